@@ -1,0 +1,1 @@
+"""Measure how fast a router really is."""

@@ -1,0 +1,119 @@
+"""What the embedded STL server asks of whatever moves the packets.
+
+The server (RPC, ownership, multipliers, events) knows no packets; an engine knows no RPC. The server has
+already turned every multiplier into a factor by which a stream's own rate is multiplied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+class EngineError(Exception):
+    """The engine cannot do what was asked; the text is sent to the client as ``specific_err``."""
+
+
+@dataclass(frozen=True)
+class EnginePort:
+    """One port as the engine sees it.
+
+    speed_bps: nominal L1 speed in bit/s. src_mac/dst_mac: the "layer 2 configuration" TRex would have
+    (dst_mac is None when unresolved).
+    """
+
+    index: int
+    name: str
+    driver: str
+    speed_bps: float
+    src_mac: str
+    dst_mac: str | None = None
+    src_ipv4: str | None = None
+    dst_ipv4: str | None = None
+
+
+@dataclass(frozen=True)
+class StreamSpec:
+    """One enabled STL stream, as ``add_stream`` carried it.
+
+    packet: the frame without FCS. rate_pps: packets per second at factor 1 (bps and percentage rates are
+    already converted; L2 sizes include 4 bytes of FCS). mode: ``continuous``, ``single_burst`` or
+    ``multi_burst``; total_pkts: per burst; count: bursts (0 means for ever); ibg_us / isg_us: gap between
+    bursts, and before the first packet. next_stream_id -1: none. action_count: how often this stream may be
+    entered through a ``next`` link (0: no limit). instructions: the field engine program, TRex's JSON as it is.
+    fixed_rate: the stream ignores the factor (latency streams).
+    """
+
+    stream_id: int
+    packet: bytes
+    rate_pps: float
+    mode: str = "continuous"
+    total_pkts: int = 0
+    count: int = 0
+    ibg_us: float = 0.0
+    isg_us: float = 0.0
+    self_start: bool = True
+    next_stream_id: int = -1
+    action_count: int = 0
+    fixed_rate: bool = False
+    instructions: Sequence[dict[str, Any]] = field(default_factory=tuple)
+    vm_cache: int = 0
+
+
+@dataclass(frozen=True)
+class PortCounters:
+    """Raw totals since the engine started. Bytes include the FCS."""
+
+    opackets: int = 0
+    obytes: int = 0
+    ipackets: int = 0
+    ibytes: int = 0
+    ierrors: int = 0
+    oerrors: int = 0
+
+
+@dataclass(frozen=True)
+class EngineLoad:
+    """How near its own limit the engine is: cpu_percent over the last second or so; queue_full since its start."""
+
+    cpu_percent: float = 0.0
+    rx_cpu_percent: float = 0.0
+    queue_full: int = 0
+
+
+class Engine(Protocol):
+    """Moves packets. All calls come from the server's one thread; none may block for more than some 50 ms."""
+
+    @property
+    def ports(self) -> Sequence[EnginePort]: ...
+
+    def check(self, port: int, stream: StreamSpec) -> None:
+        """Raise EngineError, naming the instruction or mode, if this stream cannot be sent exactly as asked."""
+
+    def start(self, port: int, streams: Sequence[StreamSpec], factor: float, duration_s: float | None) -> None:
+        """Begin sending ``streams`` at ``factor`` times their rates; None lasts until stopped."""
+
+    def update(self, port: int, factor: float) -> None:
+        """Change the factor of running traffic without a gap."""
+
+    def pause(self, port: int) -> None: ...
+
+    def resume(self, port: int) -> None: ...
+
+    def stop(self, port: int) -> None:
+        """Stop at once; on return no further frame leaves the port."""
+
+    def poll(self) -> Sequence[int]:
+        """Ports whose traffic ended by itself (duration over, bursts sent, engine failure) since the last call."""
+
+    def counters(self, port: int) -> PortCounters: ...
+
+    def load(self) -> EngineLoad: ...
+
+    def link_up(self, port: int) -> bool: ...
+
+    def set_promiscuous(self, port: int, enabled: bool) -> None: ...
+
+    def close(self) -> None:
+        """Stop everything and give every resource back; safe to call twice."""
