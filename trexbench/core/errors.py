@@ -1,0 +1,57 @@
+"""Everything that can go wrong in words a user can act on, sorted by who is to blame.
+
+    BenchError                 one line: the thing, the place, the remedy
+    ├── ConfigError            what the user wrote or asked (exit 2)
+    ├── GeneratorError         the traffic generator or the way to it (exit 5)
+    │   ├── GeneratorLost      it was there and is gone
+    │   └── PortOwned          somebody else holds the ports
+    ├── DutError               the device under test, or what was read back from it (exit 6)
+    ├── LabError               this machine cannot host the lab (exit 7)
+    ├── TesterBusy             another run holds this tester (exit 8)
+    └── StoreError             a result could not be read or written (exit 9)
+
+Exit 0: measured. 1: the run ended early, what was measured is saved. 130/143: interrupted.
+"""
+
+from __future__ import annotations
+
+
+class BenchError(Exception):
+    """One line that names the thing, the place and the remedy."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(f"{message}: {remedy}" if remedy else message)
+
+
+class ConfigError(BenchError):
+    exit_code = 2
+
+
+class GeneratorError(BenchError):
+    exit_code = 5
+
+
+class GeneratorLost(GeneratorError):
+    pass
+
+
+class PortOwned(GeneratorError):
+    pass
+
+
+class DutError(BenchError):
+    exit_code = 6
+
+
+class LabError(BenchError):
+    exit_code = 7
+
+
+class TesterBusy(BenchError):
+    exit_code = 8
+
+
+class StoreError(BenchError):
+    exit_code = 9

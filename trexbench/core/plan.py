@@ -1,0 +1,120 @@
+"""What a run is going to do: rates, times and thresholds, all resolved to numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .errors import ConfigError
+
+# TRex leaves a packet that is already queued in its old slot; from near zero a stream could stall for seconds.
+MIN_OFFERED_PPS = 1000.0
+
+
+@dataclass(frozen=True, order=True)
+class Direction:
+    """Frames leave the tester at port ``tx`` and are expected back at port ``rx``."""
+
+    tx: int
+    rx: int
+
+    def __str__(self) -> str:
+        return f"{self.tx}->{self.rx}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run. Rates are frames per second of each direction; loss_threshold is a fraction.
+
+    kind: ``ramp`` (linear to target_pps), or ``saturate`` (target_pps at once, for hold_s).
+    windows: consecutive windows of window_s above the threshold that make a direction saturated.
+    confirm_s: how long the last good rate is held after the ramp to confirm it; 0 leaves that out.
+    """
+
+    directions: tuple[Direction, ...]
+    line_rate_bps: float
+    mean_frame_bytes: float
+    line_rate_pps: float
+    target_pps: float
+    kind: str = "ramp"
+    warmup_pps: float = MIN_OFFERED_PPS
+    warmup_s: float = 10.0
+    ramp_s: float = 600.0
+    hold_s: float = 30.0
+    confirm_s: float = 10.0
+    drain_s: float = 1.0
+    sample_s: float = 1.0
+    window_s: float = 1.0
+    loss_threshold: float = 0.001
+    windows: int = 3
+    stop_on_saturation: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("ramp", "saturate"):
+            raise ValueError(f"unknown kind of plan {self.kind!r}")
+        _require(bool(self.directions), "no direction to send in", "name at least one pair of ports")
+        _require(
+            self.target_pps <= self.line_rate_pps * (1 + 1e-9),
+            f"target of {self.target_pps:.0f} pps is over line rate ({self.line_rate_pps:.0f} pps)",
+            "lower --ramp-to",
+        )
+        _require(
+            self.warmup_pps <= self.target_pps,
+            f"warm-up of {self.warmup_pps:.0f} pps is over the target of {self.target_pps:.0f} pps",
+            "lower --warmup or raise --ramp-to",
+        )
+        _require(0.05 <= self.sample_s <= 10, f"sample interval {self.sample_s:g} s", "use 50ms to 10s")
+        _require(
+            self.warmup_s >= 2 * self.sample_s,
+            f"warm-up of {self.warmup_s:g} s is too short to prove anything",
+            f"use at least {2 * self.sample_s:g} s",
+        )
+        needed = (self.windows + 1) * max(self.window_s, self.sample_s)
+        length, option = (self.ramp_s, "--ramp-duration") if self.kind == "ramp" else (self.hold_s, "--hold")
+        _require(
+            length >= needed,
+            f"{option} of {length:g} s is too short to see saturation",
+            f"it takes {needed:g} s at least ({self.windows} windows and one to start from)",
+        )
+        _require(
+            self.hold_s >= 0 and self.confirm_s >= 0 and self.drain_s >= 0,
+            "a negative duration",
+            "durations count up from 0",
+        )
+
+    @property
+    def tx_ports(self) -> tuple[int, ...]:
+        return tuple(d.tx for d in self.directions)
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        return tuple(sorted({p for d in self.directions for p in (d.tx, d.rx)}))
+
+    @property
+    def step_pps(self) -> float:
+        """How much the ramp rises in one window: no knee can be known better than that."""
+        return self.target_pps * max(self.window_s, self.sample_s) / self.ramp_s if self.kind == "ramp" else 0.0
+
+    @property
+    def duration_s(self) -> float:
+        """Expected length of the whole run, confirmation at its first trial included."""
+        ramp = self.ramp_s if self.kind == "ramp" else 0.0
+        confirm = self.confirm_s + self.drain_s if self.kind == "ramp" and self.confirm_s else 0.0
+        return self.warmup_s + ramp + self.hold_s + self.drain_s + confirm
+
+
+def pair_directions(ports: Sequence[int], bidir: bool) -> tuple[Direction, ...]:
+    """Directions over pairs of ports, neighbours in the list: 0,1,2,3 is 0->1 and 2->3, and back with ``bidir``."""
+    if len(ports) < 2 or len(ports) % 2:
+        raise ConfigError(f"{len(ports)} port(s) make no pairs", "name an even number of ports, as in 0,1")
+    if len(set(ports)) != len(ports):
+        raise ConfigError(f"a port stands twice in {','.join(map(str, ports))}", "name each port once")
+    pairs = [(ports[i], ports[i + 1]) for i in range(0, len(ports), 2)]
+    forward = [Direction(a, b) for a, b in pairs]
+    backward = [Direction(b, a) for a, b in pairs] if bidir else []
+    return tuple(forward + backward)
+
+
+def _require(condition: bool, message: str, remedy: str) -> None:
+    if not condition:
+        raise ConfigError(message, remedy)

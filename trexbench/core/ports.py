@@ -1,0 +1,39 @@
+"""What the loop needs of the world; adapters live outside of core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from .ramp import Step
+from .sample import Reading, Sample
+
+
+class Generator(Protocol):
+    """Ports that are ours, with the profile's streams loaded. Raises GeneratorError and its kin."""
+
+    def start(self, rates_pps: Mapping[int, float], duration_s: float) -> None:
+        """Begin sending on each named port; the generator stops by itself after duration_s, come what may."""
+
+    def update(self, rates_pps: Mapping[int, float]) -> None:
+        """Change running rates, without a gap."""
+
+    def stop(self) -> None:
+        """Silence every port that is ours; safe to call when nothing runs."""
+
+    def read(self) -> Reading:
+        """Raw counters of every port that is ours, each with the run's time at which it was read."""
+
+
+class Clock(Protocol):
+    """The run's time, in seconds from its beginning."""
+
+    def now(self) -> float: ...
+
+    def sleep_until(self, t_s: float) -> None: ...
+
+
+class Sink(Protocol):
+    """Where samples go as they are taken: the screen, the file."""
+
+    def sampled(self, samples: Sequence[Sample], step: Step) -> None: ...

@@ -1,0 +1,165 @@
+"""The run document: everything a report may ever need, as plain JSON values. The only record of a run.
+
+Version 1. ``samples`` hold raw counters; ``analysis`` is derived from them and can be derived again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import Any
+
+from .analysis import Analysis, Caveat, DirectionResult, Limit, Trial, analyse
+from .errors import StoreError
+from .plan import Direction, Plan
+from .sample import Phase, PortCounters, Reading, Sample
+
+SCHEMA = "trexbench/run"
+VERSION = 1
+
+
+class Status(str, Enum):
+    """running: still being written, or its writer was killed. incomplete: ended early, ``reason`` says why."""
+
+    RUNNING = "running"
+    COMPLETE = "complete"
+    INCOMPLETE = "incomplete"
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """One run. started/finished: UTC, ISO 8601. The mappings are facts as their owners gave them (JSON values).
+
+    dut: name, driver, configuration, what was applied, what was read back. profile: what went on the wire.
+    generator: kind, version, ports, client. host: the tester. simulated: no real packet was sent.
+    """
+
+    id: str
+    started: str
+    status: Status
+    command: Mapping[str, Any]
+    plan: Plan
+    profile: Mapping[str, Any]
+    dut: Mapping[str, Any]
+    generator: Mapping[str, Any]
+    host: Mapping[str, Any]
+    samples: Sequence[Sample]
+    finished: str | None = None
+    reason: str | None = None
+    simulated: bool = False
+    caveats: tuple[Caveat, ...] = field(default_factory=tuple)
+
+    @property
+    def analysis(self) -> Analysis:
+        return analyse(self.plan, self.samples)
+
+
+def to_document(result: RunResult) -> dict[str, Any]:
+    """The JSON document of a run, analysis included."""
+    analysis = result.analysis
+    return {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "id": result.id,
+        "status": result.status.value,
+        "reason": result.reason,
+        "simulated": result.simulated,
+        "started": result.started,
+        "finished": result.finished,
+        "command": dict(result.command),
+        "dut": dict(result.dut),
+        "profile": dict(result.profile),
+        "plan": plan_to_dict(result.plan),
+        "generator": dict(result.generator),
+        "host": dict(result.host),
+        "analysis": [_direction_to_dict(d) for d in analysis.directions],
+        "total_pps": analysis.total_pps,
+        "at_least": analysis.at_least,
+        "warnings": [asdict(c) for c in (*result.caveats, *analysis.caveats)],
+        "samples": [_sample_to_dict(s) for s in result.samples],
+    }
+
+
+def from_document(document: Mapping[str, Any]) -> RunResult:
+    """The run of a document; StoreError names the field that is missing or of the wrong kind.
+
+    The analysis is not read: it is derived anew from the samples.
+    """
+    if document.get("schema") != SCHEMA:
+        raise StoreError(f"not a run document (schema {document.get('schema')!r})", f"expected {SCHEMA!r}")
+    version = document.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise StoreError(f"run document of unknown version {version!r}", "it was not written by trexbench")
+    if version > VERSION:
+        raise StoreError(f"run document of version {version}, newer than {VERSION}", "upgrade trexbench to read it")
+    try:
+        samples = [_sample_from_dict(s) for s in document["samples"]]
+        plan = plan_from_dict(document["plan"])
+        derived = {asdict(c)["code"] + asdict(c)["text"] for c in analyse(plan, samples).caveats} if samples else set()
+        caveats = [Caveat(str(w["code"]), str(w["text"])) for w in document["warnings"]]
+        return RunResult(
+            id=str(document["id"]),
+            started=str(document["started"]),
+            finished=document["finished"],
+            status=Status(document["status"]),
+            reason=document["reason"],
+            simulated=bool(document["simulated"]),
+            command=_mapping(document["command"]),
+            dut=_mapping(document["dut"]),
+            profile=_mapping(document["profile"]),
+            generator=_mapping(document["generator"]),
+            host=_mapping(document["host"]),
+            plan=plan,
+            samples=samples,
+            caveats=tuple(c for c in caveats if c.code + c.text not in derived),
+        )
+    except KeyError as error:
+        raise StoreError(f"run document without {error.args[0]!r}", "the file is damaged") from error
+    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise StoreError(f"run document with a value of the wrong kind ({error})", "the file is damaged") from error
+
+
+def plan_to_dict(plan: Plan) -> dict[str, Any]:
+    return asdict(plan) | {"directions": [[d.tx, d.rx] for d in plan.directions]}
+
+
+def plan_from_dict(values: Mapping[str, Any]) -> Plan:
+    directions = tuple(Direction(int(tx), int(rx)) for tx, rx in values["directions"])
+    return Plan(**{**values, "directions": directions})
+
+
+def _direction_to_dict(result: DirectionResult) -> dict[str, Any]:
+    values = asdict(result)
+    values["direction"] = str(result.direction)
+    values["limit"] = result.limit.value
+    values["confirmed_pps"] = result.confirmed_pps
+    return values
+
+
+def _sample_to_dict(sample: Sample) -> dict[str, Any]:
+    reading = sample.reading
+    return {
+        "phase": sample.phase.value,
+        "trial": sample.trial,
+        "t_s": round(sample.t_s, 6),
+        "asked_pps": sample.asked_pps,
+        "queue_full": reading.queue_full,
+        "cpu_percent": reading.cpu_percent,
+        "ports": {str(p): asdict(c) | {"t_s": round(c.t_s, 6)} for p, c in reading.ports.items()},
+    }
+
+
+def _sample_from_dict(values: Mapping[str, Any]) -> Sample:
+    ports = {int(p): PortCounters(**c) for p, c in values["ports"].items()}
+    reading = Reading(ports, values["queue_full"], values["cpu_percent"])
+    return Sample(Phase(values["phase"]), float(values["t_s"]), float(values["asked_pps"]), reading, values["trial"])
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"expected an object, found {type(value).__name__}")
+    return value
+
+
+__all__ = ["Analysis", "DirectionResult", "Limit", "RunResult", "Status", "Trial", "from_document", "to_document"]

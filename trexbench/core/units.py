@@ -1,0 +1,136 @@
+"""Rates, durations and shares as people write them, and the arithmetic of frames on a wire.
+
+Sizes are L2 frames with their 4 bytes of FCS. L1 adds 20 bytes a frame: 7 preamble, 1 start, 12 gap.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .errors import ConfigError
+
+L1_OVERHEAD_BYTES = 20
+FCS_BYTES = 4
+MIN_FRAME_BYTES = 64
+
+_SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_NUMBER = r"(?P<number>\d+(?:\.\d+)?|\.\d+)"
+_RATE = re.compile(rf"{_NUMBER}\s*(?:(?P<percent>%)|(?P<scale>[kmgt]?)(?P<unit>pps|bpsl1|bps))")
+_DURATION = re.compile(rf"{_NUMBER}\s*(?P<unit>ms|s|sec|m|min|h|)")
+_SPEED = re.compile(rf"{_NUMBER}\s*(?P<scale>[mg])(?:bit(?:/s)?|bps|b)?")
+_SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True)
+class Rate:
+    """An offered load as it was asked: ``unit`` is pps, bps (L2), bpsl1 or percent (of L1 line rate)."""
+
+    value: float
+    unit: str
+
+    def to_pps(self, mean_frame_bytes: float, line_rate_bps: float) -> float:
+        """Frames per second of one direction for frames of this mean size on a line of this L1 speed."""
+        if self.unit == "pps":
+            return self.value
+        if self.unit == "bps":
+            return self.value / (mean_frame_bytes * 8)
+        if self.unit == "bpsl1":
+            return self.value / l1_bits(mean_frame_bytes)
+        return self.value / 100 * line_rate_pps(mean_frame_bytes, line_rate_bps)
+
+    def __str__(self) -> str:
+        return f"{self.value:g}{'%' if self.unit == 'percent' else self.unit}"
+
+
+def l1_bits(mean_frame_bytes: float) -> float:
+    """Bits that one frame of this size occupies on the wire."""
+    return (mean_frame_bytes + L1_OVERHEAD_BYTES) * 8
+
+
+def line_rate_pps(mean_frame_bytes: float, line_rate_bps: float) -> float:
+    """Frames per second that fill a line of this L1 speed: 14 880 952 for 64 B at 10 Gbit/s."""
+    return line_rate_bps / l1_bits(mean_frame_bytes)
+
+
+def parse_rate(text: str) -> Rate:
+    """``64kpps``, ``1.2mpps``, ``3gbps`` (L2), ``5gbpsl1``, ``40%``; anything else is a ConfigError."""
+    match = _RATE.fullmatch(text.strip().lower())
+    if not match:
+        raise ConfigError(f"rate {text!r} not understood", "write it as 64kpps, 1.2mpps, 3gbps, 5gbpsl1 or 40%")
+    number = float(match["number"])
+    rate = Rate(number, "percent") if match["percent"] else Rate(number * _SCALE[match["scale"]], match["unit"])
+    if rate.value <= 0:
+        raise ConfigError(f"rate {text!r} is zero", "an offered load must be more than nothing, as in 1kpps")
+    if rate.unit == "percent" and rate.value > 100:
+        raise ConfigError(f"rate {text!r} is over line rate", "100% of L1 is the most a port can send")
+    return rate
+
+
+def parse_duration(text: str) -> float:
+    """Seconds: ``600``, ``10s``, ``500ms``, ``2m``, ``1h``."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    if not match:
+        raise ConfigError(f"duration {text!r} not understood", "write it as 10s, 500ms, 2m or a number of seconds")
+    return float(match["number"]) * _SECONDS[match["unit"]]
+
+
+def parse_share(text: str) -> float:
+    """A fraction from ``0.1%`` or ``0.001``; between 0 and 1."""
+    stripped = text.strip()
+    try:
+        value = float(stripped[:-1]) / 100 if stripped.endswith("%") else float(stripped)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise ConfigError(f"share {text!r} not understood", "write it as 0.1% or 0.001, between 0 and 100%")
+    return value
+
+
+def parse_speed(text: str) -> float:
+    """bit/s at L1 of ``1gbit``, ``2.5gbit``, ``100mbit``, ``10gbps``."""
+    match = _SPEED.fullmatch(text.strip().lower())
+    if not match or float(match["number"]) == 0:
+        raise ConfigError(f"speed {text!r} not understood", "write it as 1gbit, 2.5gbit or 100mbit")
+    return float(match["number"]) * _SCALE[match["scale"]]
+
+
+def format_scaled(value: float, unit: str, digits: int = 4) -> str:
+    """``1.488 Mpps``, ``418.7 Mbit/s``: four significant digits, SI prefix, no exponent."""
+    if value != value:
+        return f"? {unit}"
+    size = abs(value)
+    for limit, divisor, prefix in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e3, 1e3, "k")):
+        if size >= limit * (1 - 0.5 * 10**-digits):
+            return f"{_significant(value / divisor, digits)} {prefix}{unit}"
+    return f"{_significant(value, digits)} {unit}"
+
+
+def format_pps(pps: float) -> str:
+    return format_scaled(pps, "pps")
+
+
+def format_bits(bps: float) -> str:
+    return format_scaled(bps, "bit/s")
+
+
+def format_share(fraction: float) -> str:
+    """A fraction as a percentage with as many places as it deserves: ``33.7 %``, ``0.021 %``."""
+    percent = fraction * 100
+    places = 1 if abs(percent) >= 10 else 2 if abs(percent) >= 1 else 3
+    return f"{percent:.{places}f} %"
+
+
+def format_duration(seconds: float) -> str:
+    """``45 s``, ``2:05 min``, ``1:02:03 h``."""
+    whole = round(max(0.0, seconds))
+    if whole < 100:
+        return f"{whole} s"
+    minutes, secs = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{secs:02} h" if hours else f"{minutes}:{secs:02} min"
+
+
+def _significant(value: float, digits: int) -> str:
+    whole = len(str(int(abs(value))))
+    return f"{value:.{max(0, digits - whole)}f}"

@@ -1,0 +1,105 @@
+"""Raw samples -> windows of about one second, per direction: where every ratio is computed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .plan import Direction, Plan
+from .sample import Phase, Sample
+
+MEASURED_PHASES = (Phase.RAMP, Phase.HOLD)
+
+
+@dataclass(frozen=True)
+class Window:
+    """What one direction did between two samples.
+
+    sent, received: frames; *_pps: over each port's own interval. asked_pps: time-weighted mean of what was asked.
+    ierrors: frames the receiving port lost itself. queue_full, cpu_percent: of the whole generator, None if unsaid.
+    """
+
+    phase: Phase
+    begin_s: float
+    end_s: float
+    asked_pps: float
+    sent: int
+    received: int
+    sent_pps: float
+    received_pps: float
+    ierrors: int
+    queue_full: int | None
+    cpu_percent: float | None
+    link_up: bool
+
+    @property
+    def lost(self) -> int:
+        """Frames sent and not received; negative when more came back than were sent, which is a finding."""
+        return self.sent - self.received
+
+    @property
+    def loss(self) -> float | None:
+        """Lost share of the frames sent; None when nothing was sent."""
+        return self.lost / self.sent if self.sent else None
+
+    def is_bad(self, threshold: float) -> bool:
+        loss = self.loss
+        return loss is not None and loss > threshold
+
+
+def build_window(direction: Direction, samples: Sequence[Sample]) -> Window:
+    """The window from the first to the last of these samples (two at least)."""
+    first, last = samples[0], samples[-1]
+    tx0, tx1 = first.reading.ports[direction.tx], last.reading.ports[direction.tx]
+    rx0, rx1 = first.reading.ports[direction.rx], last.reading.ports[direction.rx]
+    sent, received = tx1.opackets - tx0.opackets, rx1.ipackets - rx0.ipackets
+    asked = sum(b.asked_pps * (b.t_s - a.t_s) for a, b in itertools.pairwise(samples))
+    return Window(
+        phase=last.phase,
+        begin_s=first.t_s,
+        end_s=last.t_s,
+        asked_pps=asked / (last.t_s - first.t_s),
+        sent=sent,
+        received=received,
+        sent_pps=sent / (tx1.t_s - tx0.t_s),
+        received_pps=received / (rx1.t_s - rx0.t_s),
+        ierrors=rx1.ierrors - rx0.ierrors,
+        queue_full=_difference(first.reading.queue_full, last.reading.queue_full),
+        cpu_percent=_highest(s.reading.cpu_percent for s in samples[1:]),
+        link_up=all(s.reading.ports[p].link_up for s in samples for p in (direction.tx, direction.rx)),
+    )
+
+
+def measured_windows(
+    plan: Plan, samples: Sequence[Sample], direction: Direction, phases: Iterable[Phase] = MEASURED_PHASES
+) -> list[Window]:
+    """The direction's windows over the named phases, each of whole samples and at least about window_s long."""
+    wanted = tuple(phases)
+    windows: list[Window] = []
+    start: int | None = None
+    for i, sample in enumerate(samples):
+        if sample.phase not in wanted:
+            start = None
+            continue
+        if start is None:
+            start = i - 1
+        if start >= 0 and sample.t_s - samples[start].t_s >= plan.window_s - plan.sample_s / 2:
+            windows.append(build_window(direction, samples[start : i + 1]))
+            start = i
+    return windows
+
+
+def last_windows(plan: Plan, samples: Sequence[Sample], direction: Direction, count: int) -> list[Window]:
+    """The last ``count`` windows, without looking at more samples than they need."""
+    per_window = max(1, round(plan.window_s / plan.sample_s))
+    return measured_windows(plan, samples[-(count * per_window + 1) :], direction)[-count:]
+
+
+def _difference(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before
+
+
+def _highest(values: Iterable[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return max(known) if known else None

@@ -1,0 +1,114 @@
+"""The one impure loop: offers what the ramp decides, reads what came of it, and leaves the ports silent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .core.analysis import check_warmup
+from .core.errors import BenchError, DutError, GeneratorError, GeneratorLost
+from .core.plan import Plan
+from .core.ports import Clock, Generator, Sink
+from .core.ramp import MAX_TRIALS, Step, next_step
+from .core.sample import Phase, Sample
+
+SLACK_S = 5.0
+"""How much longer than the plan a start may last before the generator ends it by itself."""
+
+
+class Interrupted(BaseException):
+    """A signal asked the run to end. BaseException: no handler for errors may swallow it."""
+
+    def __init__(self, signal_name: str, exit_code: int) -> None:
+        super().__init__(f"interrupted by {signal_name}")
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The samples that were taken, and why there are no more of them (None: the plan was carried out)."""
+
+    samples: Sequence[Sample]
+    error: BenchError | Interrupted | None = None
+
+
+def run(plan: Plan, generator: Generator, clock: Clock, sink: Sink) -> Outcome:
+    """Carry out the plan. Whatever ends it, the ports are silent and the samples are in the outcome."""
+    samples: list[Sample] = []
+    error: BenchError | Interrupted | None = None
+    try:
+        _drive(plan, generator, clock, sink, samples)
+    except (BenchError, Interrupted) as raised:
+        error = raised
+    except KeyboardInterrupt:
+        error = Interrupted("Ctrl-C", 130)
+    finally:
+        error = _silence(generator, error)
+    return Outcome(samples, error)
+
+
+def _drive(plan: Plan, generator: Generator, clock: Clock, sink: Sink, samples: list[Sample]) -> None:
+    samples.append(Sample(Phase.BASELINE, clock.now(), 0.0, generator.read()))
+    sending = False
+    while (step := next_step(plan, samples)) is not None:
+        sending = _offer(plan, generator, step, sending)
+        clock.sleep_until(step.until_s)
+        reading = generator.read()
+        samples.append(Sample(step.phase, clock.now(), step.offered_pps, reading, step.trial))
+        sink.sampled(samples, step)
+        _check_links(samples[-1])
+        if step.phase is Phase.WARMUP:
+            _check_path(plan, samples)
+
+
+def _offer(plan: Plan, generator: Generator, step: Step, sending: bool) -> bool:
+    if step.offered_pps == 0.0:
+        if sending:
+            generator.stop()
+        return False
+    rates = dict.fromkeys(plan.tx_ports, step.offered_pps)
+    if sending:
+        generator.update(rates)
+    else:
+        generator.start(rates, _start_duration(plan, step))
+    return True
+
+
+def _start_duration(plan: Plan, step: Step) -> float:
+    """The dead man's switch: what this start may need at most."""
+    if step.phase is Phase.CONFIRM:
+        return plan.confirm_s + SLACK_S
+    return plan.warmup_s + plan.ramp_s + plan.hold_s + SLACK_S
+
+
+def _check_links(sample: Sample) -> None:
+    down = [port for port, counters in sample.reading.ports.items() if not counters.link_up]
+    if down:
+        raise GeneratorError(f"link of port {down[0]} went down in the {sample.phase.value}", "look at cable and DUT")
+
+
+def _check_path(plan: Plan, samples: Sequence[Sample]) -> None:
+    """At the end of the warm-up: frames must have come back on the right port, or nothing after it means anything."""
+    begun = next(s.t_s for s in reversed(samples) if s.phase is not Phase.WARMUP)
+    if samples[-1].t_s - begun < plan.warmup_s - plan.sample_s / 2:
+        return
+    problem = check_warmup(plan, samples)
+    if problem:
+        raise DutError(problem)
+
+
+def _silence(generator: Generator, error: BenchError | Interrupted | None) -> BenchError | Interrupted | None:
+    try:
+        generator.stop()
+    except GeneratorLost as lost:
+        return error or lost
+    except GeneratorError as failed:
+        return error or failed
+    return error
+
+
+def expected_duration_s(plan: Plan) -> tuple[float, float]:
+    """How long the run takes if the first trial confirms, and if every trial is needed (seconds)."""
+    trial = plan.confirm_s + plan.drain_s
+    extra = trial * (MAX_TRIALS - 1) if plan.kind == "ramp" and plan.confirm_s else 0.0
+    return plan.duration_s, plan.duration_s + extra
