@@ -1,0 +1,233 @@
+"""DUT configs: what is accepted, and the one line that refuses everything else."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Interface, IPv4Network
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trexbench.config import find_configs, find_profile, load_dut, read_dut, search_path
+from trexbench.core.errors import ConfigError
+from trexbench.core.units import Rate
+
+GOOD = """\
+description: a router
+driver: linux
+transport: {type: netns, namespace: r1}
+speed: 1gbit
+ports:
+  - tester: 0
+    interface: d0
+    address: 100.65.1.1/24
+    neighbour: {address: 100.65.1.2, mac: 12:34:56:11:22:33}
+  - tester: 1
+    interface: d1
+    address: 100.65.2.1/24
+    neighbour:
+      address: 100.65.2.2
+      mac: tester
+routes:
+  - {to: 16.0.0.0/8, via: 100.65.1.2}
+  - {to: 48.0.0.0/8, via: 100.65.2.2}
+"""
+
+# what, text to replace, its replacement, line, and words of the message in their order
+BROKEN = [
+    ("unknown key", "speed: 1gbit", "spede: 1gbit", 4, ["spede", "unknown key", "did you mean 'speed'"]),
+    ("unknown key, nothing close", "speed: 1gbit", "xyzzy: 1", 4, ["xyzzy", "known here", "driver"]),
+    ("unknown key below", "    interface: d1", "    interfaces: d1", 11, ["ports[1].interfaces", "'interface'"]),
+    ("missing key", "driver: linux\n", "", 1, ["'driver' is missing", "add 'driver: ...'"]),
+    ("missing key below", "    interface: d0\n", "", 6, ["ports[0]", "'interface' is missing"]),
+    ("nothing after the colon", "driver: linux", "driver:", 2, ["driver", "nothing stands after"]),
+    ("unknown driver", "linux", "vyos", 2, ["driver", "'vyos'", "linux, pfsense, vpp"]),
+    ("list for a scalar", "driver: linux", "driver: [linux]", 2, ["driver", "a list where one value"]),
+    ("scalar for a list", "routes:\n", "routes: none\nnotes:\n", 16, ["routes", "'none' where a list"]),
+    ("scalar for a mapping", "{type: netns, namespace: r1}", "netns", 3, ["transport", "'netns' where a transport"]),
+    ("bad speed", "1gbit", "fast", 4, ["speed", "'fast'", "1gbit"]),
+    ("address without prefix", "100.65.1.1/24", "100.65.1.1", 8, ["ports[0].address", "100.65.1.1/24"]),
+    ("bad octet", "100.65.2.1/24", "100.65.256.1/24", 12, ["ports[1].address", "not an IPv4 address"]),
+    ("the network for a host", "100.65.2.1/24", "100.65.2.0/24", 12, ["no host's address"]),
+    ("bad MAC", "12:34:56:11:22:33", "12:34:56:11:22", 9, ["neighbour.mac", "not a MAC", "68:05:ca:32:45:94"]),
+    ("multicast MAC", "12:34:56:11:22:33", "01:34:56:11:22:33", 9, ["neighbour.mac", "multicast"]),
+    ("neighbour elsewhere", "{address: 100.65.1.2,", "{address: 100.65.9.2,", 9, ["not in 100.65.1.0/24"]),
+    ("neighbour is the DUT", "{address: 100.65.1.2,", "{address: 100.65.1.1,", 9, ["own address"]),
+    ("networks overlap", "100.65.2.1/24", "100.65.1.9/16", 12, ["ports[1].address", "overlaps 100.65.1.1/24"]),
+    ("a port twice", "tester: 1", "tester: 0", 10, ["ports[1].tester", "line 6"]),
+    ("an interface twice", "interface: d1", "interface: d0", 11, ["ports[1].interface", "line 6"]),
+    ("port not a number", "tester: 1", "tester: one", 10, ["'one' is not a whole number"]),
+    ("port out of range", "tester: 1", "tester: -1", 10, ["from 0 to 127"]),
+    ("host bits in a route", "16.0.0.0/8", "16.0.0.1/8", 17, ["routes[0].to", "write it as 16.0.0.0/8"]),
+    ("default route", "16.0.0.0/8", "0.0.0.0/0", 17, ["routes[0].to", "default route"]),
+    ("route to nowhere", "via: 100.65.2.2", "via: 100.65.2.3", 18, ["routes[1].via", "100.65.1.2, 100.65.2.2"]),
+    ("route twice", "48.0.0.0/8", "16.0.0.0/8", 18, ["routes[1].to", "line 17"]),
+    ("key twice", "speed: 1gbit", "driver: vpp", 4, ["driver", "written twice", "line 2"]),
+    ("option of another transport", "namespace: r1", "host: r1", 3, ["transport.host", "netns transport"]),
+    ("netns without a name", ", namespace: r1", "", 3, ["'namespace' is missing"]),
+    ("ssh without a host", "{type: netns, namespace: r1}", "{type: ssh}", 3, ["'host' is missing"]),
+    ("option for a host", "type: netns, namespace: r1", "type: ssh, host: -oProxyCommand=x", 3, ["host name"]),
+    ("tab", "  - tester: 0", "\t- tester: 0", 6, ["malformed YAML", "spaces"]),
+    ("open bracket", "namespace: r1}", "namespace: r1", 4, ["malformed YAML"]),
+    ("anchor", "speed: 1gbit", "speed: &s 1gbit", 4, ["anchor or alias"]),
+    ("alias", "speed: 1gbit", "speed: *s", 4, ["anchor or alias"]),
+    ("tag", "speed: 1gbit", "speed: !!python/object/apply:os.system [id]", 4, ["tag", "plain values"]),
+    ("second document", "speed: 1gbit", "---\nspeed: 1gbit", 4, ["second document"]),
+    ("list as a key", "speed: 1gbit", "? [a]\n: b", 4, ["not a word"]),
+    ("plan key", "routes:", "plan: {ramp_durations: 60}\nroutes:", 16, ["plan.ramp_durations", "'ramp_duration'"]),
+    ("plan rate", "routes:", "plan: {ramp_to: 970%}\nroutes:", 16, ["plan.ramp_to", "line rate"]),
+    ("plan warm-up", "routes:", "plan: {warmup: 1kpps}\nroutes:", 16, ["plan.warmup", "1kpps:10s"]),
+    ("plan loss", "routes:", "plan: {loss: lots}\nroutes:", 16, ["plan.loss", "0.1%"]),
+    ("plan flag", "routes:", "plan: {stop_on_saturation: 7}\nroutes:", 16, ["true or false"]),
+    ("queues", "routes:", "rx_queues: [1, 1]\nroutes:", 16, ["rx_queues", "stands twice"]),
+    ("lab and ssh", "{type: netns, namespace: r1}", "{type: ssh, host: a}\nlab: {}", 3, ["transport.type", "netns"]),
+    ("lab and a name", "namespace: r1}", "namespace: r1}\nlab: {}", 3, ["transport.namespace", "lab.prefix"]),
+    ("lab cpu", "namespace: r1}", "}\nlab: {sender_cpu: none}", 4, ["lab.sender_cpu", "auto, any"]),
+    ("lab prefix", "namespace: r1}", "}\nlab: {prefix: ../x}", 4, ["lab.prefix", "tbx"]),
+    ("sysctl", "namespace: r1}", "}\nlab: {sysctls: {net/../x: 1}}", 4, ["lab.sysctls.net/../x", "kernel setting"]),
+]
+
+
+def write(tmp_path: Path, content: str | bytes, name: str = "r1.yaml") -> Path:
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_reads_every_field(tmp_path: Path) -> None:
+    dut = read_dut(write(tmp_path, GOOD + "plan: {warmup: 2kpps:5s, loss: 0.5%, hold: 1m}\nrx_queues: 3\n"))
+    assert (dut.name, dut.driver, dut.speed_bps, dut.rx_queues) == ("r1", "linux", 1e9, (3,))
+    assert dut.ports[0].address == IPv4Interface("100.65.1.1/24")
+    assert [port.neighbour.mac for port in dut.ports] == ["12:34:56:11:22:33", None]
+    assert [route.to for route in dut.routes] == [IPv4Network("16.0.0.0/8"), IPv4Network("48.0.0.0/8")]
+    assert (dut.plan.warmup, dut.plan.warmup_s) == (Rate(2000.0, "pps"), 5.0)
+    assert (dut.plan.loss, dut.plan.hold_s, dut.plan.ramp_s) == (0.005, 60.0, None)
+    assert (dut.generator.server, dut.generator.rpc_port) == ("127.0.0.1", 4501)
+
+
+@pytest.mark.parametrize(("old", "new", "line", "words"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN])
+def test_refuses_in_one_line(tmp_path: Path, old: str, new: str, line: int, words: list[str]) -> None:
+    assert old in GOOD
+    path = write(tmp_path, GOOD.replace(old, new, 1))
+    with pytest.raises(ConfigError) as caught:
+        read_dut(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}:{line}: "), message
+    assert "\n" not in message
+    rest = message
+    for word in words:
+        assert word in rest, (word, message)
+        rest = rest[rest.index(word) :]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "the file is empty"),
+        (b"# only a comment\n", "the file is empty"),
+        (b"driver: linux\nnotes: \xe9t\xe9\n", ":2: not UTF-8 text (byte 0xe9)"),
+        (b"notes: \x00\n", "not YAML"),
+        (b"[" * 100_000, "nested more than"),
+        (b"a: " + b"{b: " * 50 + b"}" * 50, "nested more than"),
+        (b"x" * 300_000, "no DUT config"),
+        (b"- driver: linux\n", "a list where a DUT config should stand"),
+        (b"just words\n", "'just words' where a DUT config should stand"),
+        (b"ports: []\ndriver: linux\ntransport: {type: local}\n", "0 port(s) make no pairs"),
+    ],
+)
+def test_refuses_the_hostile(tmp_path: Path, content: bytes, words: str) -> None:
+    with pytest.raises(ConfigError, match=r"^\S+r1\.yaml:") as caught:
+        read_dut(write(tmp_path, content))
+    assert words in str(caught.value)
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nope\.yaml: No such file"):
+        load_dut(str(tmp_path / "nope.yaml"))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=200) | st.text(alphabet="ab:{}[]-#&*!|>'\"\n \t0.,?%@`", max_size=200).map(str.encode))
+def test_anything_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.getbasetemp() / "fuzz.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        read_dut(path)
+    assert "\n" not in str(caught.value)
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(["ports", "routes", "plan", "lab", "generator", "transport", "speed", "rx_queues"]), _json)
+def test_any_value_at_any_key_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, key: str, value: object
+) -> None:
+    document = yaml.safe_load(GOOD)
+    document[key] = value
+    path = tmp_path_factory.getbasetemp() / "tree.yaml"
+    path.write_text(yaml.safe_dump(document))
+    try:
+        read_dut(path)
+    except ConfigError as error:
+        assert str(error).startswith(f"{path}:")
+
+
+def test_shipped_configs_parse() -> None:
+    configs = find_configs(Path(__file__).parents[2] / "dut_configs")
+    duts = {name: read_dut(path) for name, path in configs.items()}
+    assert set(duts) >= {"lab-linux", "netgate-linux", "netgate-pfsense", "netgate-vpp"}
+    assert {duts[name].driver for name in duts} == {"linux", "pfsense", "vpp"}
+    assert duts["lab-linux"].speed_bps == 1e9
+    assert duts["lab-linux"].lab is not None
+    assert duts["netgate-vpp"].rx_queues == (1, 2, 3)
+    assert all(duts[name].speed_bps == 1e10 for name in duts if name.startswith("netgate"))
+
+
+def test_unknown_dut_lists_all(tmp_path: Path) -> None:
+    write(tmp_path, GOOD, "alpha.yaml")
+    write(tmp_path, GOOD, "beta.yaml")
+    with pytest.raises(ConfigError, match=r"unknown DUT 'alhpa': did you mean alpha\? there are: alpha, beta"):
+        load_dut("alhpa", tmp_path)
+
+
+def test_unknown_dut_where_there_are_none(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no dut_configs found in"):
+        load_dut("alpha", tmp_path)
+
+
+def test_the_directory_given_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the directory given is not there"):
+        load_dut("alpha", tmp_path / "nope")
+    with pytest.raises(ConfigError, match="TREXBENCH_DUT_CONFIGS is not there"):
+        search_path("dut_configs", "TREXBENCH_DUT_CONFIGS", None, {"TREXBENCH_DUT_CONFIGS": str(tmp_path / "nope")})
+
+
+def test_lookup_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TREXBENCH_DUT_CONFIGS", raising=False)
+    for folder in ("dut_configs", "env", "option"):
+        (tmp_path / folder).mkdir()
+        write(tmp_path / folder, GOOD.replace("a router", folder), "lab-linux.yaml")
+    assert load_dut("lab-linux").description == "dut_configs"
+    monkeypatch.setenv("TREXBENCH_DUT_CONFIGS", str(tmp_path / "env"))
+    assert load_dut("lab-linux").description == "env"
+    assert load_dut("lab-linux", tmp_path / "option").description == "option"
+
+
+def test_find_profile(tmp_path: Path) -> None:
+    write(tmp_path, "", "bench.py")
+    write(tmp_path, "", "_helper.py")
+    assert find_profile("bench", tmp_path) == find_profile("bench.py", tmp_path) == tmp_path / "bench.py"
+    assert find_profile(str(tmp_path / "bench.py")) == tmp_path / "bench.py"
+    with pytest.raises(ConfigError, match="did you mean bench"):
+        find_profile("bnech", tmp_path)
+    with pytest.raises(ConfigError, match="no such profile"):
+        find_profile(str(tmp_path / "nope.py"))
