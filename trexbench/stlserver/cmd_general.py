@@ -1,0 +1,183 @@
+"""The server as a whole: versions, what it is, events, shutting down."""
+
+from __future__ import annotations
+
+import platform
+import socket
+from pathlib import Path
+
+from trexbench.stlserver.context import API_MAJOR, API_MINOR, API_NAME, Context
+from trexbench.stlserver.method import Method, Table
+from trexbench.stlserver.params import Params
+from trexbench.stlserver.port import ACTIVE, Port
+from trexbench.stlserver.wire import NO_RESULTS, Json, RpcError, bad_params, cannot_execute
+
+VERSION = "v3.08"
+BUILT_BY = "trexbench"
+# the sources whose behaviour this server keeps: TRex v3.08 of November 2025
+GLOBAL_CFG: dict[str, Json] = {"sched_max_stretch": 0.0001, "process_at_cp": False, "do_mbuf_cache": True}
+
+
+def _verify_api(ctx: Context, name: str, major: int, minor: int) -> str:
+    if name != API_NAME:
+        text = (
+            f"RPC configuration mismatch - server RPC configuration: '{API_NAME}', client RPC configuration: '{name}'"
+        )
+        raise cannot_execute(text)
+    if (major, minor) == (API_MAJOR, API_MINOR) or (major == API_MAJOR and minor < API_MINOR):
+        return ctx.api_handler
+    text = (
+        "RPC version mismatch: a newer client version is required"
+        if major < API_MAJOR
+        else "Version mismatch: your client version is too new to be supported by the server"
+    )
+    server = f"{API_MAJOR}.{API_MINOR}"
+    raise cannot_execute(f"{text}\n(API type '{API_NAME}':  - server: '{server}', client: '{major}.{minor}')")
+
+
+def api_sync_v2(ctx: Context, p: Params) -> Json:
+    name, major, minor = p.string("name"), p.integer("major"), p.integer("minor")
+    return {"api_h": _verify_api(ctx, name, major, minor)}
+
+
+def api_sync(ctx: Context, p: Params) -> Json:
+    versions = p.array("api_vers")
+    if len(versions.value) != 1:
+        raise bad_params("'api_vers' should be a list of size 1")
+    one = versions.object(0)
+    kind = one.choice("type", ("core",))
+    handler = _verify_api(ctx, API_NAME, one.integer("major"), one.integer("minor"))
+    return {"api_vers": [{"type": kind, "api_h": handler}]}
+
+
+def ping(ctx: Context, p: Params) -> Json:
+    return {"ts": ctx.now_s}
+
+
+def get_version(ctx: Context, p: Params) -> Json:
+    """TRex's version, whose behaviour this is; ``built_by`` tells the two apart."""
+    return {
+        "version": VERSION,
+        "build_date": "Nov 20 2025",
+        "build_time": "00:00:00",
+        "built_by": BUILT_BY,
+        "mode": API_NAME,
+    }
+
+
+def _cpu_model() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
+
+
+def _port_info(port: Port) -> Json:
+    return {
+        "index": port.index,
+        "driver": port.info.driver,
+        "description": port.info.name,
+        "pci_addr": "N/A",
+        "numa": -1,
+        "hw_mac": port.info.src_mac,
+        "stack": "legacy",
+        "rx": {"caps": [], "counters": 0},
+        "is_fc_supported": False,
+        "is_led_supported": False,
+        "is_link_supported": False,
+        "is_prom_supported": True,
+        "is_vxlan_supported": False,
+        "is_ieee1588_supported": False,
+        "is_virtual": True,
+        "supp_speeds": [],
+        "cores": [port.index // 2],
+    }
+
+
+def get_system_info(ctx: Context, p: Params) -> Json:
+    """No receive capabilities: flow and latency statistics are not counted here, and clients are told so."""
+    ports = ctx.box.ports
+    return {
+        "hostname": socket.gethostname(),
+        "uptime": ctx.uptime,
+        "dp_core_count": ctx.core_count,
+        "dp_core_count_per_port": 1,
+        "core_type": _cpu_model(),
+        "is_multiqueue_mode": False,
+        "advanced_per_stream_stats": False,
+        "port_count": len(ports),
+        "ports": [_port_info(port) for port in ports.values()],
+    }
+
+
+def publish_now(ctx: Context, p: Params) -> Json:
+    p.uint32("key")
+    ctx.announce(p.boolean("baseline"))
+    ctx.outbox.append({})  # the barrier: in TRex's interactive mode it carries no key
+    return {}
+
+
+def get_async_events(ctx: Context, p: Params) -> Json:
+    return {"data": ctx.box.events.fetch(p.uint32("session_id"), ctx.now_s)}
+
+
+def get_utilization(ctx: Context, p: Params) -> Json:
+    """CPU history, newest first, a thread a core; no packet buffer pools, for there are none."""
+    ctx.stats.read(ctx.now_s)
+    ports = list(ctx.box.ports.values())
+    threads = []
+    for core in range(ctx.core_count):
+        pair: list[int] = [p.index if p.state in ACTIVE else -1 for p in ports[2 * core : 2 * core + 2]]
+        threads.append({"history": list(ctx.stats.cpu_history), "ports": [*pair, -1, -1][:2]})
+    return {"cpu": threads, "mbuf_stats": {"cpu-socket-0": {}}}
+
+
+def shutdown(ctx: Context, p: Params) -> Json:
+    user, force = p.string("user"), p.boolean("force")
+    for port in ctx.box.ports.values():
+        if port.owner is not None and port.owner.name != user and not force:
+            text = f"port {port.index} is owned by '{port.owner.name}' - specify 'force' for override"
+            raise cannot_execute(text)
+    ctx.shutdown = True
+    return {}
+
+
+def get_global_cfg(ctx: Context, p: Params) -> Json:
+    return {**GLOBAL_CFG, **ctx.global_cfg}
+
+
+def set_global_cfg(ctx: Context, p: Params) -> Json:
+    """TRex's scheduler settings have no meaning for these engines; none is taken."""
+    for name in GLOBAL_CFG:
+        if p.get(name) is not None:
+            raise cannot_execute(f"{name}: this server has no such setting")
+    return None
+
+
+def get_async_results(ctx: Context, p: Params) -> Json:
+    p.uint64("ticket_id")
+    raise RpcError(NO_RESULTS, "No results for request")
+
+
+def cancel_async_task(ctx: Context, p: Params) -> Json:
+    p.uint64("ticket_id")
+
+
+METHODS: Table = {
+    "api_sync": Method(api_sync, needs_api=False),
+    "api_sync_v2": Method(api_sync_v2, needs_api=False),
+    "ping": Method(ping, needs_api=False),
+    "get_version": Method(get_version, needs_api=False),
+    "get_system_info": Method(get_system_info),
+    "publish_now": Method(publish_now),
+    "get_async_events": Method(get_async_events),
+    "get_utilization": Method(get_utilization),
+    "shutdown": Method(shutdown),
+    "get_global_cfg": Method(get_global_cfg),
+    "set_global_cfg": Method(set_global_cfg),
+    "get_async_results": Method(get_async_results),
+    "cancel_async_task": Method(cancel_async_task),
+}

@@ -1,0 +1,177 @@
+"""How much bandwidth a set of streams can ask for at once, and which factor reaches a wanted rate.
+
+The same approximation as TRex's: bursts are steps on a time line, the peak of the sum counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from trexbench.stlserver.stream import Rate, Stream
+from trexbench.stlserver.wire import cannot_execute
+
+MIN_BURST_PKTS = 1000  # shorter bursts count as the least bandwidth there is
+LEAST_RATE = Rate(pps=1.0, bps_l1=272.0, bps_l2=112.0)
+
+
+@dataclass(frozen=True)
+class RateEvent:
+    """At ``time_us`` the sum changes by ``change``."""
+
+    time_us: float
+    change: Rate
+    stream_id: int
+
+
+@dataclass(frozen=True)
+class Graph:
+    """peak: the largest sum at factor 1. duration_us: -1 when it never ends."""
+
+    peak: Rate
+    duration_us: int
+    events: Sequence[RateEvent] = field(default_factory=tuple)
+
+
+def build(streams: Mapping[int, Stream], speed_bps: float) -> Graph:
+    """The graph of all enabled streams, walked from each that starts by itself along its ``next`` links."""
+    enabled = {stream_id: s for stream_id, s in streams.items() if s.enabled}
+    events: list[RateEvent] = []
+    endless = False
+    for root in enabled.values():
+        if root.self_start:
+            endless |= _walk(root, enabled, speed_bps, events)
+    events.sort(key=lambda event: event.time_us)
+    duration_us = -1 if endless else int(events[-1].time_us) if events else 0
+    return Graph(_peak(events), duration_us, tuple(events))
+
+
+def _walk(root: Stream, enabled: Mapping[int, Stream], speed_bps: float, events: list[RateEvent]) -> bool:
+    """Append the steps of one chain; True when it never ends (a continuous stream, or a loop)."""
+    stream, offset_us, seen = root, 0.0, set()
+    while True:
+        seen.add(stream.stream_id)
+        rate = stream.rate(speed_bps)
+        start_us = offset_us + stream.isg_us
+        if stream.mode == "continuous":
+            events.append(RateEvent(start_us, rate, stream.stream_id))
+            return True
+        change = LEAST_RATE if stream.total_pkts < MIN_BURST_PKTS else rate
+        events.append(RateEvent(start_us, change, stream.stream_id))
+        offset_us = start_us + _length_us(stream, rate.pps)
+        events.append(RateEvent(offset_us, change.scaled(-1.0), stream.stream_id))
+        if stream.next_stream_id == -1:
+            return False
+        if stream.next_stream_id in seen:
+            return True
+        following = enabled.get(stream.next_stream_id)
+        if following is None:
+            raise cannot_execute(f"stream id {stream.next_stream_id & 0xFFFFFFFF} does not exists")
+        stream = following
+
+
+def _length_us(stream: Stream, pps: float) -> float:
+    burst_us = (stream.total_pkts - 1) / pps * 1e6
+    if stream.mode == "single_burst":
+        return burst_us
+    return (burst_us + stream.ibg_us) * stream.count
+
+
+def _peak(events: Sequence[RateEvent]) -> Rate:
+    total = peak = Rate(0.0, 0.0, 0.0)
+    for event in events:
+        total = total.plus(event.change)
+        peak = Rate(max(peak.pps, total.pps), max(peak.bps_l1, total.bps_l1), max(peak.bps_l2, total.bps_l2))
+    return peak
+
+
+def check_links(streams: Mapping[int, Stream]) -> None:
+    """Refuse, with TRex's texts, streams whose ``next`` links make no program."""
+    enabled = {stream_id: s for stream_id, s in streams.items() if s.enabled}
+    for stream in enabled.values():
+        if stream.mode == "continuous" and stream.next_stream_id != -1:
+            text = f"error: continous stream '{stream.stream_id}' cannot point to another stream"
+            raise cannot_execute(text)
+    for stream in enabled.values():
+        following = stream.next_stream_id
+        if following == -1 or following in enabled:
+            continue
+        what = "disabled" if following in streams else "a non-existent"
+        text = f"error: stream {stream.stream_id} is pointing to {what} stream {following}"
+        raise cannot_execute(text)
+    _check_reachable(enabled)
+
+
+def _check_reachable(enabled: Mapping[int, Stream]) -> None:
+    ahead = [s.stream_id for s in enabled.values() if s.self_start]
+    reached: set[int] = set()
+    while ahead:
+        stream_id = ahead.pop()
+        if stream_id in reached:
+            continue
+        reached.add(stream_id)
+        if enabled[stream_id].next_stream_id != -1:
+            ahead.append(enabled[stream_id].next_stream_id)
+    lost = [stream_id for stream_id in enabled if stream_id not in reached]
+    if lost:
+        lines = "".join(f"stream {one} is unreachable from any other stream\n" for one in lost)
+        raise cannot_execute(f"error: {lines}")
+
+
+@dataclass(frozen=True)
+class Multiplier:
+    """What ``start`` and ``update`` carry: kind (raw, pps, bps, bpsl1, percentage), op (abs, add, sub), value."""
+
+    kind: str
+    op: str
+    value: float
+
+
+def factor_for(graph: Graph, mul: Multiplier, current: float, speed_bps: float, force: bool) -> float:
+    """The factor that ``mul`` asks for; for add and sub, the factor of the difference alone.
+
+    ``current`` is the running factor, of which relative percentages are taken. Over line rate is refused
+    unless ``force``; without it the result is never above the line rate's own factor.
+    """
+    peak = graph.peak
+    if peak.bps_l1 <= 0:
+        raise _no_bandwidth(0.0)
+    factor = _wanted_factor(peak, mul, current, speed_bps)
+    expected_bps = peak.bps_l1 * factor
+    if expected_bps <= 0:
+        raise _no_bandwidth(expected_bps)
+    if force and math.isfinite(expected_bps):
+        return factor
+    if expected_bps / speed_bps > 1.0001:
+        text = f"Expected L1 B/W: '{expected_bps / 1e9:g} Gbps' exceeds port line rate: '{speed_bps / 1e9:g} Gbps'"
+        raise cannot_execute(text)
+    return min(factor, speed_bps / peak.bps_l1)
+
+
+def _no_bandwidth(bps: float) -> Exception:
+    text = (
+        "Effective bandwidth is zero, this means that your dpdk driver does not know the link throughput "
+        f"(virtual), please use absolute bandwidth  {bps:g}"
+    )
+    return cannot_execute(text)
+
+
+def _wanted_factor(peak: Rate, mul: Multiplier, current: float, speed_bps: float) -> float:
+    if mul.kind == "raw":
+        return mul.value
+    if mul.kind == "percentage" and mul.op != "abs":
+        return current * mul.value / 100.0
+    if mul.kind == "percentage":
+        unit, wanted, per_factor = "BPS L1", mul.value / 100.0 * speed_bps, peak.bps_l1
+    else:
+        unit, per_factor = {
+            "pps": ("pps", peak.pps),
+            "bps": ("BPS L2", peak.bps_l2),
+            "bpsl1": ("BPS L1", peak.bps_l1),
+        }[mul.kind]
+        wanted = mul.value
+    if wanted < 0:
+        text = f"current stream configuration enforces a minimum rate of '0' {unit}"
+        raise cannot_execute(text)
+    return wanted / per_factor

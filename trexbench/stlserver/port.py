@@ -1,0 +1,111 @@
+"""One port as the server knows it: its owner, its profiles and their states, its layer 2 and 3 settings."""
+
+from __future__ import annotations
+
+import secrets
+import string
+from dataclasses import dataclass, field
+
+from trexbench.stlserver.engine import EnginePort, StreamSpec
+from trexbench.stlserver.graph import Graph
+from trexbench.stlserver.stream import Stream
+from trexbench.stlserver.wire import cannot_execute
+
+DEFAULT_PROFILE = "_"
+UNOWNED = "<FREE>"
+
+IDLE, STREAMS, TX, PAUSE = "IDLE", "STREAMS", "TX", "PAUSE"
+ACTIVE = (TX, PAUSE)
+BY_ACTIVITY = (TX, PAUSE, STREAMS, IDLE)
+
+
+def random_name(length: int = 8) -> str:
+    """An unguessable handler."""
+    return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(length))
+
+
+def mac_bytes(text: str) -> bytes:
+    """Six bytes of aa:bb:cc:dd:ee:ff; ValueError for anything else."""
+    parts = text.split(":")
+    if len(parts) != 6:
+        raise ValueError(f"invalid MAC address: {text!r}")
+    return bytes(int(part, 16) for part in parts)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A start still to come, at ``at_s`` of the server's clock."""
+
+    at_s: float
+    specs: tuple[StreamSpec, ...]
+    factor: float
+    duration_s: float | None
+
+
+@dataclass
+class Profile:
+    """A named set of streams on one port. factor: of the last start or update; duration_s: 0 or less is for ever."""
+
+    name: str
+    state: str = IDLE
+    streams: dict[int, Stream] = field(default_factory=dict)
+    factor: float = 1.0
+    duration_s: float = -1.0
+    all_continuous: bool = True
+    graph: Graph | None = None
+    launch: Launch | None = None
+
+    def require(self, command: str, *states: str) -> None:
+        """Refuse a command that does not suit the profile's state."""
+        if self.state not in states:
+            text = f"command '{command}' cannot be executed on current state: '{self.state} on profile_id({self.name})."
+            raise cannot_execute(text)
+
+
+@dataclass
+class Owner:
+    """Who holds a port; handler is the secret that every modifying call must carry."""
+
+    name: str
+    session_id: int
+    handler: str
+
+
+@dataclass
+class Port:
+    """One port: what the engine said of it, and what clients have set since."""
+
+    info: EnginePort
+    src_mac: bytes
+    dst_mac: bytes | None
+    src_ipv4: str | None
+    dst_ipv4: str | None
+    owner: Owner | None = None
+    state: str = IDLE
+    profiles: dict[str, Profile] = field(default_factory=lambda: {DEFAULT_PROFILE: Profile(DEFAULT_PROFILE)})
+    service: bool = False
+    service_filtered: bool = False
+    promiscuous: bool = False
+    vlans: tuple[int, ...] = ()
+    link_up: bool = True
+
+    @classmethod
+    def of(cls, info: EnginePort) -> Port:
+        dst_mac = mac_bytes(info.dst_mac) if info.dst_mac else None
+        return cls(info, mac_bytes(info.src_mac), dst_mac, info.src_ipv4, info.dst_ipv4)
+
+    @property
+    def index(self) -> int:
+        return self.info.index
+
+    def profile(self, name: str) -> Profile:
+        """The profile of that name; an unknown one is refused."""
+        if name not in self.profiles:
+            raise cannot_execute(f"profile_id {name} does not exists")
+        return self.profiles[name]
+
+    def require(self, command: str, *states: str) -> None:
+        """Refuse a command that does not suit the port's state."""
+        if self.state not in states:
+            text = f"command '{command}' cannot be executed on current state: '{self.state}'"
+            raise cannot_execute(text)

@@ -1,0 +1,169 @@
+"""The sockets and the thread: RPC on a ZMQ REP socket, events on a PUB socket, one thread for all."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import zmq
+
+from trexbench.stlserver import dispatch, wire
+from trexbench.stlserver.cmd_port import attributes
+from trexbench.stlserver.context import Context
+from trexbench.stlserver.engine import Engine
+from trexbench.stlserver.events import Event
+
+SLOW_TICK_S = 0.5  # events with all statistics, and a look at the links: TRex's slow path
+FAST_TICK_S = 0.01  # while sending: has traffic ended by itself?
+LINGER_MS = 500
+
+
+class ServerError(Exception):
+    """The server cannot begin: the text says which address and why."""
+
+
+class StlServer:
+    """An STL server in front of an engine, which it closes when it stops.
+
+    Ports given as 0 are chosen by the system; ``rpc_port`` and ``pub_port`` hold them once the object exists.
+    Use it as a context manager, or call ``start`` and ``stop``. The engine is touched by the server's thread
+    only, save for the final ``close``.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        host: str = "127.0.0.1",
+        rpc_port: int = 0,
+        pub_port: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._engine = engine
+        self._ctx = Context(engine)
+        self._clock = clock
+        self._epoch_s = clock()
+        self._stopping = threading.Event()
+        self._closing = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._zmq = zmq.Context()
+        self.host = host
+        try:
+            self._rpc, self.rpc_port = self._bind(zmq.REP, rpc_port)
+            self._pub, self.pub_port = self._bind(zmq.PUB, pub_port)
+        except ServerError:
+            self._zmq.destroy(linger=0)
+            engine.close()
+            raise
+
+    def __enter__(self) -> StlServer:
+        self.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Serve in a thread of its own; returns at once."""
+        self._thread = threading.Thread(target=self.run, name="stlserver", daemon=True)
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 10.0) -> None:
+        """Silence every port, tell the clients, close sockets and engine; safe to call twice."""
+        self.request_stop()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout_s)
+        elif self._thread is None:
+            self._close()
+
+    def request_stop(self) -> None:
+        """Ask the serving thread to end; may be called from a signal handler, returns at once."""
+        self._stopping.set()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it serves, or will once started."""
+        return not self._stopping.is_set()
+
+    def run(self) -> None:
+        """Serve in this thread until asked to stop, or until a client calls ``shutdown``."""
+        try:
+            self._serve()
+        finally:
+            self._stopping.set()
+            self._close()
+
+    def _serve(self) -> None:
+        slow_tick_s = self._now()
+        while not self._stopping.is_set():
+            now_s = self._now()
+            if now_s >= slow_tick_s:
+                slow_tick_s = max(slow_tick_s + SLOW_TICK_S, now_s)
+                self._slow_tick(now_s)
+            self._tick(now_s)
+            if self._rpc.poll(self._wait_ms(slow_tick_s)):
+                self._answer()
+            if self._ctx.shutdown:
+                break
+
+    def _answer(self) -> None:
+        frame = self._rpc.recv()
+        reply = dispatch.handle(self._ctx, frame, self._now())
+        # events go first: when the client has its answer, its events are on their way
+        self._publish()
+        self._rpc.send(reply)
+
+    def _wait_ms(self, slow_tick_s: float) -> int:
+        now_s = self._now()
+        due_s = min(slow_tick_s, now_s + 0.1)
+        if self._ctx.box.sending():
+            due_s = min(due_s, now_s + FAST_TICK_S)
+        launch_s = self._ctx.box.next_launch_s()
+        if launch_s is not None:
+            due_s = min(due_s, launch_s)
+        return max(0, int((due_s - now_s) * 1000))
+
+    def _tick(self, now_s: float) -> None:
+        self._ctx.box.now_s = now_s
+        self._ctx.box.tick()
+        dispatch.announce_events(self._ctx)
+        self._publish()
+
+    def _slow_tick(self, now_s: float) -> None:
+        self._ctx.box.now_s = now_s
+        self._ctx.stats.forget()
+        self._ctx.box.watch_links({port.index: attributes(port) for port in self._ctx.box.ports.values()})
+        self._ctx.announce(baseline=False)
+
+    def _publish(self) -> None:
+        for event in self._ctx.outbox:
+            self._pub.send(wire.encode_event(event))
+        self._ctx.outbox.clear()
+
+    def _now(self) -> float:
+        return self._clock() - self._epoch_s
+
+    def _bind(self, kind: int, port: int) -> tuple[zmq.Socket[bytes], int]:
+        bound = self._zmq.socket(kind)
+        address = f"tcp://{self.host}:{port or '*'}"
+        try:
+            bound.bind(address)
+        except zmq.ZMQError as err:
+            raise ServerError(f"cannot listen on {address}: {err}; choose another port or address") from err
+        endpoint = bound.getsockopt(zmq.LAST_ENDPOINT)
+        assert isinstance(endpoint, bytes)
+        return bound, int(endpoint.rstrip(b"\0").rpartition(b":")[2])
+
+    def _close(self) -> None:
+        with self._closing:
+            if self._zmq.closed:
+                return
+            try:
+                self._ctx.box.now_s = self._now()
+                self._ctx.box.silence()
+                self._ctx.box.events.post(Event.SERVER_STOPPED, {"cause": "server was asked to stop"}, self._now())
+                dispatch.announce_events(self._ctx)
+                self._publish()
+            finally:
+                self._engine.close()
+                self._zmq.destroy(linger=LINGER_MS)

@@ -1,0 +1,190 @@
+"""Counters and what TRex makes of them: raw totals read at the call, rates smoothed once a second."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trexbench.stlserver.engine import Engine, EngineLoad, PortCounters
+from trexbench.stlserver.wire import Json
+
+RATE_PERIOD_S = 1.0
+CPU_HISTORY = 20
+CPU_KEPT = 0.75  # weight of the past in the smoothed CPU utilisation, renewed once a second
+
+
+class RateMeter:
+    """A rate per second: half the last period's, half the former value; renewed when a second has passed."""
+
+    def __init__(self) -> None:
+        self._last: tuple[float, int] | None = None
+        self.value = 0.0
+
+    def add(self, now_s: float, total: int) -> float:
+        """Take one reading of the total; returns the rate as it now stands."""
+        if self._last is None:
+            self._last = (now_s, total)
+        elapsed_s = now_s - self._last[0]
+        if elapsed_s >= RATE_PERIOD_S:
+            self.value = 0.5 * (total - self._last[1]) / elapsed_s + 0.5 * self.value
+            self._last = (now_s, total)
+        return self.value
+
+
+@dataclass(frozen=True)
+class PortRates:
+    """Smoothed rates of one port: packets/s and L2 bit/s."""
+
+    tx_pps: float
+    rx_pps: float
+    tx_bps: float
+    rx_bps: float
+
+
+class _PortMeters:
+    def __init__(self) -> None:
+        self._tx_pps, self._rx_pps = RateMeter(), RateMeter()
+        self._tx_bytes, self._rx_bytes = RateMeter(), RateMeter()
+
+    def add(self, now_s: float, c: PortCounters) -> PortRates:
+        return PortRates(
+            self._tx_pps.add(now_s, c.opackets),
+            self._rx_pps.add(now_s, c.ipackets),
+            self._tx_bytes.add(now_s, c.obytes) * 8,
+            self._rx_bytes.add(now_s, c.ibytes) * 8,
+        )
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All ports' counters read one after the other without a pause, and the rates as of then."""
+
+    counters: Mapping[int, PortCounters]
+    rates: Mapping[int, PortRates]
+    load: EngineLoad
+
+
+class Stats:
+    """Reads the engine, keeps the meters."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._meters = {port.index: _PortMeters() for port in engine.ports}
+        self._cpu_s: float | None = None
+        self._cpu_percent = 0.0
+        self.cpu_history: list[int] = []
+        self._snapshot: Snapshot | None = None
+
+    def forget(self) -> None:
+        """The next reading goes to the engine again."""
+        self._snapshot = None
+
+    def read(self, now_s: float) -> Snapshot:
+        """The counters; calls between two ``forget`` share one reading, so that all ports' are of one moment."""
+        if self._snapshot is None:
+            counters = {index: self._engine.counters(index) for index in self._meters}
+            load = self._engine.load()
+            rates = {index: meters.add(now_s, counters[index]) for index, meters in self._meters.items()}
+            self._note_cpu(now_s, load)
+            self._snapshot = Snapshot(counters, rates, load)
+        return self._snapshot
+
+    def _note_cpu(self, now_s: float, load: EngineLoad) -> None:
+        if self._cpu_s is None or now_s - self._cpu_s >= RATE_PERIOD_S:
+            self._cpu_s = now_s
+            self._cpu_percent = CPU_KEPT * self._cpu_percent + (1 - CPU_KEPT) * load.cpu_percent
+            self.cpu_history = [min(int(load.cpu_percent), 255), *self.cpu_history[: CPU_HISTORY - 1]]
+
+    def port_json(self, now_s: float, port: int, sending: bool) -> dict[str, Json]:
+        """The answer to ``get_port_stats``."""
+        snapshot = self.read(now_s)
+        counters, rates = snapshot.counters[port], snapshot.rates[port]
+        return {
+            "opackets": counters.opackets,
+            "obytes": counters.obytes,
+            "ipackets": counters.ipackets,
+            "ibytes": counters.ibytes,
+            "ierrors": counters.ierrors,
+            "oerrors": counters.oerrors,
+            "m_total_tx_bps": rates.tx_bps,
+            "m_total_tx_pps": rates.tx_pps,
+            "m_total_rx_bps": rates.rx_bps,
+            "m_total_rx_pps": rates.rx_pps,
+            "m_cpu_util": self._cpu_percent if sending else 0.0,
+        }
+
+    def global_json(self, now_s: float) -> dict[str, Json]:
+        """The answer to ``get_global_stats``; what only stateful modes count is zero, as in TRex."""
+        snapshot = self.read(now_s)
+        counters, rates = snapshot.counters.values(), snapshot.rates.values()
+        tx_bps, rx_bps = sum(r.tx_bps for r in rates), sum(r.rx_bps for r in rates)
+        drop_bps = tx_bps - rx_bps
+        cores = (len(snapshot.counters) + 1) // 2
+        cpu = self._cpu_percent
+        return {
+            **dict.fromkeys(_ZERO_INTEGERS, 0),
+            **dict.fromkeys(_ZERO_FLOATS, 0.0),
+            "m_platform_factor": 1.0,
+            "m_cpu_util": cpu,
+            "m_cpu_util_raw": float(snapshot.load.cpu_percent),
+            "m_rx_cpu_util": float(snapshot.load.rx_cpu_percent),
+            "m_bw_per_core": 2 * (tx_bps / 1e9) * 100.0 / (cpu * cores) if cpu >= 0.0001 else 0.0,
+            "m_tx_bps": tx_bps,
+            "m_rx_bps": rx_bps,
+            "m_tx_pps": sum(r.tx_pps for r in rates),
+            "m_rx_pps": sum(r.rx_pps for r in rates),
+            "m_rx_drop_bps": drop_bps if drop_bps >= 0.1 * tx_bps and drop_bps > 0 else 0.0,
+            "m_total_queue_full": snapshot.load.queue_full,
+            "m_total_tx_pkts": sum(c.opackets for c in counters),
+            "m_total_rx_pkts": sum(c.ipackets for c in counters),
+            "m_total_tx_bytes": sum(c.obytes for c in counters),
+            "m_total_rx_bytes": sum(c.ibytes for c in counters),
+        }
+
+    def event_json(self, now_s: float, sending: Mapping[int, bool], baseline: bool) -> dict[str, Json]:
+        """The ``trex-global`` event: all of the above in one flat object, per-port names ending in -N."""
+        data = self.global_json(now_s)
+        for port, active in sending.items():
+            data.update({f"{name}-{port}": v for name, v in self.port_json(now_s, port, active).items()})
+        data = {name: _printed(value) for name, value in data.items()}
+        data["ts"] = {"value": int(now_s * TICKS_PER_S), "freq": TICKS_PER_S}
+        data.update(template=[0] * 32, unknown=0)
+        event: dict[str, Json] = {"name": "trex-global", "type": 0, "data": data}
+        if baseline:
+            event["baseline"] = True
+        return event
+
+
+TICKS_PER_S = 1_000_000_000
+
+_ZERO_INTEGERS = (
+    "m_active_sockets",
+    "m_total_alloc_error",
+    "m_total_clients",
+    "m_total_nat_active",
+    "m_total_nat_learn_error",
+    "m_total_nat_no_fid",
+    "m_total_nat_open",
+    "m_total_nat_syn_wait",
+    "m_total_nat_time_out",
+    "m_total_nat_time_out_wait_ack",
+    "m_total_queue_drop",
+    "m_total_servers",
+)
+_ZERO_FLOATS = (
+    "m_active_flows",
+    "m_open_flows",
+    "m_rx_core_pps",
+    "m_socket_util",
+    "m_tx_cps",
+    "m_tx_expected_bps",
+    "m_tx_expected_cps",
+    "m_tx_expected_pps",
+)
+
+
+def _printed(value: Json) -> Json:
+    """A float as precise as TRex prints it in events: one decimal from 10 upwards, else four digits."""
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.1f}" if abs(value) >= 10.0 else f"{value:.3e}")

@@ -1,0 +1,250 @@
+"""JSON-RPC 2.0 as TRex frames it: bytes in, requests out; replies in, bytes out. No sockets.
+
+A frame is plain JSON, or a header of two big-endian u32 (magic, uncompressed length) and a zlib stream.
+Error codes and texts are those of TRex v3.08 (src/rpc-server).
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+Json = Any
+Path = tuple["str | int", ...]
+
+MAGIC = 0xABE85CEA
+HEADER = struct.Struct(">II")
+MAX_MESSAGE_BYTES = 999_999
+PUBLISH_ZIP_ABOVE_BYTES = 256
+
+PARSE = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL = -32603
+EXECUTE = -32000
+NO_RESULTS = -32003
+
+
+class RpcError(Exception):
+    """What the client gets instead of a result: ``code``, ``message`` and, unless None, ``specific``."""
+
+    def __init__(self, code: int, message: str, specific: str | None = None) -> None:
+        super().__init__(specific or message)
+        self.code = code
+        self.message = message
+        self.specific = specific
+
+    def to_json(self) -> dict[str, Json]:
+        """The ``error`` member of a reply."""
+        error: dict[str, Json] = {"code": self.code, "message": self.message}
+        if self.specific is not None:
+            error["specific_err"] = self.specific
+        return error
+
+
+def bad_params(text: str) -> RpcError:
+    """The blame is with a parameter's presence, type or range."""
+    return RpcError(INVALID_PARAMS, "Bad parameters for method", text)
+
+
+def cannot_execute(text: str) -> RpcError:
+    """The parameters are well-formed, the request cannot be fulfilled."""
+    return RpcError(EXECUTE, "Failed To Execute Method", text)
+
+
+def json_misfit(text: str) -> RpcError:
+    """A value has a shape that TRex's JSON library refuses to convert."""
+    return RpcError(PARSE, "Json Error", text)
+
+
+@dataclass(frozen=True)
+class Request:
+    """One well-formed call. ``text`` and ``path`` locate its params, for the offsets in error texts."""
+
+    id: Json
+    method: str
+    params: Json
+    text: str
+    path: Path
+
+
+@dataclass(frozen=True)
+class BadRequest:
+    """A member of a frame that is no call; ``id`` is None where it could not be read."""
+
+    id: Json
+    error: RpcError
+
+
+@dataclass(frozen=True)
+class Message:
+    """What one frame held, in order; the answer is compressed exactly when the question was."""
+
+    calls: tuple[Request | BadRequest, ...]
+    zipped: bool
+
+
+def decode(frame: bytes) -> Message:
+    """Read one frame; never raises: whatever is wrong becomes a BadRequest."""
+    if len(frame) > MAX_MESSAGE_BYTES:
+        return Message((_too_large(len(frame)),), zipped=False)
+    data = _inflate(frame)
+    if data is None:
+        return Message(_parse(frame), zipped=False)
+    if len(data) > MAX_MESSAGE_BYTES:
+        return Message((_too_large(HEADER.unpack_from(frame)[1]),), zipped=True)
+    return Message(_parse(data), zipped=True)
+
+
+def encode(replies: Sequence[Json], zipped: bool) -> bytes:
+    """One reply goes bare, several as an array, none as null; keys sorted, as TRex's writer does."""
+    body: Json = replies[0] if len(replies) == 1 else (list(replies) or None)
+    data = dumps(body)
+    return deflate(data) if zipped else data
+
+
+def encode_event(event: Json) -> bytes:
+    """One frame for the publisher's socket: long ones are compressed; no newline, clients compare with ``{}``."""
+    data = dumps(event).rstrip()
+    return deflate(data) if len(data) > PUBLISH_ZIP_ABOVE_BYTES else data
+
+
+def result(call_id: Json, value: Json) -> dict[str, Json]:
+    """The reply to a call that worked."""
+    return {"jsonrpc": "2.0", "id": call_id, "result": value}
+
+
+def failure(call_id: Json, error: RpcError) -> dict[str, Json]:
+    """The reply to a call that did not."""
+    return {"jsonrpc": "2.0", "id": call_id, "error": error.to_json()}
+
+
+def dumps(value: Json) -> bytes:
+    """Compact JSON with sorted keys and a newline; NaN and infinities are refused (ValueError)."""
+    return (json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n").encode()
+
+
+def deflate(data: bytes) -> bytes:
+    """Header and zlib stream around ``data``."""
+    return HEADER.pack(MAGIC, len(data)) + zlib.compress(data)
+
+
+def _inflate(frame: bytes) -> bytes | None:
+    """The uncompressed bytes, cut one byte past the limit; None when this is no compressed frame."""
+    if len(frame) < HEADER.size:
+        return None
+    magic, length = HEADER.unpack_from(frame)
+    if magic != MAGIC:
+        return None
+    inflater = zlib.decompressobj()
+    try:
+        data = inflater.decompress(frame[HEADER.size :], MAX_MESSAGE_BYTES + 1)
+    except zlib.error:
+        return None
+    complete = inflater.eof or len(data) > MAX_MESSAGE_BYTES
+    return data if complete and len(data) <= length else None
+
+
+def _too_large(size_bytes: int) -> BadRequest:
+    text = f"Request is too large ({size_bytes} bytes). Consider splitting to smaller chunks."
+    return BadRequest(None, RpcError(INTERNAL, text))
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if value - value != 0:
+        raise ValueError(f"{text} is out of range")
+    return value
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+
+
+def _parse(data: bytes) -> tuple[Request | BadRequest, ...]:
+    text = data.decode("utf-8", "replace")
+    start = _skip_space(text, 0)
+    try:
+        # what follows the first value is ignored, as TRex's reader does
+        value, _ = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return (BadRequest(None, RpcError(PARSE, "Bad JSON Format")),)
+    if isinstance(value, list):
+        return tuple(_parse_call(one, text, (index,)) for index, one in enumerate(value))
+    return (_parse_call(value, text, ()),)
+
+
+def _parse_call(call: Json, text: str, path: Path) -> Request | BadRequest:
+    if not isinstance(call, dict):
+        return BadRequest(None, RpcError(INVALID_REQUEST, "Missing 'id' field"))
+    call_id = call.get("id")
+    if call_id is None:
+        return BadRequest(None, RpcError(INVALID_REQUEST, "Missing 'id' field"))
+    if call.get("jsonrpc") != "2.0":
+        return BadRequest(call_id, RpcError(INVALID_REQUEST, "Invalid JSONRPC Version"))
+    method = call.get("method")
+    if isinstance(method, (dict, list)):
+        text_ = "Error in JSON request: Type is not convertible to string"
+        return BadRequest(call_id, RpcError(INVALID_REQUEST, text_))
+    if method is None or method == "":
+        return BadRequest(call_id, RpcError(INVALID_REQUEST, "Missing Method Name"))
+    return Request(call_id, as_text(method), call.get("params"), text, (*path, "params"))
+
+
+def as_text(value: Json) -> str:
+    """TRex's JSON library's conversion of a scalar to a string; containers are a JSON misfit."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    raise json_misfit("Type is not convertible to string")
+
+
+def _skip_space(text: str, at: int) -> int:
+    while at < len(text) and text[at] in " \t\r\n":
+        at += 1
+    return at
+
+
+def offset_of(text: str, path: Path) -> int:
+    """Byte offset at which the value under ``path`` begins in ``text``; -1 when it is not there."""
+    at = _skip_space(text, 0)
+    for step in path:
+        at = _enter(text, at, step)
+        if at < 0:
+            return -1
+    return len(text[:at].encode("utf-8", "replace"))
+
+
+def _enter(text: str, at: int, step: str | int) -> int:
+    """Position of one member of the container that begins at ``at``; of equal keys the last counts."""
+    opening, closing = ("{", "}") if isinstance(step, str) else ("[", "]")
+    if text[at] != opening:
+        return -1
+    found, index = -1, 0
+    at = _skip_space(text, at + 1)
+    while text[at] != closing:
+        key: str | int = index
+        if isinstance(step, str):
+            key, at = _DECODER.raw_decode(text, at)
+            at = _skip_space(text, _skip_space(text, at) + 1)
+        if key == step:
+            found = at
+        _, at = _DECODER.raw_decode(text, at)
+        at = _skip_space(text, at)
+        if text[at] == ",":
+            at = _skip_space(text, at + 1)
+        index += 1
+    return found
