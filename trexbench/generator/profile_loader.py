@@ -1,0 +1,130 @@
+"""Profile files through the client's own loader: as streams for a server, as facts, as text, as a capture."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import struct
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from trexbench.core.errors import ConfigError
+from trexbench.core.profile import Profile, Stream
+from trexbench.core.units import FCS_BYTES
+
+from .client import Client
+
+PORT_MACS = (("00:00:00:01:00:00", "00:00:00:02:00:00"), ("00:00:00:02:00:00", "00:00:00:01:00:00"))
+"""Destination and source that stand in a capture where the port's own addresses would be."""
+
+_PCAP_NANOSECONDS, _ETHERNET = 0xA1B23C4D, 1
+
+
+def load_streams(client: Client, path: Path, tunables: Mapping[str, str], port: int) -> list[Any]:
+    """The client's stream objects of a profile file for a port; odd ports send the other way. ConfigError in one line.
+
+    Tunables are given both ways that profiles know: as a command line, and by name.
+    """
+    if not path.is_file():
+        raise ConfigError(f"no profile file {path}", "stl_profiles/bench.py is the one that comes with trexbench")
+    words = [word for name, value in tunables.items() for word in (f"--{name}", str(value))]
+    named = {name: int(value) if str(value).isdigit() else value for name, value in tunables.items()}
+    said = io.StringIO()
+    with client.namespace(), contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+        try:
+            loaded = client.api.STLProfile.load_py(str(path), direction=port % 2, port_id=port, tunables=words, **named)
+        except client.api.TRexError as err:
+            raise ConfigError(f"profile {path.name} does not load: {_last_line(str(err))}") from err
+        finally:
+            sys.modules.pop(path.name.partition(".")[0], None)
+    if loaded is None:
+        shown = ",".join(f"{name}={value}" for name, value in tunables.items())
+        raise ConfigError(f"profile {path.name} refuses {shown or 'to load'}: {_last_line(said.getvalue())}")
+    return list(loaded.get_streams())
+
+
+def load_profile(client: Client, path: Path, tunables: Mapping[str, str], port: int = 0) -> Profile:
+    """What this profile file puts on the wire of this port."""
+    return as_profile(path, tunables, port, load_streams(client, path, tunables, port))
+
+
+def as_profile(path: Path, tunables: Mapping[str, str], port: int, streams: Sequence[Any]) -> Profile:
+    return Profile(path.name, tuple(_stream(path, one) for one in streams), port, dict(tunables))
+
+
+def _stream(path: Path, stream: Any) -> Stream:
+    fields = stream.to_json()
+    mode, packet = fields["mode"], bytes(stream.get_pkt())
+    if mode["type"] != "continuous" or not fields["self_start"]:
+        raise ConfigError(f"profile {path.name}: a {mode['type']} stream", "a ramp takes continuous streams only")
+    if not fields["enabled"]:
+        raise ConfigError(f"profile {path.name}: a stream that is switched off", "leave it out")
+    if fields["flow_stats"].get("rule_type") == "latency":
+        raise ConfigError(f"profile {path.name}: a latency stream", "it ignores the rate; a ramp cannot use it")
+    unchanged = fields["flags"] & 7 == 0
+    return Stream(packet, _pps(path, mode["rate"], len(packet)), tuple(fields["vm"]["instructions"]), unchanged)
+
+
+def _pps(path: Path, rate: Mapping[str, Any], length: int) -> float:
+    frame, value = max(64, length + FCS_BYTES), float(rate["value"])
+    per_frame = {"pps": 1.0, "bps_L2": frame * 8.0, "bps_L1": (frame + 20) * 8.0}
+    if rate["type"] not in per_frame:
+        raise ConfigError(f"profile {path.name}: a rate in {rate['type']}", "give the streams' rates in pps or bps")
+    return value / per_frame[str(rate["type"])]
+
+
+def decode(client: Client, profile: Profile) -> list[str]:
+    """The first packet of each stream, taken apart by the client's scapy, with a hex dump."""
+    texts = []
+    with client.namespace():
+        for stream in profile.streams:
+            packet = client.api.Ether(_addressed(stream, next(stream.frames()), profile.port))
+            with contextlib.redirect_stdout(io.StringIO()) as dump:
+                _hexdump(packet)
+            texts.append(f"{packet.show(dump=True).rstrip()}\n{dump.getvalue().rstrip()}")
+    return texts
+
+
+def _hexdump(packet: Any) -> None:
+    import scapy.utils
+
+    scapy.utils.hexdump(packet)
+
+
+def write_pcap(out: BinaryIO, profile: Profile, count: int, pps: float, seed: int = 1) -> None:
+    """The first ``count`` frames of the profile at ``pps`` frames per second, as a capture for Wireshark.
+
+    Frames are what the field engine makes of them, interleaved by the streams' rates. The FCS is not in it, as in
+    every capture; MAC addresses that the port fills in are stand-ins.
+    """
+    out.write(struct.pack("<IHHiIII", _PCAP_NANOSECONDS, 2, 4, 0, 0, 65535, _ETHERNET))
+    for at_s, frame in islice(timed_frames(profile, pps, seed), count):
+        seconds, nanoseconds = divmod(round(at_s * 1e9), 1_000_000_000)
+        out.write(struct.pack("<IIII", seconds, nanoseconds, len(frame), len(frame)) + frame)
+
+
+def timed_frames(profile: Profile, pps: float, seed: int = 1) -> Iterator[tuple[float, bytes]]:
+    """Frames in the order of their time: every stream evenly spaced by its share of ``pps``."""
+    gaps = [1 / (pps * profile.share(stream)) for stream in profile.streams]
+    frames = [stream.frames(seed) for stream in profile.streams]
+    sent = [0] * len(gaps)
+    while True:
+        which = min(range(len(gaps)), key=lambda i: sent[i] * gaps[i])
+        at_s = sent[which] * gaps[which]
+        sent[which] += 1
+        yield at_s, _addressed(profile.streams[which], next(frames[which]), profile.port)
+
+
+def _addressed(stream: Stream, frame: bytes, port: int) -> bytes:
+    """With stand-ins for the port's MAC addresses, and padded as on the wire."""
+    if stream.macs_from_port:
+        frame = b"".join(bytes.fromhex(mac.replace(":", "")) for mac in PORT_MACS[port % 2]) + frame[12:]
+    return frame.ljust(64 - FCS_BYTES, b"\0")
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no reason given"

@@ -1,0 +1,153 @@
+"""Many commands in one message over the client's own connection, and whose clock says when each was carried out.
+
+``JsonRpcClient.transmit`` pretty-prints every message for a log nobody reads, and lets Ctrl-C vanish inside its socket
+call. Here a batch goes through its ``send_raw_msg`` instead: the same socket, time-outs and reconnection.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from trexbench.core.errors import GeneratorError, GeneratorLost
+
+DRIFT = 1e-4
+"""How far two clocks may part, seconds a second: crystals are ten times better."""
+
+_WAITING = (signal.SIGINT, signal.SIGTERM)
+
+Call = tuple[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The server's answer to one command of a batch when it was no."""
+
+    method: str
+    text: str
+    code: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A batch's results in the order of its calls; sent_s and received_s are the run's clock around the exchange."""
+
+    results: Sequence[Any]
+    sent_s: float
+    received_s: float
+
+    def refusals(self) -> list[Refusal]:
+        return [one for one in self.results if isinstance(one, Refusal)]
+
+
+class Channel:
+    """Commands to the server over a connected client's ``JsonRpcClient``; raises GeneratorLost when none answers."""
+
+    def __init__(self, rpc: Any, now: Callable[[], float]) -> None:
+        self._rpc = rpc
+        self._now = now
+        self._number = 0
+
+    @property
+    def where(self) -> str:
+        return f"{self._rpc.server}:{self._rpc.port}"
+
+    @property
+    def api_h(self) -> str:
+        return str(self._rpc.api_h)
+
+    def batch(self, calls: Sequence[Call]) -> Answer:
+        messages = [self._message(method, params) for method, params in calls]
+        plain = json.dumps(messages).encode()
+        with uninterrupted(), self._rpc.lock:
+            if not self._rpc.is_connected():
+                self._rpc.reconnect()
+            zipped = self._rpc.zipper.check_threshold(plain)
+            wire = self._rpc.zipper.compress(plain) if zipped else plain
+            sent = self._now()
+            reply = self._rpc.send_raw_msg(wire)
+            received = self._now()
+        if not isinstance(reply, bytes) or not reply:
+            raise GeneratorLost(f"TRex server {self.where} does not answer", "is it still running and reachable?")
+        if self._rpc.zipper.is_compressed(reply):
+            reply = self._rpc.zipper.decompress(reply)
+        return Answer(self._results(messages, reply), sent, received)
+
+    def call(self, method: str, **params: Any) -> Any:
+        """One command's result; GeneratorError with the server's words when it refuses."""
+        result = self.batch([(method, params)]).results[0]
+        if isinstance(result, Refusal):
+            raise GeneratorError(f"TRex server {self.where} refuses {method}", result.text)
+        return result
+
+    def _message(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        self._number += 1
+        return {"jsonrpc": "2.0", "method": method, "id": self._number, "params": {**params, "api_h": self.api_h}}
+
+    def _results(self, messages: Sequence[Mapping[str, Any]], reply: bytes) -> list[Any]:
+        try:
+            answers = json.loads(reply)
+            by_id = {one["id"]: one for one in (answers if isinstance(answers, list) else [answers])}
+            return [_result(one["method"], by_id[one["id"]]) for one in messages]
+        except (ValueError, KeyError, TypeError) as err:
+            raise GeneratorError(
+                f"TRex server {self.where} answers what is not JSON-RPC ({type(err).__name__})", "is it a TRex?"
+            ) from err
+
+
+def _result(method: str, answer: Mapping[str, Any]) -> Any:
+    if "error" not in answer:
+        return answer["result"]
+    error = answer["error"]
+    return Refusal(method, str(error.get("specific_err") or error.get("message")).strip(), int(error.get("code", 0)))
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Signals wait until the end: in the middle of an exchange the client would swallow them and lose the connection.
+
+    The wait is bounded by the connection's time-out. Outside of the main thread Python delivers no signal anyway.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pending: list[int] = []
+    former = {number: signal.signal(number, lambda got, _frame: pending.append(got)) for number in _WAITING}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        for got in dict.fromkeys(pending):
+            signal.raise_signal(got)
+
+
+class ServerClock:
+    """Turns the server's time stamps into the run's time.
+
+    Each exchange says: its stamps lie between sending and receiving. The intersection of what they say is
+    narrower than any single round trip, so a slow answer does not smear its counters' time.
+    """
+
+    def __init__(self) -> None:
+        self._known: tuple[float, float, float] | None = None
+
+    def observe(self, sent_s: float, received_s: float, first_ts: float, last_ts: float) -> None:
+        low, high = sent_s - first_ts, received_s - last_ts
+        if self._known is not None:
+            former_low, former_high, as_of = self._known
+            slack = DRIFT * (received_s - as_of)
+            narrowed = max(low, former_low - slack), min(high, former_high + slack)
+            if narrowed[0] <= narrowed[1]:
+                low, high = narrowed
+        self._known = low, high, received_s
+
+    def run_time(self, ts: float) -> float:
+        if self._known is None:
+            raise ValueError("no exchange observed yet")
+        return ts + (self._known[0] + self._known[1]) / 2

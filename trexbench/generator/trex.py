@@ -1,0 +1,275 @@
+"""TRex, or the embedded server, as the run sees it: ports that are ours, raw counters, absolute rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from trexbench.core.errors import ConfigError, GeneratorError, GeneratorLost, PortOwned
+from trexbench.core.ports import Clock
+from trexbench.core.profile import Profile
+from trexbench.core.sample import PortCounters, Reading
+
+from .client import API, Client
+from .guard import Guard
+from .profile_loader import as_profile, load_streams
+from .rpc import Call, Channel, Refusal, ServerClock, uninterrupted
+
+STATUS_EVERY_S = 1.0
+"""How often link and owner are asked for; a port's status is twenty times as long as its counters."""
+
+ALL_CORES = 2**64 - 1
+_DEFAULT_PROFILE = "_"
+_TRY_AGAIN = -32001
+
+
+class TrexGenerator:
+    """The STL client's ports behind the ``Generator`` protocol; made by ``connect``. Times are the run's clock.
+
+    Counters are what TRex reads from its ports when it is asked (``CGlobalTRex::port_stats_to_json`` synchronizes
+    first), and the server's own stamps around each port's answer say when that was.
+    """
+
+    def __init__(self, client: Client, stl: Any, channel: Channel, ports: Sequence[int], clock: Clock) -> None:
+        self.client = client
+        self.ports = tuple(ports)
+        self._stl = stl
+        self._channel = channel
+        self._clock = clock
+        self._server_clock = ServerClock()
+        self._running: dict[int, float] = {}
+        self._status: dict[int, Mapping[str, Any]] = {}
+        self._status_at = -math.inf
+        self._guard: Guard | None = None
+
+    # what the protocol asks for
+
+    def start(self, rates_pps: Mapping[int, float], duration_s: float) -> None:
+        if not 0 < duration_s < math.inf:
+            raise ConfigError(f"a start for {duration_s} s", "every start is bounded: name a positive duration")
+        seconds = float(math.ceil(duration_s))
+        calls: list[Call] = [
+            ("start_traffic", {**self._owned(port), **_multiplier(pps), "duration": seconds, **_START})
+            for port, pps in rates_pps.items()
+        ]
+        answer = self._channel.batch(calls)
+        self._running = dict(rates_pps)
+        if answer.refusals():
+            self.stop()
+            self._refused("start", answer.refusals()[0])
+
+    def update(self, rates_pps: Mapping[int, float]) -> None:
+        changed = {port: pps for port, pps in rates_pps.items() if self._running.get(port) != pps}
+        if not changed:
+            return
+        calls: list[Call] = [
+            ("update_traffic", {**self._owned(port), **_multiplier(pps)}) for port, pps in changed.items()
+        ]
+        answer = self._channel.batch(calls)
+        if answer.refusals():
+            self._refused("update", answer.refusals()[0])
+        self._running.update(changed)
+
+    def stop(self) -> None:
+        answer = self._channel.batch([("stop_traffic", self._owned(port)) for port in self.ports])
+        if answer.refusals():
+            self._refused("stop", answer.refusals()[0])
+        self._running = {}
+
+    def read(self) -> Reading:
+        self._refresh_status()
+        calls: list[Call] = [("get_global_stats", {}), ("ping", {})]
+        for port in self.ports:
+            calls += [("get_port_stats", {"port_id": port}), ("ping", {})]
+        answer = self._channel.batch(calls)
+        if answer.refusals():
+            self._refused("read", answer.refusals()[0])
+        total, stamps, counters = answer.results[0], answer.results[1::2], answer.results[2::2]
+        times = self._times(answer.sent_s, answer.received_s, [one.get("ts") for one in stamps])
+        ports = {
+            port: self._counters(port, time, raw) for port, time, raw in zip(self.ports, times, counters, strict=True)
+        }
+        return Reading(ports, _whole(total.get("m_total_queue_full")), _busiest(total, counters))
+
+    # what connect and the command line use besides
+
+    def load(self, path: Path, tunables: Mapping[str, str], tx_ports: Sequence[int]) -> dict[int, Profile]:
+        """Put the profile's streams on these ports, each with its own direction; what they had before goes."""
+        loaded = {}
+        for port in tx_ports:
+            self._require_destination(port)
+            streams = load_streams(self.client, path, tunables, port)
+            profile = as_profile(path, tunables, port, streams)
+            with self.client.namespace(), uninterrupted():
+                self._foreign(self._stl.remove_all_streams, ports=[port])
+                self._foreign(self._stl.add_streams, streams, ports=[port])
+            loaded[port] = profile
+        return loaded
+
+    def speed_bps(self, port: int) -> float:
+        """The port's nominal L1 speed; 0 when it does not know one."""
+        return float(self._port_status(port)["attr"].get("speed") or 0) * 1e9
+
+    def facts(self) -> dict[str, Any]:
+        """Who generates here, for the result document."""
+        version, system = self._stl.get_server_version(), self._stl.get_server_system_info()
+        described = {int(one["index"]): one for one in system["ports"]}
+        return {
+            "server": {"address": self._channel.where, **{key: version.get(key) for key in _VERSION}},
+            "host": {key: system.get(key) for key in ("hostname", "core_type", "dp_core_count", "uptime")},
+            "client": {"origin": self.client.origin, "version": self.client.version, "api": ".".join(map(str, API))},
+            "ports": [self._port_facts(port, described[port]) for port in self.ports],
+        }
+
+    def release(self) -> None:
+        """Stop, take the streams off and give the ports back."""
+        self.stop()
+        with self.client.namespace(), uninterrupted():
+            self._foreign(self._stl.remove_all_streams, ports=list(self.ports))
+            self._foreign(self._stl.release, ports=list(self.ports))
+        if self._guard is not None:
+            self._guard.done()
+
+    def handlers(self) -> dict[int, str]:
+        """The proofs of ownership, by port: who has them may stop the ports."""
+        return {port: str(self._stl.ports[port].handler) for port in self.ports}
+
+    def guarded_by(self, guard: Guard) -> None:
+        self._guard = guard
+
+    # inside
+
+    def _owned(self, port: int) -> dict[str, Any]:
+        return {"port_id": port, "handler": self._stl.ports[port].handler, "profile_id": _DEFAULT_PROFILE}
+
+    def _times(self, sent_s: float, received_s: float, stamps: Sequence[Any]) -> list[float]:
+        """When each port's counters were read: between the stamps around them, or evenly spread without stamps."""
+        if any(one is None for one in stamps):
+            share = (received_s - sent_s) / (len(stamps) + 1)
+            return [sent_s + share * (place + 1.5) for place in range(len(stamps) - 1)]
+        self._server_clock.observe(sent_s, received_s, float(stamps[0]), float(stamps[-1]))
+        middles = [(float(a) + float(b)) / 2 for a, b in pairwise(stamps)]
+        return [self._server_clock.run_time(middle) for middle in middles]
+
+    def _counters(self, port: int, time_s: float, raw: Mapping[str, Any]) -> PortCounters:
+        numbers = {key: int(raw[key]) for key in _COUNTERS}
+        return PortCounters(t_s=time_s, **numbers, link_up=_link_up(self._status[port]))
+
+    def _refresh_status(self) -> None:
+        now = self._clock.now()
+        if now - self._status_at < STATUS_EVERY_S:
+            return
+        self._status_at = now
+        calls: list[Call] = [("get_port_status", _status_of(port)) for port in self.ports]
+        answer = self._channel.batch(calls)
+        for port, status in zip(self.ports, answer.results, strict=True):
+            if not isinstance(status, Refusal):
+                self._status[port] = status
+                self._still_ours(port, status)
+            elif status.code != _TRY_AGAIN or port not in self._status:
+                self._refused("read", status)
+
+    def _still_ours(self, port: int, status: Mapping[str, Any]) -> None:
+        owner = status.get("owner", "")
+        if owner != self._stl.ctx.username:
+            raise PortOwned(f"port {port} was taken away by {owner or 'nobody'!r}", "agree on who measures, then rerun")
+
+    def _port_status(self, port: int) -> Mapping[str, Any]:
+        if port not in self._status:
+            self._status[port] = self._channel.call("get_port_status", **_status_of(port))
+        return self._status[port]
+
+    def _port_facts(self, port: int, described: Mapping[str, Any]) -> dict[str, Any]:
+        status = self._port_status(port)
+        ether = status["attr"].get("layer_cfg", {}).get("ether", {})
+        return {
+            "port": port,
+            "driver": described.get("driver"),
+            "description": described.get("description"),
+            "pci": described.get("pci_addr"),
+            "numa": described.get("numa"),
+            "mac": ether.get("src"),
+            "destination_mac": ether.get("dst"),
+            "speed_bps": self.speed_bps(port),
+        }
+
+    def _require_destination(self, port: int) -> None:
+        layers = self._port_status(port)["attr"].get("layer_cfg", {})
+        ipv4, ether = layers.get("ipv4", {}), layers.get("ether", {})
+        if ipv4.get("state") == "unresolved":
+            raise GeneratorError(
+                f"port {port}: no MAC address is known for its destination {ipv4.get('dst')}",
+                "check the cable and the address, then resolve it: in TRex's console, service mode and `arp`",
+            )
+        if ipv4.get("state", "none") == "none" and ether.get("state") == "unconfigured":
+            raise GeneratorError(
+                f"port {port}: no destination MAC address is configured", "set dest_mac in TRex's trex_cfg.yaml"
+            )
+
+    def _foreign(self, method: Any, *args: Any, **kwargs: Any) -> Any:
+        return foreign(self.client, self._channel.where, method, *args, **kwargs)
+
+    def _refused(self, doing: str, refusal: Refusal) -> None:
+        where, text = self._channel.where, refusal.text
+        if "not owned" in text or "taken by" in text:
+            raise PortOwned(f"TRex server {where}: {text}", "somebody took the port by force; agree, then rerun")
+        if doing == "update" and ("not active" in text or "not transmitting" in text):
+            raise GeneratorLost(f"TRex server {where}: traffic ended by itself ({text})", "see the server's log")
+        if "exceeds port line rate" in text:
+            raise GeneratorError(f"TRex server {where} cannot {doing}: {text}", "ask for less, or check the speed")
+        raise GeneratorError(f"TRex server {where} cannot {doing}", text)
+
+
+_START = {"force": False, "core_mask": ALL_CORES, "start_at_ts": 0}
+_VERSION = ("version", "mode", "build_date", "build_time", "built_by")
+_COUNTERS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")
+
+
+def foreign(client: Client, where: str, method: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call the client's API; what it raises becomes one line of ours."""
+    try:
+        return method(*args, **kwargs)
+    except client.api.TRexError as err:
+        text = brief(err)
+        if "taken by" in text or "not owned" in text:
+            raise PortOwned(
+                f"TRex server {where}: {text}", "wait for its owner, or take the port with --force"
+            ) from err
+        raise GeneratorError(f"TRex server {where}: {text}") from err
+
+
+def brief(err: BaseException) -> str:
+    """An error of the client without its ornaments: one line."""
+    text = err.brief() if hasattr(err, "brief") else str(err)
+    return " ".join(str(text).replace("*", " ").split())
+
+
+def _status_of(port: int) -> dict[str, Any]:
+    return {"port_id": port, "profile_id": "*", "block": False}
+
+
+def _multiplier(pps: float) -> dict[str, Any]:
+    """An absolute rate of all the port's streams together."""
+    return {"mul": {"type": "pps", "op": "abs", "value": round(pps, 6)}, "force": False}
+
+
+def _link_up(status: Mapping[str, Any]) -> bool:
+    return bool(status["attr"].get("link", {}).get("up", True))
+
+
+def _whole(value: Any) -> int | None:
+    return None if value is None else int(value)
+
+
+def _busiest(total: Mapping[str, Any], ports: Sequence[Mapping[str, Any]]) -> float | None:
+    """The busiest port's cores: the mean over all cores hides one that is full.
+
+    These are TRex's values smoothed over half a second. ``m_cpu_util_raw`` is a single tenth of a second and the mean
+    of all cores: too nervous and too blunt to blame anybody with.
+    """
+    values = [one.get("m_cpu_util") for one in (total, *ports)]
+    known = [float(value) for value in values if value is not None]
+    return max(known) if known else None
