@@ -310,5 +310,8 @@ def _plain(instructions: Sequence[Instruction]) -> list[dict[str, Any]]:
 
 
 def _ratio(rates: Sequence[float]) -> str:
+    """28:16:4 as it is written in the profile; rates that are no whole numbers, in lowest terms."""
+    if all(rate == round(rate) for rate in rates):
+        return ":".join(str(round(rate)) for rate in rates)
     whole = [round(rate * 1000) for rate in rates]
     return ":".join(f"{rate / (gcd(*whole) or 1):g}" for rate in whole)
