@@ -1,0 +1,130 @@
+"""What Linux tools print -> facts. Pure; absent is None, never zero."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..core.errors import DutError
+
+
+def parse_json(text: str, what: str) -> list[dict[str, Any]]:
+    """The list that ``ip -json`` and ``ethtool --json`` print; nothing at all is an empty list."""
+    try:
+        found = json.loads(text) if text.strip() else []
+    except ValueError:
+        raise DutError(
+            f"{what} printed no JSON ({text.strip()[:60]!r})", "it takes iproute2 of 2018 or later"
+        ) from None
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise DutError(f"{what} printed JSON of another form", "it takes iproute2 of 2018 or later")
+    return [entry for entry in found if entry]  # iproute2 prints {} for what a filter left out
+
+
+def parse_links(text: str) -> dict[str, dict[str, Any]]:
+    """``ip -json -details link show`` by interface. state is UP, DOWN, UNKNOWN (no carrier detection) ..."""
+    links = {}
+    for entry in parse_json(text, "ip link"):
+        info = entry.get("linkinfo", {})
+        links[str(entry.get("ifname"))] = {
+            "state": entry.get("operstate"),
+            "admin_up": "UP" in entry.get("flags", []),
+            "carrier": "LOWER_UP" in entry.get("flags", []),
+            "mac": entry.get("address"),
+            "mtu": entry.get("mtu"),
+            "kind": info.get("info_kind"),
+            "qdisc": entry.get("qdisc"),
+            "txqueuelen": entry.get("txqlen"),
+            "rx_queues": entry.get("num_rx_queues"),
+            "tx_queues": entry.get("num_tx_queues"),
+            "xdp": entry.get("xdp", {}).get("prog", {}).get("name") if "xdp" in entry else None,
+        }
+    return links
+
+
+def parse_addresses(text: str) -> dict[str, list[str]]:
+    """``ip -json address show``: IPv4 addresses with their prefix lengths, by interface."""
+    return {
+        str(entry.get("ifname")): [
+            f"{info['local']}/{info['prefixlen']}"
+            for info in entry.get("addr_info", [])
+            if info.get("family") == "inet"
+        ]
+        for entry in parse_json(text, "ip address")
+    }
+
+
+def parse_neighbours(text: str, interface: str) -> dict[str, dict[str, Any]]:
+    """``ip -json neigh show dev D``: by ``address%D``, MAC (None when unresolved) and state."""
+    return {
+        f"{entry.get('dst')}%{entry.get('dev', interface)}": {
+            "mac": entry.get("lladdr"),
+            "state": "+".join(entry.get("state", [])) or None,
+        }
+        for entry in parse_json(text, "ip neigh")
+    }
+
+
+def parse_routes(text: str) -> list[dict[str, Any]]:
+    """``ip -json route show``: to, hops (``via 1.2.3.4 dev d0``, several when multipath), type, metric."""
+    return [
+        {
+            "to": "0.0.0.0/0" if entry.get("dst") == "default" else _with_length(str(entry.get("dst"))),
+            "hops": [_hop(hop) for hop in entry.get("nexthops") or [entry]],
+            "type": entry.get("type", "unicast"),
+            "metric": entry.get("metric", 0),
+        }
+        for entry in parse_json(text, "ip route")
+    ]
+
+
+def parse_path(text: str) -> str | None:
+    """``ip -json route get``: where the kernel would send this packet, as ``via 1.2.3.4 dev d0``."""
+    entries = parse_json(text, "ip route get")
+    if not entries or entries[0].get("type", "unicast") != "unicast":
+        return None
+    return _hop(entries[0])
+
+
+def parse_files(text: str) -> dict[str, str]:
+    """``grep -sH ""`` over /proc and /sys: the first line of each file, stripped."""
+    files: dict[str, str] = {}
+    for line in text.splitlines():
+        match = re.match(r"(/[^:]*(?::[^:/]*/[^:]*)*):(.*)", line)  # paths of PCI devices hold colons
+        if match:
+            files.setdefault(match[1], match[2].strip())
+    return files
+
+
+def parse_offloads(text: str) -> dict[str, bool]:
+    """``ethtool --json -k``: the features that are on or off."""
+    entries = parse_json(text, "ethtool")
+    features = entries[0] if entries else {}
+    return {
+        name: bool(value["active"])
+        for name, value in features.items()
+        if isinstance(value, Mapping) and "active" in value
+    }
+
+
+def number(text: str | None) -> int | None:
+    """A whole number of a /proc or /sys file; None where the file was not there or says something else."""
+    return int(text) if text is not None and re.fullmatch(r"-?\d+", text) else None
+
+
+def queue_files(files: Mapping[str, str], interface: str, name: str) -> dict[str, str]:
+    """One file of every queue of an interface: ``{"rx-0": "2"}`` for rps_cpus."""
+    start, end = f"/sys/class/net/{interface}/queues/", f"/{name}"
+    found: Iterable[str] = (path for path in files if path.startswith(start) and path.endswith(end))
+    return {path[len(start) : -len(end)]: files[path] for path in sorted(found)}
+
+
+def _hop(entry: Mapping[str, Any]) -> str:
+    via = f"via {entry['gateway']} " if "gateway" in entry else ""
+    return f"{via}dev {entry.get('dev')}" if "dev" in entry else str(entry.get("type", "nowhere"))
+
+
+def _with_length(destination: str) -> str:
+    return destination if "/" in destination else f"{destination}/32"

@@ -1,0 +1,138 @@
+"""Bring a lab up, take it down: every thing is written to the state file before it is made."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+from ..core.errors import BenchError, LabError
+from . import host, net, server, state
+from .spec import LabSpec, Placement, place
+from .state import LabState
+
+_HOST_LOCK = "host"
+
+
+def bring_up(
+    spec: LabSpec,
+    mode: str,
+    trex_dir: Path | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> LabState:
+    """A lab, its server answering. The caller holds the lab's lock and has cleaned leftovers.
+
+    Whatever goes wrong, Ctrl-C included, what was made is taken away again.
+    """
+    host.check(embedded=trex_dir is None)
+    cpus = host.usable_cpus()
+    placement = place(spec.settings, cpus, host.siblings(cpus))
+    if trex_dir is not None:
+        trex_dir = trex_dir.resolve()
+        server.find_trex(trex_dir)
+    for name in spec.namespaces:
+        if state.namespace_inode(name) is not None:
+            raise LabError(
+                f"namespace {name} is there already, and no lab of ours",
+                f"remove it: ip netns del {name}; or set lab.prefix",
+            )
+    lab = state.new_state(spec.prefix, mode, spec.to_json())
+    lab = state.update(lab, placement=placement.to_document(), warnings=placement.warnings)
+    try:
+        lab = _make(lab, spec, placement, trex_dir, cancelled)
+    except BaseException:
+        with contextlib.suppress(BenchError):  # the first error is the one to tell
+            take_down(state.load(spec.prefix) or lab)
+        raise
+    return lab
+
+
+def _make(
+    lab: LabState, spec: LabSpec, placement: Placement, trex_dir: Path | None, cancelled: Callable[[], bool]
+) -> LabState:
+    for name in spec.namespaces:
+        lab = state.update(lab, namespaces={**lab.namespaces, name: None})
+        net.make_namespace(name)
+        lab = state.update(lab, namespaces={**lab.namespaces, name: state.namespace_inode(name)})
+    net.make_cables(spec)
+    net.tune(spec, placement.router)
+    for key, value in spec.settings.sysctls:
+        lab = _set_sysctl(lab, spec, key, value)
+    if trex_dir is None:
+        launch = server.embedded(spec, placement)
+    else:
+        launch = server.trex(spec, placement, trex_dir, _trex_yaml(spec.prefix))
+    started, process = server.start(spec, launch, with_parent=lab.mode == "ephemeral")
+    lab = state.update(lab, server=started)
+    server.await_ready(spec, started, process, cancelled)
+    return state.update(lab, status="up")
+
+
+def take_down(lab: LabState) -> None:
+    """Everything the state names, as far as it is still that very thing; goes on past what fails, then tells it."""
+    lab = state.update(lab, status="closing")
+    spec = LabSpec.from_json(lab.spec)
+    problems: list[str] = []
+
+    def attempt(step: Callable[[], None]) -> None:
+        try:
+            step()
+        except (BenchError, OSError) as error:
+            problems.append(str(error))
+
+    if lab.server is not None:
+        found, inode = lab.server, lab.namespaces.get(spec.tester)
+        attempt(lambda: server.stop(found, inode))
+    for name, inode in lab.namespaces.items():
+        here = state.namespace_inode(name)
+        if here is not None and inode in (here, None):
+            attempt(lambda name=name: net.remove_namespace(name))  # type: ignore[misc]
+    attempt(lambda: _restore_sysctls(lab))
+    if problems:
+        raise LabError(f"lab {lab.prefix} is not all gone: {'; '.join(problems)}", "try again: trexbench lab down")
+    _trex_yaml(lab.prefix).unlink(missing_ok=True)
+    state.forget(lab.prefix)
+
+
+def _trex_yaml(prefix: str) -> Path:
+    return state.run_dir() / f"{prefix}-trex.yaml"
+
+
+def clean_leftovers(prefix: str) -> bool:
+    """Take away what a dead run left of this lab; True if there was something. The caller holds the lab's lock."""
+    found = state.load(prefix)
+    if found is None or not found.abandoned:
+        return False
+    take_down(found)
+    return True
+
+
+def _set_sysctl(lab: LabState, spec: LabSpec, key: str, value: str) -> LabState:
+    """In the DUT's namespace if it exists there; else on the host, remembering what was there before."""
+    with net.inside(spec.dut):
+        if net.read_sysctl(key) is not None:
+            net.write_sysctl(key, value)
+            return lab
+    with state.locked(_HOST_LOCK, wait_s=10):
+        before = net.read_sysctl(key)
+        if before is None:
+            warning = f"{key} does not exist here (a container?): it stays as the host has it"
+            return state.update(lab, warnings=(*lab.warnings, warning))
+        for other in state.load_all():
+            if other.prefix != lab.prefix and key in other.sysctls:
+                before = other.sysctls[key][0]
+        lab = state.update(lab, sysctls={**lab.sysctls, key: (before, value)})
+        net.write_sysctl(key, value)
+    return lab
+
+
+def _restore_sysctls(lab: LabState) -> None:
+    """Back to what was there, unless another lab still needs it or somebody else has set it since."""
+    if not lab.sysctls:
+        return
+    with state.locked(_HOST_LOCK, wait_s=10):
+        others = [other for other in state.load_all() if other.prefix != lab.prefix and not other.abandoned]
+        for key, (before, after) in lab.sysctls.items():
+            needed = any(key in other.sysctls for other in others)
+            if not needed and net.read_sysctl(key) == after:
+                net.write_sysctl(key, before)

@@ -1,0 +1,75 @@
+"""The process that owns a run's lab: it outlives the run by as long as it takes to clean up, however the run ends.
+
+    run --- pipe (stdin) ---> keeper --- PDEATHSIG ---> server
+
+It reads one line (the order), brings the lab up, writes one line (the state, or the error), and waits for the end of
+the pipe: that is the run saying goodbye, or being dead. It has a session of its own, so that Ctrl-C is the run's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+from pathlib import Path
+
+from ..core.errors import BenchError
+from . import state
+from .build import bring_up, clean_leftovers, take_down
+from .spec import LabSpec
+
+
+def main() -> int:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _end)
+    order = json.loads(_read_line())
+    spec = LabSpec.from_json(order["spec"])
+    trex_dir = Path(order["trex_dir"]) if order["trex_dir"] else None
+    try:
+        with state.locked(f"{spec.prefix}.lab", wait_s=state.LOCK_WAIT_S):
+            clean_leftovers(spec.prefix)
+            lab = bring_up(spec, "ephemeral", trex_dir, cancelled=_parent_gone)
+            try:
+                _say({"up": True})
+                while not _parent_gone(wait_s=3600.0):
+                    continue
+            finally:
+                take_down(state.load(spec.prefix) or lab)
+    except BenchError as error:
+        _say({"error": str(error), "kind": type(error).__name__})
+        return error.exit_code
+    return 0
+
+
+def _read_line() -> str:
+    """One line from the pipe, byte by byte: what follows must stay in it for select to see."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            raise SystemExit(0)
+        line += byte
+    return line.decode()
+
+
+def _parent_gone(wait_s: float = 0.0) -> bool:
+    ready, _, _ = select.select([0], [], [], wait_s)
+    return bool(ready) and os.read(0, 1) == b""
+
+
+def _say(document: dict[str, object]) -> None:
+    try:
+        os.write(1, (json.dumps(document) + "\n").encode())
+    except BrokenPipeError:
+        return  # nobody is left to hear it; the pipe on stdin says so too
+
+
+def _end(_number: int, _frame: object) -> None:
+    raise SystemExit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""Network namespaces and what is in them: netlink, ioctl and /proc, from inside the namespace meant."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ..core.errors import LabError
+from ..transport import NetnsTransport
+from .spec import LabSpec, cpu_mask
+from .state import NETNS_DIR
+
+_CLONE_NEWNET = 0x40000000
+_SIOCETHTOOL = 0x8946
+_ETHTOOL_SGRO = 0x2C
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def enter(name: str) -> None:
+    """Move the calling thread into a namespace for good; threads and sockets that it makes later are there too."""
+    try:
+        handle = os.open(NETNS_DIR / name, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise LabError(f"namespace {name}: {error.strerror}", "bring the lab up: trexbench lab up") from None
+    try:
+        _setns(handle, name)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def inside(name: str) -> Iterator[None]:
+    """The calling thread in a namespace, and back again."""
+    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        enter(name)
+        try:
+            yield
+        finally:
+            _setns(home, "the former one")
+    finally:
+        os.close(home)
+
+
+def make_namespace(name: str) -> None:
+    """A namespace without IPv6, whose chatter (router solicitations and the like) would be counted as traffic."""
+    from pyroute2 import netns
+
+    try:
+        netns.create(name)
+    except OSError as error:
+        raise LabError(
+            f"namespace {name} cannot be made: {error.strerror}", "in a container, it takes --privileged"
+        ) from None
+    with inside(name):
+        for scope in ("all", "default"):
+            write_sysctl(f"net.ipv6.conf.{scope}.disable_ipv6", "1", required=False)
+
+
+def remove_namespace(name: str) -> None:
+    """Its veth pairs first: a process that still lives in it would keep them."""
+    from pyroute2 import IPRoute, netns
+
+    with contextlib.suppress(LabError), inside(name), IPRoute() as ip:
+        for link in ip.get_links():
+            if link.get_nested("IFLA_LINKINFO", "IFLA_INFO_KIND") == "veth":
+                with contextlib.suppress(Exception):  # the peer's end went with the first
+                    ip.link("del", index=link["index"])
+    with contextlib.suppress(FileNotFoundError):
+        netns.remove(name)
+
+
+def make_cables(spec: LabSpec) -> None:
+    """One veth pair per port, each end made in its own namespace, all up; the loopback of both as well."""
+    from pyroute2 import IPRoute
+    from pyroute2.netlink.exceptions import NetlinkError
+
+    settings = spec.settings
+    common = {
+        "mtu": settings.mtu,
+        "txqlen": settings.txqueuelen,
+        "num_tx_queues": settings.queues,
+        "num_rx_queues": settings.queues,
+    }
+    try:
+        with IPRoute() as ip:
+            for index, (near, far) in enumerate(zip(spec.tester_interfaces, spec.dut_interfaces, strict=True)):
+                peer = {"ifname": far, "net_ns_fd": spec.dut, "address": spec.dut_macs[index], **common}
+                ip.link(
+                    "add",
+                    kind="veth",
+                    ifname=near,
+                    net_ns_fd=spec.tester,
+                    address=spec.tester_macs[index],
+                    peer=peer,
+                    **common,
+                )
+        for name in spec.namespaces:
+            with inside(name), IPRoute() as ip:
+                for link in ip.get_links():
+                    ip.link("set", index=link["index"], state="up")
+    except NetlinkError as error:
+        reason = os.strerror(error.code) if error.code else str(error)
+        raise LabError(f"veth pair of lab {spec.prefix}: {reason}", "see whether the kernel has veth") from None
+
+
+def tune(spec: LabSpec, router_cpus: Sequence[int]) -> None:
+    """GRO, RPS and threaded NAPI of the DUT's interfaces."""
+    with inside(spec.dut), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
+        for name in spec.dut_interfaces:
+            _set_gro(handle, name, spec.settings.gro)
+    transport = NetnsTransport(spec.dut)
+    mask = cpu_mask(router_cpus if spec.settings.rps else ())
+    before = _napi_threads()
+    for name in spec.dut_interfaces:
+        for queue in range(spec.settings.queues):
+            _write(transport, f"/sys/class/net/{name}/queues/rx-{queue}/rps_cpus", mask)
+        _write(transport, f"/sys/class/net/{name}/threaded", str(int(spec.settings.threaded)))
+    if spec.settings.threaded and router_cpus:
+        for pid in _napi_threads() - before:
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(pid, router_cpus)
+
+
+def read_sysctl(name: str) -> str | None:
+    """A kernel setting as the calling thread's namespace sees it; None where it does not exist."""
+    try:
+        return " ".join(_sysctl_path(name).read_text().split())
+    except OSError:
+        return None
+
+
+def write_sysctl(name: str, value: str, required: bool = True) -> None:
+    try:
+        _sysctl_path(name).write_text(value)
+    except OSError as error:
+        if required:
+            raise LabError(
+                f"sysctl {name}={value}: {error.strerror}", "correct lab.sysctls of the DUT config"
+            ) from None
+
+
+def _sysctl_path(name: str) -> Path:
+    return Path("/proc/sys") / name.replace(".", "/")
+
+
+def _setns(handle: int, name: str) -> None:
+    # os.setns is there from Python 3.12 on only.
+    if _libc.setns(handle, _CLONE_NEWNET) != 0:
+        raise LabError(f"namespace {name} cannot be entered: {os.strerror(ctypes.get_errno())}", "run as root")
+
+
+def _set_gro(handle: socket.socket, interface: str, on: bool) -> None:
+    value = ctypes.create_string_buffer(struct.pack("=II", _ETHTOOL_SGRO, int(on)))
+    request = struct.pack("16sP", interface.encode(), ctypes.addressof(value)).ljust(40, b"\0")
+    try:
+        fcntl.ioctl(handle, _SIOCETHTOOL, request)
+    except OSError as error:
+        raise LabError(f"GRO of {interface}: {error.strerror}", "correct lab.gro of the DUT config") from None
+
+
+def _write(transport: NetnsTransport, path: str, value: str) -> None:
+    done = transport.run(("tee", path), 10, value + "\n")
+    if done.returncode:
+        raise LabError(f"{path} does not take {value} ({done.complaint})", "correct the DUT config's lab: section")
+
+
+def _napi_threads() -> set[int]:
+    """Kernel threads that poll some interface (``napi/d0-8194``)."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if (entry / "comm").read_text().startswith("napi/"):
+                    found.add(int(entry.name))
+    return found

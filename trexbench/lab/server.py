@@ -1,0 +1,177 @@
+"""The STL server on the tester's ports: the embedded one, or a real TRex; started, awaited, stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core.errors import ConfigError, LabError
+from . import net, state
+from .spec import LabSpec, Placement
+from .state import Process, Server
+
+_READY_S = {"embedded": 20.0, "trex": 90.0}
+_STOP_S = 5.0
+_PR_SET_PDEATHSIG = 1
+_PACKAGE_ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What to start, where, and what is told to people about it."""
+
+    kind: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str | None = None
+
+
+def embedded(spec: LabSpec, placement: Placement) -> Launch:
+    argv = [sys.executable, "-m", "trexbench.stlserver", "--interfaces", ",".join(spec.tester_interfaces)]
+    argv += ["--dst-mac", ",".join(spec.dut_macs.values())]
+    argv += ["--rpc-port", str(spec.rpc_port), "--pub-port", str(spec.pub_port)]
+    if spec.speed_bps:
+        argv += ["--speed", f"{spec.speed_bps / 1e6:g}mbit"]
+    if placement.sender is not None:
+        argv += ["--cpu", str(placement.sender)]
+    # A checkout that is run with -m is on no path but the current directory's.
+    paths = [str(_PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return Launch("embedded", tuple(argv), {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"})
+
+
+def trex(spec: LabSpec, placement: Placement, directory: Path, config_file: Path) -> Launch:
+    """TRex's own binary, not its script ``t-rex-64``: that kills other TRex's helpers on this host when it ends."""
+    binary = find_trex(directory)
+    config_file.write_text(trex_config(spec, placement))
+    argv = (str(binary), "-i", "--stl", "--software", "--no-scapy-server", "--cfg", str(config_file))
+    library_path = f"{directory}:{directory / 'so' / os.uname().machine}"
+    return Launch("trex", argv, {"LD_LIBRARY_PATH": library_path}, str(directory))
+
+
+def find_trex(directory: Path) -> Path:
+    """The TRex binary of an installation that this machine's processor can run."""
+    has_avx = " avx " in _cpu_flags()
+    names = ("_t-rex-64", "_t-rex-64-o") if has_avx else ("_t-rex-64-o", "_t-rex-64")
+    for name in names:
+        if os.access(directory / name, os.X_OK):
+            return directory / name
+    raise ConfigError(f"{directory}: no TRex there (no _t-rex-64)", "name the directory that t-rex-64 is in")
+
+
+def trex_config(spec: LabSpec, placement: Placement) -> str:
+    """``/etc/trex_cfg.yaml`` for these ports: one core, no huge pages."""
+    # The prefix keeps DPDK's locks apart from those of another TRex on this host.
+    lines = ["- version: 2", f"  prefix: {spec.prefix}", "  low_end: true"]
+    if placement.sender is not None:
+        lines.append(f"  low_end_core: {placement.sender}")
+    lines.append(f"  interfaces: [{', '.join(repr(name) for name in spec.tester_interfaces)}]")
+    lines += [f"  zmq_rpc_port: {spec.rpc_port}", f"  zmq_pub_port: {spec.pub_port}", "  port_info:"]
+    for index, mac in spec.tester_macs.items():
+        lines += [f"    - src_mac: '{mac}'", f"      dest_mac: '{spec.dut_macs[index]}'"]
+    return "\n".join(lines) + "\n"
+
+
+def start(spec: LabSpec, launch: Launch, with_parent: bool) -> tuple[Server, subprocess.Popen[bytes]]:
+    """In the tester's namespace, in a session of its own; with_parent: killed when the calling process dies.
+
+    ``ip netns exec`` becomes the server itself (exec): its pid is the server's, and its /sys the namespace's.
+    """
+    log = state.run_dir() / f"{spec.prefix}-server.log"
+    parent = os.getpid()
+    libc = ctypes.CDLL(None)
+
+    def tie() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    try:
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                ["ip", "netns", "exec", spec.tester, *launch.argv],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=launch.cwd,
+                env={**os.environ, **launch.env},
+                start_new_session=True,
+                preexec_fn=tie if with_parent else None,
+            )
+    except OSError as error:
+        raise LabError(f"{launch.kind} server cannot be started: {error}") from None
+    directory = launch.cwd if launch.kind == "trex" else None
+    return Server(launch.kind, Process.of(process.pid), str(log), directory), process
+
+
+def await_ready(spec: LabSpec, server: Server, process: subprocess.Popen[bytes], cancelled: Callable[[], bool]) -> None:
+    """Until its RPC port answers; LabError, with the telling line of its log, if it ends or takes too long."""
+    deadline = time.monotonic() + _READY_S[server.kind]
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise LabError(
+                f"the {server.kind} server ended with code {process.returncode}: {last_words(server.log)}",
+                f"its log is {server.log}",
+            )
+        if answers(spec):
+            return
+        if cancelled():
+            raise LabError("interrupted while the server was starting")
+        time.sleep(0.05)
+    raise LabError(
+        f"the {server.kind} server did not answer within {_READY_S[server.kind]:g} s: {last_words(server.log)}",
+        f"its log is {server.log}",
+    )
+
+
+def answers(spec: LabSpec) -> bool:
+    """Does anything listen on the RPC port, in the tester's namespace?"""
+    with net.inside(spec.tester), socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(("127.0.0.1", spec.rpc_port)) == 0
+
+
+def stop(server: Server, netns_inode: int | None) -> None:
+    """SIGTERM, then SIGKILL, to the server and what it started: its session, in the tester's namespace, no others."""
+    if netns_inode is None:
+        return
+    for number, patience_s in ((signal.SIGTERM, _STOP_S), (signal.SIGKILL, 2.0)):
+        deadline = time.monotonic() + patience_s
+        for process in state.session_processes(server.process.pid, netns_inode):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, number)
+        while time.monotonic() < deadline:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(server.process.pid, os.WNOHANG)
+            if not state.session_processes(server.process.pid, netns_inode):
+                return
+            time.sleep(0.05)
+    raise LabError(f"the {server.kind} server (process {server.process.pid}) does not end", "see 'ps' and 'dmesg'")
+
+
+def last_words(log: str, longest: int = 300) -> str:
+    """The line of a log that tells why: the first that complains, or the last with something in it."""
+    try:
+        data = Path(log).read_bytes()[-8192:]
+    except OSError:
+        return "(no log)"
+    lines = [line.strip() for line in data.decode(errors="replace").splitlines() if line.strip()]
+    complaints = [line for line in lines if re.search(r"\b(error|cannot|failed|unable)\b", line, re.IGNORECASE)]
+    return (complaints[:1] or lines[-1:] or ["(it said nothing)"])[0][:longest]
+
+
+def _cpu_flags() -> str:
+    try:
+        lines: Sequence[str] = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return ""
+    return next((f" {line.partition(':')[2]} " for line in lines if line.startswith("flags")), "")

@@ -1,0 +1,151 @@
+"""What a lab consists of: names, addresses on the wire, and which core does what. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ..config import DutConfig, LabConfig, dut_namespace, tester_namespace
+from ..core.errors import ConfigError
+
+RPC_PORT = 4501
+PUB_PORT = 4500
+
+
+@dataclass(frozen=True)
+class LabSpec:
+    """Two namespaces with one veth pair per port: the tester's ``p<i>`` and ``dut_interfaces[i]``.
+
+    speed_bps: the nominal L1 speed of the tester's ports (bit/s), None for the server's own idea.
+    """
+
+    prefix: str = "tbx"
+    dut_interfaces: tuple[str, ...] = ("d0", "d1")
+    speed_bps: float | None = None
+    settings: LabConfig = field(default_factory=LabConfig)
+    rpc_port: int = RPC_PORT
+    pub_port: int = PUB_PORT
+
+    @classmethod
+    def from_config(cls, config: DutConfig) -> LabSpec:
+        """The lab that a DUT config with a ``lab:`` section asks for."""
+        if config.lab is None:
+            raise ConfigError(f"{config.name} is no DUT of namespaces", "only one with a lab: section has a lab")
+        ports = sorted(config.ports, key=lambda port: port.tester)
+        if [port.tester for port in ports] != list(range(len(ports))):
+            raise ConfigError(
+                f"{config.file}: the tester's ports of a lab count up from 0, not {list(config.tester_ports)}",
+                "number them 0, 1, ...",
+            )
+        return cls(
+            prefix=config.lab.prefix,
+            dut_interfaces=tuple(port.interface for port in ports),
+            speed_bps=config.speed_bps,
+            settings=config.lab,
+            rpc_port=config.generator.rpc_port,
+            pub_port=config.generator.pub_port,
+        )
+
+    @property
+    def tester(self) -> str:
+        return tester_namespace(self.prefix)
+
+    @property
+    def dut(self) -> str:
+        return dut_namespace(self.prefix)
+
+    @property
+    def namespaces(self) -> tuple[str, str]:
+        return (self.tester, self.dut)
+
+    @property
+    def tester_interfaces(self) -> tuple[str, ...]:
+        return tuple(f"p{index}" for index in range(len(self.dut_interfaces)))
+
+    @property
+    def tester_macs(self) -> dict[int, str]:
+        """MAC of each of the tester's ports: the same in every lab, locally administered."""
+        return {index: f"02:7b:78:00:00:{index:02x}" for index in range(len(self.dut_interfaces))}
+
+    @property
+    def dut_macs(self) -> dict[int, str]:
+        """MAC of the DUT's interface at the other end, by the tester's port."""
+        return {index: f"02:7b:78:00:01:{index:02x}" for index in range(len(self.dut_interfaces))}
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> LabSpec:
+        document = json.loads(text)
+        lab = document.pop("settings")
+        if isinstance(lab["router_cpus"], list):
+            lab["router_cpus"] = tuple(lab["router_cpus"])
+        lab["sysctls"] = tuple((key, value) for key, value in lab["sysctls"])
+        document["dut_interfaces"] = tuple(document["dut_interfaces"])
+        return cls(settings=LabConfig(**lab), **document)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Cores by number; sender and harness None and router empty mean: not pinned."""
+
+    sender: int | None
+    router: tuple[int, ...]
+    harness: int | None
+    warnings: tuple[str, ...] = ()
+
+    def to_document(self) -> dict[str, Any]:
+        return {"sender_cpu": self.sender, "router_cpus": list(self.router), "harness_cpu": self.harness}
+
+
+def place(settings: LabConfig, cpus: Sequence[int], siblings: Mapping[int, Sequence[int]]) -> Placement:
+    """Who runs where on these usable cores; siblings: cores that share hardware with a core, itself included."""
+    chosen = [settings.sender_cpu, settings.harness_cpu]
+    chosen += settings.router_cpus if isinstance(settings.router_cpus, tuple) else ()
+    for cpu in chosen:
+        if isinstance(cpu, int) and cpu not in cpus:
+            usable = ", ".join(map(str, cpus))
+            raise ConfigError(f"the lab asks for core {cpu}, this machine lets us use {usable}", "change it in lab:")
+    warnings: list[str] = []
+    taken = settings.router_cpus if isinstance(settings.router_cpus, tuple) else ()
+    free = [cpu for cpu in cpus if cpu not in taken] or list(cpus)
+    sender = _one(settings.sender_cpu, free[0])
+    router = _router(settings, cpus, siblings, free[0] if sender is None else sender)
+    both = {cpu for cpu in (sender, *router) if cpu is not None}
+    rest = [cpu for cpu in cpus if cpu not in both] or [cpu for cpu in cpus if cpu not in router] or list(cpus)
+    if sender in router:
+        warnings.append(f"sender and router share core {sender}: what is measured is both of them, not the router")
+    elif len(cpus) > 1 and sender is not None and set(router) & set(siblings.get(sender, ())):
+        warnings.append(f"the router's core shares its hardware with the sender's core {sender}")
+    return Placement(sender, router, _one(settings.harness_cpu, rest[0]), tuple(warnings))
+
+
+def cpu_mask(cpus: Sequence[int]) -> str:
+    """Cores as the kernel reads them in rps_cpus: hexadecimal, a comma between groups of 32."""
+    mask = sum(1 << cpu for cpu in set(cpus))
+    groups = [f"{mask & 0xFFFFFFFF:08x}"]
+    while mask >> 32:
+        mask >>= 32
+        groups.insert(0, f"{mask & 0xFFFFFFFF:08x}")
+    return ",".join(groups)
+
+
+def _one(setting: int | str, automatic: int) -> int | None:
+    if isinstance(setting, int):
+        return setting
+    return automatic if setting == "auto" else None
+
+
+def _router(
+    settings: LabConfig, cpus: Sequence[int], siblings: Mapping[int, Sequence[int]], sender: int
+) -> tuple[int, ...]:
+    if isinstance(settings.router_cpus, tuple):
+        return settings.router_cpus
+    if settings.router_cpus == "any":
+        return ()
+    others = [cpu for cpu in cpus if cpu != sender]
+    apart = [cpu for cpu in others if cpu not in siblings.get(sender, ())]
+    return tuple((apart or others or [sender])[:1])

@@ -1,0 +1,235 @@
+"""What is known of labs across processes: one JSON file each, written before the thing it speaks of is made.
+
+A process is known by its pid and its start time, a namespace by its name and inode: numbers and names are used again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import LabError, TesterBusy
+
+VERSION = 1
+RUN_DIR_ENV = "TREXBENCH_RUN_DIR"
+NETNS_DIR = Path("/run/netns")
+LOCK_WAIT_S = 20.0
+"""A lab that is just being taken away is waited for this long."""
+
+
+def run_dir() -> Path:
+    """Where state, locks and server logs live."""
+    if os.environ.get(RUN_DIR_ENV):
+        return Path(os.environ[RUN_DIR_ENV])
+    system = Path("/run/trexbench")
+    if os.geteuid() == 0 or system.is_dir() or "XDG_RUNTIME_DIR" not in os.environ:
+        return system
+    return Path(os.environ["XDG_RUNTIME_DIR"]) / "trexbench"
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process and no other: start is its start time in clock ticks since boot."""
+
+    pid: int
+    start: int
+
+    @classmethod
+    def of(cls, pid: int) -> Process:
+        start = _start_of(pid)
+        if start is None:
+            raise LabError(f"process {pid} is gone")
+        return cls(pid, start)
+
+    @property
+    def alive(self) -> bool:
+        return _start_of(self.pid) == self.start
+
+
+@dataclass(frozen=True)
+class Server:
+    """kind is ``embedded`` or ``trex``; process leads a session of its own."""
+
+    kind: str
+    process: Process
+    log: str
+    trex_dir: str | None = None
+
+
+@dataclass(frozen=True)
+class LabState:
+    """A lab as its file tells it. mode: ``ephemeral`` (of one run, its keeper is owner) or ``persistent``.
+
+    status: ``starting``, ``up`` or ``closing``. namespaces: name -> inode, None until it is made. sysctls: the host's
+    settings that were changed, name -> (before, set to).
+    """
+
+    prefix: str
+    mode: str
+    owner: Process
+    spec: str
+    status: str = "starting"
+    namespaces: dict[str, int | None] = field(default_factory=dict)
+    sysctls: dict[str, tuple[str, str]] = field(default_factory=dict)
+    server: Server | None = None
+    placement: dict[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    since: float = 0.0
+    boot: str = ""
+    version: int = VERSION
+
+    @property
+    def ready(self) -> bool:
+        """Up, with its server and, if it is a run's own, its keeper alive."""
+        served = self.server is not None and self.server.process.alive
+        kept = self.mode == "persistent" or self.owner.alive
+        return self.status == "up" and served and kept
+
+    @property
+    def abandoned(self) -> bool:
+        """Left behind by something that is no more: to be cleaned by whoever comes next."""
+        if self.mode == "persistent" and self.status == "up":
+            return self.server is None or not self.server.process.alive
+        return not self.owner.alive
+
+
+def new_state(prefix: str, mode: str, spec: str) -> LabState:
+    return LabState(prefix, mode, Process.of(os.getpid()), spec, since=time.time(), boot=_boot_id())
+
+
+def save(state: LabState) -> LabState:
+    """Write atomically; returns the state for chaining."""
+    path = _path(state.prefix)
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        temporary.write_text(json.dumps(asdict(state), indent=1))
+        temporary.replace(path)
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror}", f"set {RUN_DIR_ENV} to a directory that can be written") from None
+    return state
+
+
+def load(prefix: str) -> LabState | None:
+    """The state of this lab; None when there is none, or only one from before the last boot."""
+    path = _path(prefix)
+    try:
+        document = json.loads(path.read_text())
+        state = _from_document(document)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror}", "run as root") from None
+    except (ValueError, KeyError, TypeError):
+        raise LabError(
+            f"{path}: not a lab's state", "see with 'ip netns' what is left, then delete that file"
+        ) from None
+    return state if state.boot == _boot_id() else None
+
+
+def load_all() -> list[LabState]:
+    prefixes = sorted(path.name.removesuffix(".lab.json") for path in run_dir().glob("*.lab.json"))
+    return [state for state in map(load, prefixes) if state is not None]
+
+
+def forget(prefix: str) -> None:
+    _path(prefix).unlink(missing_ok=True)
+
+
+def update(state: LabState, **changes: Any) -> LabState:
+    return save(replace(state, **changes))
+
+
+@contextlib.contextmanager
+def locked(name: str, wait_s: float = 0.0, shared: bool = False, busy: str = "") -> Iterator[None]:
+    """Hold ``<name>.lock``; TesterBusy, naming the holder, when somebody else does after wait_s."""
+    path = run_dir() / f"{name}.lock"
+    try:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror}", "run as root") from None
+    try:
+        deadline = time.monotonic() + wait_s
+        while True:
+            try:
+                fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    holder = os.pread(handle, 32, 0).decode(errors="replace").strip() or "?"
+                    raise TesterBusy(busy or f"{name} is held by process {holder}", "wait for it to end") from None
+                time.sleep(0.05)
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        os.close(handle)
+
+
+def namespace_inode(name: str) -> int | None:
+    try:
+        return (NETNS_DIR / name).stat().st_ino
+    except OSError:
+        return None
+
+
+def session_processes(session: int, netns_inode: int) -> list[Process]:
+    """The processes of a session that live in this network namespace."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        fields = _stat_of(int(entry.name))
+        if fields is None or int(fields[3]) != session or fields[0] == "Z":
+            continue
+        try:
+            if (entry / "ns/net").stat().st_ino == netns_inode:
+                found.append(Process(int(entry.name), int(fields[19])))
+        except OSError:
+            continue
+    return found
+
+
+def _from_document(document: dict[str, Any]) -> LabState:
+    if document["version"] != VERSION:
+        raise LabError(
+            f"lab {document.get('prefix')} was brought up by another version of trexbench",
+            "bring it down with that one",
+        )
+    server = document.pop("server")
+    if server is not None:
+        server = Server(**{**server, "process": Process(**server["process"])})
+    owner = Process(**document.pop("owner"))
+    sysctls = {key: (before, after) for key, (before, after) in document.pop("sysctls").items()}
+    warnings = tuple(document.pop("warnings"))
+    return LabState(owner=owner, server=server, sysctls=sysctls, warnings=warnings, **document)
+
+
+def _path(prefix: str) -> Path:
+    return run_dir() / f"{prefix}.lab.json"
+
+
+def _stat_of(pid: int) -> list[str] | None:
+    """Fields of /proc/PID/stat from the third (state) on; the second may hold blanks and brackets."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def _start_of(pid: int) -> int | None:
+    """Start time of a process that runs; None when there is none, or only its corpse."""
+    fields = _stat_of(pid)
+    return None if fields is None or fields[0] in "ZX" else int(fields[19])
+
+
+def _boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
