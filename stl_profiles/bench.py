@@ -1,6 +1,6 @@
 """The traffic of trexbench's modes, for trexbench and for TRex's console alike:
 
-    start -f stl_profiles/bench.py -t size=64,vm=var2 -m 50%
+    start -f stl_profiles/bench.py -m 50% -t size=64,vm=var2
 
 size   frame size in bytes with its FCS, 64 to 9216, or imix: 28 of 60, 16 of 590 and 4 of 1514 bytes
 vm     none    one flow, 16.0.0.1 -> 48.0.0.1

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 from math import gcd, lcm
 from typing import Any
 
@@ -134,7 +135,9 @@ def count_flows(packet: bytes, instructions: Sequence[Instruction]) -> FlowCount
     drawn = 1
     for variable in variables:
         drawn *= 1 if variable.period else variable.spread
-    return FlowCount(steady * drawn, all(write.whole for write in used) and _all_distinct(program, used))
+    apart = not any(_overlap(one, other) for one, other in combinations(used, 2))
+    exact = apart and all(write.whole for write in used) and _all_distinct(program, used)
+    return FlowCount(steady * drawn, exact)
 
 
 def _all_distinct(program: Program, used: Sequence[Write]) -> bool:
@@ -175,6 +178,10 @@ def varied_fields(packet: bytes, instructions: Sequence[Instruction]) -> tuple[s
 
 def _shown(name: str, value: int) -> str:
     return ".".join(str(byte) for byte in value.to_bytes(4, "big")) if name in ("IP.src", "IP.dst") else str(value)
+
+
+def _overlap(one: Write, other: Write) -> bool:
+    return one.offset < other.offset + other.size and other.offset < one.offset + one.size
 
 
 def _touches(write: Write, tuple5: Tuple5) -> bool:
@@ -275,6 +282,7 @@ class Profile:
         normal = [
             {
                 "packet": stream.headers.hex(),
+                "own_macs": not stream.macs_from_port,
                 "share": round(self.share(stream), 9),
                 "program": _plain(stream.instructions),
             }

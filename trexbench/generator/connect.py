@@ -59,8 +59,10 @@ def connect(
             try:
                 yield generator
             except BaseException:
+                # A server that does not answer is left to the watchdog, which tries for longer than a user waits.
                 with suppress(BenchError):
-                    generator.release()
+                    if channel.answering:
+                        generator.release()
                 raise
             generator.release()
     finally:

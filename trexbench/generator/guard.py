@@ -60,11 +60,10 @@ class Guard:
     def __exit__(
         self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Without ``done`` before, the pipe's end makes the watchdog stop and release the ports."""
+        """Without ``done`` before, the pipe's end makes the watchdog stop and release the ports, without us waiting."""
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
-        self._wait()
 
     def _say(self, line: Mapping[str, object]) -> None:
         assert self._process.stdin is not None

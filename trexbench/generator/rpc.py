@@ -52,6 +52,8 @@ class Channel:
         self._rpc = rpc
         self._now = now
         self._number = 0
+        self.answering = True
+        """Whether the last exchange got an answer."""
 
     @property
     def where(self) -> str:
@@ -72,7 +74,8 @@ class Channel:
             sent = self._now()
             reply = self._rpc.send_raw_msg(wire)
             received = self._now()
-        if not isinstance(reply, bytes) or not reply:
+        self.answering = isinstance(reply, bytes) and bool(reply)
+        if not self.answering:
             raise GeneratorLost(f"TRex server {self.where} does not answer", "is it still running and reachable?")
         if self._rpc.zipper.is_compressed(reply):
             reply = self._rpc.zipper.decompress(reply)

@@ -1,0 +1,131 @@
+"""The reference field engine, held to what TRex sends."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trexbench.core.errors import ConfigError
+from trexbench.core.fieldengine import Program, checksum
+from trexbench.core.profile import count_flows, find_tuple5
+
+PACKET = bytes(12) + bytes.fromhex("08004500002e0001000040110000100000013000000104010 00c001a0000".replace(" ", ""))
+PACKET = PACKET.ljust(60, b"x")
+
+
+def run(instructions: list[dict[str, Any]], count: int, offset: int, size: int) -> list[int]:
+    frames = islice(Program(instructions).run(PACKET), count)
+    return [int.from_bytes(frame[offset : offset + size], "big") for frame in frames]
+
+
+def flow_var(op: str, low: int, high: int, step: int = 1, first: int | None = None, size: int = 2) -> dict[str, Any]:
+    start = first if first is not None else (high if op == "dec" else low)
+    return {"type": "flow_var", "name": "v", "size": size, "op": op, "step": step, "init_value": start,
+            "min_value": low, "max_value": high}  # fmt: skip
+
+
+WRITE = {"type": "write_flow_var", "name": "v", "pkt_offset": 34, "add_value": 0, "is_big_endian": True}
+
+
+@pytest.mark.parametrize(
+    ("variable", "values", "why"),
+    [
+        (flow_var("inc", 5, 7), [5, 6, 7, 5], "the first packet has the initial value"),
+        (flow_var("inc", 5, 7, first=6), [6, 7, 5, 6], "which need not be the least"),
+        (flow_var("dec", 5, 7), [7, 6, 5, 7], "down, and around"),
+        (flow_var("inc", 0, 9, step=4), [0, 4, 8, 0], "10 values and a step of 4: the range becomes 12"),
+        (flow_var("dec", 10, 19, step=4), [19, 15, 11, 19], "the same downwards"),
+        ({"type": "flow_var", "name": "v", "size": 2, "op": "inc", "step": 2, "value_list": [1, 2, 3]},
+         [1, 3, 2, 1], "a list, every second"),
+        ({"type": "flow_var", "name": "v", "size": 2, "op": "dec", "step": 1, "value_list": [1, 2, 3]},
+         [1, 3, 2, 1], "a list, backwards"),
+    ],
+)  # fmt: skip
+def test_values(variable: dict[str, Any], values: list[int], why: str) -> None:
+    assert run([variable, WRITE], 4, 34, 2) == values, why
+
+
+def test_a_tuple_steps_its_port_when_its_addresses_are_through() -> None:
+    program = [
+        {"type": "tuple_flow_var", "name": "t", "ip_min": 1, "ip_max": 3, "port_min": 10, "port_max": 11},
+        {"type": "write_flow_var", "name": "t.ip", "pkt_offset": 26, "add_value": 0, "is_big_endian": True},
+        {"type": "write_flow_var", "name": "t.port", "pkt_offset": 34, "add_value": 0, "is_big_endian": True},
+    ]
+    assert run(program, 7, 26, 4) == [1, 2, 3, 1, 2, 3, 1]
+    assert run(program, 7, 34, 2) == [10, 10, 10, 11, 11, 11, 10]
+
+
+def test_random_stays_in_its_range_and_repeats_with_its_seed() -> None:
+    program = [flow_var("random", 100, 120), WRITE]
+    once, again = run(program, 300, 34, 2), run(program, 300, 34, 2)
+    assert once == again
+    assert set(once) <= set(range(100, 121)) and len(set(once)) > 15
+
+
+def test_a_limited_random_repeats_after_its_limit() -> None:
+    variable = {"type": "flow_var_rand_limit", "name": "v", "size": 2, "limit": 5, "seed": 7,
+                "min_value": 0, "max_value": 60000}  # fmt: skip
+    values = run([variable, WRITE], 12, 34, 2)
+    assert values[:5] == values[5:10]
+
+
+def test_writes_add_mask_shift_and_turn_bytes() -> None:
+    variable = flow_var("inc", 0x0102, 0x0103)
+    assert run([variable, {**WRITE, "add_value": 1}], 1, 34, 2) == [0x0103]
+    assert run([variable, {**WRITE, "is_big_endian": False}], 1, 34, 2) == [0x0201]
+    mask = {"type": "write_mask_flow_var", "name": "v", "pkt_offset": 34, "pkt_cast_size": 2, "mask": 0x00F0,
+            "shift": 4, "add_value": 0, "is_big_endian": True}  # fmt: skip
+    assert run([variable, mask], 1, 34, 2) == [0x0421]
+
+
+def test_trim_shortens_the_packet_from_one_frame_to_the_next() -> None:
+    frames = islice(Program([flow_var("inc", 50, 52), {"type": "trim_pkt_size", "name": "v"}]).run(PACKET), 4)
+    assert [len(frame) for frame in frames] == [50, 51, 52, 50]
+
+
+@given(st.binary(min_size=20, max_size=20))
+def test_a_mended_ipv4_header_sums_to_nothing(body: bytes) -> None:
+    packet = PACKET[:14] + b"\x45" + body[1:] + PACKET[34:]
+    frame = next(Program([{"type": "fix_checksum_ipv4", "pkt_offset": 14}]).run(packet))
+    assert checksum(frame[14:34]) == 0
+
+
+def test_hardware_checksums_cover_the_pseudo_header() -> None:
+    frame = next(Program([{"type": "fix_checksum_hw", "l2_len": 14, "l3_len": 20, "l4_type": 11}]).run(PACKET))
+    pseudo = frame[26:34] + b"\0\x11" + (26).to_bytes(2, "big")
+    assert checksum(frame[14:34]) == 0 and checksum(pseudo + frame[34:60]) == 0
+
+
+@pytest.mark.parametrize(
+    ("instruction", "said"),
+    [
+        ({"type": "fly"}, "'fly' is not understood"),
+        ({**flow_var("inc", 1, 2), "next_var": "w"}, "next_var"),
+        (WRITE, "'v' is written but never defined"),
+    ],
+)
+def test_what_it_cannot_do_it_says(instruction: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Program([instruction])
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 8), st.sampled_from(["inc", "dec"]), st.integers(1, 3), st.sampled_from([26, 30])),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_flow_counts_agree_with_looking_at_every_packet(variables: list[tuple[int, str, int, int]]) -> None:
+    program: list[dict[str, Any]] = []
+    for number, (count, op, step, offset) in enumerate(variables):
+        program.append({**flow_var(op, 100, 99 + count, step, size=4), "name": f"v{number}"})
+        program.append({**WRITE, "name": f"v{number}", "pkt_offset": offset})
+    tuple5 = find_tuple5(PACKET)
+    seen = {tuple5.of(frame) for frame in islice(Program(program).run(PACKET), 800)}
+    counted = count_flows(PACKET, program)
+    assert counted.exact and counted.count == len(seen)

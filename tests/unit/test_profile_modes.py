@@ -1,0 +1,213 @@
+"""The table of modes, and the numbers a profile promises."""
+
+from __future__ import annotations
+
+import pytest
+
+from trexbench.core.errors import ConfigError
+from trexbench.core.profile import MODES, FlowCount, Profile, Stream, count_flows, resolve_mode
+from trexbench.core.units import l1_bits
+
+ETHERNET = bytes(12) + b"\x08\x00"
+IPV4 = bytes.fromhex("4500002e0001000040110000") + bytes([16, 0, 0, 1]) + bytes([48, 0, 0, 1])
+UDP = bytes.fromhex("0401000c001a0000")
+PACKET = (ETHERNET + IPV4 + UDP).ljust(60, b"x")
+SOURCE, DESTINATION, SPORT = 26, 30, 34
+
+
+def sized(frame_bytes: int, pps: float) -> Stream:
+    return Stream(PACKET[:42].ljust(frame_bytes - 4, b"x"), pps)
+
+
+def variable(name: str, count: int, op: str = "inc", step: int = 1, size: int = 4) -> dict[str, object]:
+    low = 1000
+    first = low + count - 1 if op == "dec" else low
+    return {
+        "type": "flow_var",
+        "name": name,
+        "size": size,
+        "op": op,
+        "step": step,
+        "init_value": first,
+        "min_value": low,
+        "max_value": low + count - 1,
+    }
+
+
+def write(name: str, offset: int, add: int = 0) -> dict[str, object]:
+    return {"type": "write_flow_var", "name": name, "pkt_offset": offset, "add_value": add, "is_big_endian": True}
+
+
+@pytest.mark.parametrize(
+    ("asked", "mode"),
+    [
+        ("var2-1514b", "var2-1514b"),
+        ("1514b", "var2-1514b"),
+        ("bench-var2-1514b", "var2-1514b"),
+        ("imix", "var2-imix"),
+        ("bench-var2-imix", "var2-imix"),
+        ("64b", "var2-64b"),
+        ("VAR2-64B", "var2-64b"),
+        ("bench-var2-64b", "var2-64b"),
+        ("1flow", "1flow-64b"),
+        ("bench", "1flow-64b"),
+    ],
+)
+def test_a_mode_goes_by_its_name_and_aliases(asked: str, mode: str) -> None:
+    assert resolve_mode(asked).name == mode
+
+
+def test_no_name_means_two_modes() -> None:
+    names = [name for mode in MODES for name in (mode.name, *mode.aliases)]
+    assert len(names) == len(set(names))
+
+
+def test_an_unknown_mode_lists_all_and_names_the_nearest() -> None:
+    with pytest.raises(ConfigError) as caught:
+        resolve_mode("var2-64")
+    text = str(caught.value)
+    assert "\n" not in text
+    assert "did you mean var2-64b?" in text
+    assert all(mode.name in text for mode in MODES)
+
+
+@pytest.mark.parametrize(
+    ("streams", "mean", "mpps_at_10g"),
+    [
+        (((64, 1.0),), 64.0, 14.881),
+        (((1514, 1.0),), 1514.0, 0.815),
+        # The seed's imix: a frame of 60 B goes out as 64 B.
+        (((60, 28.0), (590, 16.0), (1514, 4.0)), 360.1667, 3.288),
+        # Other definitions in use: TRex's bench.py of today, its imix.py, and FD.io CSIT.
+        (((68, 28.0), (590, 16.0), (1514, 4.0)), 362.5, 3.268),
+        (((64, 28.0), (594, 16.0), (1518, 4.0)), 361.8333, 3.274),
+        (((64, 7.0), (570, 4.0), (1518, 1.0)), 353.8333, 3.344),
+    ],
+)
+def test_mean_frame_and_line_rate(streams: tuple[tuple[int, float], ...], mean: float, mpps_at_10g: float) -> None:
+    profile = Profile("p", tuple(sized(size, pps) for size, pps in streams))
+    assert profile.mean_frame_bytes == pytest.approx(mean, abs=1e-3)
+    assert profile.line_rate_pps(10e9) / 1e6 == pytest.approx(mpps_at_10g, abs=5e-4)
+
+
+def test_imix_at_50_mbps_of_l1_is_what_trex_computed() -> None:
+    """A real TRex v3.08 answered ``multiplier 342.5032880315651`` (recordings, imix-uni)."""
+    imix = Profile("imix", (sized(60, 28), sized(590, 16), sized(1514, 4)))
+    assert 50e6 / l1_bits(imix.mean_frame_bytes) / imix.pps == pytest.approx(342.5032880315651)
+
+
+def test_the_mix_is_said_as_it_is_written() -> None:
+    imix = Profile("imix", (sized(60, 28), sized(590, 16), sized(1514, 4)))
+    assert imix.mix == "28:16:4 frames of 64, 590, 1514 B, mean 360.2 B"
+    assert Profile("p", (sized(1514, 7),)).mix == "1514 B frames"
+    assert Profile("p", (sized(64, 0.5), sized(128, 0.25))).mix.startswith("2:1 frames of 64, 128 B")
+
+
+@pytest.mark.parametrize(
+    ("program", "expected", "why"),
+    [
+        ((), FlowCount(1, True), "nothing varies"),
+        ((variable("a", 251), write("a", SOURCE)), FlowCount(251, True), "one counter"),
+        (
+            (variable("a", 251), variable("b", 251), write("a", SOURCE), write("b", DESTINATION)),
+            FlowCount(251, True),
+            "two counters in lockstep repeat together: 251, not 63001",
+        ),
+        (
+            (variable("a", 251), variable("b", 250), write("a", SOURCE), write("b", DESTINATION)),
+            FlowCount(62750, True),
+            "coprime counters run through all pairs",
+        ),
+        ((variable("a", 10, step=3), write("a", SOURCE)), FlowCount(4, True), "a step of 3: TRex widens to 12 values"),
+        ((variable("a", 250, op="dec"), write("a", SPORT)), FlowCount(250, True), "counting down"),
+        ((variable("a", 251), write("a", 44)), FlowCount(1, True), "the payload is no part of a flow"),
+        ((variable("a", 251, op="random"), write("a", SOURCE)), FlowCount(251, False), "random: a bound"),
+        (
+            (variable("a", 251, op="random"), variable("b", 10), write("a", SOURCE), write("b", SPORT - 2)),
+            FlowCount(2510, False),
+            "random times counted",
+        ),
+        (
+            (variable("a", 1 << 20), write("a", SOURCE)),
+            FlowCount(1 << 20, True),
+            "too many to look at: by arithmetic",
+        ),
+        (
+            (variable("a", 1 << 20), variable("b", 3), write("a", SOURCE), write("b", SOURCE + 2)),
+            FlowCount(3 << 20, False),
+            "one overwrites the other: a bound",
+        ),
+        (
+            (
+                {"type": "flow_var", "name": "a", "size": 2, "op": "inc", "step": 1, "value_list": [1, 2, 2, 3]},
+                write("a", SPORT),
+            ),
+            FlowCount(3, True),
+            "a list with a value twice",
+        ),
+        (
+            (
+                {
+                    "type": "tuple_flow_var",
+                    "name": "t",
+                    "ip_min": 1,
+                    "ip_max": 251,
+                    "port_min": 1234,
+                    "port_max": 65500,
+                },
+                write("t.ip", SOURCE),
+                write("t.port", SPORT),
+            ),
+            FlowCount(251 * 64267, True),
+            "every address with every port",
+        ),
+        (
+            (
+                {
+                    "type": "tuple_flow_var",
+                    "name": "t",
+                    "ip_min": 1,
+                    "ip_max": 251,
+                    "port_min": 1,
+                    "port_max": 9,
+                    "limit_flows": 1000,
+                },
+                write("t.ip", SOURCE),
+                write("t.port", SPORT),
+            ),
+            FlowCount(1000, True),
+            "a tuple with a limit",
+        ),
+    ],
+)
+def test_flows(program: tuple[dict[str, object], ...], expected: FlowCount, why: str) -> None:
+    assert count_flows(PACKET, program) == expected, why
+
+
+def test_streams_that_send_the_same_flows_count_once() -> None:
+    program = (variable("a", 251), write("a", SOURCE))
+    small, large = Stream(PACKET, 1, program), Stream(PACKET.ljust(500, b"y"), 1, program)
+    other = Stream(PACKET, 1, (variable("a", 300), write("a", SOURCE)))
+    assert Profile("p", (small, large)).flows == FlowCount(251, True)
+    assert Profile("p", (small, other)).flows == FlowCount(300, True)
+
+
+def test_the_digest_knows_traffic_by_what_it_is() -> None:
+    program = (variable("a", 251), write("a", SOURCE))
+    base = Profile("p", (Stream(PACKET, 28, program), sized(590, 4)))
+    renamed = Profile("q", (Stream(b"\1" * 12 + PACKET[12:], 7, program), sized(590, 1)), port=2, tunables={"x": "y"})
+    assert base.digest == renamed.digest, "names, rates in common, and the port's own MACs do not matter"
+    spelled = tuple({**one, "next_var": None} for one in program)
+    assert Profile("p", (Stream(PACKET, 28, spelled), sized(590, 4))).digest == base.digest
+    for other in (
+        Profile("p", (Stream(PACKET, 28, program), sized(591, 4))),
+        Profile("p", (Stream(PACKET, 27, program), sized(590, 4))),
+        Profile("p", (Stream(PACKET, 28, (variable("a", 250), write("a", SOURCE))), sized(590, 4))),
+        Profile("p", (Stream(PACKET, 28, program, macs_from_port=False), sized(590, 4))),
+    ):
+        assert other.digest != base.digest
+
+
+def test_a_profile_without_streams_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no stream"):
+        Profile("empty.py", ())
