@@ -92,9 +92,9 @@ def parse_files(text: str) -> dict[str, str]:
     """``grep -sH ""`` over /proc and /sys: the first line of each file, stripped."""
     files: dict[str, str] = {}
     for line in text.splitlines():
-        match = re.match(r"(/[^:]*(?::[^:/]*/[^:]*)*):(.*)", line)  # paths of PCI devices hold colons
-        if match:
-            files.setdefault(match[1], match[2].strip())
+        path, colon, value = line.partition(":")
+        if colon and path.startswith("/"):
+            files.setdefault(path, value.strip())
     return files
 
 
