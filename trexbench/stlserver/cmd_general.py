@@ -14,8 +14,7 @@ from trexbench.stlserver.wire import NO_RESULTS, Json, RpcError, bad_params, can
 
 VERSION = "v3.08"
 BUILT_BY = "trexbench"
-# the sources whose behaviour this server keeps: TRex v3.08 of November 2025
-GLOBAL_CFG: dict[str, Json] = {"sched_max_stretch": 0.0001, "process_at_cp": False, "do_mbuf_cache": True}
+GLOBAL_CFG: dict[str, Json] = {"sched_max_stretch": 0.0, "process_at_cp": False, "do_mbuf_cache": False}
 
 
 def _verify_api(ctx: Context, name: str, major: int, minor: int) -> str:
@@ -146,7 +145,7 @@ def shutdown(ctx: Context, p: Params) -> Json:
 
 
 def get_global_cfg(ctx: Context, p: Params) -> Json:
-    return {**GLOBAL_CFG, **ctx.global_cfg}
+    return dict(GLOBAL_CFG)
 
 
 def set_global_cfg(ctx: Context, p: Params) -> Json:

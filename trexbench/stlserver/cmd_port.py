@@ -217,7 +217,8 @@ def capture(ctx: Context, p: Params) -> Json:
         return []
     if command == "start":
         raise cannot_execute(f"no capture: {NO_STACK}")
-    raise cannot_execute(f"capture ID {p.uint32('capture_id')} does not exist")
+    p.uint32("capture_id")
+    raise cannot_execute("capture ID not found")
 
 
 def capture_port(ctx: Context, p: Params) -> Json:

@@ -11,6 +11,14 @@ from trexbench.stlserver.wire import Json, RpcError, cannot_execute
 
 
 def add_stream(ctx: Context, p: Params) -> Json:
+    """Whatever is wrong counts as failed execution: TRex wraps even missing parameters of this call so."""
+    try:
+        return _add_stream(ctx, p)
+    except RpcError as err:
+        raise cannot_execute(err.specific or err.message) from err
+
+
+def _add_stream(ctx: Context, p: Params) -> Json:
     port, profile = ctx.port(p), p.profile()
     stream_id = p.uint32("stream_id")
     stream = parse_stream(p.object("stream"), stream_id, ctx.core_count)
@@ -31,20 +39,10 @@ def remove_stream(ctx: Context, p: Params) -> Json:
 
 
 def remove_all_streams(ctx: Context, p: Params) -> Json:
-    """Of one profile, or of all ("*"): then the texts of all refusals come in one."""
+    """Of one profile; as in TRex, a name that is none, "*" among them, is no error and removes nothing."""
     port, name = ctx.port(p), p.profile()
-    if name != "*":
-        if name in port.profiles:
-            ctx.box.remove_all_streams(port, port.profiles[name])
-        return {}
-    refusals = []
-    for profile in list(port.profiles.values()):
-        try:
-            ctx.box.remove_all_streams(port, profile)
-        except RpcError as err:
-            refusals.append(f"{err}\n")
-    if refusals:
-        raise cannot_execute("".join(refusals))
+    if name in port.profiles:
+        ctx.box.remove_all_streams(port, port.profiles[name])
     return {}
 
 

@@ -26,7 +26,6 @@ class Context:
     api_handler: str = field(default_factory=random_name)
     uptime: str = field(default_factory=lambda: time.strftime("%b %d %Y @ %H:%M:%S"))
     outbox: list[Json] = field(default_factory=list)
-    global_cfg: dict[str, Json] = field(default_factory=dict)
     shutdown: bool = False
 
     def __post_init__(self) -> None:

@@ -90,8 +90,10 @@ class FakeEngine:
                 name=f"fake{index}",
                 driver="net_fake",
                 speed_bps=speed_bps,
-                src_mac=f"02:00:00:00:00:{index:02x}",
-                dst_mac=f"02:00:00:00:01:{index:02x}" if resolved else None,
+                src_mac=f"02:00:00:00:{index + 1:02x}:02",
+                dst_mac=f"02:00:00:00:{index + 1:02x}:01" if resolved else None,
+                src_ipv4=f"100.65.{index + 1}.2",
+                dst_ipv4=f"100.65.{index + 1}.1",
             )
             for index in range(port_count)
         )

@@ -39,7 +39,8 @@ def build(streams: Mapping[int, Stream], speed_bps: float) -> Graph:
     enabled = {stream_id: s for stream_id, s in streams.items() if s.enabled}
     events: list[RateEvent] = []
     endless = False
-    for root in enabled.values():
+    # TRex comes to the newest first; where steps fall on one moment, the peak depends on it
+    for root in reversed(enabled.values()):
         if root.self_start:
             endless |= _walk(root, enabled, speed_bps, events)
     events.sort(key=lambda event: event.time_us)

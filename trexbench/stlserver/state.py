@@ -133,6 +133,9 @@ class Box:
             self._check_layer2(port, profile)
         profile.graph = None
         speed_bps = port.info.speed_bps
+        peak = self.graph_of(port, profile).peak
+        if peak.bps_l1 <= 0 and mul.kind != "raw":
+            self.check_profile(profile)
         factor = graph.factor_for(self.graph_of(port, profile), mul, profile.factor, speed_bps, force)
         self.check_profile(profile)
         if at_s and at_s < self.now_s + 0.1:

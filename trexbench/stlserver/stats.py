@@ -72,7 +72,7 @@ class Stats:
         self._meters = {port.index: _PortMeters() for port in engine.ports}
         self._cpu_s: float | None = None
         self._cpu_percent = 0.0
-        self.cpu_history: list[int] = []
+        self.cpu_history = [0] * CPU_HISTORY
         self._snapshot: Snapshot | None = None
 
     def forget(self) -> None:

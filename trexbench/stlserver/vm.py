@@ -190,16 +190,23 @@ def _pad_range(low: int, high: int, step: int, op: str) -> tuple[int, int]:
 
 
 def check_program(instructions: Sequence[Instruction], packet_len: int) -> None:
-    """Refuse a program that TRex's compiler refuses, with its texts; packet_len without FCS."""
+    """Refuse a program that TRex's compiler refuses, with its texts; packet_len without FCS.
+
+    TRex numbers the instructions from the last one when it compiles them, and trims always as 0.
+    """
     sizes = _variables(instructions)
-    for index, one in enumerate(instructions):
-        where = f"instruction id '{index}'"
+    for one in instructions:
+        if one["type"] == "trim_pkt_size":
+            _trimmed_len(instructions, sizes, one, packet_len)
+    _check_next(instructions)
+    for number, one in enumerate(reversed(instructions)):
+        where = f"instruction id '{number}'"
         kind = one["type"]
         if kind == "write_flow_var":
             _check_write(where, sizes, one, packet_len, sizes.get(one["name"], 0))
         elif kind == "write_mask_flow_var":
             if one["pkt_cast_size"] not in (1, 2, 4):
-                text = f"instruction id '{index} cast size should be 1,2,4 it is {one['pkt_cast_size']}"
+                text = f"instruction id '{number} cast size should be 1,2,4 it is {one['pkt_cast_size']}"
                 raise _compile_error(text)
             _check_write(where, sizes, one, packet_len, one["pkt_cast_size"])
         elif kind == "fix_checksum_ipv4" and one["pkt_offset"] + IPV4_HEADER_BYTES > packet_len:
@@ -208,9 +215,6 @@ def check_program(instructions: Sequence[Instruction], packet_len: int) -> None:
                 f"is too high relative to packet size  {packet_len}"
             )
             raise _compile_error(text)
-        elif kind == "trim_pkt_size":
-            _trim_range(where, instructions, sizes, one, packet_len)
-    _check_next(instructions)
 
 
 def _compile_error(text: str) -> RpcError:
@@ -265,14 +269,11 @@ def _check_next(instructions: Sequence[Instruction]) -> None:
             raise _compile_error("Next instruction name does not match next_var")
 
 
-def _trim_range(
-    where: str,
-    instructions: Sequence[Instruction],
-    sizes: Mapping[str, int],
-    trim: Instruction,
-    packet_len: int,
+def _trimmed_len(
+    instructions: Sequence[Instruction], sizes: Mapping[str, int], trim: Instruction, packet_len: int
 ) -> float:
     """Mean length that ``trim_pkt_size`` leaves; refuses what TRex refuses."""
+    where = "instruction id '0'"
     name = trim["name"]
     if name not in sizes:
         raise _compile_error(f"{where} packet size with no valid flow variable name '{name}'")
@@ -304,11 +305,10 @@ def _trim_range(
 
 def mean_packet_len(instructions: Sequence[Instruction], packet_len: int) -> float:
     """Mean frame length without FCS after ``trim_pkt_size``; the packet's own where the program is refused."""
-    for index, one in enumerate(instructions):
+    for one in instructions:
         if one["type"] == "trim_pkt_size":
             try:
-                sizes = _variables(instructions)
-                return _trim_range(f"instruction id '{index}'", instructions, sizes, one, packet_len)
+                return _trimmed_len(instructions, _variables(instructions), one, packet_len)
             except RpcError:
                 break
     return float(packet_len)

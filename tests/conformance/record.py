@@ -1,0 +1,48 @@
+"""Writes the answers of a real TRex to the conversation of calls.py: ``python -m conformance.record HOST [RPC]``.
+
+Run it in ``tests/`` with the project on PYTHONPATH, against a TRex that was just started; it replaces the fixture.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+
+from conformance.calls import CONVERSATION, fill
+from conformance.rpc import RawClient
+
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "trex-v3.08" / "conversation.json.gz"
+
+
+def converse(host: str, rpc_port: int) -> dict[str, Any]:
+    """The reply to each call of the conversation, by what the call is about."""
+    client = RawClient(host, rpc_port)
+    try:
+        client.sync()
+        handlers: dict[str, Any] = {"$session": secrets.randbits(31)}
+        replies = {}
+        for call in CONVERSATION:
+            reply = client.call(call.method, fill(call.params, handlers))
+            if call.keep and "result" in reply:
+                handlers[call.keep] = reply["result"]
+            replies[call.about] = {key: reply[key] for key in ("result", "error") if key in reply}
+        return replies
+    finally:
+        client.close()
+
+
+def stored() -> dict[str, Any]:
+    """The replies that TRex v3.08 gave."""
+    replies: dict[str, Any] = json.loads(gzip.decompress(FIXTURE.read_bytes()))
+    return replies
+
+
+if __name__ == "__main__":
+    answers = converse(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 4501)
+    text = json.dumps(answers, indent=0, sort_keys=True).encode()
+    FIXTURE.write_bytes(gzip.compress(text, mtime=0))
+    print(f"{len(answers)} answers in {FIXTURE}")
