@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import getpass
+import io
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,7 +97,8 @@ def _session(client: Client, endpoint: Endpoint) -> Any:
             async_timeout=endpoint.timeout_s,
         )
         try:
-            stl.connect()
+            with redirect_stdout(io.StringIO()):  # the client prints what it cannot decode
+                stl.connect()
         except client.api.TRexError as err:
             stl.conn.disconnect()
             raise _no_session(client, endpoint, brief(err)) from err

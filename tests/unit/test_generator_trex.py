@@ -1,0 +1,344 @@
+"""The generator against the embedded server with its engine that sends nothing: the genuine client in between."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zmq
+
+from trexbench.core.errors import BenchError, ConfigError, GeneratorError, GeneratorLost, PortOwned
+from trexbench.generator.connect import Endpoint, connect
+from trexbench.generator.trex import TrexGenerator
+from trexbench.stlserver.engine_fake import FakeEngine
+from trexbench.stlserver.server import StlServer
+
+BENCH = Path(__file__).parents[2] / "stl_profiles" / "bench.py"
+VAR2 = {"size": "64", "vm": "var2"}
+
+
+class HandClock:
+    """The server's and the run's clock, moved by hand: an interval lasts what the test says."""
+
+    def __init__(self) -> None:
+        self.time_s = 0.0
+
+    def __call__(self) -> float:
+        return self.time_s
+
+    def now(self) -> float:
+        return self.time_s
+
+    def sleep_until(self, t_s: float) -> None:
+        self.time_s = max(self.time_s, t_s)
+
+
+class Bench:
+    def __init__(self, ports: int = 2, **engine: Any) -> None:
+        self.clock = HandClock()
+        self.engine = FakeEngine(ports, clock=self.clock, **engine)
+        self.server = StlServer(self.engine, clock=self.clock)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint("127.0.0.1", self.server.rpc_port, self.server.pub_port, timeout_s=1.0)
+
+    def connect(self, ports: tuple[int, ...] = (0, 1), **options: Any) -> Any:
+        return connect(self.endpoint, ports, self.clock, guarded=False, **options)
+
+
+def ask(bench: Bench, method: str, **params: Any) -> Any:
+    """A command on the bare wire, from somebody who is not us."""
+    context: zmq.Context[Any] = zmq.Context()
+    try:
+        wire = context.socket(zmq.REQ)
+        wire.RCVTIMEO = wire.SNDTIMEO = 3000
+        wire.connect(f"tcp://127.0.0.1:{bench.server.rpc_port}")
+        for name, fields in (("api_sync_v2", {"name": "STL", "major": 5, "minor": 1}), (method, params)):
+            wire.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": name, "params": fields}).encode())
+            result = json.loads(wire.recv())["result"]
+            if name == "api_sync_v2":
+                params["api_h"] = result["api_h"]
+        return result
+    finally:
+        context.destroy(linger=0)
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    bench = Bench()
+    with bench.server:
+        yield bench
+
+
+@pytest.fixture
+def generator(bench: Bench) -> Iterator[TrexGenerator]:
+    with bench.connect() as generator:
+        generator.load(BENCH, VAR2, (0, 1))
+        yield generator
+
+
+def test_counters_are_those_of_the_server(bench: Bench, generator: TrexGenerator) -> None:
+    base = generator.read()
+    generator.start({0: 1000.0, 1: 250.5}, 30)
+    bench.clock.time_s += 2
+    reading = generator.read()
+    sent = [reading.ports[port].opackets - base.ports[port].opackets for port in (0, 1)]
+    assert sent == [2000, 501]
+    assert [reading.ports[port].ipackets for port in (1, 0)] == sent
+    assert reading.ports[0].obytes - base.ports[0].obytes == 2000 * 64
+    assert reading.ports[0].t_s - base.ports[0].t_s == pytest.approx(2)
+    assert (reading.ports[0].ierrors, reading.ports[0].oerrors, reading.queue_full) == (0, 0, 0)
+    assert reading.cpu_percent is not None and all(port.link_up for port in reading.ports.values())
+
+
+def test_an_update_is_absolute_and_for_all_streams_of_a_port_together(bench: Bench) -> None:
+    with bench.connect() as generator:
+        profiles = generator.load(BENCH, {"size": "imix", "vm": "var2"}, (0, 1))
+        assert profiles[0].pps == 48
+        generator.start({0: 1000.0}, 60)
+        bench.clock.time_s += 1
+        first = generator.read().ports[0].opackets
+        generator.update({0: 12345.678})
+        bench.clock.time_s += 10
+        assert generator.read().ports[0].opackets - first == pytest.approx(123456.78, abs=3)
+
+
+def test_rates_are_sent_without_an_exponent(bench: Bench, generator: TrexGenerator) -> None:
+    generator.start({0: 1e-05 + 1000, 1: 14_000_000.0}, 60)
+    bench.clock.time_s += 1
+    reading = generator.read()
+    assert (reading.ports[0].opackets, reading.ports[1].opackets) == (1000, 14_000_000)
+
+
+def test_traffic_ends_at_its_duration_rounded_up(bench: Bench, generator: TrexGenerator) -> None:
+    generator.start({0: 1000.0}, 4.2)
+    bench.clock.time_s += 100
+    assert generator.read().ports[0].opackets == 5000
+
+
+def test_it_stops_when_told_and_again_when_told_again(bench: Bench, generator: TrexGenerator) -> None:
+    generator.stop()
+    generator.start({0: 1000.0}, 60)
+    bench.clock.time_s += 1
+    generator.stop()
+    generator.stop()
+    bench.clock.time_s += 10
+    assert generator.read().ports[0].opackets == 1000
+    generator.start({1: 1000.0}, 60)
+    bench.clock.time_s += 1
+    assert generator.read().ports[1].opackets == 1000
+
+
+@pytest.mark.parametrize("duration", [0.0, -1.0, float("inf"), float("nan")])
+def test_no_start_without_an_end(generator: TrexGenerator, duration: float) -> None:
+    with pytest.raises(ConfigError, match="every start is bounded"):
+        generator.start({0: 1000.0}, duration)
+
+
+def test_a_rate_over_the_line_is_refused_and_nothing_runs(bench: Bench, generator: TrexGenerator) -> None:
+    with pytest.raises(GeneratorError, match="exceeds port line rate"):
+        generator.start({0: 1000.0, 1: 20e6}, 60)
+    bench.clock.time_s += 1
+    assert generator.read().ports[0].opackets == 0
+
+
+def test_traffic_that_ended_by_itself_is_noticed(bench: Bench, generator: TrexGenerator) -> None:
+    generator.start({0: 1000.0}, 1)
+    bench.clock.time_s += 5
+    generator.read()
+    with pytest.raises(GeneratorError):
+        generator.update({0: 2000.0})
+
+
+def test_a_link_that_goes_down_is_in_the_reading(bench: Bench, generator: TrexGenerator) -> None:
+    generator.read()
+    bench.engine.links[1] = False
+    bench.clock.time_s += 2
+    reading = generator.read()
+    assert [reading.ports[port].link_up for port in (0, 1)] == [True, False]
+
+
+def test_direction_follows_the_port(bench: Bench, generator: TrexGenerator) -> None:
+    profiles = generator.load(BENCH, VAR2, (0, 1))
+    assert [profiles[port].varied[0].split()[1][:2] for port in (0, 1)] == ["16", "48"]
+
+
+def test_facts_name_server_client_and_ports(bench: Bench, generator: TrexGenerator) -> None:
+    facts = generator.facts()
+    assert facts["server"]["mode"] == "STL" and facts["server"]["version"].startswith("v")
+    assert facts["client"]["origin"] == "lbr-trex-client" and facts["client"]["api"] == "5.1"
+    assert [port["speed_bps"] for port in facts["ports"]] == [10e9, 10e9]
+    assert facts["ports"][1]["mac"] == bench.engine.ports[1].src_mac
+    assert generator.speed_bps(1) == 10e9
+
+
+def test_a_foreign_owner_is_named_and_not_disturbed(bench: Bench, generator: TrexGenerator) -> None:
+    generator.start({0: 1000.0}, 60)
+    with pytest.raises(PortOwned, match=r"port 0 .* belongs to '.+ \(trexbench \d+\)'.*--force"), bench.connect():
+        pytest.fail("the port was taken")
+    bench.clock.time_s += 1
+    assert generator.read().ports[0].opackets == 1000
+
+
+def test_force_takes_the_port_and_stops_what_its_owner_sends(bench: Bench) -> None:
+    with pytest.raises(PortOwned, match="agree"), bench.connect() as robbed:
+        robbed.load(BENCH, VAR2, (0, 1))
+        robbed.start({0: 1000.0, 1: 1000.0}, 60)
+        with bench.connect((0,), force=True) as thief:
+            before = thief.read().ports[0].opackets
+            bench.clock.time_s += 2
+            assert thief.read().ports[0].opackets == before
+            with pytest.raises(PortOwned):
+                robbed.start({0: 1000.0}, 60)
+    with bench.connect() as after:
+        before = after.read().ports[1].opackets
+        bench.clock.time_s += 2
+        assert after.read().ports[1].opackets == before, "the port that was not taken was stopped and given back"
+
+
+def test_a_port_taken_in_the_middle_of_a_run_is_noticed(bench: Bench) -> None:
+    with pytest.raises(PortOwned, match="port 1 was taken away by 'bob'"), bench.connect() as generator:
+        ask(bench, "acquire", port_id=1, user="bob", session_id=7, force=True)
+        generator.read()
+
+
+def test_afterwards_the_ports_are_silent_and_free(bench: Bench) -> None:
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError), bench.connect() as generator:
+            generator.load(BENCH, VAR2, (0, 1))
+            generator.start({0: 1000.0}, 60)
+            raise ZeroDivisionError
+        bench.clock.time_s += 1
+        with bench.connect() as generator:
+            before = generator.read().ports[0].opackets
+            bench.clock.time_s += 1
+            assert generator.read().ports[0].opackets == before
+
+
+@pytest.mark.parametrize(
+    ("ports", "said"),
+    [((0, 7), "has no port 7: its ports are 0, 1"), ((-1,), "has no port -1")],
+)
+def test_ports_that_are_not_there(bench: Bench, ports: tuple[int, ...], said: str) -> None:
+    with pytest.raises(GeneratorError, match=said), bench.connect(ports):
+        pytest.fail("connected")
+
+
+def test_a_port_without_link_is_refused_and_left(bench: Bench) -> None:
+    bench.engine.links[1] = False
+    with pytest.raises(GeneratorError, match=r"port 1 .* has no link"), bench.connect():
+        pytest.fail("connected")
+    bench.engine.links[1] = True
+    with bench.connect():
+        pass
+
+
+def test_a_promiscuous_port_is_made_selective(bench: Bench) -> None:
+    handler = ask(bench, "acquire", port_id=0, user="bob", session_id=7, force=False)
+    ask(bench, "set_port_attr", port_id=0, handler=handler, attr={"promiscuous": {"enabled": True}})
+    ask(bench, "release", port_id=0, handler=handler)
+    assert bench.engine.promiscuous == [True, False]
+    with bench.connect():
+        assert bench.engine.promiscuous == [False, False]
+
+
+def test_an_unresolved_destination_is_said_before_anything_is_sent() -> None:
+    bench = Bench(resolved=False)
+    with (
+        bench.server,
+        bench.connect() as generator,
+        pytest.raises(GeneratorError, match=r"port 0: no .*MAC"),
+    ):
+        generator.load(BENCH, VAR2, (0, 1))
+
+
+def test_nobody_listens() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        endpoint = Endpoint("127.0.0.1", unused.getsockname()[1], 1, 1.0)
+    with (
+        pytest.raises(GeneratorError, match=r"no TRex server at 127.0.0.1:.*refused.*--server"),
+        connect(endpoint, (0,), HandClock()),
+    ):
+        pytest.fail("connected")
+
+
+def answering(reply: bytes) -> tuple[Endpoint, threading.Thread, zmq.Context[Any]]:
+    """Something at a TRex server's address that always says the same."""
+    context: zmq.Context[Any] = zmq.Context()
+    rpc, events = context.socket(zmq.REP), context.socket(zmq.PUB)
+    rpc.RCVTIMEO = 3000
+    ports = [one.bind_to_random_port("tcp://127.0.0.1") for one in (rpc, events)]
+
+    def serve() -> None:
+        try:
+            rpc.recv()
+            rpc.send(reply)
+        except zmq.ZMQError:
+            events.close()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    return Endpoint("127.0.0.1", ports[0], ports[1], 1.0), thread, context
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (
+            b'{"id": "x", "jsonrpc": "2.0", "error": {"code": -32000, "message": "Failed To Execute Method",'
+            b'"specific_err": "RPC version mismatch: a newer client version is required"}}',
+            "do not fit .*--trex-dir",
+        ),
+        (
+            b'{"id": "x", "jsonrpc": "2.0", "error": {"code": -32000, "message": "Failed To Execute Method",'
+            b'"specific_err": "RPC configuration mismatch - server RPC configuration: \'ASTF\'"}}',
+            "not in stateless mode .*--stl",
+        ),
+        (b"HTTP/1.1 200 OK", "no session with the TRex server"),
+    ],
+)
+def test_servers_that_are_something_else(reply: bytes, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    endpoint, thread, context = answering(reply)
+    try:
+        with pytest.raises(GeneratorError, match=said) as caught, connect(endpoint, (0,), HandClock()):
+            pytest.fail("connected")
+    finally:
+        thread.join(5)
+        context.destroy(linger=0)
+    assert "\n" not in str(caught.value) and capsys.readouterr() == ("", "")
+
+
+def test_a_server_that_went_away_is_lost_within_its_timeout() -> None:
+    bench = Bench()
+    bench.server.start()
+    with pytest.raises(GeneratorLost, match="does not answer"), bench.connect() as generator:
+        bench.server.stop()
+        bench.clock.time_s += 1
+        generator.read()
+
+
+def test_nothing_is_printed(bench: Bench, capfd: pytest.CaptureFixture[str]) -> None:
+    with bench.connect() as generator:
+        generator.load(BENCH, VAR2, (0, 1))
+        generator.start({0: 1000.0}, 60)
+        generator.read()
+        with pytest.raises(BenchError):
+            generator.load(BENCH, {"size": "1"}, (0, 1))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_eight_ports_are_one_exchange() -> None:
+    bench = Bench(ports=8)
+    with bench.server, bench.connect(tuple(range(8))) as generator:
+        generator.load(BENCH, VAR2, range(8))
+        generator.start({port: 1000.0 + port for port in range(8)}, 60)
+        bench.clock.time_s += 1
+        reading = generator.read()
+    assert [reading.ports[port].opackets for port in range(8)] == [1000 + port for port in range(8)]

@@ -1,0 +1,212 @@
+"""stl_profiles/bench.py, through the genuine client's loader: what each mode puts on the wire."""
+
+from __future__ import annotations
+
+import ast
+import io
+import struct
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trexbench.core.errors import ConfigError
+from trexbench.core.fieldengine import checksum
+from trexbench.core.profile import MODES, FlowCount, Profile, resolve_mode
+from trexbench.generator.client import load_client
+from trexbench.generator.profile_loader import PORT_MACS, decode, load_profile, timed_frames, write_pcap
+
+BENCH = Path(__file__).parents[2] / "stl_profiles" / "bench.py"
+
+
+def bench(port: int = 0, **tunables: str) -> Profile:
+    return load_profile(load_client(), BENCH, tunables, port)
+
+
+def ends(frame: bytes) -> tuple[str, str]:
+    return ".".join(map(str, frame[26:30])), ".".join(map(str, frame[30:34]))
+
+
+@pytest.mark.parametrize(
+    ("mode", "sizes", "flows", "mean", "mpps"),
+    [
+        ("var2-1514b", [1514], 251, 1514.0, 0.8149),
+        ("var2-imix", [64, 590, 1514], 251, 360.167, 3.2880),
+        ("var2-64b", [64], 251, 64.0, 14.8810),
+        ("1flow-64b", [64], 1, 64.0, 14.8810),
+    ],
+)
+def test_modes(mode: str, sizes: list[int], flows: int, mean: float, mpps: float) -> None:
+    profile = bench(**dict(resolve_mode(mode).tunables))
+    assert [stream.frame_bytes for stream in profile.streams] == sizes
+    assert profile.flows == FlowCount(flows, True)
+    assert profile.mean_frame_bytes == pytest.approx(mean, abs=1e-3)
+    assert profile.line_rate_pps(10e9) / 1e6 == pytest.approx(mpps, abs=1e-4)
+
+
+def test_imix_is_28_16_4() -> None:
+    assert [stream.pps for stream in bench(size="imix", vm="var2").streams] == [28, 16, 4]
+
+
+@pytest.mark.parametrize(
+    ("vm", "flows"),
+    [
+        ("none", FlowCount(1, True)),
+        ("var1", FlowCount(251, True)),
+        ("var2", FlowCount(251, True)),
+        ("random", FlowCount(251, False)),
+        ("tuple", FlowCount(251 * 64267, True)),
+    ],
+)
+@pytest.mark.parametrize("port", [0, 1, 4, 7])
+def test_field_engines_stay_in_their_ranges_and_mend_the_checksum(vm: str, flows: FlowCount, port: int) -> None:
+    profile = bench(port, size="64", vm=vm)
+    assert profile.flows == flows
+    there, back = ("16.0.0.", "48.0.0.") if port % 2 == 0 else ("48.0.0.", "16.0.0.")
+    hosts = {1} if vm == "none" else set(range(4, 255))
+    for frame in islice(profile.streams[0].frames(), 600):
+        source, destination = ends(frame)
+        assert source.startswith(there) and int(source[7:]) in hosts
+        assert destination.startswith(back) and int(destination[7:]) in hosts
+        assert checksum(frame[14:34]) == 0
+        assert frame[36:38] == (12).to_bytes(2, "big") and frame[40:42] == b"\0\0"
+
+
+def test_var2_steps_both_ends_in_lockstep() -> None:
+    pairs = [ends(frame) for frame in islice(bench(size="64", vm="var2").streams[0].frames(), 252)]
+    assert pairs[0] == ("16.0.0.4", "48.0.0.4")
+    assert pairs[250] == ("16.0.0.254", "48.0.0.254")
+    assert pairs[251] == pairs[0]
+    assert all(source[5:] == destination[5:] for source, destination in pairs)
+
+
+@given(st.integers(64, 9216), st.sampled_from(["none", "var1", "var2", "random", "tuple"]))
+@settings(max_examples=30, deadline=None)
+def test_every_size_counts_its_fcs(size: int, vm: str) -> None:
+    (stream,) = bench(size=str(size), vm=vm).streams
+    assert len(stream.packet) == size - 4 and stream.frame_bytes == size
+
+
+@pytest.mark.parametrize(
+    ("tunables", "said"),
+    [
+        ({"size": "63"}, "'63' is neither imix nor a size from 64 to 9216"),
+        ({"size": "9217"}, "'9217' is neither"),
+        ({"size": "-5"}, "size"),
+        ({"size": "big"}, "'big' is neither"),
+        ({"size": "1e3"}, "'1e3' is neither"),
+        ({"vm": "var3"}, "invalid choice: 'var3'"),
+        ({"flow": "fs"}, "unrecognized arguments: --flow fs"),
+    ],
+)
+def test_bad_tunables_are_one_line(tunables: dict[str, str], said: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        bench(**tunables)
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_every_generation_of_the_loader_can_call_it() -> None:
+    """Today's TRex passes a command line (and, from the console's ``a=b``, the names too); older ones only names."""
+    client = load_client()
+    with client.namespace():
+        load = client.api.STLProfile.load_py
+        ways = [
+            load(str(BENCH), direction=1, port_id=1, size="imix", vm="var2"),
+            load(str(BENCH), direction=1, port_id=1, tunables=["--size", "imix", "--vm", "var2"]),
+            load(str(BENCH), direction=1, port_id=1, size="imix", vm="var2", tunables=["--size=imix", "--vm=var2"]),
+        ]
+        import importlib.util
+
+        spec = importlib.util.spec_from_file_location("older", BENCH)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        older = [one.to_json() for one in module.register().get_streams(direction=1, size="imix", vm="var2", port_id=1)]
+    assert [way.to_json() for way in ways] == [older] * 3
+
+
+def test_profiles_import_the_stl_api_by_its_oldest_name_and_nothing_of_ours() -> None:
+    for path in BENCH.parent.glob("*.py"):
+        imported = [
+            node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
+        names = {node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in imported}
+        assert names <= {"argparse", "trex_stl_lib.api"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def register(:", "SyntaxError"),
+        ("import nothing_of_that_name", "nothing_of_that_name"),
+        ("x = 1", "register"),
+        ("from trex_stl_lib.api import *\ndef register():\n    return Bursts()\nclass Bursts:\n"
+         "    def get_streams(self, direction=0, **kwargs):\n"
+         "        return [STLStream(mode=STLTXSingleBurst(total_pkts=5))]", "single_burst"),
+        ("from trex_stl_lib.api import *\ndef register():\n    return P()\nclass P:\n"
+         "    def get_streams(self, direction=0, **kwargs):\n"
+         "        return [STLStream(mode=STLTXCont(percentage=50))]", "rate in percentage"),
+        ("from trex_stl_lib.api import *\ndef register():\n    return P()\nclass P:\n"
+         "    def get_streams(self, direction=0, **kwargs):\n"
+         "        return [STLStream(flow_stats=STLFlowLatencyStats(pg_id=1))]", "latency"),
+        ("def register():\n    return P()\nclass P:\n"
+         "    def get_streams(self, direction=0, **kwargs):\n        return []", "no stream"),
+    ],
+)  # fmt: skip
+def test_other_profiles_that_cannot_be_ramped_say_why(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "broken.py"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_profile(load_client(), path, {})
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_profile_that_is_not_there() -> None:
+    with pytest.raises(ConfigError, match=r"no profile file nowhere\.py"):
+        load_profile(load_client(), Path("nowhere.py"), {})
+
+
+def test_rates_in_bits_become_packets(tmp_path: Path) -> None:
+    path = tmp_path / "bits.py"
+    path.write_text(
+        "from trex_stl_lib.api import *\ndef register():\n    return P()\nclass P:\n"
+        "    def get_streams(self, direction=0, **kwargs):\n"
+        "        return [STLStream(mode=STLTXCont(bps_L1=672e6)), STLStream(mode=STLTXCont(bps_L2=512e3))]"
+    )
+    assert [stream.pps for stream in load_profile(load_client(), path, {}).streams] == [1e6, 1e3]
+
+
+@pytest.mark.parametrize("mode", [mode.name for mode in MODES])
+def test_decoded_packets_name_their_layers(mode: str) -> None:
+    profile = bench(**dict(resolve_mode(mode).tunables))
+    texts = decode(load_client(), profile)
+    assert len(texts) == len(profile.streams)
+    for text in texts:
+        assert all(part in text for part in ("Ethernet", "IP", "UDP", "16.0.0.", "48.0.0.", "0000"))
+
+
+def test_a_capture_holds_the_frames_with_their_times() -> None:
+    profile = bench(size="imix", vm="var2")
+    file = io.BytesIO()
+    write_pcap(file, profile, 480, 1000.0)
+    data = file.getvalue()
+    magic, major, minor, _, _, snap, link = struct.unpack("<IHHiIII", data[:24])
+    assert (magic, major, minor, snap, link) == (0xA1B23C4D, 2, 4, 65535, 1)
+    at, sizes, times = 24, [], []
+    while at < len(data):
+        seconds, nanoseconds, kept, length = struct.unpack("<IIII", data[at : at + 16])
+        assert kept == length and checksum(data[at + 16 + 14 : at + 16 + 34]) == 0
+        sizes.append(length)
+        times.append(seconds + nanoseconds / 1e9)
+        at += 16 + length
+    assert [sizes.count(size - 4) for size in (64, 590, 1514)] == [280, 160, 40]
+    assert times == sorted(times) and times[-1] == pytest.approx(0.48, abs=0.03)
+
+
+def test_a_capture_of_an_odd_port_has_the_other_addresses() -> None:
+    _, frame = next(timed_frames(bench(1, size="64", vm="none"), 1000.0))
+    destination, source = (mac.replace(":", "") for mac in PORT_MACS[1])
+    assert frame[:12].hex() == destination + source and ends(frame) == ("48.0.0.1", "16.0.0.1")

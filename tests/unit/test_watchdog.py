@@ -1,0 +1,202 @@
+"""The watchdog: what it sends, when it stays quiet, and that traffic does not outlive a killed harness."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zmq
+
+from trexbench import watchdog
+from trexbench.generator.guard import Guard
+from trexbench.stlserver.engine_fake import FakeEngine
+from trexbench.stlserver.server import StlServer
+
+REPOSITORY = Path(__file__).parents[2]
+WATCHED = {"server": "127.0.0.1", "rpc_port": 4501, "api_h": "h", "handlers": {"0": "a", "3": "b"}}
+
+
+@pytest.mark.parametrize(
+    ("said", "expected", "why"),
+    [
+        ("", None, "nothing to watch"),
+        ('{"server": 1}\n', {"server": 1}, "killed"),
+        ('{"server": 1}\n{"server": 2}\n', {"server": 2}, "the last word counts"),
+        ('{"server": 1}\n{"done": true}\n', None, "all is well"),
+        ('{"server": 1}\n{"done": true}\n{"server": 2}\n', {"server": 2}, "another run began"),
+        ('{"server": 1}\n{"serv', {"server": 1}, "killed while it wrote"),
+        ('[1]\n"x"\n', None, "not for us"),
+    ],
+)
+def test_what_the_input_means(said: str, expected: Any, why: str) -> None:
+    assert watchdog.read(io.StringIO(said)) == expected, why
+
+
+def test_all_ports_stop_before_the_first_is_released() -> None:
+    sent = watchdog.commands(WATCHED)
+    assert [one["method"] for one in sent] == ["stop_traffic", "stop_traffic", "release", "release"]
+    assert [one["params"]["handler"] for one in sent] == ["a", "b", "a", "b"]
+    assert [one["params"]["port_id"] for one in sent] == [0, 3, 0, 3]
+    assert all(one["params"]["api_h"] == "h" and one["jsonrpc"] == "2.0" for one in sent)
+    assert len({one["id"] for one in sent}) == 4
+
+
+class Server:
+    """Answers on TRex's port and keeps what it was sent; ``deaf`` times it says nothing."""
+
+    def __init__(self, deaf: int = 0) -> None:
+        self.heard: list[Any] = []
+        self._context: zmq.Context[Any] = zmq.Context()
+        self._socket = self._context.socket(zmq.ROUTER)
+        self.port = self._socket.bind_to_random_port("tcp://127.0.0.1")
+        self._socket.RCVTIMEO = 200
+        self._deaf = deaf
+        self._ending = False
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while not self._ending:
+            try:
+                who, empty, message = self._socket.recv_multipart()
+            except zmq.Again:
+                continue
+            if self._deaf:
+                self._deaf -= 1
+                continue
+            self.heard.append(json.loads(message))
+            self._socket.send_multipart([who, empty, b"[]"])
+
+    def close(self) -> None:
+        self._ending = True
+        self._thread.join(5)
+        self._context.destroy(linger=0)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return condition()
+
+
+def test_a_guard_that_was_told_all_is_well_stays_quiet(server: Server) -> None:
+    guard = Guard.start("127.0.0.1", server.port, "h", {0: "a"})
+    guard.done()
+    guard.done()
+    assert not guard.alive and server.heard == []
+
+
+def test_a_pipe_that_closes_without_a_word_silences_the_ports(server: Server) -> None:
+    guard = Guard.start("127.0.0.1", server.port, "h", {0: "a", 1: "b"})
+    with guard:
+        pass
+    assert until(lambda: not guard.alive)
+    assert [one["method"] for one in server.heard[0]] == ["stop_traffic"] * 2 + ["release"] * 2
+
+
+def test_it_outlives_the_signals_that_end_its_harness(server: Server) -> None:
+    guard = Guard.start("127.0.0.1", server.port, "h", {0: "a"})
+    assert until(lambda: _ignores(guard.pid))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(guard.pid, number)
+    assert guard.alive and os.getsid(guard.pid) == guard.pid
+    with guard:
+        pass
+    assert until(lambda: not guard.alive) and len(server.heard) == 1
+
+
+def _ignores(pid: int) -> bool:
+    ignored = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigIgn"))
+    wanted = 1 << (signal.SIGTERM - 1)
+    return bool(int(ignored.split()[1], 16) & wanted)
+
+
+def test_a_second_try_reaches_a_server_that_missed_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog, "TIMEOUT_MS", 200)
+    server = Server(deaf=1)
+    try:
+        assert watchdog.silence({**WATCHED, "rpc_port": server.port})
+        assert len(server.heard) == 1
+    finally:
+        server.close()
+
+
+def test_a_server_that_is_gone_ends_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog, "TIMEOUT_MS", 50)
+    assert not watchdog.silence({**WATCHED, "rpc_port": 1})
+
+
+HARNESS = """
+import sys, time
+from pathlib import Path
+from trexbench.generator.connect import Endpoint, connect
+
+class Clock:
+    now = staticmethod(time.monotonic)
+    sleep_until = None
+
+with connect(Endpoint("127.0.0.1", int(sys.argv[1]), int(sys.argv[2])), (0, 1), Clock()) as generator:
+    generator.load(Path("stl_profiles/bench.py"), {"size": "64", "vm": "var2"}, (0, 1))
+    generator.start({0: 1000.0, 1: 1000.0}, 3600)
+    print("sending", flush=True)
+    time.sleep(3600)
+"""
+
+
+def test_ports_fall_silent_when_the_harness_is_killed() -> None:
+    engine = FakeEngine(2)
+    with StlServer(engine) as server:
+        harness = subprocess.Popen(
+            [sys.executable, "-c", HARNESS, str(server.rpc_port), str(server.pub_port)],
+            cwd=REPOSITORY,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+            stdout=subprocess.PIPE,
+        )
+        try:
+            assert harness.stdout is not None and harness.stdout.readline() == b"sending\n"
+            assert _states(server) == [("TX", True), ("TX", True)]
+        finally:
+            harness.kill()
+            harness.communicate()
+        assert until(lambda: _states(server) == [("STREAMS", False), ("STREAMS", False)])
+
+
+def _states(server: StlServer) -> list[tuple[str, bool]]:
+    """State of both ports, and whether somebody owns them, asked over the wire."""
+    context: zmq.Context[Any] = zmq.Context()
+    try:
+        ask = context.socket(zmq.REQ)
+        ask.RCVTIMEO = ask.SNDTIMEO = 3000
+        ask.connect(f"tcp://127.0.0.1:{server.rpc_port}")
+        api_h = _call(ask, "api_sync_v2", name="STL", major=5, minor=1)["api_h"]
+        status = [
+            _call(ask, "get_port_status", port_id=port, profile_id="*", block=False, api_h=api_h) for port in (0, 1)
+        ]
+        return [(one["state"], bool(one["owner"])) for one in status]
+    finally:
+        context.destroy(linger=0)
+
+
+def _call(ask: zmq.Socket[bytes], method: str, **params: Any) -> Any:
+    ask.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode())
+    return json.loads(ask.recv())["result"]
