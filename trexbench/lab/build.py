@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ..core.errors import BenchError, LabError
+from ..core.errors import BenchError, LabError, TesterBusy
 from . import host, net, server, state
 from .spec import LabSpec, Placement, place
 from .state import LabState
+
+LOCK_WAIT_S = 20.0
+"""A lab that is just being taken away is waited for this long."""
 
 _HOST_LOCK = "host"
 
@@ -18,11 +22,12 @@ def bring_up(
     spec: LabSpec,
     mode: str,
     trex_dir: Path | None = None,
+    user: int = 0,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> LabState:
     """A lab, its server answering. The caller holds the lab's lock and has cleaned leftovers.
 
-    Whatever goes wrong, Ctrl-C included, what was made is taken away again.
+    user: pid of the run that it is made for. Whatever goes wrong, Ctrl-C included, what was made is taken away again.
     """
     host.check(embedded=trex_dir is None)
     cpus = host.usable_cpus()
@@ -36,7 +41,7 @@ def bring_up(
                 f"namespace {name} is there already, and no lab of ours",
                 f"remove it: ip netns del {name}; or set lab.prefix",
             )
-    lab = state.new_state(spec.prefix, mode, spec.to_json())
+    lab = state.new_state(spec.prefix, mode, spec.to_json(), user)
     lab = state.update(lab, placement=placement.to_document(), warnings=placement.warnings)
     try:
         lab = _make(lab, spec, placement, trex_dir, cancelled)
@@ -45,6 +50,28 @@ def bring_up(
             take_down(state.load(spec.prefix) or lab)
         raise
     return lab
+
+
+@contextlib.contextmanager
+def lab_lock(prefix: str) -> Iterator[None]:
+    """Who holds it may change the lab. One that is just being taken away is waited for; TesterBusy if it is used."""
+    with contextlib.ExitStack() as stack:
+        begun = time.monotonic()
+        while True:
+            try:
+                stack.enter_context(state.locked(f"{prefix}.lab"))
+                break
+            except TesterBusy:
+                found = state.load(prefix)
+                leaving = found is None or found.status == "closing" or found.abandoned
+                if time.monotonic() - begun > (LOCK_WAIT_S if leaving else 1.0):
+                    raise TesterBusy(f"lab {prefix} belongs to {_user_of(found)}", "wait for it to end") from None
+            time.sleep(0.05)
+        yield
+
+
+def _user_of(found: LabState | None) -> str:
+    return f"the run of process {found.user or found.owner.pid}" if found else "another process"
 
 
 def _make(

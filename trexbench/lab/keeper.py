@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..core.errors import BenchError
 from . import state
-from .build import bring_up, clean_leftovers, take_down
+from .build import bring_up, clean_leftovers, lab_lock, take_down
 from .spec import LabSpec
 
 
@@ -29,9 +29,9 @@ def main() -> int:
     spec = LabSpec.from_json(order["spec"])
     trex_dir = Path(order["trex_dir"]) if order["trex_dir"] else None
     try:
-        with state.locked(f"{spec.prefix}.lab", wait_s=state.LOCK_WAIT_S):
+        with lab_lock(spec.prefix):
             clean_leftovers(spec.prefix)
-            lab = bring_up(spec, "ephemeral", trex_dir, cancelled=_parent_gone)
+            lab = bring_up(spec, "ephemeral", trex_dir, order["user"], cancelled=_parent_gone)
             try:
                 _say({"up": True})
                 while not _parent_gone(wait_s=3600.0):

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..core.errors import ConfigError, LabError, TesterBusy
 from . import host, net, server, state
-from .build import bring_up, clean_leftovers, take_down
+from .build import bring_up, clean_leftovers, lab_lock, take_down
 from .spec import LabSpec
 from .state import LabState, Server
 
@@ -92,7 +92,7 @@ class Lab:
     def up(self, trex_dir: Path | None = None) -> LabStatus:
         """A lab that stays until ``down``; one that is up already and the same is left as it is."""
         host.check(embedded=trex_dir is None)
-        with self._locked():
+        with lab_lock(self.spec.prefix):
             found = self._current()
             if found is not None:
                 self._require_same(found, trex_dir)
@@ -126,9 +126,6 @@ class Lab:
             raise LabError(f"lab {found.prefix} has no server", "trexbench lab down, then try again")
         return RunningLab(self.spec, found.mode == "ephemeral", found.server, found.placement, found.warnings)
 
-    def _locked(self) -> contextlib.AbstractContextManager[None]:
-        return _lab_lock(self.spec.prefix)
-
     def _current(self) -> LabState | None:
         """What is up, after cleaning what a crash left."""
         clean_leftovers(self.spec.prefix)
@@ -154,7 +151,7 @@ def down(prefix: str, force: bool = False) -> bool:
         if not force:
             busy = f"lab {prefix} is in use by a run"
             stack.enter_context(state.locked(f"{prefix}.use", busy=busy))
-        stack.enter_context(_lab_lock(prefix))
+        stack.enter_context(lab_lock(prefix))
         found = state.load(prefix)
         if found is None:
             return False
@@ -187,16 +184,6 @@ def _status_of(found: LabState) -> LabStatus:
 
 
 @contextlib.contextmanager
-def _lab_lock(prefix: str) -> Iterator[None]:
-    """The lab's lock; one that is just being taken away is waited for."""
-    found = state.load(prefix)
-    leaving = found is not None and (found.status == "closing" or found.abandoned)
-    busy = f"lab {prefix} belongs to a run (process {found.owner.pid})" if found else ""
-    with state.locked(f"{prefix}.lab", wait_s=state.LOCK_WAIT_S if leaving else 2.0, busy=busy):
-        yield
-
-
-@contextlib.contextmanager
 def _kept(spec: LabSpec, trex_dir: Path | None) -> Iterator[LabState]:
     """A lab owned by a keeper process, which takes it away when this block or this process ends."""
     log_path = state.run_dir() / f"{spec.prefix}-keeper.log"
@@ -213,7 +200,7 @@ def _kept(spec: LabSpec, trex_dir: Path | None) -> Iterator[LabState]:
         )
     assert keeper.stdin is not None and keeper.stdout is not None
     try:
-        order = {"spec": spec.to_json(), "trex_dir": str(trex_dir) if trex_dir else None}
+        order = {"user": os.getpid(), "spec": spec.to_json(), "trex_dir": str(trex_dir) if trex_dir else None}
         keeper.stdin.write((json.dumps(order) + "\n").encode())
         keeper.stdin.flush()
         _expect_up(keeper, log_path, spec)

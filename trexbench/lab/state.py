@@ -20,8 +20,6 @@ from ..core.errors import LabError, TesterBusy
 VERSION = 1
 RUN_DIR_ENV = "TREXBENCH_RUN_DIR"
 NETNS_DIR = Path("/run/netns")
-LOCK_WAIT_S = 20.0
-"""A lab that is just being taken away is waited for this long."""
 
 
 def run_dir() -> Path:
@@ -65,7 +63,8 @@ class Server:
 
 @dataclass(frozen=True)
 class LabState:
-    """A lab as its file tells it. mode: ``ephemeral`` (of one run, its keeper is owner) or ``persistent``.
+    """A lab as its file tells it. mode: ``ephemeral`` (of one run, its keeper is owner, its run is
+    process ``user``) or ``persistent``.
 
     status: ``starting``, ``up`` or ``closing``. namespaces: name -> inode, None until it is made. sysctls: the host's
     settings that were changed, name -> (before, set to).
@@ -75,6 +74,7 @@ class LabState:
     mode: str
     owner: Process
     spec: str
+    user: int = 0
     status: str = "starting"
     namespaces: dict[str, int | None] = field(default_factory=dict)
     sysctls: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -100,8 +100,8 @@ class LabState:
         return not self.owner.alive
 
 
-def new_state(prefix: str, mode: str, spec: str) -> LabState:
-    return LabState(prefix, mode, Process.of(os.getpid()), spec, since=time.time(), boot=_boot_id())
+def new_state(prefix: str, mode: str, spec: str, user: int = 0) -> LabState:
+    return LabState(prefix, mode, Process.of(os.getpid()), spec, user, since=time.time(), boot=_boot_id())
 
 
 def save(state: LabState) -> LabState:
@@ -148,7 +148,7 @@ def update(state: LabState, **changes: Any) -> LabState:
 
 
 @contextlib.contextmanager
-def locked(name: str, wait_s: float = 0.0, shared: bool = False, busy: str = "") -> Iterator[None]:
+def locked(name: str, wait_s: float = 0.0, busy: str = "") -> Iterator[None]:
     """Hold ``<name>.lock``; TesterBusy, naming the holder, when somebody else does after wait_s."""
     path = run_dir() / f"{name}.lock"
     try:
@@ -160,12 +160,14 @@ def locked(name: str, wait_s: float = 0.0, shared: bool = False, busy: str = "")
         deadline = time.monotonic() + wait_s
         while True:
             try:
-                fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
                 if time.monotonic() >= deadline:
                     holder = os.pread(handle, 32, 0).decode(errors="replace").strip() or "?"
-                    raise TesterBusy(busy or f"{name} is held by process {holder}", "wait for it to end") from None
+                    raise TesterBusy(
+                        f"{busy or f'{name} is locked'} (process {holder})", "wait for it to end"
+                    ) from None
                 time.sleep(0.05)
         os.ftruncate(handle, 0)
         os.pwrite(handle, str(os.getpid()).encode(), 0)

@@ -1,0 +1,365 @@
+"""The lab on this machine: built, used, and gone again however its user ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from trexbench.config import DutConfig, load_dut
+from trexbench.core import errors
+from trexbench.core.errors import ConfigError, DutError, LabError
+from trexbench.dut import Dut, open_dut
+from trexbench.lab import Lab, LabSpec, RunningLab, all_status, down, status
+from trexbench.transport import open_transport
+
+ROOT = Path(__file__).parents[2]
+TREX_DIR = os.environ.get("TREXBENCH_TREX_DIR")
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
+]
+
+USER = """
+import sys, time
+from pathlib import Path
+from trexbench.config import load_dut
+from trexbench.lab import Lab, LabSpec
+config = load_dut(sys.argv[1]).with_lab_prefix(sys.argv[2])
+trex_dir = Path(sys.argv[3]) if sys.argv[3:] else None
+print("starting", flush=True)
+with Lab(LabSpec.from_config(config)).running(trex_dir) as lab:
+    lab.enter()
+    print("up", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture(params=["embedded", "trex"])
+def trex_dir(request: pytest.FixtureRequest) -> Path | None:
+    if request.param == "embedded":
+        return None
+    if not TREX_DIR:
+        pytest.skip("TREXBENCH_TREX_DIR names no TRex installation")
+    return Path(TREX_DIR)
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DutConfig]:
+    """lab-linux under names of its own; whatever a test leaves is taken away, and that nothing stays is checked."""
+    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))
+    prefix = f"tlab{os.getpid()}"
+    yield load_dut(str(ROOT / "dut_configs/lab-linux.yaml")).with_lab_prefix(prefix)
+    down(prefix, force=True)
+    assert remains(prefix) == []
+
+
+@pytest.fixture
+def spec(config: DutConfig) -> LabSpec:
+    return LabSpec.from_config(config)
+
+
+def remains(prefix: str) -> list[str]:
+    """Namespaces of this prefix, and processes that live in them or name them."""
+    found = [path.name for path in Path("/run/netns").glob(f"{prefix}-*")]
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if prefix in words:
+                found.append(f"{entry.name} {words}")
+    return found
+
+
+def eventually(condition: Callable[[], object], timeout_s: float = 20.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def user_of(spec: LabSpec, trex_dir: Path | None = None) -> subprocess.Popen[str]:
+    """Another process that has the lab for itself."""
+    argv = [sys.executable, "-c", USER, str(ROOT / "dut_configs/lab-linux.yaml"), spec.prefix]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"}
+    return subprocess.Popen(
+        [*argv, *([str(trex_dir)] if trex_dir else [])], stdout=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def until(user: subprocess.Popen[str], word: str) -> None:
+    assert user.stdout is not None
+    for line in user.stdout:
+        if line.strip() == word:
+            return
+    raise AssertionError(f"the user ended with {user.wait()} before it said {word}")
+
+
+def backlog() -> str:
+    return Path("/proc/sys/net/core/netdev_max_backlog").read_text().strip()
+
+
+def open_lab_dut(config: DutConfig, lab: RunningLab) -> Dut:
+    transport = open_transport(config.transport.type, config.transport.namespace)
+    return open_dut(config, lambda: transport, lab.spec.tester_macs, lab.host_facts())
+
+
+def run_in(namespace: str, command: str) -> str:
+    words, _, fed = command.partition(" <<< ")
+    done = open_transport("netns", namespace).run(words.split(), 10, fed)
+    assert done.returncode == 0, done.complaint
+    return done.stdout
+
+
+def test_up_status_down(spec: LabSpec, trex_dir: Path | None) -> None:
+    before = backlog()
+    lab = Lab(spec)
+    assert lab.status().condition == "down"
+    assert lab.down() is False
+    up = lab.up(trex_dir)
+    assert (up.condition, up.mode, set(up.namespaces)) == ("up", "persistent", set(spec.namespaces))
+    assert lab.up(trex_dir).server == up.server, "up again leaves it as it is"
+    assert [s.prefix for s in all_status()] == [spec.prefix]
+    assert backlog() == "4096"
+    assert lab.down() is True
+    assert lab.status().condition == "down"
+    assert backlog() == before
+    assert remains(spec.prefix) == []
+
+
+def test_a_run_has_a_lab_of_its_own_and_leaves_nothing(spec: LabSpec, trex_dir: Path | None) -> None:
+    with Lab(spec).running(trex_dir) as lab:
+        assert lab.ephemeral
+        assert lab.server_alive
+        assert Lab(spec).status().condition == "up"
+    assert remains(spec.prefix) == []
+    assert Lab(spec).status().condition == "down"
+
+
+def test_the_wire_is_quiet_and_leads_nowhere(spec: LabSpec) -> None:
+    with Lab(spec).running():
+        for namespace, names in ((spec.tester, ["p0", "p1"]), (spec.dut, ["d0", "d1"])):
+            links = json.loads(run_in(namespace, "ip -json -details link show"))
+            assert sorted(link["ifname"] for link in links) == sorted([*names, "lo"])
+            assert run_in(namespace, "ip route show default") == ""
+            assert "inet6" not in run_in(namespace, "ip address show")
+        assert run_in(spec.dut, "cat /sys/class/net/d0/address").strip() == spec.dut_macs[0]
+        assert run_in(spec.tester, "cat /sys/class/net/p1/address").strip() == spec.tester_macs[1]
+
+
+def test_enter_reaches_the_server(spec: LabSpec) -> None:
+    reached: list[int] = []
+
+    def harness(lab: RunningLab) -> None:
+        lab.enter()
+        with socket.create_connection(("127.0.0.1", 4501), timeout=5):
+            reached.append(4501)
+
+    with Lab(spec).running() as lab:
+        thread = threading.Thread(target=harness, args=(lab,))
+        thread.start()
+        thread.join(10)
+    assert reached == [4501]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
+def test_nothing_outlives_a_user_that_dies(spec: LabSpec, trex_dir: Path | None, number: signal.Signals) -> None:
+    before = backlog()
+    with user_of(spec, trex_dir) as user:
+        until(user, "up")
+        assert remains(spec.prefix)
+        user.send_signal(number)
+    eventually(lambda: remains(spec.prefix) == [])
+    eventually(lambda: status(spec.prefix).condition == "down")
+    assert backlog() == before
+
+
+def test_nothing_outlives_a_user_that_dies_early(spec: LabSpec) -> None:
+    with user_of(spec) as user:
+        until(user, "starting")
+        eventually(lambda: status(spec.prefix).condition == "starting")
+        user.kill()
+    eventually(lambda: status(spec.prefix).condition == "down")
+    eventually(lambda: remains(spec.prefix) == [])
+
+
+def test_what_a_killed_keeper_leaves_is_cleaned_by_the_next_run(spec: LabSpec) -> None:
+    with user_of(spec) as user:
+        until(user, "up")
+        state = json.loads((Path(os.environ["TREXBENCH_RUN_DIR"]) / f"{spec.prefix}.lab.json").read_text())
+        os.kill(state["owner"]["pid"], signal.SIGKILL)
+        eventually(lambda: status(spec.prefix).condition == "leftover")
+        assert not Path(f"/proc/{state['server']['process']['pid']}").exists() or "dead" in status(spec.prefix).server
+        user.kill()
+    with Lab(spec).running() as lab:
+        assert lab.server_alive
+    assert remains(spec.prefix) == []
+
+
+def test_a_lab_whose_server_died_is_rebuilt(spec: LabSpec) -> None:
+    lab = Lab(spec)
+    lab.up()
+    with lab.running() as running:
+        pid = running.server.process.pid
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: lab.status().condition == "leftover")
+    assert "dead" in str(lab.status())
+    assert lab.up().condition == "up"
+
+
+def test_a_run_uses_the_lab_that_is_up(spec: LabSpec) -> None:
+    Lab(spec).up()
+    with Lab(spec).running() as running:
+        assert not running.ephemeral
+        with pytest.raises(errors.TesterBusy, match=r"is in use by"):
+            Lab(spec).down()
+        with pytest.raises(errors.TesterBusy), Lab(spec).running():
+            pass
+    assert Lab(spec).status().condition == "up"
+
+
+def test_one_run_at_a_time(spec: LabSpec) -> None:
+    with user_of(spec) as user:
+        until(user, "up")
+        with pytest.raises(errors.TesterBusy, match=f"belongs to the run of process {user.pid}"), Lab(spec).running():
+            pass
+        with pytest.raises(errors.TesterBusy):
+            Lab(spec).down()
+        assert status(spec.prefix).condition == "up"
+        user.kill()
+
+
+def test_other_settings_are_not_taken_for_these(config: DutConfig, spec: LabSpec) -> None:
+    Lab(spec).up()
+    other = LabSpec(spec.prefix, ("d0", "d1"), 1e9)
+    assert other != spec
+    with pytest.raises(LabError, match="other settings: trexbench lab down"):
+        Lab(other).up()
+
+
+def test_two_labs_side_by_side(config: DutConfig, spec: LabSpec) -> None:
+    before = backlog()
+    second = LabSpec.from_config(config.with_lab_prefix(f"{spec.prefix}b"))
+    with Lab(spec).running():
+        with Lab(second).running():
+            assert {s.prefix for s in all_status()} == {spec.prefix, second.prefix}
+        assert backlog() == "4096", "the first still needs it"
+    assert backlog() == before
+
+
+def test_a_namespace_of_others_is_left_alone(spec: LabSpec) -> None:
+    subprocess.run(["ip", "netns", "add", spec.dut], check=True)
+    try:
+        with pytest.raises(LabError, match=f"namespace {spec.dut} is there already, and no lab of ours"):
+            Lab(spec).up()
+        assert Lab(spec).down() is False
+        assert Path("/run/netns", spec.dut).exists()
+        assert not Path("/run/netns", spec.tester).exists()
+    finally:
+        subprocess.run(["ip", "netns", "del", spec.dut], check=True)
+
+
+def test_a_number_used_again_is_not_killed(spec: LabSpec) -> None:
+    """The state of a dead lab names a pid, and a namespace, that are somebody else's by now."""
+    Lab(spec).up()
+    path = Path(os.environ["TREXBENCH_RUN_DIR"]) / f"{spec.prefix}.lab.json"
+    document = json.loads(path.read_text())
+    Lab(spec).down()
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as bystander:
+        document["server"]["process"] = {"pid": bystander.pid, "start": 1}
+        document["owner"] = {"pid": bystander.pid, "start": 1}
+        path.write_text(json.dumps(document))
+        subprocess.run(["ip", "netns", "add", spec.tester], check=True)
+        try:
+            assert Lab(spec).status().condition == "leftover"
+            if Path("/run/netns", spec.tester).stat().st_ino != document["namespaces"][spec.tester]:
+                assert Lab(spec).down() is True
+                assert Path("/run/netns", spec.tester).exists()
+            assert bystander.poll() is None
+        finally:
+            path.unlink(missing_ok=True)
+            subprocess.run(["ip", "netns", "del", spec.tester], check=True)
+            bystander.kill()
+
+
+def test_a_server_that_does_not_come_up_is_quoted(config: DutConfig, tmp_path: Path) -> None:
+    broken = tmp_path / "trex"
+    broken.mkdir()
+    for name in ("_t-rex-64", "_t-rex-64-o"):
+        (broken / name).write_text("#!/bin/sh\necho Starting\necho 'ERROR no huge pages today'\nexit 3\n")
+        (broken / name).chmod(0o755)
+    spec = LabSpec.from_config(config)
+    for bring_up in (Lab(spec).up, lambda d: Lab(spec).running(d).__enter__()):
+        with pytest.raises(LabError, match="the trex server ended with code 3: ERROR no huge pages today: its log is"):
+            bring_up(broken)
+        assert remains(spec.prefix) == []
+    with pytest.raises(ConfigError, match="no TRex there"):
+        Lab(spec).up(tmp_path)
+
+
+def test_apply_and_verify(config: DutConfig, spec: LabSpec) -> None:
+    with Lab(spec).running() as lab:
+        dut = open_lab_dut(config, lab)
+        assert dut.verify().mismatches, "a fresh namespace is no router"
+        dut.apply()
+        first = dut.verify().require_match()
+        dut.apply()
+        second = dut.verify().require_match()
+    assert first.digest == second.digest
+    facts = first.facts
+    assert facts["netdev_max_backlog"] == 4096
+    assert facts["interfaces"]["d0"]["threaded_napi"] == 0
+    assert facts["lab"]["server"] == "embedded"
+
+
+# what, the command that spoils, what is found, and what apply cannot undo by itself
+MEND = {"half dead": "ip route del 48.0.0.0/8 metric 9", "policy routing": "ip rule del to 48.0.0.0/8 blackhole"}
+TAMPERED = [
+    ("route removed", "ip route del 16.0.0.0/8", r"route 16\.0\.0\.0/8: wanted via 100\.65\.1\.2 dev d0, found none"),
+    (
+        "neighbour changed",
+        "ip neigh replace 100.65.2.2 lladdr 02:00:00:00:00:99 nud permanent dev d1",
+        r"neighbour 100\.65\.2\.2 on d1: wanted 02:7b:78:00:00:01 PERMANENT, found 02:00:00:00:00:99 PERMANENT",
+    ),
+    ("neighbour not pinned", "ip neigh del 100.65.1.2 dev d0", r"neighbour 100\.65\.1\.2 on d0: .*found none"),
+    ("address removed", "ip address del 100.65.1.1/24 dev d0", r"address of d0: wanted 100\.65\.1\.1/24, found none"),
+    ("forwarding off", "tee /proc/sys/net/ipv4/ip_forward <<< 0", r"ip_forward: wanted 1, found 0"),
+    (
+        "half dead",
+        "ip route append 48.0.0.0/8 via 100.65.2.9 dev d1 metric 9",
+        r"found via 100\.65\.2\.2 dev d1 and via",
+    ),
+    ("link down", "ip link set d1 down", r"link of d1: wanted up, found set down"),
+    (
+        "policy routing",
+        "ip rule add to 48.0.0.0/8 blackhole",
+        r"path of 16\.0\.0\.1 to 48\.0\.0\.1 arriving at d0: wanted via 100\.65\.2\.2 dev d1, found",
+    ),
+]
+
+
+def test_a_tampered_dut_is_refused(config: DutConfig, spec: LabSpec) -> None:
+    with Lab(spec).running() as lab:
+        for name, command, message in TAMPERED:
+            dut = open_lab_dut(config, lab)
+            dut.apply()
+            dut.verify().require_match()
+            run_in(spec.dut, command)
+            with pytest.raises(DutError) as caught:
+                dut.verify().require_match()
+            assert re.search(message, str(caught.value)), (name, str(caught.value))
+            if name in MEND:
+                run_in(spec.dut, MEND[name])
