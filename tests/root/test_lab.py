@@ -114,7 +114,7 @@ def backlog() -> str:
 
 def open_lab_dut(config: DutConfig, lab: RunningLab) -> Dut:
     transport = open_transport(config.transport.type, config.transport.namespace)
-    return open_dut(config, lambda: transport, lab.spec.tester_macs, lab.host_facts())
+    return open_dut(config, lambda: transport, lab.spec.tester_macs, lab.host_facts)
 
 
 def run_in(namespace: str, command: str) -> str:
@@ -308,6 +308,28 @@ def test_a_server_that_does_not_come_up_is_quoted(config: DutConfig, tmp_path: P
         assert remains(spec.prefix) == []
     with pytest.raises(ConfigError, match="no TRex there"):
         Lab(spec).up(tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda n: n.name)
+def test_an_up_that_is_interrupted(config: DutConfig, spec: LabSpec, tmp_path: Path, number: signal.Signals) -> None:
+    """Ctrl-C cleans up at once; what kill -9 leaves is known, and the next one cleans it."""
+    for name in ("_t-rex-64", "_t-rex-64-o"):
+        (tmp_path / name).write_text("#!/bin/sh\nsleep 60\n")
+        (tmp_path / name).chmod(0o755)
+    source = USER.replace("with Lab(LabSpec.from_config(config)).running(", "Lab(LabSpec.from_config(config)).up(")
+    source = source[: source.index(" as lab:")]
+    argv = [sys.executable, "-c", source, str(ROOT / "dut_configs/lab-linux.yaml"), spec.prefix, str(tmp_path)]
+    with subprocess.Popen(argv, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.DEVNULL) as user:
+        eventually(lambda: "trex server" in status(spec.prefix).server)
+        user.send_signal(number)
+        user.wait(20)
+    if number is signal.SIGINT:
+        assert status(spec.prefix).condition == "down"
+    else:
+        assert status(spec.prefix).condition == "leftover"
+        assert Lab(spec).up().condition == "up"
+        assert Lab(spec).down()
+    assert remains(spec.prefix) == []
 
 
 def test_apply_and_verify(config: DutConfig, spec: LabSpec) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ..config import tester_namespace
 from ..core.errors import BenchError, LabError, TesterBusy
 from . import host, net, server, state
 from .spec import LabSpec, Placement, place
@@ -98,7 +99,6 @@ def _make(
 def take_down(lab: LabState) -> None:
     """Everything the state names, as far as it is still that very thing; goes on past what fails, then tells it."""
     lab = state.update(lab, status="closing")
-    spec = LabSpec.from_json(lab.spec)
     problems: list[str] = []
 
     def attempt(step: Callable[[], None]) -> None:
@@ -108,7 +108,7 @@ def take_down(lab: LabState) -> None:
             problems.append(str(error))
 
     if lab.server is not None:
-        found, inode = lab.server, lab.namespaces.get(spec.tester)
+        found, inode = lab.server, lab.namespaces.get(tester_namespace(lab.prefix))
         attempt(lambda: server.stop(found, inode))
     for name, inode in lab.namespaces.items():
         here = state.namespace_inode(name)

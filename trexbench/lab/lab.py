@@ -21,6 +21,7 @@ from .state import LabState, Server
 
 _UP_TIMEOUT_S = 150.0
 _DOWN_TIMEOUT_S = 30.0
+_HOST_SETTINGS = ("netdev_max_backlog", "netdev_budget", "netdev_budget_usecs", "dev_weight")
 _ERRORS = {cls.__name__: cls for cls in (LabError, ConfigError, TesterBusy)}
 
 
@@ -46,12 +47,16 @@ class LabStatus:
 
 @dataclass(frozen=True)
 class RunningLab:
-    """A lab that is up; ephemeral: made for this run, and taken away with it."""
+    """A lab that is up; ephemeral: made for this run, and taken away with it.
+
+    host_facts: what decides the figure and cannot be seen from within the DUT's namespace.
+    """
 
     spec: LabSpec
     ephemeral: bool
     server: Server
     placement: dict[str, Any]
+    host_facts: dict[str, Any]
     warnings: tuple[str, ...]
 
     @property
@@ -72,15 +77,6 @@ class RunningLab:
         cpu = self.placement.get("harness_cpu")
         if cpu is not None:
             os.sched_setaffinity(0, {cpu})
-
-    def host_facts(self) -> dict[str, Any]:
-        """What decides the figure and cannot be seen from within the DUT's namespace; call it before ``enter``."""
-        names = ["netdev_max_backlog", "netdev_budget", "netdev_budget_usecs", "dev_weight"]
-        facts: dict[str, Any] = {}
-        for name in names:
-            found = net.read_sysctl(f"net.core.{name}")
-            facts[name] = int(found) if found is not None and found.isdigit() else found
-        return {**facts, "lab": {**self.placement, "server": self.server.kind, "ephemeral": self.ephemeral}}
 
 
 class Lab:
@@ -124,7 +120,12 @@ class Lab:
     def _running(self, found: LabState) -> RunningLab:
         if found.server is None:
             raise LabError(f"lab {found.prefix} has no server", "trexbench lab down, then try again")
-        return RunningLab(self.spec, found.mode == "ephemeral", found.server, found.placement, found.warnings)
+        ephemeral = found.mode == "ephemeral"
+        facts: dict[str, Any] = {"lab": {**found.placement, "server": found.server.kind, "ephemeral": ephemeral}}
+        for name in _HOST_SETTINGS:
+            value = net.read_sysctl(f"net.core.{name}")
+            facts[name] = int(value) if value is not None and value.isdigit() else value
+        return RunningLab(self.spec, ephemeral, found.server, found.placement, facts, found.warnings)
 
     def _current(self) -> LabState | None:
         """What is up, after cleaning what a crash left."""
@@ -201,16 +202,21 @@ def _kept(spec: LabSpec, trex_dir: Path | None) -> Iterator[LabState]:
     assert keeper.stdin is not None and keeper.stdout is not None
     try:
         order = {"user": os.getpid(), "spec": spec.to_json(), "trex_dir": str(trex_dir) if trex_dir else None}
-        keeper.stdin.write((json.dumps(order) + "\n").encode())
-        keeper.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # its log tells why
+            keeper.stdin.write((json.dumps(order) + "\n").encode())
+            keeper.stdin.flush()
         _expect_up(keeper, log_path, spec)
         found = state.load(spec.prefix)
         if found is None:
             raise LabError(f"lab {spec.prefix} went away while it came up", f"see {log_path}")
         yield found
-    finally:
+    except BaseException:
         keeper.stdin.close()
-        _await_end(keeper, spec)
+        with contextlib.suppress(LabError):  # the first error is the one to tell
+            _await_end(keeper, spec)
+        raise
+    keeper.stdin.close()
+    _await_end(keeper, spec)
 
 
 def _expect_up(keeper: subprocess.Popen[bytes], log_path: Path, spec: LabSpec) -> None:

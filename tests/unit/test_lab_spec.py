@@ -1,0 +1,215 @@
+"""Names, cores and refusals of the lab: what needs no root."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trexbench.config import LabConfig, load_dut
+from trexbench.core.errors import ConfigError, LabError
+from trexbench.lab import LabSpec, host, place, server, state
+from trexbench.lab.spec import Placement, cpu_mask
+
+ROOT = Path(__file__).parents[2]
+LAB_LINUX = str(ROOT / "dut_configs/lab-linux.yaml")
+
+# what, settings, usable cores, pairs that share hardware, sender, router, harness, words of the warning
+PLACES = [
+    ("two cores", {}, [0, 1], [], 0, (1,), 0, ""),
+    ("one core", {}, [0], [], 0, (0,), 0, "share core 0"),
+    ("four cores", {}, [0, 1, 2, 3], [], 0, (1,), 2, ""),
+    ("hyper-threads side by side", {}, [0, 1, 2, 3], [(0, 1), (2, 3)], 0, (2,), 1, ""),
+    ("two hyper-threads only", {}, [0, 1], [(0, 1)], 0, (1,), 0, "shares its hardware"),
+    ("core 0 is not ours", {}, [4, 5, 6], [], 4, (5,), 6, ""),
+    ("a sender chosen", {"sender_cpu": 1}, [0, 1], [], 1, (0,), 1, ""),
+    ("routers chosen", {"router_cpus": (0, 1)}, [0, 1, 2], [], 2, (0, 1), 2, ""),
+    ("routers everywhere", {"router_cpus": (0, 1)}, [0, 1], [], 0, (0, 1), 0, "share core 0"),
+    (
+        "nothing pinned",
+        {"sender_cpu": "any", "router_cpus": "any", "harness_cpu": "any"},
+        [0, 1],
+        [],
+        None,
+        (),
+        None,
+        "",
+    ),
+    ("only the sender free", {"sender_cpu": "any"}, [0, 1], [], None, (1,), 0, ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("settings", "cpus", "pairs", "sender", "router", "harness", "warning"),
+    [row[1:] for row in PLACES],
+    ids=[row[0] for row in PLACES],
+)
+def test_place(
+    settings: dict[str, object],
+    cpus: list[int],
+    pairs: list[tuple[int, int]],
+    sender: int | None,
+    router: tuple[int, ...],
+    harness: int | None,
+    warning: str,
+) -> None:
+    siblings = {cpu: [cpu] for cpu in cpus}
+    for pair in pairs:
+        siblings.update({cpu: list(pair) for cpu in pair})
+    found = place(replace(LabConfig(), **settings), cpus, siblings)  # type: ignore[arg-type]
+    assert (found.sender, found.router, found.harness) == (sender, router, harness)
+    assert warning in " ".join(found.warnings)
+    assert bool(found.warnings) == bool(warning)
+
+
+def test_a_core_that_is_not_there() -> None:
+    with pytest.raises(ConfigError, match="asks for core 7, this machine lets us use 0, 1"):
+        place(LabConfig(sender_cpu=7), [0, 1], {})
+
+
+@pytest.mark.parametrize(
+    ("cpus", "mask"),
+    [((), "00000000"), ((0,), "00000001"), ((1,), "00000002"), ((0, 3), "00000009"), ((32,), "00000001,00000000")],
+)
+def test_cpu_mask(cpus: tuple[int, ...], mask: str) -> None:
+    assert cpu_mask(cpus) == mask
+
+
+@given(st.sets(st.integers(0, 200)))
+def test_cpu_mask_holds_each_core_once(cpus: set[int]) -> None:
+    value = int(cpu_mask(sorted(cpus)).replace(",", ""), 16)
+    assert {bit for bit in range(201) if value >> bit & 1} == cpus
+
+
+def test_spec_of_the_shipped_config() -> None:
+    spec = LabSpec.from_config(load_dut(LAB_LINUX))
+    assert spec.namespaces == ("tbx-tester", "tbx-dut")
+    assert (spec.tester_interfaces, spec.dut_interfaces) == (("p0", "p1"), ("d0", "d1"))
+    assert spec.speed_bps == 1e9
+    assert LabSpec.from_json(spec.to_json()) == spec
+    for mac in (*spec.tester_macs.values(), *spec.dut_macs.values()):
+        first = int(mac[:2], 16)
+        assert first & 2, "locally administered"
+        assert not first & 1, "unicast"
+    assert len({*spec.tester_macs.values(), *spec.dut_macs.values()}) == 4
+
+
+def test_spec_survives_json_whatever_is_set() -> None:
+    settings = LabConfig(sender_cpu=3, router_cpus=(1, 2), harness_cpu="any", sysctls=())
+    spec = LabSpec("x", ("d0",), None, settings)
+    assert LabSpec.from_json(spec.to_json()) == spec
+
+
+def test_no_lab_for_other_duts() -> None:
+    with pytest.raises(ConfigError, match="netgate-vpp is no DUT of namespaces"):
+        LabSpec.from_config(load_dut(str(ROOT / "dut_configs/netgate-vpp.yaml")))
+
+
+def test_ports_of_a_lab_count_from_zero() -> None:
+    config = load_dut(LAB_LINUX)
+    ports = (config.ports[0], replace(config.ports[1], tester=4))
+    with pytest.raises(ConfigError, match=r"count up from 0, not \[0, 4\]"):
+        LabSpec.from_config(replace(config, ports=ports))
+
+
+@pytest.mark.parametrize(
+    ("embedded", "euid", "release", "ip", "message"),
+    [
+        (True, 1000, "6.1.0", "/sbin/ip", "takes root: run it with sudo"),
+        (True, 0, "5.17.9-generic", "/sbin/ip", "Linux 5.17.9-generic is too old"),
+        (True, 0, "4.19.0", "/sbin/ip", "--trex-dir"),
+        (True, 0, "6.1.0", "", "install the package iproute2"),
+        (True, 0, "5.18.0", "/sbin/ip", None),
+        (False, 0, "5.4.0", "/sbin/ip", None),
+        (True, 0, "10.0-rc1", "/sbin/ip", None),
+    ],
+)
+def test_what_a_machine_must_have(embedded: bool, euid: int, release: str, ip: str, message: str | None) -> None:
+    if message is None:
+        host.check(embedded, euid, release, ip)
+        return
+    with pytest.raises(LabError) as caught:
+        host.check(embedded, euid, release, ip)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_embedded_server_is_told_everything() -> None:
+    spec = LabSpec.from_config(load_dut(LAB_LINUX))
+    argv = " ".join(server.embedded(spec, Placement(0, (1,), 0)).argv[1:])
+    assert argv == (
+        "-m trexbench.stlserver --interfaces p0,p1 --dst-mac 02:7b:78:00:01:00,02:7b:78:00:01:01 "
+        "--rpc-port 4501 --pub-port 4500 --speed 1000mbit --cpu 0"
+    )
+    assert "--cpu" not in server.embedded(spec, Placement(None, (), None)).argv
+
+
+def test_trex_config_names_both_ends_of_each_cable() -> None:
+    text = server.trex_config(LabSpec("x"), Placement(0, (1,), 0))
+    assert text.splitlines() == [
+        "- version: 2",
+        "  prefix: x",
+        "  low_end: true",
+        "  low_end_core: 0",
+        "  interfaces: ['p0', 'p1']",
+        "  zmq_rpc_port: 4501",
+        "  zmq_pub_port: 4500",
+        "  port_info:",
+        "    - src_mac: '02:7b:78:00:00:00'",
+        "      dest_mac: '02:7b:78:00:01:00'",
+        "    - src_mac: '02:7b:78:00:00:01'",
+        "      dest_mac: '02:7b:78:00:01:01'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        ("", "(it said nothing)"),
+        ("Starting\n\nlast\n", "last"),
+        ("Starting\nEAL: Cannot create lock\nYou might need trex-cfg\n", "EAL: Cannot create lock"),
+        ("stlserver: interface p9: no such device\n", "stlserver: interface p9: no such device"),
+    ],
+)
+def test_the_telling_line_of_a_log(tmp_path: Path, log: str, words: str) -> None:
+    (tmp_path / "log").write_text(log)
+    assert server.last_words(str(tmp_path / "log")) == words
+
+
+def test_state_is_kept_and_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))
+    me = state.Process.of(os.getpid())
+    saved = state.update(
+        state.new_state("x", "persistent", LabSpec("x").to_json(), 7),
+        status="up",
+        namespaces={"x-dut": 4026532177},
+        sysctls={"net.core.netdev_max_backlog": ("1000", "4096")},
+        server=state.Server("embedded", me, "/log"),
+        warnings=("one",),
+    )
+    assert state.load("x") == saved
+    assert state.load_all() == [saved]
+    assert saved.ready
+    assert not saved.abandoned
+    gone = state.update(saved, server=state.Server("embedded", state.Process(me.pid, me.start + 1), "/log"))
+    assert gone.abandoned, "the same number, but another process"
+    state.forget("x")
+    assert state.load("x") is None
+
+
+def test_state_of_before_the_last_boot_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path))
+    state.update(state.new_state("x", "persistent", "{}"), boot="another")
+    assert state.load("x") is None
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"version": 1}'])
+def test_state_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str) -> None:
+    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path))
+    (tmp_path / "x.lab.json").write_text(content)
+    with pytest.raises(LabError, match=r"x\.lab\.json: not a lab's state"):
+        state.load("x")
