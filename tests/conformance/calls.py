@@ -408,6 +408,7 @@ TRAFFIC = [
     own("status of two profiles", "get_port_status", profile_id="*", block=False),
     own("stop another profile", "stop_traffic", profile_id="other"),
     own("remove another profile's streams", "remove_all_streams", profile_id="*"),
+    own("remove another profile's streams by its name", "remove_all_streams", profile_id="other"),
     own("push a file that is missing, badly", "push_remote", pcap_filename=5),
     Call("release", "release", {"port_id": 0, "handler": "$h0"}),
     Call("release again", "release", {"port_id": 0, "handler": "$h0"}),

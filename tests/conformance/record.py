@@ -35,6 +35,17 @@ def converse(host: str, rpc_port: int) -> dict[str, Any]:
         client.close()
 
 
+def profiles(host: str, rpc_port: int) -> list[str]:
+    """The profiles that port 0 has now."""
+    client = RawClient(host, rpc_port)
+    try:
+        client.sync()
+        found: list[str] = client.call("get_profile_list", {"port_id": 0})["result"]
+        return found
+    finally:
+        client.close()
+
+
 def stored() -> dict[str, Any]:
     """The replies that TRex v3.08 gave."""
     replies: dict[str, Any] = json.loads(gzip.decompress(FIXTURE.read_bytes()))

@@ -16,6 +16,8 @@ EXPECTED = record.stored()
 
 @pytest.fixture(scope="module")
 def replies(target: Target) -> dict[str, Any]:
+    if record.profiles(target.host, target.rpc_port) != ["_"]:
+        pytest.skip("profiles remain of an earlier run, which TRex keeps until it is restarted")
     return record.converse(target.host, target.rpc_port)
 
 

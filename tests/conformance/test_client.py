@@ -1,0 +1,248 @@
+"""What a user of the genuine STL client does, as a table of scenarios: the same on every server."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from conformance.targets import Target
+from trexbench.generator.client import Client, load_client
+
+PAIR = [0, 1]
+Scenario = Callable[[Any, Any, Target], None]
+
+
+@pytest.fixture(scope="module")
+def package() -> Client:
+    return load_client()
+
+
+@contextlib.contextmanager
+def connected(api: Any, target: Target, user: str = "me") -> Iterator[Any]:
+    client = api.STLClient(
+        username=user, server=target.host, sync_port=target.rpc_port, async_port=target.pub_port, verbose_level="error"
+    )
+    client.connect()
+    try:
+        yield client
+    finally:
+        client.disconnect()
+
+
+def packet(api: Any, port: int = 0) -> Any:
+    """64 bytes with FCS, from port 0's side to port 1's, or back."""
+    sides = ("16.0.0.4", "48.0.0.4")
+    base = api.Ether() / api.IP(src=sides[port], dst=sides[1 - port]) / api.UDP(sport=1025, dport=12)
+    return api.STLPktBuilder(pkt=base / ("x" * (60 - len(base))))
+
+
+def continuous(api: Any, pps: float = 1, port: int = 0) -> Any:
+    return api.STLStream(packet=packet(api, port), mode=api.STLTXCont(pps=pps))
+
+
+def refused(api: Any, action: Callable[[], Any], text: str) -> None:
+    """The action fails, and the client's error carries the server's text."""
+    with pytest.raises(api.STLError) as failed:
+        action()
+    assert text in str(failed.value)
+
+
+def connects_and_looks(api: Any, client: Any, target: Target) -> None:
+    assert client.get_server_version()["version"] == "v3.08"
+    assert client.get_port_count() == 2
+    assert [info["speed"] for info in client.get_port_info(PAIR)] == [10.0, 10.0]
+    assert client.get_server_system_info()["port_count"] == 2
+    assert client.ping_rpc_server()["ts"] >= 0
+    assert client.get_active_pgids() == {"flow_stats": [], "latency": []}
+    assert {"global", 0, 1, "total"} <= client.get_stats(ports=PAIR).keys()
+    assert "cpu" in client.get_util_stats()
+    assert client.get_xstats(0)["tx_good_packets"] >= 0
+
+
+def owns_and_shares(api: Any, client: Any, target: Target) -> None:
+    client.acquire(ports=PAIR, force=True)
+    with connected(api, target, user="you") as other:
+        refused(api, lambda: other.acquire(ports=[0]), "port is already taken by 'me'")
+        other.acquire(ports=[0], force=True)
+        assert eventually(lambda: client.get_acquired_ports() == [1])
+        refused(api, lambda: client.start(ports=[0]), "port is not owned")
+        other.release(ports=[0])
+    client.acquire(ports=[0])
+    assert client.get_acquired_ports() == PAIR
+    client.release(ports=PAIR)
+    assert client.get_acquired_ports() == []
+
+
+def sends_for_a_while(api: Any, client: Any, target: Target) -> None:
+    """Two seconds at 1000 packets/s each way; the end is told, the counters agree."""
+    client.reset(ports=PAIR)
+    for port in PAIR:
+        client.add_streams(continuous(api, port=port), ports=[port])
+    client.clear_stats()
+    client.start(ports=PAIR, mult="1kpps", duration=2)
+    assert client.get_active_ports() == PAIR
+    began_s = time.monotonic()
+    client.wait_on_traffic(ports=PAIR, timeout=10)
+    assert time.monotonic() - began_s > 1
+    stats = client.get_stats()
+    for port in PAIR:
+        assert 1990 <= stats[port]["opackets"] <= 2010
+        assert stats[port]["obytes"] == 64 * stats[port]["opackets"]
+        assert stats[port]["ipackets"] >= 0.9 * stats[port ^ 1]["opackets"]
+    assert client.get_active_ports() == []
+
+
+def multiplies(api: Any, client: Any, target: Target) -> None:
+    """Every kind of multiplier, absolute and relative, comes to the rate it says."""
+    client.reset(ports=PAIR)
+    client.add_streams(continuous(api, pps=10), ports=[0])
+    client.start(ports=[0], mult="20", duration=30)
+    for mult, pps in [
+        ("50", 500),
+        ("700pps", 700),
+        ("0.4kpps", 400),
+        ("512kbps", 1000),
+        ("672kbpsl1", 1000),
+        ("0.01%", 0.0001 * 10e9 / 672),
+        ("200pps+", 0.0001 * 10e9 / 672 + 200),
+        ("100pps-", 0.0001 * 10e9 / 672 + 100),
+        ("50%-", (0.0001 * 10e9 / 672 + 100) / 2),
+    ]:
+        client.update(ports=[0], mult=mult)
+        assert factor(client) * 10 == pytest.approx(pps, rel=1e-6), mult
+    client.stop(ports=[0])
+
+
+def factor(client: Any) -> float:
+    """The factor in force: an update by nothing to speak of tells it."""
+    port = client.ports[0]
+    params = {"handler": port.handler, "port_id": 0, "profile_id": "_", "force": False}
+    reply = port.transmit("update_traffic", {**params, "mul": {"type": "raw", "op": "add", "value": 1e-9}})
+    return float(reply.data()["multiplier"])
+
+
+def divides_a_total(api: Any, client: Any, target: Target) -> None:
+    client.reset(ports=PAIR)
+    client.add_streams(continuous(api, pps=10), ports=PAIR)
+    client.start(ports=PAIR, mult="1kpps", total=True, duration=30)
+    assert factor(client) * 10 == pytest.approx(500, rel=1e-6)
+    client.stop(ports=PAIR)
+
+
+def refuses_what_trex_refuses(api: Any, client: Any, target: Target) -> None:
+    client.reset(ports=PAIR)
+    refused(api, lambda: client.start(ports=[0], mult="1kpps"), "profile [_] does not exist in the port [0]")
+    client.add_streams(continuous(api), ports=[0])
+    over = "Expected L1 B/W: '20 Gbps' exceeds port line rate: '10 Gbps'"
+    refused(api, lambda: client.start(ports=[0], mult="200%"), over)
+    refused(api, lambda: client.update(ports=[0], mult="1kpps"), "are not active")
+    client.start(ports=[0], mult="1kpps", duration=5)
+    refused(api, lambda: client.start(ports=[0], mult="1kpps"), "please stop them or specify 'force'")
+    refused(api, lambda: client.pause(ports=[0]), "pause is supported when duration is not enable")
+    refused(api, lambda: client.update(ports=[0], mult="200%"), over)
+    client.stop(ports=[0])
+
+
+def pauses_and_resumes(api: Any, client: Any, target: Target) -> None:
+    client.reset(ports=PAIR)
+    client.add_streams(continuous(api), ports=[0])
+    client.start(ports=[0], mult="1kpps")
+    client.pause(ports=[0])
+    time.sleep(0.3)  # what is in flight arrives
+    first = client.get_stats()[0]["opackets"]
+    time.sleep(0.3)
+    assert client.get_stats()[0]["opackets"] == first
+    client.resume(ports=[0])
+    assert eventually(lambda: client.get_stats()[0]["opackets"] > first)
+    client.stop(ports=[0])
+
+
+def bursts_end_by_themselves(api: Any, client: Any, target: Target) -> None:
+    """A burst of 100, then three of 50 that it starts: 250 packets, and the traffic is over."""
+    client.reset(ports=PAIR)
+    first = api.STLStream(
+        name="first", packet=packet(api), mode=api.STLTXSingleBurst(pps=1000, total_pkts=100), next="second"
+    )
+    second = api.STLStream(
+        name="second",
+        packet=packet(api),
+        self_start=False,
+        mode=api.STLTXMultiBurst(pps=1000, pkts_per_burst=50, count=3, ibg=50_000.0),
+    )
+    client.add_streams([first, second], ports=[0])
+    client.clear_stats()
+    client.start(ports=[0])
+    client.wait_on_traffic(ports=[0], timeout=10)
+    assert client.get_stats()[0]["opackets"] == 250
+
+
+def keeps_streams(api: Any, client: Any, target: Target) -> None:
+    """What one session left on a port, the next one finds there."""
+    client.reset(ports=PAIR)
+    ids = client.add_streams([continuous(api), continuous(api)], ports=[0])
+    client.remove_streams(ids[0], ports=[0])
+    with connected(api, target, user="you") as other:
+        other.acquire(ports=[0], force=True)
+        assert set(other.ports[0].streams) == {ids[1]}
+        other.remove_all_streams(ports=[0])
+        other.release(ports=[0])
+
+
+def configures_ports(api: Any, client: Any, target: Target) -> None:
+    client.reset(ports=PAIR)
+    client.set_port_attr(ports=[0], promiscuous=True)
+    assert client.get_port_attr(0)["prom"] == "on"
+    client.set_port_attr(ports=[0], promiscuous=False)
+    client.set_service_mode(ports=[0], enabled=True)
+    assert client.ports[0].is_service_mode_on()
+    if not target.real:  # whose addresses others may need
+        client.set_l2_mode(0, "02:00:00:00:01:01")
+        assert client.get_port_attr(0)["dest"] == "02:00:00:00:01:01"
+    client.set_service_mode(ports=[0], enabled=False)
+
+
+def survives_a_reset(api: Any, client: Any, target: Target) -> None:
+    """reset() stops traffic and removes streams, whoever left them."""
+    client.reset(ports=PAIR)
+    client.add_streams(continuous(api), ports=PAIR)
+    client.start(ports=PAIR, mult="1kpps", duration=30)
+    with connected(api, target, user="you") as other:
+        other.reset(ports=PAIR)
+        assert other.get_active_ports() == []
+        assert other.ports[0].streams == {}
+        other.release(ports=PAIR)
+
+
+def eventually(condition: Callable[[], bool], within_s: float = 3.0) -> bool:
+    """Whether the condition comes true in time."""
+    until_s = time.monotonic() + within_s
+    while time.monotonic() < until_s:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return condition()
+
+
+SCENARIOS: list[Scenario] = [
+    connects_and_looks,
+    owns_and_shares,
+    sends_for_a_while,
+    multiplies,
+    divides_a_total,
+    refuses_what_trex_refuses,
+    pauses_and_resumes,
+    bursts_end_by_themselves,
+    keeps_streams,
+    survives_a_reset,
+    configures_ports,
+]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_scenario(scenario: Scenario, target: Target, package: Client) -> None:
+    with package.namespace(), connected(package.api, target) as client:
+        scenario(package.api, client, target)
