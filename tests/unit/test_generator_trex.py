@@ -152,7 +152,7 @@ def test_traffic_that_ended_by_itself_is_noticed(bench: Bench, generator: TrexGe
     generator.start({0: 1000.0}, 1)
     bench.clock.time_s += 5
     generator.read()
-    with pytest.raises(GeneratorError):
+    with pytest.raises(GeneratorLost, match="ended by itself"):
         generator.update({0: 2000.0})
 
 

@@ -100,8 +100,8 @@ def _in_directory(directory: Path) -> Client:
             f"name the directory that holds t-rex-64, {_INTERACTIVE.parts[0]}/ and external_libs/",
         )
     version = directory / "VERSION"
-    name = version.read_text().strip() if version.is_file() else directory.resolve().name
-    return Client(str(directory.resolve()), name, interactive, external)
+    name = version.read_text().strip() if version.is_file() else directory.absolute().name
+    return Client(str(directory.absolute()), name, interactive, external)
 
 
 def _installed() -> Client:

@@ -177,7 +177,11 @@ def _guard(endpoint: Endpoint, channel: Channel, generator: TrexGenerator) -> Gu
 
 def _who() -> str:
     """The owner that others will read about: person, machine, and which run."""
-    return f"{getpass.getuser()}@{socket.gethostname()} (trexbench {os.getpid()})"
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name, as in some containers
+        user = f"uid {os.getuid()}"
+    return f"{user}@{socket.gethostname()} (trexbench {os.getpid()})"
 
 
 def _silent(client: Client) -> Any:

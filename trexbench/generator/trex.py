@@ -218,8 +218,8 @@ class TrexGenerator:
         where, text = self._channel.where, refusal.text
         if any(words in text for words in _NOT_OURS):
             raise PortOwned(f"TRex server {where}: {text}", "somebody took the port by force; agree, then rerun")
-        if doing == "update" and ("not active" in text or "not transmitting" in text):
-            raise GeneratorLost(f"TRex server {where}: traffic ended by itself ({text})", "see the server's log")
+        if doing == "update" and "current state" in text:
+            raise GeneratorLost(f"TRex server {where}: traffic ended by itself", f"see its log; it says: {text}")
         if "exceeds port line rate" in text:
             raise GeneratorError(f"TRex server {where} cannot {doing}: {text}", "ask for less, or check the speed")
         raise GeneratorError(f"TRex server {where} cannot {doing}", text)
