@@ -86,6 +86,7 @@ BROKEN = [
     ("lab and a name", "namespace: r1}", "namespace: r1}\nlab: {}", 3, ["transport.namespace", "lab.prefix"]),
     ("lab cpu", "namespace: r1}", "}\nlab: {sender_cpu: none}", 4, ["lab.sender_cpu", "auto, any"]),
     ("lab prefix", "namespace: r1}", "}\nlab: {prefix: ../x}", 4, ["lab.prefix", "tbx"]),
+    ("lab threads", "namespace: r1}", "}\nlab: {threaded: true, gro: no}", 4, ["lab.threaded", "gro: true"]),
     ("sysctl", "namespace: r1}", "}\nlab: {sysctls: {net/../x: 1}}", 4, ["lab.sysctls.net/../x", "kernel setting"]),
 ]
 

@@ -167,7 +167,7 @@ def _plan(value: Value) -> PlanDefaults:
 def _lab(value: Value) -> LabConfig:
     table = value.table("a lab", _LAB)
     base = LabConfig()
-    return LabConfig(
+    found = LabConfig(
         prefix=table.get("prefix", r.prefix, base.prefix),
         sender_cpu=table.get("sender_cpu", _CPU, base.sender_cpu),
         router_cpus=table.get("router_cpus", r.or_word(("auto", "any"), r.integers(0, 4095)), base.router_cpus),
@@ -180,6 +180,9 @@ def _lab(value: Value) -> LabConfig:
         mtu=table.get("mtu", r.integer(576, 65535), base.mtu),
         sysctls=table.get("sysctls", r.sysctls, base.sysctls),
     )
+    if found.threaded and not found.gro:
+        raise table.at("threaded").wrong("a veth polls in threads only where it polls", "write gro: true too")
+    return found
 
 
 def _unique(items: Sequence[Value], names: Sequence[str], key: str, what: str) -> None:
