@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -21,6 +22,7 @@ from trexbench.core import errors
 from trexbench.core.errors import ConfigError, DutError, LabError
 from trexbench.dut import Dut, open_dut
 from trexbench.lab import Lab, LabSpec, RunningLab, all_status, down, status
+from trexbench.lab.net import inside
 from trexbench.transport import open_transport
 
 ROOT = Path(__file__).parents[2]
@@ -345,6 +347,33 @@ def test_apply_and_verify(config: DutConfig, spec: LabSpec) -> None:
     assert facts["netdev_max_backlog"] == 4096
     assert facts["interfaces"]["d0"]["threaded_napi"] == 0
     assert facts["lab"]["server"] == "embedded"
+
+
+def frame(source_mac: str, target_mac: str, source: str, target: str) -> bytes:
+    """64 bytes with FCS: Ethernet, IPv4 with its checksum, UDP without."""
+    header = struct.pack(
+        "!BBHHHBBH4s4s", 0x45, 0, 46, 0, 0, 64, 17, 0, socket.inet_aton(source), socket.inet_aton(target)
+    )
+    total = sum(struct.unpack("!10H", header))
+    total = (total & 0xFFFF) + (total >> 16)
+    header = header[:10] + struct.pack("!H", ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF) + header[12:]
+    ethernet = bytes.fromhex((target_mac + source_mac).replace(":", "")) + b"\x08\x00"
+    return ethernet + header + struct.pack("!HHHH", 1025, 12, 26, 0) + b"x" * 18
+
+
+def test_frames_pass_both_ways(config: DutConfig, spec: LabSpec) -> None:
+    with Lab(spec).running() as lab:
+        dut = open_lab_dut(config, lab)
+        dut.apply()
+        dut.verify().require_match()
+        for near, far, source, target in ((0, 1, "16.0.0.4", "48.0.0.4"), (1, 0, "48.0.0.4", "16.0.0.4")):
+            sent = int(run_in(spec.dut, f"cat /sys/class/net/d{far}/statistics/tx_packets"))
+            with inside(spec.tester), socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
+                port.bind((f"p{near}", 0))
+                for _ in range(10):
+                    port.send(frame(spec.tester_macs[near], spec.dut_macs[near], source, target))
+            statistics = f"cat /sys/class/net/d{far}/statistics/tx_packets"
+            eventually(lambda path=statistics, before=sent: int(run_in(spec.dut, path)) == before + 10, 5)
 
 
 # what, the command that spoils, what is found, and what apply cannot undo by itself
