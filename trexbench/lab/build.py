@@ -71,8 +71,38 @@ def lab_lock(prefix: str) -> Iterator[None]:
         yield
 
 
-def _user_of(found: LabState | None) -> str:
-    return f"the run of process {found.user or found.owner.pid}" if found else "another process"
+def take_down(lab: LabState) -> None:
+    """Everything the state names, as far as it is still that very thing; goes on past what fails, then tells it."""
+    lab = state.update(lab, status="closing")
+    problems: list[str] = []
+
+    def attempt(step: Callable[[], None]) -> None:
+        try:
+            step()
+        except (BenchError, OSError) as error:
+            problems.append(str(error))
+
+    tester_inode = lab.namespaces.get(tester_namespace(lab.prefix))
+    if tester_inode is not None:
+        attempt(lambda: server.stop(lab.prefix, tester_inode))
+    for name, inode in lab.namespaces.items():
+        here = state.namespace_inode(name)
+        if here is not None and inode in (here, None):
+            attempt(lambda name=name: net.remove_namespace(name))  # type: ignore[misc]
+    attempt(lambda: _restore_sysctls(lab))
+    if problems:
+        raise LabError(f"lab {lab.prefix} is not all gone: {'; '.join(problems)}", "try again: trexbench lab down")
+    _trex_yaml(lab.prefix).unlink(missing_ok=True)
+    state.forget(lab.prefix)
+
+
+def clean_leftovers(prefix: str) -> bool:
+    """Take away what a dead run left of this lab; True if there was something. The caller holds the lab's lock."""
+    found = state.load(prefix)
+    if found is None or not found.abandoned:
+        return False
+    take_down(found)
+    return True
 
 
 def _make(
@@ -94,44 +124,6 @@ def _make(
     lab = state.update(lab, server=started)
     server.await_ready(spec, started, process, cancelled)
     return state.update(lab, status="up")
-
-
-def take_down(lab: LabState) -> None:
-    """Everything the state names, as far as it is still that very thing; goes on past what fails, then tells it."""
-    lab = state.update(lab, status="closing")
-    problems: list[str] = []
-
-    def attempt(step: Callable[[], None]) -> None:
-        try:
-            step()
-        except (BenchError, OSError) as error:
-            problems.append(str(error))
-
-    if lab.server is not None:
-        found, inode = lab.server, lab.namespaces.get(tester_namespace(lab.prefix))
-        attempt(lambda: server.stop(found, inode))
-    for name, inode in lab.namespaces.items():
-        here = state.namespace_inode(name)
-        if here is not None and inode in (here, None):
-            attempt(lambda name=name: net.remove_namespace(name))  # type: ignore[misc]
-    attempt(lambda: _restore_sysctls(lab))
-    if problems:
-        raise LabError(f"lab {lab.prefix} is not all gone: {'; '.join(problems)}", "try again: trexbench lab down")
-    _trex_yaml(lab.prefix).unlink(missing_ok=True)
-    state.forget(lab.prefix)
-
-
-def _trex_yaml(prefix: str) -> Path:
-    return state.run_dir() / f"{prefix}-trex.yaml"
-
-
-def clean_leftovers(prefix: str) -> bool:
-    """Take away what a dead run left of this lab; True if there was something. The caller holds the lab's lock."""
-    found = state.load(prefix)
-    if found is None or not found.abandoned:
-        return False
-    take_down(found)
-    return True
 
 
 def _set_sysctl(lab: LabState, spec: LabSpec, key: str, value: str) -> LabState:
@@ -163,3 +155,11 @@ def _restore_sysctls(lab: LabState) -> None:
             needed = any(key in other.sysctls for other in others)
             if not needed and net.read_sysctl(key) == after:
                 net.write_sysctl(key, before)
+
+
+def _trex_yaml(prefix: str) -> Path:
+    return state.run_dir() / f"{prefix}-trex.yaml"
+
+
+def _user_of(found: LabState | None) -> str:
+    return f"the run of process {found.user or found.owner.pid}" if found else "another process"

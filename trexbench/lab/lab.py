@@ -133,16 +133,13 @@ class Lab:
         return state.load(self.spec.prefix)
 
     def _require_same(self, found: LabState, trex_dir: Path | None) -> None:
-        kind = "embedded" if trex_dir is None else "trex"
         if found.spec != self.spec.to_json():
             raise LabError(f"lab {found.prefix} is up with other settings", "trexbench lab down, then try again")
         # A run takes the server that is there; only who names a TRex must get that one.
-        running_dir = found.server.trex_dir if found.server else None
-        if trex_dir is not None and running_dir != str(trex_dir.resolve()):
-            has = found.server.kind if found.server else "no"
-            raise LabError(
-                f"lab {found.prefix} is up with {has} server, not {kind}", "trexbench lab down, then try again"
-            )
+        has = found.server.trex_dir if found.server else None
+        if trex_dir is not None and has != str(trex_dir.resolve()):
+            other = f"the TRex of {has}" if has else "the embedded server"
+            raise LabError(f"lab {found.prefix} is up with {other}", "trexbench lab down, then try again")
 
 
 def down(prefix: str, force: bool = False) -> bool:
@@ -189,7 +186,7 @@ def _kept(spec: LabSpec, trex_dir: Path | None) -> Iterator[LabState]:
     """A lab owned by a keeper process, which takes it away when this block or this process ends."""
     log_path = state.run_dir() / f"{spec.prefix}-keeper.log"
     log_path.parent.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(_python_path())}
+    environment = {**os.environ, "PYTHONPATH": server.python_path()}
     with log_path.open("wb") as log:
         keeper = subprocess.Popen(
             [sys.executable, "-m", "trexbench.lab.keeper"],
@@ -241,10 +238,6 @@ def _await_end(keeper: subprocess.Popen[bytes], spec: LabSpec) -> None:
         line = keeper.stdout.readline()
     if line and "error" in (answer := json.loads(line)):
         raise LabError(answer["error"])
-
-
-def _python_path() -> list[str]:
-    return [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
 
 
 __all__ = ["Lab", "LabStatus", "RunningLab", "all_status", "down", "enter_tester", "status"]

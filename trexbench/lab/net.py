@@ -142,7 +142,8 @@ def write_sysctl(name: str, value: str, required: bool = True) -> None:
     except OSError as error:
         if required:
             raise LabError(
-                f"sysctl {name}={value}: {error.strerror}", "correct lab.sysctls of the DUT config"
+                f"sysctl {name}={value}: {error.strerror}",
+                "correct it in lab.sysctls of the DUT config, or take it out",
             ) from None
 
 

@@ -23,7 +23,6 @@ from .state import Process, Server
 _READY_S = {"embedded": 20.0, "trex": 90.0}
 _STOP_S = 5.0
 _PR_SET_PDEATHSIG = 1
-_PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -44,9 +43,7 @@ def embedded(spec: LabSpec, placement: Placement) -> Launch:
         argv += ["--speed", f"{spec.speed_bps / 1e6:g}mbit"]
     if placement.sender is not None:
         argv += ["--cpu", str(placement.sender)]
-    # A checkout that is run with -m is on no path but the current directory's.
-    paths = [str(_PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return Launch("embedded", tuple(argv), {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"})
+    return Launch("embedded", tuple(argv), {"PYTHONPATH": python_path(), "PYTHONUNBUFFERED": "1"})
 
 
 def trex(spec: LabSpec, placement: Placement, directory: Path, config_file: Path) -> Launch:
@@ -56,6 +53,12 @@ def trex(spec: LabSpec, placement: Placement, directory: Path, config_file: Path
     argv = (str(binary), "-i", "--stl", "--software", "--no-scapy-server", "--cfg", str(config_file))
     library_path = f"{directory}:{directory / 'so' / os.uname().machine}"
     return Launch("trex", argv, {"LD_LIBRARY_PATH": library_path}, str(directory))
+
+
+def python_path() -> str:
+    """PYTHONPATH for a child: a checkout that was run with -m is on no path but the current directory's."""
+    root = str(Path(__file__).resolve().parents[2])
+    return os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def find_trex(directory: Path) -> Path:
@@ -103,7 +106,7 @@ def start(spec: LabSpec, launch: Launch, with_parent: bool) -> tuple[Server, sub
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=launch.cwd,
-                env={**os.environ, **launch.env},
+                env={**os.environ, **launch.env, state.MARK: spec.prefix},
                 start_new_session=True,
                 preexec_fn=tie if with_parent else None,
             )
@@ -140,22 +143,19 @@ def answers(spec: LabSpec) -> bool:
         return probe.connect_ex(("127.0.0.1", spec.rpc_port)) == 0
 
 
-def stop(server: Server, netns_inode: int | None) -> None:
-    """SIGTERM, then SIGKILL, to the server and what it started: its session, in the tester's namespace, no others."""
-    if netns_inode is None:
-        return
+def stop(prefix: str, netns_inode: int) -> None:
+    """SIGTERM, then SIGKILL, to the lab's server and what it started; to nothing else."""
     for number, patience_s in ((signal.SIGTERM, _STOP_S), (signal.SIGKILL, 2.0)):
         deadline = time.monotonic() + patience_s
-        for process in state.session_processes(server.process.pid, netns_inode):
+        for process in state.server_processes(prefix, netns_inode):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, number)
         while time.monotonic() < deadline:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(server.process.pid, os.WNOHANG)
-            if not state.session_processes(server.process.pid, netns_inode):
+            if not state.server_processes(prefix, netns_inode):
                 return
             time.sleep(0.05)
-    raise LabError(f"the {server.kind} server (process {server.process.pid}) does not end", "see 'ps' and 'dmesg'")
+    left = ", ".join(str(process.pid) for process in state.server_processes(prefix, netns_inode))
+    raise LabError(f"the server of lab {prefix} does not end (process {left})", "see 'ps' and 'dmesg'")
 
 
 def last_words(log: str, longest: int = 300) -> str:

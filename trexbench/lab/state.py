@@ -19,6 +19,8 @@ from ..core.errors import LabError, TesterBusy
 
 VERSION = 1
 RUN_DIR_ENV = "TREXBENCH_RUN_DIR"
+MARK = "TREXBENCH_LAB"
+"""In the environment of a lab's server and of all that it starts: the lab's prefix."""
 NETNS_DIR = Path("/run/netns")
 
 
@@ -41,10 +43,10 @@ class Process:
 
     @classmethod
     def of(cls, pid: int) -> Process:
-        start = _start_of(pid)
-        if start is None:
+        fields = _stat_of(pid)
+        if fields is None:
             raise LabError(f"process {pid} is gone")
-        return cls(pid, start)
+        return cls(pid, int(fields[19]))
 
     @property
     def alive(self) -> bool:
@@ -183,20 +185,22 @@ def namespace_inode(name: str) -> int | None:
         return None
 
 
-def session_processes(session: int, netns_inode: int) -> list[Process]:
-    """The processes of a session that live in this network namespace."""
+def server_processes(prefix: str, netns_inode: int) -> list[Process]:
+    """The processes in this network namespace that bear the mark of this lab's server, or have it from their parent."""
+    mark = f"{MARK}={prefix}".encode()
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
-        fields = _stat_of(int(entry.name))
-        if fields is None or int(fields[3]) != session or fields[0] == "Z":
-            continue
         try:
-            if (entry / "ns/net").stat().st_ino == netns_inode:
-                found.append(Process(int(entry.name), int(fields[19])))
+            ours = (entry / "ns/net").stat().st_ino == netns_inode and mark in (entry / "environ").read_bytes().split(
+                b"\0"
+            )
         except OSError:
             continue
+        start = _start_of(int(entry.name)) if ours else None
+        if start is not None:
+            found.append(Process(int(entry.name), start))
     return found
 
 
