@@ -17,8 +17,6 @@ def type_name(value: Json) -> str:
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int):
-        if value >= UINT64_LIMIT or value < -(2**63):
-            return "double"
         return "int" if value <= INT32_MAX else "uint"
     names: dict[type, str] = {type(None): "null", float: "double", str: "string", list: "array", dict: "object"}
     return names[type(value)]

@@ -166,7 +166,13 @@ def _finite(text: str) -> float:
     return value
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+def _whole(text: str) -> int | float:
+    """Integers beyond 64 bits are floats, as in TRex's JSON library."""
+    value = int(text)
+    return value if -(2**63) <= value < 2**64 else _finite(text)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole)
 
 
 def _parse(data: bytes) -> tuple[Request | BadRequest, ...]:

@@ -1,0 +1,179 @@
+"""The sockets, the thread and the process: beginning, ending, and ending badly."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zmq
+
+from trexbench.stlserver import __main__ as cli
+from trexbench.stlserver.engine_fake import FakeEngine
+from trexbench.stlserver.server import ServerError, StlServer
+
+ROOT = Path(__file__).parents[2]
+READY = re.compile(r"ready rpc=tcp://127\.0\.0\.1:(\d+) pub=tcp://127\.0\.0\.1:(\d+) ports=fake0,fake1")
+
+
+def ask(port: int, method: str, **params: Any) -> Any:
+    """One request on a socket of its own."""
+    with zmq.Context() as context, context.socket(zmq.REQ) as socket:
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.RCVTIMEO, 5000)
+        socket.connect(f"tcp://127.0.0.1:{port}")
+        socket.send_json({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        reply: Any = socket.recv_json()
+        return reply
+
+
+def test_free_ports_are_found_and_told() -> None:
+    with StlServer(FakeEngine()) as one, StlServer(FakeEngine()) as two:
+        assert len({one.rpc_port, one.pub_port, two.rpc_port, two.pub_port}) == 4
+        assert "ts" in ask(one.rpc_port, "ping")["result"]
+
+
+def test_a_taken_port_is_named_and_the_engine_given_back() -> None:
+    with StlServer(FakeEngine()) as server:
+        engine = FakeEngine()
+        with pytest.raises(ServerError, match=f"cannot listen on tcp://127.0.0.1:{server.rpc_port}"):
+            StlServer(engine, rpc_port=server.rpc_port)
+        assert engine.closed
+
+
+def test_stopping_closes_the_engine_and_may_be_repeated() -> None:
+    engine = FakeEngine()
+    server = StlServer(engine)
+    server.start()
+    server.stop()
+    server.stop()
+    assert engine.closed
+    assert not server.alive
+
+
+def test_a_server_that_never_started_closes_too() -> None:
+    engine = FakeEngine()
+    StlServer(engine).stop()
+    assert engine.closed
+
+
+def test_a_client_can_shut_it_down() -> None:
+    engine = FakeEngine()
+    with StlServer(engine) as server:
+        handler = ask(server.rpc_port, "api_sync_v2", name="STL", major=5, minor=1)["result"]["api_h"]
+        assert ask(server.rpc_port, "shutdown", api_h=handler, user="me", force=False)["result"] == {}
+        server.stop()
+    assert engine.closed
+
+
+def test_an_engine_that_breaks_ends_the_server_and_is_closed() -> None:
+    class Broken(FakeEngine):
+        def poll(self) -> Any:
+            raise RuntimeError("the wire is cut")
+
+    engine = Broken()
+    server = StlServer(engine)
+    with pytest.raises(RuntimeError, match="the wire is cut"):
+        server.run()
+    assert engine.closed
+    assert not server.alive
+
+
+def test_events_are_published_while_nobody_asks() -> None:
+    with StlServer(FakeEngine()) as server, zmq.Context() as context, context.socket(zmq.SUB) as socket:
+        socket.setsockopt(zmq.SUBSCRIBE, b"")
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.connect(f"tcp://127.0.0.1:{server.pub_port}")
+        assert socket.poll(3000)
+
+
+@pytest.fixture
+def process(request: Any) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "trexbench.stlserver", "--fake-ports", "2", "--rpc-port", "0", "--pub-port", "0"]
+    with subprocess.Popen(
+        [*command, *getattr(request, "param", [])],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as running:
+        yield running
+        running.kill()
+
+
+def rpc_port(process: subprocess.Popen[str]) -> int:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    match = READY.match(line)
+    assert match, line
+    return int(match[1])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_process_ends_cleanly_on_a_signal(process: subprocess.Popen[str], number: signal.Signals) -> None:
+    assert "ts" in ask(rpc_port(process), "ping")["result"]
+    process.send_signal(number)
+    assert process.wait(10) == 0
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+
+
+@pytest.mark.parametrize("process", [["--die-with-parent"]], indirect=True)
+def test_the_process_ends_with_its_parents_pipe(process: subprocess.Popen[str]) -> None:
+    rpc_port(process)
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(10) == 0
+
+
+def test_the_process_outlives_the_pipe_unless_told(process: subprocess.Popen[str]) -> None:
+    port = rpc_port(process)
+    assert process.stdin is not None
+    process.stdin.close()
+    assert "ts" in ask(port, "ping")["result"]
+
+
+@pytest.mark.parametrize(
+    ("about", "argv", "text"),
+    [
+        ("no ports", [], "one of the arguments --interfaces --fake-ports is required"),
+        ("both kinds", ["--interfaces", "p0", "--fake-ports", "2"], "not allowed with"),
+        ("an interface twice", ["--interfaces", "p0,p0"], "no list of different interfaces"),
+        ("a speed without unit", ["--fake-ports", "2", "--speed", "10"], "is not a speed such as 10gbps"),
+        ("a speed of nothing", ["--fake-ports", "2", "--speed", "0gbps"], "is not a speed"),
+        ("a port too large", ["--fake-ports", "2", "--rpc-port", "65536"], "is not a TCP port"),
+        ("a MAC that is none", ["--interfaces", "p0", "--dst-mac", "x"], "is not a MAC address"),
+        ("MACs for other ports", ["--interfaces", "p0,p1", "--dst-mac", "-"], "1 addresses for 2 interfaces"),
+        ("too many fakes", ["--fake-ports", "17"], "1 to 16"),
+        ("a limit below zero", ["--fake-ports", "2", "--limit-pps", "-1"], "is not a rate such as"),
+    ],
+)
+def test_wrong_usage(about: str, argv: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        cli.main(argv)
+    assert left.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "bps"), [("10gbps", 1e10), ("1gbit", 1e9), ("2.5Gbit/s", 2.5e9), ("100mbps", 1e8), ("5000bps", 5000)]
+)
+def test_speeds(text: str, bps: float) -> None:
+    assert cli.speed_bps(text) == bps
+
+
+def test_limits_and_neighbours() -> None:
+    assert [cli.rate_pps(text) for text in ("1.5mpps", "200k", "1000")] == [1.5e6, 2e5, 1000]
+    assert cli.macs("02:00:00:00:00:0A,-") == ["02:00:00:00:00:0a", None]
+
+
+def test_an_address_that_is_not_ours_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--fake-ports", "2", "--host", "192.0.2.1", "--rpc-port", "0"]) == 1
+    assert capsys.readouterr().err.count("\n") == 1

@@ -1,0 +1,132 @@
+"""Frames: whatever arrives is answered, compressed or not, and error texts point at the right byte."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trexbench.stlserver import wire
+from trexbench.stlserver.wire import BadRequest, Request
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def errors(frame: bytes) -> list[tuple[int, str]]:
+    calls = wire.decode(frame).calls
+    return [(call.error.code, call.error.message) for call in calls if isinstance(call, BadRequest)]
+
+
+@pytest.mark.parametrize(
+    ("about", "frame", "code", "message"),
+    [
+        ("nothing", b"", -32700, "Bad JSON Format"),
+        ("no JSON", b"{", -32700, "Bad JSON Format"),
+        ("no UTF-8", b'{"id": "\xff', -32700, "Bad JSON Format"),
+        ("NaN", b'{"id": NaN}', -32700, "Bad JSON Format"),
+        ("a number beyond floats", b'{"id": 1e999}', -32700, "Bad JSON Format"),
+        ("an integer beyond floats", b'{"id": ' + b"9" * 400 + b"}", -32700, "Bad JSON Format"),
+        ("a number of 5000 digits", b'{"id": ' + b"9" * 5000 + b"}", -32700, "Bad JSON Format"),
+        ("nesting too deep", b"[" * 100_000, -32700, "Bad JSON Format"),
+        ("a number", b"7", -32600, "Missing 'id' field"),
+        ("no id", b'{"jsonrpc": "2.0", "method": "ping"}', -32600, "Missing 'id' field"),
+        ("id null", b'{"jsonrpc": "2.0", "method": "ping", "id": null}', -32600, "Missing 'id' field"),
+        ("another version", b'{"jsonrpc": "1.0", "method": "ping", "id": 1}', -32600, "Invalid JSONRPC Version"),
+        ("version missing", b'{"method": "ping", "id": 1}', -32600, "Invalid JSONRPC Version"),
+        ("method missing", b'{"jsonrpc": "2.0", "id": 1}', -32600, "Missing Method Name"),
+        ("method empty", b'{"jsonrpc": "2.0", "id": 1, "method": ""}', -32600, "Missing Method Name"),
+    ],
+)
+def test_bad_frames(about: str, frame: bytes, code: int, message: str) -> None:
+    assert errors(frame) == [(code, message)]
+
+
+def test_what_follows_the_first_value_is_ignored() -> None:
+    (call,) = wire.decode(b' {"jsonrpc": "2.0", "id": 1, "method": "ping"} and so on').calls
+    assert isinstance(call, Request)
+
+
+def test_a_batch_keeps_order_and_faults() -> None:
+    calls = wire.decode(b'[{"jsonrpc":"2.0","id":1,"method":"a"}, 5, {"jsonrpc":"2.0","id":2,"method":"b"}]').calls
+    assert [type(call) for call in calls] == [Request, BadRequest, Request]
+
+
+def test_too_large_plain_and_compressed() -> None:
+    large = b" " * 1_000_000
+    assert errors(large)[0][1].startswith("Request is too large (1000000 bytes)")
+    message = wire.decode(wire.deflate(large))
+    assert message.zipped
+    assert isinstance(message.calls[0], BadRequest)
+    assert message.calls[0].error.message.startswith("Request is too large")
+
+
+def test_a_small_frame_cannot_claim_much_memory() -> None:
+    bomb = struct.pack(">II", wire.MAGIC, 2**32 - 1) + zlib.compress(bytes(50_000_000))
+    assert len(bomb) < 100_000
+    assert "too large" in errors(bomb)[0][1]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_replies_go_bare_or_as_an_array(count: int) -> None:
+    body = json.loads(wire.encode([{"n": index} for index in range(count)], zipped=False))
+    assert body == {0: None, 1: {"n": 0}, 3: [{"n": 0}, {"n": 1}, {"n": 2}]}[count]
+
+
+def test_the_empty_event_is_two_bytes() -> None:
+    assert wire.encode_event({}) == b"{}"
+
+
+@given(value=JSON, zipped=st.booleans())
+def test_what_is_encoded_decodes(value: Any, zipped: bool) -> None:
+    frame = wire.encode([{"jsonrpc": "2.0", "id": 1, "method": "m", "params": value}], zipped)
+    message = wire.decode(frame)
+    assert message.zipped == zipped
+    (call,) = message.calls
+    assert isinstance(call, Request)
+    assert call.params == value
+
+
+@given(frame=st.binary(max_size=200))
+def test_any_bytes_decode(frame: bytes) -> None:
+    assert wire.decode(frame).calls is not None
+    assert wire.decode(struct.pack(">II", wire.MAGIC, len(frame)) + frame).calls is not None
+
+
+def paths(value: Any) -> list[tuple[Any, ...]]:
+    """The way to every value inside."""
+    found: list[tuple[Any, ...]] = [()]
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, inner in members:
+        found += [(step, *rest) for rest in paths(inner)]
+    return found
+
+
+@given(value=JSON, indent=st.sampled_from([None, 1]), ascii_only=st.booleans())
+def test_offsets_point_at_the_value(value: Any, indent: int | None, ascii_only: bool) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "replace").decode()
+    value = json.loads(text)
+    for path in paths(value):
+        inner = value
+        for step in path:
+            inner = inner[step]
+        offset = wire.offset_of(text, path)
+        assert json.JSONDecoder().raw_decode(text.encode()[offset:].decode())[0] == inner
+
+
+def test_offset_of_what_is_not_there() -> None:
+    assert wire.offset_of('{"a": [1]}', ("a", 1)) == -1
+    assert wire.offset_of('{"a": [1]}', ("b",)) == -1
+    assert wire.offset_of("7", ("b",)) == -1
