@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,19 @@ def test_the_wire_is_quiet_and_leads_nowhere(spec: LabSpec) -> None:
             assert "inet6" not in run_in(namespace, "ip address show")
         assert run_in(spec.dut, "cat /sys/class/net/d0/address").strip() == spec.dut_macs[0]
         assert run_in(spec.tester, "cat /sys/class/net/p1/address").strip() == spec.tester_macs[1]
+
+
+def test_settings_reach_the_kernel(config: DutConfig, spec: LabSpec) -> None:
+    lab = replace(spec.settings, threaded=True, rps=False, queues=2, mtu=9000, txqueuelen=77, router_cpus=(0,))
+    other = replace(spec, dut_interfaces=("d0", "d1", "eth2", "eth3"), settings=lab)
+    with Lab(other).running() as running:
+        assert running.placement["router_cpus"] == [0]
+        (link,) = json.loads(run_in(spec.dut, "ip -json -details link show dev eth3"))
+        assert (link["mtu"], link["txqlen"], link["num_rx_queues"], link["address"]) == (9000, 77, 2, other.dut_macs[3])
+        assert run_in(spec.dut, "cat /sys/class/net/eth3/threaded").strip() == "1"
+        assert int(run_in(spec.dut, "cat /sys/class/net/eth3/queues/rx-1/rps_cpus").replace(",", ""), 16) == 0
+        names = [link["ifname"] for link in json.loads(run_in(spec.tester, "ip -json link show"))]
+        assert sorted(names) == ["lo", "p0", "p1", "p2", "p3"]
 
 
 def test_enter_reaches_the_server(spec: LabSpec) -> None:
@@ -359,6 +373,12 @@ def frame(source_mac: str, target_mac: str, source: str, target: str) -> bytes:
     header = header[:10] + struct.pack("!H", ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF) + header[12:]
     ethernet = bytes.fromhex((target_mac + source_mac).replace(":", "")) + b"\x08\x00"
     return ethernet + header + struct.pack("!HHHH", 1025, 12, 26, 0) + b"x" * 18
+
+
+def test_a_program_that_the_dut_lacks(spec: LabSpec) -> None:
+    with Lab(spec).running(), pytest.raises(DutError) as caught:
+        run_in(spec.dut, "no-such-program --at-all")
+    assert str(caught.value).startswith(f"no-such-program is not installed on namespace {spec.dut}: install")
 
 
 def test_frames_pass_both_ways(config: DutConfig, spec: LabSpec) -> None:

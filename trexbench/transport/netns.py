@@ -11,8 +11,6 @@ from .command import Completed
 from .local import missing, run_here
 
 _NETNS_DIR = Path("/run/netns")
-_ENTER_FAILED = 255
-"""What ``ip netns exec`` returns when it could not exec; a command's own 255 has another text."""
 
 
 class NetnsTransport:
@@ -26,7 +24,8 @@ class NetnsTransport:
         if not (_NETNS_DIR / self.namespace).exists():
             raise DutError(f"{self.place} is not there", "bring it up: trexbench lab up")
         done = run_here(["ip", "netns", "exec", self.namespace, *argv], argv, self.place, timeout_s, input)
-        if done.returncode == _ENTER_FAILED and re.match(r'exec of "[^"]*" failed: No such file', done.stderr):
+        # ip tells its own failures from the command's by these words only; its exit code varies.
+        if done.returncode and done.stderr.startswith(f'exec of "{argv[0]}" failed: No such file'):
             raise missing(argv[0], self.place)
         if done.returncode and re.match(r"setting the network namespace|Cannot open network namespace", done.stderr):
             raise DutError(f"{self.place} cannot be entered ({done.complaint})", "run as root")
