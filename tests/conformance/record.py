@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from conformance.calls import CONVERSATION, fill
+from conformance.calls import CONVERSATION, FRAMES, fill
 from conformance.rpc import RawClient
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "trex-v3.08" / "conversation.json.gz"
@@ -24,12 +24,14 @@ def converse(host: str, rpc_port: int) -> dict[str, Any]:
     try:
         client.sync()
         handlers: dict[str, Any] = {"$session": secrets.randbits(31)}
-        replies = {}
+        replies: dict[str, Any] = {}
         for call in CONVERSATION:
             reply = client.call(call.method, fill(call.params, handlers))
             if call.keep and "result" in reply:
                 handlers[call.keep] = reply["result"]
             replies[call.about] = {key: reply[key] for key in ("result", "error") if key in reply}
+        for about, frame in FRAMES.items():
+            replies[f"frame: {about}"] = client.ask(frame)
         return replies
     finally:
         client.close()

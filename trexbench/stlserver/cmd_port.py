@@ -51,12 +51,12 @@ def attributes(port: Port) -> dict[str, Json]:
 def _layer_cfg(port: Port) -> Json:
     ether = {
         "src": mac_text(port.src_mac),
-        "dst": mac_text(port.dst_mac or bytes(6)),
-        "state": "configured" if port.dst_mac else "unconfigured",
+        "dst": mac_text(port.dst_mac),
+        "state": "configured" if port.resolved else "unconfigured",
     }
     ipv4: dict[str, Json] = {"state": "none"}
     if port.src_ipv4:
-        state = "resolved" if port.dst_mac else "unresolved"
+        state = "resolved" if port.resolved else "unresolved"
         ipv4 = {"src": port.src_ipv4, "dst": port.dst_ipv4 or "0.0.0.0", "state": state}
     return {"ether": ether, "ipv4": ipv4, "ipv6": {"enabled": False}}
 
@@ -121,7 +121,8 @@ def set_l2(ctx: Context, p: Params) -> Json:
     port = ctx.port(p)
     mac = _mac(p.string("dst_mac"))
     port.require("set_l2_mode", IDLE, STREAMS)
-    port.dst_mac, port.src_ipv4, port.dst_ipv4 = mac, None, None
+    port.dst_mac, port.resolved = mac, True
+    port.src_ipv4 = port.dst_ipv4 = None
     return {}
 
 
@@ -132,7 +133,8 @@ def set_l3(ctx: Context, p: Params) -> Json:
     source, destination = _ipv4(source, "source"), _ipv4(destination, "destination")
     mac = None if p.get("resolved_mac") is None else _mac(p.string("resolved_mac"))
     port.require("set_l3_mode", IDLE, STREAMS)
-    port.src_ipv4, port.dst_ipv4, port.dst_mac = source, destination, mac
+    port.src_ipv4, port.dst_ipv4 = source, destination
+    port.dst_mac, port.resolved = mac or port.dst_mac, mac is not None
     return {}
 
 

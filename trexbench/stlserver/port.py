@@ -13,6 +13,7 @@ from trexbench.stlserver.wire import cannot_execute
 
 DEFAULT_PROFILE = "_"
 UNOWNED = "<FREE>"
+NO_MAC = bytes(6)
 
 IDLE, STREAMS, TX, PAUSE = "IDLE", "STREAMS", "TX", "PAUSE"
 ACTIVE = (TX, PAUSE)
@@ -73,11 +74,15 @@ class Owner:
 
 @dataclass
 class Port:
-    """One port: what the engine said of it, and what clients have set since."""
+    """One port: what the engine said of it, and what clients have set since.
+
+    dst_mac: the neighbour's, or the former neighbour's while not ``resolved``.
+    """
 
     info: EnginePort
     src_mac: bytes
-    dst_mac: bytes | None
+    dst_mac: bytes
+    resolved: bool
     src_ipv4: str | None
     dst_ipv4: str | None
     owner: Owner | None = None
@@ -91,8 +96,9 @@ class Port:
 
     @classmethod
     def of(cls, info: EnginePort) -> Port:
-        dst_mac = mac_bytes(info.dst_mac) if info.dst_mac else None
-        return cls(info, mac_bytes(info.src_mac), dst_mac, info.src_ipv4, info.dst_ipv4)
+        dst_mac = mac_bytes(info.dst_mac) if info.dst_mac else NO_MAC
+        resolved = info.dst_mac is not None
+        return cls(info, mac_bytes(info.src_mac), dst_mac, resolved, info.src_ipv4, info.dst_ipv4)
 
     @property
     def index(self) -> int:

@@ -30,7 +30,6 @@ from trexbench.stlserver.stream import Stream
 from trexbench.stlserver.wire import Json, RpcError, cannot_execute
 
 MAX_STREAMS = 20_000
-NO_MAC = bytes(6)
 
 
 class Box:
@@ -255,12 +254,12 @@ class Box:
         if not self.engine.link_up(port.index):
             raise cannot_execute("Link state is DOWN.")
         implicit = any(not stream.explicit_dst_mac for stream in profile.streams.values())
-        if implicit and port.dst_mac is None:
+        if implicit and not port.resolved:
             text = f"Port {port.index} dest MAC is invalid and there are streams without explicit dest MAC."
             raise cannot_execute(text)
 
     def _spec(self, port: Port, stream: Stream) -> StreamSpec:
-        return stream.spec(port.info.speed_bps, port.src_mac, port.dst_mac or NO_MAC)
+        return stream.spec(port.info.speed_bps, port.src_mac, port.dst_mac)
 
     def _enter(self, port: Port, profile: Profile, state: str, event: Event) -> None:
         profile.state = state
