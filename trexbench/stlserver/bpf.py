@@ -1,0 +1,179 @@
+"""The bpf(2) system call by ctypes: maps in shared memory, programs, links, live test runs."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import mmap
+import os
+import platform
+import struct
+
+from trexbench.stlserver.engine import EngineError
+
+_SYSCALL_NUMBER = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "ppc64le": 361, "s390x": 351}
+_MAP_CREATE, _MAP_UPDATE, _PROG_LOAD, _PROG_TEST_RUN, _LINK_CREATE = 0, 2, 5, 10, 28
+_PROG_TYPE_XDP = 6
+_MAP_TYPE_ARRAY, _MAP_TYPE_PROG_ARRAY = 2, 3
+_F_MMAPABLE = 1 << 10
+_ATTACH_TYPE_XDP = 37
+_F_TEST_XDP_LIVE_FRAMES = 1 << 1
+XDP_FLAGS_SKB_MODE, XDP_FLAGS_DRV_MODE = 1 << 1, 1 << 2
+OLDEST_KERNEL = (5, 18)
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def kernel_version(release: str | None = None) -> tuple[int, int]:
+    """(major, minor) of the running kernel, or of ``release`` such as "6.18.44-generic"."""
+    major, minor, *_ = (release or platform.release()).split(".")
+    return int(major), int("".join(char for char in minor if char.isdigit()) or 0)
+
+
+def require_kernel() -> None:
+    """Raise EngineError where live frames cannot be sent: kernel, processor or privileges."""
+    if platform.machine() not in _SYSCALL_NUMBER:
+        raise EngineError(f"cannot send frames on a {platform.machine()} processor; use a real TRex instead")
+    if kernel_version() < OLDEST_KERNEL:
+        raise EngineError(
+            f"Linux {platform.release()} is too old to send frames from BPF; "
+            f"boot {OLDEST_KERNEL[0]}.{OLDEST_KERNEL[1]} or newer, or use a real TRex"
+        )
+
+
+def bpf(command: int, attr: ctypes.Array[ctypes.c_char]) -> int:
+    """One bpf(2) call; raises OSError with the kernel's errno. Releases the GIL while it runs."""
+    number = _SYSCALL_NUMBER[platform.machine()]
+    result = int(_libc.syscall(number, command, ctypes.byref(attr), len(attr)))
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
+def _attr(layout: str, *values: object) -> ctypes.Array[ctypes.c_char]:
+    return ctypes.create_string_buffer(struct.pack(layout, *values).ljust(128, b"\0"), 128)
+
+
+def _explain(what: str, error: OSError) -> EngineError:
+    if error.errno in (errno.EPERM, errno.EACCES):
+        return EngineError(f"{what}: not permitted; run as root (CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW)")
+    return EngineError(f"{what}: {error.strerror}")
+
+
+class SharedMap:
+    """An array map with one value that this process also sees as memory.
+
+    ``words`` is a view in 64-bit words: a write is one store, seen by the program at once.
+    """
+
+    def __init__(self, name: str, size: int) -> None:
+        self.size = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+        attr = _attr("=IIIIIII16s", _MAP_TYPE_ARRAY, 4, self.size, 1, _F_MMAPABLE, 0, 0, name.encode()[:15])
+        try:
+            self.fd = bpf(_MAP_CREATE, attr)
+        except OSError as error:
+            raise _explain(f"cannot create a BPF map of {self.size} bytes", error) from None
+        self._memory = mmap.mmap(self.fd, self.size)
+        self.words = memoryview(self._memory).cast("B").cast("Q")
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            self.words.release()
+            self._memory.close()
+            os.close(self.fd)
+            self.fd = -1
+
+
+class ProgramSlot:
+    """A one-entry table of programs, for tail calls: the code behind a running program can be exchanged."""
+
+    def __init__(self) -> None:
+        attr = _attr("=IIIIIII16s", _MAP_TYPE_PROG_ARRAY, 4, 4, 1, 0, 0, 0, b"trexbench_slot")
+        try:
+            self.fd = bpf(_MAP_CREATE, attr)
+        except OSError as error:
+            raise _explain("cannot create a BPF program table", error) from None
+
+    def put(self, program_fd: int) -> None:
+        key, value = ctypes.c_uint32(0), ctypes.c_uint32(program_fd)
+        bpf(
+            _MAP_UPDATE,
+            _attr("=IIQQQ", self.fd, 0, ctypes.addressof(key), ctypes.addressof(value), 0),
+        )
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def load_xdp(name: str, code: bytes) -> int:
+    """Load an XDP program and give its descriptor; the verifier's last words are in the error."""
+    log = ctypes.create_string_buffer(1 << 16)
+    source = ctypes.create_string_buffer(code, len(code))
+    license_text = ctypes.create_string_buffer(b"GPL")
+    count = len(code) // 8
+
+    def attempt(level: int) -> int:
+        attr = _attr(
+            "=IIQQIIQII16sII",
+            _PROG_TYPE_XDP,
+            count,
+            ctypes.addressof(source),
+            ctypes.addressof(license_text),
+            level,
+            len(log) if level else 0,
+            ctypes.addressof(log) if level else 0,
+            0,
+            0,
+            name.encode()[:15],
+            0,
+            _ATTACH_TYPE_XDP,
+        )
+        return bpf(_PROG_LOAD, attr)
+
+    try:
+        return attempt(0)
+    except OSError as error:
+        if error.errno in (errno.EPERM, errno.ENOSYS):
+            raise _explain("cannot load a BPF program", error) from None
+        failure = error
+    try:
+        return attempt(1)
+    except OSError:
+        verdict = " | ".join(log.value.decode(errors="replace").strip().splitlines()[-4:])
+    raise EngineError(f"the kernel refuses the sending program ({failure.strerror}): {verdict}")
+
+
+def attach_xdp(program_fd: int, ifindex: int, flags: int) -> int:
+    """Attach to an interface of the calling thread's network namespace; ends when the descriptor closes."""
+    return bpf(_LINK_CREATE, _attr("=IIIIQ", program_fd, ifindex, _ATTACH_TYPE_XDP, flags, 0))
+
+
+def run_live(program_fd: int, ifindex: int, frame: bytes, repeat: int, batch: int) -> None:
+    """Let the kernel run the program ``repeat`` times, each time with a frame it may send.
+
+    Blocks until done or until a signal reaches the thread (InterruptedError).
+    """
+    data = ctypes.create_string_buffer(frame, len(frame))
+    context = ctypes.create_string_buffer(struct.pack("=IIIIII", 0, len(frame), 0, ifindex, 0, 0), 24)
+    attr = _attr(
+        "=IIIIQQIIIIQQIII",
+        program_fd,
+        0,
+        len(frame),
+        0,
+        ctypes.addressof(data),
+        0,
+        repeat,
+        0,
+        len(context),
+        0,
+        ctypes.addressof(context),
+        0,
+        _F_TEST_XDP_LIVE_FRAMES,
+        0,
+        batch,
+    )
+    bpf(_PROG_TEST_RUN, attr)

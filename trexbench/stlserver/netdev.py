@@ -1,0 +1,154 @@
+"""What the kernel says about a network interface, and the namespace it is in; no third-party netlink library."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from trexbench.stlserver.engine import EngineError
+
+_T = TypeVar("_T")
+_CLONE_NEWNET = 0x40000000
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _SIOCGIFMTU, _SIOCGIFHWADDR = 0x8913, 0x8914, 0x8921, 0x8927
+_SIOCETHTOOL, _SIOCGIFINDEX = 0x8946, 0x8933
+_ETHTOOL_GDRVINFO = 0x3
+_IFF_UP, _IFF_RUNNING, _IFF_PROMISC = 0x1, 0x40, 0x100
+_RTM_GETLINK, _NLM_F_REQUEST, _NLMSG_ERROR, _IFLA_STATS64 = 18, 1, 2, 23
+_ARPHRD_ETHER = 1
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def enter_netns(name: str) -> None:
+    """Move the calling thread into the named network namespace (``ip netns``)."""
+    path = f"/run/netns/{name}"
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise EngineError(f"network namespace '{name}': {error.strerror}; see 'ip netns list'") from None
+    try:
+        if _libc.setns(descriptor, _CLONE_NEWNET) != 0:
+            reason = os.strerror(ctypes.get_errno())
+            raise EngineError(f"cannot enter network namespace '{name}': {reason}; run as root")
+    finally:
+        os.close(descriptor)
+
+
+def inside(netns: str | None, work: Callable[[], _T]) -> _T:
+    """Run ``work`` in the namespace, in a thread of its own so that the caller stays where it is."""
+    if netns is None:
+        return work()
+    results: list[_T] = []
+    failures: list[BaseException] = []
+
+    def body() -> None:
+        try:
+            enter_netns(netns)
+            results.append(work())
+        except BaseException as error:  # handed to the caller below
+            failures.append(error)
+
+    thread = threading.Thread(target=body, name=f"netns-{netns}")
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]
+    return results[0]
+
+
+@dataclass(frozen=True)
+class LinkCounters:
+    """Frames that the kernel dropped at an interface.
+
+    tx_dropped: refused on the way out (on veth: the ring of the peer was full). rx_dropped: likewise on the
+    way in. rx_errors, rx_missed: as the driver counts them.
+    """
+
+    tx_packets: int
+    tx_dropped: int
+    rx_dropped: int
+    rx_errors: int
+    rx_missed: int
+
+
+class NetDevice:
+    """One Ethernet interface, seen through sockets that stay in the namespace where they were opened."""
+
+    def __init__(self, name: str) -> None:
+        """Raises EngineError if there is no such interface in the calling thread's namespace."""
+        if not 0 < len(name.encode()) < 16:
+            raise EngineError(f"'{name}' is not an interface name; see 'ip link'")
+        self.name = name
+        self._ioctl = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+        try:
+            self.ifindex: int = struct.unpack_from("i", self._ask(_SIOCGIFINDEX), 16)[0]
+            family, address = struct.unpack_from("H6s", self._ask(_SIOCGIFHWADDR), 16)
+            self.driver = self._driver()
+        except EngineError:
+            self.close()
+            raise
+        if family != _ARPHRD_ETHER:
+            self.close()
+            raise EngineError(f"interface {name} is not Ethernet; name an Ethernet interface")
+        self.mac = ":".join(f"{byte:02x}" for byte in address)
+
+    def _ask(self, request: int, payload: bytes = b"") -> bytes:
+        packed = struct.pack("16s24s", self.name.encode(), payload)
+        try:
+            return fcntl.ioctl(self._ioctl, request, packed)
+        except OSError as error:
+            raise EngineError(f"interface {self.name}: {error.strerror}; see 'ip link'") from None
+
+    def _driver(self) -> str:
+        buffer = ctypes.create_string_buffer(struct.pack("I", _ETHTOOL_GDRVINFO), 256)
+        self._ask(_SIOCETHTOOL, struct.pack("P", ctypes.addressof(buffer)))
+        return buffer.raw[4:36].split(b"\0")[0].decode(errors="replace")
+
+    @property
+    def mtu(self) -> int:
+        return int(struct.unpack_from("i", self._ask(_SIOCGIFMTU), 16)[0])
+
+    def _flags(self) -> int:
+        return int(struct.unpack_from("H", self._ask(_SIOCGIFFLAGS), 16)[0])
+
+    @property
+    def is_up(self) -> bool:
+        return bool(self._flags() & _IFF_UP)
+
+    @property
+    def carrier(self) -> bool:
+        """Up, and the link partner too."""
+        return self._flags() & (_IFF_UP | _IFF_RUNNING) == _IFF_UP | _IFF_RUNNING
+
+    def set_promiscuous(self, enabled: bool) -> None:
+        flags = self._flags()
+        flags = flags | _IFF_PROMISC if enabled else flags & ~_IFF_PROMISC
+        self._ask(_SIOCSIFFLAGS, struct.pack("H", flags))
+
+    def counters(self) -> LinkCounters:
+        """rtnl_link_stats64 of the interface."""
+        body = struct.pack("BxHiII", socket.AF_UNSPEC, 0, self.ifindex, 0, 0)
+        self._netlink.send(struct.pack("IHHII", 16 + len(body), _RTM_GETLINK, _NLM_F_REQUEST, 1, 0) + body)
+        reply = self._netlink.recv(1 << 16)
+        if struct.unpack_from("IH", reply)[1] == _NLMSG_ERROR:
+            raise EngineError(f"interface {self.name} has gone")
+        at = 32
+        while at + 4 <= len(reply):
+            length, kind = struct.unpack_from("HH", reply, at)
+            if kind == _IFLA_STATS64:
+                stats = struct.unpack_from("13Q", reply, at + 4)
+                return LinkCounters(stats[1], stats[7], stats[6], stats[4], stats[12])
+            at += max(length + 3 & ~3, 4)
+        raise EngineError(f"interface {self.name} reports no statistics")
+
+    def close(self) -> None:
+        self._ioctl.close()
+        self._netlink.close()

@@ -1,0 +1,487 @@
+"""Streams as one BPF program: each run sends the most overdue packet, or none.
+
+Registers: R6 context, R7 due time, then packet, R8 the time, R9 the current port's state.
+A run first takes the earliest due time of all streams. If the clock read by an earlier run already covers it,
+the packet goes out without reading the clock again; otherwise the clock is read, and the run is idle if
+nothing is due. A port more than its CREDIT behind gives the excess up (LAG, LOST_TIME) rather than send it in
+a burst.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from trexbench.stlserver.bpf_asm import R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, Assembler, Helper
+from trexbench.stlserver.engine import EngineError, StreamSpec
+from trexbench.stlserver.field_code import FieldCode, write_constants
+from trexbench.stlserver.field_engine import FieldProgram, Trim, build_program
+from trexbench.stlserver.xdp_layout import (
+    BIAS,
+    FRACTION_BITS,
+    NO_DEADLINE,
+    PORT_WORDS_MAX,
+    Core,
+    Gate,
+    Port,
+    Received,
+    Slot,
+    ticks,
+)
+
+XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX = 0, 1, 2, 3
+_MAX = (1 << 64) - 1
+_IDLE_TURN_AT_MOST_NS = 2000
+FCS_BYTES = 4
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """One stream ready to be coded. base: its first word in the port's map; next_slot -1: none."""
+
+    spec: StreamSpec
+    program: FieldProgram
+    base: int
+    next_slot: int
+
+    @property
+    def bursts(self) -> bool:
+        return self.spec.mode != "continuous"
+
+    def word(self, slot: Slot) -> int:
+        return self.base + int(slot)
+
+    def at(self, slot: Slot) -> int:
+        return 8 * self.word(slot)
+
+    @property
+    def end(self) -> int:
+        return self.base + Slot.VARIABLES + len(self.program.words)
+
+
+@dataclass(frozen=True)
+class PortPlan:
+    """All streams of a port. limited: the program must respect LIMIT_INTERVAL."""
+
+    ifindex: int
+    streams: tuple[StreamPlan, ...]
+    limited: bool = False
+
+    @property
+    def frame_size(self) -> int:
+        """Length of the longest frame without FCS."""
+        return max(len(stream.program.packet) for stream in self.streams)
+
+
+def plan_port(ifindex: int, specs: Sequence[StreamSpec], *, limited: bool = False, seed: int | None = None) -> PortPlan:
+    """Check and place the streams of a port; raises EngineError. seed: of ``random`` variables, else drawn."""
+    slots = {spec.stream_id: number for number, spec in enumerate(specs)}
+    plans: list[StreamPlan] = []
+    base = int(Port.STREAMS)
+    for spec in specs:
+        if spec.next_stream_id >= 0 and spec.next_stream_id not in slots:
+            raise EngineError(f"stream {spec.stream_id}: its next stream {spec.next_stream_id} is not there")
+        check_mode(spec)
+        program = build_program(spec.packet, spec.instructions)
+        if program.seed_word >= 0:
+            words = list(program.words)
+            words[program.seed_word] = seed if seed is not None else secrets.randbits(32)
+            program = replace(program, words=tuple(words))
+        plans.append(StreamPlan(spec, program, base, slots.get(spec.next_stream_id, -1)))
+        base = plans[-1].end
+    if base > PORT_WORDS_MAX:
+        raise EngineError(f"{len(specs)} streams need {base} words of state, {PORT_WORDS_MAX} fit; use fewer streams")
+    return PortPlan(ifindex, tuple(plans), limited)
+
+
+def check_mode(spec: StreamSpec) -> None:
+    """Raise EngineError for a mode, rate or count that has no exact meaning."""
+    where = f"stream {spec.stream_id}"
+    if spec.mode not in ("continuous", "single_burst", "multi_burst"):
+        raise EngineError(f"{where}: mode '{spec.mode}' is not supported")
+    if not 0 <= spec.rate_pps < float("inf"):
+        raise EngineError(f"{where}: {spec.rate_pps} packets per second is not a rate")
+    if spec.mode != "continuous" and not 0 < spec.total_pkts < 1 << 32:
+        raise EngineError(f"{where}: a burst of {spec.total_pkts} packets cannot be sent")
+    if min(spec.isg_us, spec.ibg_us, spec.count, spec.vm_cache) < 0:
+        raise EngineError(f"{where}: gaps and counts cannot be negative")
+
+
+class SenderProgram:
+    """Generates the code for a set of ports. epoch_ns: what the clock shows at time zero."""
+
+    def __init__(
+        self,
+        ports: Sequence[tuple[PortPlan, int]],
+        *,
+        core_fd: int,
+        ingress_ifindex: int,
+        frame_size: int,
+        epoch_ns: int,
+        lists: dict[tuple[int, int, int], int] | None = None,
+    ) -> None:
+        self.ports, self.core_fd = list(ports), core_fd
+        self.ingress, self.frame_size, self.epoch_ns = ingress_ifindex, frame_size, epoch_ns
+        self.lists = lists or {}
+        self.asm = Assembler()
+
+    def code(self) -> bytes:
+        asm = self.asm
+        asm.mov(R6, R1)
+        asm.map_value(R1, self.core_fd)
+        asm.load(8, R8, R1, 8 * Core.NOW)
+        asm.mov(R7, _MAX)
+        asm.mov(R5, 0)
+        number = 0
+        for plan, fd in self.ports:
+            self._scan(plan, fd, number)
+            number += len(plan.streams)
+        asm.jump_if("le", R7, R8, "dispatch")
+        self._read_clock()
+        asm.label("dispatch")
+        self._dispatch(0, number)
+        number = 0
+        for port, (plan, fd) in enumerate(self.ports):
+            for stream in plan.streams:
+                self._stream(number, port, plan, stream, fd)
+                number += 1
+        self._idle()
+        for port in range(len(self.ports)):
+            asm.label(f"refused{port}")
+            self._count(Port.REFUSED)
+            asm.exit(XDP_ABORTED)
+        return asm.assemble()
+
+    def _count(self, word: Port) -> None:
+        self.asm.load(8, R1, R9, 8 * word)
+        self.asm.alu("add", R1, 1)
+        self.asm.store(8, R9, 8 * word, R1)
+
+    def _scan(self, plan: PortPlan, fd: int, first: int) -> None:
+        """Let R7 be the earliest due time so far and R5 the number of its stream."""
+        asm, done = self.asm, self.asm.fresh_label("port_done")
+        asm.map_value(R9, fd)
+        asm.load(8, R1, R9, 8 * Port.GATE)
+        asm.jump_if("ne", R1, Gate.RUNNING, done)
+        asm.mov(R3, _MAX)
+        for number, stream in enumerate(plan.streams, first):
+            skip = asm.fresh_label("not_earlier")
+            if stream.bursts or not stream.spec.self_start:
+                asm.load(8, R1, R9, stream.at(Slot.ACTIVE))
+                asm.jump_if("eq", R1, 0, skip)
+            asm.load(8, R1, R9, stream.at(Slot.LAST))
+            asm.load(8, R2, R9, stream.at(Slot.INTERVAL))
+            asm.alu("add", R1, R2)
+            asm.jump_if("ge", R1, R3, skip)
+            asm.mov(R3, R1)
+            asm.mov(R4, number)
+            asm.label(skip)
+        asm.jump_if("eq", R3, -1, done)
+        asm.load(8, R1, R9, 8 * Port.LAG)
+        asm.alu("add", R3, R1)
+        if plan.limited:
+            allowed = asm.fresh_label("allowed")
+            asm.load(8, R1, R9, 8 * Port.LIMIT_NEXT)
+            asm.jump_if("ge", R3, R1, allowed)
+            asm.mov(R3, R1)
+            asm.label(allowed)
+        asm.jump_if("ge", R3, R7, done)
+        asm.mov(R7, R3)
+        asm.mov(R5, R4)
+        asm.label(done)
+
+    def _read_clock(self) -> None:
+        """R8 = now; open armed ports, close those past their deadline; idle if nothing is due."""
+        asm = self.asm
+        asm.store(8, R10, -8, R5)
+        asm.call(Helper.KTIME_GET_NS)
+        asm.mov(R1, self.epoch_ns)
+        asm.alu("sub", R0, R1)
+        asm.alu("lsh", R0, FRACTION_BITS)
+        asm.map_value(R1, self.core_fd)
+        asm.mov(R2, R0)
+        asm.alu("sub", R2, R8)
+        asm.mov(R8, R0)
+        asm.store(8, R1, 8 * Core.NOW, R8)
+        for port, (plan, fd) in enumerate(self.ports):
+            self._housekeeping(port, plan, fd)
+        asm.jump_if("gt", R7, R8, "idle")
+        asm.store(8, R1, 8 * Core.IDLE_BEFORE, 0)
+        asm.load(8, R5, R10, -8)
+
+    def _housekeeping(self, port: int, plan: PortPlan, fd: int) -> None:
+        asm, done = self.asm, f"kept{port}"
+        asm.map_value(R9, fd)
+        asm.load(8, R3, R9, 8 * Port.GATE)
+        asm.jump_if("eq", R3, Gate.RUNNING, f"running{port}")
+        asm.jump_if("ne", R3, Gate.ARMED, done)
+        asm.mov(R3, R8)
+        asm.mov(R4, BIAS)
+        asm.alu("sub", R3, R4)
+        asm.store(8, R9, 8 * Port.LAG, R3)
+        asm.store(8, R9, 8 * Port.LIMIT_NEXT, R8)
+        asm.load(8, R3, R9, 8 * Port.DURATION)
+        asm.mov(R4, NO_DEADLINE)
+        asm.jump_if("eq", R3, 0, f"deadline{port}")
+        asm.mov(R4, R8)
+        asm.alu("add", R4, R3)
+        asm.label(f"deadline{port}")
+        asm.store(8, R9, 8 * Port.DEADLINE, R4)
+        asm.store(8, R9, 8 * Port.GATE, Gate.RUNNING)
+        asm.jump(done)
+        asm.label(f"running{port}")
+        asm.load(8, R3, R9, 8 * Port.FORGIVE)
+        asm.jump_if("eq", R3, 0, f"exact{port}")
+        asm.alu("sub", R3, 1)
+        asm.store(8, R9, 8 * Port.FORGIVE, R3)
+        asm.label(f"exact{port}")
+        asm.load(8, R3, R9, 8 * Port.DEADLINE)
+        asm.jump_if("lt", R8, R3, done)
+        asm.store(8, R9, 8 * Port.GATE, Gate.ENDED)
+        asm.exit(XDP_DROP)
+        asm.label(done)
+
+    def _idle(self) -> None:
+        """Between two idle turns the core had nothing to do: that is what cpu_percent leaves out."""
+        asm = self.asm
+        asm.label("idle")
+        asm.load(8, R3, R1, 8 * Core.IDLE_BEFORE)
+        asm.store(8, R1, 8 * Core.IDLE_BEFORE, 1)
+        asm.jump_if("eq", R3, 0, "idle_done")
+        asm.jump_if("gt", R2, ticks(_IDLE_TURN_AT_MOST_NS), "idle_done")
+        asm.load(8, R3, R1, 8 * Core.IDLE_TIME)
+        asm.alu("add", R3, R2)
+        asm.store(8, R1, 8 * Core.IDLE_TIME, R3)
+        asm.label("idle_done")
+        asm.exit(XDP_DROP)
+
+    def _dispatch(self, low: int, high: int) -> None:
+        """Go to the code of stream R5, by halves."""
+        if high - low == 1:
+            self.asm.jump(f"stream{low}")
+            return
+        middle, upper = (low + high) // 2, self.asm.fresh_label("upper")
+        self.asm.jump_if("ge", R5, middle, upper)
+        self._dispatch(low, middle)
+        self.asm.label(upper)
+        self._dispatch(middle, high)
+
+    def _stream(self, number: int, port: int, plan: PortPlan, stream: StreamPlan, fd: int) -> None:
+        asm, late, on_time = self.asm, f"late{number}", f"on_time{number}"
+        asm.label(f"stream{number}")
+        asm.map_value(R9, fd)
+        asm.load(8, R3, R9, stream.at(Slot.LAST))
+        asm.load(8, R2, R9, stream.at(Slot.INTERVAL))
+        asm.alu("add", R3, R2)
+        if plan.limited:
+            self._take_limit()
+        asm.store(8, R9, stream.at(Slot.LAST), R3)
+        asm.mov(R1, R8)
+        asm.alu("sub", R1, R7)
+        asm.load(8, R2, R9, 8 * Port.CREDIT)
+        asm.jump_if("gt", R1, R2, late)
+        asm.label(on_time)
+        asm.load(8, R1, R9, stream.at(Slot.SENT))
+        asm.alu("add", R1, 1)
+        asm.store(8, R9, stream.at(Slot.SENT), R1)
+        if stream.bursts:
+            self._burst(number, plan, stream)
+        self._packet(port, plan, stream)
+        asm.label(late)
+        self._late(on_time)
+
+    def _take_limit(self) -> None:
+        """Book this packet on the port's limit, and let R7 be when it was due without it."""
+        asm, fresh = self.asm, self.asm.fresh_label("limit")
+        asm.load(8, R1, R9, 8 * Port.LAG)
+        asm.mov(R7, R3)
+        asm.alu("add", R7, R1)
+        asm.load(8, R4, R9, 8 * Port.LIMIT_INTERVAL)
+        asm.mov(R1, R4)
+        asm.alu("lsh", R1, 4)
+        asm.mov(R2, R8)
+        asm.alu("sub", R2, R1)
+        asm.load(8, R1, R9, 8 * Port.LIMIT_NEXT)
+        asm.jump_if("ge", R1, R2, fresh)
+        asm.mov(R1, R2)
+        asm.label(fresh)
+        asm.alu("add", R1, R4)
+        asm.store(8, R9, 8 * Port.LIMIT_NEXT, R1)
+
+    def _late(self, on_time: str) -> None:
+        """R1 behind time, R2 allowed: the port's virtual time falls back by the excess."""
+        asm, forgiven = self.asm, self.asm.fresh_label("forgiven")
+        asm.load(8, R3, R9, 8 * Port.FORGIVE)
+        asm.jump_if("ne", R3, 0, forgiven)
+        asm.alu("sub", R1, R2)
+        asm.load(8, R3, R9, 8 * Port.LOST_TIME)
+        asm.alu("add", R3, R1)
+        asm.store(8, R9, 8 * Port.LOST_TIME, R3)
+        asm.label(forgiven)
+        asm.store(8, R9, 8 * Port.FORGIVE, 0)
+        asm.load(8, R3, R9, 8 * Port.LAG)
+        asm.alu("add", R3, R1)
+        asm.store(8, R9, 8 * Port.LAG, R3)
+        asm.jump(on_time)
+
+    def _burst(self, number: int, plan: PortPlan, stream: StreamPlan) -> None:
+        asm, spec, go, last = self.asm, stream.spec, f"send{number}", f"last{number}"
+        asm.load(8, R1, R9, stream.at(Slot.BURST_LEFT))
+        asm.alu("sub", R1, 1)
+        asm.store(8, R9, stream.at(Slot.BURST_LEFT), R1)
+        asm.jump_if("ne", R1, 0, go)
+        if spec.mode == "single_burst" or spec.count:
+            asm.load(8, R1, R9, stream.at(Slot.BURSTS_LEFT))
+            asm.alu("sub", R1, 1)
+            asm.store(8, R9, stream.at(Slot.BURSTS_LEFT), R1)
+            asm.jump_if("eq", R1, 0, last)
+        asm.mov(R1, spec.total_pkts)
+        asm.store(8, R9, stream.at(Slot.BURST_LEFT), R1)
+        self._schedule(stream, stream, spec.ibg_us)
+        asm.jump(go)
+        asm.label(last)
+        asm.store(8, R9, stream.at(Slot.ACTIVE), 0)
+        none = f"no_next{number}"
+        if stream.next_slot >= 0:
+            self._next_stream(stream, plan.streams[stream.next_slot], none)
+            asm.jump(go)
+        asm.label(none)
+        asm.load(8, R1, R9, 8 * Port.ACTIVE)
+        asm.alu("sub", R1, 1)
+        asm.store(8, R9, 8 * Port.ACTIVE, R1)
+        asm.jump_if("ne", R1, 0, go)
+        asm.store(8, R9, 8 * Port.GATE, Gate.ENDED)
+        asm.label(go)
+
+    def _schedule(self, after: StreamPlan, stream: StreamPlan, gap_us: float) -> None:
+        """The next packet of ``stream`` is due ``gap_us`` after the one just sent by ``after``."""
+        asm = self.asm
+        asm.load(8, R1, R9, after.at(Slot.LAST))
+        asm.mov(R2, ticks(gap_us * 1e3))
+        asm.alu("add", R1, R2)
+        asm.load(8, R2, R9, stream.at(Slot.INTERVAL))
+        asm.alu("sub", R1, R2)
+        asm.store(8, R9, stream.at(Slot.LAST), R1)
+
+    def _next_stream(self, stream: StreamPlan, following: StreamPlan, none: str) -> None:
+        """As TRex: a link to a running stream ends here; an action count of N ends at the Nth time."""
+        asm = self.asm
+        asm.load(8, R1, R9, following.at(Slot.ACTIVE))
+        asm.jump_if("ne", R1, 0, none)
+        if stream.spec.action_count:
+            asm.load(8, R1, R9, stream.at(Slot.ACTION_LEFT))
+            free = asm.fresh_label("unlimited")
+            asm.jump_if("eq", R1, 0, free)
+            asm.alu("sub", R1, 1)
+            asm.store(8, R9, stream.at(Slot.ACTION_LEFT), R1)
+            asm.jump_if("eq", R1, 0, none)
+            asm.label(free)
+        asm.mov(R1, following.spec.total_pkts)
+        asm.store(8, R9, following.at(Slot.BURST_LEFT), R1)
+        asm.mov(R1, bursts_of(following.spec))
+        asm.store(8, R9, following.at(Slot.BURSTS_LEFT), R1)
+        asm.store(8, R9, following.at(Slot.ACTIVE), 1)
+        self._schedule(stream, following, following.spec.isg_us)
+
+    def _packet(self, port: int, plan: PortPlan, stream: StreamPlan) -> None:
+        asm, size, refused = self.asm, len(stream.program.packet), f"refused{port}"
+        asm.load(4, R7, R6, 0)
+        asm.load(4, R2, R6, 4)
+        asm.mov(R3, R7)
+        asm.alu("add", R3, size)
+        asm.jump_if("gt", R3, R2, refused)
+        write_constants(asm, stream.program.packet)
+        if stream.spec.vm_cache and stream.program.instructions:
+            self._cache(stream)
+        variables = stream.at(Slot.VARIABLES)
+        lists = {word: fd for (at, base, word), fd in self.lists.items() if (at, base) == (port, stream.base)}
+        FieldCode(asm, stream.program, variables, lists, refused).emit()
+        self._resize(stream, refused)
+        if plan.ifindex == self.ingress:
+            asm.exit(XDP_TX)
+            return
+        asm.mov(R1, plan.ifindex)
+        asm.mov(R2, 0)
+        asm.call(Helper.REDIRECT)
+        asm.exit()
+
+    def _cache(self, stream: StreamPlan) -> None:
+        """TRex's ``cache``: the field engine starts over after so many packets."""
+        asm, fresh = self.asm, self.asm.fresh_label("cached")
+        asm.load(8, R1, R9, stream.at(Slot.CACHE_LEFT))
+        asm.alu("sub", R1, 1)
+        asm.store(8, R9, stream.at(Slot.CACHE_LEFT), R1)
+        asm.jump_if("ne", R1, 0, fresh)
+        asm.store(8, R9, stream.at(Slot.CACHE_LEFT), stream.spec.vm_cache)
+        for word, value in enumerate(stream.program.words):
+            asm.mov(R1, value)
+            asm.store(8, R9, stream.at(Slot.VARIABLES) + 8 * word, R1)
+        asm.label(fresh)
+
+    def _resize(self, stream: StreamPlan, refused: str) -> None:
+        """Cut the frame to its length; done last, since it invalidates R7 for the verifier."""
+        asm, trims = self.asm, [i for i in stream.program.instructions if isinstance(i, Trim)]
+        if trims:
+            asm.load(8, R2, R9, stream.at(Slot.VARIABLES) + 8 * trims[-1].variable.word)
+            asm.load(8, R1, R9, stream.at(Slot.BYTES))
+            asm.alu("add", R1, R2)
+            asm.store(8, R9, stream.at(Slot.BYTES), R1)
+            asm.alu("sub", R2, self.frame_size)
+        elif len(stream.program.packet) == self.frame_size:
+            return
+        else:
+            asm.mov(R2, len(stream.program.packet) - self.frame_size)
+        asm.mov(R1, R6)
+        asm.call(Helper.XDP_ADJUST_TAIL)
+        asm.jump_if("ne", R0, 0, refused)
+
+
+def bursts_of(spec: StreamSpec) -> int:
+    return 1 if spec.mode == "single_burst" else spec.count
+
+
+def trampoline(slot_fd: int) -> bytes:
+    """A program that hands over to whatever the slot holds, so that streams can be exchanged while it runs."""
+    asm = Assembler()
+    asm.map_fd(R2, slot_fd)
+    asm.mov(R3, 0)
+    asm.call(Helper.TAIL_CALL)
+    asm.exit(XDP_DROP)
+    return asm.assemble()
+
+
+def receiver(counters_fd: int, cpus: int) -> bytes:
+    """Counts and drops every frame with a unicast destination; lets the rest (ARP, IPv6 ND) pass, uncounted.
+
+    One cache line per CPU, so that no atomic operation is needed. cpus: a power of two.
+    """
+    asm = Assembler()
+    asm.load(4, R2, R1, 0)
+    asm.load(4, R3, R1, 4)
+    asm.mov(R4, R2)
+    asm.alu("add", R4, 14)
+    asm.jump_if("gt", R4, R3, "pass")
+    asm.load(1, R7, R2, 0)
+    asm.alu("and", R7, 1)
+    asm.mov(R6, R3)
+    asm.alu("sub", R6, R2)
+    asm.alu("add", R6, FCS_BYTES)
+    asm.call(Helper.GET_SMP_PROCESSOR_ID)
+    asm.alu("and", R0, cpus - 1)
+    asm.alu("lsh", R0, 6)
+    asm.map_value(R1, counters_fd)
+    asm.alu("add", R1, R0)
+    asm.jump_if("ne", R7, 0, "group")
+    for word, step in ((Received.PACKETS, 1), (Received.BYTES, R6)):
+        asm.load(8, R2, R1, 8 * word)
+        asm.alu("add", R2, step)
+        asm.store(8, R1, 8 * word, R2)
+    asm.exit(XDP_DROP)
+    asm.label("group")
+    asm.load(8, R2, R1, 8 * Received.GROUP_PACKETS)
+    asm.alu("add", R2, 1)
+    asm.store(8, R1, 8 * Received.GROUP_PACKETS, R2)
+    asm.label("pass")
+    asm.exit(XDP_PASS)
+    return asm.assemble()
