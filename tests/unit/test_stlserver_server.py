@@ -93,6 +93,17 @@ def test_events_are_published_while_nobody_asks() -> None:
         assert socket.poll(3000)
 
 
+def test_frames_of_any_size_and_number_of_parts_leave_it_alive() -> None:
+    with StlServer(FakeEngine()) as server, zmq.Context() as context:
+        for parts in ([b"{", b"}"], [b""], [b"x" * 2_000_000], [b"x" * 40_000_000]):
+            with context.socket(zmq.REQ) as socket:
+                socket.setsockopt(zmq.LINGER, 0)
+                socket.connect(f"tcp://127.0.0.1:{server.rpc_port}")
+                socket.send_multipart(parts)
+                socket.poll(200)
+        assert "ts" in ask(server.rpc_port, "ping")["result"]
+
+
 @pytest.fixture
 def process(request: Any) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "trexbench.stlserver", "--fake-ports", "2", "--rpc-port", "0", "--pub-port", "0"]

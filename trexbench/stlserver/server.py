@@ -107,7 +107,7 @@ class StlServer:
                 break
 
     def _answer(self) -> None:
-        frame = self._rpc.recv()
+        frame = b"".join(self._rpc.recv_multipart())
         reply = dispatch.handle(self._ctx, frame, self._now())
         # events go first: when the client has its answer, its events are on their way
         self._publish()
@@ -145,6 +145,8 @@ class StlServer:
 
     def _bind(self, kind: int, port: int) -> tuple[zmq.Socket[bytes], int]:
         bound = self._zmq.socket(kind)
+        # beyond any answerable request; libzmq cuts the connection instead of filling the memory
+        bound.setsockopt(zmq.MAXMSGSIZE, 16 * wire.MAX_MESSAGE_BYTES)
         address = f"tcp://{self.host}:{port or '*'}"
         try:
             bound.bind(address)
