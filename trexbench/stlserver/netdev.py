@@ -91,13 +91,12 @@ class NetDevice:
         try:
             self.ifindex: int = struct.unpack_from("i", self._ask(_SIOCGIFINDEX), 16)[0]
             family, address = struct.unpack_from("H6s", self._ask(_SIOCGIFHWADDR), 16)
+            if family != _ARPHRD_ETHER:
+                raise EngineError(f"interface {name} is not Ethernet; name an Ethernet interface")
             self.driver = self._driver()
         except EngineError:
             self.close()
             raise
-        if family != _ARPHRD_ETHER:
-            self.close()
-            raise EngineError(f"interface {name} is not Ethernet; name an Ethernet interface")
         self.mac = ":".join(f"{byte:02x}" for byte in address)
 
     def _ask(self, request: int, payload: bytes = b"") -> bytes:

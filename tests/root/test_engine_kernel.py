@@ -1,0 +1,444 @@
+"""The kernel engine on real interfaces: what arrives at the other end of a veth pair is what was asked."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from trexbench.stlserver.engine import EngineError, StreamSpec
+from trexbench.stlserver.engine_kernel import KernelEngine
+from trexbench.stlserver.field_engine import FieldMachine, build_program
+from trexbench.stlserver.netdev import inside
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: network namespaces and BPF programs"),
+    pytest.mark.skipif(shutil.which("ip") is None, reason="needs ip (iproute2)"),
+]
+
+SEED = 12345
+_numbers = itertools.count()
+
+
+def run(*argv: str) -> None:
+    subprocess.run(argv, check=True, timeout=20, capture_output=True)
+
+
+@pytest.fixture
+def netns() -> Iterator[str]:
+    """A namespace with the veth pairs p0-q0 and p1-q1 and nothing else that could send."""
+    name = f"tbe{os.getpid()}x{next(_numbers)}"
+    run("ip", "netns", "add", name)
+    try:
+        quiet = ("net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
+        for setting in quiet:
+            run("ip", "netns", "exec", name, "sysctl", "-qw", setting)
+        for number in ("0", "1"):
+            run("ip", "-n", name, "link", "add", f"p{number}", "type", "veth", "peer", "name", f"q{number}")
+            for side in "pq":
+                run("ip", "-n", name, "link", "set", side + number, "up")
+            run("ip", "netns", "exec", name, "ethtool", "-K", f"q{number}", "gro", "on")
+        yield name
+    finally:
+        run("ip", "netns", "del", name)
+
+
+@pytest.fixture
+def engine(netns: str) -> Iterator[KernelEngine]:
+    made = KernelEngine(["p0", "p1"], speed_bps=10e9, netns=netns, random_seed=SEED)
+    yield made
+    made.close()
+
+
+class Tap:
+    """Everything that arrives at an interface, in its order."""
+
+    def __init__(self, netns: str, interface: str) -> None:
+        self.socket = inside(netns, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
+        self.socket.setsockopt(socket.SOL_SOCKET, 33, 32 << 20)  # SO_RCVBUFFORCE
+        self.socket.bind((interface, 3))
+        self.socket.settimeout(1.0)
+
+    def take(self, count: int) -> list[bytes]:
+        return [self.socket.recv(4096) for _ in range(count)]
+
+    def silent(self) -> bool:
+        self.socket.settimeout(0.1)
+        with contextlib.suppress(TimeoutError):
+            self.socket.recv(4096)
+            return False
+        return True
+
+
+def wait_for(condition: Callable[[], bool], timeout_s: float = 3.0) -> bool:
+    end = time.monotonic() + timeout_s
+    while not (met := condition()) and time.monotonic() < end:
+        time.sleep(0.005)
+    return met
+
+
+def udp_frame(size: int, fill: bytes = b"", version: int = 4) -> bytes:
+    """An Ethernet frame of ``size`` bytes: IPv4 or IPv6, UDP, a payload in which every word differs."""
+    ethernet = bytes.fromhex("020000000002020000000001") + (b"\x08\x00" if version == 4 else b"\x86\xdd")
+    header = 20 if version == 4 else 40
+    length = size - 14
+    udp = bytes.fromhex("04010c00") + (length - header).to_bytes(2, "big") + b"\0\0"
+    if version == 4:
+        ip = (
+            b"\x45\0"
+            + length.to_bytes(2, "big")
+            + bytes.fromhex("0001000040110000")
+            + bytes([16, 0, 0, 4, 48, 0, 0, 4])
+        )
+    else:
+        ip = b"\x60\0\0\0" + (length - 40).to_bytes(2, "big") + b"\x11\x40" + bytes(range(32))
+    body = ethernet + ip + udp
+    payload = fill or bytes((7 * at + at // 251) % 256 for at in range(size))
+    return (body + payload)[:size]
+
+
+def flow_var(name: str, op: str, size: int, low: int, high: int, **more: Any) -> dict[str, Any]:
+    base = {"type": "flow_var", "name": name, "op": op, "size": size, "min_value": low, "max_value": high}
+    return {**base, "init_value": low, "step": 1, "split_to_cores": False, "next_var": None, **more}
+
+
+def write(name: str, offset: int, big: bool = True, add: int = 0) -> dict[str, Any]:
+    return {"type": "write_flow_var", "name": name, "pkt_offset": offset, "add_value": add, "is_big_endian": big}
+
+
+FIX = {"type": "fix_checksum_ipv4", "pkt_offset": 14}
+FIX_UDP = {"type": "fix_checksum_hw", "l2_len": 14, "l3_len": 20, "l4_type": 11}
+FIX_UDP6 = {"type": "fix_checksum_hw", "l2_len": 14, "l3_len": 40, "l4_type": 11}
+
+
+def tuple_var(**more: int) -> dict[str, Any]:
+    base = {"type": "tuple_flow_var", "name": "t", "flags": 0, "limit_flows": 0}
+    return {**base, "ip_min": 0x10000001, "ip_max": 0x10000007, "port_min": 1025, "port_max": 1030, **more}
+
+
+def rand_limit(size: int, limit: int, **more: Any) -> dict[str, Any]:
+    base = {"type": "flow_var_rand_limit", "name": "r", "size": size, "limit": limit, "seed": 77}
+    top = (1 << 8 * size) - 1
+    return {**base, "min_value": 3, "max_value": top, "split_to_cores": False, "next_var": None, **more}
+
+
+def mask(name: str, cast: int, bits: int, shift: int, big: bool = True, add: int = 0) -> dict[str, Any]:
+    common = {"type": "write_mask_flow_var", "name": name, "pkt_offset": 42, "pkt_cast_size": cast}
+    return {**common, "mask": bits, "shift": shift, "add_value": add, "is_big_endian": big}
+
+
+SRC, DST = 0x10000004, 0x30000004
+TUPLE_WRITES = [write("t.ip", 26), write("t.port", 34), FIX]
+PROGRAMS: dict[str, tuple[int, list[dict[str, Any]]]] = {
+    "no program": (60, []),
+    "odd length": (61, []),
+    "full length": (1514, []),
+    "var2": (
+        60,
+        [
+            flow_var("s", "inc", 4, SRC, SRC + 250),
+            flow_var("d", "inc", 4, DST, DST + 250),
+            write("s", 26),
+            write("d", 30),
+            FIX,
+        ],
+    ),
+    "inc with a step that does not divide": (60, [flow_var("a", "inc", 1, 3, 99, step=7), write("a", 42)]),
+    "inc that begins in the middle": (60, [flow_var("a", "inc", 2, 3, 99, init_value=90), write("a", 42)]),
+    "dec": (60, [flow_var("a", "dec", 2, 1000, 1020, step=3, init_value=1017), write("a", 42), FIX]),
+    "dec over all of 64 bits": (60, [flow_var("a", "dec", 8, 0, 2**64 - 1, init_value=5), write("a", 44)]),
+    "8 bytes, little endian, negative add": (
+        60,
+        [flow_var("a", "inc", 8, 2**40, 2**63 + 5), write("a", 44, False, -9)],
+    ),
+    "1 byte with an add that overflows": (60, [flow_var("a", "inc", 1, 250, 255), write("a", 42, True, 4)]),
+    "random, 1 byte": (60, [flow_var("a", "random", 1, 5, 250), write("a", 42)]),
+    "random, 2 bytes": (60, [flow_var("a", "random", 2, 0, 65535), write("a", 42)]),
+    "random, 4 bytes": (60, [flow_var("a", "random", 4, SRC, SRC + 250), write("a", 26), FIX]),
+    "random, 8 bytes": (60, [flow_var("a", "random", 8, 0, 2**64 - 1), write("a", 44)]),
+    "random, 8 bytes in a range": (60, [flow_var("a", "random", 8, 2**33, 2**63), write("a", 44)]),
+    "two randoms share a generator": (
+        60,
+        [flow_var("a", "random", 4, 0, 9), flow_var("b", "random", 1, 0, 9), write("a", 42), write("b", 46)],
+    ),
+    "a list, upwards": (
+        60,
+        [flow_var("a", "inc", 2, 0, 0, value_list=[5, 9, 1, 700, 7], step=2), write("a", 42)],
+    ),
+    "a list, downwards": (60, [flow_var("a", "dec", 4, 0, 0, value_list=[5, 9, 2**32 - 1]), write("a", 42)]),
+    "a list, random": (60, [flow_var("a", "random", 1, 0, 0, value_list=[5, 9, 1]), write("a", 42)]),
+    "a chain of three": (
+        60,
+        [
+            flow_var("a", "inc", 1, 0, 2, next_var="b"),
+            flow_var("b", "dec", 1, 0, 3, init_value=3, next_var="c"),
+            flow_var("c", "inc", 2, 0, 900),
+            write("a", 42),
+            write("b", 43),
+            write("c", 44),
+        ],
+    ),
+    "a list that leads a chain": (
+        60,
+        [
+            flow_var("a", "inc", 1, 0, 0, value_list=[5, 6, 9], next_var="b"),
+            flow_var("b", "inc", 1, 0, 200),
+            write("a", 42),
+            write("b", 43),
+        ],
+    ),
+    "random with a limit": (60, [rand_limit(1, 9), write("r", 42)]),
+    "random with a limit, 4 bytes, in a chain": (
+        60,
+        [rand_limit(4, 5, next_var="b"), flow_var("b", "inc", 1, 0, 200), write("r", 42), write("b", 46)],
+    ),
+    "random with a limit, 8 bytes": (60, [rand_limit(8, 11), write("r", 44)]),
+    "tuple": (60, [tuple_var(), *TUPLE_WRITES]),
+    "tuple with a flow limit": (60, [tuple_var(limit_flows=20), *TUPLE_WRITES]),
+    "tuple with one client": (60, [tuple_var(ip_max=0x10000001), *TUPLE_WRITES]),
+    "tuple without end": (60, [tuple_var(flags=1, port_max=65535), *TUPLE_WRITES]),
+    "mask": (60, [flow_var("a", "inc", 2, 0, 999), mask("a", 2, 0x0FF0, 4)]),
+    "mask, 4 of 8 bytes, right shift": (
+        60,
+        [flow_var("a", "inc", 8, 2**34, 2**36, step=2**30), mask("a", 4, 0xFF00FFFF, -1, add=3)],
+    ),
+    "mask, little endian": (60, [flow_var("a", "inc", 4, 0, 2**31), mask("a", 1, 0xF0F0F0F0, 3, False, -1)]),
+    "IP and UDP checksum": (
+        60,
+        [flow_var("s", "inc", 4, SRC, SRC + 250), write("s", 26), write("s", 43, False), FIX_UDP],
+    ),
+    "IP and UDP checksum, odd and long": (
+        1513,
+        [flow_var("s", "inc", 2, 0, 64000, step=77), write("s", 1510), write("s", 700), FIX_UDP],
+    ),
+    "UDP checksum over IPv6": (
+        90,
+        [flow_var("s", "inc", 8, 2**33, 2**34, step=2**20), write("s", 30), write("s", 70), FIX_UDP6],
+    ),
+    "sizes that change": (
+        512,
+        [
+            flow_var("n", "inc", 2, 64, 512, step=5),
+            {"type": "trim_pkt_size", "name": "n"},
+            write("n", 16, add=-14),
+            FIX,
+        ],
+    ),
+    "sizes at random": (900, [flow_var("n", "random", 2, 60, 900), {"type": "trim_pkt_size", "name": "n"}]),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_frames_are_those_of_the_reference_interpreter(name: str, engine: KernelEngine, netns: str) -> None:
+    size, instructions = PROGRAMS[name]
+    packet = udp_frame(size, version=6 if FIX_UDP6 in instructions else 4)
+    for cache in (0, 13):
+        spec = StreamSpec(1, packet, 50_000.0, "single_burst", 600, instructions=instructions, vm_cache=cache)
+        tap = Tap(netns, "q0")
+        engine.check(0, spec)
+        engine.start(0, [spec], 1.0, 5.0)
+        machine = FieldMachine(build_program(packet, instructions), SEED, cache)
+        for number, frame in enumerate(tap.take(600)):
+            assert frame == machine.next_packet(), f"frame {number}"
+        assert tap.silent()
+        assert wait_for(lambda: 0 in engine.poll())
+
+
+def test_streams_of_different_sizes_share_pages_and_arrive_whole(engine: KernelEngine, netns: str) -> None:
+    frames = [udp_frame(size, bytes([65 + number]) * size) for number, size in enumerate((60, 590, 1514, 333))]
+    specs = [StreamSpec(number, frame, 20_000.0, "single_burst", 500) for number, frame in enumerate(frames)]
+    taps = [Tap(netns, "q0"), Tap(netns, "q1")]
+    for port in (0, 1):
+        engine.start(port, specs[port:], 1.0, 5.0)
+    for port, tap in enumerate(taps):
+        arrived = tap.take(500 * len(specs[port:]))
+        for frame in frames[port:]:
+            assert arrived.count(frame) == 500
+    assert wait_for(lambda: not any(p.sending for p in engine._ports))
+    wanted = sum(500 * (len(frame) + 4) for frame in frames)
+    assert engine.counters(0).opackets == 2000 and engine.counters(0).obytes == wanted
+
+
+def burst(number: int, total: int, **more: Any) -> StreamSpec:
+    frame = udp_frame(60, bytes([number]) * 60)
+    return replace(StreamSpec(number, frame, 50_000.0, "single_burst", total), **more)
+
+
+ORDERS: dict[str, tuple[list[StreamSpec], list[tuple[int, int]]]] = {
+    "one after the other": ([burst(1, 5, next_stream_id=2), burst(2, 3, self_start=False)], [(1, 5), (2, 3)]),
+    "a gap before the first": ([burst(1, 5, isg_us=2000.0), burst(2, 3)], [(2, 3), (1, 5)]),
+    "several bursts": (
+        [burst(1, 4, mode="multi_burst", count=3, ibg_us=500.0), burst(2, 2, isg_us=20000.0)],
+        [(1, 12), (2, 2)],
+    ),
+    "a ring that is entered twice": (
+        [burst(1, 2, next_stream_id=2, action_count=3), burst(2, 1, self_start=False, next_stream_id=1)],
+        [(1, 2), (2, 1), (1, 2), (2, 1), (1, 2)],
+    ),
+    "a stream that follows itself": ([burst(1, 2, next_stream_id=1, action_count=4)], [(1, 8)]),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_bursts_and_chains_come_in_their_order_and_end(name: str, engine: KernelEngine, netns: str) -> None:
+    specs, wanted = ORDERS[name]
+    tap = Tap(netns, "q0")
+    engine.start(0, specs, 1.0, 5.0)
+    arrived = [frame[42] for frame in tap.take(sum(count for _, count in wanted))]
+    assert [(number, len(list(group))) for number, group in itertools.groupby(arrived)] == wanted
+    assert tap.silent() and wait_for(lambda: 0 in engine.poll())
+    assert engine.poll() == []
+
+
+def continuous(rate_pps: float, **more: Any) -> StreamSpec:
+    return replace(StreamSpec(1, udp_frame(60), rate_pps), **more)
+
+
+def test_a_duration_ends_by_itself_with_the_asked_number_of_frames(engine: KernelEngine) -> None:
+    engine.start(0, [continuous(1000.0)], 10.0, 0.5)
+    assert wait_for(lambda: 0 in engine.poll())
+    sent = engine.counters(0)
+    # A core that others share may lose slots, but never adds any.
+    assert 1000 <= sent.opackets <= 5001 and sent.obytes == 64 * sent.opackets
+
+
+def test_nothing_leaves_after_stop_nor_after_pause(engine: KernelEngine, netns: str) -> None:
+    engine.start(0, [continuous(20_000.0)], 1.0, None)
+    engine.start(1, [continuous(10_000.0)], 1.0, None)
+    assert wait_for(lambda: engine.counters(0).opackets > 500)
+    engine.pause(0)
+    tap = Tap(netns, "q0")
+    assert tap.silent()
+    engine.resume(0)
+    assert tap.take(100)
+    engine.stop(0)
+    assert Tap(netns, "q0").silent()
+    before = engine.counters(1).opackets
+    assert wait_for(lambda: engine.counters(1).opackets > before), "the other port goes on"
+    engine.stop(1)
+    assert Tap(netns, "q1").silent()
+    assert engine.poll() == [] and engine.load().cpu_percent == 0.0
+
+
+def test_update_takes_effect_at_once_even_from_a_crawl(engine: KernelEngine) -> None:
+    engine.start(0, [continuous(1.0), continuous(1.0, stream_id=2, fixed_rate=True)], 0.5, None)
+    assert wait_for(lambda: engine.counters(0).opackets >= 2)
+    engine.update(0, 50_000.0)
+    before = engine.counters(0).opackets
+    assert wait_for(lambda: engine.counters(0).opackets > before + 1000, 1.0)
+    engine.update(0, 0.0)
+    time.sleep(0.01)
+    before = engine.counters(0).opackets
+    time.sleep(0.1)
+    assert engine.counters(0).opackets - before <= 1, "only the stream of fixed rate goes on"
+
+
+def test_a_weak_tester_sends_less_than_asked_and_says_so(netns: str) -> None:
+    engine = KernelEngine(["p0"], speed_bps=10e9, netns=netns, limit_pps=5000.0)
+    try:
+        engine.start(0, [continuous(50_000.0)], 1.0, None)
+        time.sleep(0.7)
+        load, sent = engine.load(), engine.counters(0)
+        assert 0 < sent.opackets <= 5000 * 0.8
+        assert load.queue_full > 10_000
+        assert wait_for(lambda: engine.load().cpu_percent >= 85.0)
+    finally:
+        engine.close()
+
+
+def test_what_arrives_is_counted_and_group_frames_are_not(engine: KernelEngine, netns: str) -> None:
+    sender = inside(netns, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
+    sender.bind(("q0", 0))
+    for first in ("02", "ff", "33"):
+        sender.send(bytes.fromhex(first + "0000000002020000000001") + b"\x88\xb5" + bytes(86))
+    assert wait_for(lambda: engine.counters(0).ipackets > 0)
+    got = engine.counters(0)
+    assert (got.ipackets, got.ibytes, got.ierrors) == (1, 104, 0)
+
+
+def test_a_full_ring_of_the_peer_is_told_apart(engine: KernelEngine, netns: str) -> None:
+    engine.start(0, [continuous(100_000.0)], 1.0, None)
+    assert wait_for(lambda: engine.counters(0).opackets > 1000)
+    engine.stop(0)
+    assert engine.counters(0).oerrors == 0 and engine.peer_ring_drops(0) >= 0
+
+
+def test_a_peer_that_does_not_poll_shows_as_errors(netns: str) -> None:
+    run("ip", "netns", "exec", netns, "ethtool", "-K", "q0", "gro", "off")
+    engine = KernelEngine(["p0"], speed_bps=10e9, netns=netns)
+    try:
+        engine.start(0, [continuous(100_000.0)], 1.0, None)
+        assert wait_for(lambda: engine.counters(0).oerrors > 0)
+    finally:
+        engine.close()
+
+
+def refused(engine: KernelEngine, **more: Any) -> str:
+    with pytest.raises(EngineError) as caught:
+        engine.check(0, continuous(1000.0, **more))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_what_cannot_be_sent_is_refused_by_name(engine: KernelEngine) -> None:
+    assert "1515" in refused(engine, packet=udp_frame(1515))
+    assert "mode 'sometimes'" in refused(engine, mode="sometimes")
+    assert "burst of 0" in refused(engine, mode="single_burst")
+    assert "instruction 0 (teleport)" in refused(engine, instructions=[{"type": "teleport"}])
+
+
+def test_constructor_errors_name_the_remedy(netns: str) -> None:
+    run("ip", "-n", netns, "link", "set", "p1", "down")
+    table: Sequence[tuple[list[str], dict[str, Any], str]] = (
+        (["nowhere0"], {}, "interface nowhere0"),
+        (["p1"], {}, "ip link set p1 up"),
+        (["lo"], {}, "not Ethernet"),
+        (["p0"], {"netns": "tbe-nowhere"}, "ip netns list"),
+        (["p0"], {"cpu": 4096}, "CPU 4096"),
+        ([], {}, "no interfaces"),
+    )
+    for interfaces, more, text in table:
+        with pytest.raises(EngineError, match=text) as caught:
+            KernelEngine(interfaces, **{"speed_bps": 10e9, "netns": netns, **more})
+        assert "\n" not in str(caught.value)
+    first = KernelEngine(["p0"], speed_bps=10e9, netns=netns)
+    with pytest.raises(EngineError, match="already has an XDP program"):
+        KernelEngine(["p0"], speed_bps=10e9, netns=netns)
+    first.close()
+    first.close()
+
+
+def test_kill_9_leaves_silent_ports_without_programs(netns: str) -> None:
+    script = (
+        "import sys, time\n"
+        "from trexbench.stlserver.engine import StreamSpec\n"
+        "from trexbench.stlserver.engine_kernel import KernelEngine\n"
+        "engine = KernelEngine(['p0'], speed_bps=1e10, netns=sys.argv[1])\n"
+        "engine.start(0, [StreamSpec(1, bytes.fromhex(sys.argv[2]), 1e4)], 1.0, None)\n"
+        "print('sending', flush=True)\n"
+        "time.sleep(30)\n"
+    )
+    tap = Tap(netns, "q0")
+    argv = [sys.executable, "-c", script, netns, udp_frame(60).hex()]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.getcwd()}) as child:
+        assert child.stdout is not None and child.stdout.readline() == b"sending\n"
+        assert tap.take(100)
+        child.kill()
+        child.wait(5)
+    time.sleep(0.2)
+    assert Tap(netns, "q0").silent()
+    shown = subprocess.run(
+        ["ip", "-n", netns, "link", "show", "p0"], check=True, capture_output=True, text=True, timeout=10
+    )
+    assert "xdp" not in shown.stdout
