@@ -164,12 +164,12 @@ def test_the_wire_is_quiet_and_leads_nowhere(spec: LabSpec) -> None:
 
 
 def test_settings_reach_the_kernel(config: DutConfig, spec: LabSpec) -> None:
-    lab = replace(spec.settings, threaded=True, rps=False, queues=2, mtu=9000, txqueuelen=77, router_cpus=(0,))
+    lab = replace(spec.settings, threaded=True, rps=False, queues=2, mtu=2000, txqueuelen=77, router_cpus=(0,))
     other = replace(spec, dut_interfaces=("d0", "d1", "eth2", "eth3"), settings=lab)
     with Lab(other).running() as running:
         assert running.placement["router_cpus"] == [0]
         (link,) = json.loads(run_in(spec.dut, "ip -json -details link show dev eth3"))
-        assert (link["mtu"], link["txqlen"], link["num_rx_queues"], link["address"]) == (9000, 77, 2, other.dut_macs[3])
+        assert (link["mtu"], link["txqlen"], link["num_rx_queues"], link["address"]) == (2000, 77, 2, other.dut_macs[3])
         assert run_in(spec.dut, "cat /sys/class/net/eth3/threaded").strip() == "1"
         assert int(run_in(spec.dut, "cat /sys/class/net/eth3/queues/rx-1/rps_cpus").replace(",", ""), 16) == 0
         names = [link["ifname"] for link in json.loads(run_in(spec.tester, "ip -json link show"))]
