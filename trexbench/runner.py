@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .core.analysis import check_warmup
-from .core.errors import BenchError, DutError, GeneratorError, GeneratorLost
+from .core.errors import BenchError, DutError, GeneratorError
 from .core.plan import Plan
 from .core.ports import Clock, Generator, Sink
-from .core.ramp import MAX_TRIALS, Step, next_step
+from .core.ramp import Step, next_step
 from .core.sample import Phase, Sample
 
 SLACK_S = 5.0
@@ -78,7 +78,7 @@ def _start_duration(plan: Plan, step: Step) -> float:
     """The dead man's switch: what this start may need at most."""
     if step.phase is Phase.CONFIRM:
         return plan.confirm_s + SLACK_S
-    return plan.warmup_s + plan.ramp_s + plan.hold_s + SLACK_S
+    return plan.sending_s + SLACK_S
 
 
 def _check_links(sample: Sample) -> None:
@@ -100,15 +100,6 @@ def _check_path(plan: Plan, samples: Sequence[Sample]) -> None:
 def _silence(generator: Generator, error: BenchError | Interrupted | None) -> BenchError | Interrupted | None:
     try:
         generator.stop()
-    except GeneratorLost as lost:
-        return error or lost
     except GeneratorError as failed:
         return error or failed
     return error
-
-
-def expected_duration_s(plan: Plan) -> tuple[float, float]:
-    """How long the run takes if the first trial confirms, and if every trial is needed (seconds)."""
-    trial = plan.confirm_s + plan.drain_s
-    extra = trial * (MAX_TRIALS - 1) if plan.kind == "ramp" and plan.confirm_s else 0.0
-    return plan.duration_s, plan.duration_s + extra

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum
 from statistics import median
 
+from .caveats import find_caveats
 from .plan import MIN_OFFERED_PPS, Direction, Plan
 from .sample import Phase, Sample
 from .units import format_pps, format_share
+from .verdict import Analysis, DirectionResult, Limit, Trial
 from .windows import Window, build_window, last_windows, measured_windows
 
 TX_MISS_SHARE = 0.01
@@ -23,84 +23,10 @@ WARMUP_RETURN_SHARE = 0.5
 """Less than this coming back in the warm-up is a broken path, not a slow router."""
 
 
-class Limit(str, Enum):
-    """What stopped a direction from carrying more."""
-
-    DUT = "dut"
-    GENERATOR_TX = "generator-tx"
-    GENERATOR_RX = "generator-rx"
-    LINK = "link"
-    NONE = "none"
-
-
-@dataclass(frozen=True)
-class Caveat:
-    """A reason to doubt a number, stored with it. ``code`` is for machines, ``text`` for people."""
-
-    code: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One confirmation: a rate held, stopped, drained, totals compared."""
-
-    number: int
-    offered_pps: float
-    sent: int
-    received: int
-    loss: float | None
-    passed: bool
-
-
-@dataclass(frozen=True)
-class DirectionResult:
-    """One direction's verdict; rates in frames per second, losses as fractions.
-
-    maximum_pps: the last good offered rate. It is a statement about the DUT only where at_least is False;
-    else the direction carried *at least* that much. first_bad_pps: the first offered rate of the
-    sustained loss. uncertainty_pps: how far above maximum_pps the knee may lie. max_received_pps: the largest
-    rate received in any window, which past the knee may be more than maximum_pps.
-    """
-
-    direction: Direction
-    limit: Limit
-    at_least: bool
-    maximum_pps: float
-    first_bad_pps: float | None
-    uncertainty_pps: float
-    max_received_pps: float
-    saturated_at_s: float | None
-    reasons: tuple[str, ...]
-    hold_loss: float | None
-    sent: int
-    received: int
-    trials: tuple[Trial, ...]
-
-    @property
-    def confirmed_pps(self) -> float | None:
-        """The highest rate that a trial with compared totals has confirmed."""
-        return max((t.offered_pps for t in self.trials if t.passed), default=None)
-
-
-@dataclass(frozen=True)
-class Analysis:
-    directions: tuple[DirectionResult, ...]
-    caveats: tuple[Caveat, ...]
-
-    @property
-    def total_pps(self) -> float:
-        return sum(d.maximum_pps for d in self.directions)
-
-    @property
-    def at_least(self) -> bool:
-        return any(d.at_least for d in self.directions)
-
-
 def analyse(plan: Plan, samples: Sequence[Sample]) -> Analysis:
     """The verdict over all samples of a run, whether it came to its end or not."""
     results = tuple(_judge(plan, samples, d) for d in plan.directions)
-    return Analysis(results, _caveats(plan, samples, results))
+    return Analysis(results, find_caveats(plan, samples, results))
 
 
 def all_saturated(plan: Plan, samples: Sequence[Sample]) -> bool:
@@ -133,8 +59,8 @@ def check_warmup(plan: Plan, samples: Sequence[Sample]) -> str | None:
         window = build_window(direction, half)
         if window.sent == 0:
             return (
-                f"nothing was sent on port {direction.tx} in the warm-up: the generator took the streams and sends no frames; "
-                "look at its own log and the port's link"
+                f"nothing was sent on port {direction.tx} in the warm-up: the generator took the streams and "
+                "sends no frames; look at its own log and the port's link"
             )
         if window.received < WARMUP_RETURN_SHARE * window.sent:
             return _nothing_back(plan, half, direction, window)
@@ -155,8 +81,8 @@ def _nothing_back(plan: Plan, half: Sequence[Sample], direction: Direction, wind
             "swap the cables or the DUT's routes"
         )
     return (
-        f"{share} came back on port {direction.rx} of what port {direction.tx} sent: likely causes are a missing route or "
-        "neighbour on the DUT, forwarding or a firewall there, a wrong destination MAC, or a link that is down"
+        f"{share} came back on port {direction.rx} of what port {direction.tx} sent: likely causes are a missing "
+        "route or neighbour on the DUT, forwarding or a firewall there, a wrong destination MAC, or a link that is down"
     )
 
 
@@ -262,47 +188,3 @@ def _trials(plan: Plan, samples: Sequence[Sample], direction: Direction) -> tupl
         offered = samples[inside[0]].asked_pps
         trials.append(Trial(number, offered, window.sent, window.received, window.loss, passed))
     return tuple(trials)
-
-
-def _caveats(plan: Plan, samples: Sequence[Sample], results: Sequence[DirectionResult]) -> tuple[Caveat, ...]:
-    found: list[Caveat] = []
-    for result in results:
-        name, windows = str(result.direction), measured_windows(plan, samples, result.direction)
-        ends = result.saturated_at_s if result.saturated_at_s is not None else float("inf")
-        before = [w for w in windows if w.begin_s < ends]
-        single = sum(w.is_bad(plan.loss_threshold) for w in before)
-        if single:
-            found.append(
-                Caveat(
-                    "transient-loss",
-                    f"{name}: {single} of {len(before)} windows before saturation lost frames, not sustained",
-                )
-            )
-        if any(w.loss is not None and w.loss < -10 * plan.loss_threshold for w in windows):
-            found.append(
-                Caveat(
-                    "foreign-frames",
-                    f"{name}: more frames came back than were sent; something else sends to this port",
-                )
-            )
-        if result.trials and result.confirmed_pps is None:
-            found.append(
-                Caveat(
-                    "not-confirmed",
-                    f"{name}: none of {len(result.trials)} trials at or below the maximum stayed under the loss threshold",
-                )
-            )
-        elif result.confirmed_pps is not None and not result.trials[0].passed:
-            found.append(Caveat("confirmed-lower", f"{name}: confirmed only at {format_pps(result.confirmed_pps)}"))
-        if result.limit is Limit.DUT and result.saturated_at_s is not None and windows and windows[0].begin_s == ends:
-            found.append(
-                Caveat(
-                    "bad-from-start",
-                    f"{name}: lossy from the first window on; there is no good rate in this ramp",
-                )
-            )
-    if samples and any(s.reading.queue_full is None for s in samples):
-        found.append(Caveat("no-queue-full", "the generator did not report queue_full: its limit may go unseen"))
-    if samples and any(s.reading.cpu_percent is None for s in samples):
-        found.append(Caveat("no-cpu", "the generator did not report its CPU load: its limit may go unseen"))
-    return tuple(found)

@@ -98,9 +98,13 @@ class Plan:
     @property
     def duration_s(self) -> float:
         """Expected length of the whole run, confirmation at its first trial included."""
-        ramp = self.ramp_s if self.kind == "ramp" else 0.0
         confirm = self.confirm_s + self.drain_s if self.kind == "ramp" and self.confirm_s else 0.0
-        return self.warmup_s + ramp + self.hold_s + self.drain_s + confirm
+        return self.sending_s + self.drain_s + confirm
+
+    @property
+    def sending_s(self) -> float:
+        """How long the ports send without a break: warm-up to the end of the hold."""
+        return self.warmup_s + (self.ramp_s if self.kind == "ramp" else 0.0) + self.hold_s
 
 
 def pair_directions(ports: Sequence[int], bidir: bool) -> tuple[Direction, ...]:

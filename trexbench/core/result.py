@@ -10,10 +10,11 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
-from .analysis import Analysis, Caveat, DirectionResult, Limit, Trial, analyse
+from .analysis import analyse
 from .errors import StoreError
 from .plan import Direction, Plan
 from .sample import Phase, PortCounters, Reading, Sample
+from .verdict import Analysis, Caveat, DirectionResult
 
 SCHEMA = "trexbench/run"
 VERSION = 1
@@ -76,7 +77,7 @@ def to_document(result: RunResult) -> dict[str, Any]:
         "analysis": [_direction_to_dict(d) for d in analysis.directions],
         "total_pps": analysis.total_pps,
         "at_least": analysis.at_least,
-        "warnings": [asdict(c) for c in (*result.caveats, *analysis.caveats)],
+        "warnings": [_warning("run", c) for c in result.caveats] + [_warning("analysis", c) for c in analysis.caveats],
         "samples": [_sample_to_dict(s) for s in result.samples],
     }
 
@@ -96,8 +97,7 @@ def from_document(document: Mapping[str, Any]) -> RunResult:
     try:
         samples = [_sample_from_dict(s) for s in document["samples"]]
         plan = plan_from_dict(document["plan"])
-        derived = {asdict(c)["code"] + asdict(c)["text"] for c in analyse(plan, samples).caveats} if samples else set()
-        caveats = [Caveat(str(w["code"]), str(w["text"])) for w in document["warnings"]]
+        caveats = [Caveat(str(w["code"]), str(w["text"])) for w in document["warnings"] if w["source"] == "run"]
         return RunResult(
             id=str(document["id"]),
             started=str(document["started"]),
@@ -112,7 +112,7 @@ def from_document(document: Mapping[str, Any]) -> RunResult:
             host=_mapping(document["host"]),
             plan=plan,
             samples=samples,
-            caveats=tuple(c for c in caveats if c.code + c.text not in derived),
+            caveats=tuple(caveats),
         )
     except KeyError as error:
         raise StoreError(f"run document without {error.args[0]!r}", "the file is damaged") from error
@@ -127,6 +127,11 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
 def plan_from_dict(values: Mapping[str, Any]) -> Plan:
     directions = tuple(Direction(int(tx), int(rx)) for tx, rx in values["directions"])
     return Plan(**{**values, "directions": directions})
+
+
+def _warning(source: str, caveat: Caveat) -> dict[str, str]:
+    """``source`` tells what was noted during the run from what follows from the samples again."""
+    return {"source": source, "code": caveat.code, "text": caveat.text}
 
 
 def _direction_to_dict(result: DirectionResult) -> dict[str, Any]:
@@ -160,6 +165,3 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError(f"expected an object, found {type(value).__name__}")
     return value
-
-
-__all__ = ["Analysis", "DirectionResult", "Limit", "RunResult", "Status", "Trial", "from_document", "to_document"]

@@ -1,0 +1,82 @@
+"""The words of a verdict: what limits a direction, how far it came, and what casts doubt on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from .plan import Direction
+
+
+class Limit(str, Enum):
+    """What stopped a direction from carrying more."""
+
+    DUT = "dut"
+    GENERATOR_TX = "generator-tx"
+    GENERATOR_RX = "generator-rx"
+    LINK = "link"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class Caveat:
+    """A reason to doubt a number, stored with it. ``code`` is for machines, ``text`` for people."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One confirmation: a rate held, stopped, drained, totals compared."""
+
+    number: int
+    offered_pps: float
+    sent: int
+    received: int
+    loss: float | None
+    passed: bool
+
+
+@dataclass(frozen=True)
+class DirectionResult:
+    """One direction's verdict; rates in frames per second, losses as fractions.
+
+    maximum_pps: the last good offered rate. It is a statement about the DUT only where at_least is False;
+    else the direction carried *at least* that much. first_bad_pps: the first offered rate of the
+    sustained loss. uncertainty_pps: how far above maximum_pps the knee may lie. max_received_pps: the largest
+    rate received in any window, which past the knee may be more than maximum_pps.
+    """
+
+    direction: Direction
+    limit: Limit
+    at_least: bool
+    maximum_pps: float
+    first_bad_pps: float | None
+    uncertainty_pps: float
+    max_received_pps: float
+    saturated_at_s: float | None
+    reasons: tuple[str, ...]
+    hold_loss: float | None
+    sent: int
+    received: int
+    trials: tuple[Trial, ...]
+
+    @property
+    def confirmed_pps(self) -> float | None:
+        """The highest rate that a trial with compared totals has confirmed."""
+        return max((t.offered_pps for t in self.trials if t.passed), default=None)
+
+
+@dataclass(frozen=True)
+class Analysis:
+    directions: tuple[DirectionResult, ...]
+    caveats: tuple[Caveat, ...]
+
+    @property
+    def total_pps(self) -> float:
+        return sum(d.maximum_pps for d in self.directions)
+
+    @property
+    def at_least(self) -> bool:
+        return any(d.at_least for d in self.directions)
