@@ -163,7 +163,7 @@ class KernelEngine:
     def pause(self, port: int) -> None:
         state = self._ports[port]
         if state.sending:
-            state.gate = Gate.PAUSED
+            state.pause()
             self._await(lambda: self._turned_since(time.monotonic_ns()))
 
     def resume(self, port: int) -> None:

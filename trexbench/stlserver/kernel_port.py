@@ -63,6 +63,7 @@ class KernelPort:
     lost_time_seen: int = 0
     reported: bool = True
     failed: bool = False
+    resumes_to: Gate = Gate.RUNNING
 
     @property
     def gate(self) -> int:
@@ -126,9 +127,14 @@ class KernelPort:
             words[stream.word(Slot.INTERVAL)] = interval(self.rate_of(stream))
         self.set_credit()
 
+    def pause(self) -> None:
+        """Shut the gate; one that the program has not come to yet is armed again by ``resume``."""
+        self.resumes_to = Gate.ARMED if self.gate == Gate.ARMED else Gate.RUNNING
+        self.gate = Gate.PAUSED
+
     def resume(self) -> None:
         self.memory.words[Port.FORGIVE] = _FORGIVE_TURNS
-        self.gate = Gate.RUNNING
+        self.gate = self.resumes_to
 
     def settle_losses(self) -> None:
         """Turn time given up since the last call into packets, at the rate that held."""
