@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
 
-from conformance.targets import Target, embedded_target, real_target
+from conformance.targets import Target, embedded_target, kernel_target, real_target
+
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces")
 
 
-@pytest.fixture(scope="module", params=["embedded"] + ["real"] * (real_target() is not None))
+@contextmanager
+def named_target() -> Iterator[Target]:
+    found = real_target()
+    assert found is not None
+    yield found
+
+
+EMBEDDED = [pytest.param(embedded_target, id="embedded")]
+KERNEL = [pytest.param(kernel_target, id="kernel", marks=[pytest.mark.root, NEEDS_ROOT])]
+REAL = [pytest.param(named_target, id="real")] if real_target() else []
+
+
+def served(request: Any) -> Iterator[Target]:
+    make: Callable[[], AbstractContextManager[Target]] = request.param
+    with make() as target:
+        yield target
+
+
+@pytest.fixture(scope="module", params=[*EMBEDDED, *KERNEL, *REAL])
 def target(request: Any) -> Iterator[Target]:
-    if request.param == "embedded":
-        with embedded_target() as found:
-            yield found
-        return
-    found_real = real_target()
-    assert found_real is not None
-    yield found_real
+    """Every server there is."""
+    yield from served(request)
+
+
+@pytest.fixture(scope="module", params=[*EMBEDDED, *REAL])
+def twin(request: Any) -> Iterator[Target]:
+    """Those whose ports have the addresses of the recorded TRex."""
+    yield from served(request)

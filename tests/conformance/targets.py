@@ -1,21 +1,26 @@
-"""The servers that the suite talks to: the embedded one, and the real TRex that the environment names."""
+"""The servers that the suite talks to: the embedded one with either engine, and the TRex that the environment names."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from trexbench.config import load_dut
+from trexbench.dut import open_dut
+from trexbench.lab import Lab, LabSpec
+from trexbench.lab.net import inside
 from trexbench.stlserver.engine_fake import FakeEngine
 from trexbench.stlserver.server import StlServer
+from trexbench.transport import open_transport
 
 VARIABLE = "TREXBENCH_TREX_SERVER"
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where a server listens; real: it is a TRex, sends real packets and takes its time."""
+    """Where a server listens; real: its packets are, and its ports are not the suite's own to reconfigure."""
 
     host: str
     rpc_port: int
@@ -38,3 +43,15 @@ def embedded_target() -> Iterator[Target]:
     """An embedded server with the fake engine."""
     with StlServer(FakeEngine()) as server:
         yield Target(server.host, server.rpc_port, server.pub_port, real=False)
+
+
+@contextmanager
+def kernel_target() -> Iterator[Target]:
+    """An embedded server that sends real packets through the lab's router; the thread stays in its namespace."""
+    config = load_dut("lab-linux").with_lab_prefix(f"tbs{os.getpid()}")
+    # the texts to compare with come from ports of 10 Gbit/s
+    spec = replace(LabSpec.from_config(config), speed_bps=None)
+    with Lab(spec).running() as lab, inside(spec.tester):
+        transport = open_transport(config.transport.type, config.transport.namespace)
+        open_dut(config, lambda: transport, spec.tester_macs, lab.host_facts).apply()
+        yield Target("127.0.0.1", spec.rpc_port, spec.pub_port, real=True)

@@ -150,7 +150,9 @@ def refuses_what_trex_refuses(api: Any, client: Any, target: Target) -> None:
 def pauses_and_resumes(api: Any, client: Any, target: Target) -> None:
     client.reset(ports=PAIR)
     client.add_streams(continuous(api), ports=[0])
+    client.clear_stats()
     client.start(ports=[0], mult="1kpps")
+    assert eventually(lambda: client.get_stats()[0]["opackets"] > 0)
     client.pause(ports=[0])
     time.sleep(0.3)  # what is in flight arrives
     first = client.get_stats()[0]["opackets"]

@@ -15,10 +15,10 @@ EXPECTED = record.stored()
 
 
 @pytest.fixture(scope="module")
-def replies(target: Target) -> dict[str, Any]:
-    if record.profiles(target.host, target.rpc_port) != ["_"]:
+def replies(twin: Target) -> dict[str, Any]:
+    if record.profiles(twin.host, twin.rpc_port) != ["_"]:
         pytest.skip("profiles remain of an earlier run, which TRex keeps until it is restarted")
-    return record.converse(target.host, target.rpc_port)
+    return record.converse(twin.host, twin.rpc_port)
 
 
 def test_calls_are_told_apart() -> None:
