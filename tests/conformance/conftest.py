@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
 
-from conformance.targets import Target, embedded_target, kernel_target, real_target
-
-NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces")
+from conformance.targets import NEEDS_ROOT, Target, embedded_target, kernel_target, real_target
 
 
 @contextmanager

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+import pytest
+
 from trexbench.config import load_dut
 from trexbench.dut import open_dut
 from trexbench.lab import Lab, LabSpec
@@ -16,6 +18,7 @@ from trexbench.stlserver.server import StlServer
 from trexbench.transport import open_transport
 
 VARIABLE = "TREXBENCH_TREX_SERVER"
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces")
 
 
 @dataclass(frozen=True)
