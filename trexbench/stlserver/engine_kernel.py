@@ -309,5 +309,6 @@ def _fill_lists(number: int, port: KernelPort) -> dict[tuple[int, int, int], int
                 for index, value in enumerate(item.values):
                     listing.words[index] = value
                 port.lists[key] = listing
-            found[(number, *key)] = port.lists[key].fd
+            place = (number, *key)
+            found[place] = port.lists[key].fd
     return found
