@@ -210,6 +210,7 @@ def test_nothing_outlives_a_user_that_dies(
         until(user, "up")
         assert remains(spec.prefix)
         user.send_signal(number)
+        user.wait(30)
     eventually(lambda: remains(spec.prefix) == [])
     eventually(lambda: status(spec.prefix).condition == "down")
     assert host_setting() == before
