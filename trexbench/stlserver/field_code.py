@@ -306,7 +306,8 @@ class FieldCode:
 
     def _changing(self, ranges: Sequence[tuple[int, int]]) -> tuple[int, list[tuple[int, int]]]:
         """The sum of the words that never change, and (offset, size) of those to read from the packet."""
-        constant, reads = 0, []
+        constant = 0
+        reads: list[tuple[int, int]] = []
         packet, touched = self.program.packet, self.program.touched
         for low, high in ranges:
             at = low
