@@ -18,6 +18,14 @@ DRIVERS: Mapping[str, Callable[[DutConfig, Transport, Mapping[int, str], Mapping
 _BY_HAND = "use --no-apply to measure a DUT you configured by hand"
 
 
+def require_driver(config: DutConfig) -> None:
+    """DutError unless this version can configure that DUT; before anything is opened or touched."""
+    if config.driver not in DRIVERS:
+        raise DutError(
+            f"{config.name}: driver {config.driver} is not in this version, {', '.join(DRIVERS)} is", _BY_HAND
+        )
+
+
 def open_dut(
     config: DutConfig,
     connect: Callable[[], Transport],
@@ -29,8 +37,7 @@ def open_dut(
     tester_macs: MAC of each of the tester's ports, which the DUT's neighbours are pinned to where the config says
     ``mac: tester``. host_facts: what the host of a namespace knows and the namespace does not.
     """
-    if config.driver not in DRIVERS:
-        raise DutError(f"driver {config.driver} is not in this version: {', '.join(DRIVERS)} is", _BY_HAND)
+    require_driver(config)
     return DRIVERS[config.driver](config, connect(), tester_macs, host_facts or {})
 
 

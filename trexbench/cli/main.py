@@ -1,0 +1,113 @@
+"""``trexbench``: its verbs, loaded when used, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+
+import click
+
+from ..core.errors import BenchError
+from ..runner import Interrupted
+
+_VERBS = {
+    "ramp": ("run", "Ramp traffic linearly to the target and see where the DUT saturates."),
+    "saturate": ("run", "Fill the line at once and count what emerges."),
+    "profile": ("profile", "Say what a mode puts on the wire: list, show, pcap."),
+    "dut": ("dut", "DUT configs: list, show."),
+    "lab": ("lab", "The router in network namespaces: up, down, status."),
+    "show": ("results", "Show a stored run again: summary and picture."),
+    "export": ("results", "Write a stored run in another tool's format."),
+    "serve": ("serve", "Run the embedded STL server on Linux interfaces."),
+}
+"""Verb -> module of this package, and the line of help, so that ``--help`` need not import it."""
+
+EPILOG = """\b
+Examples:
+  trexbench ramp --dut lab-linux --mode var2-64b --bidir
+  trexbench ramp --dut netgate-vpp --mode imix --no-apply --server trex1.lab
+  trexbench profile show var2-imix
+  trexbench lab up && trexbench lab status && trexbench lab down
+
+\b
+Shell completion (bash; zsh and fish likewise):
+  eval "$(_TREXBENCH_COMPLETE=bash_source trexbench)"
+
+\b
+Exit codes: 0 measured, 1 the run ended early and was saved as incomplete, 2 wrong usage or
+configuration, 5 traffic generator, 6 DUT, 7 lab, 8 tester busy, 9 result files, 130/143 interrupted.
+"""
+
+
+class LazyGroup(click.Group):
+    """A group whose verbs' modules are imported when a verb is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _VERBS:
+            return None
+        module = importlib.import_module(f".{_VERBS[cmd_name][0]}", __package__)
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _VERBS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _VERBS and not args[0].startswith("-"):
+            raise click.UsageError(f"no command {args[0]!r}: there are {', '.join(_VERBS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        click.echo(f"trexbench {metadata.version('trexbench')}")
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+def cli() -> None:
+    """Measure how fast a router really is.
+
+    Drives Cisco TRex in stateless mode against a device under test, ramps traffic linearly to line rate,
+    sees in each direction where it saturates, and who is to blame.
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run a verb and exit; what a user can cause ends in one line and a proper exit code."""
+    sys.exit(_run(argv))
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        outcome = cli.main(args=None if argv is None else list(argv), prog_name="trexbench", standalone_mode=False)
+        return outcome if isinstance(outcome, int) else 0
+    except click.exceptions.Abort:
+        return _say("interrupted", 130)
+    except click.ClickException as error:
+        where = getattr(error, "ctx", None)
+        hint = f" (see {where.command_path} --help)" if where is not None else ""
+        return _say(error.format_message().replace("\n", " ") + hint, 2)
+    except Interrupted as error:
+        return _say(str(error), error.exit_code)
+    except BenchError as error:
+        return _say(" ".join(str(error).split()), error.exit_code)
+    except KeyboardInterrupt:
+        return _say("interrupted by Ctrl-C", 130)
+    except BrokenPipeError:
+        sys.stderr.close()  # or the interpreter complains about it at exit
+        return 141
+
+
+def _say(text: str, code: int) -> int:
+    click.echo(f"trexbench: {text}", err=True)
+    return code

@@ -1,0 +1,106 @@
+"""What the user asked for, merged with what the DUT's config and the tool's defaults say: the plan. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from ..config import DutConfig, PlanDefaults
+from ..core.errors import ConfigError
+from ..core.plan import Plan, pair_directions
+from ..core.profile import Profile
+from ..core.units import Rate, format_bits
+
+DEFAULTS = PlanDefaults(
+    warmup=Rate(1000.0, "pps"),
+    warmup_s=10.0,
+    ramp_to=Rate(97.0, "percent"),
+    ramp_s=600.0,
+    hold_s=30.0,
+    confirm_s=10.0,
+    drain_s=1.0,
+    sample_s=1.0,
+    window_s=1.0,
+    loss=0.001,
+    windows=3,
+    stop_on_saturation=False,
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """One run, as asked. profile_file: the STL profile; mode: its name in results."""
+
+    verb: str
+    dut: DutConfig
+    mode: str
+    profile_file: Path
+    tunables: Mapping[str, str]
+    bidir: bool
+    wished: PlanDefaults
+    ports: tuple[int, ...]
+    server: str | None = None
+    rpc_port: int | None = None
+    pub_port: int | None = None
+    trex_dir: Path | None = None
+    apply: bool = True
+    force: bool = False
+
+    @property
+    def uses_lab(self) -> bool:
+        """The DUT's own lab is brought up, unless the user named another server."""
+        return self.dut.lab is not None and self.server is None
+
+    @property
+    def direction_name(self) -> str:
+        return "bidir" if self.bidir else "unidir"
+
+
+def merged(*layers: PlanDefaults) -> PlanDefaults:
+    """The first layer that says something wins, key by key."""
+    result = layers[-1]
+    for layer in reversed(layers[:-1]):
+        said = {f.name: getattr(layer, f.name) for f in fields(layer) if getattr(layer, f.name) is not None}
+        result = replace(result, **said)
+    return result
+
+
+def line_rate_bps(dut: DutConfig, port_speeds_bps: Mapping[int, float]) -> float:
+    """L1 speed that the run is measured against: the slowest port's, or the DUT's where that is lower."""
+    known = [speed for speed in port_speeds_bps.values() if speed > 0]
+    if dut.speed_bps is not None:
+        known.append(dut.speed_bps)
+    if not known:
+        raise ConfigError(
+            f"the speed of ports {','.join(map(str, port_speeds_bps))} is unknown", f"state speed: in {dut.file}"
+        )
+    return min(known)
+
+
+def build_plan(request: Request, profile: Profile, speed_bps: float) -> Plan:
+    """The plan in numbers; ConfigError where the wishes contradict each other."""
+    wish = merged(request.wished, request.dut.plan, DEFAULTS)
+    mean, line = profile.mean_frame_bytes, profile.line_rate_pps(speed_bps)
+    assert wish.warmup is not None and wish.ramp_to is not None  # DEFAULTS says them all
+    target = wish.ramp_to.to_pps(mean, speed_bps)
+    if target > line * (1 + 1e-9):
+        raise ConfigError(
+            f"{wish.ramp_to} is {target:.0f} pps, over the line rate of {line:.0f} pps at {format_bits(speed_bps)}",
+            "lower --ramp-to" if request.verb == "ramp" else "lower --rate",
+        )
+    return Plan(
+        kind=request.verb,
+        directions=pair_directions(request.ports, request.bidir),
+        line_rate_bps=speed_bps,
+        mean_frame_bytes=mean,
+        line_rate_pps=line,
+        target_pps=min(target, line),
+        warmup_pps=wish.warmup.to_pps(mean, speed_bps),
+        **{
+            name: getattr(wish, name)
+            for name in ("warmup_s", "ramp_s", "hold_s", "confirm_s", "drain_s", "sample_s", "window_s", "windows")
+        },
+        loss_threshold=wish.loss if wish.loss is not None else 0.0,
+        stop_on_saturation=bool(wish.stop_on_saturation),
+    )

@@ -1,0 +1,64 @@
+"""Locks between processes of this machine: files that say who holds them, freed by the kernel when the holder dies."""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .core.errors import BenchError, TesterBusy
+
+
+def run_dir() -> Path:
+    """Where locks and the state of labs live until the next boot; ``TREXBENCH_RUN_DIR`` names another place."""
+    named = os.environ.get("TREXBENCH_RUN_DIR")
+    if named:
+        return Path(named)
+    if os.geteuid() == 0:
+        return Path("/run/trexbench")
+    return Path(os.environ.get("XDG_RUNTIME_DIR", f"/tmp/trexbench-{os.getuid()}")) / "trexbench"
+
+
+@contextmanager
+def locked(name: str, busy: str, doing: str = "", wait_s: float = 0.0) -> Iterator[None]:
+    """Hold ``<name>.lock``; TesterBusy, naming the holder and what it does, if somebody else has it after wait_s."""
+    path = run_dir() / f"{name}.lock"
+    try:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise BenchError(f"{path}: {error.strerror}", "run as root, or name a directory in TREXBENCH_RUN_DIR") from None
+    try:
+        deadline = time.monotonic() + wait_s
+        while not _taken(handle):
+            if time.monotonic() >= deadline:
+                holder = os.pread(handle, 400, 0).decode(errors="replace").strip() or "holder unknown"
+                raise TesterBusy(f"{busy} ({holder})", "wait for it to end")
+            time.sleep(0.05)
+        os.ftruncate(handle, 0)
+        since = time.strftime("%Y-%m-%d %H:%M:%S")
+        os.pwrite(
+            handle, f"process {os.getpid()} of {_user()}, since {since}{doing and ': ' + doing}"[:400].encode(), 0
+        )
+        yield
+    finally:
+        os.close(handle)
+
+
+def _taken(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name, as in some containers
+        return f"uid {os.getuid()}"
