@@ -1,0 +1,283 @@
+"""Plausible runs without a packet: ``runner.run`` against a router that is a few lines of arithmetic, on a held clock.
+
+    outcome = simulate(make_plan(bidir=True), World(capacity_pps=0.66e6))
+    result = make_result(make_plan(), World(tx_limit_pps=1e6))
+
+Everything is deterministic for a seed, and nothing sleeps.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from trexbench import runner
+from trexbench.core.errors import BenchError
+from trexbench.core.plan import Direction, Plan, pair_directions
+from trexbench.core.ports import Sink
+from trexbench.core.ramp import Step
+from trexbench.core.result import RunResult, Status
+from trexbench.core.sample import PortCounters, Reading, Sample
+from trexbench.core.units import line_rate_pps
+
+GIGABIT = 1e9
+
+
+@dataclass(frozen=True)
+class World:
+    """The router, the cables and the generator of a simulated run. Rates in frames per second.
+
+    capacity_pps: what one direction forwards at most (or by direction's name, "0->1"); shared_capacity_pps: all
+    directions together. collapse: how many forwarded frames each frame above the capacity costs (livelock).
+    base_loss: share lost at any load. noise: relative deviation of the capacity per interval. latency_s: in flight.
+    tx_limit_pps, rx_limit_pps: of a port of the generator. foreign_pps: frames of others that reach every port.
+    blips: (begin_s, end_s) in which nothing is forwarded. read_s: between the readings of two ports.
+    late_s: how late the loop wakes at most. fail_at_s: from when on reading raises ``failure``.
+    """
+
+    capacity_pps: float | Mapping[str, float] = math.inf
+    shared_capacity_pps: float = math.inf
+    collapse: float = 0.0
+    base_loss: float = 0.0
+    noise: float = 0.0
+    latency_s: float = 0.0
+    tx_limit_pps: float | Mapping[int, float] = math.inf
+    rx_limit_pps: float | Mapping[int, float] = math.inf
+    foreign_pps: float = 0.0
+    blips: Sequence[tuple[float, float]] = ()
+    dead_ports: Sequence[int] = ()
+    link_down_at_s: float = math.inf
+    reports_queue_full: bool = True
+    cpu_at_full_percent: float | None = 40.0
+    read_s: float = 0.0
+    late_s: float = 0.0
+    fail_at_s: float = math.inf
+    failure: BaseException | None = None
+    seed: int = 1
+
+    def capacity(self, direction: Direction) -> float:
+        if isinstance(self.capacity_pps, Mapping):
+            return self.capacity_pps.get(str(direction), math.inf)
+        return self.capacity_pps
+
+
+@dataclass
+class HeldClock:
+    """The run's time, which passes only when somebody asks to sleep."""
+
+    now_s: float = 0.0
+    late_s: float = 0.0
+    rng: random.Random = field(default_factory=lambda: random.Random(0))
+
+    def now(self) -> float:
+        return self.now_s
+
+    def sleep_until(self, t_s: float) -> None:
+        self.now_s = max(self.now_s, t_s + (self.rng.uniform(0, self.late_s) if self.late_s else 0.0))
+
+
+@dataclass
+class _Port:
+    opackets: int = 0
+    ipackets: int = 0
+    ierrors: int = 0
+    owed: float = 0.0  # the fraction of a frame that is not sent yet
+
+
+class SimulatedGenerator:
+    """A generator wired to the World's router; ``calls`` records what it was told, in order."""
+
+    def __init__(self, plan: Plan, world: World, clock: HeldClock) -> None:
+        self.plan, self.world, self.clock = plan, world, clock
+        self.calls: list[tuple[Any, ...]] = []
+        self.rates: dict[int, float] = {}
+        self.deadline_s = 0.0
+        self._rng = random.Random(world.seed)
+        self._ports = {p: _Port() for p in plan.ports}
+        self._flying = dict.fromkeys(plan.directions, 0)
+        self._queue_full = 0
+        self._then_s = clock.now_s
+
+    def start(self, rates_pps: Mapping[int, float], duration_s: float) -> None:
+        self._pass_time()
+        self.calls.append(("start", dict(rates_pps), duration_s))
+        self.rates, self.deadline_s = dict(rates_pps), self.clock.now_s + duration_s
+
+    def update(self, rates_pps: Mapping[int, float]) -> None:
+        self._pass_time()
+        self.calls.append(("update", dict(rates_pps)))
+        self.rates.update(rates_pps)
+
+    def stop(self) -> None:
+        self._pass_time()
+        self.calls.append(("stop",))
+        self.rates = {}
+
+    def read(self) -> Reading:
+        if self.clock.now_s >= self.world.fail_at_s and self.world.failure is not None:
+            raise self.world.failure
+        ports = {}
+        for number in self._ports:
+            self.clock.now_s += self.world.read_s
+            self._pass_time()
+            ports[number] = self._counters(number)
+        cpu, full = self.world.cpu_at_full_percent, self._queue_full
+        load = sum(self.rates.values()) / (self.plan.line_rate_pps * len(self.plan.directions))
+        return Reading(ports, full if self.world.reports_queue_full else None, None if cpu is None else cpu * load)
+
+    def _counters(self, number: int) -> PortCounters:
+        port, size = self._ports[number], self.plan.mean_frame_bytes
+        return PortCounters(
+            t_s=self.clock.now_s,
+            opackets=port.opackets,
+            obytes=round(port.opackets * size),
+            ipackets=port.ipackets,
+            ibytes=round(port.ipackets * size),
+            ierrors=port.ierrors,
+            oerrors=0,
+            link_up=self.clock.now_s < self.world.link_down_at_s,
+        )
+
+    def _pass_time(self) -> None:
+        begin, end = self._then_s, self.clock.now_s
+        self._then_s = end
+        if end <= begin:
+            return
+        sending_s = max(0.0, min(end, self.deadline_s) - begin)
+        sent = {d: self._send(d.tx, sending_s) for d in self.plan.directions}
+        share = self._up_share(begin, end)
+        shared = self.world.shared_capacity_pps * sending_s * share
+        total = sum(sent.values())
+        for direction, frames in sent.items():
+            alone = self.world.capacity(direction) * sending_s * share
+            forwarded = self._forward(direction, frames, min(alone, shared * frames / total if total else alone))
+            self._deliver(direction, forwarded if share else 0, end - begin)
+
+    def _send(self, number: int, seconds: float) -> int:
+        port = self._ports[number]
+        wanted = self.rates.get(number, 0.0) * seconds + port.owed
+        limit = self.world.tx_limit_pps
+        most = (limit.get(number, math.inf) if isinstance(limit, Mapping) else limit) * seconds
+        if wanted > most:
+            self._queue_full += int(wanted - most)
+            wanted = most
+        frames = int(wanted)
+        port.owed = wanted - frames if self.rates else 0.0
+        port.opackets += frames
+        return frames
+
+    def _forward(self, direction: Direction, frames: int, most: float) -> int:
+        if direction.tx in self.world.dead_ports:
+            return 0
+        most *= 1 + self._rng.gauss(0, self.world.noise) if self.world.noise else 1
+        if frames > most:
+            return max(0, int(most - self.world.collapse * (frames - most)))
+        return frames - round(frames * self.world.base_loss)
+
+    def _deliver(self, direction: Direction, forwarded: int, seconds: float) -> None:
+        port = self._ports[direction.rx]
+        stays = min(forwarded, int(forwarded / seconds * self.world.latency_s))
+        arrived = self._flying[direction] + forwarded - stays
+        self._flying[direction] = stays
+        limit = self.world.rx_limit_pps
+        most = (limit.get(direction.rx, math.inf) if isinstance(limit, Mapping) else limit) * seconds
+        if arrived > most:
+            port.ierrors += arrived - int(most)
+            arrived = int(most)
+        port.ipackets += arrived + round(self.world.foreign_pps * seconds)
+
+    def _up_share(self, begin: float, end: float) -> float:
+        """The share of this interval in which the router forwards at all."""
+        down = sum(max(0.0, min(end, b) - max(begin, a)) for a, b in self.world.blips)
+        return 1 - min(1.0, down / (end - begin))
+
+
+class Silent:
+    """A sink that looks at nothing."""
+
+    def sampled(self, samples: Sequence[Sample], step: Step) -> None:
+        pass
+
+
+class Tee:
+    """Hands every sample to several sinks, as the command line does."""
+
+    def __init__(self, *sinks: Sink) -> None:
+        self.sinks = sinks
+
+    def sampled(self, samples: Sequence[Sample], step: Step) -> None:
+        for sink in self.sinks:
+            sink.sampled(samples, step)
+
+
+def make_plan(
+    bidir: bool = False,
+    ports: Sequence[int] = (0, 1),
+    frame_bytes: float = 64,
+    line_rate_bps: float = GIGABIT,
+    target: float = 0.97,
+    **changes: Any,
+) -> Plan:
+    """A plan of a minute on gigabit ports; ``target`` is a share of line rate, ``changes`` are fields of Plan."""
+    line = line_rate_pps(frame_bytes, line_rate_bps)
+    values = {"warmup_s": 5.0, "ramp_s": 60.0, "hold_s": 5.0, "confirm_s": 5.0, "target_pps": target * line} | changes
+    return Plan(pair_directions(ports, bidir), line_rate_bps, frame_bytes, line, **values)
+
+
+def simulate(plan: Plan, world: World | None = None, sink: Sink | None = None) -> runner.Outcome:
+    """What the real loop makes of this plan in this world."""
+    return simulate_with(plan, world or World(), sink)[0]
+
+
+def simulate_with(
+    plan: Plan, world: World, sink: Sink | None = None
+) -> tuple[runner.Outcome, SimulatedGenerator, HeldClock]:
+    """The outcome, and the generator and the clock to ask what happened to them."""
+    clock = HeldClock(late_s=world.late_s, rng=random.Random(world.seed))
+    generator = SimulatedGenerator(plan, world, clock)
+    return runner.run(plan, generator, clock, sink or Silent()), generator, clock
+
+
+def make_result(plan: Plan | None = None, world: World | None = None, **changes: Any) -> RunResult:
+    """The stored form of a simulated run; ``changes`` are fields of RunResult."""
+    plan = plan or make_plan()
+    outcome = simulate(plan, world)
+    bidir = any(Direction(d.rx, d.tx) in plan.directions for d in plan.directions)
+    result = RunResult(
+        id="20260301T120000Z-test",
+        started="2026-03-01T12:00:00Z",
+        finished="2026-03-01T12:02:00Z",
+        status=Status.COMPLETE if outcome.error is None else Status.INCOMPLETE,
+        reason=None if outcome.error is None else _reason(outcome.error),
+        command={"verb": plan.kind, "argv": ["trexbench", plan.kind], "mode": "var2-64b", "bidir": bidir},
+        plan=plan,
+        profile=PROFILE | {"mean_frame_bytes": plan.mean_frame_bytes},
+        dut={"name": "lab-linux", "driver": "linux", "description": "Linux kernel router in a network namespace"},
+        generator={"kind": "simulated", "version": "0", "ports": list(plan.ports)},
+        host={"hostname": "tester", "kernel": "6.18", "python": "3.11"},
+        samples=tuple(outcome.samples),
+        simulated=True,
+    )
+    return replace(result, **changes)
+
+
+def _reason(error: BenchError | runner.Interrupted) -> str:
+    return str(error)
+
+
+PROFILE: dict[str, Any] = {
+    "name": "bench.py",
+    "tunables": {"size": "64", "vm": "var2"},
+    "port": 0,
+    "mix": "64 B frames",
+    "mean_frame_bytes": 64.0,
+    "flows": 251,
+    "flows_exact": True,
+    "varied": ["IP.src 16.0.0.4 to 16.0.0.254, inc", "IP.dst 48.0.0.4 to 48.0.0.254, inc"],
+    "digest": "0" * 64,
+    "streams": [{"frame_bytes": 64, "share": 1.0, "flows": 251, "varied": []}],
+}
+"""What ``core.profile.Profile.to_dict`` says of var2-64b."""
