@@ -183,7 +183,7 @@ def test_a_driver_of_a_later_version_says_so(name: str) -> None:
     with pytest.raises(DutError) as caught:
         open_dut(config, connect, {})
     assert str(caught.value) == (
-        f"driver {config.driver} is not in this version: linux is: "
+        f"{name}: driver {config.driver} is not in this version, linux is: "
         "use --no-apply to measure a DUT you configured by hand"
     )
     assert config.driver not in DRIVERS
