@@ -12,9 +12,9 @@ import struct
 from trexbench.stlserver.engine import EngineError
 
 _SYSCALL_NUMBER = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "ppc64le": 361, "s390x": 351}
-_MAP_CREATE, _MAP_UPDATE, _PROG_LOAD, _PROG_TEST_RUN, _LINK_CREATE = 0, 2, 5, 10, 28
+_MAP_CREATE, _MAP_UPDATE, _PROG_LOAD, _PROG_TEST_RUN, _OBJ_GET_INFO, _LINK_CREATE = 0, 2, 5, 10, 15, 28
 _PROG_TYPE_XDP = 6
-_MAP_TYPE_ARRAY, _MAP_TYPE_PROG_ARRAY = 2, 3
+_MAP_TYPE_ARRAY, _MAP_TYPE_PROG_ARRAY, _MAP_TYPE_CPUMAP = 2, 3, 16
 _F_MMAPABLE = 1 << 10
 _ATTACH_TYPE_XDP = 37
 _F_TEST_XDP_LIVE_FRAMES = 1 << 1
@@ -52,6 +52,7 @@ def bpf(command: int, attr: ctypes.Array[ctypes.c_char]) -> int:
 
 
 def _attr(layout: str, *values: object) -> ctypes.Array[ctypes.c_char]:
+    """``union bpf_attr`` with the command's fields first."""
     return ctypes.create_string_buffer(struct.pack(layout, *values).ljust(128, b"\0"), 128)
 
 
@@ -106,6 +107,28 @@ class ProgramSlot:
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+
+
+class CpuQueue:
+    """A queue of ``frames`` frames to a kernel thread on ``cpu``, which hands them to the network stack.
+
+    It lives as long as a program refers to it.
+    """
+
+    def __init__(self, cpu: int, frames: int) -> None:
+        attr = _attr("=IIIIIII16s", _MAP_TYPE_CPUMAP, 4, 4, cpu + 1, 0, 0, 0, b"trexbench_cpu")
+        try:
+            self.fd = bpf(_MAP_CREATE, attr)
+            key, value = ctypes.c_uint32(cpu), ctypes.c_uint32(frames)
+            bpf(
+                _MAP_UPDATE,
+                _attr("=IIQQQ", self.fd, 0, ctypes.addressof(key), ctypes.addressof(value), 0),
+            )
+        except OSError as error:
+            raise _explain(f"cannot create a queue of {frames} frames to CPU {cpu}", error) from None
+        info = (ctypes.c_uint32 * 22)()
+        bpf(_OBJ_GET_INFO, _attr("=IIQ", self.fd, ctypes.sizeof(info), ctypes.addressof(info)))
+        self.thread_name = f"cpumap/{cpu}/map:{info[1]}"
 
 
 def load_xdp(name: str, code: bytes) -> int:

@@ -17,6 +17,7 @@ class Helper(IntEnum):
     GET_SMP_PROCESSOR_ID = 8
     TAIL_CALL = 12
     REDIRECT = 23
+    REDIRECT_MAP = 51
     XDP_ADJUST_TAIL = 65
 
 

@@ -20,7 +20,10 @@ _SIOCGIFFLAGS, _SIOCSIFFLAGS, _SIOCGIFMTU, _SIOCGIFHWADDR = 0x8913, 0x8914, 0x89
 _SIOCETHTOOL, _SIOCGIFINDEX = 0x8946, 0x8933
 _ETHTOOL_GDRVINFO = 0x3
 _IFF_UP, _IFF_RUNNING, _IFF_PROMISC = 0x1, 0x40, 0x100
-_RTM_GETLINK, _NLM_F_REQUEST, _NLMSG_ERROR, _IFLA_STATS64 = 18, 1, 2, 23
+_RTM_GETLINK, _RTM_SETLINK, _NLMSG_ERROR = 18, 19, 2
+_NLM_F_REQUEST, _NLM_F_ACK, _NLA_F_NESTED = 0x1, 0x4, 0x8000
+_IFLA_STATS64, _IFLA_XDP, _IFLA_XDP_FD, _IFLA_XDP_FLAGS = 23, 43, 1, 3
+_XDP_FLAGS_DRV_MODE = 1 << 2
 _ARPHRD_ETHER = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -132,11 +135,23 @@ class NetDevice:
         flags = flags | _IFF_PROMISC if enabled else flags & ~_IFF_PROMISC
         self._ask(_SIOCSIFFLAGS, struct.pack("H", flags))
 
+    def attach_xdp_for_good(self, program_fd: int) -> None:
+        """Attach natively, to stay until the interface goes or ``ip link set NAME xdp off``."""
+        inner = struct.pack("HHiHHI", 8, _IFLA_XDP_FD, program_fd, 8, _IFLA_XDP_FLAGS, _XDP_FLAGS_DRV_MODE)
+        attribute = struct.pack("HH", 4 + len(inner), _IFLA_XDP | _NLA_F_NESTED) + inner
+        reply = self._request(_RTM_SETLINK, _NLM_F_REQUEST | _NLM_F_ACK, attribute)
+        code = -int(struct.unpack_from("i", reply, 16)[0])
+        if code:
+            raise EngineError(f"interface {self.name}: cannot attach an XDP program: {os.strerror(code)}")
+
+    def _request(self, kind: int, flags: int, attributes: bytes = b"") -> bytes:
+        body = struct.pack("BxHiII", socket.AF_UNSPEC, 0, self.ifindex, 0, 0) + attributes
+        self._netlink.send(struct.pack("IHHII", 16 + len(body), kind, flags, 1, 0) + body)
+        return self._netlink.recv(1 << 16)
+
     def counters(self) -> LinkCounters:
         """rtnl_link_stats64 of the interface."""
-        body = struct.pack("BxHiII", socket.AF_UNSPEC, 0, self.ifindex, 0, 0)
-        self._netlink.send(struct.pack("IHHII", 16 + len(body), _RTM_GETLINK, _NLM_F_REQUEST, 1, 0) + body)
-        reply = self._netlink.recv(1 << 16)
+        reply = self._request(_RTM_GETLINK, _NLM_F_REQUEST)
         if struct.unpack_from("IH", reply)[1] == _NLMSG_ERROR:
             raise EngineError(f"interface {self.name} has gone")
         at = 32
