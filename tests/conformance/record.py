@@ -20,6 +20,7 @@ FIXTURE = Path(__file__).parents[1] / "fixtures" / "trex-v3.08" / "conversation.
 
 def converse(host: str, rpc_port: int) -> dict[str, Any]:
     """The reply to each call of the conversation, by what the call is about."""
+    _clear(host, rpc_port)
     client = RawClient(host, rpc_port)
     try:
         client.sync()
@@ -33,6 +34,20 @@ def converse(host: str, rpc_port: int) -> dict[str, Any]:
         for about, frame in FRAMES.items():
             replies[f"frame: {about}"] = client.ask(frame)
         return replies
+    finally:
+        client.close()
+
+
+def _clear(host: str, rpc_port: int) -> None:
+    """Take away what others left on the ports: traffic, streams, owners."""
+    client = RawClient(host, rpc_port)
+    try:
+        client.sync()
+        for port in (0, 1):
+            common = {"port_id": port, "user": "me", "force": True, "session_id": secrets.randbits(31)}
+            owned = {**common, "handler": client.call("acquire", common)["result"]}
+            for method in ("stop_traffic", "remove_all_streams", "release"):
+                client.call(method, owned)
     finally:
         client.close()
 
