@@ -245,14 +245,13 @@ def make_result(plan: Plan | None = None, world: World | None = None, **changes:
     """The stored form of a simulated run; ``changes`` are fields of RunResult."""
     plan = plan or make_plan()
     outcome = simulate(plan, world)
-    bidir = any(Direction(d.rx, d.tx) in plan.directions for d in plan.directions)
     result = RunResult(
         id="20260301T120000Z-test",
         started="2026-03-01T12:00:00Z",
         finished="2026-03-01T12:02:00Z",
         status=Status.COMPLETE if outcome.error is None else Status.INCOMPLETE,
         reason=None if outcome.error is None else _reason(outcome.error),
-        command={"verb": plan.kind, "argv": ["trexbench", plan.kind], "mode": "var2-64b", "bidir": bidir},
+        command={"verb": plan.kind, "argv": ["trexbench", plan.kind], "mode": "var2-64b", "direction": "bidir" if plan.bidir else "unidir"},
         plan=plan,
         profile=PROFILE | {"mean_frame_bytes": plan.mean_frame_bytes},
         dut={"name": "lab-linux", "driver": "linux", "description": "Linux kernel router in a network namespace"},

@@ -161,6 +161,8 @@ def _generator_short(plan: Plan, windows: Sequence[Window]) -> tuple[str, ...]:
 
 def _unsaturated(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...], float]:
     """Limit, reasons and the rate carried without loss, for a direction that never saturated."""
+    if not windows:
+        return Limit.NONE, ("the run ended before it measured anything",), 0.0
     good = [w for w in windows if not w.is_bad(plan.loss_threshold)]
     if not good:
         return (

@@ -41,7 +41,7 @@ def _of_windows(plan: Plan, windows: Sequence[Window], result: DirectionResult) 
     if any(w.loss is not None and w.loss < -FOREIGN_FACTOR * plan.loss_threshold for w in windows):
         text = f"{name}: more frames came back than were sent: something else sends to port {name.rx}"
         yield Caveat("foreign-frames", text)
-    if result.limit is Limit.DUT and windows and windows[0].begin_s == end:
+    if plan.kind == "ramp" and result.limit is Limit.DUT and windows and windows[0].begin_s == end:
         yield Caveat("bad-from-start", f"{name}: lossy from the first window on: this ramp has no good rate")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .errors import ConfigError
+from .units import l1_bits
 
 # TRex leaves a packet that is already queued in its old slot; from near zero a stream could stall for seconds.
 MIN_OFFERED_PPS = 1000.0
@@ -94,6 +95,19 @@ class Plan:
     def step_pps(self) -> float:
         """How much the ramp rises in one window: no knee can be known better than that."""
         return self.target_pps * max(self.window_s, self.sample_s) / self.ramp_s if self.kind == "ramp" else 0.0
+
+    def line_share(self, pps: float) -> float:
+        """The fraction of one direction's line rate that this rate fills."""
+        return pps / self.line_rate_pps
+
+    def l1_bps(self, pps: float) -> float:
+        """Bits per second that this many of the profile's frames occupy on the wire."""
+        return pps * l1_bits(self.mean_frame_bytes)
+
+    @property
+    def bidir(self) -> bool:
+        """Some pair of ports sends both ways."""
+        return any(Direction(d.rx, d.tx) in self.directions for d in self.directions)
 
     @property
     def duration_s(self) -> float:
