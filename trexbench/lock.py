@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import getpass
 import os
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,32 +13,36 @@ from pathlib import Path
 
 from .core.errors import BenchError, TesterBusy
 
+RUN_DIR_ENV = "TREXBENCH_RUN_DIR"
+
 
 def run_dir() -> Path:
-    """Where locks and the state of labs live until the next boot; ``TREXBENCH_RUN_DIR`` names another place."""
-    named = os.environ.get("TREXBENCH_RUN_DIR")
-    if named:
-        return Path(named)
+    """Where locks, the state of labs and their servers' logs live until the next boot."""
+    if os.environ.get(RUN_DIR_ENV):
+        return Path(os.environ[RUN_DIR_ENV])
     if os.geteuid() == 0:
         return Path("/run/trexbench")
-    return Path(os.environ.get("XDG_RUNTIME_DIR", f"/tmp/trexbench-{os.getuid()}")) / "trexbench"
+    private = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(private) / "trexbench" if private else Path(tempfile.gettempdir()) / f"trexbench-{os.getuid()}"
 
 
 @contextmanager
-def locked(name: str, busy: str, doing: str = "", wait_s: float = 0.0) -> Iterator[None]:
+def locked(name: str, busy: str = "", doing: str = "", wait_s: float = 0.0) -> Iterator[None]:
     """Hold ``<name>.lock``; TesterBusy, naming the holder and what it does, if somebody else has it after wait_s."""
     path = run_dir() / f"{name}.lock"
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise BenchError(f"{path}: {error.strerror}", "run as root, or name a directory in TREXBENCH_RUN_DIR") from None
+        raise BenchError(
+            f"{path}: {error.strerror}", f"run as root, or set {RUN_DIR_ENV} to a directory that can be written"
+        ) from None
     try:
         deadline = time.monotonic() + wait_s
         while not _taken(handle):
             if time.monotonic() >= deadline:
                 holder = os.pread(handle, 400, 0).decode(errors="replace").strip() or "holder unknown"
-                raise TesterBusy(f"{busy} ({holder})", "wait for it to end")
+                raise TesterBusy(f"{busy or f'{name} is locked'} ({holder})", "wait for it to end")
             time.sleep(0.05)
         os.ftruncate(handle, 0)
         since = time.strftime("%Y-%m-%d %H:%M:%S")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..config import tester_namespace
 from ..core.errors import BenchError, LabError, TesterBusy
+from ..lock import locked, run_dir
 from . import host, net, server, state
 from .spec import LabSpec, Placement, place
 from .state import LabState
@@ -60,7 +61,7 @@ def lab_lock(prefix: str) -> Iterator[None]:
         begun = time.monotonic()
         while True:
             try:
-                stack.enter_context(state.locked(f"{prefix}.lab"))
+                stack.enter_context(locked(f"{prefix}.lab"))
                 break
             except TesterBusy:
                 found = state.load(prefix)
@@ -132,7 +133,7 @@ def _set_sysctl(lab: LabState, spec: LabSpec, key: str, value: str) -> LabState:
         if net.read_sysctl(key) is not None:
             net.write_sysctl(key, value)
             return lab
-    with state.locked(_HOST_LOCK, wait_s=10):
+    with locked(_HOST_LOCK, wait_s=10):
         before = net.read_sysctl(key)
         if before is None:
             warning = f"{key} does not exist here (a container?): it stays as the host has it"
@@ -149,7 +150,7 @@ def _restore_sysctls(lab: LabState) -> None:
     """Back to what was there, unless another lab still needs it or somebody else has set it since."""
     if not lab.sysctls:
         return
-    with state.locked(_HOST_LOCK, wait_s=10):
+    with locked(_HOST_LOCK, wait_s=10):
         others = [other for other in state.load_all() if other.prefix != lab.prefix and not other.abandoned]
         for key, (before, after) in lab.sysctls.items():
             needed = any(key in other.sysctls for other in others)
@@ -158,7 +159,7 @@ def _restore_sysctls(lab: LabState) -> None:
 
 
 def _trex_yaml(prefix: str) -> Path:
-    return state.run_dir() / f"{prefix}-trex.yaml"
+    return run_dir() / f"{prefix}-trex.yaml"
 
 
 def _user_of(found: LabState | None) -> str:

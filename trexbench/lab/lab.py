@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import ConfigError, LabError, TesterBusy
+from ..lock import locked, run_dir
 from . import host, net, server, state
 from .build import bring_up, clean_leftovers, lab_lock, take_down
 from .spec import LabSpec
@@ -111,7 +112,7 @@ class Lab:
         if found is not None and found.mode == "persistent" and found.ready:
             self._require_same(found, trex_dir)
             busy = f"lab {self.spec.prefix} is in use by another run"
-            with state.locked(f"{self.spec.prefix}.use", busy=busy):
+            with locked(f"{self.spec.prefix}.use", busy=busy):
                 yield self._running(found)
             return
         with _kept(self.spec, trex_dir) as kept:
@@ -148,7 +149,7 @@ def down(prefix: str, force: bool = False) -> bool:
     with contextlib.ExitStack() as stack:
         if not force:
             busy = f"lab {prefix} is in use by a run"
-            stack.enter_context(state.locked(f"{prefix}.use", busy=busy))
+            stack.enter_context(locked(f"{prefix}.use", busy=busy))
         stack.enter_context(lab_lock(prefix))
         found = state.load(prefix)
         if found is None:
@@ -184,7 +185,7 @@ def _status_of(found: LabState) -> LabStatus:
 @contextlib.contextmanager
 def _kept(spec: LabSpec, trex_dir: Path | None) -> Iterator[LabState]:
     """A lab owned by a keeper process, which takes it away when this block or this process ends."""
-    log_path = state.run_dir() / f"{spec.prefix}-keeper.log"
+    log_path = run_dir() / f"{spec.prefix}-keeper.log"
     log_path.parent.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "PYTHONPATH": server.python_path()}
     with log_path.open("wb") as log:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import ConfigError, LabError
+from ..lock import run_dir
 from . import net, state
 from .spec import LabSpec, Placement
 from .state import Process, Server
@@ -89,7 +90,7 @@ def start(spec: LabSpec, launch: Launch, with_parent: bool) -> tuple[Server, sub
 
     ``ip netns exec`` becomes the server itself (exec): its pid is the server's, and its /sys the namespace's.
     """
-    log = state.run_dir() / f"{spec.prefix}-server.log"
+    log = run_dir() / f"{spec.prefix}-server.log"
     parent = os.getpid()
     libc = ctypes.CDLL(None)
 

@@ -5,33 +5,20 @@ A process is known by its pid and its start time, a namespace by its name and in
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import LabError, TesterBusy
+from ..core.errors import LabError
+from ..lock import RUN_DIR_ENV, run_dir
 
 VERSION = 1
-RUN_DIR_ENV = "TREXBENCH_RUN_DIR"
 MARK = "TREXBENCH_LAB"
 """In the environment of a lab's server and of all that it starts: the lab's prefix."""
 NETNS_DIR = Path("/run/netns")
-
-
-def run_dir() -> Path:
-    """Where state, locks and server logs live."""
-    if os.environ.get(RUN_DIR_ENV):
-        return Path(os.environ[RUN_DIR_ENV])
-    system = Path("/run/trexbench")
-    if os.geteuid() == 0 or system.is_dir() or "XDG_RUNTIME_DIR" not in os.environ:
-        return system
-    return Path(os.environ["XDG_RUNTIME_DIR"]) / "trexbench"
 
 
 @dataclass(frozen=True)
@@ -147,35 +134,6 @@ def forget(prefix: str) -> None:
 
 def update(state: LabState, **changes: Any) -> LabState:
     return save(replace(state, **changes))
-
-
-@contextlib.contextmanager
-def locked(name: str, wait_s: float = 0.0, busy: str = "") -> Iterator[None]:
-    """Hold ``<name>.lock``; TesterBusy, naming the holder, when somebody else does after wait_s."""
-    path = run_dir() / f"{name}.lock"
-    try:
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise LabError(f"{path}: {error.strerror}", "run as root") from None
-    try:
-        deadline = time.monotonic() + wait_s
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    holder = os.pread(handle, 32, 0).decode(errors="replace").strip() or "?"
-                    raise TesterBusy(
-                        f"{busy or f'{name} is locked'} (process {holder})", "wait for it to end"
-                    ) from None
-                time.sleep(0.05)
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, str(os.getpid()).encode(), 0)
-        yield
-    finally:
-        os.close(handle)
 
 
 def namespace_inode(name: str) -> int | None:
