@@ -251,7 +251,7 @@ def make_result(plan: Plan | None = None, world: World | None = None, **changes:
         finished="2026-03-01T12:02:00Z",
         status=Status.COMPLETE if outcome.error is None else Status.INCOMPLETE,
         reason=None if outcome.error is None else _reason(outcome.error),
-        command={"verb": plan.kind, "argv": ["trexbench", plan.kind], "mode": "var2-64b", "direction": "bidir" if plan.bidir else "unidir"},
+        command={"verb": plan.kind, "mode": "var2-64b", "direction": "bidir" if plan.bidir else "unidir"},
         plan=plan,
         profile=PROFILE | {"mean_frame_bytes": plan.mean_frame_bytes},
         dut={"name": "lab-linux", "driver": "linux", "description": "Linux kernel router in a network namespace"},
