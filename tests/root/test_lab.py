@@ -174,7 +174,7 @@ def test_the_wire_is_quiet_and_leads_nowhere(spec: LabSpec) -> None:
 
 
 def test_settings_reach_the_kernel(config: DutConfig, spec: LabSpec) -> None:
-    lab = replace(spec.settings, threaded=True, rps=False, queues=2, mtu=2000, txqueuelen=77, router_cpus=(0,))
+    lab = replace(spec.settings, threaded=True, steer="none", queues=2, mtu=2000, txqueuelen=77, router_cpus=(0,))
     other = replace(spec, dut_interfaces=("d0", "d1", "eth2", "eth3"), settings=lab)
     with Lab(other).running() as running:
         assert running.placement["router_cpus"] == [0]

@@ -189,7 +189,7 @@ def _finish(result: RunResult, outcome: Outcome, lab: RunningLab | None) -> RunR
 
 def host_facts() -> dict[str, Any]:
     """The tester, as far as it may matter to a result."""
-    versions = {}
+    versions: dict[str, str | None] = {}
     for name in _LIBRARIES:
         try:
             versions[name] = metadata.version(name)

@@ -60,7 +60,8 @@ class LabConfig:
     sender_cpu: core of the generator's packet engine; ``auto`` is the first usable core, ``any`` does not pin.
     router_cpus: cores that forward; ``auto`` is the first core that shares no hardware with the sender's.
     harness_cpu: core of trexbench itself, as sender_cpu; ``auto`` keeps it off the router's cores.
-    rps: frames that arrive on the DUT's interfaces are handed to router_cpus (receive packet steering).
+    steer: how frames that arrive at the DUT get to router_cpus, veth having no interrupt of its own: ``cpumap`` (a
+    queue that a kernel thread on the first of them empties), ``rps`` (receive packet steering) or ``none``.
     threaded: NAPI of the DUT's interfaces in kernel threads, pinned to router_cpus.
     gro: generic receive offload on the DUT's interfaces; veth only polls with it (or with an XDP program).
     queues: receive and transmit queues of every veth. txqueuelen, mtu: of every veth.
@@ -71,7 +72,7 @@ class LabConfig:
     sender_cpu: int | str = "auto"
     router_cpus: tuple[int, ...] | str = "auto"
     harness_cpu: int | str = "auto"
-    rps: bool = True
+    steer: str = "cpumap"
     threaded: bool = False
     gro: bool = True
     queues: int = 1

@@ -32,7 +32,7 @@ _PLAN = (
     *("sample", "window", "loss", "windows", "stop_on_saturation"),
 )
 _LAB = (
-    *("prefix", "sender_cpu", "router_cpus", "harness_cpu", "rps", "threaded"),
+    *("prefix", "sender_cpu", "router_cpus", "harness_cpu", "steer", "threaded"),
     *("gro", "queues", "txqueuelen", "mtu", "sysctls"),
 )
 
@@ -172,7 +172,7 @@ def _lab(value: Value) -> LabConfig:
         sender_cpu=table.get("sender_cpu", _CPU, base.sender_cpu),
         router_cpus=table.get("router_cpus", r.or_word(("auto", "any"), r.integers(0, 4095)), base.router_cpus),
         harness_cpu=table.get("harness_cpu", _CPU, base.harness_cpu),
-        rps=table.get("rps", r.boolean, base.rps),
+        steer=table.get("steer", r.choice("cpumap", "rps", "none"), base.steer),
         threaded=table.get("threaded", r.boolean, base.threaded),
         gro=table.get("gro", r.boolean, base.gro),
         queues=table.get("queues", r.integer(1, 64), base.queues),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -115,6 +118,8 @@ def _make(
         lab = state.update(lab, namespaces={**lab.namespaces, name: state.namespace_inode(name)})
     net.make_cables(spec)
     net.tune(spec, placement.router)
+    if spec.settings.steer == "cpumap" and placement.router:
+        steer(spec, placement.router[0])
     for key, value in spec.settings.sysctls:
         lab = _set_sysctl(lab, spec, key, value)
     if trex_dir is None:
@@ -125,6 +130,21 @@ def _make(
     lab = state.update(lab, server=started)
     server.await_ready(spec, started, process, cancelled)
     return state.update(lab, status="up")
+
+
+def steer(spec: LabSpec, cpu: int) -> None:
+    """Hand what arrives at the DUT's interfaces to a kernel thread on this core; it ends with the interfaces."""
+    program = [sys.executable, "-m", "trexbench.stlserver.spread", "--netns", spec.dut, "--cpu", str(cpu)]
+    done = subprocess.run(
+        [*program, "--interfaces", ",".join(spec.dut_interfaces)],
+        env={**os.environ, "PYTHONPATH": server.python_path()},
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise LabError(f"lab {spec.prefix} cannot hand frames to core {cpu} ({said})", "try lab.steer: rps")
 
 
 def _set_sysctl(lab: LabState, spec: LabSpec, key: str, value: str) -> LabState:

@@ -122,7 +122,14 @@ class Lab:
         if found.server is None:
             raise LabError(f"lab {found.prefix} has no server", "trexbench lab down, then try again")
         ephemeral = found.mode == "ephemeral"
-        facts: dict[str, Any] = {"lab": {**found.placement, "server": found.server.kind, "ephemeral": ephemeral}}
+        facts: dict[str, Any] = {
+            "lab": {
+                **found.placement,
+                "steer": self.spec.settings.steer,
+                "server": found.server.kind,
+                "ephemeral": ephemeral,
+            }
+        }
         for name in _HOST_SETTINGS:
             value = net.read_sysctl(f"net.core.{name}")
             facts[name] = int(value) if value is not None and value.isdigit() else value

@@ -116,7 +116,7 @@ def tune(spec: LabSpec, router_cpus: Sequence[int]) -> None:
         for name in spec.dut_interfaces:
             _set_gro(handle, name, spec.settings.gro)
     transport = NetnsTransport(spec.dut)
-    mask = cpu_mask(router_cpus if spec.settings.rps else ())
+    mask = cpu_mask(router_cpus if spec.settings.steer == "rps" else ())
     before = _napi_threads()
     for name in spec.dut_interfaces:
         for queue in range(spec.settings.queues):
