@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 
 import click
 
@@ -68,6 +67,8 @@ class LazyGroup(click.Group):
 
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
+        from importlib import metadata
+
         click.echo(f"trexbench {metadata.version('trexbench')}")
         ctx.exit()
 

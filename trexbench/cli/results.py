@@ -9,8 +9,13 @@ import click
 from ..core.errors import BenchError, StoreError
 
 _run = click.argument("run", type=click.Path(path_type=Path), required=False)
-_results = click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
-                        help="Where to look for the latest run when none is named.")
+_results = click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    default=Path("results"),
+    show_default=True,
+    help="Where to look for the latest run when none is named.",
+)
 
 
 @click.command(epilog="\b\nExamples:\n  trexbench show\n  trexbench show run.json --picture run.png\n")
@@ -32,8 +37,9 @@ def show(run: Path | None, results: Path, picture: Path | None, as_json: bool) -
 @click.command(epilog="\b\nExamples:\n  trexbench export --loadtest results/2026-11-21/lab-linux/*.json -o out/\n")
 @click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option("--loadtest", is_flag=True, required=True, help="The JSON that trex-loadtest-viz reads.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True,
-              help="A file, or for several runs a directory.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, help="A file, or for several runs a directory."
+)
 def export(runs: tuple[Path, ...], loadtest: bool, output: Path) -> None:
     """Write stored runs in another tool's format; the series' name is the file's name."""
     from ..report.loadtest import to_loadtest

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
+import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ..config import PlanDefaults, find_profile, load_dut
-from ..core.errors import BenchError, ConfigError, StoreError
+from ..core.errors import BenchError, ConfigError
 from ..core.ports import Sink
 from ..core.profile import resolve_mode
-from ..core.result import RunResult, to_document
+from ..core.result import RunResult
 from ..report.live import open_live
-from ..report.picture import draw_run
+from ..report.machine import to_json
+from ..report.picture import draw
 from ..report.text import print_summary
-from ..runner import Interrupted
+from ..runner import Interrupted, Outcome
 from ..store import RunWriter
 from .measure import Fan, measure
 from .request import Request
@@ -26,16 +27,14 @@ from .request import Request
 def make_request(verb: str, options: dict[str, Any], wished: PlanDefaults) -> Request:
     """The request behind these options; ConfigError names what is wrong with them."""
     dut = load_dut(options["dut"], options["configs_dir"])
-    if (options["mode"] is None) == (options["profile"] is None):
-        resolve_mode(options["mode"] or "")
+    if options["mode"] and options["profile"]:
         raise ConfigError("--mode and --profile exclude each other", "name one of them")
-    if options["mode"] is not None:
-        mode = resolve_mode(options["mode"])
-        name, file, tunables = mode.name, find_profile(mode.profile), dict(mode.tunables)
-    else:
+    if options["profile"]:
         file = find_profile(options["profile"])
         name, tunables = file.stem, {}
-    ports = options["ports"] or dut.tester_ports
+    else:
+        mode = resolve_mode(options["mode"] or "")
+        name, file, tunables = mode.name, find_profile(mode.profile), dict(mode.tunables)
     return Request(
         verb=verb,
         dut=dut,
@@ -44,7 +43,7 @@ def make_request(verb: str, options: dict[str, Any], wished: PlanDefaults) -> Re
         tunables={**tunables, **(options["tunables"] or {})},
         bidir=options["bidir"],
         wished=wished,
-        ports=ports,
+        ports=options["ports"] or dut.tester_ports,
         server=options["server"],
         rpc_port=options["rpc_port"],
         pub_port=options["pub_port"],
@@ -52,3 +51,71 @@ def make_request(verb: str, options: dict[str, Any], wished: PlanDefaults) -> Re
         apply=not options["no_apply"],
         force=options["force"],
     )
+
+
+def carry_out(request: Request, options: dict[str, Any]) -> int:
+    """Measure, keep and show; the exit code."""
+    with Desk(options) as desk:
+        result, outcome = measure(request, desk, desk.say)
+    if options["picture"] and result.samples and desk.writer.path is not None:
+        save_picture(result, desk.writer.path.with_suffix(".png"))
+    print_result(result, options["as_json"])
+    if desk.writer.path is not None:
+        note(f"saved {desk.writer.path}{' and its picture (.png)' if options['picture'] else ''}")
+    return _exit_code(outcome)
+
+
+class Desk:
+    """Keeps the run's file and shows its progress while it is going on (a measure.Recorder)."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._quiet = options["quiet"]
+        self._stack = ExitStack()
+        self.writer = RunWriter(options["results"], note)
+
+    def __enter__(self) -> Desk:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._stack.close()
+
+    def say(self, text: str) -> None:
+        if not self._quiet:
+            note(text)
+
+    def begin(self, result: RunResult) -> Sink:
+        sinks: list[Sink] = [self.writer.begin(result)]
+        if not self._quiet:
+            sinks.append(self._stack.enter_context(open_live(result, sys.stderr)))
+        return Fan(sinks)
+
+    def end(self, result: RunResult) -> None:
+        self._stack.close()
+        self.writer.end(result)
+
+
+def save_picture(result: RunResult, path: Path) -> None:
+    """Draw it to this file; a picture that fails is a warning, for the run is safe in its document."""
+    try:
+        path.write_bytes(draw(result))
+    except OSError as error:
+        note(f"no picture: {path}: {error.strerror}")
+
+
+def print_result(result: RunResult, as_json: bool) -> None:
+    if as_json:
+        click.echo(to_json(result))
+    else:
+        print_summary(result, sys.stdout)
+
+
+def note(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _exit_code(outcome: Outcome) -> int:
+    error = outcome.error
+    if error is None:
+        return 0
+    note(f"trexbench: {' '.join(str(error).split())}")
+    return error.exit_code if isinstance(error, (BenchError, Interrupted)) else 1
