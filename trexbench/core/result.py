@@ -56,9 +56,10 @@ class RunResult:
         return analyse(self.plan, self.samples)
 
 
-def to_document(result: RunResult) -> dict[str, Any]:
-    """The JSON document of a run, analysis included."""
+def to_document(result: RunResult, with_samples: bool = True) -> dict[str, Any]:
+    """The JSON document of a run, analysis included; the samples come last, or not at all."""
     analysis = result.analysis
+    samples = {"samples": [sample_to_dict(s) for s in result.samples]} if with_samples else {}
     return {
         "schema": SCHEMA,
         "version": VERSION,
@@ -78,7 +79,7 @@ def to_document(result: RunResult) -> dict[str, Any]:
         "total_pps": analysis.total_pps,
         "at_least": analysis.at_least,
         "warnings": [_warning("run", c) for c in result.caveats] + [_warning("analysis", c) for c in analysis.caveats],
-        "samples": [_sample_to_dict(s) for s in result.samples],
+        **samples,
     }
 
 
@@ -142,7 +143,7 @@ def _direction_to_dict(result: DirectionResult) -> dict[str, Any]:
     return values
 
 
-def _sample_to_dict(sample: Sample) -> dict[str, Any]:
+def sample_to_dict(sample: Sample) -> dict[str, Any]:
     reading = sample.reading
     return {
         "phase": sample.phase.value,
@@ -151,7 +152,7 @@ def _sample_to_dict(sample: Sample) -> dict[str, Any]:
         "asked_pps": sample.asked_pps,
         "queue_full": reading.queue_full,
         "cpu_percent": reading.cpu_percent,
-        "ports": {str(p): asdict(c) | {"t_s": round(c.t_s, 6)} for p, c in reading.ports.items()},
+        "ports": {str(p): vars(c) | {"t_s": round(c.t_s, 6)} for p, c in reading.ports.items()},
     }
 
 

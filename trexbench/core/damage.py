@@ -1,0 +1,88 @@
+"""What is wrong with a run that was read back: types and order that a document can get wrong and a run cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from math import isfinite
+from typing import Any
+
+from .plan import Plan
+from .result import RunResult
+from .sample import PortCounters, Sample
+
+_COUNTS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")
+_NOT_NUMBERS = ("directions", "kind", "stop_on_saturation")
+_POSITIVE = ("line_rate_bps", "mean_frame_bytes", "line_rate_pps", "target_pps", "window_s")
+
+
+def find_damage(result: RunResult) -> str | None:
+    """The first thing that no run can have produced, in a few words; None when every report can be made of it."""
+    first = next(_problems(result), None)
+    if first is not None:
+        return first
+    try:
+        result.analysis  # noqa: B018  # the proof that the samples fit together
+    except (ArithmeticError, LookupError) as error:
+        return f"the samples cannot be analysed ({type(error).__name__})"
+    return None
+
+
+def _problems(result: RunResult) -> Iterator[str]:
+    for name in ("reason", "finished"):
+        if not isinstance(getattr(result, name), str | None):
+            yield f"{name} is no text"
+    yield from _of_plan(result.plan)
+    before = float("-inf")
+    for number, sample in enumerate(result.samples):
+        for problem in _of_sample(sample, result.plan, before):
+            yield f"sample {number}: {problem}"
+        before = sample.t_s
+
+
+def _of_plan(plan: Plan) -> Iterator[str]:
+    for field in fields(plan):
+        if field.name not in _NOT_NUMBERS and not _is_number(getattr(plan, field.name)):
+            yield f"plan: {field.name} is no number"
+            return
+    if not isinstance(plan.windows, int) or plan.windows < 1:
+        yield "plan: windows is no count"
+    for name in _POSITIVE:
+        if getattr(plan, name) <= 0:
+            yield f"plan: {name} is not above zero"
+
+
+def _of_sample(sample: Sample, plan: Plan, before_s: float) -> Iterator[str]:
+    if not isfinite(sample.t_s) or not isfinite(sample.asked_pps) or sample.asked_pps < 0:
+        yield "time or rate is no number"
+    elif sample.t_s < before_s:
+        yield f"time goes back to {sample.t_s:g} s"
+    if not _is_count(sample.trial):
+        yield "trial is no count"
+    if sample.reading.queue_full is not None and not _is_count(sample.reading.queue_full):
+        yield "queue_full is no count"
+    if sample.reading.cpu_percent is not None and not _is_number(sample.reading.cpu_percent):
+        yield "cpu_percent is no number"
+    for port in plan.ports:
+        if port not in sample.reading.ports:
+            yield f"port {port} is missing"
+    for port, counters in sample.reading.ports.items():
+        yield from (f"port {port}: {problem}" for problem in _of_port(counters))
+
+
+def _of_port(counters: PortCounters) -> Iterator[str]:
+    if not _is_number(counters.t_s):
+        yield "t_s is no number"
+    if not isinstance(counters.link_up, bool):
+        yield "link_up is neither true nor false"
+    for name in _COUNTS:
+        if not _is_count(getattr(counters, name)):
+            yield f"{name} is no count"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64
