@@ -313,6 +313,8 @@ def changed(*keys: Any, value: Any) -> dict[str, Any]:
         (changed("plan", "line_rate_pps", value=float("nan")), "NaN is no number"),
         (json.dumps(DOCUMENT).replace('"line_rate_bps": 1000000000.0', '"line_rate_bps": 1e999'), "no number"),
         (changed("plan", "loss_threshold", value="0.1%"), "loss_threshold is no number"),
+        (changed("plan", "warmup_s", value=0), "wrong kind"),
+        (changed("plan", "directions", value=[]), "wrong kind"),
         (changed("plan", "new_field", value=1), "wrong kind"),
         (changed("samples", 3, "t_s", value=0), "sample 3: time goes back"),
         (changed("samples", 3, "ports", value={}), "sample 3: port 0 is missing"),
@@ -366,7 +368,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(where=st.sampled_from(NODES), value=JSON)
 def test_any_one_wrong_value_is_refused_or_harmless(tmp_path: Path, where: tuple[Any, ...], value: Any) -> None:
     path = written(tmp_path / "run.json", changed(*where, value=value))

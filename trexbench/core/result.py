@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any
 
 from .analysis import analyse
-from .errors import StoreError
+from .errors import ConfigError, StoreError
 from .plan import Direction, Plan
 from .sample import Phase, PortCounters, Reading, Sample
 from .verdict import Analysis, Caveat, DirectionResult
@@ -117,7 +117,7 @@ def from_document(document: Mapping[str, Any]) -> RunResult:
         )
     except KeyError as error:
         raise StoreError(f"run document without {error.args[0]!r}", "the file is damaged") from error
-    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
+    except (TypeError, ValueError, AttributeError, ArithmeticError, ConfigError) as error:
         raise StoreError(f"run document with a value of the wrong kind ({error})", "the file is damaged") from error
 
 
