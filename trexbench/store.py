@@ -135,7 +135,7 @@ def load_run(path: Path) -> RunResult:
         result = from_document(document)
         damage = find_damage(result)
     except StoreError as error:
-        raise StoreError(f"{path}: {error}") from error
+        raise StoreError(f"{path}: {' '.join(str(error).split())}") from error
     if damage:
         raise StoreError(f"{path}: {damage}", "the file is damaged")
     return result
