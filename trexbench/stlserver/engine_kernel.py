@@ -26,7 +26,7 @@ from trexbench.stlserver.xdp_layout import FRACTION_BITS, Core, Gate
 from trexbench.stlserver.xdp_program import PortPlan, SenderProgram, plan_port
 
 DEFAULT_BATCH = 64
-DEFAULT_NICENESS = -10
+DEFAULT_NICENESS = -20
 _FRAME_ROOM = 3400
 _STOP_SETTLES_NS = 100_000
 _STOP_AT_MOST_S = 0.05

@@ -23,7 +23,7 @@ from trexbench.stlserver.xdp_layout import (
 )
 from trexbench.stlserver.xdp_program import FCS_BYTES, PortPlan, StreamPlan, bursts_of, receiver
 
-CREDIT_PACKETS = 64
+CREDIT_PACKETS = 128
 CREDIT_AT_MOST_NS = 50_000_000
 _FORGIVE_TURNS = 16
 

@@ -1,0 +1,253 @@
+"""The sending program in a held time: rates, order, arrears, bursts, deadlines; run by the tests' own machine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from bpf_vm import Machine
+
+from trexbench.stlserver import kernel_port
+from trexbench.stlserver.engine import EngineError, StreamSpec
+from trexbench.stlserver.kernel_port import KernelPort
+from trexbench.stlserver.xdp_layout import FRACTION_BITS, PORT_WORDS_MAX, Core, Gate, Port, interval, ticks
+from trexbench.stlserver.xdp_program import SenderProgram, plan_port, receiver
+
+CORE_FD, FIRST_PORT_FD, EPOCH_NS = 1, 2, 10**15
+FRAME = bytes.fromhex("0200000000020200000000010800") + bytes(46)
+
+
+def stream(number: int, rate_pps: float, **more: Any) -> StreamSpec:
+    return replace(StreamSpec(number, FRAME[:-1] + bytes([number]), rate_pps), **more)
+
+
+def burst(number: int, total: int, **more: Any) -> StreamSpec:
+    return stream(number, 1e6, **{"mode": "single_burst", "total_pkts": total, **more})
+
+
+@dataclass(frozen=True)
+class Sent:
+    at_ns: int
+    ifindex: int
+    number: int
+    size: int
+
+
+class Bench:
+    """Ports with their streams, the program over them, and a clock."""
+
+    def __init__(self, ports: Sequence[Sequence[StreamSpec]], limit_pps: float | None = None) -> None:
+        self.maps = {CORE_FD: bytearray(64)}
+        self.core = memoryview(self.maps[CORE_FD]).cast("Q")
+        self.ports: list[Any] = []
+        for number, specs in enumerate(ports):
+            fd = FIRST_PORT_FD + number
+            self.maps[fd] = bytearray(8 * PORT_WORDS_MAX)
+            memory: Any = SimpleNamespace(fd=fd, words=memoryview(self.maps[fd]).cast("Q"))
+            nothing: Any = None
+            port = KernelPort(nothing, limit_pps, memory, nothing, -1, nothing)
+            port.prepare(plan_port(100 + number, specs, limited=limit_pps is not None, seed=1), 1.0, None)
+            self.ports.append(port)
+        size = max(port.plan.frame_size for port in self.ports)
+        program = SenderProgram(
+            [(port.plan, port.memory.fd) for port in self.ports],
+            core_fd=CORE_FD,
+            ingress_ifindex=100,
+            frame_size=size,
+            epoch_ns=EPOCH_NS,
+        )
+        self.machine = Machine(program.code(), self.maps, size)
+        self.now_ns = 1_000_000
+        self.sent: list[Sent] = []
+
+    def open(self, port: int = 0, duration_s: float = 0.0) -> None:
+        self.ports[port].memory.words[Port.DURATION] = ticks(duration_s * 1e9)
+        self.ports[port].gate = Gate.ARMED
+
+    def turn(self) -> int:
+        self.machine.clock_ns = EPOCH_NS + self.now_ns
+        action = self.machine.run()
+        if action in (3, 4):
+            ifindex = 100 if action == 3 else self.machine.redirected
+            packet = self.machine.packet
+            self.sent.append(Sent(self.now_ns, ifindex, packet[59], self.machine.size))
+        return action
+
+    def run(self, for_ns: int, turn_ns: int = 100) -> list[Sent]:
+        """Turns of equal length; gives what they sent."""
+        first, end = len(self.sent), self.now_ns + for_ns
+        while self.now_ns < end:
+            self.turn()
+            self.now_ns += turn_ns
+        return self.sent[first:]
+
+
+def test_a_steady_stream_keeps_its_slots_and_is_never_early() -> None:
+    bench = Bench([[stream(1, 700_000.0)]])
+    bench.open()
+    sent = bench.run(1_000_000)
+    begin_ns = 1_000_000  # the first turn opened the port
+    for number, one in enumerate(sent):
+        assert 0 <= one.at_ns - begin_ns - number * 1e9 / 700_000 < 200
+    assert len(sent) == 700
+
+
+def test_a_fraction_of_a_nanosecond_does_not_add_up() -> None:
+    assert abs(interval(14_880_952.0) / (1 << FRACTION_BITS) * 14_880_952.0 / 1e9 - 1) < 5e-6
+
+
+def test_streams_of_several_ports_interleave_by_their_rates() -> None:
+    bench = Bench([[stream(1, 280_000.0), stream(2, 160_000.0), stream(3, 40_000.0)], [stream(4, 500_000.0)]])
+    bench.open(0)
+    bench.open(1)
+    counts = Counter((one.ifindex, one.number) for one in bench.run(1_000_000))
+    for key, wanted in {(100, 1): 280, (100, 2): 160, (100, 3): 40, (101, 4): 500}.items():
+        assert abs(counts[key] - wanted) <= 1
+
+
+def test_too_much_is_shared_by_the_rates_and_the_rest_given_up() -> None:
+    bench = Bench([[stream(1, 28e6), stream(2, 16e6), stream(3, 4e6)]])
+    bench.open()
+    counts = Counter(one.number for one in bench.run(400_000))
+    total = sum(counts.values())
+    assert total >= 3990, "every turn sends"
+    for number, share in ((1, 28 / 48), (2, 16 / 48), (3, 4 / 48)):
+        assert abs(counts[number] / total - share) < 0.01
+    assert bench.ports[0].memory.words[Port.LOST_TIME] > 0
+
+
+def test_after_a_pause_only_the_credit_is_caught_up() -> None:
+    bench = Bench([[stream(1, 1e6)]])
+    bench.open()
+    bench.run(50_000)
+    bench.now_ns += 20_000_000
+    sent = bench.run(100_000)
+    assert len(sent) <= 100 + kernel_port.CREDIT_PACKETS + 2
+    bench.ports[0].settle_losses()
+    assert bench.ports[0].totals.lost_slots == pytest.approx(20_000 - kernel_port.CREDIT_PACKETS, abs=3)
+
+
+def test_an_update_counts_at_once_and_blames_nobody() -> None:
+    bench = Bench([[stream(1, 1000.0), stream(2, 1000.0, fixed_rate=True)]])
+    bench.open()
+    bench.run(300_000)
+    bench.ports[0].update(500.0)
+    counts = Counter(one.number for one in bench.run(1_000_000))
+    assert abs(counts[1] - 500) <= 2 and counts[2] <= 2
+    bench.ports[0].update(0.0)
+    assert [one for one in bench.run(900_000) if one.number == 1] == []
+    bench.ports[0].settle_losses()
+    assert bench.ports[0].totals.lost_slots == 0
+
+
+def test_a_pause_shifts_time_and_a_closed_gate_sends_nothing() -> None:
+    bench = Bench([[stream(1, 1e6)]])
+    assert bench.run(10_000) == []
+    bench.open()
+    bench.run(10_000)
+    bench.ports[0].gate = Gate.PAUSED
+    assert bench.run(1_000_000) == []
+    bench.ports[0].resume()
+    assert len(bench.run(100_000)) <= 102
+    assert bench.ports[0].memory.words[Port.LOST_TIME] == 0
+
+
+def test_a_deadline_ends_the_port_with_the_exact_count() -> None:
+    bench = Bench([[stream(1, 1e6)], [stream(2, 1e5)]])
+    bench.open(0, duration_s=0.0002)
+    bench.open(1)
+    sent = bench.run(400_000)
+    counts = Counter(one.number for one in sent)
+    assert counts[1] == 200 and counts[2] == 40
+    assert bench.ports[0].gate == Gate.ENDED and bench.ports[1].gate == Gate.RUNNING
+
+
+ORDERS: dict[str, tuple[list[StreamSpec], list[tuple[int, float]]]] = {
+    "a burst": ([burst(1, 3)], [(1, 0), (1, 1), (1, 2)]),
+    "a gap before": ([burst(1, 1, isg_us=7.0), burst(2, 2)], [(2, 0), (2, 1), (1, 7)]),
+    "bursts with gaps": (
+        [burst(1, 2, mode="multi_burst", count=2, ibg_us=9.0)],
+        [(1, 0), (1, 1), (1, 10), (1, 11)],
+    ),
+    "a chain with a gap": (
+        [burst(1, 2, next_stream_id=2), burst(2, 1, self_start=False, isg_us=5.0)],
+        [(1, 0), (1, 1), (2, 6)],
+    ),
+    "an action count": (
+        [burst(1, 1, next_stream_id=2, action_count=2), burst(2, 1, self_start=False, next_stream_id=1)],
+        [(1, 0), (2, 0), (1, 0)],
+    ),
+    "a link to a stream that runs": ([burst(1, 1, next_stream_id=2), burst(2, 2)], [(1, 0), (2, 0), (2, 1)]),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_bursts_and_chains_are_sent_when_trex_would(name: str) -> None:
+    specs, wanted = ORDERS[name]
+    bench = Bench([specs])
+    bench.open()
+    sent = bench.run(60_000)
+    assert [one.number for one in sent] == [number for number, _ in wanted]
+    for one, (_, at_us) in zip(sent, wanted, strict=True):
+        assert one.at_ns - sent[0].at_ns == pytest.approx(at_us * 1000, abs=300)
+    assert bench.ports[0].gate == Gate.ENDED
+
+
+def test_a_limit_holds_each_port_back_and_is_counted() -> None:
+    bench = Bench([[stream(1, 2e6)], [stream(2, 1e5)]], limit_pps=5e5)
+    bench.open(0)
+    bench.open(1)
+    counts = Counter(one.number for one in bench.run(1_000_000))
+    assert counts[1] == pytest.approx(500, abs=20) and counts[2] == pytest.approx(100, abs=1)
+    bench.ports[0].settle_losses()
+    assert bench.ports[0].totals.lost_slots == pytest.approx(1500, rel=0.1)
+
+
+def test_frames_are_cut_to_their_own_length() -> None:
+    long = StreamSpec(2, FRAME.ljust(1514, b"\x07"), 1e5)
+    bench = Bench([[stream(1, 1e5), long]])
+    bench.open()
+    assert Counter(one.size for one in bench.run(100_000)) == {60: 10, 1514: 10}
+
+
+def test_idle_time_is_what_passes_between_idle_turns() -> None:
+    bench = Bench([[stream(1, 1e6)]])
+    bench.open()
+    bench.run(1_000_000, turn_ns=100)
+    idle_ns = bench.core[Core.IDLE_TIME] / (1 << FRACTION_BITS)
+    assert idle_ns == pytest.approx(800_000, rel=0.02), "ten turns a packet, of which one sends"
+
+
+REFUSALS: list[tuple[str, StreamSpec]] = [
+    ("mode 'now and then'", stream(1, 1.0, mode="now and then")),
+    ("burst of 0", burst(1, 0)),
+    ("not a rate", stream(1, -1.0)),
+    ("not a rate", stream(1, float("nan"))),
+    ("negative", stream(1, 1.0, isg_us=-1.0)),
+    ("its next stream 7 is not there", stream(1, 1.0, next_stream_id=7)),
+]
+
+
+@pytest.mark.parametrize(("text", "spec"), REFUSALS)
+def test_what_has_no_meaning_is_refused(text: str, spec: StreamSpec) -> None:
+    with pytest.raises(EngineError, match=text):
+        plan_port(1, [spec])
+
+
+def test_too_many_streams_are_refused_not_cut() -> None:
+    with pytest.raises(EngineError, match="use fewer streams"):
+        plan_port(1, [stream(number % 256, 1.0, stream_id=number) for number in range(1000)])
+
+
+def test_the_receiver_counts_unicast_and_drops_all() -> None:
+    memory = bytearray(64)
+    machine = Machine(receiver(5, 1), {5: memory})
+    counters = memoryview(memory).cast("Q")
+    for first in (0x02, 0xFF, 0x33, 0x00):
+        machine.packet[0] = first
+        assert machine.run() == 1
+    assert counters[0] == 2 and counters[1] == 2 * 64 and counters[2] == 2
