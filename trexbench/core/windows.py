@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from .plan import Direction, Plan
-from .sample import Phase, Sample
+from .sample import Phase, Sample, find_setback
 
 MEASURED_PHASES = (Phase.RAMP, Phase.HOLD)
 
@@ -17,7 +18,8 @@ class Window:
     """What one direction did between two samples.
 
     sent, received: frames; *_pps: over each port's own interval. asked_pps: time-weighted mean of what was asked.
-    ierrors: frames the receiving port lost itself. queue_full, cpu_percent: of the whole generator, None if unsaid.
+    ierrors: frames the receiving port lost itself. queue_full, cpu_percent: of the whole generator, None if unsaid;
+    the latter is the mean of what its samples said.
     """
 
     phase: Phase
@@ -66,28 +68,47 @@ def build_window(direction: Direction, samples: Sequence[Sample]) -> Window:
         received_pps=received / (rx1.t_s - rx0.t_s),
         ierrors=rx1.ierrors - rx0.ierrors,
         queue_full=_difference(first.reading.queue_full, last.reading.queue_full),
-        cpu_percent=_highest(s.reading.cpu_percent for s in samples[1:]),
+        cpu_percent=_mean(s.reading.cpu_percent for s in samples[1:]),
         link_up=all(s.reading.ports[p].link_up for s in samples for p in (direction.tx, direction.rx)),
     )
+
+
+def phase_window(direction: Direction, samples: Sequence[Sample], phase: Phase) -> Window | None:
+    """One window over all of a phase; None where the run never came to it."""
+    inside = [i for i, sample in enumerate(samples) if sample.phase is phase]
+    return build_window(direction, samples[inside[0] - 1 : inside[-1] + 1]) if inside and inside[0] else None
 
 
 def measured_windows(
     plan: Plan, samples: Sequence[Sample], direction: Direction, phases: Iterable[Phase] = MEASURED_PHASES
 ) -> list[Window]:
-    """The direction's windows over the named phases, each of whole samples and at least about window_s long."""
+    """The direction's windows over the named phases, each of whole samples and at least about window_s long.
+
+    They end where a counter of the direction goes backwards: no difference across that is a number.
+    """
     wanted = tuple(phases)
+    enough_s = max(plan.window_s, plan.sample_s) - plan.sample_s / 2
+    ports = (direction.tx, direction.rx)
     windows: list[Window] = []
     start: int | None = None
     for i, sample in enumerate(samples):
         if sample.phase not in wanted:
             start = None
             continue
+        if i and find_setback(samples[i - 1], sample, ports):
+            break
         if start is None:
             start = i - 1
-        if start >= 0 and sample.t_s - samples[start].t_s >= plan.window_s - plan.sample_s / 2:
+        if start >= 0 and sample.t_s - samples[start].t_s >= enough_s:
             windows.append(build_window(direction, samples[start : i + 1]))
             start = i
     return windows
+
+
+def judged_windows(plan: Plan, samples: Sequence[Sample], direction: Direction) -> list[Window]:
+    """The measured windows that a verdict may lean on: a line filled at once needs one to settle."""
+    windows = measured_windows(plan, samples, direction)
+    return windows[1:] if plan.kind == "saturate" else windows
 
 
 def last_windows(plan: Plan, samples: Sequence[Sample], direction: Direction, count: int) -> list[Window]:
@@ -100,6 +121,6 @@ def _difference(before: int | None, after: int | None) -> int | None:
     return None if before is None or after is None else after - before
 
 
-def _highest(values: Iterable[float | None]) -> float | None:
+def _mean(values: Iterable[float | None]) -> float | None:
     known = [v for v in values if v is not None]
-    return max(known) if known else None
+    return fmean(known) if known else None
