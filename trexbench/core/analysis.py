@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean, median, stdev
 
+from .blame import blame, generator_short, misses
 from .caveats import find_caveats
+from .knee import find_knee, find_sustained
 from .plan import MIN_OFFERED_PPS, Direction, Plan
-from .sample import Phase, Sample
+from .sample import Phase, Sample, find_setback
 from .units import format_pps, format_share
-from .verdict import Analysis, DirectionResult, Limit, Trial
-from .windows import Window, build_window, last_windows, measured_windows
+from .verdict import Analysis, Caveat, DirectionResult, Limit, Trial
+from .windows import Window, build_window, judged_windows, last_windows
 
-TX_MISS_SHARE = 0.01
-"""Sent this much less than asked: the generator did not keep up."""
-CPU_LIMIT_PERCENT = 85.0
-RX_BLAME_SHARE = 0.01
-"""The receiving port's own errors make up this much of the loss: the generator's receiver is to blame."""
 TRIAL_STEP = 0.03
 """Each confirmation trial after the first is this share of the last good rate lower."""
 WARMUP_RETURN_SHARE = 0.5
@@ -24,15 +23,23 @@ WARMUP_RETURN_SHARE = 0.5
 
 
 def analyse(plan: Plan, samples: Sequence[Sample]) -> Analysis:
-    """The verdict over all samples of a run, whether it came to its end or not."""
-    results = tuple(_judge(plan, samples, d) for d in plan.directions)
-    return Analysis(results, find_caveats(plan, samples, results))
+    """The verdict over all samples of a run, whether it came to its end or not.
+
+    What was read after a counter went backwards is left out, and a caveat says so.
+    """
+    sound, setback = _sound(plan, samples)
+    results = tuple(_judge(plan, sound, d) for d in plan.directions)
+    caveats = find_caveats(plan, sound, results)
+    return Analysis(results, caveats if setback is None else (setback, *caveats))
 
 
 def all_saturated(plan: Plan, samples: Sequence[Sample]) -> bool:
-    """Every direction's last windows are all bad. Cheap: asked after every sample."""
+    """Every direction is saturated, and still lossy. Cheap while it is not so: asked after every sample."""
     tails = [last_windows(plan, samples, d, plan.windows) for d in plan.directions]
-    return all(len(t) == plan.windows and all(w.is_bad(plan.loss_threshold) for w in t) for t in tails)
+    if not all(len(t) == plan.windows and all(w.is_bad(plan.loss_threshold) for w in t) for t in tails):
+        return False
+    # These windows slide with the samples; the verdict's stand on a grid, and may still need another sample.
+    return all(r.saturated_at_s is not None for r in analyse(plan, samples).directions)
 
 
 def confirmation_rate(plan: Plan, samples: Sequence[Sample]) -> float | None:
@@ -40,7 +47,7 @@ def confirmation_rate(plan: Plan, samples: Sequence[Sample]) -> float | None:
     results = analyse(plan, samples).directions
     saturated = [r for r in results if r.limit is Limit.DUT]
     trial = samples[-1].trial
-    if not saturated or (trial and all(r.trials[-1].passed for r in results if r.trials)):
+    if not saturated or (trial and all(r.trials[-1].passed for r in saturated if r.trials)):
         return None
     rate = min(r.maximum_pps for r in saturated) * (1 - TRIAL_STEP * trial)
     return rate if rate >= MIN_OFFERED_PPS else None
@@ -51,10 +58,10 @@ def check_warmup(plan: Plan, samples: Sequence[Sample]) -> str | None:
 
     Looks at its second half only, so that a DUT may wake up first.
     """
-    warm = [s for s in samples if s.phase is Phase.WARMUP]
-    half = warm[(len(warm) - 1) // 2 :]
-    if len(half) < 2:
+    warm = [i for i, s in enumerate(samples) if s.phase is Phase.WARMUP]
+    if not warm:
         return None
+    half = samples[warm[0] - 1 + len(warm) // 2 : warm[-1] + 1]
     for direction in plan.directions:
         window = build_window(direction, half)
         if window.sent == 0:
@@ -86,27 +93,32 @@ def _nothing_back(plan: Plan, half: Sequence[Sample], direction: Direction, wind
     )
 
 
+def _sound(plan: Plan, samples: Sequence[Sample]) -> tuple[Sequence[Sample], Caveat | None]:
+    """The samples up to the first counter that went backwards, and the doubt that this casts."""
+    for i, (before, after) in enumerate(pairwise(samples)):
+        problem = find_setback(before, after, plan.ports)
+        if problem is not None:
+            text = f"{problem}: what was counted after {before.t_s:.1f} s is left out"
+            return samples[: i + 1], Caveat("counters-back", text)
+    return samples, None
+
+
 def _judge(plan: Plan, samples: Sequence[Sample], direction: Direction) -> DirectionResult:
-    windows = measured_windows(plan, samples, direction)
-    bad = _sustained([w.is_bad(plan.loss_threshold) for w in windows], plan.windows)
-    if bad is None:
-        limit, reasons, maximum = _unsaturated(plan, windows)
-    else:
-        limit, reasons = _blame(plan, windows[bad : bad + plan.windows])
-        maximum = windows[bad - 1].sent_pps if bad else 0.0
-    first_bad = None if bad is None else windows[bad].sent_pps
-    hold = [w for w in windows if w.phase is Phase.HOLD and w.sent]
+    # A window in which nothing was sent says nothing about loss: neither does it end a loss that lasts.
+    windows = [w for w in judged_windows(plan, samples, direction) if w.sent]
+    hold = [w for w in windows if w.phase is Phase.HOLD]
     whole = build_window(direction, samples) if len(samples) > 1 else None
+    verdict = _of_ramp(plan, windows) if plan.kind == "ramp" else _of_saturated_line(plan, windows)
     return DirectionResult(
         direction=direction,
-        limit=limit,
-        at_least=limit is not Limit.DUT,
-        maximum_pps=maximum,
-        first_bad_pps=first_bad,
-        uncertainty_pps=0.0 if first_bad is None else max(first_bad - maximum, plan.step_pps),
+        limit=verdict.limit,
+        at_least=verdict.limit is not Limit.DUT,
+        maximum_pps=verdict.maximum_pps,
+        first_bad_pps=verdict.first_bad_pps,
+        uncertainty_pps=verdict.uncertainty_pps,
         max_received_pps=max((w.received_pps for w in windows), default=0.0),
-        saturated_at_s=None if bad is None else windows[bad].begin_s,
-        reasons=reasons,
+        saturated_at_s=verdict.saturated_at_s,
+        reasons=verdict.reasons,
         hold_loss=sum(w.lost for w in hold) / sum(w.sent for w in hold) if hold else None,
         sent=whole.sent if whole else 0,
         received=whole.received if whole else 0,
@@ -114,79 +126,86 @@ def _judge(plan: Plan, samples: Sequence[Sample], direction: Direction) -> Direc
     )
 
 
-def _sustained(flags: Sequence[bool], count: int) -> int | None:
-    """Index of the first of ``count`` consecutive true flags."""
-    run = 0
-    for i, flag in enumerate(flags):
-        run = run + 1 if flag else 0
-        if run == count:
-            return i - count + 1
-    return None
+@dataclass(frozen=True)
+class _Verdict:
+    """What only the kind of plan can tell; fields as in DirectionResult."""
+
+    limit: Limit
+    reasons: tuple[str, ...]
+    maximum_pps: float = 0.0
+    uncertainty_pps: float = 0.0
+    first_bad_pps: float | None = None
+    saturated_at_s: float | None = None
 
 
-def _blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
-    """Who caused the loss in these windows: the DUT only when nobody else can have."""
-    if not all(w.link_up for w in windows):
-        return Limit.LINK, ("a link went down",)
-    ierrors, lost = sum(w.ierrors for w in windows), sum(w.lost for w in windows)
-    if ierrors and ierrors >= RX_BLAME_SHARE * lost:
-        return Limit.GENERATOR_RX, (
-            f"the tester's receiving port itself lost {ierrors} of the {lost} frames (ierrors)",
-        )
-    shortfall = _generator_short(plan, windows)
-    if shortfall:
-        return Limit.GENERATOR_TX, shortfall
-    loss = lost / sum(w.sent for w in windows)
-    return Limit.DUT, (
-        f"loss of {format_share(loss)} over {len(windows)} windows while the generator sent what was asked and its "
-        "receiver lost nothing",
+def _of_ramp(plan: Plan, windows: Sequence[Window]) -> _Verdict:
+    knee = find_knee(plan, windows)
+    if knee is None:
+        return _unsaturated(plan, windows)
+    limit, reasons = blame(plan, windows[knee.index : knee.index + plan.windows])
+    uncertainty = knee.uncertainty_pps if limit is Limit.DUT else 0.0
+    return _Verdict(limit, reasons, knee.maximum_pps, uncertainty, knee.first_bad_pps, windows[knee.index].begin_s)
+
+
+def _of_saturated_line(plan: Plan, windows: Sequence[Window]) -> _Verdict:
+    """What emerged of a line that was filled at once."""
+    if not windows:
+        return _Verdict(Limit.NONE, ("the run ended before it measured anything",))
+    received = [w.received_pps for w in windows]
+    spread = 2 * stdev(received) / len(received) ** 0.5 if len(received) > 1 else 0.0
+    bad = find_sustained([w.is_bad(plan.loss_threshold) for w in windows], plan.windows)
+    if bad is not None:
+        limit, reasons = blame(plan, windows)
+        offered = fmean(w.sent_pps for w in windows)
+        reasons = (f"offered {format_pps(offered)}, {format_pps(fmean(received))} emerged", *reasons)
+        return _Verdict(limit, reasons, fmean(received), spread, windows[bad].sent_pps, windows[bad].begin_s)
+    limit, reasons = _limit_without_loss(plan, windows, windows)
+    return _Verdict(
+        limit,
+        reasons or (f"no sustained loss of {format_pps(fmean(w.sent_pps for w in windows))} offered",),
+        fmean(received),
+        spread,
     )
 
 
-def _generator_short(plan: Plan, windows: Sequence[Window]) -> tuple[str, ...]:
-    """Signs that the generator did not keep up; empty when it did."""
-    reasons = []
-    asked = sum(w.asked_pps for w in windows) / len(windows)
-    sent = sum(w.sent_pps for w in windows) / len(windows)
-    if sent < asked * (1 - TX_MISS_SHARE):
-        reasons.append(f"asked for {format_pps(asked)}, sent {format_pps(sent)}")
-    queue_full = sum(w.queue_full or 0 for w in windows)
-    if queue_full > plan.loss_threshold * sum(w.sent for w in windows):
-        reasons.append(f"its transmit queue was full {queue_full} times")
-    cpu = [w.cpu_percent for w in windows if w.cpu_percent is not None]
-    if cpu and median(cpu) >= CPU_LIMIT_PERCENT:
-        reasons.append(f"its CPU was at {median(cpu):.0f} %")
-    return tuple(reasons)
-
-
-def _unsaturated(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...], float]:
-    """Limit, reasons and the rate carried without loss, for a direction that never saturated."""
+def _unsaturated(plan: Plan, windows: Sequence[Window]) -> _Verdict:
+    """A ramp in which no loss lasted: the rate carried without loss, and what kept it from being more."""
     if not windows:
-        return Limit.NONE, ("the run ended before it measured anything",), 0.0
+        return _Verdict(Limit.NONE, ("the run ended before it measured anything",))
     good = [w for w in windows if not w.is_bad(plan.loss_threshold)]
     if not good:
-        return (
-            Limit.NONE,
-            ("no window was free of loss, and none was followed by enough others to judge",),
-            0.0,
-        )
-    if not all(w.link_up for w in windows):
-        return Limit.LINK, ("a link went down",), max(w.sent_pps for w in good)
-    tail = windows[-plan.windows :]
-    shortfall = _generator_short(plan, tail)
-    if shortfall:
-        return Limit.GENERATOR_TX, shortfall, max(w.sent_pps for w in good)
+        return _Verdict(Limit.NONE, ("no window was free of loss, and none was followed by enough others to judge",))
+    limit, reasons = _limit_without_loss(plan, windows, windows[-plan.windows :])
     hold = [w.sent_pps for w in good if w.phase is Phase.HOLD]
-    reached = median(hold) if hold else good[-1].sent_pps
-    return Limit.NONE, (f"no sustained loss up to {format_pps(reached)}, the most that was offered",), reached
+    if limit is not Limit.NONE or not hold:
+        return _carried(limit, reasons, max(w.sent_pps for w in good))
+    return _carried(limit, reasons, median(hold))
+
+
+def _carried(limit: Limit, reasons: tuple[str, ...], pps: float) -> _Verdict:
+    return _Verdict(limit, reasons or (f"no sustained loss up to {format_pps(pps)}, the most that was offered",), pps)
+
+
+def _limit_without_loss(plan: Plan, windows: Sequence[Window], tail: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
+    if not all(w.link_up for w in windows):
+        return Limit.LINK, ("a link went down",)
+    shortfall = generator_short(plan, tail)
+    return (Limit.GENERATOR_TX, shortfall) if shortfall else (Limit.NONE, ())
 
 
 def _trials(plan: Plan, samples: Sequence[Sample], direction: Direction) -> tuple[Trial, ...]:
+    """Trials that came to their end. One passes when what was asked was sent, and no more of it lost than may be."""
     trials = []
     for number in sorted({s.trial for s in samples if s.phase is Phase.CONFIRM_DRAIN}):
         inside = [i for i, s in enumerate(samples) if s.trial == number]
+        held = [i for i in inside if samples[i].phase is Phase.CONFIRM]
         window = build_window(direction, samples[inside[0] - 1 : inside[-1] + 1])
-        passed = window.loss is not None and window.loss <= plan.loss_threshold
-        offered = samples[inside[0]].asked_pps
-        trials.append(Trial(number, offered, window.sent, window.received, window.loss, passed))
+        # Its first sample holds the moment that a start takes; where there are more, the sent rate is theirs.
+        first = held[0] if len(held) > 1 else held[0] - 1
+        sent_pps = build_window(direction, samples[first : held[-1] + 1]).sent_pps
+        offered = samples[held[0]].asked_pps
+        kept = window.loss is not None and window.loss <= plan.loss_threshold
+        trials.append(
+            Trial(number, offered, window.sent, window.received, window.loss, kept and not misses(offered, sent_pps))
+        )
     return tuple(trials)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -61,11 +62,16 @@ def _next_trial(plan: Plan, samples: Sequence[Sample]) -> Step | None:
 
 def _phase_begun(samples: Sequence[Sample]) -> float:
     """When the last sample's phase (and trial) began: the time of the sample before its first one."""
-    last = samples[-1]
-    for sample in reversed(samples):
-        if (sample.phase, sample.trial) != (last.phase, last.trial):
-            return sample.t_s
-    return samples[0].t_s
+    first = bisect_left(samples, _place(samples[-1]), key=_place)
+    return samples[max(0, first - 1)].t_s
+
+
+_ORDER = {phase: place for place, phase in enumerate(Phase)}
+
+
+def _place(sample: Sample) -> tuple[int, int]:
+    """Samples are in this order, which spares walking over all of them."""
+    return sample.trial, _ORDER[sample.phase]
 
 
 def _left(length_s: float, elapsed_s: float, plan: Plan) -> bool:
@@ -73,9 +79,13 @@ def _left(length_s: float, elapsed_s: float, plan: Plan) -> bool:
 
 
 def _until(begun_s: float, length_s: float, now_s: float, plan: Plan) -> float:
-    """The next tick of the phase's grid; lateness of one sample does not add up over the others."""
+    """The next tick of the phase's grid; lateness of one sample does not add up over the others.
+
+    The last tick is the phase's end: what is left of it, if half a sample or less, belongs to the tick before.
+    """
     ticks = round((now_s - begun_s) / plan.sample_s) + 1
-    return min(begun_s + ticks * plan.sample_s, begun_s + length_s)
+    at_s = ticks * plan.sample_s
+    return begun_s + (length_s if length_s - at_s <= plan.sample_s / 2 else at_s)
 
 
 def _warmup(plan: Plan, begun_s: float, now_s: float) -> Step:
@@ -85,7 +95,7 @@ def _warmup(plan: Plan, begun_s: float, now_s: float) -> Step:
 def _ramp(plan: Plan, begun_s: float, now_s: float) -> Step:
     until = _until(begun_s, plan.ramp_s, now_s, plan)
     offered = plan.target_pps * (until - begun_s) / plan.ramp_s
-    return Step(Phase.RAMP, max(MIN_OFFERED_PPS, min(offered, plan.target_pps)), until)
+    return Step(Phase.RAMP, min(max(MIN_OFFERED_PPS, offered), plan.target_pps), until)
 
 
 def _hold(plan: Plan, begun_s: float, now_s: float) -> Step:

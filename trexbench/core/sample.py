@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -57,3 +57,33 @@ class Sample:
     asked_pps: float
     reading: Reading
     trial: int = 0
+
+
+def find_setback(before: Sample, after: Sample, ports: Iterable[int]) -> str | None:
+    """What these ports' counters cannot have done between two samples, in a few words; None when all is well.
+
+    Counters only ever grow: one that shrinks was cleared, or belongs to another process.
+    """
+    for port in ports:
+        then, now = before.reading.ports.get(port), after.reading.ports.get(port)
+        if then is None or now is None:
+            return f"the counters of port {port} are missing"
+        if now.t_s < then.t_s or (now.t_s == then.t_s and after.t_s > before.t_s):
+            return f"the clock of port {port} went from {then.t_s:g} to {now.t_s:g} s"
+        if (
+            now.opackets < then.opackets
+            or now.ipackets < then.ipackets
+            or now.obytes < then.obytes
+            or now.ibytes < then.ibytes
+            or now.ierrors < then.ierrors
+            or now.oerrors < then.oerrors
+        ):
+            name = next(n for n in _COUNTS if getattr(now, n) < getattr(then, n))
+            return f"{name} of port {port} went back from {getattr(then, name)} to {getattr(now, name)}"
+    full, fuller = before.reading.queue_full, after.reading.queue_full
+    if full is not None and fuller is not None and fuller < full:
+        return f"queue_full went back from {full} to {fuller}"
+    return None
+
+
+_COUNTS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")

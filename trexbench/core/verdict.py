@@ -28,7 +28,7 @@ class Caveat:
 
 @dataclass(frozen=True)
 class Trial:
-    """One confirmation: a rate held, stopped, drained, totals compared."""
+    """One confirmation: a rate held, stopped, drained, totals compared. It needs the generator to send that rate."""
 
     number: int
     offered_pps: float
@@ -42,10 +42,17 @@ class Trial:
 class DirectionResult:
     """One direction's verdict; rates in frames per second, losses as fractions.
 
-    maximum_pps: the last good offered rate. It is a statement about the DUT only where at_least is False;
-    else the direction carried *at least* that much. first_bad_pps: the first offered rate of the
-    sustained loss. uncertainty_pps: how far above maximum_pps the knee may lie. max_received_pps: the largest
-    rate received in any window, which past the knee may be more than maximum_pps.
+    Of a ramp: maximum_pps is the last good offered rate. It is a statement about the DUT only where at_least is
+    False: then the knee, above which more than the threshold is lost, lies between it and uncertainty_pps more (see
+    core.knee). Where at_least is True the direction carried *at least* that much, and uncertainty_pps is 0.
+    first_bad_pps: the first offered rate of the sustained loss.
+
+    Of a saturated line (plan.kind ``saturate``): maximum_pps is the rate received over the hold, after its first
+    window. Where at_least is False the DUT emits no more of the load that was offered, which is no loss-free
+    throughput; uncertainty_pps is twice the standard error of that mean, up or down; first_bad_pps is the load.
+
+    max_received_pps: the largest rate received in any window, which past the knee may be more than maximum_pps.
+    sent, received: frames of the whole run, warm-up and trials included.
     """
 
     direction: Direction
