@@ -37,9 +37,15 @@ class Answer:
     """
 
     result: DirectionResult
-    pps: float
-    at_least: bool
     offered_pps: float | None
+
+    @property
+    def pps(self) -> float:
+        return self.result.maximum_pps
+
+    @property
+    def at_least(self) -> bool:
+        return self.result.at_least
 
     @property
     def direction(self) -> Direction:
@@ -88,12 +94,8 @@ def summarise(result: RunResult) -> Summary:
 def answers_of(result: RunResult) -> tuple[Answer, ...]:
     answers = []
     for one in result.analysis.directions:
-        if result.plan.kind == "ramp":
-            answers.append(Answer(one, one.maximum_pps, one.at_least, None))
-        else:
-            hold = phase_window(one.direction, result.samples, Phase.HOLD)
-            received, sent = (hold.received_pps, hold.sent_pps) if hold else (0.0, 0.0)
-            answers.append(Answer(one, received, one.at_least, sent))
+        hold = phase_window(one.direction, result.samples, Phase.HOLD) if result.plan.kind == "saturate" else None
+        answers.append(Answer(one, hold.sent_pps if hold else None))
     return tuple(answers)
 
 
@@ -173,12 +175,12 @@ def _rows(result: RunResult, answers: Sequence[Answer]) -> tuple[tuple[str, ...]
             ("offered", [format_pps(a.offered_pps or 0.0) for a in answers]),
             ("came out", [a.text for a in answers]),
         ]
-        middle: list[tuple[str, list[str]]] = []
+        middle = [("uncertainty", [_uncertainty(a.result, "+-") for a in answers])]
     else:
         first = [(f"last rate with loss <= {limit}", [a.text for a in answers])]
         middle = [
             ("first rate above that loss", [_pps(a.result.first_bad_pps) for a in answers]),
-            ("uncertainty", [_uncertainty(a.result) for a in answers]),
+            ("uncertainty", [_uncertainty(a.result, "+") for a in answers]),
             (f"confirmed, held {format_duration(plan.confirm_s)}", [_confirmed(a.result) for a in answers]),
         ]
     rows = [
@@ -262,8 +264,8 @@ def _count(value: int) -> str:
     return f"{value:,}".replace(",", " ")
 
 
-def _uncertainty(result: DirectionResult) -> str:
-    return f"+ {format_pps(result.uncertainty_pps)}" if result.uncertainty_pps else NONE
+def _uncertainty(result: DirectionResult, sign: str) -> str:
+    return f"{sign} {format_pps(result.uncertainty_pps)}" if result.uncertainty_pps else NONE
 
 
 def _confirmed(result: DirectionResult) -> str:
