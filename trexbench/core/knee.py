@@ -11,7 +11,7 @@ from .windows import Window
 
 SCATTER_WINDOWS = 12
 """So many windows past the knee tell how much the rate that gets through varies from window to window."""
-LUCKY = 5.0
+LUCKY = 8.0
 """Windows nearer to each other than this many standard deviations may be good or bad by luck."""
 MARGIN = 3.0
 """Standard deviations that are added above the first bad rate."""
@@ -30,10 +30,11 @@ class Knee:
 def find_knee(plan: Plan, windows: Sequence[Window]) -> Knee | None:
     """The knee of windows that all sent something; None without sustained loss.
 
-    A noisy router has good windows above its knee and bad ones below. So the maximum is a rate from which on nothing
-    was lost for a while, one window lower still where windows are nearer to each other than luck reaches; and the
-    uncertainty reaches over the last good window seen at all. Over simulated routers whose capacity varies by up to
-    3 % (tests/unit/test_analysis_truth.py) the knee lies between the two in more than 95 of 100 runs.
+    A noisy router has good windows above its knee and bad ones below. So the maximum is the last rate at the end of
+    more than plan.windows good windows in a row, lower where good and bad ones mix, and one window lower still where
+    windows are nearer to each other than luck reaches; and the uncertainty reaches over every good window seen at
+    all. For simulated routers whose capacity varies by up to 3 % from window to window the knee lies between the two
+    in 95 of 100 runs and more (tests/unit/test_analysis_truth.py).
     """
     flags = [w.is_bad(plan.loss_threshold) for w in windows]
     index = find_sustained(flags, plan.windows)
@@ -74,11 +75,19 @@ def scatter_pps(windows: Sequence[Window]) -> float:
 
 
 def _last_good(plan: Plan, windows: Sequence[Window], flags: Sequence[bool], bad: int, scatter: float) -> int | None:
-    """The last window before ``bad`` that ends more than plan.windows good ones, not far from it; None without any."""
-    near = [i for i in range(max(0, bad - 2 * plan.windows), bad) if not flags[i]]
+    """The window before ``bad`` whose rate was carried beyond luck; None when none was good."""
+    edge = windows[bad].sent_pps
+    floor = edge - MARGIN * scatter
+    near = [i for i in range(bad) if not flags[i] and (windows[i].sent_pps >= floor or i >= bad - 2 * plan.windows)]
     if not near:
         return None
-    calm = [i for i in near if not any(flags[max(0, i - plan.windows) : i])]
+    # Good and bad windows mixed around the knee show that its place varies, and by how much. What varies only beyond
+    # the knee, as in a router that collapses, is none of its business.
+    mixed = [windows[i].sent_pps for i in range(bad) if flags[i]]
+    lowest = min((rate for rate in mixed if rate >= floor), default=edge)
+    highest = max((w.sent_pps for w, lossy in zip(windows[bad:], flags[bad:], strict=True) if not lossy), default=edge)
+    luck = min(scatter, max(0.0, highest - lowest) / 2)
+    calm = [i for i in near if windows[i].sent_pps <= edge - luck and not any(flags[max(0, i - plan.windows) : i])]
     last = calm[-1] if calm else near[0]
     if windows[last + 1].sent_pps - windows[last].sent_pps < LUCKY * scatter:
         return max((i for i in near if i < last), default=last)

@@ -98,8 +98,8 @@ def measured_windows(
         if i and find_setback(samples[i - 1], sample, ports):
             break
         if start is None:
-            start = i - 1
-        if start >= 0 and sample.t_s - samples[start].t_s >= enough_s:
+            start = max(0, i - 1)
+        if sample.t_s - samples[start].t_s >= enough_s:
             windows.append(build_window(direction, samples[start : i + 1]))
             start = i
     return windows
