@@ -108,9 +108,14 @@ def name_of(result: RunResult) -> str:
 
 def headline(result: RunResult, answers: Sequence[Answer]) -> str:
     """The run in one line."""
-    name, plan = name_of(result), result.plan
+    return f"{name_of(result)}: {answer_words(result, answers)}"
+
+
+def answer_words(result: RunResult, answers: Sequence[Answer]) -> str:
+    """What came of it: rates, share of line rate, verdict."""
+    plan = result.plan
     if not any(a.pps for a in answers):
-        return f"{name}: {_nothing(answers)}"
+        return _nothing(answers)
     total, at_least = sum(a.pps for a in answers), any(a.at_least for a in answers)
     rate = f"{'>= ' if at_least else ''}{format_pps(total)}"
     if len(answers) > 1:
@@ -119,7 +124,7 @@ def headline(result: RunResult, answers: Sequence[Answer]) -> str:
         rate += f" came out of {format_pps(sum(a.offered_pps or 0.0 for a in answers))} offered"
     reach = f" ({len(answers)} directions, up to {len(answers)}00 %)" if len(answers) > 1 else ""
     share = f"{format_share(plan.line_share(total))} of {nominal(format_bits(plan.line_rate_bps))} line rate{reach}"
-    return f"{name}: {rate}, {format_bits(plan.l1_bps(total))} L1, {share}: {verdict(result, answers)}"
+    return f"{rate}, {format_bits(plan.l1_bps(total))} L1, {share}: {verdict(result, answers)}"
 
 
 def _nothing(answers: Sequence[Answer]) -> str:
@@ -209,20 +214,23 @@ def _facts(result: RunResult) -> tuple[tuple[str, str], ...]:
 
 def profile_words(profile: Mapping[str, Any]) -> str:
     """What went on the wire: file, sizes, mean, flows, what varies."""
-    tunables = profile.get("tunables")
-    given = ",".join(f"{k}={v}" for k, v in tunables.items()) if isinstance(tunables, Mapping) else ""
-    mean, flows = profile.get("mean_frame_bytes"), profile.get("flows")
-    mix = text_of(profile, "mix", "frames of unknown size")
-    parts = [f"{text_of(profile, 'name', '?')}{f' {given}' if given else ''}: {mix}"]
-    if isinstance(mean, int | float) and "mean" not in mix:
-        parts.append(f"mean {mean:.1f} B with FCS")
-    if isinstance(flows, int):
-        parts.append(
-            f"{'' if profile.get('flows_exact', True) else 'at most '}{_count(flows)} flow{'s' * (flows != 1)}"
-        )
-    varied = profile.get("varied")
+    tunables, varied = profile.get("tunables"), profile.get("varied")
+    given = " " + ",".join(f"{k}={v}" for k, v in tunables.items()) if isinstance(tunables, Mapping) else ""
+    parts = [f"{text_of(profile, 'name', '?')}{given}: {traffic_words(profile)}"]
     if isinstance(varied, Sequence) and not isinstance(varied, str) and varied:
         parts.append("; ".join(str(v) for v in varied))
+    return ", ".join(parts)
+
+
+def traffic_words(profile: Mapping[str, Any]) -> str:
+    """Sizes, mean and flows: ``64 B frames, 251 flows``."""
+    mean, flows = profile.get("mean_frame_bytes"), profile.get("flows")
+    parts = [text_of(profile, "mix", "frames of unknown size")]
+    if isinstance(mean, int | float) and ":" in parts[0] and "mean" not in parts[0]:
+        parts.append(f"mean {mean:.1f} B")
+    if isinstance(flows, int):
+        upper = "" if profile.get("flows_exact", True) else "at most "
+        parts.append(f"{upper}{_count(flows)} flow{'' if flows == 1 else 's'}")
     return ", ".join(parts)
 
 
