@@ -16,7 +16,6 @@ from ..core.profile import resolve_mode
 from ..core.result import RunResult
 from ..report.live import open_live
 from ..report.machine import to_json
-from ..report.picture import draw
 from ..report.text import print_summary
 from ..runner import Interrupted, Outcome
 from ..store import RunWriter
@@ -96,6 +95,8 @@ class Desk:
 
 def save_picture(result: RunResult, path: Path) -> None:
     """Draw it to this file; a picture that fails is a warning, for the run is safe in its document."""
+    from ..report.picture import draw  # matplotlib is slow to load, and not needed before the run is over
+
     try:
         path.write_bytes(draw(result))
     except OSError as error:

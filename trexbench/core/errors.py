@@ -10,7 +10,7 @@
     ├── TesterBusy             another run holds this tester (exit 8)
     └── StoreError             a result could not be read or written (exit 9)
 
-Exit 0: measured. 1: the run ended early, what was measured is saved. 130/143: interrupted.
+Exit 0: measured. 130/143: interrupted. What was measured before a run ended early is saved in any case.
 """
 
 from __future__ import annotations

@@ -161,6 +161,8 @@ def _prepare(
     owned = {"port_id": port, "handler": stl.ports[port].handler}
     if status["state"] not in ("IDLE", "STREAMS"):
         channel.call("stop_traffic", profile_id="*", **owned)
+        with client.namespace(), uninterrupted():
+            stl.ports[port].sync()  # the client took its state from before, and would refuse to load streams
     if status.get("service"):
         channel.call("service", enabled=False, filtered=False, **owned)
     if status["attr"].get("promiscuous", {}).get("enabled"):

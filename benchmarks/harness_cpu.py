@@ -1,0 +1,92 @@
+"""What the harness itself costs: CPU time of a whole ramp (loop, client, document, live view) over its wall time.
+
+    python benchmarks/harness_cpu.py [--seconds 30]
+
+The embedded server runs in a process of its own and moves no packets, so that what is counted is the harness alone.
+Aims: 1 Hz on 2 ports under 3 % of a core, 10 Hz on 8 ports under 15 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from trexbench.cli.measure import Fan, RunClock  # noqa: E402
+from trexbench.core.plan import Plan, pair_directions  # noqa: E402
+from trexbench.core.result import RunResult, Status  # noqa: E402
+from trexbench.generator.connect import Endpoint, connect  # noqa: E402
+from trexbench.report.live import open_live  # noqa: E402
+from trexbench.runner import run  # noqa: E402
+from trexbench.store import RunWriter  # noqa: E402
+
+CASES = ((2, 1.0, 3.0), (8, 0.1, 15.0))
+"""Ports, seconds between samples, the aim in percent of a core."""
+
+
+def measure(port_count: int, sample_s: float, seconds: float) -> float:
+    """Percent of a core."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "trexbench.stlserver", "--fake-ports", str(port_count), "--rpc-port", "0", "--pub-port", "0",
+         "--die-with-parent"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])},
+    )  # fmt: skip
+    assert server.stdout is not None and server.stdin is not None
+    try:
+        found = re.findall(r":(\d+)", server.stdout.readline())
+        rpc, pub = int(found[0]), int(found[1])
+        ports, clock = tuple(range(port_count)), RunClock()
+        with connect(Endpoint("127.0.0.1", rpc, pub), ports, clock) as generator:
+            directions = pair_directions(ports, bidir=True)
+            profile = generator.load(_BENCH, {"size": "64", "vm": "var2"}, ports)[0]
+            line = profile.line_rate_pps(10e9)
+            plan = Plan(
+                directions, 10e9, profile.mean_frame_bytes, line, 0.97 * line,
+                warmup_s=2.0, ramp_s=seconds, hold_s=0.0, confirm_s=0.0, sample_s=sample_s,
+            )  # fmt: skip
+            result = RunResult("x", "2000-01-01T00:00:00Z", Status.RUNNING, {"verb": "ramp", "mode": "var2-64b",
+                               "direction": "bidir"}, plan, {}, {"name": "none"}, {}, {}, ())  # fmt: skip
+            with tempfile.TemporaryDirectory() as folder:
+                writer = RunWriter(Path(folder), result)
+                with open_live(result, stream=io.StringIO(), terminal=True) as live:
+                    cpu, wall = time.process_time(), time.monotonic()
+                    outcome = run(plan, generator, clock, Fan([writer, live]))
+                    cpu, wall = time.process_time() - cpu, time.monotonic() - wall
+            if outcome.error is not None:
+                raise outcome.error
+            return 100 * cpu / wall
+    finally:
+        server.stdin.close()
+        server.wait(10)
+
+
+_BENCH = Path(__file__).resolve().parents[1] / "stl_profiles" / "bench.py"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=20.0, help="length of each ramp")
+    parser.add_argument("--repeat", type=int, default=3)
+    options = parser.parse_args()
+    failed = False
+    for port_count, sample_s, aim in CASES:
+        found = [measure(port_count, sample_s, options.seconds) for _ in range(options.repeat)]
+        middle = statistics.median(found)
+        failed |= middle > aim
+        shown = ", ".join(f"{one:.2f}" for one in found)
+        print(f"{port_count} ports at {1 / sample_s:g} Hz: {middle:.2f} % of a core (median of {shown}); aim {aim:g} %")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

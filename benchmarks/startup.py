@@ -1,0 +1,39 @@
+"""How long ``trexbench --help`` takes, beside a Python that does nothing, run in turns.
+
+    python benchmarks/startup.py
+
+Aim: under 0.3 s.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROUNDS, AIM_S = 15, 0.3
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def wall(code: str) -> float:
+    begun = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - begun
+
+
+def main() -> int:
+    helped, nothing = [], []
+    for _ in range(ROUNDS):
+        helped.append(wall("import sys; sys.argv[1:] = ['--help']; from trexbench.cli import main; main()"))
+        nothing.append(wall("pass"))
+    one, other = statistics.median(helped), statistics.median(nothing)
+    print(
+        f"trexbench --help {one:.3f} s, an empty Python {other:.3f} s: {one / other:.1f} times as long; aim {AIM_S} s"
+    )
+    return int(one > AIM_S)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

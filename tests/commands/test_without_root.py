@@ -1,0 +1,208 @@
+"""Every verb that needs no root, as a user runs it, against a server that speaks TRex's protocol."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .tools import Server, begin, fake_server, trexbench
+
+SHORT = ("--warmup", "10kpps:1s", "--ramp-duration", "5", "--hold", "1", "--sample", "500ms")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with fake_server(4) as running:
+        yield running
+
+
+def documents(folder: Path) -> list[Path]:
+    return sorted(folder.glob("results/*/*/*.json"))
+
+
+def test_ramp_leaves_a_document_a_picture_and_the_answer_first(tmp_path: Path, server: Server) -> None:
+    done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "imix", "--bidir", *SHORT, *server.options)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("netgate-vpp var2-imix bidir: >= 6.378 Mpps in sum"), done.stdout
+    assert "nothing was applied" in done.stdout or "neither applied nor read back" in done.stdout
+    (path,) = documents(tmp_path)
+    document = json.loads(path.read_text())
+    assert document["status"] == "complete"
+    assert [one["limit"] for one in document["analysis"]] == ["none", "none"]
+    assert document["profile"]["mean_frame_bytes"] == pytest.approx(360.1667, abs=1e-3)
+    assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    assert "Traceback" not in done.stderr
+
+
+def test_json_is_all_that_is_on_standard_output(tmp_path: Path, server: Server) -> None:
+    done = trexbench(
+        tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--json", "-q", "--no-picture", *SHORT, *server.options
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["analysis"][0]["direction"] == "0->1"
+    assert document["total_pps"] == pytest.approx(0.97 * 10e9 / (84 * 8), rel=0.01)
+
+
+def test_show_and_export_read_what_ramp_wrote(tmp_path: Path, server: Server) -> None:
+    made = trexbench(
+        tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "1514b", "-q", "--no-picture", *SHORT, *server.options
+    )
+    assert made.returncode == 0, made.stderr
+    shown = trexbench(tmp_path, "show", "--picture", "again.png")
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout == made.stdout
+    assert (tmp_path / "again.png").read_bytes().startswith(b"\x89PNG")
+    exported = trexbench(tmp_path, "export", "--loadtest", str(documents(tmp_path)[0]), "-o", "out.json")
+    assert exported.returncode == 0, exported.stderr
+    stats = json.loads((tmp_path / "out.json").read_text())["stats"]
+    assert all(isinstance(sample["0"]["tx_pps"], float) and sample["0"]["tx_pps"] > 0 for sample in stats.values())
+    assert len(stats) >= 5
+
+
+def test_saturate_says_what_emerged(tmp_path: Path, server: Server) -> None:
+    done = trexbench(
+        tmp_path, "saturate", "--dut", "netgate-vpp", "--mode", "1flow", "--warmup", "10kpps:2s", "--hold", "5",
+        "-q", "--no-picture", *server.options,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "14.88 Mpps" in done.stdout
+
+
+def test_four_ports_are_two_pairs(tmp_path: Path, server: Server) -> None:
+    done = trexbench(
+        tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--ports", "0,1,2,3", "--bidir", "--json", "-q",
+        "--no-picture", *SHORT, *server.options,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    names = [one["direction"] for one in json.loads(done.stdout)["analysis"]]
+    assert names == ["0->1", "2->3", "1->0", "3->2"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_run_and_keeps_what_was_measured(
+    tmp_path: Path, server: Server, number: signal.Signals, code: int
+) -> None:
+    run = begin(
+        tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--warmup", "10kpps:1s", "--no-picture",
+        "--sample", "200ms", *server.options,
+    )  # fmt: skip
+    assert run.stderr is not None
+    for line in run.stderr:
+        if "ramp" in line and "asked" in line:
+            break
+    os.kill(run.pid, number)
+    output, _ = run.communicate(timeout=20)
+    assert run.returncode == code
+    document = json.loads(documents(tmp_path)[0].read_text())
+    assert document["status"] == "incomplete" and "interrupted" in document["reason"]
+    assert any(sample["phase"] == "ramp" for sample in document["samples"])
+    assert "INCOMPLETE" in output.upper()
+    again = trexbench(
+        tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "-q", "--no-picture", *SHORT, *server.options
+    )
+    assert again.returncode == 0, again.stderr  # the ports were given back, and were idle
+
+
+def test_a_server_that_dies_ends_the_run_as_incomplete(tmp_path: Path) -> None:
+    with fake_server(2) as mortal:
+        run = begin(
+            tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--warmup", "10kpps:1s", "--no-picture",
+            "--sample", "200ms", *mortal.options,
+        )  # fmt: skip
+        assert run.stderr is not None
+        for line in run.stderr:
+            if "ramp" in line and "asked" in line:
+                break
+        os.kill(mortal.process.pid, signal.SIGKILL)
+        _, said = run.communicate(timeout=40)
+    assert run.returncode == 5
+    assert "Traceback" not in said
+    document = json.loads(documents(tmp_path)[0].read_text())
+    assert document["status"] == "incomplete" and document["samples"]
+
+
+def test_one_run_per_tester_at_a_time(tmp_path: Path, server: Server) -> None:
+    run = begin(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--no-picture", *server.options)
+    assert run.stderr is not None
+    for line in run.stderr:
+        if "asked" in line:
+            break
+    second = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "imix", *SHORT, *server.options)
+    run.terminate()
+    run.communicate(timeout=20)
+    assert second.returncode == 8
+    assert f"process {run.pid}" in second.stderr and "var2-64b" in second.stderr
+
+
+def test_ports_of_others_are_taken_only_by_force(tmp_path: Path, server: Server) -> None:
+    run = begin(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--no-picture", *server.options)
+    assert run.stderr is not None
+    for line in run.stderr:
+        if "asked" in line:
+            break
+    elsewhere = tmp_path / "other"  # another machine, as far as locks are concerned
+    elsewhere.mkdir()
+    refused = trexbench(elsewhere, "ramp", "--dut", "netgate-vpp", "--mode", "imix", *SHORT, *server.options)
+    assert refused.returncode == 5
+    assert "belongs to" in refused.stderr and "--force" in refused.stderr
+    taken = trexbench(elsewhere, "ramp", "--dut", "netgate-vpp", "--mode", "imix", "-q", "--force", "--no-picture",
+                      *SHORT, *server.options)  # fmt: skip
+    assert taken.returncode == 0, taken.stderr
+    _, said = run.communicate(timeout=30)
+    assert run.returncode == 5
+    assert "taken" in said or "not owned" in said
+
+
+def test_kill_9_leaves_idle_ports(tmp_path: Path, server: Server) -> None:
+    run = begin(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--no-picture", *server.options)
+    assert run.stderr is not None
+    for line in run.stderr:
+        if "asked" in line:
+            break
+    run.kill()
+    run.communicate()
+    assert json.loads(documents(tmp_path)[0].read_text())["status"] == "running"
+    end = time.monotonic() + 10
+    while True:  # the watchdog gives the ports back, so that nobody needs force
+        again = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "-q", *SHORT, *server.options)
+        if again.returncode == 0 or time.monotonic() > end:
+            break
+    assert again.returncode == 0, again.stderr
+
+
+def test_profile_verbs(tmp_path: Path) -> None:
+    listed = trexbench(tmp_path, "profile", "list")
+    assert listed.returncode == 0, listed.stderr
+    assert "3.288 Mpps" in listed.stdout and "14.88 Mpps" in listed.stdout and "251" in listed.stdout
+    shown = trexbench(tmp_path, "profile", "show", "1flow-64b", "--port", "1")
+    assert shown.returncode == 0 and "src       = 48.0.0.1" in shown.stdout, shown.stdout
+    written = trexbench(tmp_path, "profile", "pcap", "64b", "-o", "64b.pcap", "--count", "300")
+    assert written.returncode == 0, written.stderr
+    assert (tmp_path / "64b.pcap").stat().st_size == 24 + 300 * (16 + 60)
+
+
+def test_dut_verbs(tmp_path: Path) -> None:
+    listed = trexbench(tmp_path, "dut", "list")
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == [
+        "lab-linux", "netgate-linux", "netgate-pfsense", "netgate-vpp"
+    ]  # fmt: skip
+    assert "invalid" not in listed.stdout
+    shown = trexbench(tmp_path, "dut", "show", "netgate-pfsense")
+    assert "100.65.1.1/24" in shown.stdout and "--no-apply" in shown.stdout
+
+
+def test_help_names_every_verb_with_examples(tmp_path: Path) -> None:
+    done = trexbench(tmp_path, "--help")
+    assert done.returncode == 0
+    for verb in ("ramp", "saturate", "profile", "dut", "lab", "show", "export", "serve"):
+        assert verb in done.stdout
+        helped = trexbench(tmp_path, verb, "--help")
+        assert helped.returncode == 0 and "sage:" in helped.stdout, verb
+    assert "Examples:" in done.stdout
