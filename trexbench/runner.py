@@ -10,7 +10,8 @@ from .core.errors import BenchError, DutError, GeneratorError
 from .core.plan import Plan
 from .core.ports import Clock, Generator, Sink
 from .core.ramp import Step, next_step
-from .core.sample import Phase, Sample
+from .core.sample import Phase, Sample, find_setback
+from .core.verdict import Caveat
 
 SLACK_S = 5.0
 """How much longer than the plan a start may last before the generator ends it by itself."""
@@ -26,25 +27,64 @@ class Interrupted(BaseException):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The samples that were taken, and why there are no more of them (None: the plan was carried out)."""
+    """The samples that were taken, and why there are no more of them (None: the plan was carried out).
+
+    caveats: what went wrong beside the measurement without ending it.
+    """
 
     samples: Sequence[Sample]
     error: BenchError | Interrupted | None = None
+    caveats: tuple[Caveat, ...] = ()
 
 
 def run(plan: Plan, generator: Generator, clock: Clock, sink: Sink) -> Outcome:
     """Carry out the plan. Whatever ends it, the ports are silent and the samples are in the outcome."""
     samples: list[Sample] = []
+    caveats: list[Caveat] = []
     error: BenchError | Interrupted | None = None
+    # A signal may come at any line, that of the clean-up included: whatever it interrupts is done after it.
     try:
-        _drive(plan, generator, clock, sink, samples)
-    except (BenchError, Interrupted) as raised:
-        error = raised
-    except KeyboardInterrupt:
-        error = Interrupted("Ctrl-C", 130)
-    finally:
-        error = _silence(generator, error)
-    return Outcome(samples, error)
+        try:
+            _drive(plan, generator, clock, _Audience(sink, caveats), samples)
+        except (Exception, Interrupted, KeyboardInterrupt) as raised:
+            error = _as_error(raised)
+        error = _silence(generator, error, caveats)
+    except (Interrupted, KeyboardInterrupt) as raised:
+        error = _silence(generator, error or _as_error(raised), caveats)
+    except BaseException:
+        _silence(generator, error, caveats)
+        raise
+    return Outcome(samples, error, tuple(caveats))
+
+
+def _as_error(raised: BaseException) -> BenchError | Interrupted:
+    """What ends a run, as one line. A defect of ours does not cost the samples either."""
+    if isinstance(raised, (BenchError, Interrupted)):
+        return raised
+    if isinstance(raised, KeyboardInterrupt):
+        return Interrupted("Ctrl-C", 130)
+    error = BenchError(
+        f"{type(raised).__name__} in the run: {raised}", "this is a defect of trexbench; please report it"
+    )
+    error.__cause__ = raised
+    return error
+
+
+class _Audience:
+    """Hands samples on; who looks on may fail, which is noted once and ends no measurement."""
+
+    def __init__(self, sink: Sink, caveats: list[Caveat]) -> None:
+        self._sink, self._caveats = sink, caveats
+        self._failed = False
+
+    def sampled(self, samples: Sequence[Sample], step: Step) -> None:
+        try:
+            self._sink.sampled(samples, step)
+        except Exception as failed:
+            if not self._failed:
+                text = f"at {samples[-1].t_s:.1f} s a sample was not shown or stored: {_as_error(failed)}"
+                self._caveats.append(Caveat("sink", text))
+            self._failed = True
 
 
 def _drive(plan: Plan, generator: Generator, clock: Clock, sink: Sink, samples: list[Sample]) -> None:
@@ -56,6 +96,7 @@ def _drive(plan: Plan, generator: Generator, clock: Clock, sink: Sink, samples: 
         reading = generator.read()
         samples.append(Sample(step.phase, clock.now(), step.offered_pps, reading, step.trial))
         sink.sampled(samples, step)
+        _check_counters(plan, samples)
         _check_links(samples[-1])
         if step.phase is Phase.WARMUP:
             _check_path(plan, samples)
@@ -81,6 +122,12 @@ def _start_duration(plan: Plan, step: Step) -> float:
     return plan.sending_s + SLACK_S
 
 
+def _check_counters(plan: Plan, samples: Sequence[Sample]) -> None:
+    problem = find_setback(samples[-2], samples[-1], plan.ports)
+    if problem is not None:
+        raise GeneratorError(problem, "the server was restarted or its counters cleared; leave it alone and rerun")
+
+
 def _check_links(sample: Sample) -> None:
     down = [port for port, counters in sample.reading.ports.items() if not counters.link_up]
     if down:
@@ -97,9 +144,15 @@ def _check_path(plan: Plan, samples: Sequence[Sample]) -> None:
         raise DutError(problem)
 
 
-def _silence(generator: Generator, error: BenchError | Interrupted | None) -> BenchError | Interrupted | None:
+def _silence(
+    generator: Generator, error: BenchError | Interrupted | None, caveats: list[Caveat]
+) -> BenchError | Interrupted | None:
+    """Stop the ports. Where something went wrong before, a failure to stop is a caveat beside it."""
     try:
         generator.stop()
-    except GeneratorError as failed:
-        return error or failed
+    except Exception as failed:
+        if error is None:
+            return _as_error(failed)
+        text = f"the ports could not be told to stop, their start's duration ends the traffic: {_as_error(failed)}"
+        caveats.append(Caveat("not-stopped", text))
     return error

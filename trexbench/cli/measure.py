@@ -50,13 +50,19 @@ class RunClock:
 
 @dataclass
 class Fan:
-    """Hands every sample to several sinks."""
+    """Hands every sample to several sinks, to each whatever becomes of the others; the first failure is raised."""
 
     sinks: Sequence[Sink] = field(default_factory=tuple)
 
     def sampled(self, samples: Sequence[Sample], step: Step) -> None:
+        failure: Exception | None = None
         for sink in self.sinks:
-            sink.sampled(samples, step)
+            try:
+                sink.sampled(samples, step)
+            except Exception as failed:
+                failure = failure or failed
+        if failure is not None:
+            raise failure
 
 
 class Recorder(Protocol):
@@ -181,6 +187,7 @@ def _finish(result: RunResult, outcome: Outcome, lab: RunningLab | None) -> RunR
     return replace(
         result,
         samples=tuple(outcome.samples),
+        caveats=result.caveats + outcome.caveats,
         status=Status.COMPLETE if outcome.error is None else Status.INCOMPLETE,
         reason=reason,
         finished=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -1,0 +1,250 @@
+"""The loop: what it tells the generator, and that whatever ends it leaves silent ports and all samples."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import FrameType
+from typing import Any
+
+import pytest
+from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate, simulate_with
+
+from trexbench import runner
+from trexbench.core.analysis import analyse
+from trexbench.core.errors import BenchError, DutError, GeneratorError, GeneratorLost, StoreError
+from trexbench.core.plan import Plan
+from trexbench.core.ramp import Step
+from trexbench.core.sample import Phase, Reading, Sample
+from trexbench.core.verdict import Limit
+from trexbench.runner import SLACK_S, Interrupted, Outcome, run
+
+SHORT = make_plan(warmup_s=2.0, ramp_s=8.0, hold_s=2.0, confirm_s=2.0)
+BUSY = World(capacity_pps=0.5e6)
+
+
+class Tripwire:
+    """Generator, clock and sink in one, which raises ``what`` at the ``nth`` call of any of their methods."""
+
+    def __init__(self, plan: Plan, world: World, nth: int | None, what: BaseException, after: bool = False) -> None:
+        self._clock = HeldClock()
+        self._generator = SimulatedGenerator(plan, world, self._clock)
+        self._nth, self._what, self._after = nth, what, after
+        self.calls: list[str] = []
+        self.seen: list[Sample] = []
+
+    def _pass(self, name: str, call: Callable[[], Any]) -> Any:
+        self.calls.append(name)
+        trips = len(self.calls) == self._nth
+        if trips and not self._after:
+            raise self._what
+        result = call()
+        if trips:
+            raise self._what
+        return result
+
+    def start(self, rates_pps: Mapping[int, float], duration_s: float) -> None:
+        self._pass("start", lambda: self._generator.start(rates_pps, duration_s))
+
+    def update(self, rates_pps: Mapping[int, float]) -> None:
+        self._pass("update", lambda: self._generator.update(rates_pps))
+
+    def stop(self) -> None:
+        self._pass("stop", self._generator.stop)
+
+    def read(self) -> Reading:
+        reading: Reading = self._pass("read", self._generator.read)
+        return reading
+
+    def now(self) -> float:
+        now: float = self._pass("now", self._clock.now)
+        return now
+
+    def sleep_until(self, t_s: float) -> None:
+        self._pass("sleep", lambda: self._clock.sleep_until(t_s))
+
+    def sampled(self, samples: Sequence[Sample], step: Step) -> None:
+        self.seen = list(samples)
+        self._pass("sink", lambda: None)
+
+    @property
+    def sending(self) -> bool:
+        return bool(self._generator.rates)
+
+
+def trip(nth: int | None, what: BaseException, after: bool = False) -> tuple[Tripwire, Outcome]:
+    world = Tripwire(SHORT, BUSY, nth, what, after)
+    return world, run(SHORT, world, world, world)
+
+
+CALLS = len(trip(None, ValueError())[0].calls)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        Interrupted("SIGTERM", 143),
+        KeyboardInterrupt(),
+        GeneratorLost("the server is gone"),
+        ZeroDivisionError("a defect of ours"),
+    ],
+    ids=lambda what: type(what).__name__,
+)
+@pytest.mark.parametrize("after", [False, True], ids=["instead of the call", "right after it"])
+def test_whatever_is_raised_wherever_the_ports_are_told_to_stop_and_samples_are_kept(
+    what: BaseException, after: bool
+) -> None:
+    for nth in range(1, CALLS + 1):
+        world, outcome = trip(nth, what, after)
+        stops, starts = _last(world.calls, "stop"), _last(world.calls, "start")
+        assert stops > starts, f"call {nth} ({world.calls[nth - 1]}): started and never told to stop"
+        failed_stop = world.calls[-1] == "stop" and len(world.calls) == nth and not after
+        assert failed_stop or not world.sending, f"call {nth} ({world.calls[nth - 1]}) left the ports sending"
+        assert list(outcome.samples[: len(world.seen)]) == world.seen
+        if world.calls[nth - 1] == "sink" and isinstance(what, Exception):
+            assert outcome.error is None and [c.code for c in outcome.caveats] == ["sink"]
+        else:
+            assert outcome.error is not None
+
+
+def _last(calls: Sequence[str], name: str) -> int:
+    return max((i for i, call in enumerate(calls) if call == name), default=-1)
+
+
+def test_a_signal_at_any_line_of_the_loop_leaves_the_ports_silent() -> None:
+    """As a signal's handler would: raised between any two lines of the runner, wherever that is."""
+    lines = _lines_until(None)
+    assert lines > 200
+    for nth in range(1, lines + 1):
+        _lines_until(nth)
+
+
+def _lines_until(nth: int | None) -> int:
+    plan = replace(SHORT, ramp_s=4.0, windows=2, confirm_s=0.0)
+    world = Tripwire(plan, World(), None, ValueError())
+    count = 0
+
+    def trace(frame: FrameType, event: str, _arg: Any) -> Any:
+        nonlocal count
+        if frame.f_code.co_filename != runner.__file__:
+            return None
+        if event == "line":
+            count += 1
+            if count == nth:
+                raise Interrupted("SIGINT", 130)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        run(plan, world, world, world)
+    except Interrupted:
+        pass  # before the loop began or after it ended: nobody was there to take it
+    finally:
+        sys.settrace(before)
+    assert not world.sending, f"a signal at line event {nth} left the ports sending"
+    return count
+
+
+def test_a_stop_that_fails_ends_the_run_as_incomplete() -> None:
+    class Deaf(SimulatedGenerator):
+        def stop(self) -> None:
+            raise GeneratorLost("no answer")
+
+    clock = HeldClock()
+    outcome = run(SHORT, Deaf(SHORT, World(), clock), clock, Silent())
+    assert isinstance(outcome.error, GeneratorLost) and "not-stopped" in [c.code for c in outcome.caveats]
+
+
+def test_a_full_disk_ends_no_measurement() -> None:
+    class FullDisk:
+        def sampled(self, samples: Sequence[Sample], step: Step) -> None:
+            raise StoreError("results/: No space left on device", "make room")
+
+    outcome = simulate(SHORT, BUSY, FullDisk())
+    assert outcome.error is None and outcome.samples[-1].phase is Phase.CONFIRM_DRAIN
+    (caveat,) = outcome.caveats
+    assert caveat.code == "sink" and "No space left" in caveat.text
+
+
+def test_a_defect_costs_no_samples_and_keeps_its_traceback() -> None:
+    outcome = simulate(SHORT, World(fail_at_s=5.0, failure=KeyError("m_cpu_util")))
+    assert isinstance(outcome.error, BenchError) and isinstance(outcome.error.__cause__, KeyError)
+    assert "KeyError" in str(outcome.error) and len(outcome.samples) == 5
+
+
+def test_it_starts_once_updates_each_tick_and_every_start_is_bounded() -> None:
+    outcome, generator, _ = simulate_with(SHORT, World())
+    names = [call[0] for call in generator.calls]
+    ticks = int(SHORT.sending_s / SHORT.sample_s)
+    assert outcome.error is None
+    assert names == ["start"] + ["update"] * (ticks - 1) + ["stop", "stop"]
+    assert generator.calls[0] == ("start", {0: SHORT.warmup_pps}, SHORT.sending_s + SLACK_S)
+
+
+def test_a_confirmation_starts_anew_for_its_own_time() -> None:
+    _, generator, _ = simulate_with(SHORT, BUSY)
+    starts = [call for call in generator.calls if call[0] == "start"]
+    assert len(starts) == 2 and starts[1][2] == SHORT.confirm_s + SLACK_S
+
+
+def test_each_direction_is_asked_for_the_same_rate() -> None:
+    plan = make_plan(bidir=True, ports=(0, 1, 2, 3))
+    _, generator, _ = simulate_with(plan, World())
+    for call in generator.calls:
+        if call[0] in ("start", "update"):
+            assert set(call[1]) == {0, 1, 2, 3} and len(set(call[1].values())) == 1
+
+
+@pytest.mark.parametrize(
+    ("world", "phase", "words"),
+    [
+        (World(dead_ports=[0]), Phase.WARMUP, "nothing came back on port 1"),
+        (World(link_down_at_s=20.0), Phase.RAMP, "link of port 0 went down in the ramp"),
+        (World(link_down_at_s=68.0), Phase.HOLD, "went down in the hold"),
+        (World(fail_at_s=30.0, failure=GeneratorLost("TRex is gone")), Phase.RAMP, "TRex is gone"),
+    ],
+)
+def test_what_ends_a_run_early(world: World, phase: Phase, words: str) -> None:
+    outcome = simulate(make_plan(), world)
+    assert isinstance(outcome.error, (DutError, GeneratorError)) and words in str(outcome.error)
+    assert outcome.samples[-1].phase is phase
+
+
+def test_a_link_that_flaps_is_no_limit_of_the_dut() -> None:
+    outcome = simulate(make_plan(), World(link_down_at_s=20.0))
+    (result,) = analyse(make_plan(), outcome.samples).directions
+    assert result.limit is Limit.LINK and result.at_least and result.maximum_pps > 0
+
+
+@pytest.mark.parametrize(
+    "counter", ["opackets", "ipackets", "obytes", "ibytes", "ierrors", "oerrors", "queue_full", "t_s"]
+)
+def test_counters_that_go_backwards_end_the_run_and_never_become_a_number(counter: str) -> None:
+    class Restarted(SimulatedGenerator):
+        def read(self) -> Reading:
+            reading = super().read()
+            ports = {p: replace(c, ierrors=9, oerrors=9) for p, c in reading.ports.items()}
+            if self.clock.now_s >= 30 and counter != "queue_full":
+                ports = {p: replace(c, **{counter: 0}) for p, c in ports.items()}
+            full = 0 if self.clock.now_s >= 30 and counter == "queue_full" else 9
+            return Reading(ports, full, reading.cpu_percent)
+
+    plan, clock = make_plan(), HeldClock()
+    outcome = run(plan, Restarted(plan, World(), clock), clock, Silent())
+    assert isinstance(outcome.error, GeneratorError) and outcome.samples[-1].t_s == 30.0
+    before = analyse(plan, outcome.samples[:-1])
+    after = analyse(plan, outcome.samples)
+    assert after.directions == before.directions
+    assert [c.code for c in after.caveats] == ["counters-back"]
+
+
+def test_a_warm_up_that_took_one_long_sample_still_has_to_prove_the_path() -> None:
+    class Slow(HeldClock):
+        def sleep_until(self, t_s: float) -> None:
+            super().sleep_until(t_s + (9.0 if self.now_s < 5 else 0.0))
+
+    plan, clock = make_plan(), Slow()
+    outcome = run(plan, SimulatedGenerator(plan, World(dead_ports=[0]), clock), clock, Silent())
+    assert isinstance(outcome.error, DutError)
