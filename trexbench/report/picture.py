@@ -42,6 +42,13 @@ DPI = 110
 LOSS_FLOOR_PERCENT = 0.01
 """Below this the axis of loss is linear, so that no loss has a place on it."""
 PER_ROW = 4
+BEYOND = {
+    Limit.GENERATOR_TX: "more than the generator sends",
+    Limit.GENERATOR_RX: "more than the generator receives",
+    Limit.LINK: "after the link failed",
+    Limit.NONE: "not offered",
+}
+"""What an area is called of which a run can say nothing."""
 _SMALL_RED: dict[str, Any] = {"fontsize": 8, "color": RED, "ha": "right", "va": "bottom"}
 _STAR: dict[str, Any] = {"marker": "*", "markersize": 13, "color": "#F0E442", "mec": "black", "mew": 0.6}
 _WATERMARK: dict[str, Any] = {"fontsize": 68, "color": RED, "alpha": 0.13, "rotation": 28, "fontweight": "bold"}
@@ -50,23 +57,25 @@ _WATERMARK: dict[str, Any] = {"fontsize": 68, "color": RED, "alpha": 0.13, "rota
 def draw(result: RunResult) -> bytes:
     """The PNG's bytes."""
     answers = answers_of(result)
+    ramp = result.plan.kind == "ramp"
     columns, rows = min(len(answers), PER_ROW), -(-len(answers) // PER_ROW)
-    width, heights = max(8.8, 4.9 * columns), [3.3, 1.3] * rows + [1.7]
+    width, heights = max(8.8, 4.9 * columns), [3.3, 1.3] * rows + [1.7] if ramp else [3.6]
     figure = Figure(figsize=(width, sum(heights) + 0.62 * len(heights) + 1.1), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
-    lines = _head_lines(result, answers, round(12 * width))
-    parts: Any = figure.subfigures(2, 1, height_ratios=[len(lines) * 0.27, sum(heights) + 1.6])
+    lines = _head_lines(result, answers, round(13 * width))
+    parts: Any = figure.subfigures(2, 1, height_ratios=[len(lines) * 0.24, sum(heights) + 1.6])
     head, body = parts
     grid = GridSpec(len(heights), columns, body, height_ratios=heights)
     top = _scale(result, answers)
-    for number, answer in enumerate(answers):
+    # A line that was filled at once has one offered rate: all that it shows, it shows in time.
+    for number, answer in enumerate(answers if ramp else ()):
         row, column = divmod(number, PER_ROW)
         upper = body.add_subplot(grid[2 * row, column])
         _draw_direction(upper, result, answer, number, top)
         _draw_loss(body.add_subplot(grid[2 * row + 1, column], sharex=upper), result, answer, number)
     _draw_course(body.add_subplot(grid[-1, :]), result, answers)
     for number, (text, style) in enumerate(lines):
-        head.text(0.5, 1 - (number + 0.6) / len(lines), text, ha="center", va="center", **style)
+        head.text(0.5, 1 - (number + 0.75) / (len(lines) + 0.25), text, ha="center", va="center", **style)
     if result.simulated:
         figure.text(0.5, 0.5, "SIMULATED", ha="center", va="center", zorder=100, **_WATERMARK)
     buffer = io.BytesIO()
@@ -122,9 +131,7 @@ def _answer_words(result: RunResult, answer: Answer) -> str:
 def _mark_verdict(axes: Axes, result: RunResult, answer: Answer, top: float) -> None:
     """The knee where there is one; where the DUT was not the limit, what stays unknown."""
     found = answer.result
-    if result.plan.kind == "saturate":
-        axes.axhline(answer.pps, color=RED, linewidth=1.2, linestyle=":", label=f"mean {answer.text}", zorder=2)
-    elif found.limit is Limit.DUT and found.first_bad_pps is not None:
+    if found.limit is Limit.DUT and found.first_bad_pps is not None:
         upper = found.maximum_pps + found.uncertainty_pps
         good = found.maximum_pps
         axes.axvspan(good, upper, 0, upper / top, color=RED, alpha=0.25, linewidth=0, zorder=1, label="knee within")
@@ -147,7 +154,7 @@ def _mark_verdict(axes: Axes, result: RunResult, answer: Answer, top: float) -> 
             edgecolor="#b0b0b0",
             hatch="//",
             linewidth=0,
-            label="not measured" if found.limit is Limit.NONE else "not the DUT's doing",
+            label=BEYOND[found.limit],
             zorder=0,
         )
 
@@ -180,20 +187,27 @@ def _draw_course(axes: Axes, result: RunResult, answers: Sequence[Answer]) -> No
         windows = measured_windows(plan, samples, answer.direction, phases)
         times = [(w.begin_s + w.end_s) / 2 for w in windows]
         if number == 0:
-            axes.plot(times, [w.asked_pps for w in windows], color=GREY, linestyle="--", linewidth=1, label="asked")
+            axes.plot(
+                times, [w.asked_pps for w in windows], color=GREY, linestyle="--", linewidth=1, label="asked", zorder=4
+            )
         colour, label = COLOURS[number % len(COLOURS)], f"received {answer.direction}"
+        if plan.kind == "saturate":
+            label += f", mean {answer.text}"
         axes.plot(times, [w.received_pps for w in windows], color=colour, linewidth=1.3, label=label)
         top = max([top, *(w.asked_pps for w in windows), *(w.received_pps for w in windows)])
-    top = top or 1.0
+    top = top or plan.target_pps
     for number, (phase, begin_s, end_s) in enumerate(_spans(result)):
         axes.axvspan(begin_s, end_s, color="#eef3f7" if number % 2 else "#dde7ef", linewidth=0, zorder=0)
-        if end_s - begin_s > 0.04 * samples[-1].t_s:
+        if end_s - begin_s > 0.03 * samples[-1].t_s:
             axes.text((begin_s + end_s) / 2, 1.17 * top, WORDS[phase], ha="center", va="top", fontsize=8, color=GREY)
     axes.set_xlim(samples[0].t_s if samples else 0, max(1e-3, samples[-1].t_s) if samples else 1)
     axes.set_ylim(0, 1.2 * top)
     _in_pps(axes.yaxis, top)
     axes.set_ylabel(f"{_unit(top)[1]}pps")
     axes.set_xlabel("time, s")
+    share = axes.secondary_yaxis("right", functions=_percent_of(plan))
+    share.tick_params(labelsize=8)
+    share.set_ylabel("% of line rate", fontsize=8, color=GREY)
     columns = min(5, len(answers) + 1)
     axes.legend(loc="lower right", bbox_to_anchor=(1.005, 0.98), ncols=columns, fontsize=8, frameon=False)
 
@@ -212,11 +226,12 @@ def _head_lines(result: RunResult, answers: Sequence[Answer], width: int) -> lis
     """Name, answer, what was sent and when; a run that ended early says so before anything else. Width in letters."""
     lines: list[tuple[str, dict[str, Any]]] = [(name_of(result), {"fontsize": 15, "fontweight": "bold"})]
     if result.status is not Status.COMPLETE:
+        style = {"fontsize": 9.5, "color": "white", "backgroundcolor": RED}
         words = f"{result.status.value.upper()}: {result.reason or 'its file was not brought to an end'}"
-        lines += [
-            (text, {"fontsize": 9.5, "color": "white", "backgroundcolor": RED}) for text in wrap(words, width)[:2]
-        ]
-    lines += [(text, {"fontsize": 9.5}) for text in wrap(answer_words(result, answers), width)]
+        lines += [(text, style) for text in wrap(words, width)[:2]]
+    words = answer_words(result, answers)
+    parts = [words] if len(words) <= width else words.split(": ", 1)
+    lines += [(text, {"fontsize": 9}) for part in parts for text in wrap(part, width)]
     lines.append((f"{traffic_words(result.profile)}  ·  {result.started}", {"fontsize": 9, "color": GREY}))
     return lines
 
