@@ -15,10 +15,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from trexbench.stlserver.engine import EngineError, StreamSpec  # noqa: E402
-from trexbench.stlserver.engine_kernel import KernelEngine  # noqa: E402
-from trexbench.stlserver.netdev import NetDevice, inside  # noqa: E402
-from trexbench.stlserver.spread import spread  # noqa: E402
+from trexbench.stlserver.engine import EngineError, StreamSpec
+from trexbench.stlserver.engine_kernel import KernelEngine
+from trexbench.stlserver.netdev import NetDevice, inside
+from trexbench.stlserver.spread import spread
 
 __all__ = ["EngineError", "KernelEngine", "StreamSpec", "Window", "measure", "need_root", "router", "var2", "veth_pair"]
 

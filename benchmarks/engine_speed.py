@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -59,7 +60,7 @@ def trafgen_pps(engine: KernelEngine, netns: str, interface: str, seconds: float
         with (
             room_for_trafgen(),
             tempfile.TemporaryFile("w+") as words,
-            subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=words) as child,
+            subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=words, start_new_session=True) as child,
         ):
             try:
                 time.sleep(WARM_UP_S)
@@ -68,7 +69,9 @@ def trafgen_pps(engine: KernelEngine, netns: str, interface: str, seconds: float
                     sys.exit(f"trafgen ended with code {child.returncode}: {words.read().strip()[-200:]}")
                 return veth.measure(engine, 0, 1, seconds).received_pps
             finally:
-                child.kill()
+                # It works in a process of its own per CPU, which outlives it.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGKILL)
 
 
 def engine_pps(engine: KernelEngine, seconds: float, size: int) -> veth.Window:

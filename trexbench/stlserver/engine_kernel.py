@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from trexbench.stlserver import bpf
 from trexbench.stlserver.engine import EngineError, EngineLoad, EnginePort, PortCounters, StreamSpec
 from trexbench.stlserver.field_engine import FlowVar
-from trexbench.stlserver.kernel_port import KernelPort, open_port
+from trexbench.stlserver.kernel_port import KernelPort, Moved, open_port
 from trexbench.stlserver.netdev import inside
 from trexbench.stlserver.sender import Sender
 from trexbench.stlserver.xdp_layout import FRACTION_BITS, Core, Gate
@@ -31,6 +31,7 @@ _FRAME_ROOM = 3400
 _STOP_SETTLES_NS = 100_000
 _STOP_AT_MOST_S = 0.05
 _LOAD_WINDOW_S = 0.5
+_SNAPSHOT_LASTS_S = 0.005
 
 
 class KernelEngine:
@@ -68,7 +69,8 @@ class KernelEngine:
         self._epoch_ns = time.monotonic_ns()
         self._load_mark = (self._epoch_ns, 0, [0] * len(interfaces))
         self._cpu_percent = 0.0
-        self._program_fd = -1
+        self._snapshot: dict[int, Moved] = {}
+        self._snapshot_until = 0.0
         try:
             self._ports = inside(netns, lambda: _open_all(interfaces, limit_pps))
             self._core = bpf.SharedMap("trexbench_core", 64)
@@ -173,6 +175,7 @@ class KernelEngine:
 
     def stop(self, port: int) -> None:
         state = self._ports[port]
+        self._snapshot = {}
         state.reported = True
         if state.gate != Gate.CLOSED:
             self._shut(state)
@@ -223,18 +226,26 @@ class KernelEngine:
         return ended
 
     def counters(self, port: int) -> PortCounters:
-        return self._ports[port].counters()
+        """Ports asked for one after the other get counts of one instant: loss is a difference of two ports."""
+        if port not in self._snapshot or time.monotonic() > self._snapshot_until:
+            self._snapshot_until = time.monotonic() + _SNAPSHOT_LASTS_S
+            self._snapshot = {number: state.moved() for number, state in enumerate(self._ports)}
+        return self._ports[port].counters(self._snapshot.pop(port))
 
     def peer_ring_drops(self, port: int) -> int:
         """Frames sent (they count in opackets) that the receiver behind the port had no room for."""
         return self._ports[port].peer_ring_drops()
+
+    def waited_for_cpu_ns(self) -> int:
+        """Time in which the sender was ready but something else had its CPU: slots are lost then."""
+        return self._sender.waited_ns() if self._sender is not None else 0
 
     def _mark_load(self) -> None:
         assert self._core is not None
         self._load_mark = (
             time.monotonic_ns(),
             int(self._core.words[Core.IDLE_TIME]),
-            [port.sent_packets() for port in self._ports],
+            [port.moved().packets for port in self._ports],
         )
 
     def load(self) -> EngineLoad:
@@ -260,7 +271,7 @@ class KernelEngine:
         self._cpu_percent = max(0.0, min(100.0, 100.0 * (1.0 - idle_ns / passed_ns)))
         if self._limit_pps:
             for port, before in zip(self._ports, sent_before, strict=True):
-                rate = (port.sent_packets() - before) / passed_ns * 1e9
+                rate = (port.moved().packets - before) / passed_ns * 1e9
                 self._cpu_percent = min(100.0, max(self._cpu_percent, 100.0 * rate / self._limit_pps))
         self._mark_load()
 
