@@ -18,7 +18,8 @@ import pytest
 
 from trexbench.stlserver.engine import EngineError, StreamSpec
 from trexbench.stlserver.engine_kernel import KernelEngine
-from trexbench.stlserver.field_engine import FieldMachine, build_program
+from trexbench.stlserver.field_engine import FieldMachine
+from trexbench.stlserver.field_parse import build_program
 from trexbench.stlserver.netdev import inside
 
 pytestmark = [

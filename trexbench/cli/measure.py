@@ -28,7 +28,7 @@ from ..lab import Lab, LabSpec, RunningLab
 from ..lock import locked
 from ..runner import Interrupted, Outcome, run
 from ..transport import open_transport
-from .request import Request, build_plan, line_rate_bps
+from .request import Request, build_plan, check_times, line_rate_bps
 
 _LIBRARIES = ("trexbench", "lbr-trex-client", "pyzmq", "numpy", "scapy", "matplotlib")
 
@@ -80,6 +80,7 @@ def measure(request: Request, recorder: Recorder, say: Callable[[str], None]) ->
 
     ``say`` gets one line per step before the traffic. Errors before the first sample are raised.
     """
+    check_times(request)
     if request.apply:
         require_driver(request.dut)
     with signals_as_exceptions(), ExitStack() as stack:

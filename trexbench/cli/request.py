@@ -57,6 +57,17 @@ class Request:
         return "bidir" if self.bidir else "unidir"
 
 
+@dataclass(frozen=True)
+class Rates:
+    """A wish in frames per second, for frames of this mean size on a line of this speed."""
+
+    mean_frame_bytes: float
+    line_bps: float
+    line_pps: float
+    target_pps: float
+    warmup_pps: float
+
+
 def merged(*layers: PlanDefaults) -> PlanDefaults:
     """The first layer that says something wins, key by key."""
     result = layers[-1]
@@ -78,6 +89,12 @@ def line_rate_bps(dut: DutConfig, port_speeds_bps: Mapping[int, float]) -> float
     return min(known)
 
 
+def check_times(request: Request) -> None:
+    """ConfigError for durations, thresholds and ports that no line rate could make right; before anything is opened."""
+    wish = merged(request.wished, request.dut.plan, DEFAULTS)
+    _plan(request, wish, Rates(mean_frame_bytes=64.0, line_bps=1e15, line_pps=1e12, target_pps=1e12, warmup_pps=1e3))
+
+
 def build_plan(request: Request, profile: Profile, speed_bps: float) -> Plan:
     """The plan in numbers; ConfigError where the wishes contradict each other."""
     wish = merged(request.wished, request.dut.plan, DEFAULTS)
@@ -89,14 +106,18 @@ def build_plan(request: Request, profile: Profile, speed_bps: float) -> Plan:
             f"{wish.ramp_to} is {target:.0f} pps, over the line rate of {line:.0f} pps at {format_bits(speed_bps)}",
             "lower --ramp-to" if request.verb == "ramp" else "lower --rate",
         )
+    return _plan(request, wish, Rates(mean, speed_bps, line, min(target, line), wish.warmup.to_pps(mean, speed_bps)))
+
+
+def _plan(request: Request, wish: PlanDefaults, rates: Rates) -> Plan:
     return Plan(
         kind=request.verb,
         directions=pair_directions(request.ports, request.bidir),
-        line_rate_bps=speed_bps,
-        mean_frame_bytes=mean,
-        line_rate_pps=line,
-        target_pps=min(target, line),
-        warmup_pps=wish.warmup.to_pps(mean, speed_bps),
+        line_rate_bps=rates.line_bps,
+        mean_frame_bytes=rates.mean_frame_bytes,
+        line_rate_pps=rates.line_pps,
+        target_pps=rates.target_pps,
+        warmup_pps=rates.warmup_pps,
         **{
             name: getattr(wish, name)
             for name in ("warmup_s", "ramp_s", "hold_s", "confirm_s", "drain_s", "sample_s", "window_s", "windows")

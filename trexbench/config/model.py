@@ -65,6 +65,7 @@ class LabConfig:
     threaded: NAPI of the DUT's interfaces in kernel threads, pinned to router_cpus.
     gro: generic receive offload on the DUT's interfaces; veth only polls with it (or with an XDP program).
     queues: receive and transmit queues of every veth. txqueuelen, mtu: of every veth.
+    sender_limit_pps: per port, the embedded server sends no faster: a weak generator, to see how it is reported.
     sysctls: set in the DUT's namespace where they exist there, else on the host and put back afterwards.
     """
 
@@ -78,6 +79,7 @@ class LabConfig:
     queues: int = 1
     txqueuelen: int = 1000
     mtu: int = 1500
+    sender_limit_pps: float | None = None
     sysctls: tuple[tuple[str, str], ...] = (("net.core.netdev_max_backlog", "4096"),)
 
 

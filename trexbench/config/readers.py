@@ -160,6 +160,13 @@ def rate(value: Value) -> Rate:
     return parse_rate(text(value))
 
 
+def pps(value: Value) -> float:
+    found = rate(value)
+    if found.unit != "pps":
+        raise ConfigError(f"{found} is not in frames per second", "write it as 200kpps")
+    return found.value
+
+
 def seconds(value: Value) -> float:
     return parse_duration(text(value))
 

@@ -33,7 +33,7 @@ _PLAN = (
 )
 _LAB = (
     *("prefix", "sender_cpu", "router_cpus", "harness_cpu", "steer", "threaded"),
-    *("gro", "queues", "txqueuelen", "mtu", "sysctls"),
+    *("gro", "queues", "txqueuelen", "mtu", "sender_limit", "sysctls"),
 )
 
 
@@ -178,6 +178,7 @@ def _lab(value: Value) -> LabConfig:
         queues=table.get("queues", r.integer(1, 64), base.queues),
         txqueuelen=table.get("txqueuelen", r.integer(0, 1_000_000), base.txqueuelen),
         mtu=table.get("mtu", r.integer(576, 65535), base.mtu),
+        sender_limit_pps=table.get("sender_limit", r.pps, base.sender_limit_pps),
         sysctls=table.get("sysctls", r.sysctls, base.sysctls),
     )
     if found.threaded and not found.gro:

@@ -1,0 +1,188 @@
+"""The whole line on real packets: profile, genuine client, embedded server, veth, a kernel router that forwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from commands.tools import ROOT, begin, trexbench
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
+]
+
+PREFIX = f"tbr{os.getpid()}"
+SHORT = ("--warmup", "1kpps:2s", "--ramp-duration", "6", "--hold", "1", "--confirm", "1")
+
+
+@pytest.fixture
+def dut(tmp_path: Path) -> Iterator[Path]:
+    """lab-linux in namespaces of our own."""
+    text = (ROOT / "dut_configs" / "lab-linux.yaml").read_text().replace("prefix: tbx ", f"prefix: {PREFIX} ")
+    path = tmp_path / "own.yaml"
+    path.write_text(text)
+    yield path
+    trexbench(tmp_path, "lab", "down", "--dut", str(path), "--force")
+    assert not namespaces()
+
+
+def namespaces() -> list[str]:
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    return [line.split()[0] for line in listed.splitlines() if line.startswith(PREFIX)]
+
+
+def arrived(interface: str) -> int:
+    """Frames that have reached this interface of the DUT."""
+    path = f"/sys/class/net/{interface}/statistics/rx_packets"
+    done = subprocess.run(
+        ["ip", "netns", "exec", f"{PREFIX}-dut", "cat", path], capture_output=True, text=True, check=True
+    )
+    return int(done.stdout)
+
+
+def until(condition: Callable[[], bool], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def silent() -> bool:
+    """No frame reaches the DUT for half a second."""
+    before = [arrived("d0"), arrived("d1")]
+    time.sleep(0.5)
+    return before == [arrived("d0"), arrived("d1")]
+
+
+def document(folder: Path) -> dict[str, object]:
+    (path,) = folder.glob("results/*/*/*.json")
+    found: dict[str, object] = json.loads(path.read_text())
+    return found
+
+
+def started(run: subprocess.Popen[str]) -> None:
+    """Wait for the ramp to be under way."""
+    assert run.stderr is not None
+    for line in run.stderr:
+        if "ramp" in line and "asked" in line:
+            return
+    pytest.fail("the ramp did not begin")
+
+
+def test_ramp_measures_a_router_that_forwards(tmp_path: Path, dut: Path) -> None:
+    done = trexbench(tmp_path, "ramp", "--dut", str(dut), "--mode", "var2-64b", "--bidir", "-q", *SHORT)
+    assert done.returncode == 0, done.stderr
+    found = document(tmp_path)
+    assert found["status"] == "complete" and found["simulated"] is False
+    assert [one["direction"] for one in found["analysis"]] == ["0->1", "1->0"]  # type: ignore[attr-defined]
+    assert all(one["received"] > 10_000 for one in found["analysis"])  # type: ignore[attr-defined]
+    assert found["dut"]["attested"] and found["dut"]["facts"]["ip_forward"] == 1  # type: ignore[index]
+    assert found["profile"]["flows"] == 251  # type: ignore[index]
+    assert next(tmp_path.glob("results/*/*/*.png")).read_bytes().startswith(b"\x89PNG")
+    assert not namespaces()
+
+
+def test_a_limited_generator_is_named_and_the_dut_is_not(tmp_path: Path, dut: Path) -> None:
+    dut.write_text(dut.read_text().replace("  queues: 1\n", "  queues: 1\n  sender_limit: 50kpps\n"))
+    done = trexbench(tmp_path, "ramp", "--dut", str(dut), "--mode", "var2-64b", "-q", "--no-picture", *SHORT)
+    assert done.returncode == 0, done.stderr
+    (one,) = document(tmp_path)["analysis"]  # type: ignore[misc]
+    assert one["limit"] == "generator-tx" and one["at_least"]
+    assert 30e3 < one["maximum_pps"] < 60e3
+    assert ">=" in done.stdout.splitlines()[0]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_whatever_ends_the_run_its_lab_goes_with_it(
+    tmp_path: Path, dut: Path, number: signal.Signals, code: int
+) -> None:
+    run = begin(tmp_path, "ramp", "--dut", str(dut), "--mode", "64b", "--warmup", "1kpps:2s", "--no-picture")
+    started(run)
+    run.send_signal(number)
+    run.communicate(timeout=30)
+    assert run.returncode == code
+    assert until(lambda: not namespaces(), 10)
+    expected = "running" if number == signal.SIGKILL else "incomplete"
+    assert document(tmp_path)["status"] == expected
+
+
+def test_kill_9_silences_the_ports_of_a_lab_that_stays(tmp_path: Path, dut: Path) -> None:
+    up = trexbench(tmp_path, "lab", "up", "--dut", str(dut))
+    assert up.returncode == 0, up.stderr
+    run = begin(tmp_path, "ramp", "--dut", str(dut), "--mode", "64b", "--warmup", "1kpps:2s", "--no-picture")
+    started(run)
+    assert not silent()
+    run.kill()
+    run.communicate()
+    assert until(silent, 5)
+    assert len(namespaces()) == 2
+    status = trexbench(tmp_path, "lab", "status")
+    assert PREFIX in status.stdout and "up" in status.stdout
+    again = trexbench(tmp_path, "ramp", "--dut", str(dut), "--mode", "64b", "-q", "--no-picture", *SHORT)
+    assert again.returncode == 0, again.stderr
+    down = trexbench(tmp_path, "lab", "down", "--dut", str(dut))
+    assert down.returncode == 0 and not namespaces()
+
+
+def test_a_dead_server_ends_the_run_and_is_quoted(tmp_path: Path, dut: Path) -> None:
+    run = begin(tmp_path, "ramp", "--dut", str(dut), "--mode", "64b", "--warmup", "1kpps:2s", "--no-picture")
+    started(run)
+    mark = f"TREXBENCH_LAB={PREFIX}".encode()
+    servers = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
+                servers.append(int(entry.name))
+        except OSError:
+            continue
+    for pid in servers:
+        os.kill(pid, signal.SIGKILL)
+    _, said = run.communicate(timeout=40)
+    assert run.returncode == 5 and "Traceback" not in said
+    found = document(tmp_path)
+    assert found["status"] == "incomplete" and "server" in str(found["reason"])
+    assert until(lambda: not namespaces(), 10)
+
+
+def test_a_cable_pulled_in_the_ramp_ends_it(tmp_path: Path, dut: Path) -> None:
+    run = begin(tmp_path, "ramp", "--dut", str(dut), "--mode", "64b", "--warmup", "1kpps:2s", "--no-picture")
+    started(run)
+    subprocess.run(["ip", "-n", f"{PREFIX}-dut", "link", "set", "d1", "down"], check=True)
+    run.communicate(timeout=40)
+    assert run.returncode == 5
+    found = document(tmp_path)
+    assert found["status"] == "incomplete" and "link of port 1" in str(found["reason"])
+
+
+def test_nothing_comes_back_without_a_route(tmp_path: Path, dut: Path) -> None:
+    up = trexbench(tmp_path, "lab", "up", "--dut", str(dut))
+    assert up.returncode == 0, up.stderr
+    first = trexbench(tmp_path, "ramp", "--dut", str(dut), "--mode", "64b", "-q", "--no-picture", *SHORT)
+    assert first.returncode == 0, first.stderr
+    subprocess.run(["ip", "-n", f"{PREFIX}-dut", "route", "del", "48.0.0.0/8"], check=True)
+    done = trexbench(tmp_path, "ramp", "--dut", str(dut), "--mode", "64b", "--no-apply", "--no-picture", "-q", *SHORT)
+    assert done.returncode == 6
+    assert "nothing came back on port 1" in done.stderr and "missing route" in done.stderr
+
+
+def test_saturate_counts_what_emerges(tmp_path: Path, dut: Path) -> None:
+    done = trexbench(
+        tmp_path, "saturate", "--dut", str(dut), "--mode", "1flow", "--warmup", "1kpps:2s", "--hold", "5", "-q", "--json",
+        "--no-picture",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (one,) = json.loads(done.stdout)["analysis"]
+    assert one["max_received_pps"] > 10_000
