@@ -152,7 +152,7 @@ def test_it_is_a_sink_of_the_real_loop(tmp_path: Path) -> None:
 
     outcome = simulate(plan, World(), Tee(Tick(), one))
     path = one.end(replace(RUN, plan=plan, samples=tuple(outcome.samples)))
-    assert load_run(path).samples == list(outcome.samples)
+    assert list(load_run(path).samples) == list(outcome.samples)
 
 
 def test_leftovers_of_the_dead_go_and_those_of_the_living_stay(tmp_path: Path) -> None:

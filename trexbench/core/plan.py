@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from .errors import ConfigError
 from .units import l1_bits
 
 # TRex leaves a packet that is already queued in its old slot; from near zero a stream could stall for seconds.
 MIN_OFFERED_PPS = 1000.0
+
+_ABOVE_ZERO = (
+    "line_rate_bps",
+    "mean_frame_bytes",
+    "line_rate_pps",
+    "target_pps",
+    "warmup_pps",
+    "warmup_s",
+    "sample_s",
+    "window_s",
+)
 
 
 @dataclass(frozen=True, order=True)
@@ -54,15 +66,17 @@ class Plan:
         if self.kind not in ("ramp", "saturate"):
             raise ValueError(f"unknown kind of plan {self.kind!r}")
         _require(bool(self.directions), "no direction to send in", "name at least one pair of ports")
+        self._require_numbers()
+        target = "--ramp-to" if self.kind == "ramp" else "--rate"
         _require(
             self.target_pps <= self.line_rate_pps * (1 + 1e-9),
             f"target of {self.target_pps:.0f} pps is over line rate ({self.line_rate_pps:.0f} pps)",
-            "lower --ramp-to",
+            f"lower {target}",
         )
         _require(
             self.warmup_pps <= self.target_pps,
             f"warm-up of {self.warmup_pps:.0f} pps is over the target of {self.target_pps:.0f} pps",
-            "lower --warmup or raise --ramp-to",
+            f"lower --warmup or raise {target}",
         )
         _require(0.05 <= self.sample_s <= 10, f"sample interval {self.sample_s:g} s", "use 50ms to 10s")
         _require(
@@ -77,11 +91,19 @@ class Plan:
             f"{option} of {length:g} s is too short to see saturation",
             f"it takes {needed:g} s at least ({self.windows} windows and one to start from)",
         )
-        _require(
-            self.hold_s >= 0 and self.confirm_s >= 0 and self.drain_s >= 0,
-            "a negative duration",
-            "durations count up from 0",
-        )
+
+    def _require_numbers(self) -> None:
+        """Every figure is finite and of a size that means something: else the arithmetic of rates has no answer."""
+        for name in _ABOVE_ZERO:
+            value = getattr(self, name)
+            _require(0 < value < inf, f"{name.replace('_', ' ')} of {value:g}", "it must be finite and above 0")
+        for name in ("ramp_s", "hold_s", "confirm_s", "drain_s"):
+            value = getattr(self, name)
+            _require(
+                0 <= value < inf, f"{name.replace('_', ' ')} of {value:g}", "durations are finite and count up from 0"
+            )
+        _require(0 <= self.loss_threshold <= 1, f"--loss of {self.loss_threshold:g}", "a share lies between 0 and 100%")
+        _require(self.windows >= 1, f"--windows of {self.windows}", "it takes one at least")
 
     @property
     def tx_ports(self) -> tuple[int, ...]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from functools import cached_property
+from math import isfinite
 from typing import Any
 
 from .analysis import analyse
@@ -51,8 +53,9 @@ class RunResult:
     simulated: bool = False
     caveats: tuple[Caveat, ...] = field(default_factory=tuple)
 
-    @property
+    @cached_property
     def analysis(self) -> Analysis:
+        """Derived once: everything that goes into it is frozen."""
         return analyse(self.plan, self.samples)
 
 
@@ -88,6 +91,8 @@ def from_document(document: Mapping[str, Any]) -> RunResult:
 
     The analysis is not read: it is derived anew from the samples.
     """
+    if not isinstance(document, Mapping):
+        raise StoreError(f"not a run document, but a JSON {type(document).__name__}", "it was not written by trexbench")
     if document.get("schema") != SCHEMA:
         raise StoreError(f"not a run document (schema {document.get('schema')!r})", f"expected {SCHEMA!r}")
     version = document.get("version")
@@ -96,7 +101,7 @@ def from_document(document: Mapping[str, Any]) -> RunResult:
     if version > VERSION:
         raise StoreError(f"run document of version {version}, newer than {VERSION}", "upgrade trexbench to read it")
     try:
-        samples = [_sample_from_dict(s) for s in document["samples"]]
+        samples = tuple(_sample_from_dict(s) for s in document["samples"])
         plan = plan_from_dict(document["plan"])
         caveats = [Caveat(str(w["code"]), str(w["text"])) for w in document["warnings"] if w["source"] == "run"]
         return RunResult(
@@ -121,12 +126,20 @@ def from_document(document: Mapping[str, Any]) -> RunResult:
         raise StoreError(f"run document with a value of the wrong kind ({error})", "the file is damaged") from error
 
 
+_NOT_NUMBERS = ("directions", "kind", "stop_on_saturation")
+
+
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
     return asdict(plan) | {"directions": [[d.tx, d.rx] for d in plan.directions]}
 
 
 def plan_from_dict(values: Mapping[str, Any]) -> Plan:
     directions = tuple(Direction(int(tx), int(rx)) for tx, rx in values["directions"])
+    for name, value in values.items():
+        if name not in _NOT_NUMBERS and (type(value) not in (int, float) or not isfinite(value)):
+            raise ValueError(f"plan: {name} is no number")
+    if not isinstance(values["windows"], int) or values["windows"] < 1:
+        raise ValueError("plan: windows is no count")
     return Plan(**{**values, "directions": directions})
 
 
@@ -148,11 +161,11 @@ def sample_to_dict(sample: Sample) -> dict[str, Any]:
     return {
         "phase": sample.phase.value,
         "trial": sample.trial,
-        "t_s": round(sample.t_s, 6),
+        "t_s": sample.t_s,
         "asked_pps": sample.asked_pps,
         "queue_full": reading.queue_full,
         "cpu_percent": reading.cpu_percent,
-        "ports": {str(p): vars(c) | {"t_s": round(c.t_s, 6)} for p, c in reading.ports.items()},
+        "ports": {str(p): dict(vars(c)) for p, c in reading.ports.items()},
     }
 
 

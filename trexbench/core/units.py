@@ -15,7 +15,7 @@ FCS_BYTES = 4
 MIN_FRAME_BYTES = 64
 
 _SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
-_NUMBER = r"(?P<number>\d+(?:\.\d+)?|\.\d+)"
+_NUMBER = r"(?P<number>[0-9]{1,20}(?:\.[0-9]+)?|\.[0-9]+)"
 _RATE = re.compile(rf"{_NUMBER}\s*(?:(?P<percent>%)|(?P<scale>[kmgt]?)(?P<unit>pps|bpsl1|bps))")
 _DURATION = re.compile(rf"{_NUMBER}\s*(?P<unit>ms|s|sec|m|min|h|)")
 _SPEED = re.compile(rf"{_NUMBER}\s*(?P<scale>[mg])(?:bit(?:/s)?|bps|b)?")
