@@ -56,6 +56,13 @@ _WATERMARK: dict[str, Any] = {"fontsize": 68, "color": RED, "alpha": 0.13, "rota
 
 def draw(result: RunResult) -> bytes:
     """The PNG's bytes."""
+    buffer = io.BytesIO()
+    compose(result).savefig(buffer, format="png", metadata={"Software": "trexbench", "Title": name_of(result)})
+    return buffer.getvalue()
+
+
+def compose(result: RunResult) -> Figure:
+    """The picture before it is rendered."""
     answers = answers_of(result)
     ramp = result.plan.kind == "ramp"
     columns, rows = min(len(answers), PER_ROW), -(-len(answers) // PER_ROW)
@@ -75,12 +82,12 @@ def draw(result: RunResult) -> bytes:
         _draw_loss(body.add_subplot(grid[2 * row + 1, column], sharex=upper), result, answer, number)
     _draw_course(body.add_subplot(grid[-1, :]), result, answers)
     for number, (text, style) in enumerate(lines):
-        head.text(0.5, 1 - (number + 0.75) / (len(lines) + 0.25), text, ha="center", va="center", **style)
+        head.text(
+            0.5, 1 - (number + 0.75) / (len(lines) + 0.25), text, ha="center", va="center", parse_math=False, **style
+        )
     if result.simulated:
         figure.text(0.5, 0.5, "SIMULATED", ha="center", va="center", zorder=100, **_WATERMARK)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": "trexbench", "Title": name_of(result)})
-    return buffer.getvalue()
+    return figure
 
 
 def _scale(result: RunResult, answers: Sequence[Answer]) -> float:

@@ -1,0 +1,133 @@
+"""Progress: where the run stands, what comes back, how long it takes; cheap, and quiet in a pipe."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+
+import pytest
+from runs import World, make_plan, make_result, simulate
+
+from trexbench.core.plan import Plan
+from trexbench.core.ramp import Step
+from trexbench.core.sample import Phase
+from trexbench.report.live import LINE_S, Follower, PlainLive, format_progress, open_live, time_left
+
+PLAN = make_plan(bidir=True)
+
+
+class Terminal(io.StringIO):
+    def __init__(self) -> None:
+        super().__init__()
+        self.draws = 0
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.draws += "asked" in text
+        return super().write(text)
+
+
+@pytest.mark.parametrize(
+    ("phase", "in_phase_s", "left_s"),
+    [
+        (Phase.BASELINE, 0.0, 77.0),
+        (Phase.WARMUP, 0.0, 77.0),
+        (Phase.WARMUP, 5.0, 72.0),
+        (Phase.RAMP, 30.0, 42.0),
+        (Phase.HOLD, 5.0, 7.0),
+        (Phase.HOLD, 9.0, 7.0),
+        (Phase.DRAIN, 1.0, 6.0),
+        (Phase.CONFIRM, 5.0, 1.0),
+        (Phase.CONFIRM_DRAIN, 1.0, 0.0),
+    ],
+)
+def test_time_left(phase: Phase, in_phase_s: float, left_s: float) -> None:
+    assert time_left(PLAN, phase, in_phase_s) == pytest.approx(left_s)
+    assert time_left(PLAN, Phase.BASELINE, 0.0) == PLAN.duration_s
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        PLAN,
+        make_plan(confirm_s=0.0),
+        make_plan(hold_s=0.0),
+        make_plan(sample_s=0.1, ramp_s=10.0),
+        make_plan(kind="saturate", hold_s=10.0),
+    ],
+)
+def test_progress_over_a_run_only_grows_to_its_end(plan: Plan) -> None:
+    world = World(capacity_pps=6e5)
+    samples, follower, shares = simulate(plan, world).samples, Follower(plan), []
+    for count in range(2, len(samples) + 1):
+        follower.follow(samples[:count])
+        shares.append(follower.progress(samples[:count]).share)
+    assert all(a < b for a, b in itertools.pairwise(shares))
+    assert shares[-1] == pytest.approx(1.0)
+
+
+def test_rates_are_of_the_last_second_and_never_across_a_phase() -> None:
+    plan = make_plan(sample_s=0.1, ramp_s=10.0)
+    samples, follower = simulate(plan, World(capacity_pps=6e5)).samples, Follower(plan)
+    for count in range(2, len(samples) + 1):
+        follower.follow(samples[:count])
+        progress = follower.progress(samples[:count])
+        (window,) = progress.windows
+        assert window.end_s - window.begin_s <= 1.0 + 1e-6
+        inside = [s for s in samples[:count] if window.begin_s < s.t_s <= window.end_s]
+        assert {(s.phase, s.trial) for s in inside} == {(progress.phase, progress.trial)}
+
+
+def test_a_line_says_what_is_asked_sent_received_and_lost() -> None:
+    samples, follower = simulate(PLAN, World(capacity_pps=660e3)).samples[:40], Follower(PLAN)
+    for count in range(2, len(samples) + 1):
+        follower.follow(samples[:count])
+    line = format_progress(PLAN, follower.progress(samples))
+    assert line == (
+        "39 s  ramp  asked 818.0 kpps per direction (55.0 % of line rate)  "
+        "0->1 sent 818.0 kpps received 660.0 kpps loss 19.3 %  "
+        "1->0 sent 818.0 kpps received 660.0 kpps loss 19.3 %  38 s left"
+    )
+
+
+def test_a_pipe_gets_a_line_now_and_then_and_one_per_phase() -> None:
+    stream = io.StringIO()
+    result = make_result(PLAN, World(capacity_pps=660e3))
+    with open_live(result, stream) as live:
+        assert isinstance(live, PlainLive)
+        simulate(PLAN, World(capacity_pps=660e3), live)
+    lines = stream.getvalue().splitlines()
+    assert "\x1b" not in stream.getvalue() and "\r" not in stream.getvalue()
+    assert len(lines) <= PLAN.duration_s / LINE_S + 7
+    words = [re.split(" {2,}", line)[1] for line in lines]
+    assert [word for word, _ in itertools.groupby(words)] == [
+        "warm-up", "ramp", "hold", "drain", "confirm 1", "drain again 1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sample_s", "ports"), [(1.0, (0, 1)), (0.1, tuple(range(8)))])
+def test_a_terminal_is_drawn_at_most_twice_a_second(
+    sample_s: float, ports: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    plan = make_plan(bidir=True, ports=ports, sample_s=sample_s, ramp_s=10.0)
+    screen = Terminal()
+    with open_live(make_result(plan), screen) as live:
+        samples = simulate(plan, World(), live).samples
+    assert "0->1" in screen.getvalue() and "\x1b" in screen.getvalue()
+    assert 5 < screen.draws <= 2 * samples[-1].t_s + 6
+
+
+def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    assert isinstance(open_live(make_result(), Terminal()), PlainLive)
+
+
+def test_a_run_that_has_only_begun_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    result, stream = make_result(), io.StringIO()
+    with open_live(result, stream) as live:
+        live.sampled(result.samples[:1], Step(Phase.WARMUP, 1000.0, 1.0))
+    assert stream.getvalue().startswith("0 s  begin  silence")

@@ -1,0 +1,85 @@
+"""The picture: that every kind of run has one, and that it says what it must. How it looks is for eyes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.text import Text
+from runs import World, make_plan, make_result
+
+from trexbench.core.result import RunResult, Status
+from trexbench.report.picture import compose, draw
+
+KNEE = World(capacity_pps=660e3, collapse=0.2, noise=0.01)
+
+
+def texts(result: RunResult) -> list[str]:
+    """Everything that is written in the picture."""
+    return [one.get_text() for one in compose(result).findobj(Text)]
+
+
+@pytest.mark.parametrize(
+    ("plan", "world"),
+    [
+        (make_plan(), KNEE),
+        (make_plan(bidir=True), KNEE),
+        (make_plan(), World()),
+        (make_plan(bidir=True), World(tx_limit_pps={0: 1e6})),
+        (make_plan(), World(rx_limit_pps=1e6)),
+        (make_plan(), World(dead_ports=[0])),
+        (make_plan(), World(link_down_at_s=20.0)),
+        (make_plan(), World(foreign_pps=1e5)),
+        (make_plan(kind="saturate", hold_s=10.0), KNEE),
+        (make_plan(ports=range(6), bidir=True, ramp_s=10.0), KNEE),
+    ],
+)
+def test_every_kind_of_run_has_a_picture(plan: Any, world: World) -> None:
+    data = draw(make_result(plan, world))
+    assert data.startswith(b"\x89PNG\r\n\x1a\n") and data.rstrip(b"\0").endswith(b"IEND\xaeB`\x82")
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 6, 7, 8])
+def test_runs_cut_short_have_one_too(count: int) -> None:
+    result = make_result(make_plan(bidir=True), KNEE)
+    assert draw(replace(result, samples=result.samples[:count], status=Status.INCOMPLETE, reason="cut"))
+
+
+def test_it_names_the_run_and_its_verdict() -> None:
+    shown = texts(make_result(make_plan(bidir=True), KNEE, simulated=False))
+    assert "lab-linux var2-64b bidir" in shown
+    assert any(t.startswith("0->1: ") and t.endswith("the DUT saturated") for t in shown)
+    assert any("2026-03-01" in t and "64 B frames, 251 flows" in t for t in shown)
+    assert any(t.startswith("confirmed ") for t in shown)
+    assert "SIMULATED" not in shown
+
+
+@pytest.mark.parametrize(
+    ("world", "changes", "words"),
+    [
+        (World(tx_limit_pps=1e6), {}, "more than the generator sends"),
+        (World(rx_limit_pps=1e6), {}, "more than the generator receives"),
+        (World(link_down_at_s=30.0), {}, "after the link failed"),
+        (World(), {}, "not offered"),
+        (World(), {}, "SIMULATED"),
+        (World(), {"status": Status.INCOMPLETE, "reason": "a $bad$ ending"}, "INCOMPLETE: a $bad$ ending"),
+        (World(), {"status": Status.RUNNING}, "RUNNING: its file was not brought to an end"),
+    ],
+)
+def test_it_says_what_must_not_be_overlooked(world: World, changes: dict[str, Any], words: str) -> None:
+    assert words in texts(make_result(world=world, **changes))
+
+
+def test_heavy_libraries_are_imported_only_where_they_draw() -> None:
+    code = (
+        "import sys; import trexbench.report.text, trexbench.report.live, trexbench.report.loadtest, "
+        "trexbench.report.machine, trexbench.store; "
+        "print(sorted({'matplotlib', 'rich'} & set(sys.modules)))"
+    )
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -1,0 +1,202 @@
+"""The summary: what a reader is told, and what is never claimed."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from runs import PROFILE, World, make_plan, make_result
+
+from trexbench.core.damage import find_damage
+from trexbench.core.errors import StoreError
+from trexbench.core.result import RunResult, Status, from_document, to_document
+from trexbench.core.verdict import Caveat
+from trexbench.report.loadtest import to_loadtest
+from trexbench.report.machine import to_json
+from trexbench.report.summary import nominal, summarise, traffic_words
+from trexbench.report.text import format_summary, print_summary
+
+SATURATED = World(capacity_pps={"0->1": 660e3, "1->0": 500e3})
+
+
+def headline(result: RunResult) -> str:
+    return summarise(result).headline
+
+
+def row(result: RunResult, label: str) -> tuple[str, ...]:
+    (found,) = [r[1:] for r in summarise(result).rows if r[0].strip().startswith(label)]
+    return found
+
+
+def test_the_answer_comes_first_and_in_one_line() -> None:
+    result = make_result(make_plan(bidir=True), SATURATED, simulated=False)
+    first, second = (d.maximum_pps for d in result.analysis.directions)
+    text = format_summary(result)
+    total = f"{(first + second) / 1e6:.3f} Mpps in sum ({first / 1e3:.1f} kpps + {second / 1e3:.1f} kpps)"
+    assert text.splitlines()[0] == headline(result)
+    assert headline(result).startswith(f"lab-linux var2-64b bidir: {total}, ")
+    assert "of 1 Gbit/s line rate (2 directions, up to 200 %): the DUT saturated" in headline(result)
+    assert text.endswith("\n") and text.isascii()
+
+
+def test_a_sum_counts_both_ways_and_a_direction_one() -> None:
+    result = make_result(make_plan(bidir=True, target=1.0, confirm_s=0.0), simulated=False)
+    assert "200.0 % of 1 Gbit/s line rate (2 directions, up to 200 %)" in headline(result)
+    assert row(result, "of line rate") == ("100.0 %", "100.0 %")
+    assert row(result, "on the wire (L1)") == ("1.000 Gbit/s", "1.000 Gbit/s")
+
+
+@pytest.mark.parametrize(
+    ("world", "verdict"),
+    [
+        (World(), "no limit found"),
+        (World(tx_limit_pps=1e6), "the generator could not send more"),
+        (World(rx_limit_pps=1e6), "the generator could not receive more"),
+        (World(link_down_at_s=30.0), "a link failed"),
+    ],
+)
+def test_what_the_dut_did_not_limit_is_at_least(world: World, verdict: str) -> None:
+    result = make_result(world=world)
+    assert re.match(r"lab-linux var2-64b one way: >= [0-9.]+ [kM]pps, ", headline(result))
+    assert headline(result).endswith(verdict)
+    assert row(result, "last rate")[0].startswith(">= ")
+    assert "the DUT saturated" not in format_summary(result)
+
+
+def test_directions_that_differ_are_told_apart() -> None:
+    result = make_result(make_plan(bidir=True), World(tx_limit_pps={0: 1e6}, capacity_pps={"1->0": 400e3}))
+    assert headline(result).endswith("0->1 the generator could not send more, 1->0 the DUT saturated")
+    assert ": >= 1.385 Mpps in sum (>= 1.000 Mpps + 384.9 kpps)" in headline(result)
+
+
+def test_a_saturated_line_says_what_came_out_of_what() -> None:
+    result = make_result(make_plan(kind="saturate", target=1.0, hold_s=10.0), World(capacity_pps=400e3))
+    assert "saturate: 400.0 kpps came out of 1.488 Mpps offered" in headline(result)
+    assert row(result, "offered") == ("1.488 Mpps",)
+    assert not [r for r in summarise(result).rows if "last rate" in r[0] or "confirmed" in r[0]]
+
+
+def test_a_run_without_a_good_rate_claims_none() -> None:
+    result = make_result(world=World(base_loss=0.01))
+    assert "no rate without loss, from 24.06 kpps on; received 1.429 Mpps at most" in headline(result)
+
+
+def test_a_run_that_measured_nothing_says_so() -> None:
+    result = make_result(world=World(dead_ports=[0]))
+    assert headline(result) == "lab-linux var2-64b one way: nothing was measured"
+    assert row(result, "last rate") == ("-",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "banner"),
+    [
+        ({"simulated": True}, "SIMULATED"),
+        ({"simulated": False, "status": Status.INCOMPLETE, "reason": "link down"}, "INCOMPLETE: link down"),
+        ({"simulated": False, "status": Status.RUNNING}, "UNFINISHED"),
+    ],
+)
+def test_what_must_not_be_overlooked_stands_above_the_answer(changes: dict[str, Any], banner: str) -> None:
+    assert format_summary(make_result(**changes)).startswith(f"*** {banner}")
+
+
+def test_doubts_of_run_and_analysis_are_both_told() -> None:
+    result = make_result(world=World(foreign_pps=1e5), caveats=(Caveat("not-attested", "nobody looked at the DUT"),))
+    lines = format_summary(result).splitlines()
+    assert "doubt      nobody looked at the DUT" in lines
+    assert any(line.startswith("doubt      0->1: more frames came back") for line in lines)
+
+
+def test_many_directions_are_laid_out_in_several_tables() -> None:
+    text = format_summary(make_result(make_plan(bidir=True, ports=range(8))))
+    assert text.count("frames received") == 2
+    assert max(len(line) for line in text.splitlines()[4:]) <= 100
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "64 B frames, 251 flows"),
+        ({"flows": 1}, "64 B frames, 1 flow"),
+        ({"flows_exact": False, "flows": 16130000}, "64 B frames, at most 16 130 000 flows"),
+        ({"mix": "28:16:4 frames of 64, 590, 1514 B"}, "28:16:4 frames of 64, 590, 1514 B, mean 64.0 B, 251 flows"),
+        ({"mix": "1:1 frames of 64, 590 B, mean 327.0 B"}, "1:1 frames of 64, 590 B, mean 327.0 B, 251 flows"),
+        ({"mix": None, "flows": "many", "mean_frame_bytes": None}, "frames of unknown size"),
+    ],
+)
+def test_what_was_sent(changes: dict[str, Any], words: str) -> None:
+    assert traffic_words(PROFILE | changes) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [("1.000 Gbit/s", "1 Gbit/s"), ("2.500 Gbit/s", "2.5 Gbit/s"), ("0.100 %", "0.1 %"), ("100 %", "100 %")],
+)
+def test_round_figures_lose_their_zeros(text: str, short: str) -> None:
+    assert nominal(text) == short
+
+
+def test_on_a_terminal_it_says_the_same() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    result, screen, pipe = make_result(make_plan(bidir=True), SATURATED), Terminal(), io.StringIO()
+    print_summary(result, screen)
+    print_summary(result, pipe)
+    assert pipe.getvalue() == format_summary(result)
+    shown = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue()).split())
+    summary = summarise(result)
+    assert summary.headline in shown
+    for one in (*summary.rows, *summary.verdicts, *summary.facts):
+        assert " ".join(" ".join(one).split()) in shown
+
+
+def test_json_has_the_samples_on_request() -> None:
+    result = make_result()
+    short, whole = json.loads(to_json(result)), json.loads(to_json(result, with_samples=True))
+    assert "samples" not in short
+    assert from_document(whole).analysis == result.analysis
+    assert short == {key: value for key, value in whole.items() if key != "samples"}
+
+
+DOCUMENT = json.loads(to_json(make_result(make_plan(ramp_s=6.0, confirm_s=2.0), World(capacity_pps=7e5)), True))
+FREE = ("command", "profile", "dut", "generator", "host", "started", "finished", "reason", "plan")
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+PLACES = [(key, inner) for key in FREE if isinstance(DOCUMENT[key], dict) for inner in DOCUMENT[key]]
+
+
+@settings(max_examples=300, deadline=None)
+@given(place=st.sampled_from([*PLACES, *((key,) for key in FREE)]), value=JSON)
+def test_a_run_that_could_be_read_can_be_reported(place: tuple[str, ...], value: Any) -> None:
+    document = copy.deepcopy(DOCUMENT)
+    inner = document if len(place) == 1 else document[place[0]]
+    inner[place[-1]] = value
+    try:
+        result = from_document(document)
+    except StoreError:
+        return
+    if find_damage(result) is None:
+        format_summary(result)
+        json.loads(to_loadtest(result))
+        json.loads(to_json(result))
+
+
+def test_every_cut_of_a_run_can_be_reported() -> None:
+    result = make_result(make_plan(bidir=True, ramp_s=10.0), SATURATED)
+    for count in range(len(result.samples) + 1):
+        cut = replace(result, samples=result.samples[:count], status=Status.INCOMPLETE, reason="cut")
+        assert find_damage(cut) is None
+        assert "INCOMPLETE: cut" in format_summary(cut)
+        json.loads(to_loadtest(cut))
+        to_document(cut)
