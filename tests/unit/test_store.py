@@ -61,7 +61,7 @@ def test_the_run_comes_back_whole(tmp_path: Path) -> None:
     loaded = load_run(stored(tmp_path))
     assert json.loads(json.dumps(to_document(loaded))) == json.loads(json.dumps(to_document(RUN)))
     assert loaded.analysis == RUN.analysis
-    assert (loaded.plan, loaded.status, loaded.samples) == (RUN.plan, Status.COMPLETE, list(RUN.samples))
+    assert (loaded.plan, loaded.status, tuple(loaded.samples)) == (RUN.plan, Status.COMPLETE, tuple(RUN.samples))
 
 
 @pytest.mark.parametrize(
