@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from trexbench.stlserver.bpf_asm import Assembler
 from trexbench.stlserver.engine import EngineError
 from trexbench.stlserver.field_code import FieldCode, write_constants
-from trexbench.stlserver.field_engine import FieldMachine, FlowVar, build_program, fold, sum_words
+from trexbench.stlserver.field_engine import FieldMachine, FlowVar, fold, sum_words
+from trexbench.stlserver.field_parse import build_program
 
 SEED = 99
 STATE_FD, LIST_FD = 1, 10

@@ -7,6 +7,7 @@ import errno
 import mmap
 import os
 import platform
+import re
 import struct
 
 from trexbench.stlserver.engine import EngineError
@@ -26,8 +27,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def kernel_version(release: str | None = None) -> tuple[int, int]:
     """(major, minor) of the running kernel, or of ``release`` such as "6.18.44-generic"."""
-    major, minor, *_ = (release or platform.release()).split(".")
-    return int(major), int("".join(char for char in minor if char.isdigit()) or 0)
+    numbers = re.findall(r"\d+", release or platform.release())
+    return int(numbers[0]), int(numbers[1])
 
 
 def require_kernel() -> None:

@@ -23,7 +23,8 @@ from trexbench.stlserver.kernel_port import KernelPort, Moved, open_port
 from trexbench.stlserver.netdev import inside
 from trexbench.stlserver.sender import Sender
 from trexbench.stlserver.xdp_layout import FRACTION_BITS, Core, Gate
-from trexbench.stlserver.xdp_program import PortPlan, SenderProgram, plan_port
+from trexbench.stlserver.xdp_plan import PortPlan, plan_port
+from trexbench.stlserver.xdp_program import SenderProgram
 
 DEFAULT_BATCH = 64
 DEFAULT_NICENESS = -20

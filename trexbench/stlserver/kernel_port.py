@@ -12,6 +12,7 @@ from trexbench.stlserver.engine import EngineError, PortCounters, StreamSpec
 from trexbench.stlserver.netdev import LinkCounters, NetDevice
 from trexbench.stlserver.xdp_layout import (
     BIAS,
+    FCS_BYTES,
     FRACTION_BITS,
     PORT_WORDS_MAX,
     Gate,
@@ -21,7 +22,8 @@ from trexbench.stlserver.xdp_layout import (
     interval,
     ticks,
 )
-from trexbench.stlserver.xdp_program import FCS_BYTES, PortPlan, StreamPlan, bursts_of, receiver
+from trexbench.stlserver.xdp_plan import PortPlan, StreamPlan, bursts_of
+from trexbench.stlserver.xdp_receive import receiver
 
 # How far a port may fall behind and catch up at once: a timer interrupt or a hypervisor's intervention at high
 # rates, a few packets at low ones. Well within the 256 frames of a veth ring at the rates a router can forward.

@@ -13,7 +13,7 @@ import time
 from trexbench.stlserver.bpf import XDP_FLAGS_SKB_MODE, ProgramSlot, attach_xdp, load_xdp, run_live
 from trexbench.stlserver.engine import EngineError
 from trexbench.stlserver.netdev import enter_netns
-from trexbench.stlserver.xdp_program import trampoline
+from trexbench.stlserver.xdp_receive import trampoline
 
 _REPEAT = (1 << 32) - 1
 _WAKE = signal.SIGRTMIN + 7

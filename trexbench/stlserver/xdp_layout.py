@@ -13,6 +13,8 @@ BIAS = 1 << 60
 NEVER = 1 << 62
 NO_DEADLINE = (1 << 64) - 1
 PORT_WORDS_MAX = 4000
+FCS_BYTES = 4
+XDP_ABORTED, XDP_DROP, XDP_TX = 0, 1, 3
 
 
 class Core(IntEnum):

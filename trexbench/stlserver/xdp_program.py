@@ -9,103 +9,28 @@ a burst.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from trexbench.stlserver.bpf_asm import R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, Assembler, Helper
-from trexbench.stlserver.engine import EngineError, StreamSpec
 from trexbench.stlserver.field_code import FieldCode, write_constants
-from trexbench.stlserver.field_engine import FieldProgram, Trim, build_program
+from trexbench.stlserver.field_engine import Trim
 from trexbench.stlserver.xdp_layout import (
     BIAS,
     FRACTION_BITS,
     NO_DEADLINE,
-    PORT_WORDS_MAX,
+    XDP_ABORTED,
+    XDP_DROP,
+    XDP_TX,
     Core,
     Gate,
     Port,
-    Received,
     Slot,
     ticks,
 )
+from trexbench.stlserver.xdp_plan import PortPlan, StreamPlan, bursts_of
 
-XDP_ABORTED, XDP_DROP, XDP_TX = 0, 1, 3
 _MAX = (1 << 64) - 1
 _IDLE_TURN_AT_MOST_NS = 2000
-FCS_BYTES = 4
-
-
-@dataclass(frozen=True)
-class StreamPlan:
-    """One stream ready to be coded. base: its first word in the port's map; next_slot -1: none."""
-
-    spec: StreamSpec
-    program: FieldProgram
-    base: int
-    next_slot: int
-
-    @property
-    def bursts(self) -> bool:
-        return self.spec.mode != "continuous"
-
-    def word(self, slot: Slot) -> int:
-        return self.base + int(slot)
-
-    def at(self, slot: Slot) -> int:
-        return 8 * self.word(slot)
-
-    @property
-    def end(self) -> int:
-        return self.base + Slot.VARIABLES + len(self.program.words)
-
-
-@dataclass(frozen=True)
-class PortPlan:
-    """All streams of a port. limited: the program must respect LIMIT_INTERVAL."""
-
-    ifindex: int
-    streams: tuple[StreamPlan, ...]
-    limited: bool = False
-
-    @property
-    def frame_size(self) -> int:
-        """Length of the longest frame without FCS."""
-        return max(len(stream.program.packet) for stream in self.streams)
-
-
-def plan_port(ifindex: int, specs: Sequence[StreamSpec], *, limited: bool = False, seed: int | None = None) -> PortPlan:
-    """Check and place the streams of a port; raises EngineError. seed: of ``random`` variables, else drawn."""
-    slots = {spec.stream_id: number for number, spec in enumerate(specs)}
-    plans: list[StreamPlan] = []
-    base = int(Port.STREAMS)
-    for spec in specs:
-        if spec.next_stream_id >= 0 and spec.next_stream_id not in slots:
-            raise EngineError(f"stream {spec.stream_id}: its next stream {spec.next_stream_id} is not there")
-        check_mode(spec)
-        program = build_program(spec.packet, spec.instructions)
-        if program.seed_word >= 0:
-            words = list(program.words)
-            words[program.seed_word] = seed if seed is not None else secrets.randbits(32)
-            program = replace(program, words=tuple(words))
-        plans.append(StreamPlan(spec, program, base, slots.get(spec.next_stream_id, -1)))
-        base = plans[-1].end
-    if base > PORT_WORDS_MAX:
-        raise EngineError(f"{len(specs)} streams need {base} words of state, {PORT_WORDS_MAX} fit; use fewer streams")
-    return PortPlan(ifindex, tuple(plans), limited)
-
-
-def check_mode(spec: StreamSpec) -> None:
-    """Raise EngineError for a mode, rate or count that has no exact meaning."""
-    where = f"stream {spec.stream_id}"
-    if spec.mode not in ("continuous", "single_burst", "multi_burst"):
-        raise EngineError(f"{where}: mode '{spec.mode}' is not supported")
-    if not 0 <= spec.rate_pps < float("inf"):
-        raise EngineError(f"{where}: {spec.rate_pps} packets per second is not a rate")
-    if spec.mode != "continuous" and not 0 < spec.total_pkts < 1 << 32:
-        raise EngineError(f"{where}: a burst of {spec.total_pkts} packets cannot be sent")
-    if min(spec.isg_us, spec.ibg_us, spec.count, spec.vm_cache) < 0:
-        raise EngineError(f"{where}: gaps and counts cannot be negative")
 
 
 class SenderProgram:
@@ -435,54 +360,3 @@ class SenderProgram:
         asm.mov(R1, R6)
         asm.call(Helper.XDP_ADJUST_TAIL)
         asm.jump_if("ne", R0, 0, refused)
-
-
-def bursts_of(spec: StreamSpec) -> int:
-    return 1 if spec.mode == "single_burst" else spec.count
-
-
-def trampoline(slot_fd: int) -> bytes:
-    """A program that hands over to whatever the slot holds, so that streams can be exchanged while it runs."""
-    asm = Assembler()
-    asm.map_fd(R2, slot_fd)
-    asm.mov(R3, 0)
-    asm.call(Helper.TAIL_CALL)
-    asm.exit(XDP_DROP)
-    return asm.assemble()
-
-
-def receiver(counters_fd: int, cpus: int) -> bytes:
-    """Drops every frame and counts those with a unicast destination.
-
-    A router's ARP, IPv6 neighbour discovery and the like must not be taken for test traffic; they are counted
-    apart. The host's own stack sees nothing of the port, as with TRex. One cache line per CPU, so that no atomic operation is needed. cpus: a power of two.
-    """
-    asm = Assembler()
-    asm.load(4, R2, R1, 0)
-    asm.load(4, R3, R1, 4)
-    asm.mov(R4, R2)
-    asm.alu("add", R4, 14)
-    asm.jump_if("gt", R4, R3, "short")
-    asm.load(1, R7, R2, 0)
-    asm.alu("and", R7, 1)
-    asm.mov(R6, R3)
-    asm.alu("sub", R6, R2)
-    asm.alu("add", R6, FCS_BYTES)
-    asm.call(Helper.GET_SMP_PROCESSOR_ID)
-    asm.alu("and", R0, cpus - 1)
-    asm.alu("lsh", R0, 6)
-    asm.map_value(R1, counters_fd)
-    asm.alu("add", R1, R0)
-    asm.jump_if("ne", R7, 0, "group")
-    for word, step in ((Received.PACKETS, 1), (Received.BYTES, R6)):
-        asm.load(8, R2, R1, 8 * word)
-        asm.alu("add", R2, step)
-        asm.store(8, R1, 8 * word, R2)
-    asm.exit(XDP_DROP)
-    asm.label("group")
-    asm.load(8, R2, R1, 8 * Received.GROUP_PACKETS)
-    asm.alu("add", R2, 1)
-    asm.store(8, R1, 8 * Received.GROUP_PACKETS, R2)
-    asm.label("short")
-    asm.exit(XDP_DROP)
-    return asm.assemble()
