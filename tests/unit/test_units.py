@@ -1,0 +1,170 @@
+"""Rates, durations, shares and speeds as people write them; frames on a wire."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trexbench.core.errors import ConfigError
+from trexbench.core.units import (
+    Rate,
+    format_bits,
+    format_duration,
+    format_pps,
+    format_scaled,
+    format_share,
+    line_rate_pps,
+    parse_duration,
+    parse_rate,
+    parse_share,
+    parse_speed,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "unit"),
+    [
+        ("64kpps", 64e3, "pps"),
+        ("1.2mpps", 1.2e6, "pps"),
+        (".5Mpps", 0.5e6, "pps"),
+        ("100 pps", 100.0, "pps"),
+        ("3gbps", 3e9, "bps"),
+        ("5gbpsl1", 5e9, "bpsl1"),
+        ("1tbps", 1e12, "bps"),
+        ("40%", 40.0, "percent"),
+        (" 97 % ", 97.0, "percent"),
+        ("100%", 100.0, "percent"),
+    ],
+)
+def test_rates(text: str, value: float, unit: str) -> None:
+    assert parse_rate(text) == Rate(value, unit)
+
+
+NONSENSE_RATES = """
+    fast 0pps 0% -1kpps 1e6pps 120% nan nanpps inf infpps 1kbit 5 % pps 1,5kpps 1..5kpps 1.kpps 1kkpps ٣kpps
+""".split()
+NONSENSE_RATES += ["", "1 .5kpps", "k pps", "1kpps 2kpps", "9" * 400 + "pps"]
+
+
+@pytest.mark.parametrize("text", NONSENSE_RATES)
+def test_what_is_no_rate_is_refused_in_one_line_that_quotes_it(text: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        parse_rate(text)
+    assert repr(text) in str(raised.value) and "\n" not in str(raised.value)
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_a_finite_rate_above_zero_or_a_config_error(text: str) -> None:
+    try:
+        rate = parse_rate(text)
+    except ConfigError:
+        return
+    assert 0 < rate.value < math.inf
+
+
+@given(st.one_of(st.text(max_size=20), st.from_regex(r"[0-9.]{1,8} ?(ms|s|sec|m|min|h|mbit|gbps|%)?", fullmatch=True)))
+def test_any_text_is_a_duration_share_and_speed_or_a_config_error(text: str) -> None:
+    for parse, low, high in ((parse_duration, 0.0, 1e24), (parse_share, 0.0, 1.0), (parse_speed, 0.0, 1e30)):
+        try:
+            assert low <= parse(text) <= high
+        except ConfigError as error:
+            assert "\n" not in str(error)
+
+
+@given(st.floats(1e-3, 1e12), st.sampled_from(["pps", "bps", "bpsl1"]))
+def test_a_rate_reads_back_what_it_prints(value: float, unit: str) -> None:
+    text = f"{value:.6f}{unit}"
+    assert parse_rate(text).value == pytest.approx(value, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("600", 600), ("10s", 10), ("500ms", 0.5), ("2m", 120), ("1.5min", 90), ("1h", 3600), ("0", 0), ("3 sec", 3)],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "-1s", "ten", "1d", "1:30", "inf", "nan", "1e3", "s", "9" * 400])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(("text", "share"), [("0.1%", 0.001), ("0.001", 0.001), ("100%", 1.0), ("0", 0.0), ("1", 1.0)])
+def test_shares(text: str, share: float) -> None:
+    assert parse_share(text) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("text", ["", "%", "nan", "nan%", "inf", "-1%", "101%", "1.5", "a lot"])
+def test_what_is_no_share(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_share(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "bps"), [("1gbit", 1e9), ("2.5gbit", 2.5e9), ("100mbit", 1e8), ("10gbps", 1e10), ("10Gbit/s", 1e10)]
+)
+def test_speeds(text: str, bps: float) -> None:
+    assert parse_speed(text) == bps
+
+
+@pytest.mark.parametrize("text", ["", "fast", "0gbit", "-1gbit", "10", "10kbit"])
+def test_what_is_no_speed(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_speed(text)
+
+
+@pytest.mark.parametrize(
+    ("frame_bytes", "bps", "pps"),
+    [(64, 10e9, 14_880_952), (64, 1e9, 1_488_095), (1514, 10e9, 814_863), (1518, 1e9, 81_274)],
+)
+def test_line_rates(frame_bytes: float, bps: float, pps: int) -> None:
+    assert round(line_rate_pps(frame_bytes, bps)) == pps
+
+
+@given(st.sampled_from(["bps", "bpsl1", "percent", "pps"]), st.floats(0.1, 100), st.floats(64, 9018))
+def test_units_of_rate_agree_about_the_same_load(unit: str, percent: float, frame_bytes: float) -> None:
+    line = 1e10
+    pps = Rate(percent, "percent").to_pps(frame_bytes, line)
+    value = {
+        "percent": percent,
+        "pps": pps,
+        "bps": pps * frame_bytes * 8,
+        "bpsl1": pps * (frame_bytes + 20) * 8,
+    }[unit]
+    assert Rate(value, unit).to_pps(frame_bytes, line) == pytest.approx(pps)
+
+
+@pytest.mark.parametrize(
+    ("formatted", "expected"),
+    [
+        (format_pps(1_488_095), "1.488 Mpps"),
+        (format_pps(999_999), "1.000 Mpps"),
+        (format_pps(622_980), "623.0 kpps"),
+        (format_pps(0), "0.000 pps"),
+        (format_pps(999.96), "1.000 kpps"),
+        (format_pps(-1500), "-1.500 kpps"),
+        (format_pps(math.nan), "? pps"),
+        (format_bits(418.65e6), "418.6 Mbit/s"),
+        (format_scaled(12.5e9, "bit/s"), "12.50 Gbit/s"),
+        (format_share(0.337), "33.7 %"),
+        (format_share(0.00021), "0.021 %"),
+        (format_share(0.05), "5.00 %"),
+        (format_duration(45), "45 s"),
+        (format_duration(125), "2:05 min"),
+        (format_duration(3723), "1:02:03 h"),
+        (format_duration(-3), "0 s"),
+    ],
+)
+def test_formats(formatted: str, expected: str) -> None:
+    assert formatted == expected
+
+
+@given(st.floats(0, 1e13))
+def test_figures_have_no_exponent_and_four_digits(value: float) -> None:
+    number = format_pps(value).split()[0]
+    assert "e" not in number and len(number.replace(".", "").lstrip("0")) <= 5

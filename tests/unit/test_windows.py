@@ -1,0 +1,139 @@
+"""Raw samples -> windows: whole samples, about a second long, every frame counted once."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate
+
+from trexbench.core.plan import Direction
+from trexbench.core.sample import Phase, PortCounters, Reading, Sample, find_setback
+from trexbench.core.windows import build_window, judged_windows, last_windows, measured_windows
+from trexbench.runner import run
+
+D = Direction(0, 1)
+PLAN = make_plan()
+
+
+def sample(
+    t_s: float, sent: int, received: int, phase: Phase = Phase.RAMP, asked: float = 1e3, **more: float
+) -> Sample:
+    """Port 1 is read ``skew`` seconds after port 0."""
+    skew = more.get("skew", 0.0)
+    zero = PortCounters(t_s, sent, sent * 64, 0, 0, 0, 0)
+    one = PortCounters(t_s + skew, 0, 0, received, received * 64, int(more.get("ierrors", 0)), 0)
+    return Sample(phase, t_s, asked, Reading({0: zero, 1: one}, None, more.get("cpu")))
+
+
+@pytest.mark.parametrize(
+    ("received", "lost", "loss", "bad"),
+    [
+        (1000, 0, 0.0, False),
+        (999, 1, 0.001, False),  # exactly the threshold is not above it
+        (998, 2, 0.002, True),
+        (1001, -1, -0.001, False),  # more than was sent: a finding, not a loss
+        (0, 1000, 1.0, True),
+    ],
+)
+def test_loss(received: int, lost: int, loss: float, bad: bool) -> None:
+    window = build_window(D, [sample(0, 0, 0), sample(1, 1000, received)])
+    assert (window.lost, window.loss, window.is_bad(0.001)) == (lost, loss, bad)
+
+
+@given(st.integers(1, 10**6))
+def test_a_loss_of_exactly_the_threshold_is_good_at_any_rate(thousands: int) -> None:
+    window = build_window(D, [sample(0, 0, 0), sample(1, thousands * 1000, thousands * 999)])
+    assert not window.is_bad(0.001)
+
+
+def test_nothing_sent_is_no_loss_and_no_zero() -> None:
+    window = build_window(D, [sample(0, 0, 0), sample(1, 0, 5)])
+    assert window.loss is None and not window.is_bad(0.0) and window.lost == -5
+
+
+def test_rates_are_over_each_ports_own_interval() -> None:
+    begin, end = sample(0, 0, 0, skew=0.0), sample(1, 1000, 1001, skew=0.001)
+    window = build_window(D, [begin, end])
+    assert window.sent_pps == 1000 and window.received_pps == pytest.approx(1000)
+
+
+def test_asked_is_weighted_by_time_and_cpu_is_the_mean() -> None:
+    window = build_window(
+        D, [sample(0, 0, 0), sample(1, 100, 100, asked=100, cpu=10.0), sample(4, 700, 700, asked=200, cpu=30.0)]
+    )
+    assert window.asked_pps == pytest.approx(175) and window.cpu_percent == 20.0
+
+
+@pytest.mark.parametrize("sample_s", [0.05, 0.1, 0.25, 0.3, 0.7, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize("late_s", [0.0, 0.02])
+def test_windows_cover_ramp_and_hold_without_overlap(sample_s: float, late_s: float) -> None:
+    plan = make_plan(sample_s=sample_s, warmup_s=6.0, ramp_s=41.3, hold_s=7.7, confirm_s=0.0)
+    samples = simulate(plan, World(late_s=late_s)).samples
+    windows = measured_windows(plan, samples, D)
+    begun = next(a.t_s for a, b in itertools.pairwise(samples) if b.phase is Phase.RAMP)
+    assert windows[0].begin_s == begun
+    assert all(a.end_s == b.begin_s for a, b in itertools.pairwise(windows))
+    longest = max(1.0, sample_s) + sample_s / 2 + 2 * late_s
+    assert all(max(1.0, sample_s) - sample_s / 2 <= w.end_s - w.begin_s <= longest + 1e-9 for w in windows)
+    last = [s for s in samples if s.phase is Phase.HOLD][-1]
+    assert last.t_s - windows[-1].end_s < max(1.0, sample_s)  # what is left is less than a window
+
+
+def test_the_warmup_the_drain_and_the_trials_are_in_no_window() -> None:
+    plan = make_plan()
+    samples = simulate(plan, World(capacity_pps=0.5e6)).samples
+    assert {s.phase for s in samples} == set(Phase)
+    assert {w.phase for w in measured_windows(plan, samples, D)} == {Phase.RAMP, Phase.HOLD}
+
+
+@pytest.mark.parametrize("sample_s", [0.1, 0.25, 1.0, 2.0])
+def test_the_last_windows_are_there_while_the_ramp_runs(sample_s: float) -> None:
+    plan = make_plan(sample_s=sample_s)
+    samples = [s for s in simulate(plan, World()).samples if s.phase is Phase.RAMP]
+    tail = last_windows(plan, samples, D, 3)
+    assert len(tail) == 3 and tail[-1].end_s == samples[-1].t_s
+    assert all(a.end_s == b.begin_s for a, b in itertools.pairwise(tail))
+
+
+def test_a_filled_line_gets_a_window_to_settle() -> None:
+    plan = make_plan(kind="saturate", hold_s=10.0)
+    samples = simulate(plan, World()).samples
+    assert judged_windows(plan, samples, D) == measured_windows(plan, samples, D)[1:]
+
+
+@pytest.mark.parametrize("sample_s", [0.1, 1.0])
+def test_a_millisecond_between_the_ports_never_makes_three_bad_windows(sample_s: float) -> None:
+    """The reading of the second port comes 0 to 1 ms late, anew each time: single windows may be off, three are not."""
+    plan = make_plan(sample_s=sample_s, ramp_s=300.0)
+
+    class Jittery(SimulatedGenerator):
+        def read(self) -> Reading:
+            self.world = replace(self.world, read_s=self._rng.uniform(0, 0.001))
+            return super().read()
+
+    clock = HeldClock()
+    outcome = run(plan, Jittery(plan, World(), clock), clock, Silent())
+    flags = [w.is_bad(plan.loss_threshold) for w in measured_windows(plan, outcome.samples, D)]
+    assert not any(all(flags[i : i + 3]) for i in range(len(flags)))
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 60), st.sampled_from(["opackets", "ipackets", "ierrors"]), st.integers(1, 10**6))
+def test_windows_end_where_a_counter_goes_backwards(at: int, name: str, by: int) -> None:
+    samples = list(simulate(PLAN, World()).samples)
+    at += 5  # beyond the warm-up
+    port = 0 if name == "opackets" else 1
+    lower = max(0, getattr(samples[at - 1].reading.ports[port], name) - by)
+    for i in range(at, len(samples)):
+        ports = dict(samples[i].reading.ports)
+        ports[port] = replace(ports[port], **{name: lower})
+        samples[i] = replace(samples[i], reading=replace(samples[i].reading, ports=ports))
+    went_back = find_setback(samples[at - 1], samples[at], (0, 1))
+    windows = measured_windows(PLAN, samples, D)
+    assert all(w.sent >= 0 and w.received >= 0 and w.ierrors >= 0 for w in windows)
+    if went_back:
+        assert name in went_back and windows == measured_windows(PLAN, samples[:at], D)
