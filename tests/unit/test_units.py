@@ -43,9 +43,8 @@ def test_rates(text: str, value: float, unit: str) -> None:
     assert parse_rate(text) == Rate(value, unit)
 
 
-NONSENSE_RATES = """
-    fast 0pps 0% -1kpps 1e6pps 120% nan nanpps inf infpps 1kbit 5 % pps 1,5kpps 1..5kpps 1.kpps 1kkpps ٣kpps
-""".split()
+NONSENSE_RATES = ["", "fast", "0pps", "0%", "-1kpps", "1e6pps", "120%", "nan", "nanpps", "inf", "infpps", "1kbit", "5"]
+NONSENSE_RATES += ["%", "pps", "1,5kpps", "1..5kpps", "1.kpps", "1kkpps", "٣kpps"]
 NONSENSE_RATES += ["", "1 .5kpps", "k pps", "1kpps 2kpps", "9" * 400 + "pps"]
 
 

@@ -67,11 +67,11 @@ def scatter_pps(windows: Sequence[Window]) -> float:
     """Standard deviation of the received rate about its trend; 0 when there are too few windows to tell.
 
     From second differences, which a straight trend leaves at zero; a normal value's is sqrt(6) as wide, and a normal
-    deviation's mean size is 0.798 of its standard deviation.
+    deviation's mean size is 0.798 of its standard deviation. Few of them may be small by chance: one counts double.
     """
     rates = [w.received_pps for w in windows]
     bends = [abs(rates[i] - 2 * rates[i + 1] + rates[i + 2]) for i in range(len(rates) - 2)]
-    return fmean(bends) / (6**0.5 * 0.798) if bends else 0.0
+    return fmean(bends) / (6**0.5 * 0.798) * (1 + 1 / len(bends)) if bends else 0.0
 
 
 def _last_good(plan: Plan, windows: Sequence[Window], flags: Sequence[bool], bad: int, scatter: float) -> int | None:

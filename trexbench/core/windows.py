@@ -11,6 +11,8 @@ from .plan import Direction, Plan
 from .sample import Phase, Sample, find_setback
 
 MEASURED_PHASES = (Phase.RAMP, Phase.HOLD)
+MAX_LATENCY_S = 0.1
+"""No router keeps frames longer; it shifts a knee by a tenth of the ramp's step at most."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,8 @@ class Window:
 
     sent, received: frames; *_pps: over each port's own interval. asked_pps: time-weighted mean of what was asked.
     ierrors: frames the receiving port lost itself. queue_full, cpu_percent: of the whole generator, None if unsaid;
-    the latter is the mean of what its samples said.
+    the latter is the mean of what its samples said. pending: frames that were still on their way at its end and not
+    at its begin, for the load rises; they are not lost.
     """
 
     phase: Phase
@@ -34,6 +37,7 @@ class Window:
     queue_full: int | None
     cpu_percent: float | None
     link_up: bool
+    pending: float = 0.0
 
     @property
     def lost(self) -> int:
@@ -46,12 +50,12 @@ class Window:
         return self.lost / self.sent if self.sent else None
 
     def is_bad(self, threshold: float) -> bool:
-        loss = self.loss
-        return loss is not None and loss > threshold
+        """More is lost than this share of what was sent, and than the frames still on their way."""
+        return bool(self.sent) and (self.lost - self.pending) / self.sent > threshold
 
 
-def build_window(direction: Direction, samples: Sequence[Sample]) -> Window:
-    """The window from the first to the last of these samples (two at least)."""
+def build_window(direction: Direction, samples: Sequence[Sample], latency_s: float = 0.0) -> Window:
+    """The window from the first to the last of these samples (two at least); latency_s: of the path."""
     first, last = samples[0], samples[-1]
     tx0, tx1 = first.reading.ports[direction.tx], last.reading.ports[direction.tx]
     rx0, rx1 = first.reading.ports[direction.rx], last.reading.ports[direction.rx]
@@ -70,6 +74,7 @@ def build_window(direction: Direction, samples: Sequence[Sample]) -> Window:
         queue_full=_difference(first.reading.queue_full, last.reading.queue_full),
         cpu_percent=_mean(s.reading.cpu_percent for s in samples[1:]),
         link_up=all(s.reading.ports[p].link_up for s in samples for p in (direction.tx, direction.rx)),
+        pending=latency_s * max(0.0, last.asked_pps - first.asked_pps),
     )
 
 
@@ -89,6 +94,7 @@ def measured_windows(
     wanted = tuple(phases)
     enough_s = max(plan.window_s, plan.sample_s) - plan.sample_s / 2
     ports = (direction.tx, direction.rx)
+    latency_s = _latency_s(samples, direction)
     windows: list[Window] = []
     start: int | None = None
     for i, sample in enumerate(samples):
@@ -100,7 +106,7 @@ def measured_windows(
         if start is None:
             start = max(0, i - 1)
         if sample.t_s - samples[start].t_s >= enough_s:
-            windows.append(build_window(direction, samples[start : i + 1]))
+            windows.append(build_window(direction, samples[start : i + 1], latency_s))
             start = i
     return windows
 
@@ -115,6 +121,21 @@ def last_windows(plan: Plan, samples: Sequence[Sample], direction: Direction, co
     """The last ``count`` windows, without looking at more samples than they need."""
     per_window = max(1, round(plan.window_s / plan.sample_s))
     return measured_windows(plan, samples[-(count * per_window + 1) :], direction)[-count:]
+
+
+def _latency_s(samples: Sequence[Sample], direction: Direction) -> float:
+    """How long frames are on their way, seen in the warm-up: what is missing of its first half, and not of its second.
+
+    A rising load has ever more frames on their way: 10 ms look like a loss of 1 % in the first second of a ramp from
+    zero. Frames that only the beginning lost look like latency, too, hence the limit. 0 without a warm-up.
+    """
+    end = next((i for i, s in enumerate(samples) if s.phase not in (Phase.BASELINE, Phase.WARMUP)), len(samples)) - 1
+    if end < 2 or samples[0].phase is not Phase.BASELINE:
+        return 0.0
+    middle = end // 2
+    first, second = build_window(direction, samples[: middle + 1]), build_window(direction, samples[middle : end + 1])
+    missing = first.lost - second.lost * (first.sent / second.sent if second.sent else 0.0)
+    return min(MAX_LATENCY_S, max(0.0, missing / samples[end].asked_pps))
 
 
 def _difference(before: int | None, after: int | None) -> int | None:

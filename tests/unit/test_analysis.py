@@ -1,0 +1,318 @@
+"""Where a direction saturates, who is to blame, and what casts doubt on it: one row for each way to be misled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate
+
+from trexbench.core.analysis import all_saturated, analyse, check_warmup
+from trexbench.core.knee import find_sustained, scatter_pps
+from trexbench.core.plan import Direction, Plan
+from trexbench.core.sample import Phase, Reading
+from trexbench.core.verdict import Analysis, DirectionResult, Limit
+from trexbench.core.windows import measured_windows
+from trexbench.runner import run
+
+K = 1e3
+
+
+def judged(world: World, **plan: Any) -> tuple[Plan, Analysis]:
+    made = make_plan(**plan)
+    return made, analyse(made, simulate(made, world).samples)
+
+
+def codes(analysis: Analysis) -> set[str]:
+    return {c.code for c in analysis.caveats}
+
+
+@pytest.mark.parametrize(
+    ("world", "limit", "at_least"),
+    [
+        pytest.param(World(), Limit.NONE, True, id="carries all that is offered"),
+        pytest.param(World(700 * K), Limit.DUT, False, id="the router's knee"),
+        pytest.param(World(700 * K, collapse=1.0), Limit.DUT, False, id="a router that collapses"),
+        pytest.param(World(tx_limit_pps=700 * K), Limit.GENERATOR_TX, True, id="no loss, and no more to send"),
+        pytest.param(World(rx_limit_pps=700 * K), Limit.GENERATOR_RX, True, id="the receiver drops"),
+        pytest.param(World(700 * K, tx_limit_pps=900 * K), Limit.DUT, False, id="knee before the generator's limit"),
+        pytest.param(World(905 * K, tx_limit_pps=900 * K), Limit.GENERATOR_TX, True, id="limit before the knee"),
+        pytest.param(World(700 * K, cpu_at_full_percent=200.0), Limit.GENERATOR_TX, True, id="its CPU was full"),
+        pytest.param(World(700 * K, cpu_at_full_percent=150.0), Limit.DUT, False, id="its CPU was busy, not full"),
+        pytest.param(World(700 * K, cpu_at_full_percent=None), Limit.DUT, False, id="it does not say its CPU"),
+        pytest.param(World(base_loss=0.01), Limit.DUT, False, id="lossy at any rate"),
+        pytest.param(World(base_loss=0.0005), Limit.NONE, True, id="lossy under the threshold"),
+        pytest.param(World(blips=((30.0, 32.0), (40.0, 41.0))), Limit.NONE, True, id="blips do not last"),
+    ],
+)
+def test_who_is_to_blame(world: World, limit: Limit, at_least: bool) -> None:
+    _, analysis = judged(world)
+    (result,) = analysis.directions
+    assert (result.limit, result.at_least) == (limit, at_least)
+    assert (result.uncertainty_pps > 0) is not at_least
+    assert len(result.reasons) >= 1
+
+
+def test_a_generator_at_its_limit_that_also_loses_is_not_the_dut() -> None:
+    """Past its own limit its frames come in bursts that a router drops: seen as queue_full, or as sent under asked."""
+
+    class Bursty(SimulatedGenerator):
+        def _forward(self, direction: Direction, frames: int, most: float) -> int:
+            full = self.rates.get(direction.tx, 0) > 800 * K
+            return int(frames * 0.98) if full else frames
+
+    plan, clock = make_plan(), HeldClock()
+    world = World(tx_limit_pps=800 * K, reports_queue_full=False, cpu_at_full_percent=None)
+    outcome = run(plan, Bursty(plan, world, clock), clock, Silent())
+    (result,) = analyse(plan, outcome.samples).directions
+    assert (result.limit, result.at_least) == (Limit.GENERATOR_TX, True)
+    assert result.maximum_pps == pytest.approx(800 * K, rel=0.05)
+
+
+@pytest.mark.parametrize(("per_second", "limit"), [(20, Limit.DUT), (600, Limit.DUT), (1500, Limit.GENERATOR_TX)])
+def test_a_few_full_queues_are_noise(per_second: int, limit: Limit) -> None:
+    class Full(SimulatedGenerator):
+        def read(self) -> Reading:
+            return replace(super().read(), queue_full=int(per_second * self.clock.now_s))
+
+    plan, clock = make_plan(), HeldClock()
+    outcome = run(plan, Full(plan, World(700 * K), clock), clock, Silent())
+    assert analyse(plan, outcome.samples).directions[0].limit is limit
+
+
+@pytest.mark.parametrize(("mean", "limit"), [(80.0, Limit.DUT), (90.0, Limit.GENERATOR_TX)])
+def test_a_nervous_cpu_figure_is_judged_by_its_middle(mean: float, limit: Limit) -> None:
+    class Nervous(SimulatedGenerator):
+        def read(self) -> Reading:
+            return replace(super().read(), cpu_percent=mean + self._rng.choice([-9.0, -1.0, 1.0, 9.0]))
+
+    plan, clock = make_plan(sample_s=0.1), HeldClock()
+    outcome = run(plan, Nervous(plan, World(700 * K), clock), clock, Silent())
+    assert analyse(plan, outcome.samples).directions[0].limit is limit
+
+
+def test_directions_are_judged_apart() -> None:
+    """Only one direction loses, and foreign frames come back the other way: pooled, nothing would be lost."""
+    plan, analysis = judged(World({"0->1": 400 * K}), bidir=True)
+    forth, back = analysis.directions
+    assert (forth.limit, back.limit) == (Limit.DUT, Limit.NONE)
+    assert back.maximum_pps == pytest.approx(plan.target_pps, rel=1e-3)
+    assert analysis.at_least and analysis.total_pps == forth.maximum_pps + back.maximum_pps
+
+
+def test_pairs_of_ports_are_judged_apart() -> None:
+    capacities = {"0->1": 300 * K, "2->3": 600 * K, "1->0": 900 * K}
+    _, analysis = judged(World(capacities), bidir=True, ports=(0, 1, 2, 3))
+    found = {str(r.direction): r for r in analysis.directions}
+    for name, capacity in capacities.items():
+        assert found[name].limit is Limit.DUT
+        assert found[name].maximum_pps <= capacity * 1.001 <= found[name].maximum_pps + found[name].uncertainty_pps
+    assert found["3->2"].limit is Limit.NONE
+
+
+def test_a_shared_router_halves() -> None:
+    _, analysis = judged(World(shared_capacity_pps=800 * K), bidir=True)
+    assert [r.limit for r in analysis.directions] == [Limit.DUT] * 2
+    assert analysis.total_pps == pytest.approx(800 * K, rel=0.07)
+
+
+def test_the_figures_of_a_knee() -> None:
+    plan, analysis = judged(World(700 * K))
+    (r,) = analysis.directions
+    assert r.first_bad_pps is not None and r.saturated_at_s is not None
+    assert r.first_bad_pps - r.maximum_pps == pytest.approx(plan.step_pps, rel=1e-3)
+    assert r.uncertainty_pps == pytest.approx(plan.step_pps, rel=1e-3)
+    assert r.max_received_pps == pytest.approx(700 * K, rel=1e-3)
+    assert r.hold_loss == pytest.approx(1 - 700 * K / plan.target_pps, rel=1e-3)
+    assert r.saturated_at_s == pytest.approx(plan.warmup_s + plan.ramp_s * r.maximum_pps / plan.target_pps, abs=1e-3)
+    assert r.confirmed_pps == r.maximum_pps and r.trials[0].sent == pytest.approx(
+        r.maximum_pps * plan.confirm_s, rel=1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    ("world", "kind", "code"),
+    [
+        pytest.param(World(700 * K, blips=((20.0, 21.0),)), "ramp", "transient-loss", id="loss that did not last"),
+        pytest.param(World(700 * K, foreign_pps=20 * K), "ramp", "foreign-frames", id="somebody else sends"),
+        pytest.param(World(foreign_pps=100), "ramp", "foreign-frames", id="a little: seen in the warm-up"),
+        pytest.param(World(700 * K, blips=((20.0, 26.0),)), "ramp", "recovered", id="it lost, and then carried more"),
+        pytest.param(World(700 * K, blips=((70.0, 999.0),)), "ramp", "not-confirmed", id="no trial passes"),
+        pytest.param(World(700 * K, blips=((66.0, 71.0),)), "ramp", "confirmed-lower", id="the second passes"),
+        pytest.param(World(base_loss=0.01), "ramp", "bad-from-start", id="no good rate at all"),
+        pytest.param(World(cpu_at_full_percent=None), "ramp", "no-cpu", id="the CPU is not told"),
+        pytest.param(World(reports_queue_full=False), "saturate", "no-queue-full", id="nor the queue"),
+        pytest.param(World(700 * K, blips=((20.0, 21.0),)), "saturate", None, id="a saturated line loses anyway"),
+        pytest.param(World(700 * K, latency_s=0.02), "ramp", None, id="frames in flight are neither lost nor foreign"),
+        pytest.param(
+            World(blips=((20.0, 21.0),), latency_s=0.05), "ramp", "transient-loss", id="nor is a queue foreign"
+        ),
+        pytest.param(World(700 * K, read_s=0.001), "ramp", None, id="a millisecond between ports is no doubt"),
+    ],
+)
+def test_doubts(world: World, kind: str, code: str | None) -> None:
+    _, analysis = judged(world, kind=kind, hold_s=0.0 if kind == "ramp" else 40.0)
+    assert codes(analysis) == ({code} if code else set()), [c.text for c in analysis.caveats]
+
+
+def test_a_generator_that_stalls_is_a_doubt_and_no_good_rate() -> None:
+    class Stalls(SimulatedGenerator):
+        def _send(self, number: int, seconds: float) -> int:
+            return 0 if 30 < self.clock.now_s <= 36.5 else super()._send(number, seconds)
+
+    plan, clock = make_plan(confirm_s=0.0), HeldClock()
+    outcome = run(plan, Stalls(plan, World(690 * K), clock), clock, Silent())
+    analysis = analyse(plan, outcome.samples)
+    (r,) = analysis.directions
+    assert r.limit is Limit.DUT and r.maximum_pps <= 691 * K <= r.maximum_pps + r.uncertainty_pps
+    assert r.maximum_pps > 600 * K and codes(analysis) == {"generator-gaps"}
+
+
+def test_a_stall_just_before_the_knee_is_not_the_last_good_rate() -> None:
+    class Stalls(SimulatedGenerator):
+        def _send(self, number: int, seconds: float) -> int:
+            return 0 if 33 < self.clock.now_s <= 34 else super()._send(number, seconds)
+
+    plan, clock = make_plan(confirm_s=0.0), HeldClock()
+    outcome = run(plan, Stalls(plan, World(700 * K), clock), clock, Silent())
+    (r,) = analyse(plan, outcome.samples).directions
+    assert r.maximum_pps > 600 * K
+
+
+def test_a_trial_at_a_rate_that_was_never_sent_confirms_nothing() -> None:
+    class Weak(SimulatedGenerator):
+        def _send(self, number: int, seconds: float) -> int:
+            return super()._send(number, seconds / (2 if self.clock.now_s > 71 else 1))
+
+    plan, clock = make_plan(), HeldClock()
+    outcome = run(plan, Weak(plan, World(700 * K), clock), clock, Silent())
+    analysis = analyse(plan, outcome.samples)
+    assert analysis.directions[0].confirmed_pps is None and "not-confirmed" in codes(analysis)
+
+
+def test_a_router_that_collapses_keeps_its_last_good_rate() -> None:
+    """What varies beyond the knee only must not cost the maximum more than a window."""
+
+    class Wild(SimulatedGenerator):
+        def _forward(self, direction: Direction, frames: int, most: float) -> int:
+            return frames if frames <= most else int(most * self._rng.uniform(0.5, 0.9))
+
+    plan, clock = make_plan(confirm_s=0.0), HeldClock()
+    outcome = run(plan, Wild(plan, World(700 * K), clock), clock, Silent())
+    (r,) = analyse(plan, outcome.samples).directions
+    assert 700 * K - 2 * plan.step_pps <= r.maximum_pps <= 701 * K
+
+
+@pytest.mark.parametrize(
+    ("world", "limit", "pps"),
+    [
+        pytest.param(World(500 * K), Limit.DUT, 500 * K, id="what emerges"),
+        pytest.param(
+            World(500 * K, collapse=0.1), Limit.DUT, 500 * K - 0.1 * 943.5 * K, id="of a router that collapses"
+        ),
+        pytest.param(World(), Limit.NONE, 1443.5 * K, id="all of it"),
+        pytest.param(World(500 * K, tx_limit_pps=900 * K), Limit.GENERATOR_TX, 500 * K, id="the line was not full"),
+        pytest.param(World(tx_limit_pps=900 * K), Limit.GENERATOR_TX, 900 * K, id="nor was it, and all came back"),
+        pytest.param(World(rx_limit_pps=500 * K), Limit.GENERATOR_RX, 500 * K, id="the receiver lost it"),
+        pytest.param(World(500 * K, link_down_at_s=20), Limit.LINK, 500 * K, id="the link went"),
+    ],
+)
+def test_a_saturated_line(world: World, limit: Limit, pps: float) -> None:
+    plan, analysis = judged(world, kind="saturate", hold_s=30.0)
+    (r,) = analysis.directions
+    assert (r.limit, r.at_least) == (limit, limit is not Limit.DUT)
+    assert r.maximum_pps == pytest.approx(pps, rel=0.01)
+    assert r.uncertainty_pps < 0.01 * r.maximum_pps and r.trials == ()
+    if limit is Limit.DUT:
+        assert r.first_bad_pps == pytest.approx(plan.target_pps, rel=0.01)
+        assert "offered" in r.reasons[0] and "emerged" in r.reasons[0]
+
+
+def test_a_line_that_takes_a_moment_to_fill_does_not_blame_the_generator() -> None:
+    class Slow(SimulatedGenerator):
+        def update(self, rates_pps: Any) -> None:
+            self.clock.now_s += 0.2
+            super().update(rates_pps)
+
+    plan, clock = make_plan(kind="saturate", hold_s=10.0), HeldClock()
+    outcome = run(plan, Slow(plan, World(500 * K), clock), clock, Silent())
+    assert analyse(plan, outcome.samples).directions[0].limit is Limit.DUT
+
+
+@pytest.mark.parametrize("keep", range(0, 70, 3))
+def test_a_run_cut_short_anywhere_still_has_a_verdict_and_never_claims_more(keep: int) -> None:
+    plan = make_plan(bidir=True)
+    samples = simulate(plan, World(700 * K)).samples
+    for result in analyse(plan, samples[:keep]).directions:
+        assert result.maximum_pps <= 701 * K
+        assert result.at_least or result.first_bad_pps is not None
+
+
+@pytest.mark.parametrize(
+    ("flags", "count", "index"),
+    [
+        ("", 1, None),
+        ("b", 1, 0),
+        ("gbbgbbb", 3, 4),
+        ("bb", 3, None),
+        ("bbb", 3, 0),
+        ("gbbb", 3, 1),
+        ("bgbgbg", 2, None),
+    ],
+)
+def test_sustained(flags: str, count: int, index: int | None) -> None:
+    assert find_sustained([f == "b" for f in flags], count) == index
+
+
+def test_scatter_ignores_a_trend() -> None:
+    plan = make_plan()
+    windows = measured_windows(plan, simulate(plan, World()).samples, plan.directions[0])[:10]
+    assert scatter_pps(windows) < 5 and scatter_pps(windows[:2]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda w: replace(w, dead_ports=[0]), "nothing came back on port 1 of what port 0 sent"),
+        (lambda w: replace(w, base_loss=0.9), "only 10.0 % of the frames came back"),
+        (lambda w: replace(w, tx_limit_pps=0.0), "nothing was sent on port 0"),
+        (lambda w: w, None),
+        (lambda w: replace(w, base_loss=0.4), None),
+        (lambda w: replace(w, blips=((0.0, 2.0),)), None),
+    ],
+)
+def test_the_warm_up_proves_the_path(change: Callable[[World], World], words: str | None) -> None:
+    plan = make_plan()
+    samples = [s for s in simulate(plan, change(World())).samples if s.phase in (Phase.BASELINE, Phase.WARMUP)]
+    problem = check_warmup(plan, samples)
+    assert (problem is None) if words is None else (problem is not None and words in problem and "\n" not in problem)
+
+
+def test_frames_that_arrive_elsewhere_are_found() -> None:
+    plan = make_plan(ports=(0, 1, 2, 3), bidir=False)
+
+    class Crossed(SimulatedGenerator):
+        def read(self) -> Reading:
+            reading = super().read()
+            ports = dict(reading.ports)
+            ports[1], ports[2] = replace(ports[1], ipackets=0), replace(ports[2], ipackets=ports[1].ipackets)
+            return replace(reading, ports=ports)
+
+    clock = HeldClock()
+    outcome = run(plan, Crossed(plan, World(), clock), clock, Silent())
+    assert "the frames arrived on port 2" in str(outcome.error)
+
+
+def test_nothing_is_saturated_before_there_are_windows() -> None:
+    plan = make_plan()
+    samples = simulate(plan, World(base_loss=0.5)).samples
+    ends = [i for i in range(1, len(samples)) if all_saturated(plan, samples[:i])]
+    assert samples[ends[0] - 1].t_s == plan.warmup_s + plan.windows
+
+
+def test_results_are_values() -> None:
+    _, one = judged(World(700 * K))
+    _, two = judged(World(700 * K))
+    assert one == two and isinstance(one.directions[0], DirectionResult)

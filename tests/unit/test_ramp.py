@@ -1,0 +1,162 @@
+"""What is sent next: exact, rising, on time, whatever the clock does."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate
+
+from trexbench.core.analysis import analyse
+from trexbench.core.plan import Plan
+from trexbench.core.ramp import MAX_TRIALS, next_step
+from trexbench.core.sample import Phase, Sample
+from trexbench.runner import run
+
+
+def of(samples: Sequence[Sample], phase: Phase) -> list[Sample]:
+    return [s for s in samples if s.phase is phase]
+
+
+def spent(samples: Sequence[Sample], phase: Phase) -> float:
+    """Seconds from the sample before the phase to its last one."""
+    first = next(i for i, s in enumerate(samples) if s.phase is phase)
+    return of(samples, phase)[-1].t_s - samples[first - 1].t_s
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    sample_s = draw(st.sampled_from([0.05, 0.1, 0.25, 0.7, 1.0, 3.0]) | st.floats(0.05, 10))
+    return make_plan(
+        bidir=draw(st.booleans()),
+        frame_bytes=draw(st.sampled_from([64, 360.2, 1514])),
+        line_rate_bps=draw(st.sampled_from([1e7, 1e9, 1e11])),
+        target=draw(st.floats(0.6, 1.0)),
+        sample_s=sample_s,
+        warmup_pps=draw(st.floats(100, 400)),
+        warmup_s=sample_s * draw(st.floats(2.0, 5)),
+        ramp_s=4 * max(1.0, sample_s) * draw(st.floats(1, 4)),
+        hold_s=draw(st.floats(0, 8)),
+        confirm_s=0.0,
+    )
+
+
+@settings(max_examples=80, deadline=None)
+@given(plans())
+def test_the_ramp_rises_to_the_target_in_the_time_planned(plan: Plan) -> None:
+    outcome = simulate(plan, World())
+    assert outcome.error is None
+    asked = [s.asked_pps for s in of(outcome.samples, Phase.RAMP)]
+    assert all(0 < pps <= plan.target_pps for pps in asked)
+    assert all(a <= b for a, b in itertools.pairwise(asked))
+    assert asked[-1] == pytest.approx(plan.target_pps)
+    assert all(s.asked_pps == plan.target_pps for s in of(outcome.samples, Phase.HOLD))
+    assert all(s.asked_pps == plan.warmup_pps for s in of(outcome.samples, Phase.WARMUP))
+    assert spent(outcome.samples, Phase.WARMUP) == pytest.approx(plan.warmup_s)
+    assert spent(outcome.samples, Phase.RAMP) == pytest.approx(plan.ramp_s)
+    assert outcome.samples[-1].t_s == pytest.approx(plan.duration_s)
+
+
+@settings(max_examples=60, deadline=None)
+@given(plans(), st.floats(0, 0.45), st.integers(0, 1000))
+def test_lateness_neither_adds_up_nor_skips_a_phase(plan: Plan, late: float, seed: int) -> None:
+    """Each sample late by up to 45 % of the interval: the whole is late by less than one such lateness a phase."""
+    late_s = late * plan.sample_s
+    outcome = simulate(plan, World(late_s=late_s, seed=seed))
+    samples = outcome.samples
+    phases = [phase for phase, _ in itertools.groupby(s.phase for s in samples)]
+    hold = [Phase.HOLD] if plan.hold_s else []
+    assert phases == [Phase.BASELINE, Phase.WARMUP, Phase.RAMP, *hold, Phase.DRAIN]
+    assert abs(samples[-1].t_s - plan.duration_s) <= len(phases) * (late_s + plan.sample_s / 2) + 1e-6
+    ramp = of(samples, Phase.RAMP)
+    assert all(0 < a.asked_pps <= b.asked_pps <= plan.target_pps for a, b in itertools.pairwise(ramp))
+
+
+def test_a_loop_that_stalls_goes_on_where_the_clock_is() -> None:
+    class Stalls(HeldClock):
+        def sleep_until(self, t_s: float) -> None:
+            super().sleep_until(t_s + (7.3 if 30 < self.now_s < 31.5 else 0))
+
+    plan, clock = make_plan(confirm_s=0.0), Stalls()
+    outcome = run(plan, SimulatedGenerator(plan, World(), clock), clock, Silent())
+    assert spent(outcome.samples, Phase.RAMP) == pytest.approx(60)
+    ramp = of(outcome.samples, Phase.RAMP)
+    begun = ramp[0].t_s - 1
+    for one in ramp:  # what was asked is the line's value at the end of the interval it was planned for
+        assert one.asked_pps <= plan.target_pps * (one.t_s - begun) / 60 + 1e-6
+
+
+def test_a_target_below_the_least_rate_of_a_ramp_is_not_exceeded() -> None:
+    plan = make_plan(line_rate_bps=1e7, frame_bytes=1514, warmup_pps=100.0)
+    assert plan.target_pps < 1000
+    asked = {s.asked_pps for s in simulate(plan, World()).samples if s.phase in (Phase.RAMP, Phase.HOLD)}
+    assert asked == {plan.target_pps}
+
+
+@pytest.mark.parametrize("sample_s", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("bidir", [False, True])
+def test_stop_on_saturation_stops_soon_and_only_when_the_verdict_stands(sample_s: float, bidir: bool) -> None:
+    rng = random.Random(5)
+    for seed in range(15):
+        plan = make_plan(bidir=bidir, sample_s=sample_s, stop_on_saturation=True, confirm_s=0.0)
+        capacity = plan.target_pps * rng.uniform(0.2, 0.8)
+        samples = simulate(plan, World(capacity, noise=0.003, seed=seed)).samples
+        results = analyse(plan, samples).directions
+        assert all(r.saturated_at_s is not None for r in results)
+        assert not of(samples, Phase.HOLD)
+        end = of(samples, Phase.RAMP)[-1].t_s
+        assert end - max(r.saturated_at_s or 0 for r in results) <= 3 * plan.windows + 1
+
+
+def test_one_saturated_direction_does_not_stop_the_other() -> None:
+    plan = make_plan(bidir=True, stop_on_saturation=True)
+    samples = simulate(plan, World({"0->1": 0.3e6, "1->0": 0.9e6})).samples
+    results = analyse(plan, samples).directions
+    assert [round(r.maximum_pps / 1e5) for r in results] == [3, 9]
+
+
+def trials(samples: Sequence[Sample]) -> list[float]:
+    return [s.asked_pps for s, b in zip(samples[1:], samples, strict=False) if s.trial > b.trial]
+
+
+@pytest.mark.parametrize(
+    ("world", "bidir", "rates"),
+    [
+        pytest.param(World(0.7e6), False, 1, id="passes at the first"),
+        pytest.param(World(0.7e6, blips=((66.0, 71.0),)), False, 2, id="second, 3 % lower"),
+        pytest.param(World(0.7e6, blips=((66.0, 300.0),)), False, MAX_TRIALS, id="never, so three"),
+        pytest.param(World(), False, 0, id="no saturation, no trial"),
+        pytest.param(World(tx_limit_pps=0.7e6), False, 0, id="the generator's limit is not confirmed"),
+        pytest.param(World(rx_limit_pps=0.7e6), False, 0, id="nor that of its receiver"),
+        pytest.param(World({"0->1": 0.9e6, "1->0": 0.4e6}), True, 1, id="the lower of two"),
+        pytest.param(World({"0->1": 0.9e6}, rx_limit_pps={0: 0.3e6}), True, 1, id="the receiver's loss fails nobody"),
+    ],
+)
+def test_trials_confirm_the_last_good_rate_of_the_dut(world: World, bidir: bool, rates: int) -> None:
+    plan = make_plan(bidir=bidir, hold_s=0.0)
+    samples = simulate(plan, world).samples
+    asked = trials(samples)
+    assert len(asked) == rates
+    if asked:
+        dut = [r for r in analyse(plan, samples).directions if not r.at_least]
+        lowest = min(r.maximum_pps for r in dut)
+        assert asked == pytest.approx([lowest * (1 - 0.03 * i) for i in range(len(asked))])
+
+
+def test_a_saturated_line_is_filled_at_once_and_not_confirmed() -> None:
+    plan = make_plan(kind="saturate", hold_s=10.0)
+    samples = simulate(plan, World(0.5e6)).samples
+    assert not of(samples, Phase.RAMP) and not of(samples, Phase.CONFIRM)
+    assert {s.asked_pps for s in of(samples, Phase.HOLD)} == {plan.target_pps}
+
+
+def test_the_first_step_warms_up_and_after_the_last_comes_nothing() -> None:
+    plan = make_plan()
+    samples = simulate(plan, World()).samples
+    first = next_step(plan, samples[:1])
+    assert first is not None and (first.phase, first.until_s) == (Phase.WARMUP, 1.0)
+    assert next_step(plan, samples) is None
