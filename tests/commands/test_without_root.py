@@ -42,7 +42,17 @@ def test_ramp_leaves_a_document_a_picture_and_the_answer_first(tmp_path: Path, s
 
 def test_json_is_all_that_is_on_standard_output(tmp_path: Path, server: Server) -> None:
     done = trexbench(
-        tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--json", "-q", "--no-picture", *SHORT, *server.options
+        tmp_path,
+        "ramp",
+        "--dut",
+        "netgate-vpp",
+        "--mode",
+        "64b",
+        "--json",
+        "-q",
+        "--no-picture",
+        *SHORT,
+        *server.options,
     )
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)

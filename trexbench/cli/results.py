@@ -38,14 +38,15 @@ def show(run: Path | None, results: Path, picture: Path | None, as_json: bool) -
 @click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option("--loadtest", is_flag=True, required=True, help="The JSON that trex-loadtest-viz reads.")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, help="A file, or for several runs a directory."
+    "-o", "--output", "named", required=True, help="A file; for several runs, or with a slash at its end, a directory."
 )
-def export(runs: tuple[Path, ...], loadtest: bool, output: Path) -> None:
+def export(runs: tuple[Path, ...], loadtest: bool, named: str) -> None:
     """Write stored runs in another tool's format; the series' name is the file's name."""
     from ..report.loadtest import to_loadtest
     from ..store import load_run
 
-    many = len(runs) > 1 or output.is_dir()
+    output = Path(named)
+    many = len(runs) > 1 or output.is_dir() or named.endswith("/")
     for path in runs:
         target = output / f"{path.stem}.loadtest.json" if many else output
         data = to_loadtest(load_run(path))

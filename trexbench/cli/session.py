@@ -14,6 +14,7 @@ from ..core.errors import BenchError, ConfigError
 from ..core.ports import Sink
 from ..core.profile import resolve_mode
 from ..core.result import RunResult
+from ..report.curve import draw_curve
 from ..report.live import open_live
 from ..report.machine import to_json
 from ..report.text import print_summary
@@ -56,11 +57,11 @@ def carry_out(request: Request, options: dict[str, Any]) -> int:
     """Measure, keep and show; the exit code."""
     with Desk(options) as desk:
         result, outcome = measure(request, desk, desk.say)
-    if options["picture"] and result.samples and desk.writer.path is not None:
-        save_picture(result, desk.writer.path.with_suffix(".png"))
     print_result(result, options["as_json"])
-    if desk.writer.path is not None:
-        note(f"saved {desk.writer.path}{' and its picture (.png)' if options['picture'] else ''}")
+    if desk.kept is not None:
+        note(f"result   {desk.kept}")
+        if options["picture"] and result.samples:
+            save_picture(result, desk.kept.with_suffix(".png"))
     return _exit_code(outcome)
 
 
@@ -70,7 +71,8 @@ class Desk:
     def __init__(self, options: dict[str, Any]) -> None:
         self._quiet = options["quiet"]
         self._stack = ExitStack()
-        self.writer = RunWriter(options["results"], note)
+        self._writer = RunWriter(options["results"], note)
+        self.kept: Path | None = None
 
     def __enter__(self) -> Desk:
         return self
@@ -83,14 +85,14 @@ class Desk:
             note(text)
 
     def begin(self, result: RunResult) -> Sink:
-        sinks: list[Sink] = [self.writer.begin(result)]
+        sinks: list[Sink] = [self._writer.begin(result)]
         if not self._quiet:
             sinks.append(self._stack.enter_context(open_live(result, sys.stderr)))
         return Fan(sinks)
 
     def end(self, result: RunResult) -> None:
         self._stack.close()
-        self.writer.end(result)
+        self.kept = self._writer.end(result)
 
 
 def save_picture(result: RunResult, path: Path) -> None:
@@ -99,6 +101,7 @@ def save_picture(result: RunResult, path: Path) -> None:
 
     try:
         path.write_bytes(draw(result))
+        note(f"picture  {path}")
     except OSError as error:
         note(f"no picture: {path}: {error.strerror}")
 
@@ -108,6 +111,7 @@ def print_result(result: RunResult, as_json: bool) -> None:
         click.echo(to_json(result))
     else:
         print_summary(result, sys.stdout)
+        click.echo(f"\n{draw_curve(result)}", nl=False)
 
 
 def note(text: str) -> None:

@@ -1,0 +1,34 @@
+"""The curve of characters: what it shows of runs whose truth is known."""
+
+from __future__ import annotations
+
+from runs import World, make_plan, make_result
+
+from trexbench.report.curve import COLUMNS, draw_curve
+
+
+def rows(text: str) -> list[str]:
+    return [line.split("|", 1)[1].ljust(COLUMNS) for line in text.splitlines() if "|" in line]
+
+
+def test_a_plateau_lies_right_of_the_knee_and_below_the_line_without_loss() -> None:
+    plan = make_plan()
+    drawn = rows(draw_curve(make_result(plan, World(capacity_pps=plan.target_pps / 2))))
+    top = drawn[0]
+    assert top.rstrip().endswith("o"), "the plateau reaches the right edge at the height of the capacity"
+    assert "o" not in top[: COLUMNS // 3], "far left of the knee nothing is that high"
+    assert drawn[-1].lstrip().startswith(("o", "."))
+
+
+def test_every_direction_has_a_marker_of_its_own() -> None:
+    plan = make_plan(bidir=True)
+    capacity = {"0->1": plan.target_pps / 2, "1->0": plan.target_pps / 4}
+    drawn = draw_curve(make_result(plan, World(capacity_pps=capacity)))
+    assert "o 0->1" in drawn and "x 1->0" in drawn
+    upper, lower = (sum(marker in row for row in rows(drawn)[:6]) for marker in "ox")
+    assert upper > lower
+
+
+def test_nothing_measured_draws_nothing() -> None:
+    plan = make_plan()
+    assert draw_curve(make_result(plan, World(capacity_pps=0.0))) == ""
