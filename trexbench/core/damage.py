@@ -13,6 +13,7 @@ from .sample import PortCounters, Sample
 
 _COUNTS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")
 _NOT_NUMBERS = ("directions", "kind", "stop_on_saturation")
+_TOO_LARGE = 1e300
 _POSITIVE = ("line_rate_bps", "mean_frame_bytes", "line_rate_pps", "target_pps", "window_s")
 
 
@@ -81,7 +82,8 @@ def _of_port(counters: PortCounters) -> Iterator[str]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    # A comparison, for JSON may hold an integer that no float can.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _TOO_LARGE
 
 
 def _is_count(value: Any) -> bool:

@@ -1,0 +1,233 @@
+"""A run document gives back the run it was made of, or says in one line why it cannot."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from runs import World, make_plan, make_result
+
+from trexbench.core.damage import find_damage
+from trexbench.core.errors import StoreError
+from trexbench.core.plan import Plan, pair_directions
+from trexbench.core.result import RunResult, Status, from_document, plan_from_dict, plan_to_dict, to_document
+from trexbench.core.sample import Phase, PortCounters, Reading, Sample
+from trexbench.core.verdict import Caveat
+
+counts = st.integers(0, 2**63)
+times = st.floats(0, 1e6)
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+facts = st.dictionaries(st.text(max_size=8), plain, max_size=3)
+counters = st.builds(PortCounters, times, *([counts] * 6), st.booleans())
+
+
+@st.composite
+def results(draw: st.DrawFn) -> RunResult:
+    pairs = draw(st.sampled_from([(0, 1), (3, 2), (0, 1, 2, 3)]))
+    plan = make_plan(
+        bidir=draw(st.booleans()),
+        ports=pairs,
+        frame_bytes=draw(st.floats(64, 9000)),
+        target=draw(st.floats(0.5, 1.0)),
+        kind=draw(st.sampled_from(["ramp", "saturate"])),
+        windows=draw(st.integers(1, 4)),
+        stop_on_saturation=draw(st.booleans()),
+        warmup_pps=100.0,
+    )
+    moments = sorted(draw(st.lists(times, max_size=6, unique=True)))
+    samples = [
+        Sample(
+            Phase.BASELINE if i == 0 else draw(st.sampled_from([Phase.WARMUP, Phase.RAMP, Phase.HOLD])),
+            t_s,
+            draw(st.floats(0, 1e9)),
+            Reading(
+                {p: draw(counters) for p in plan.ports},
+                draw(st.none() | counts),
+                draw(st.none() | st.floats(0, 100)),
+            ),
+        )
+        for i, t_s in enumerate(moments)
+    ]
+    return RunResult(
+        id=draw(st.text()),
+        started="2026-03-01T12:00:00Z",
+        finished=draw(st.none() | st.text()),
+        status=draw(st.sampled_from(Status)),
+        reason=draw(st.none() | st.text()),
+        simulated=draw(st.booleans()),
+        command=draw(facts),
+        dut=draw(facts),
+        profile=draw(facts),
+        generator=draw(facts),
+        host=draw(facts),
+        plan=plan,
+        samples=tuple(samples),
+        caveats=tuple(draw(st.lists(st.builds(Caveat, st.text(), st.text()), max_size=2))),
+    )
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(results())
+def test_what_was_written_is_read_back(result: RunResult) -> None:
+    document = to_document(result)
+    again = from_document(json.loads(json.dumps(document, allow_nan=True)))
+    assert again == result
+    assert again.analysis == result.analysis
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        World(0.7e6),
+        World(0.7e6, noise=0.01, read_s=0.001, late_s=0.01),
+        World(rx_limit_pps=0.5e6),
+        World(dead_ports=[0]),
+    ],
+)
+@pytest.mark.parametrize("kind", ["ramp", "saturate"])
+def test_a_run_and_its_verdict_survive_the_document(world: World, kind: str) -> None:
+    result = make_result(make_plan(kind=kind, bidir=True, hold_s=10.0), world)
+    text = json.dumps(to_document(result), allow_nan=False)
+    again = from_document(json.loads(text))
+    assert (again, again.analysis) == (result, result.analysis)
+    assert json.dumps(to_document(again)) == text
+    assert find_damage(again) is None
+
+
+def test_analysis_is_not_read_but_derived_anew() -> None:
+    document = to_document(make_result(world=World(0.7e6)))
+    document["analysis"], document["total_pps"], document["at_least"] = [], 9e9, True
+    document["warnings"] = [{"source": "analysis", "code": "transient-loss", "text": "of an older version"}]
+    again = from_document(document)
+    assert again.analysis == make_result(world=World(0.7e6)).analysis and again.caveats == ()
+
+
+def test_a_document_without_samples_says_the_rest() -> None:
+    result = make_result()
+    brief, whole = to_document(result, with_samples=False), to_document(result)
+    assert {**brief, "samples": whole["samples"]} == whole and list(whole)[-1] == "samples"
+
+
+DOCUMENT = json.loads(json.dumps(to_document(make_result(make_plan(bidir=True), World(0.7e6)))))
+DOCUMENT["samples"] = DOCUMENT["samples"][:12] + DOCUMENT["samples"][-3:]
+
+
+def places(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path of every value in the document."""
+    inner = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    return [place for key, value in inner for place in ((*path, key), *places(value, (*path, key)))]
+
+
+PLACES = places(DOCUMENT)
+ODD = [
+    None,
+    True,
+    -1,
+    0,
+    1.5,
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    10**400,
+    "",
+    "x",
+    [],
+    {},
+    [[]],
+    {"0": 1},
+    [1, 2],
+]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_damaged_document_is_a_store_error_or_a_run_that_can_be_told(seed: int) -> None:
+    """Values replaced, removed, added, moved: whatever is not refused can be analysed and written again."""
+    rng = random.Random(seed)
+    refused = 0
+    for _ in range(150):
+        document = copy.deepcopy(DOCUMENT)
+        for _ in range(rng.choice([1, 1, 2, 4])):
+            _mutate(document, rng)
+        try:
+            result = from_document(document)
+            if find_damage(result) is not None:
+                refused += 1
+                continue
+        except StoreError as error:
+            assert "\n" not in str(error)
+            refused += 1
+            continue
+        to_document(result)
+    assert refused > 30
+
+
+def _mutate(document: Any, rng: random.Random) -> None:
+    *path, key = rng.choice(PLACES)
+    node = document
+    for step in path:
+        try:
+            node = node[step]
+        except (KeyError, IndexError, TypeError):  # an earlier mutation took it away
+            return
+    if not isinstance(node, (dict, list)) or (isinstance(node, list) and not isinstance(key, int)):
+        return
+    if isinstance(node, list) and key >= len(node):
+        return
+    match rng.randrange(4):
+        case 0:
+            node.pop(key) if isinstance(node, list) else node.pop(key, None)
+        case 1 if isinstance(node, list):
+            node.insert(0, node[key])
+        case 1:
+            node["odd"] = rng.choice(ODD)
+        case _:
+            node[key] = rng.choice(ODD)
+
+
+@pytest.mark.parametrize("document", [None, [], "run", 7, {}, [{"schema": "trexbench/run"}]])
+def test_what_is_no_document(document: Any) -> None:
+    with pytest.raises(StoreError, match="not a run document"):
+        from_document(document)
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [(2, "newer than 1: upgrade"), (0, "unknown version"), ("1", "unknown version"), (None, "unknown version")],
+)
+def test_versions(version: Any, words: str) -> None:
+    with pytest.raises(StoreError, match=words):
+        from_document({**DOCUMENT, "version": version})
+
+
+def test_nesting_without_end_is_carried_or_refused() -> None:
+    deep: dict[str, Any] = {}
+    node = deep
+    for _ in range(100_000):
+        node["d"] = node = {}
+    for name in ("dut", "command", "profile"):
+        assert from_document({**DOCUMENT, name: deep}).id == DOCUMENT["id"]
+    for name in ("plan", "samples", "warnings"):
+        with pytest.raises(StoreError):
+            from_document({**DOCUMENT, name: deep})
+
+
+def test_plans_are_read_back() -> None:
+    plan = make_plan(bidir=True, ports=(0, 1, 2, 3), stop_on_saturation=True)
+    assert plan_from_dict(json.loads(json.dumps(plan_to_dict(plan)))) == plan
+    assert isinstance(plan, Plan) and plan.directions == pair_directions((0, 1, 2, 3), True)
+
+
+def test_the_verdict_is_derived_once() -> None:
+    result = make_result()
+    assert result.analysis is result.analysis
+    assert replace(result, samples=()).analysis.directions[0].sent == 0
