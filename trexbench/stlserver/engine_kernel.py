@@ -5,9 +5,9 @@ sends and counts belongs to file descriptors of this process: it ends with the p
 
 Received are all frames with a unicast destination, whatever their content. Broadcast and multicast (a router's
 ARP, IPv6 neighbour discovery) are dropped uncounted: the ports belong to the engine alone, as they would to
-TRex. cpu_percent is the sender's time less that between two turns with nothing to send: it
-is 100 exactly when a packet is overdue at every turn (or ``limit_pps`` is reached). Frames that the peer's
-ring refused count as sent, as on a wire; ``peer_ring_drops`` tells their number.
+TRex. cpu_percent is the sender's time less that of the turns with nothing to send: 100 exactly when a packet is
+overdue at every turn (or ``limit_pps`` is reached). Frames that the peer's ring refused count as sent, as on a
+wire; ``peer_ring_drops`` tells their number.
 """
 
 from __future__ import annotations

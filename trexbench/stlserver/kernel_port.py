@@ -27,7 +27,7 @@ from trexbench.stlserver.xdp_receive import receiver
 
 # How far a port may fall behind and catch up at once: a timer interrupt or a hypervisor's intervention at high
 # rates, a few packets at low ones. Well within the 256 frames of a veth ring at the rates a router can forward.
-CREDIT_NS, CREDIT_PACKETS, CREDIT_PACKETS_MAX = 200_000.0, 64, 512
+CREDIT_NS, CREDIT_PACKETS = 200_000.0, 64
 CREDIT_AT_MOST_NS = 50_000_000.0
 _FORGIVE_TURNS = 16
 
@@ -130,8 +130,7 @@ class KernelPort:
 
     def set_credit(self) -> None:
         rate = max(self.total_rate(), 1e-9)
-        fewest, most = CREDIT_PACKETS / rate * 1e9, CREDIT_PACKETS_MAX / rate * 1e9
-        credit = min(max(CREDIT_NS, fewest), most, CREDIT_AT_MOST_NS)
+        credit = min(max(CREDIT_NS, CREDIT_PACKETS / rate * 1e9), CREDIT_AT_MOST_NS)
         self.memory.words[Port.CREDIT] = ticks(credit)
 
     def update(self, factor: float) -> None:

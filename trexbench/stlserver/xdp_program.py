@@ -129,6 +129,7 @@ class SenderProgram:
         asm.alu("sub", R2, R8)
         asm.mov(R8, R0)
         asm.store(8, R1, 8 * Core.NOW, R8)
+        self._book_idle_time()
         for port, (plan, fd) in enumerate(self.ports):
             self._housekeeping(port, plan, fd)
         asm.jump_if("gt", R7, R8, "idle")
@@ -167,19 +168,21 @@ class SenderProgram:
         asm.exit(XDP_DROP)
         asm.label(done)
 
-    def _idle(self) -> None:
-        """Between two idle turns the core had nothing to do: that is what cpu_percent leaves out."""
-        asm = self.asm
-        asm.label("idle")
+    def _book_idle_time(self) -> None:
+        """What has passed since an idle turn was idle: that is what cpu_percent leaves out. R2: that time."""
+        asm, done = self.asm, self.asm.fresh_label("booked")
         asm.load(8, R3, R1, 8 * Core.IDLE_BEFORE)
-        asm.store(8, R1, 8 * Core.IDLE_BEFORE, 1)
-        asm.jump_if("eq", R3, 0, "idle_done")
-        asm.jump_if("gt", R2, ticks(_IDLE_TURN_AT_MOST_NS), "idle_done")
+        asm.jump_if("eq", R3, 0, done)
+        asm.jump_if("gt", R2, ticks(_IDLE_TURN_AT_MOST_NS), done)
         asm.load(8, R3, R1, 8 * Core.IDLE_TIME)
         asm.alu("add", R3, R2)
         asm.store(8, R1, 8 * Core.IDLE_TIME, R3)
-        asm.label("idle_done")
-        asm.exit(XDP_DROP)
+        asm.label(done)
+
+    def _idle(self) -> None:
+        self.asm.label("idle")
+        self.asm.store(8, R1, 8 * Core.IDLE_BEFORE, 1)
+        self.asm.exit(XDP_DROP)
 
     def _dispatch(self, low: int, high: int) -> None:
         """Go to the code of stream R5, by halves."""
