@@ -20,7 +20,7 @@ from trexbench.stlserver.bpf_asm import R1, R2, R3, Assembler, Helper
 from trexbench.stlserver.engine import EngineError
 from trexbench.stlserver.netdev import NetDevice, inside
 
-DEFAULT_QUEUE_FRAMES = 2048
+DEFAULT_QUEUE_FRAMES = 4096
 DEFAULT_NICENESS = -20
 
 
