@@ -97,6 +97,9 @@ def _run(argv: Sequence[str] | None) -> int:
         return _say("interrupted", 130)
     except click.ClickException as error:
         where = getattr(error, "ctx", None)
+        if where is not None and error.message == where.get_help():  # a group without a verb
+            click.echo(error.message, err=True)
+            return 2
         hint = f" (see {where.command_path} --help)" if where is not None else ""
         return _say(error.format_message().replace("\n", " ") + hint, 2)
     except Interrupted as error:
