@@ -151,6 +151,7 @@ def _begin(
     lab: RunningLab | None,
 ) -> RunResult:
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    facts = generator.facts()
     first = profiles[plan.directions[0].tx]
     caveats = [Caveat("lab", text) for text in lab.warnings] if lab else []
     if not attestation.attested:
@@ -174,8 +175,9 @@ def _begin(
             "config": request.dut.text,
             **attestation.to_document(),
         },
-        generator=generator.facts() | {"lab": dict(lab.placement) if lab else None},
+        generator=facts | {"lab": dict(lab.placement) if lab else None},
         host=host_facts(),
+        simulated=bool(facts["simulated"]),
         samples=(),
         caveats=tuple(caveats),
     )

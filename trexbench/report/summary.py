@@ -256,8 +256,9 @@ def _generator(generator: Mapping[str, Any]) -> str:
     server = generator.get("server")
     if not isinstance(server, Mapping):
         return " ".join(text_of(generator, key, "") for key in ("kind", "version")).strip() or "?"
-    kind = " ".join(text_of(server, key, "") for key in ("mode", "version")).strip()
-    return f"{kind or 'server'} at {text_of(server, 'address', '?')}"
+    kind = text_of(generator, "kind", "STL server")
+    version = text_of(server, "version", "of unknown version")
+    return f"{kind}, {version}, at {text_of(server, 'address', '?')}"
 
 
 def _pps(value: float | None) -> str:

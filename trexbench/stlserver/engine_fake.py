@@ -88,7 +88,7 @@ class FakeEngine:
             EnginePort(
                 index=index,
                 name=f"fake{index}",
-                driver="net_fake",
+                driver="net_simulated",
                 speed_bps=speed_bps,
                 src_mac=f"02:00:00:00:{index + 1:02x}:02",
                 dst_mac=f"02:00:00:00:{index + 1:02x}:01" if resolved else None,
