@@ -73,10 +73,15 @@ def test_any_text_is_a_duration_share_and_speed_or_a_config_error(text: str) -> 
             assert "\n" not in str(error)
 
 
-@given(st.floats(1e-3, 1e12), st.sampled_from(["pps", "bps", "bpsl1"]))
+@given(st.floats(1e-3, 1e13), st.sampled_from(["pps", "bps", "bpsl1"]))
 def test_a_rate_reads_back_what_it_prints(value: float, unit: str) -> None:
-    text = f"{value:.6f}{unit}"
-    assert parse_rate(text).value == pytest.approx(value, abs=1e-6)
+    again = parse_rate(str(Rate(value, unit)))
+    assert again.unit == unit and again.value == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.parametrize("text", ["1.2mpps", "64kpps", "999pps", "3gbps", "40%", "5gbpsl1", "1.5tbps"])
+def test_rates_print_as_they_are_written(text: str) -> None:
+    assert str(parse_rate(text)) == text
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,11 @@ class Rate:
         return self.value / 100 * line_rate_pps(mean_frame_bytes, line_rate_bps)
 
     def __str__(self) -> str:
-        return f"{self.value:g}{'%' if self.unit == 'percent' else self.unit}"
+        """As one would write it: 1.2mpps."""
+        if self.unit == "percent":
+            return f"{self.value:g}%"
+        scale = next((s for s in ("t", "g", "m", "k") if self.value >= _SCALE[s]), "")
+        return f"{self.value / _SCALE[scale]:.10g}{scale}{self.unit}"
 
 
 def l1_bits(mean_frame_bytes: float) -> float:

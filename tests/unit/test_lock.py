@@ -1,0 +1,140 @@
+"""Locks say who holds them, and are free when the holder is gone, however it went."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from trexbench.core import errors
+from trexbench.lock import RUN_DIR_ENV, locked, run_dir
+
+ROOT = Path(__file__).resolve().parents[2]
+HOLDER = """
+import sys
+from trexbench.lock import locked
+with locked("tester-x", doing="ramp of lab-linux, var2-64b"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def run_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    directory = tmp_path / "deep" / "run"
+    monkeypatch.setenv(RUN_DIR_ENV, str(directory))
+    return directory
+
+
+def other_holder(directory: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER],
+        env={**os.environ, "PYTHONPATH": str(ROOT), RUN_DIR_ENV: str(directory)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None and process.stdout.readline() == "held\n"
+    return process
+
+
+def test_the_holder_is_named_with_what_it_does(run_directory: Path) -> None:
+    with (
+        other_holder(run_directory) as other,
+        pytest.raises(errors.TesterBusy) as raised,
+        locked("tester-x", "tester 127.0.0.1:4501 is in use"),
+    ):
+        pass
+    text = str(raised.value)
+    assert text.startswith(f"tester 127.0.0.1:4501 is in use (process {other.pid} of ")
+    assert "ramp of lab-linux, var2-64b" in text and "\n" not in text
+    assert raised.value.exit_code == 8
+
+
+def test_a_holder_killed_with_9_holds_nothing(run_directory: Path) -> None:
+    with other_holder(run_directory) as other:
+        other.kill()
+        other.wait()
+        with locked("tester-x"):
+            pass
+
+
+def test_held_until_the_block_ends_also_by_an_exception() -> None:
+    with pytest.raises(ZeroDivisionError), locked("a"):
+        with pytest.raises(errors.TesterBusy), locked("a"):
+            pass
+        raise ZeroDivisionError
+    with locked("a"):
+        pass
+
+
+def test_names_are_apart() -> None:
+    with locked("a"), locked("b"), pytest.raises(errors.TesterBusy, match="b is locked"), locked("b"):
+        pass
+
+
+def test_it_waits_as_long_as_asked() -> None:
+    holds, free = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with locked("a"):
+            holds.set()
+            free.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert holds.wait(10)
+    threading.Timer(0.1, free.set).start()
+    with locked("a", wait_s=10):
+        assert free.is_set()
+    thread.join()
+
+
+def test_the_last_text_is_no_longer_than_its_own(run_directory: Path) -> None:
+    """A long holder's line must not shine through a short one's."""
+    with locked("a", doing="x" * 900):
+        assert len((run_directory / "a.lock").read_bytes()) == 400
+    with locked("a"):
+        assert (run_directory / "a.lock").read_text().startswith(f"process {os.getpid()} of ")
+        assert "xxx" not in (run_directory / "a.lock").read_text()
+
+
+def test_a_child_does_not_inherit_it() -> None:
+    with locked("a"):
+        child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+    try:
+        with locked("a"):
+            pass
+    finally:
+        child.communicate()
+
+
+def test_no_place_for_locks_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(RUN_DIR_ENV, str(tmp_path / "file" / "run"))
+    with pytest.raises(errors.BenchError) as raised, locked("a"):
+        pass
+    assert RUN_DIR_ENV in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_where_locks_live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(RUN_DIR_ENV)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    expected = Path("/run/trexbench") if os.geteuid() == 0 else tmp_path / "trexbench"
+    assert run_dir() == expected
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    assert run_dir().name in ("trexbench", f"trexbench-{os.getuid()}")
+
+
+def test_who_waits_in_vain_gives_up_then(run_directory: Path) -> None:
+    with other_holder(run_directory) as other:
+        begun = time.monotonic()
+        with pytest.raises(errors.TesterBusy), locked("tester-x", wait_s=0.2):
+            pass
+        assert time.monotonic() - begun >= 0.2
+        assert other.poll() is None

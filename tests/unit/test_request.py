@@ -1,0 +1,144 @@
+"""Wishes, a DUT's config and defaults -> the plan; whoever says something first wins."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trexbench.cli.params import DURATION, PORTS, RATE, SHARE, TUNABLES, WARMUP
+from trexbench.cli.request import DEFAULTS, Request, build_plan, line_rate_bps, merged
+from trexbench.config import DutConfig, PlanDefaults, load_dut
+from trexbench.core.errors import ConfigError
+from trexbench.core.profile import Profile
+from trexbench.core.units import Rate
+
+DUT: DutConfig = replace(
+    load_dut("netgate-vpp", Path(__file__).resolve().parents[2] / "dut_configs"), plan=PlanDefaults()
+)
+LAB: DutConfig = load_dut("lab-linux", Path(__file__).resolve().parents[2] / "dut_configs")
+
+
+def request(**changes: Any) -> Request:
+    values: dict[str, Any] = {
+        "verb": "ramp",
+        "dut": DUT,
+        "mode": "var2-64b",
+        "profile_file": Path("bench.py"),
+        "tunables": {},
+        "bidir": False,
+        "wished": PlanDefaults(),
+        "ports": (0, 1),
+    }
+    return Request(**{**values, **changes})
+
+
+class Frames64:
+    """What build_plan asks of a profile."""
+
+    mean_frame_bytes = 64.0
+
+    def line_rate_pps(self, speed_bps: float) -> float:
+        return speed_bps / 672
+
+
+PROFILE: Profile = Frames64()  # type: ignore[assignment]
+
+
+def test_the_defaults_say_everything() -> None:
+    assert all(getattr(DEFAULTS, f.name) is not None for f in fields(PlanDefaults))
+
+
+def test_the_seeds_ramp_is_the_default() -> None:
+    plan = build_plan(request(), PROFILE, 10e9)
+    assert plan.target_pps == pytest.approx(0.97 * 14_880_952, rel=1e-6)
+    assert (plan.warmup_pps, plan.warmup_s, plan.ramp_s, plan.hold_s, plan.confirm_s) == (1000, 10, 600, 30, 10)
+    assert (plan.loss_threshold, plan.windows, plan.sample_s, plan.kind) == (0.001, 3, 1, "ramp")
+    assert not plan.stop_on_saturation
+
+
+def test_the_first_who_speaks_wins_key_by_key() -> None:
+    dut = replace(DUT, plan=PlanDefaults(ramp_s=60.0, hold_s=5.0, loss=0.01))
+    plan = build_plan(request(dut=dut, wished=PlanDefaults(hold_s=7.0, stop_on_saturation=True)), PROFILE, 1e9)
+    assert (plan.hold_s, plan.ramp_s, plan.loss_threshold) == (7.0, 60.0, 0.01)
+    assert plan.warmup_s == 10.0 and plan.stop_on_saturation
+
+
+def test_a_wish_of_nothing_is_a_wish() -> None:
+    dut = replace(DUT, plan=PlanDefaults(hold_s=5.0, confirm_s=5.0, loss=0.01, stop_on_saturation=True))
+    wished = PlanDefaults(hold_s=0.0, confirm_s=0.0, loss=0.0, stop_on_saturation=False)
+    plan = build_plan(request(dut=dut, wished=wished), PROFILE, 1e9)
+    assert (plan.hold_s, plan.confirm_s, plan.loss_threshold, plan.stop_on_saturation) == (0.0, 0.0, 0.0, False)
+
+
+def test_merging_keeps_the_layers() -> None:
+    low, high = PlanDefaults(ramp_s=1.0, hold_s=2.0), PlanDefaults(hold_s=3.0)
+    assert merged(high, low) == PlanDefaults(ramp_s=1.0, hold_s=3.0)
+    assert merged(low) == low and high == PlanDefaults(hold_s=3.0)
+
+
+@pytest.mark.parametrize(
+    ("rate", "pps"),
+    [
+        (Rate(97.0, "percent"), 0.97 * 1e9 / 672),
+        (Rate(100.0, "percent"), 1e9 / 672),
+        (Rate(64e3, "pps"), 64e3),
+        (Rate(512e6, "bps"), 1e6),
+        (Rate(672e6, "bpsl1"), 1e6),
+    ],
+)
+def test_rates_are_resolved_against_frame_and_line(rate: Rate, pps: float) -> None:
+    assert build_plan(request(wished=PlanDefaults(ramp_to=rate)), PROFILE, 1e9).target_pps == pytest.approx(pps)
+
+
+@pytest.mark.parametrize(("verb", "option"), [("ramp", "--ramp-to"), ("saturate", "--rate")])
+def test_more_than_the_line_carries_is_refused(verb: str, option: str) -> None:
+    with pytest.raises(ConfigError, match=f"2mpps is 2000000 pps, over the line rate.*{option}"):
+        build_plan(request(verb=verb, wished=PlanDefaults(ramp_to=Rate(2e6, "pps"))), PROFILE, 1e9)
+
+
+@pytest.mark.parametrize(
+    ("speed", "ports", "expected"),
+    [
+        (None, {0: 10e9, 1: 10e9}, 10e9),
+        (None, {0: 10e9, 1: 1e9}, 1e9),
+        (1e9, {0: 10e9, 1: 10e9}, 1e9),
+        (100e9, {0: 10e9, 1: 10e9}, 10e9),
+        (1e9, {0: 0.0, 1: 0.0}, 1e9),
+        (None, {0: 0.0, 1: 10e9}, 10e9),
+    ],
+)
+def test_the_line_rate_is_the_slowest_that_is_known(
+    speed: float | None, ports: dict[int, float], expected: float
+) -> None:
+    assert line_rate_bps(replace(DUT, speed_bps=speed), ports) == expected
+
+
+def test_no_known_speed_asks_for_one() -> None:
+    with pytest.raises(ConfigError, match=r"the speed of ports 0,1 is unknown: state speed: in .*netgate-vpp\.yaml"):
+        line_rate_bps(replace(DUT, speed_bps=None), {0: 0.0, 1: 0.0})
+
+
+def test_a_server_named_by_the_user_is_no_lab() -> None:
+    assert request(dut=LAB).uses_lab and not request(dut=LAB, server="trex1").uses_lab and not request().uses_lab
+    assert (request().direction_name, request(bidir=True).direction_name) == ("unidir", "bidir")
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "value"),
+    [
+        (RATE, "40%", Rate(40.0, "percent")),
+        (WARMUP, "1kpps:10s", (Rate(1000.0, "pps"), 10.0)),
+        (WARMUP, "1kpps", (Rate(1000.0, "pps"), None)),
+        (DURATION, "2m", 120.0),
+        (SHARE, "0.1%", 0.001),
+        (PORTS, "0,1, 2,3", (0, 1, 2, 3)),
+        (TUNABLES, "size=64, vm=var2", {"size": "64", "vm": "var2"}),
+        (TUNABLES, "a=b=c", {"a": "b=c"}),
+    ],
+)
+def test_options(parse: Any, text: str, value: Any) -> None:
+    assert parse.convert(text, None, None) == value
+    assert parse.convert(value, None, None) == value  # click hands a default through as it is
