@@ -21,23 +21,29 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from trexbench.cli.measure import Fan, RunClock  # noqa: E402
-from trexbench.core.plan import Plan, pair_directions  # noqa: E402
-from trexbench.core.result import RunResult, Status  # noqa: E402
-from trexbench.generator.connect import Endpoint, connect  # noqa: E402
-from trexbench.report.live import open_live  # noqa: E402
-from trexbench.runner import run  # noqa: E402
-from trexbench.store import RunWriter  # noqa: E402
+from trexbench.cli.measure import Fan, RunClock
+from trexbench.core.plan import Plan, pair_directions
+from trexbench.core.result import RunResult, Status
+from trexbench.generator.connect import Endpoint, connect
+from trexbench.report.live import open_live
+from trexbench.runner import run
+from trexbench.store import RunWriter
 
 CASES = ((2, 1.0, 3.0), (8, 0.1, 15.0))
 """Ports, seconds between samples, the aim in percent of a core."""
 
 
+class _Terminal(io.StringIO):
+    """Draws as on a terminal, to nowhere."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 def measure(port_count: int, sample_s: float, seconds: float) -> float:
     """Percent of a core."""
     server = subprocess.Popen(
-        [sys.executable, "-m", "trexbench.stlserver", "--fake-ports", str(port_count), "--rpc-port", "0", "--pub-port", "0",
-         "--die-with-parent"],
+        [sys.executable, "-m", "trexbench.stlserver", "--fake-ports", str(port_count), *_FREE, "--die-with-parent"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])},
     )  # fmt: skip
@@ -57,8 +63,8 @@ def measure(port_count: int, sample_s: float, seconds: float) -> float:
             result = RunResult("x", "2000-01-01T00:00:00Z", Status.RUNNING, {"verb": "ramp", "mode": "var2-64b",
                                "direction": "bidir"}, plan, {}, {"name": "none"}, {}, {}, ())  # fmt: skip
             with tempfile.TemporaryDirectory() as folder:
-                writer = RunWriter(Path(folder), result)
-                with open_live(result, stream=io.StringIO(), terminal=True) as live:
+                writer = RunWriter(Path(folder), print).begin(result)
+                with open_live(result, _Terminal()) as live:
                     cpu, wall = time.process_time(), time.monotonic()
                     outcome = run(plan, generator, clock, Fan([writer, live]))
                     cpu, wall = time.process_time() - cpu, time.monotonic() - wall
@@ -70,6 +76,7 @@ def measure(port_count: int, sample_s: float, seconds: float) -> float:
         server.wait(10)
 
 
+_FREE = ("--rpc-port", "0", "--pub-port", "0")
 _BENCH = Path(__file__).resolve().parents[1] / "stl_profiles" / "bench.py"
 
 

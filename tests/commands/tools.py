@@ -61,8 +61,10 @@ class Server:
 def fake_server(ports: int = 2) -> Iterator[Server]:
     """The embedded server with an engine that forwards perfectly and moves nothing."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "trexbench.stlserver", "--fake-ports", str(ports), "--die-with-parent"]
-        + ["--rpc-port", "0", "--pub-port", "0"],
+        [
+            *(sys.executable, "-m", "trexbench.stlserver", "--fake-ports", str(ports), "--die-with-parent"),
+            *("--rpc-port", "0", "--pub-port", "0"),
+        ],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -461,7 +461,9 @@ FRAMES = {
     "a batch of two": b'[{"jsonrpc": "2.0", "id": 1, "method": "coffee"}, {"id": 2}]',
     "a batch of an empty object": b"[{}]",
     "text beyond ASCII": '{"jsonrpc": "2.0", "id": 1, "method": "caf\u00e9"}'.encode(),
-    "an offset beyond ASCII": '{"jsonrpc": "2.0", "id": "\u00e9", "method": "api_sync_v2", "params": {"name": 1}}'.encode(),
+    "an offset beyond ASCII": (
+        '{"jsonrpc": "2.0", "id": "\u00e9", "method": "api_sync_v2", "params": {"name": 1}}'.encode()
+    ),
     "a key twice": b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "method": "api_sync_v2", "params": {"name": 1}}',
     "compressed garbage": b"\xab\xe8\x5c\xea\x00\x00\x00\x05garbage",
     "too large": b" " * 1_000_000,

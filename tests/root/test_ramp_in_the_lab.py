@@ -180,8 +180,8 @@ def test_nothing_comes_back_without_a_route(tmp_path: Path, dut: Path) -> None:
 
 def test_saturate_counts_what_emerges(tmp_path: Path, dut: Path) -> None:
     done = trexbench(
-        tmp_path, "saturate", "--dut", str(dut), "--mode", "1flow", "--warmup", "1kpps:2s", "--hold", "5", "-q", "--json",
-        "--no-picture",
+        tmp_path, "saturate", "--dut", str(dut), "--mode", "1flow", "--warmup", "1kpps:2s", "--hold", "5",
+        "-q", "--json", "--no-picture",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (one,) = json.loads(done.stdout)["analysis"]
