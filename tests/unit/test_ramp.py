@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate
 
@@ -46,6 +46,7 @@ def plans(draw: st.DrawFn) -> Plan:
 
 
 @settings(max_examples=80, deadline=None)
+@example(make_plan(sample_s=0.05, warmup_s=0.1, warmup_pps=100.0, ramp_s=8.625, hold_s=0.0, confirm_s=0.0))
 @given(plans())
 def test_the_ramp_rises_to_the_target_in_the_time_planned(plan: Plan) -> None:
     outcome = simulate(plan, World())
@@ -61,7 +62,7 @@ def test_the_ramp_rises_to_the_target_in_the_time_planned(plan: Plan) -> None:
     assert outcome.samples[-1].t_s == pytest.approx(plan.duration_s)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(plans(), st.floats(0, 0.45), st.integers(0, 1000))
 def test_lateness_neither_adds_up_nor_skips_a_phase(plan: Plan, late: float, seed: int) -> None:
     """Each sample late by up to 45 % of the interval: the whole is late by less than one such lateness a phase."""

@@ -248,3 +248,11 @@ def test_a_warm_up_that_took_one_long_sample_still_has_to_prove_the_path() -> No
     plan, clock = make_plan(), Slow()
     outcome = run(plan, SimulatedGenerator(plan, World(dead_ports=[0]), clock), clock, Silent())
     assert isinstance(outcome.error, DutError)
+
+
+@pytest.mark.parametrize("warmup_s", [2.0, 2.4, 2.5, 2.6, 3.0, 7.25])
+@pytest.mark.parametrize("late_s", [0.0, 0.4])
+def test_no_warm_up_ends_unproven(warmup_s: float, late_s: float) -> None:
+    for seed in range(10):
+        outcome = simulate(make_plan(warmup_s=warmup_s), World(dead_ports=[0], late_s=late_s, seed=seed))
+        assert isinstance(outcome.error, DutError) and outcome.samples[-1].phase is Phase.WARMUP

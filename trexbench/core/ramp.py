@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from .analysis import all_saturated, confirmation_rate
 from .plan import MIN_OFFERED_PPS, Plan
@@ -74,18 +75,20 @@ def _place(sample: Sample) -> tuple[int, int]:
     return sample.trial, _ORDER[sample.phase]
 
 
+def _ticks(length_s: float, plan: Plan) -> int:
+    """Samples in a phase: what is left after the last whole one, if half a sample or less, belongs to it."""
+    return max(1, ceil(length_s / plan.sample_s - 0.5 - 1e-9))
+
+
 def _left(length_s: float, elapsed_s: float, plan: Plan) -> bool:
-    return elapsed_s < length_s - plan.sample_s / 2
+    # A microsecond that is left is none: times are differences of floats.
+    return length_s - elapsed_s > 1e-6 and round(elapsed_s / plan.sample_s) < _ticks(length_s, plan)
 
 
 def _until(begun_s: float, length_s: float, now_s: float, plan: Plan) -> float:
-    """The next tick of the phase's grid; lateness of one sample does not add up over the others.
-
-    The last tick is the phase's end: what is left of it, if half a sample or less, belongs to the tick before.
-    """
-    ticks = round((now_s - begun_s) / plan.sample_s) + 1
-    at_s = ticks * plan.sample_s
-    return begun_s + (length_s if length_s - at_s <= plan.sample_s / 2 else at_s)
+    """The next tick of the phase's grid, the last one at its end; lateness of one does not add up over the others."""
+    tick = round((now_s - begun_s) / plan.sample_s) + 1
+    return begun_s + (length_s if tick >= _ticks(length_s, plan) else tick * plan.sample_s)
 
 
 def _warmup(plan: Plan, begun_s: float, now_s: float) -> Step:
