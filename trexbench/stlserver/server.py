@@ -15,7 +15,7 @@ from trexbench.stlserver.engine import Engine
 from trexbench.stlserver.events import Event
 
 SLOW_TICK_S = 0.5  # events with all statistics, and a look at the links: TRex's slow path
-FAST_TICK_S = 0.01  # while sending: has traffic ended by itself?
+FAST_TICK_S = 0.05
 LINGER_MS = 500
 
 
