@@ -55,6 +55,8 @@ def test_the_ramp_rises_to_the_target_in_the_time_planned(plan: Plan) -> None:
     assert all(0 < pps <= plan.target_pps for pps in asked)
     assert all(a <= b for a, b in itertools.pairwise(asked))
     assert asked[-1] == pytest.approx(plan.target_pps)
+    moments = [s.t_s for s in of(outcome.samples, Phase.RAMP)]
+    assert all(b - a > plan.sample_s / 2 - 1e-6 for a, b in itertools.pairwise(moments))
     assert all(s.asked_pps == plan.target_pps for s in of(outcome.samples, Phase.HOLD))
     assert all(s.asked_pps == plan.warmup_pps for s in of(outcome.samples, Phase.WARMUP))
     assert spent(outcome.samples, Phase.WARMUP) == pytest.approx(plan.warmup_s)
