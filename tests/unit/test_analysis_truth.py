@@ -41,7 +41,8 @@ def test_the_knee_lies_between_the_maximum_and_its_uncertainty(
 ) -> None:
     rng, missed = random.Random(7), []
     for seed in range(RUNS):
-        plan = random_plan(rng, stop_on_saturation=stops, sample_s=sample_s)
+        threshold = rng.choice([1e-4, 1e-3, 1e-2])
+        plan = random_plan(rng, stop_on_saturation=stops, sample_s=sample_s, loss_threshold=threshold)
         capacity = plan.target_pps * rng.uniform(0.15, 0.85)
         world = World(capacity, noise=rng.uniform(0, noise), collapse=collapse, seed=seed, read_s=rng.choice([0, 1e-3]))
         result = verdict(plan, world)
