@@ -30,10 +30,11 @@ class Knee:
 def find_knee(plan: Plan, windows: Sequence[Window]) -> Knee | None:
     """The knee of windows that all sent something; None without sustained loss.
 
-    A noisy router has good windows above its knee and bad ones below. So the maximum is the last rate at the end of
-    more than plan.windows good windows in a row, lower where good and bad ones mix, and one window lower still where
-    windows are nearer to each other than luck reaches; and the uncertainty reaches over every good window seen at
-    all. For simulated routers whose capacity varies by up to 3 % from window to window the knee lies between the two
+    The maximum is the last good offered rate: that of the window before the first of the sustained loss. A noisy router
+    has good windows above its knee and bad ones below. So the uncertainty reaches, to both sides, as far down as the
+    last rate at the end of more than plan.windows good windows in a row, lower where good and bad ones mix, and one
+    window lower still where windows are nearer to each other than luck reaches; and as far up as every good window
+    seen at all. For simulated routers whose capacity varies by up to 3 % from window to window the knee lies within it
     in 95 of 100 runs and more (tests/unit/test_analysis_truth.py).
     """
     flags = [w.is_bad(plan.loss_threshold) for w in windows]
@@ -42,7 +43,8 @@ def find_knee(plan: Plan, windows: Sequence[Window]) -> Knee | None:
         return None
     scatter = scatter_pps(windows[index : index + SCATTER_WINDOWS])
     last = _last_good(plan, windows, flags, index, scatter)
-    maximum = 0.0 if last is None else windows[last].sent_pps
+    surely = 0.0 if last is None else windows[last].sent_pps
+    maximum = windows[index - 1].sent_pps if index else 0.0
     first = windows[index]
     # Within a window the load may rise: over its samples, or when the generator takes a moment to follow.
     rise = plan.step_pps * max(0.0, 1 - plan.sample_s / plan.window_s) / 2
@@ -50,7 +52,7 @@ def find_knee(plan: Plan, windows: Sequence[Window]) -> Knee | None:
     good = max((w.sent_pps for w, bad in zip(windows, flags, strict=True) if not bad), default=0.0)
     above = good + plan.step_pps if good > maximum else 0.0
     top = max(highest, above) + MARGIN * scatter
-    return Knee(index, maximum, first.sent_pps, max(top - maximum, plan.step_pps))
+    return Knee(index, maximum, first.sent_pps, max(top - maximum, maximum - surely, plan.step_pps))
 
 
 def find_sustained(flags: Sequence[bool], count: int) -> int | None:

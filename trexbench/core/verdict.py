@@ -43,8 +43,8 @@ class DirectionResult:
     """One direction's verdict; rates in frames per second, losses as fractions.
 
     Of a ramp: maximum_pps is the last good offered rate. It is a statement about the DUT only where at_least is
-    False: then the knee, above which more than the threshold is lost, lies between it and uncertainty_pps more (see
-    core.knee). Where at_least is True the direction carried *at least* that much, and uncertainty_pps is 0.
+    False: then the knee, above which more than the threshold is lost, lies within uncertainty_pps of it, up or
+    down (see core.knee). Where at_least is True the direction carried *at least* that much, and uncertainty_pps is 0.
     first_bad_pps: the first offered rate of the sustained loss.
 
     Of a saturated line (plan.kind ``saturate``): maximum_pps is the rate received over the hold, after its first

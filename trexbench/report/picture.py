@@ -141,7 +141,10 @@ def _mark_verdict(axes: Axes, result: RunResult, answer: Answer, top: float) -> 
     if found.limit is Limit.DUT and found.first_bad_pps is not None:
         upper = found.maximum_pps + found.uncertainty_pps
         good = found.maximum_pps
-        axes.axvspan(good, upper, 0, upper / top, color=RED, alpha=0.25, linewidth=0, zorder=1, label="knee within")
+        lower = max(0.0, good - found.uncertainty_pps)
+        axes.axvspan(
+            lower, upper, 0, min(1.0, upper / top), color=RED, alpha=0.25, linewidth=0, zorder=1, label="knee within"
+        )
         axes.vlines(good, 0, good, color=RED, linewidth=1.4, label=f"last good {answer.text}", zorder=2)
         if found.confirmed_pps:
             point = [found.confirmed_pps]

@@ -185,7 +185,7 @@ def _rows(result: RunResult, answers: Sequence[Answer]) -> tuple[tuple[str, ...]
         first = [(f"last rate with loss <= {limit}", [a.text for a in answers])]
         middle = [
             ("first rate above that loss", [_pps(a.result.first_bad_pps) for a in answers]),
-            ("uncertainty", [_uncertainty(a.result, "+") for a in answers]),
+            ("uncertainty", [_uncertainty(a.result, "+-") for a in answers]),
             (f"confirmed, held {format_duration(plan.confirm_s)}", [_confirmed(a.result) for a in answers]),
         ]
     rows = [
