@@ -44,6 +44,8 @@ def embedded(spec: LabSpec, placement: Placement) -> Launch:
         argv += ["--speed", f"{spec.speed_bps / 1e6:g}mbit"]
     if placement.sender is not None:
         argv += ["--cpu", str(placement.sender)]
+    if placement.harness is not None:
+        argv += ["--rpc-cpu", str(placement.harness)]
     if spec.settings.sender_limit_pps is not None:
         argv += ["--limit-pps", f"{spec.settings.sender_limit_pps:.3f}"]
     return Launch("embedded", tuple(argv), {"PYTHONPATH": python_path(), "PYTHONUNBUFFERED": "1"})

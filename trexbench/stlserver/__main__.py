@@ -77,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--netns", metavar="NAME", help="network namespace that holds the interfaces")
     parser.add_argument("--speed", type=speed_bps, default=10e9, metavar="RATE", help="port speed (10gbps)")
     parser.add_argument("--cpu", type=int, metavar="N", help="CPU that sends")
+    parser.add_argument("--rpc-cpu", type=int, metavar="N", help="CPU that answers (any)")
     parser.add_argument("--limit-pps", type=rate_pps, metavar="RATE", help="send no faster, whatever is asked")
     parser.add_argument(
         "--dst-mac", type=macs, metavar="MAC,MAC", help="the ports' neighbours, in their order; - for unknown"
@@ -120,13 +121,15 @@ def _watch_parent(server: StlServer) -> None:
     threading.Thread(target=wait, name="parent-watch", daemon=True).start()
 
 
-def _answer_promptly() -> None:
-    """Run the RPC thread before anything else on its CPU: between the readings of two ports it must not be put aside.
+def _answer_promptly(cpu: int | None) -> None:
+    """Run the RPC thread on that CPU (None: on any), and before anything else on its CPU: between the readings of two ports it must not be put aside.
 
     It takes well below one percent of a CPU. Where the kernel shares CPUs out by session (autogroup), priorities count
     only inside of one: the sender's would mean nothing against other sessions' processes. A server that leads its
     session therefore asks for that session as a whole. Without the right to ask for it things stay as they are.
     """
+    if cpu is not None:
+        os.sched_setaffinity(0, {cpu})
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
     if os.getsid(0) == os.getpid():
@@ -142,6 +145,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("--fake-ports: 1 to 16")
     if args.dst_mac and args.interfaces and len(args.dst_mac) != len(args.interfaces):
         parser.error(f"--dst-mac: {len(args.dst_mac)} addresses for {len(args.interfaces)} interfaces")
+    if args.rpc_cpu is not None and args.rpc_cpu not in os.sched_getaffinity(0):
+        parser.error(f"--rpc-cpu: {args.rpc_cpu} is not usable here; usable: {sorted(os.sched_getaffinity(0))}")
     try:
         server = StlServer(_engine(args), host=args.host, rpc_port=args.rpc_port, pub_port=args.pub_port)
     except (EngineError, ServerError, OSError) as err:
@@ -151,7 +156,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(number, lambda *_: server.request_stop())
     if args.die_with_parent:
         _watch_parent(server)
-    _answer_promptly()
+    _answer_promptly(args.rpc_cpu)
     listed = ",".join(args.interfaces or [f"fake{index}" for index in range(args.fake_ports)])
     rpc, pub = (f"tcp://{server.host}:{port}" for port in (server.rpc_port, server.pub_port))
     print(f"ready rpc={rpc} pub={pub} ports={listed}", flush=True)

@@ -25,9 +25,9 @@ from trexbench.stlserver.xdp_layout import (
 from trexbench.stlserver.xdp_plan import PortPlan, StreamPlan, bursts_of
 from trexbench.stlserver.xdp_receive import receiver
 
-# How far a port may fall behind and catch up at once: a timer interrupt or a hypervisor's intervention at high
-# rates, a few packets at low ones. Well within the 256 frames of a veth ring at the rates a router can forward.
-CREDIT_NS, CREDIT_PACKETS = 200_000.0, 64
+# How far a port may fall behind and catch up at once, in frames, and in time at rates where that is less: whoever
+# shares the sender's core takes some tenths of a millisecond. It fits into the 256 frames of a veth's ring.
+CREDIT_NS, CREDIT_PACKETS = 200_000.0, 192
 CREDIT_AT_MOST_NS = 50_000_000.0
 _FORGIVE_TURNS = 16
 
