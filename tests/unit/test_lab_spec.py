@@ -143,9 +143,9 @@ def test_embedded_server_is_told_everything() -> None:
     argv = " ".join(server.embedded(spec, Placement(0, (1,), 0)).argv[1:])
     assert argv == (
         "-m trexbench.stlserver --interfaces p0,p1 --dst-mac 02:7b:78:00:01:00,02:7b:78:00:01:01 "
-        "--rpc-port 4501 --pub-port 4500 --speed 1000mbit --cpu 0"
+        "--rpc-port 4501 --pub-port 4500 --speed 1000mbit --cpu 0 --rpc-cpu 0"
     )
-    assert "--cpu" not in server.embedded(spec, Placement(None, (), None)).argv
+    assert "--cpu" not in " ".join(server.embedded(spec, Placement(None, (), None)).argv)
 
 
 def test_trex_config_names_both_ends_of_each_cable() -> None:

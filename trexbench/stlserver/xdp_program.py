@@ -4,7 +4,7 @@ Registers: R6 context, R7 due time, then packet, R8 the time, R9 the current por
 A run first takes the earliest due time of all streams. If the clock read by an earlier run already covers it,
 the packet goes out without reading the clock again; otherwise the clock is read, and the run is idle if
 nothing is due. A port more than its CREDIT behind gives the excess up (LAG, LOST_TIME) rather than send it in
-a burst.
+a burst. After a change of rate (FORGIVE) what was waited for at the old one is not behind.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class SenderProgram:
         self._dispatch(middle, high)
 
     def _stream(self, number: int, port: int, plan: PortPlan, stream: StreamPlan, fd: int) -> None:
-        asm, late, on_time = self.asm, f"late{number}", f"on_time{number}"
+        asm, late, on_time, usual = self.asm, f"late{number}", f"on_time{number}", f"usual{number}"
         asm.label(f"stream{number}")
         asm.map_value(R9, fd)
         asm.load(8, R3, R9, stream.at(Slot.LAST))
@@ -208,6 +208,10 @@ class SenderProgram:
         asm.mov(R1, R8)
         asm.alu("sub", R1, R7)
         asm.load(8, R2, R9, 8 * Port.CREDIT)
+        asm.load(8, R3, R9, 8 * Port.FORGIVE)
+        asm.jump_if("eq", R3, 0, usual)
+        asm.load(8, R2, R9, stream.at(Slot.INTERVAL))
+        asm.label(usual)
         asm.jump_if("gt", R1, R2, late)
         asm.label(on_time)
         asm.load(8, R1, R9, stream.at(Slot.SENT))
