@@ -1,0 +1,1 @@
+"""DUT twins: a router simulated from a few quantities that a person can read off a data sheet or measure."""

@@ -1,0 +1,36 @@
+"""What the simulating engine asks of a simulated router."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """Frames that reached the router on one port within a span of time, all of one stream.
+
+    port: the tester's port that sent them. spread: their share per receive queue of that port, summing to 1.
+    frame_bytes: mean size with FCS. tag: the sender's own mark, handed back with what comes out.
+    """
+
+    port: int
+    tag: int
+    spread: tuple[float, ...]
+    frames: float
+    frame_bytes: float
+
+
+class Router(Protocol):
+    """A router between the tester's ports 0-1, 2-3, ...; frames of port p leave towards port p ^ 1."""
+
+    def spread(self, port: int, packets: Sequence[bytes]) -> tuple[float, ...]:
+        """Share of these packets (without FCS, each equally frequent) that each receive queue of the port gets."""
+
+    def carry(self, span_s: float, arrivals: Sequence[Arrival]) -> Sequence[float]:
+        """Let the span pass with these arrivals, evenly over it: frames of each (port, tag) that leave within it.
+
+        One figure per arrival, in their order; what leaves may have arrived in an earlier span with the same port and
+        tag. Frames that are neither gone nor lost are kept inside. Call it with no frames to let the rings run empty.
+        """
