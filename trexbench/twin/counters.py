@@ -1,0 +1,36 @@
+"""What a simulated router's workers count about themselves, from which telemetry is rendered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class QueueCounters:
+    """One receive queue's frames since the router's start: ``packets`` were fetched, ``drops`` found the ring full."""
+
+    port: int
+    queue: int
+    packets: float = 0.0
+    drops: float = 0.0
+
+
+@dataclass(frozen=True)
+class WorkerCounters:
+    """One worker's totals since the router's start; whoever wants rates takes differences.
+
+    packets: frames forwarded, in ``vectors`` polls that found frames and ``busy_clocks`` clocks (forwarding them, all
+    nodes but the polling of the NIC when nothing was there). idle_polls: polls that found nothing, which took
+    idle_clocks. time_s: the router's own time since its start. clock_hz: of this worker. queues: those it polls, in
+    the order of registration.
+    """
+
+    name: str
+    packets: float
+    vectors: float
+    busy_clocks: float
+    idle_polls: float
+    idle_clocks: float
+    time_s: float
+    clock_hz: float
+    queues: tuple[QueueCounters, ...] = ()
