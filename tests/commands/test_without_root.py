@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .tools import Server, begin, fake_server, trexbench
+from .tools import Server, await_line, begin, fake_server, trexbench
 
 SHORT = ("--warmup", "10kpps:1s", "--ramp-duration", "5", "--hold", "1", "--sample", "500ms")
 
@@ -105,10 +105,7 @@ def test_a_signal_ends_the_run_and_keeps_what_was_measured(
         tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--warmup", "10kpps:1s", "--no-picture",
         "--sample", "200ms", *server.options,
     )  # fmt: skip
-    assert run.stderr is not None
-    for line in run.stderr:
-        if "ramp" in line and "asked" in line:
-            break
+    await_line(run, "ramp", "asked")
     os.kill(run.pid, number)
     output, _ = run.communicate(timeout=20)
     assert run.returncode == code
@@ -128,10 +125,7 @@ def test_a_server_that_dies_ends_the_run_as_incomplete(tmp_path: Path) -> None:
             tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--warmup", "10kpps:1s", "--no-picture",
             "--sample", "200ms", *mortal.options,
         )  # fmt: skip
-        assert run.stderr is not None
-        for line in run.stderr:
-            if "ramp" in line and "asked" in line:
-                break
+        await_line(run, "ramp", "asked")
         os.kill(mortal.process.pid, signal.SIGKILL)
         _, said = run.communicate(timeout=40)
     assert run.returncode == 5
@@ -142,10 +136,7 @@ def test_a_server_that_dies_ends_the_run_as_incomplete(tmp_path: Path) -> None:
 
 def test_one_run_per_tester_at_a_time(tmp_path: Path, server: Server) -> None:
     run = begin(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--no-picture", *server.options)
-    assert run.stderr is not None
-    for line in run.stderr:
-        if "asked" in line:
-            break
+    await_line(run, "asked")
     second = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "imix", *SHORT, *server.options)
     run.terminate()
     run.communicate(timeout=20)
@@ -155,10 +146,7 @@ def test_one_run_per_tester_at_a_time(tmp_path: Path, server: Server) -> None:
 
 def test_ports_of_others_are_taken_only_by_force(tmp_path: Path, server: Server) -> None:
     run = begin(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--no-picture", *server.options)
-    assert run.stderr is not None
-    for line in run.stderr:
-        if "asked" in line:
-            break
+    await_line(run, "asked")
     elsewhere = tmp_path / "other"  # another machine, as far as locks are concerned
     elsewhere.mkdir()
     refused = trexbench(elsewhere, "ramp", "--dut", "netgate-vpp", "--mode", "imix", *SHORT, *server.options)
@@ -174,10 +162,7 @@ def test_ports_of_others_are_taken_only_by_force(tmp_path: Path, server: Server)
 
 def test_kill_9_leaves_idle_ports(tmp_path: Path, server: Server) -> None:
     run = begin(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--no-picture", *server.options)
-    assert run.stderr is not None
-    for line in run.stderr:
-        if "asked" in line:
-            break
+    await_line(run, "asked")
     run.kill()
     run.communicate()
     assert json.loads(documents(tmp_path)[0].read_text())["status"] == "running"

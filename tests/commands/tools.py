@@ -45,6 +45,14 @@ def begin(cwd: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
+def await_line(run: subprocess.Popen[str], *words: str) -> None:
+    """Read the run's progress until a line has all of these words, or it ends."""
+    assert run.stderr is not None
+    for line in run.stderr:
+        if all(word in line for word in words):
+            return
+
+
 @dataclass(frozen=True)
 class Server:
     process: subprocess.Popen[str]

@@ -167,7 +167,8 @@ class KernelEngine:
         state = self._ports[port]
         if state.sending:
             state.pause()
-            self._await(lambda: self._turned_since(time.monotonic_ns()))
+            asked_ns = time.monotonic_ns()
+            self._await(lambda: self._turned_since(asked_ns))
 
     def resume(self, port: int) -> None:
         state = self._ports[port]
