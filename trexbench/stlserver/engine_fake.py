@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from trexbench.stlserver.engine import EngineError, EngineLoad, EnginePort, PortCounters, StreamSpec
 from trexbench.stlserver.traffic import Tally, Traffic, frame_bytes
 
+
 class FakeEngine:
     """Perfect forwarding between the ports of a pair."""
 

@@ -1,0 +1,119 @@
+"""The simulated tester's own shortcomings: what its ports can send and receive, and when their counters are read."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import exp, inf
+
+from ..config.twin import TesterSpec
+from ..core.units import l1_bits
+from ..stlserver.engine import StreamSpec
+from ..stlserver.traffic import Tally, Traffic, frame_bytes, rate_at
+
+Sent = list[tuple[StreamSpec, float]]
+"""Frames, with their fraction, by stream."""
+
+CPU_MEMORY_S = 0.3
+"""The CPU load is a mean that forgets at this rate."""
+
+
+@dataclass
+class TxPort:
+    """One sending port. What its traffic asks for leaves it as far as the wire and the sending core keep up.
+
+    More than the wire takes, and with ``stretch`` more than the core can send, makes time longer for this port's
+    traffic, and that of its duration too: nothing is made up for later. With ``queue-full`` what the core cannot
+    send is dropped and counted. owed_s: how long what was sent in a burst still occupies the port.
+    """
+
+    speed_bps: float
+    tester: TesterSpec
+    traffic: Traffic | None = None
+    owed_s: float = 0.0
+    queue_full: Tally = field(default_factory=Tally)
+    cpu_percent: float = 0.0
+
+    def send(self, begin_s: float, end_s: float) -> Sent:
+        """What leaves the port in this span."""
+        span_s, sent = end_s - begin_s, Sent()
+        if self.traffic is not None:
+            kept_s = self._kept_s(self.traffic, begin_s, end_s)
+            sent = self.traffic.advance(begin_s, begin_s + kept_s)
+            if kept_s < span_s and self.traffic.ends_s is not None:
+                self.traffic.ends_s += span_s - kept_s
+        self.owed_s = max(0.0, self.owed_s + self._busy_s(sent) - span_s)
+        return self._through_core(sent, span_s)
+
+    def over(self, begin_s: float, end_s: float) -> bool:
+        """Whether traffic that stands at ``begin_s`` will have ended by ``end_s``."""
+        ahead = self.copy()
+        ahead.send(begin_s, end_s)
+        return ahead.traffic is not None and ahead.traffic.over(end_s)
+
+    def copy(self) -> TxPort:
+        traffic = None if self.traffic is None else self.traffic.copy()
+        return replace(self, traffic=traffic, queue_full=self.queue_full.copy())
+
+    @property
+    def _stretch_pps(self) -> float:
+        limit = self.tester.tx_limit_pps
+        return inf if limit is None or self.tester.overload != "stretch" else limit
+
+    def _busy_s(self, sent: Sent) -> float:
+        """How long the wire, or a core that stretches time, needs for these frames."""
+        bits = sum(frames * l1_bits(frame_bytes(spec)) for spec, frames in sent)
+        return max(bits / self.speed_bps, sum(frames for _, frames in sent) / self._stretch_pps)
+
+    def _kept_s(self, traffic: Traffic, begin_s: float, end_s: float) -> float:
+        """How much of the span passes for the traffic: all of it unless time must be stretched."""
+        span_s = end_s - begin_s
+        most = [(spec, rate_at(spec, traffic.factor)) for spec in traffic.specs.values()]
+        if not self.owed_s and self._busy_s(most) <= 1.0:
+            return span_s
+        active_s = span_s if traffic.ends_s is None else max(0.0, min(end_s, traffic.ends_s) - begin_s)
+        wanted_s, room_s = self._busy_s(traffic.copy().advance(begin_s, end_s)), max(0.0, span_s - self.owed_s)
+        return span_s if wanted_s <= room_s else active_s * room_s / wanted_s
+
+    def _through_core(self, sent: Sent, span_s: float) -> Sent:
+        """The frames that a core which drops lets through; how busy it is."""
+        limit = self.tester.tx_limit_pps
+        if limit is None:
+            return sent
+        total, room = sum(frames for _, frames in sent), limit * span_s
+        busy_percent = 100.0 * min(1.0, total / room)
+        self.cpu_percent += (busy_percent - self.cpu_percent) * (1 - exp(-span_s / CPU_MEMORY_S))
+        if total <= room or self.tester.overload == "stretch":
+            return sent
+        self.queue_full.add(0, total - room)
+        return [(spec, frames * room / total) for spec, frames in sent]
+
+
+def received_share(tester: TesterSpec, frames: float, span_s: float) -> float:
+    """The share of the frames reaching a port in this span that it receives; the others are its errors."""
+    if tester.rx_limit_pps is None or frames <= tester.rx_limit_pps * span_s:
+        return 1.0
+    return tester.rx_limit_pps * span_s / frames
+
+
+def skew_of(tester: TesterSpec, seed: int, port: int, instant: int) -> float:
+    """How much earlier than they say (seconds) this port's counters are read at the grid's instant of this number."""
+    return tester.skew_s * random.Random(f"{seed} skew {port} {instant}").random() if tester.skew_s else 0.0
+
+
+def between(points: Sequence[tuple[float, Sequence[Tally]]], at_s: float) -> list[Tally]:
+    """Tallies as they stood at a moment, by straight lines between those known; the first of them before it."""
+    later = next((i for i, (point_s, _) in enumerate(points) if point_s >= at_s), len(points) - 1)
+    end_s, after = points[later]
+    begin_s, before = points[max(0, later - 1)]
+    share = min(1.0, max(0.0, (at_s - begin_s) / (end_s - begin_s))) if end_s > begin_s else 1.0
+    return [_mix(one, other, share) for one, other in zip(before, after, strict=True)]
+
+
+def _mix(before: Tally, after: Tally, share: float) -> Tally:
+    mixed = Tally()
+    for length in after.frames:
+        old, new = (one.frames[length] + one.fractions.get(length, 0.0) for one in (before, after))
+        mixed.add(length, old + (new - old) * share)
+    return mixed

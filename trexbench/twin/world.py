@@ -1,0 +1,108 @@
+"""The tester's ports, the router behind them, and the one step in which frames go from the ones into the other."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ..stlserver.traffic import Tally, frame_bytes
+from .ports import Arrival, Router
+from .tester import TxPort, received_share
+
+LINGER_S = 2.0
+"""So long after a flow's last frame the router is still asked for what it kept of it."""
+
+Flow = tuple[int, int, tuple[float, ...]]
+"""Frames that the router cannot tell apart: port, length with FCS, spread over the receive queues."""
+
+
+@dataclass
+class Port:
+    """One of the tester's ports. flows: where the frames of each of its streams belong, by the stream's id."""
+
+    tx: TxPort
+    link_up: bool = True
+    flows: dict[int, Flow] = field(default_factory=dict)
+    sent: Tally = field(default_factory=Tally)
+    received: Tally = field(default_factory=Tally)
+    errors: Tally = field(default_factory=Tally)
+
+    def copy(self) -> Port:
+        tallies = {name: getattr(self, name).copy() for name in ("sent", "received", "errors")}
+        return replace(self, tx=self.tx.copy(), **tallies)
+
+    def tallies(self) -> tuple[Tally, ...]:
+        return self.sent.copy(), self.received.copy(), self.errors.copy()
+
+
+@dataclass
+class World:
+    """Everything that changes with time, and the moment at which it stands; tags: the router's names for flows.
+
+    active_s: when frames of a flow were last seen, of those that the router may still keep some of.
+    """
+
+    router: Router
+    ports: list[Port]
+    at_s: float = 0.0
+    tags: dict[Flow, int] = field(default_factory=dict)
+    active_s: dict[Flow, float] = field(default_factory=dict)
+
+    def fork(self) -> World:
+        """A copy with a future of its own."""
+        ports, active_s = [port.copy() for port in self.ports], dict(self.active_s)
+        return replace(self, router=copy.deepcopy(self.router), ports=ports, active_s=active_s)
+
+    def step(self, end_s: float) -> list[int]:
+        """Let time pass up to this moment; the ports whose traffic ended in it."""
+        span_s, frames = end_s - self.at_s, self._send(end_s)
+        for flow, count in frames.items():
+            if count:
+                self.active_s[flow] = end_s
+        flows = list(self.active_s)
+        arrivals = [
+            Arrival(port, self.tags[flow], spread, frames.get(flow, 0.0), length)
+            for flow in flows
+            for port, length, spread in (flow,)
+        ]
+        gone = self.router.carry(span_s, arrivals)
+        self._receive(span_s, list(zip(flows, gone, strict=True)))
+        for flow, count in zip(flows, gone, strict=True):
+            if count:
+                self.active_s[flow] = end_s
+            elif end_s - self.active_s[flow] > LINGER_S:
+                del self.active_s[flow]
+        self.at_s = end_s
+        return self._end_traffic()
+
+    def _send(self, end_s: float) -> dict[Flow, float]:
+        """What leaves the tester towards the router."""
+        frames: dict[Flow, float] = {}
+        for port in self.ports:
+            for spec, count in port.tx.send(self.at_s, end_s):
+                if not port.link_up:
+                    continue
+                flow = port.flows[spec.stream_id]
+                port.sent.add(frame_bytes(spec), count)
+                frames[flow] = frames.get(flow, 0.0) + count
+        return frames
+
+    def _receive(self, span_s: float, gone: Sequence[tuple[Flow, float]]) -> None:
+        for number, port in enumerate(self.ports):
+            arrived = [(length, count) for (sender, length, _), count in gone if sender ^ 1 == number and count]
+            if not arrived or not port.link_up:
+                continue
+            share = received_share(port.tx.tester, sum(count for _, count in arrived), span_s)
+            for length, count in arrived:
+                port.received.add(length, count * share)
+                if share < 1:
+                    port.errors.add(length, count * (1 - share))
+
+    def _end_traffic(self) -> list[int]:
+        ended = []
+        for number, port in enumerate(self.ports):
+            if port.tx.traffic is not None and port.tx.traffic.over(self.at_s):
+                port.tx.traffic = None
+                ended.append(number)
+        return ended
