@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from trexbench.stlserver.engine import Engine, EngineError
 from trexbench.stlserver.engine_fake import FakeEngine
+from trexbench.stlserver.faults import Fault, FaultError, parse_fault
 from trexbench.stlserver.server import ServerError, StlServer
 
 DEFAULT_RPC_PORT = 4501
@@ -64,6 +65,14 @@ def names(text: str) -> list[str]:
     return found
 
 
+def fault(text: str) -> Fault:
+    """die@20s, hang@20s:5s, ...: as docs/faults.md lists them."""
+    try:
+        return parse_fault(text)
+    except FaultError as err:
+        raise argparse.ArgumentTypeError(str(err)) from err
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m trexbench.stlserver",
@@ -85,6 +94,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
     parser.add_argument("--rpc-port", type=tcp_port, default=DEFAULT_RPC_PORT, metavar="N")
     parser.add_argument("--pub-port", type=tcp_port, default=DEFAULT_PUB_PORT, metavar="N")
+    parser.add_argument(
+        "--fault",
+        type=fault,
+        action="append",
+        default=[],
+        metavar="SPEC",
+        help="for tests, may be repeated: die@20s hang@20s:5s drop@20s:3 link1-down@20s:2s reset@20s steal0@20s "
+        "stale@20s:10s; times count from the first start of traffic",
+    )
     parser.add_argument(
         "--die-with-parent",
         action="store_true",
@@ -122,8 +140,9 @@ def _watch_parent(server: StlServer) -> None:
 
 
 def _answer_promptly(cpu: int | None) -> None:
-    """Run the RPC thread on that CPU (None: on any), and before anything else on its CPU: between the readings of two ports it must not be put aside.
+    """Run the RPC thread on that CPU (None: on any), and before anything else there.
 
+    Between the readings of two ports it must not be put aside.
     It takes well below one percent of a CPU. Where the kernel shares CPUs out by session (autogroup), priorities count
     only inside of one: the sender's would mean nothing against other sessions' processes. A server that leads its
     session therefore asks for that session as a whole. Without the right to ask for it things stay as they are.
@@ -138,7 +157,7 @@ def _answer_promptly(cpu: int | None) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the exit code: 0 stopped when asked, 1 could not begin, 2 wrong usage."""
+    """Returns the exit code: 0 stopped when asked, 1 could not begin, 2 wrong usage; a fault may kill the process."""
     parser = _parser()
     args = parser.parse_args(argv)
     if args.fake_ports is not None and not 1 <= args.fake_ports <= 16:
@@ -148,7 +167,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.rpc_cpu is not None and args.rpc_cpu not in os.sched_getaffinity(0):
         parser.error(f"--rpc-cpu: {args.rpc_cpu} is not usable here; usable: {sorted(os.sched_getaffinity(0))}")
     try:
-        server = StlServer(_engine(args), host=args.host, rpc_port=args.rpc_port, pub_port=args.pub_port)
+        server = StlServer(
+            _engine(args), host=args.host, rpc_port=args.rpc_port, pub_port=args.pub_port, faults=args.fault
+        )
+    except FaultError as err:
+        parser.error(f"argument --fault: {err}")
     except (EngineError, ServerError, OSError) as err:
         print(f"stlserver: {err}", file=sys.stderr)
         return 1
@@ -161,6 +184,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     rpc, pub = (f"tcp://{server.host}:{port}" for port in (server.rpc_port, server.pub_port))
     print(f"ready rpc={rpc} pub={pub} ports={listed}", flush=True)
     server.run()
+    if server.died:
+        os.kill(os.getpid(), signal.SIGKILL)  # a dead process says nothing and cleans nothing up
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import zmq
 
@@ -13,6 +13,7 @@ from trexbench.stlserver.cmd_port import attributes
 from trexbench.stlserver.context import Context
 from trexbench.stlserver.engine import Engine
 from trexbench.stlserver.events import Event
+from trexbench.stlserver.faults import Fault, FaultError, Faults
 
 SLOW_TICK_S = 0.5  # events with all statistics, and a look at the links: TRex's slow path
 FAST_TICK_S = 0.05
@@ -28,7 +29,7 @@ class StlServer:
 
     Ports given as 0 are chosen by the system; ``rpc_port`` and ``pub_port`` hold them once the object exists.
     Use it as a context manager, or call ``start`` and ``stop``. The engine is touched by the server's thread
-    only, save for the final ``close``.
+    only, save for the final ``close``. faults: what shall go wrong, and when, on this clock.
     """
 
     def __init__(
@@ -38,9 +39,15 @@ class StlServer:
         rpc_port: int = 0,
         pub_port: int = 0,
         clock: Callable[[], float] = time.monotonic,
+        faults: Sequence[Fault] = (),
     ) -> None:
         self._engine = engine
-        self._ctx = Context(engine)
+        try:
+            self._faults = Faults(faults, engine)
+        except FaultError:
+            engine.close()
+            raise
+        self._ctx = Context(self._faults.engine)
         self._clock = clock
         self._epoch_s = clock()
         self._stopping = threading.Event()
@@ -49,7 +56,7 @@ class StlServer:
         self._zmq = zmq.Context()
         self.host = host
         try:
-            self._rpc, self.rpc_port = self._bind(zmq.REP, rpc_port)
+            self._rpc, self.rpc_port = self._bind(zmq.ROUTER if self._faults.lose_replies else zmq.REP, rpc_port)
             self._pub, self.pub_port = self._bind(zmq.PUB, pub_port)
         except ServerError:
             self._zmq.destroy(linger=0)
@@ -85,6 +92,11 @@ class StlServer:
         """Whether it serves, or will once started."""
         return not self._stopping.is_set()
 
+    @property
+    def died(self) -> bool:
+        """Whether a fault ended it."""
+        return self._faults.died
+
     def run(self) -> None:
         """Serve in this thread until asked to stop, or until a client calls ``shutdown``."""
         try:
@@ -95,23 +107,40 @@ class StlServer:
 
     def _serve(self) -> None:
         slow_tick_s = self._now()
-        while not self._stopping.is_set():
+        while not self._stopping.is_set() and not self._faults.died:
+            if not self._able():
+                self._stopping.wait(FAST_TICK_S)
+                continue
             now_s = self._now()
             if now_s >= slow_tick_s:
                 slow_tick_s = max(slow_tick_s + SLOW_TICK_S, now_s)
                 self._slow_tick(now_s)
             self._tick(now_s)
-            if self._rpc.poll(self._wait_ms(slow_tick_s)):
+            if self._rpc.poll(self._wait_ms(slow_tick_s)) and self._able():
                 self._answer()
             if self._ctx.shutdown:
                 break
 
+    def _able(self) -> bool:
+        """Let the faults that are due happen; whether they leave it able to serve."""
+        self._ctx.box.now_s = self._now()
+        if self._faults.advance(self._ctx.box, self._ctx.stats):
+            self._watch_links()
+        return not (self._faults.died or self._faults.hung)
+
     def _answer(self) -> None:
-        frame = b"".join(self._rpc.recv_multipart())
-        reply = dispatch.handle(self._ctx, frame, self._now())
+        parts = self._rpc.recv_multipart()
+        envelope: list[bytes] = []
+        if self._faults.lose_replies:  # then it is no REP socket, which would keep the way back by itself
+            if b"" not in parts:
+                return
+            cut = parts.index(b"") + 1
+            envelope, parts = parts[:cut], parts[cut:]
+        reply = dispatch.handle(self._ctx, b"".join(parts), self._now())
         # events go first: when the client has its answer, its events are on their way
         self._publish()
-        self._rpc.send(reply)
+        if not self._faults.reply_is_lost():
+            self._rpc.send_multipart([*envelope, reply])
 
     def _wait_ms(self, slow_tick_s: float) -> int:
         now_s = self._now()
@@ -132,8 +161,11 @@ class StlServer:
     def _slow_tick(self, now_s: float) -> None:
         self._ctx.box.now_s = now_s
         self._ctx.stats.forget()
-        self._ctx.box.watch_links({port.index: attributes(port) for port in self._ctx.box.ports.values()})
+        self._watch_links()
         self._ctx.announce(baseline=False)
+
+    def _watch_links(self) -> None:
+        self._ctx.box.watch_links({port.index: attributes(port) for port in self._ctx.box.ports.values()})
 
     def _publish(self) -> None:
         for event in self._ctx.outbox:
@@ -161,6 +193,8 @@ class StlServer:
             if self._zmq.closed:
                 return
             try:
+                if self._faults.died:
+                    return
                 self._ctx.box.now_s = self._now()
                 self._ctx.box.silence()
                 self._ctx.box.events.post(Event.SERVER_STOPPED, {"cause": "server was asked to stop"}, self._now())
@@ -168,4 +202,4 @@ class StlServer:
                 self._publish()
             finally:
                 self._engine.close()
-                self._zmq.destroy(linger=LINGER_MS)
+                self._zmq.destroy(linger=0 if self._faults.died else LINGER_MS)

@@ -40,6 +40,7 @@ class Box:
         self.now_s = now_s
         self.events = EventQueues()
         self.ports: Mapping[int, Port] = {info.index: Port.of(info) for info in engine.ports}
+        self.first_start_s: float | None = None
 
     # ownership
 
@@ -150,6 +151,8 @@ class Box:
         profile.launch = launch if at_s else None
         profile.factor, profile.duration_s = factor, duration_s
         profile.all_continuous = all(stream.mode == "continuous" for stream in profile.streams.values())
+        if self.first_start_s is None:
+            self.first_start_s = self.now_s
         self._enter(port, profile, TX, Event.PROFILE_STARTED)
 
     def stop(self, port: Port, profile: Profile) -> None:

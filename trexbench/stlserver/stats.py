@@ -74,10 +74,19 @@ class Stats:
         self._cpu_percent = 0.0
         self.cpu_history = [0] * CPU_HISTORY
         self._snapshot: Snapshot | None = None
+        self._held = False
 
     def forget(self) -> None:
-        """The next reading goes to the engine again."""
-        self._snapshot = None
+        """The next reading goes to the engine again, unless it is held."""
+        if not self._held:
+            self._snapshot = None
+
+    def hold(self, now_s: float, held: bool) -> None:
+        """From now on, and until this is taken back, everybody gets the reading of now."""
+        if held and not self._held:
+            self.forget()
+            self.read(now_s)
+        self._held = held
 
     def read(self, now_s: float) -> Snapshot:
         """The counters; calls between two ``forget`` share one reading, so that all ports' are of one moment."""
