@@ -10,11 +10,14 @@ from .core.errors import BenchError, DutError, GeneratorError
 from .core.plan import Plan
 from .core.ports import Clock, Generator, Sink
 from .core.ramp import Step, next_step
-from .core.sample import Phase, Sample, find_setback
+from .core.sample import Phase, Sample, find_setback, find_standstill
 from .core.verdict import Caveat
 
 SLACK_S = 5.0
 """How much longer than the plan a start may last before the generator ends it by itself."""
+
+STANDSTILL_S = 10.0
+"""For so long a sending port's counters may stand still; less costs windows, not the run."""
 
 
 class Interrupted(BaseException):
@@ -45,7 +48,7 @@ def run(plan: Plan, generator: Generator, clock: Clock, sink: Sink) -> Outcome:
     # A signal may come at any line, that of the clean-up included: whatever it interrupts is done after it.
     try:
         try:
-            _drive(plan, generator, clock, _Audience(sink, caveats), samples)
+            _drive(plan, generator, clock, _Audience(sink, caveats), samples, caveats)
         except (Exception, Interrupted, KeyboardInterrupt) as raised:
             error = _as_error(raised)
         error = _silence(generator, error, caveats)
@@ -87,7 +90,9 @@ class _Audience:
             self._failed = True
 
 
-def _drive(plan: Plan, generator: Generator, clock: Clock, sink: Sink, samples: list[Sample]) -> None:
+def _drive(
+    plan: Plan, generator: Generator, clock: Clock, sink: Sink, samples: list[Sample], caveats: list[Caveat]
+) -> None:
     samples.append(Sample(Phase.BASELINE, clock.now(), 0.0, generator.read()))
     sending = False
     while (step := next_step(plan, samples)) is not None:
@@ -97,6 +102,7 @@ def _drive(plan: Plan, generator: Generator, clock: Clock, sink: Sink, samples: 
         samples.append(Sample(step.phase, clock.now(), step.offered_pps, reading, step.trial))
         sink.sampled(samples, step)
         _check_counters(plan, samples)
+        _check_movement(plan, samples, caveats)
         _check_links(samples[-1])
         if step.phase is Phase.WARMUP:
             _check_path(plan, samples)
@@ -128,6 +134,19 @@ def _check_counters(plan: Plan, samples: Sequence[Sample]) -> None:
         raise GeneratorError(problem, "the server was restarted or its counters cleared; leave it alone and rerun")
 
 
+def _check_movement(plan: Plan, samples: Sequence[Sample], caveats: list[Caveat]) -> None:
+    """Counters that stand still under load are a doubt; for long, or at the end of the load, they end the run."""
+    problem = find_standstill(samples, plan.tx_ports, plan.window_s)
+    if problem is None:
+        return
+    following = next_step(plan, samples)
+    at_the_end = following is None or following.offered_pps == 0.0
+    if at_the_end or find_standstill(samples, plan.tx_ports, STANDSTILL_S):
+        raise GeneratorError(problem, "its statistics stand still, or it sends nothing; look at the server's log")
+    if all(caveat.code != "standstill" for caveat in caveats):
+        caveats.append(Caveat("standstill", f"at {samples[-1].t_s:.1f} s {problem}: nothing is known of that time"))
+
+
 def _check_links(sample: Sample) -> None:
     down = [port for port, counters in sample.reading.ports.items() if not counters.link_up]
     if down:
@@ -141,7 +160,8 @@ def _check_path(plan: Plan, samples: Sequence[Sample]) -> None:
         return
     problem = check_warmup(plan, samples)
     if problem:
-        raise DutError(problem)
+        silent = find_standstill(samples, plan.tx_ports, plan.sample_s / 2)
+        raise GeneratorError(problem) if silent else DutError(problem)
 
 
 def _silence(

@@ -187,19 +187,24 @@ def test_a_foreign_owner_is_named_and_not_disturbed(bench: Bench, generator: Tre
 
 
 def test_force_takes_the_port_and_stops_what_its_owner_sends(bench: Bench) -> None:
-    with pytest.raises(PortOwned, match="agree"), bench.connect() as robbed:
+    with bench.connect() as robbed:
         robbed.load(BENCH, VAR2, (0, 1))
         robbed.start({0: 1000.0, 1: 1000.0}, 60)
         with bench.connect((0,), force=True) as thief:
             before = thief.read().ports[0].opackets
             bench.clock.time_s += 2
             assert thief.read().ports[0].opackets == before
-            with pytest.raises(PortOwned):
+            with pytest.raises(PortOwned, match="agree"):
                 robbed.start({0: 1000.0}, 60)
     with bench.connect() as after:
         before = after.read().ports[1].opackets
         bench.clock.time_s += 2
         assert after.read().ports[1].opackets == before, "the port that was not taken was stopped and given back"
+
+
+def test_a_theft_that_nobody_heard_of_is_said_at_the_end(bench: Bench) -> None:
+    with pytest.raises(PortOwned, match="port 1 was taken away by 'bob'"), bench.connect():
+        ask(bench, "acquire", port_id=1, user="bob", session_id=7, force=True)
 
 
 def test_a_port_taken_in_the_middle_of_a_run_is_noticed(bench: Bench) -> None:

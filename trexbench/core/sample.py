@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -83,6 +83,24 @@ def find_setback(before: Sample, after: Sample, ports: Iterable[int]) -> str | N
     full, fuller = before.reading.queue_full, after.reading.queue_full
     if full is not None and fuller is not None and fuller < full:
         return f"queue_full went back from {full} to {fuller}"
+    return None
+
+
+def stands_still(before: Sample, after: Sample, port: int) -> bool:
+    """Frames were asked of this port between the two samples, and it counted none."""
+    then, now = before.reading.ports.get(port), after.reading.ports.get(port)
+    return after.asked_pps > 0 and then is not None and now is not None and now.opackets == then.opackets
+
+
+def find_standstill(samples: Sequence[Sample], ports: Iterable[int], for_s: float) -> str | None:
+    """Which of these sending ports has counted no frame for so long, in a few words; None when all is well."""
+    for port in ports:
+        first = len(samples) - 1
+        while first > 0 and stands_still(samples[first - 1], samples[first], port):
+            first -= 1
+        still_s = samples[-1].t_s - samples[first].t_s
+        if still_s >= for_s - 1e-6:
+            return f"port {port} has counted no frame for {still_s:.1f} s, asked for {samples[-1].asked_pps:.0f} pps"
     return None
 
 

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from .plan import Direction, Plan
-from .sample import Phase, Sample, find_setback
+from .sample import Phase, Sample, find_setback, stands_still
 
 MEASURED_PHASES = (Phase.RAMP, Phase.HOLD)
 MAX_LATENCY_S = 0.1
 """No router keeps frames longer; it shifts a knee by a tenth of the ramp's step at most."""
+
+CATCH_UP = 1.5
+"""So many times what was asked, counted right after counters that stood still: those were stale."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ def measured_windows(
     latency_s = _latency_s(samples, direction)
     windows: list[Window] = []
     start: int | None = None
+    stale = _stale(samples, direction.tx)
     for i, sample in enumerate(samples):
         if sample.phase not in wanted:
             start = None
@@ -105,10 +109,31 @@ def measured_windows(
             break
         if start is None:
             start = max(0, i - 1)
-        if sample.t_s - samples[start].t_s >= enough_s:
+        if sample.t_s - samples[start].t_s >= enough_s and i not in stale:
             windows.append(build_window(direction, samples[start : i + 1], latency_s))
             start = i
     return windows
+
+
+def _stale(samples: Sequence[Sample], port: int) -> set[int]:
+    """Samples at which no window may end: the port's counters stood still, and later made up for it at once.
+
+    The sample before such a pause is one of them: the counters may have stood still for a part of it already. Counters
+    that do not make up for it tell the truth: nothing was sent.
+    """
+    found: set[int] = set()
+    paused = 0
+    for i in range(1, len(samples)):
+        before, after = samples[i - 1], samples[i]
+        if stands_still(before, after, port):
+            paused += 1
+            continue
+        if paused and port in before.reading.ports and port in after.reading.ports:
+            counted = after.reading.ports[port].opackets - before.reading.ports[port].opackets
+            if counted > CATCH_UP * after.asked_pps * (after.t_s - before.t_s):
+                found.update(range(i - 1 - paused, i))
+        paused = 0
+    return found
 
 
 def judged_windows(plan: Plan, samples: Sequence[Sample], direction: Direction) -> list[Window]:

@@ -65,10 +65,20 @@ def connect(
                     if channel.answering:
                         generator.release()
                 raise
-            generator.release()
+            _give_back(generator, channel)
     finally:
         with uninterrupted():
             stl.conn.disconnect()
+
+
+def _give_back(generator: TrexGenerator, channel: Channel) -> None:
+    """At the end of a block that raised nothing. What it was told of already is not raised on its way out.
+
+    Else a run that lost its server would lose what it returns, too. The watchdog tries on where nobody answers.
+    """
+    if channel.answering:
+        with suppress(PortOwned) if generator.robbed else nullcontext():
+            generator.release()
 
 
 def reach(endpoint: Endpoint) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,9 @@ from trexbench.core.errors import GeneratorError, GeneratorLost
 
 DRIFT = 1e-4
 """How far two clocks may part, seconds a second: crystals are ten times better."""
+
+REACH_S = 1.0
+"""How long a server that does not answer has to take a connection."""
 
 _WAITING = (signal.SIGINT, signal.SIGTERM)
 
@@ -64,6 +68,8 @@ class Channel:
         return str(self._rpc.api_h)
 
     def batch(self, calls: Sequence[Call]) -> Answer:
+        if not self.answering and (reason := self._unreachable()):
+            raise self._lost(reason)  # no need to wait for it again
         messages = [self._message(method, params) for method, params in calls]
         plain = json.dumps(messages).encode()
         with uninterrupted(), self._rpc.lock:
@@ -76,10 +82,25 @@ class Channel:
             received = self._now()
         self.answering = isinstance(reply, bytes) and bool(reply)
         if not self.answering:
-            raise GeneratorLost(f"TRex server {self.where} does not answer", "is it still running and reachable?")
+            raise self._lost(self._unreachable())
         if self._rpc.zipper.is_compressed(reply):
             reply = self._rpc.zipper.decompress(reply)
         return Answer(self._results(messages, reply), sent, received)
+
+    def _unreachable(self) -> str | None:
+        """Why nobody can be reached there; None when somebody listens, and perhaps hangs."""
+        try:
+            socket.create_connection((self._rpc.server, self._rpc.port), REACH_S).close()
+        except OSError as err:
+            return err.strerror or str(err) or type(err).__name__
+        return None
+
+    def _lost(self, reason: str | None) -> GeneratorLost:
+        if reason is None:
+            return GeneratorLost(f"TRex server {self.where} does not answer", "it listens, but hangs; look at its log")
+        return GeneratorLost(
+            f"TRex server {self.where} does not answer ({reason})", "it ended or cannot be reached; look at its log"
+        )
 
     def call(self, method: str, **params: Any) -> Any:
         """One command's result; GeneratorError with the server's words when it refuses."""
