@@ -39,11 +39,12 @@ TABLE = {
     "runner": Room(("core",)),
     "watchdog": Room(theirs=("zmq",)),
     "stlserver": Room(theirs=("zmq", "numpy")),
+    "twin": Room(("core", "config", "stlserver.engine", "stlserver.traffic"), ("numpy",)),
     "cli": Room(("",), ("click",)),
 }
 
 _ORDER = """
-    errors units fieldengine profile plan sample windows verdict blame knee caveats analysis ramp result damage ports
+    errors units fieldengine profile plan sample windows verdict blame knee caveats analysis ramp result damage ports efficiency
 """
 CORE_ORDER = tuple(_ORDER.split())
 

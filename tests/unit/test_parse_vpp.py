@@ -1,0 +1,184 @@
+"""What vppctl prints, as facts: recorded output of VPP 26.06, older formats, and text that is none of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trexbench.core.efficiency import NodeRuntime
+from trexbench.core.errors import DutError
+from trexbench.dut.parse_vpp import parse_runtime
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
+RECORDED = {p.relative_to(FIXTURES).as_posix(): p.read_text() for p in sorted(FIXTURES.glob("vpp-*/**/*.txt"))}
+
+OF_2019 = """\
+Thread 0 vpp_main (lcore 3)
+Time 40.0, average vectors/node 0.00, last 128 main loops 0.00 per node 0.00
+  vector rates in 0.0000e0, out 0.0000e0, drop 0.0000e0, punt 0.0000e0
+             Name                 State         Calls          Vectors        Suspends         Clocks       Vectors/Call
+some-cleaner-process           event wait                0               0           7          1.20e4            0.00
+    events pending,
+---------------
+Thread 1 vpp_wk_0
+Time 40.0, average vectors/node 2.50, last 128 main loops 0.00 per node 0.00
+  vector rates in 5.0000e0, out 1.2500e-1, drop 0.0000e0, punt 0.0000e0
+             Name                 State         Calls          Vectors        Suspends         Clocks       Vectors/Call
+a-name-cut-at-thirty-characterinterrupt wa              40               0           0          2.50e3            0.00
+dpdk-input                       polling          80000000             200           0         2.20e10            0.00
+pg-input                        disabled                 2               5           0          3.00e4            2.50
+"""
+"""Composed in the format of VPP 19: names run into states, heading without loops, events, worker without a core."""
+
+
+def test_a_worker_of_vpp_26() -> None:
+    main, worker = parse_runtime(RECORDED["vpp-26.06/2q-bidir-polling/show-runtime.400kpps.txt"])
+    assert (main.number, main.name, main.lcore, worker.number, worker.name, worker.lcore) == (
+        *(0, "vpp_main", 0),
+        *(1, "vpp_wk_0", 1),
+    )
+    assert (worker.time_s, worker.vectors_per_node, worker.loops_per_s) == (5.0, 7.97, 2595676.95)
+    assert (worker.in_pps, worker.out_pps, worker.drop_pps, worker.punt_pps) == (484400.0, 484400.0, 0.0, 0.0)
+    assert len(worker.nodes) == 9
+    assert worker.nodes[0] == NodeRuntime("af-packet-input", "polling", 4443766, 2434688, 0, 534.0, 0.55)
+    assert worker.nodes[-1] == NodeRuntime("ip4-rewrite", "active", 301664, 2434688, 0, 42.0, 8.07)
+
+
+def test_states_are_whole_and_names_are_not_quoted() -> None:
+    main, worker = parse_runtime(RECORDED["vpp-26.06/1q-unidir/show-runtime.1kpps.txt"])
+    states = {node.name: node.state for node in (*main.nodes, *worker.nodes)}
+    assert states["ip4-full-reassembly-expire-wal"] == "any wait"
+    assert states["unix-cli-process-0"] == "running"
+    assert states["af-packet-input"] == "interrupt wait"
+    assert states["ethernet-input"] == "active"
+
+
+@pytest.mark.parametrize(
+    ("index", "clocks"),
+    [
+        (0, 1.47e4 * 3),  # fib-walk: neither vectors nor calls: per suspend
+        (-1, 1.20e7 * 3),  # unix-cli-process-0: no vectors: per call, whatever it was suspended
+    ],
+)
+def test_clocks_are_per_packet_call_or_suspend(index: int, clocks: float) -> None:
+    text = "\n".join(
+        [
+            "Time 5.0, 10.000000 sec internal node vector rate 0.00 loops/sec 831039.54",
+            "Name State Calls Vectors Suspends Packet-Clocks Vectors/Call",
+            'fib-walk "any wait" 0 0 3 1.47e4 0.00',
+            "ethernet-input active 10 20 0 5e0 2.00",
+            'unix-cli-process-0 "running" 3 0 6 1.20e7 0.00',
+        ]
+    )
+    (thread,) = parse_runtime(text)
+    assert thread.nodes[index].total_clocks == clocks and thread.nodes[1].total_clocks == 100
+    assert (thread.number, thread.name, thread.lcore, thread.in_pps) == (None, None, None, None)
+
+
+def test_the_format_of_2019() -> None:
+    main, worker = parse_runtime(OF_2019)
+    assert (worker.name, worker.lcore, worker.vectors_per_node, worker.loops_per_s) == ("vpp_wk_0", None, 2.5, None)
+    assert [(n.name, n.state) for n in (*main.nodes, *worker.nodes)] == [
+        ("some-cleaner-process", "event wait"),
+        ("a-name-cut-at-thirty-character", "interrupt wait"),
+        ("dpdk-input", "polling"),
+        ("pg-input", "disabled"),
+    ]
+    assert worker.nodes[1] == NodeRuntime("dpdk-input", "polling", 80000000, 200, 0, 2.2e10, 0.0)
+
+
+def test_a_column_of_performance_counters_may_be_there() -> None:
+    head = "Name State Calls Vectors Suspends Clocks Vectors/Call Perf Ticks"
+    (thread,) = parse_runtime(f"{head}\na-input interrupt wa 9 9 0 1.55e5 1.00\nb active 9 18 0 1.5e1 2.00 7.0e1\n")
+    assert thread.nodes == (
+        NodeRuntime("a-input", "interrupt wait", 9, 9, 0, 1.55e5, 1.0),
+        NodeRuntime("b", "active", 9, 18, 0, 15.0, 2.0),
+    )
+
+
+def test_what_the_article_left_out_is_none() -> None:
+    (thread,) = parse_runtime(RECORDED["vpp-22.02/show-runtime.1mpps.txt"])
+    assert (thread.number, thread.time_s, thread.loops_per_s) == (None, None, None)
+    assert thread.nodes[2] == NodeRuntime("dpdk-input", None, None, None, None, 1150.0, 0.39)
+    assert thread.nodes[2].total_clocks is None
+
+
+def test_a_thread_without_traffic_has_no_nodes() -> None:
+    heading, _, _ = OF_2019.partition("some-cleaner")
+    assert parse_runtime(heading)[0].nodes == ()
+
+
+HEAD = "Name State Calls Vectors Suspends Clocks Vectors/Call\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "printed no table"),
+        ("\n\n", "printed no table"),
+        ("Thread 0 vpp_main (lcore 0)\n", "printed no table"),
+        ("show: unknown input `runtim'\n", "line 1 "),
+        ("\nclib_socket_init: connect (fd 3): No such file or directory\n", "line 2 "),
+        (HEAD + "ip4-lookup active 1 2 0 1.0e1\n", "no node's name and state"),
+        (HEAD + "ip4-lookup active 1 2.5 0 1.0e1 2.00\n", "'2.5' is no count"),
+        (HEAD + "ip4-lookup active 1 -2 0 1.0e1 2.00\n", "'-2' is no count"),
+        (HEAD + "ip4-lookup active 1 2 0 nan 2.00\n", "'nan' is no number"),
+        (HEAD + "ip4-lookup active 1 2 0 1e999 2.00\n", "'1e999' is no number"),
+        (HEAD + "a active 1 2 0 1.0e1 2.00\n" * 2, "line 3 "),
+        (HEAD + HEAD, "a second table"),
+        ("Time 5.0, 10 sec internal node vector rate 0.00\n" * 2, "a second interval"),
+        ("vector rates in 0.0e0, out 0.0e0, drop 0.0e0, punt 0.0e0\n", "no thread begins"),
+        ("Time 5.0, 10 sec internal node vector rate ... loops/sec 1.0\n", "is no number"),
+        ("Name Max Node Clocks Vectors at Max Max Clocks Avg Clocks Avg Vectors/Call\n", "neither"),
+        ("Graph Node Name Clocks Vectors/Call\n981830 packets/sec, at 1770.1 cycles/packet\n", "three columns"),
+    ],
+)
+def test_other_text_is_one_line_that_names_the_line(text: str, words: str) -> None:
+    with pytest.raises(DutError) as caught:
+        parse_runtime(text)
+    assert words in str(caught.value) and len(str(caught.value).splitlines()) == 1
+
+
+def _only_its_own_error(text: str) -> None:
+    try:
+        threads = parse_runtime(text)
+    except DutError as error:
+        assert len(str(error).splitlines()) == 1 and len(str(error)) < 500
+    else:
+        assert threads
+
+
+@given(st.text())
+def test_any_text(text: str) -> None:
+    _only_its_own_error(text)
+
+
+HOSTILE = ("1e999", "9" * 5000, "-1", "\u0662", ".", "e5", f"Thread {'9' * 30} x (lcore 1)", "\x00", "\u2028")
+LINES = sorted({line for text in (*RECORDED.values(), OF_2019) for line in text.splitlines()})
+PIECES = st.sampled_from([*LINES, *HOSTILE])
+
+
+@settings(max_examples=300)
+@given(st.lists(PIECES, max_size=30), st.sampled_from(["\n", "\r\n", " ", "\n\n"]))
+def test_lines_of_real_output_in_any_order(lines: list[str], between: str) -> None:
+    _only_its_own_error(between.join(lines))
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(sorted(RECORDED)), st.data())
+def test_real_output_with_a_piece_replaced(name: str, data: st.DataObject) -> None:
+    text = RECORDED[name]
+    begin = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(begin, min(begin + 200, len(text))))
+    _only_its_own_error(text[:begin] + data.draw(st.text(max_size=20) | PIECES) + text[end:])
+
+
+@pytest.mark.parametrize("name", sorted(RECORDED))
+def test_all_recorded_output_is_understood(name: str) -> None:
+    for thread in parse_runtime(RECORDED[name]):
+        for node in thread.nodes:
+            if node.calls and node.vectors is not None:
+                assert node.vectors_per_call == pytest.approx(node.vectors / node.calls, abs=0.006)

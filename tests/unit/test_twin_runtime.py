@@ -1,0 +1,216 @@
+"""A simulated VPP's ``show runtime``: character by character as a real one's, and true to the counters behind it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trexbench.core import efficiency
+from trexbench.dut.parse_vpp import parse_runtime
+from trexbench.twin import vpp_runtime
+from trexbench.twin.counters import QueueCounters, WorkerCounters
+from trexbench.twin.vpp_runtime import Cli, node_shares, render_runtime
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
+NAMES = ("TenGigabitEthernet3/0/0", "TenGigabitEthernet3/0/1")
+CLOCK_HZ = 2.2e9
+
+
+def article(pps: float, vector: float, cycles: float, polling: float, time_s: float = 30.0) -> WorkerCounters:
+    """A worker of the article's: its rate, vector size, cycles per packet without polling, and those of polling.
+
+    What its polls that found nothing took is 500 clocks each.
+    """
+    packets = pps * time_s
+    idle = polling * packets
+    queues = (QueueCounters(0, 0, packets), QueueCounters(1, 0, 0.0))
+    return WorkerCounters(
+        "vpp_wk_0", packets, packets / vector, cycles * packets, idle / 500, idle, time_s, CLOCK_HZ, queues
+    )
+
+
+ARTICLE = {
+    "1kpps": article(1000.17, 1.0, 4943, 1.51e6),
+    "1mpps": article(981830, 18.57, 620.1, 1150),
+    "10mpps": article(5014260, 256.0, 358.4, 79.5),
+}
+
+
+@pytest.mark.parametrize(
+    ("rate", "cycles", "with_polling", "vector"),
+    [("1kpps", 4943, 1514943, 1.0), ("1mpps", 620, 1770.1, 18.57), ("10mpps", 358, 437.9, 256.0)],
+)
+def test_the_articles_cycles_come_back(rate: str, cycles: float, with_polling: float, vector: float) -> None:
+    """4943, 620 and 358 cycles per packet: counters -> show runtime -> parser -> efficiency."""
+    (worker,) = efficiency.of_threads(parse_runtime(render_runtime([ARTICLE[rate]], NAMES)))
+    assert worker.cycles_per_packet == pytest.approx(cycles, rel=0.01)
+    assert worker.cycles_with_polling == pytest.approx(with_polling, rel=0.01)
+    assert worker.vectors_per_call == pytest.approx(vector, rel=0.01)
+    assert efficiency.doubts([worker]) == ()
+    if rate == "10mpps":
+        budget = efficiency.check_budget(worker, CLOCK_HZ, saturated=True)
+        assert budget.effective_hz == pytest.approx(2194e6, rel=0.01) and budget.caveat is None
+
+
+@pytest.mark.parametrize("rate", sorted(ARTICLE))
+def test_the_articles_tables_come_back(rate: str) -> None:
+    """Row by row, to the three digits that VPP prints."""
+    (printed,) = parse_runtime((FIXTURES / f"vpp-22.02/show-runtime.{rate}.txt").read_text())
+    _, worker = parse_runtime(render_runtime([ARTICLE[rate]], NAMES))
+    found = {node.name: node for node in worker.nodes}
+    assert list(found) == [node.name for node in printed.nodes]
+    for node in printed.nodes:
+        assert found[node.name].clocks == pytest.approx(node.clocks, rel=0.006)
+        if node.name != "dpdk-input":
+            assert found[node.name].vectors_per_call == node.vectors_per_call
+
+
+def test_fetching_may_be_part_of_the_busy_clocks() -> None:
+    """A worker that knows only its whole cost, 437.9 clocks, of which 79.5 are the NIC's."""
+    whole = replace(ARTICLE["10mpps"], busy_clocks=437.9 * ARTICLE["10mpps"].packets, idle_polls=0.0, idle_clocks=0.0)
+    (worker,) = efficiency.of_threads(parse_runtime(render_runtime([whole], NAMES, receive_clocks=79.5)))
+    assert worker.cycles_per_packet == pytest.approx(358, rel=0.01)
+    assert worker.cycles_with_polling == pytest.approx(437.9, rel=0.01)
+
+
+def test_rows_and_headings_are_those_of_a_real_vpp() -> None:
+    """Worker rows of the recordings, written again from their own figures."""
+    seen = 0
+    for path in sorted((FIXTURES / "vpp-26.06").glob("**/*.txt")):
+        text = path.read_text()
+        lines = text.partition("---------------\n")[2].splitlines()
+        worker = parse_runtime(text)[1]
+        assert lines[3] == vpp_runtime._HEAD
+        for node, line in zip(worker.nodes, lines[4:], strict=True):
+            assert node.calls is not None and node.vectors is not None and node.total_clocks is not None
+            row = vpp_runtime._Row(node.name, str(node.state), node.calls, node.vectors, node.total_clocks)
+            assert str(row) == line
+            seen += 1
+    assert seen > 50
+
+
+def test_the_heading_of_a_thread() -> None:
+    lines = render_runtime([ARTICLE["1mpps"]], NAMES).splitlines()
+    assert lines[:3] == [
+        "Thread 0 vpp_main (lcore 0)",
+        "Time 30.0, 10.000000 sec internal node vector rate 0.00 loops/sec 0.00",
+        "  vector rates in 0.0000e0, out 0.0000e0, drop 0.0000e0, punt 0.0000e0",
+    ]
+    assert lines[4:6] == ["---------------", "Thread 1 vpp_wk_0 (lcore 1)"]
+    assert re.fullmatch(
+        r"Time 30\.0, 10\.000000 sec internal node vector rate 18\.57 loops/sec [0-9]+\.[0-9]{2}", lines[6]
+    )
+    assert lines[7] == "  vector rates in 9.8183e5, out 9.8183e5, drop 0.0000e0, punt 0.0000e0"
+
+
+def test_packets_leave_by_the_other_port() -> None:
+    both = replace(ARTICLE["1mpps"], queues=(QueueCounters(0, 0, 3e6), QueueCounters(1, 0, 1e6)))
+    _, worker = parse_runtime(render_runtime([both], NAMES))
+    vectors = {n.name: n.vectors for n in worker.nodes}
+    packets = vectors["ip4-rewrite"]
+    assert packets is not None
+    assert vectors[f"{NAMES[1]}-tx"] == vectors[f"{NAMES[1]}-output"] == round(packets * 0.75)
+    assert vectors[f"{NAMES[0]}-tx"] == round(packets * 0.25)
+
+
+def test_a_worker_without_packets_polls_in_vain() -> None:
+    idle = WorkerCounters("vpp_wk_0", 0, 0, 0, 1e6, 1.5e8, 10.0, CLOCK_HZ)
+    (node,) = parse_runtime(render_runtime([idle], NAMES))[1].nodes
+    assert (node.name, node.state, node.calls, node.vectors, node.clocks) == ("dpdk-input", "polling", 10**6, 0, 150.0)
+    (worker,) = efficiency.of_threads(parse_runtime(render_runtime([idle], NAMES)))
+    assert worker.cycles_per_packet is None and worker.reason is not None
+
+
+def test_before_the_first_moment_there_is_nothing() -> None:
+    fresh = WorkerCounters("vpp_wk_0", 0, 0, 0, 0, 0, 0.0, CLOCK_HZ)
+    assert parse_runtime(render_runtime([fresh], NAMES))[1].nodes == ()
+    assert len(parse_runtime(render_runtime([], NAMES))) == 1
+
+
+@given(st.floats(0.1, 1e4))
+def test_shares_are_a_whole(vector: float) -> None:
+    shares = node_shares(vector)
+    assert sum(shares.values()) == pytest.approx(1) and all(share > 0 for share in shares.values())
+
+
+WORKERS = st.builds(
+    lambda packets, vector, cycles, idle_polls, idle, time_s, there, back: WorkerCounters(
+        *("vpp_wk_0", packets, packets / vector, packets * cycles, idle_polls, idle_polls * idle, time_s, CLOCK_HZ),
+        (QueueCounters(0, 0, packets * there), QueueCounters(1, 0, packets * back)),
+    ),
+    packets=st.just(0.0) | st.floats(1, 1e12),
+    vector=st.floats(1, 256),
+    cycles=st.floats(1, 1e5),
+    idle_polls=st.just(0.0) | st.floats(1, 1e12),
+    idle=st.floats(1, 1e4),
+    time_s=st.floats(0.1, 1e5),
+    there=st.floats(0, 1),
+    back=st.floats(0, 1),
+)
+
+
+@given(WORKERS, st.floats(0, 200))
+def test_what_is_printed_is_what_was_counted(counters: WorkerCounters, receive_clocks: float) -> None:
+    _, worker = parse_runtime(render_runtime([counters], NAMES, receive_clocks))
+    nodes = {node.name: node for node in worker.nodes}
+    assert worker.time_s == pytest.approx(counters.time_s, abs=0.0501)
+    packets = efficiency.packets_of(worker)
+    assert packets == round(counters.packets)
+    sent = [n.vectors or 0 for n in worker.nodes if n.name.endswith("-tx")]
+    assert sum(sent) == pytest.approx(packets, abs=1)
+    total = sum(node.total_clocks or 0 for node in worker.nodes)
+    assert total == pytest.approx(counters.busy_clocks + counters.idle_clocks, rel=0.006)
+    if packets:
+        receiving = min(receive_clocks * counters.packets, counters.busy_clocks)
+        inner = sum(node.total_clocks or 0 for node in worker.nodes if not node.is_input)
+        assert inner == pytest.approx(counters.busy_clocks - receiving, rel=0.006, abs=1e-6 * counters.busy_clocks)
+        calls = nodes["ethernet-input"].calls
+        assert calls == pytest.approx(counters.vectors, abs=1) and calls
+        assert nodes["dpdk-input"].calls == pytest.approx(calls + counters.idle_polls, abs=1)
+
+
+def test_show_runtime_counts_from_the_last_clear() -> None:
+    first, second = ARTICLE["1kpps"], ARTICLE["1mpps"]
+    later = replace(
+        first,
+        packets=first.packets + second.packets,
+        vectors=first.vectors + second.vectors,
+        busy_clocks=first.busy_clocks + second.busy_clocks,
+        idle_polls=first.idle_polls + second.idle_polls,
+        idle_clocks=first.idle_clocks + second.idle_clocks,
+        time_s=first.time_s + second.time_s,
+        queues=(QueueCounters(0, 0, first.packets + second.packets), QueueCounters(1, 0, 0.0)),
+    )
+    now = [first]
+    cli = Cli(lambda: now, NAMES)
+    assert cli.run("show runtime") == render_runtime([first], NAMES)
+    assert cli.run("clear runtime") == ""
+    now[0] = later
+    (worker,) = efficiency.of_threads(parse_runtime(cli.run("show runtime")))
+    assert worker.cycles_per_packet == pytest.approx(620, rel=0.01) and worker.time_s == 30.0
+    assert cli.run("sh run") == cli.run("show runtime")
+    now[0] = article(1000.17, 1.0, 4943, 1.51e6, time_s=20.0)  # less than at the clear: the router started anew
+    assert cli.run("show runtime") == render_runtime(now, NAMES)
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("", ""),
+        ("show", "show: unknown input `'\n"),
+        ("show foo", "show: unknown input `foo'\n"),
+        ("clear foo  bar", "clear: unknown input `foo bar'\n"),
+        ("foo", "unknown input `foo'\n"),
+        ("s runtime", "unknown input `s runtime'\n"),
+        ("show runtimes", "show: unknown input `runtimes'\n"),
+        ("x" * 31, f"unknown input `{'x' * 30}...'\n"),
+        ("clear runtime bogus", "unknown input `bogus'\n"),
+    ],
+)
+def test_what_is_unknown_is_answered_as_vpp_does(line: str, answer: str) -> None:
+    assert Cli(lambda: [ARTICLE["1kpps"]], NAMES).run(line) == answer
