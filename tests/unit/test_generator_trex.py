@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from trexbench.core.errors import BenchError, ConfigError, GeneratorError, Gener
 from trexbench.generator.connect import Endpoint, connect
 from trexbench.generator.trex import TrexGenerator
 from trexbench.stlserver.engine_fake import FakeEngine
+from trexbench.stlserver.faults import parse_fault
 from trexbench.stlserver.server import StlServer
 
 BENCH = Path(__file__).parents[2] / "stl_profiles" / "bench.py"
@@ -205,6 +207,36 @@ def test_force_takes_the_port_and_stops_what_its_owner_sends(bench: Bench) -> No
 def test_a_theft_that_nobody_heard_of_is_said_at_the_end(bench: Bench) -> None:
     with pytest.raises(PortOwned, match="port 1 was taken away by 'bob'"), bench.connect():
         ask(bench, "acquire", port_id=1, user="bob", session_id=7, force=True)
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_server_that_is_lost_is_said_once_and_waited_for_once(hangs: bool) -> None:
+    bench = Bench()
+    bench.server = StlServer(bench.engine, clock=bench.clock, faults=[parse_fault("hang@1s" if hangs else "die@1s")])
+    said = "it listens, but hangs" if hangs else r"\(Connection refused\): it ended or cannot be reached"
+    with bench.server, bench.connect() as generator:
+        generator.load(BENCH, VAR2, (0, 1))
+        generator.start({0: 1000.0}, 60)
+        bench.clock.time_s += 2
+        with pytest.raises(GeneratorLost, match=f"does not answer.*{said}"):
+            generator.read()
+        with pytest.raises(GeneratorLost, match=said):
+            generator.stop()
+    # leaving the block raised nothing, or what it measured would be lost
+
+
+@pytest.mark.parametrize("sample_s", [0.05, 0.2, 0.3, 0.45, 0.7, 0.999, 1.0, 2.5])
+def test_links_are_looked_at_once_a_window_at_least(bench: Bench, generator: TrexGenerator, sample_s: float) -> None:
+    """Else a link that is down for as long as loss must last to count could go unseen, and the DUT be blamed."""
+    looks = []
+    for number in range(60):
+        bench.clock.time_s += sample_s * (1 + 0.001 * (number % 2))
+        bench.engine.links[1] = False
+        if not generator.read().ports[1].link_up:
+            looks.append(bench.clock.time_s)
+            generator._status[1] = {"attr": {"link": {"up": True}}}
+    gaps = [after - before for before, after in pairwise(looks)]
+    assert gaps and max(gaps) <= max(0.91, sample_s * 1.001) + 1e-9
 
 
 def test_a_port_taken_in_the_middle_of_a_run_is_noticed(bench: Bench) -> None:

@@ -256,3 +256,63 @@ def test_no_warm_up_ends_unproven(warmup_s: float, late_s: float) -> None:
     for seed in range(10):
         outcome = simulate(make_plan(warmup_s=warmup_s), World(dead_ports=[0], late_s=late_s, seed=seed))
         assert isinstance(outcome.error, DutError) and outcome.samples[-1].phase is Phase.WARMUP
+
+
+class Stale(SimulatedGenerator):
+    """Its statistics stand still from ``begin_s`` to ``end_s``; what they were then is read at the stamps of now."""
+
+    begin_s, end_s = 0.0, 0.0
+    _held: Reading | None = None
+
+    def read(self) -> Reading:
+        reading = super().read()
+        if not self.begin_s <= self.clock.now_s < self.end_s:
+            return reading
+        self._held = self._held or reading
+        ports = {p: replace(c, t_s=reading.ports[p].t_s) for p, c in self._held.ports.items()}
+        return replace(self._held, ports=ports)
+
+
+def run_stale(begin_s: float, end_s: float, world: World | None = None) -> Outcome:
+    plan, clock = make_plan(bidir=True), HeldClock()
+    generator = Stale(plan, world or World(), clock)
+    generator.begin_s, generator.end_s = begin_s, end_s
+    return run(plan, generator, clock, Silent())
+
+
+@pytest.mark.parametrize(
+    ("begin_s", "end_s", "said"),
+    [
+        (20.0, 1e9, "port 0 has counted no frame for 10.0 s, asked for"),
+        (66.0, 1e9, "port 0 has counted no frame for 4.0 s, asked for"),  # to the end of the hold
+        (0.0, 1e9, "nothing was sent on port 0 in the warm-up"),
+    ],
+)
+def test_counters_that_stand_still_end_the_run_and_are_not_blamed_on_the_dut(
+    begin_s: float, end_s: float, said: str
+) -> None:
+    outcome = run_stale(begin_s, end_s)
+    assert isinstance(outcome.error, GeneratorError) and said in str(outcome.error)
+    assert all(r.limit is not Limit.DUT for r in analyse(make_plan(bidir=True), outcome.samples).directions)
+
+
+@pytest.mark.parametrize("length_s", [1.0, 1.5, 2.0, 5.0, 9.0])
+def test_counters_that_stand_still_for_a_while_are_a_doubt_and_invent_no_rate(length_s: float) -> None:
+    plan = make_plan(bidir=True)
+    sound, outcome = simulate(plan), run_stale(20.0, 20.0 + length_s)
+    assert outcome.error is None
+    # after one second the first reading that could have stood still is a new one again
+    assert [c.code for c in outcome.caveats] == ([] if length_s == 1.0 else ["standstill"])
+    for one, other in zip(
+        analyse(plan, outcome.samples).directions, analyse(plan, sound.samples).directions, strict=True
+    ):
+        assert one.max_received_pps == pytest.approx(other.max_received_pps)
+        assert (one.limit, one.maximum_pps) == (other.limit, other.maximum_pps)
+        assert (one.sent, one.received) == (other.sent, other.received)
+
+
+@pytest.mark.parametrize("length_s", [1.0, 4.0])
+def test_a_knee_behind_stale_counters_is_still_the_duts(length_s: float) -> None:
+    outcome = run_stale(18.0, 18.0 + length_s, World(capacity_pps=0.7e6))
+    for result in analyse(make_plan(bidir=True), outcome.samples).directions:
+        assert result.limit is Limit.DUT and abs(result.maximum_pps - 0.7e6) <= result.uncertainty_pps

@@ -137,3 +137,20 @@ def test_windows_end_where_a_counter_goes_backwards(at: int, name: str, by: int)
     assert all(w.sent >= 0 and w.received >= 0 and w.ierrors >= 0 for w in windows)
     if went_back:
         assert name in went_back and windows == measured_windows(PLAN, samples[:at], D)
+
+
+@pytest.mark.parametrize(
+    ("about", "sent", "ends"),
+    [
+        ("counters that move", [0, 1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6]),
+        ("they stand still, and make up for it", [0, 1, 2, 2, 2, 5, 6], [1, 5, 6]),
+        ("standing still began between two samples", [0, 1, 1.4, 1.4, 1.4, 5, 6], [1, 5, 6]),
+        ("nothing was sent", [0, 1, 2, 2, 2, 3, 4], [1, 2, 3, 4, 5, 6]),
+        ("they never move again", [0, 1, 2, 2, 2, 2, 2], [1, 2, 3, 4, 5, 6]),
+    ],
+)
+def test_no_window_ends_in_the_middle_of_stale_counters(about: str, sent: list[float], ends: list[int]) -> None:
+    samples = [sample(t, round(1e3 * one), round(1e3 * one)) for t, one in enumerate(sent)]
+    windows = measured_windows(PLAN, samples, D)
+    assert [w.end_s for w in windows] == ends, about
+    assert all(w.sent_pps <= 1000 for w in windows)
