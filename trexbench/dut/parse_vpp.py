@@ -157,7 +157,7 @@ def _count(text: str) -> int:
 
 
 def _number(text: str) -> float:
-    """VPP writes .55 for 0.55, and 1.73e4; nothing it counts has an exponent of three digits."""
-    if not re.fullmatch(r"(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:e[+-]?[0-9]{1,2})?", text):
+    """VPP writes .55 for 0.55, and 1.73e4; no count is as large as an exponent of three digits."""
+    if not re.fullmatch(r"(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:e(?:-[0-9]{1,3}|\+?[0-9]{1,2}))?", text):
         raise _BadLine(f"{text[:20]!r} is no number")
     return float(text)
