@@ -7,6 +7,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
 
 from ..core.units import Rate
+from .twin import TwinSpec
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,7 @@ class DutConfig:
     generator: GeneratorConfig = field(default_factory=GeneratorConfig)
     plan: PlanDefaults = field(default_factory=PlanDefaults)
     lab: LabConfig | None = None
+    twin: TwinSpec | None = None
     notes: str = ""
     text: str = ""
 

@@ -17,6 +17,7 @@ from .model import (
     TransportConfig,
     dut_namespace,
 )
+from .read_twin import read_twin
 from .yamltree import Table, Value, load
 
 DRIVERS = ("linux", "pfsense", "vpp")
@@ -25,7 +26,7 @@ _CPU = r.or_word(("auto", "any"), r.integer(0, 4095))
 
 _TOP = (
     *("description", "driver", "transport", "speed", "ports", "routes"),
-    *("rx_queues", "plan", "generator", "lab", "notes"),
+    *("rx_queues", "plan", "generator", "lab", "twin", "notes"),
 )
 _PLAN = (
     *("warmup", "ramp_to", "ramp_duration", "hold", "confirm", "drain"),
@@ -56,6 +57,7 @@ def read_dut(path: Path) -> DutConfig:
         generator=top.get("generator", _generator, GeneratorConfig()),
         plan=top.get("plan", _plan, PlanDefaults()),
         lab=lab,
+        twin=top.get("twin", read_twin, None),
         notes=top.get("notes", r.text, ""),
         text=path.read_text(encoding="utf-8-sig"),
     )
