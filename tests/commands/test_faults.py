@@ -1,0 +1,287 @@
+"""A server that fails in the middle of a ramp: what trexbench says, what it saves, and what it leaves behind."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zmq
+
+from .tools import ROOT, trexbench
+
+DUT = """
+driver: linux
+transport: {type: local}
+speed: 10gbit
+ports:
+  - {tester: 0, interface: d0, address: 100.65.1.1/24, neighbour: {address: 100.65.1.2, mac: tester}}
+  - {tester: 1, interface: d1, address: 100.65.2.1/24, neighbour: {address: 100.65.2.2, mac: tester}}
+routes:
+  - {to: 16.0.0.0/8, via: 100.65.1.2}
+  - {to: 48.0.0.0/8, via: 100.65.2.2}
+plan: {warmup: "10kpps:500ms", ramp_duration: 4s, hold: 1s, confirm: 1s, drain: 200ms, sample: 200ms}
+"""
+QUIET_WITHIN_S = 10.0
+"""The watchdog's three tries, and the rest of what a start of this plan may last."""
+
+
+@dataclass
+class Faulty:
+    """A server with faults, and what a ramp against it came to."""
+
+    process: subprocess.Popen[str]
+    rpc_port: int
+    folder: Path
+    done: subprocess.CompletedProcess[str]
+
+    @property
+    def said(self) -> str:
+        """The one line with which the command ended."""
+        lines = [line for line in self.done.stderr.splitlines() if line.startswith("trexbench: ")]
+        assert len(lines) == 1 and "Traceback" not in self.done.stderr, self.done.stderr
+        return lines[0]
+
+    @property
+    def document(self) -> Any:
+        (path,) = self.folder.glob("results/*/*/*.json")
+        return json.loads(path.read_text())
+
+    def ask(self, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
+        """Answers to commands of nobody in particular."""
+        with zmq.Context() as context, context.socket(zmq.REQ) as wire:
+            wire.LINGER, wire.RCVTIMEO = 0, 3000
+            wire.connect(f"tcp://127.0.0.1:{self.rpc_port}")
+            answers, api_h = [], ""
+            for method, params in (("api_sync_v2", {"name": "STL", "major": 5, "minor": 1}), *calls):
+                wire.send_json({"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "api_h": api_h}})
+                answers.append(wire.recv_json()["result"])
+                api_h = answers[0]["api_h"]
+            return answers[1:]
+
+    def status(self) -> list[tuple[str, str]]:
+        """Owner and state of both ports."""
+        calls = [("get_port_status", {"port_id": port}) for port in (0, 1)]
+        return [(one["owner"], one["state"]) for one in self.ask(*calls)]
+
+    def comes_to(self, wanted: list[tuple[str, str]]) -> bool:
+        """Whether owners and states become these, in bounded time."""
+        end = time.monotonic() + QUIET_WITHIN_S
+        while (found := self.status()) != wanted:
+            if time.monotonic() > end:
+                pytest.fail(f"the ports are {found}, not {wanted}")
+            time.sleep(0.1)
+        return True
+
+
+FREE = [("", "IDLE"), ("", "IDLE")]
+STREAMS_LEFT = [("", "STREAMS"), ("", "STREAMS")]
+"""As the watchdog leaves them, which stops and releases and does no more."""
+
+
+@contextmanager
+def ramp_against(folder: Path, *faults: str) -> Iterator[Faulty]:
+    (folder / "mine.yaml").write_text(DUT)
+    fault_options = [word for fault in faults for word in ("--fault", fault)]
+    server = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "trexbench.stlserver", "--fake-ports", "2", "--die-with-parent"),
+            *("--rpc-port", "0", "--pub-port", "0", *fault_options),
+        ],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdin is not None and server.stdout is not None and server.stderr is not None
+    try:
+        rpc, pub = re.findall(r":(\d+)", server.stdout.readline())
+        done = trexbench(
+            folder, "ramp", "--dut", "mine.yaml", "--mode", "64b", "--bidir", "--no-apply", "--no-picture", "-q",
+            "--server", "127.0.0.1", "--rpc-port", rpc, "--pub-port", pub, timeout_s=40,
+        )  # fmt: skip
+        yield Faulty(server, int(rpc), folder, done)
+    finally:
+        server.stdin.close()
+        server.wait(10)
+        server.stdout.close()
+        server.stderr.close()
+
+
+def left_over(folder: Path) -> list[str]:
+    """Processes of this run (its environment names its directory), the watchdog among them."""
+    found = []
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"TREXBENCH_RUN_DIR={folder / 'run'}\0".encode() in environ.read_bytes():
+                found.append((environ.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def folders() -> Iterator[list[Path]]:
+    """Of all ramps of this module. At the end, which spares waiting for each watchdog: no process, and no lock held."""
+    used: list[Path] = []
+    yield used
+    end = time.monotonic() + QUIET_WITHIN_S
+    while processes := [one for folder in used for one in left_over(folder)]:
+        assert time.monotonic() < end, processes
+        time.sleep(0.1)
+    locks = [lock for folder in used for lock in (folder / "run").glob("*.lock")]
+    assert len(locks) == len(used)
+    for lock in locks:
+        with lock.open() as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, folders: list[Path]) -> Path:
+    folders.append(tmp_path)
+    return tmp_path
+
+
+def assert_kept(faulty: Faulty, samples: int = 6) -> None:
+    """The samples so far are stored and shown, and nobody's router is blamed."""
+    document, (line,) = faulty.document, faulty.said.splitlines()
+    assert document["status"] == "incomplete"
+    assert line == f"trexbench: {document['reason']}"
+    assert len(document["samples"]) >= samples and document["samples"][-1]["phase"] in ("ramp", "hold")
+    assert all(one["limit"] != "dut" for one in document["analysis"])
+    assert "INCOMPLETE" in faulty.done.stdout and f"INCOMPLETE: {document['reason']}" in faulty.done.stdout
+    assert "result   results/" in faulty.done.stderr
+
+
+def test_a_server_that_dies(folder: Path) -> None:
+    with ramp_against(folder, "die@1500ms") as faulty:
+        assert faulty.done.returncode == 5
+        where = f"TRex server 127.0.0.1:{faulty.rpc_port}"
+        gone = "does not answer (Connection refused): it ended or cannot be reached; look at its log"
+        assert faulty.said == f"trexbench: {where} {gone}"
+        assert_kept(faulty)
+        assert faulty.process.wait(5) == -9
+        assert faulty.process.stderr is not None and faulty.process.stderr.read() == ""
+
+
+def test_a_server_that_hangs_for_ever(folder: Path) -> None:
+    with ramp_against(folder, "hang@1500ms") as faulty:
+        assert faulty.done.returncode == 5
+        where = f"TRex server 127.0.0.1:{faulty.rpc_port}"
+        assert faulty.said == f"trexbench: {where} does not answer: it listens, but hangs; look at its log"
+        assert_kept(faulty)
+        assert any(one["code"] == "not-stopped" for one in faulty.document["warnings"])
+
+
+def test_a_server_that_hangs_for_a_while_is_silenced_after_it(folder: Path) -> None:
+    with ramp_against(folder, "hang@1500ms:4s") as faulty:
+        assert faulty.done.returncode == 5
+        assert "does not answer: it listens, but hangs" in faulty.said
+        assert_kept(faulty)
+        assert faulty.comes_to(FREE)
+
+
+def test_replies_that_get_lost(folder: Path) -> None:
+    with ramp_against(folder, "drop@1500ms:3") as faulty:
+        assert faulty.done.returncode == 5
+        assert "does not answer: it listens, but hangs" in faulty.said
+        assert_kept(faulty)
+        assert faulty.comes_to(STREAMS_LEFT)
+
+
+def test_a_link_that_goes_down(folder: Path) -> None:
+    with ramp_against(folder, "link1-down@1500ms:1s") as faulty:
+        assert faulty.done.returncode == 5
+        assert faulty.said == "trexbench: link of port 1 went down in the ramp: look at cable and DUT"
+        assert_kept(faulty)
+        assert {one["limit"] for one in faulty.document["analysis"]} <= {"link", "none"}
+        assert faulty.comes_to(FREE)
+
+
+def test_counters_that_are_reset(folder: Path) -> None:
+    with ramp_against(folder, "reset@1500ms") as faulty:
+        assert faulty.done.returncode == 5
+        assert re.fullmatch(
+            r"trexbench: opackets of port 0 went back from \d+ to \d+: the server was restarted or its counters "
+            "cleared; leave it alone and rerun",
+            faulty.said,
+        )
+        assert_kept(faulty)
+        assert faulty.comes_to(FREE)
+
+
+def test_a_port_that_is_stolen(folder: Path) -> None:
+    with ramp_against(folder, "steal0@1500ms") as faulty:
+        assert faulty.done.returncode == 5
+        thief = "port 0 was taken away by 'somebody else': agree on who measures, then rerun"
+        assert faulty.said == f"trexbench: {thief}"
+        assert_kept(faulty)
+        assert any(one["code"] == "not-stopped" and thief in one["text"] for one in faulty.document["warnings"])
+        # ours is stopped and given back; the other one is the thief's, and the duration of its start ends its traffic
+        (owner, _), ours = faulty.status()
+        assert owner == "somebody else" and ours == ("", "IDLE")
+
+
+def test_statistics_that_stand_still_to_the_end(folder: Path) -> None:
+    with ramp_against(folder, "stale@1500ms") as faulty:
+        assert faulty.done.returncode == 5
+        assert re.fullmatch(
+            r"trexbench: port 0 has counted no frame for \d\.\d s, asked for \d+ pps: its statistics stand still, or "
+            "it sends nothing; look at the server's log",
+            faulty.said,
+        )
+        assert_kept(faulty)
+        assert faulty.comes_to(FREE)
+
+
+def test_statistics_that_stand_still_for_a_while_cost_a_doubt_and_no_run(folder: Path) -> None:
+    with ramp_against(folder, "stale@1500ms:1600ms") as faulty:
+        assert faulty.done.returncode == 0, faulty.done.stderr
+        document = faulty.document
+        assert document["status"] == "complete"
+        assert [one["code"] for one in document["warnings"]] == ["not-attested", "standstill"]
+        line_rate = document["plan"]["line_rate_pps"]
+        assert all(one["max_received_pps"] <= 1.001 * line_rate for one in document["analysis"])
+        assert all(one["limit"] == "none" for one in document["analysis"])
+        assert faulty.comes_to(FREE)
+
+
+def test_serve_takes_faults_too(tmp_path: Path) -> None:
+    helped = trexbench(tmp_path, "serve", "--help")
+    assert helped.returncode == 0 and "--fault SPEC" in helped.stdout
+    wrong = trexbench(tmp_path, "serve", "--fake-ports", "2", "--fault", "die@soon")
+    assert wrong.returncode == 2
+    assert "fault 'die@soon': 'soon' is no time: write 20s, 500ms or 2m" in wrong.stderr
+    server = subprocess.run(
+        [
+            *(sys.executable, "-c", "from trexbench.cli import main; main()", "serve", "--fake-ports", "2"),
+            *(
+                "--rpc-port",
+                "0",
+                "--pub-port",
+                "0",
+                "--fault",
+                "die@0s",
+                "--fault",
+                "steal0@1s",
+                "--fault",
+                "steal9@1s",
+            ),
+        ],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert server.returncode == 2 and "there is no port 9: there are 0, 1" in server.stderr
