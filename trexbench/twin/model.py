@@ -1,0 +1,100 @@
+"""The law of one worker: how many frames it fetches from each of its queues, and where its cycles go.
+
+A worker goes round its queues. From each it takes up to ``vector`` frames, which costs something for the poll and
+something for each frame. While it is faster than the frames come, they come in batches; once a round takes longer than
+that, the next round finds what arrived during this one, vectors grow, and each frame gets cheaper, until they are full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_ROUNDS = 64
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What waits for a worker in one queue. cycles: of each frame, but for its part of the poll."""
+
+    rate_pps: float
+    cycles: float
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Of a worker at this moment: poll_cycles of a poll that finds frames, idle_cycles of one that does not."""
+
+    hz: float
+    vector: int
+    poll_cycles: float
+    idle_cycles: float
+    loop_cycles: float
+    batch_s: float
+
+    @property
+    def batch_cycles(self) -> float:
+        """Frames cannot be told apart in time by a worker that looks no oftener than this."""
+        return max(self.hz * self.batch_s, self.loop_cycles + self.idle_cycles)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What a worker does per second. rates: frames fetched by queue; idle: cycles of rounds that found nothing."""
+
+    rates_pps: tuple[float, ...]
+    vectors: float
+    busy: float
+    idle: float
+
+
+def pace(costs: Costs, demands: Sequence[Demand]) -> Pace:
+    """How a worker shares its time among its queues."""
+    return _unhurried(costs, demands) or _round_after_round(costs, demands)
+
+
+def _unhurried(costs: Costs, demands: Sequence[Demand]) -> Pace | None:
+    """Everything of a batch is done before the next one comes; None when it cannot be."""
+    per_batch = costs.batch_cycles / costs.hz
+    vectors = sum(_polls(one.rate_pps * per_batch, costs.vector) for one in demands)
+    frames = sum(one.rate_pps * one.cycles for one in demands) * per_batch
+    busy = vectors * costs.poll_cycles + frames
+    left = costs.batch_cycles - busy - costs.loop_cycles * min(vectors, 1.0)
+    if left < 0:
+        return None
+    return Pace(tuple(one.rate_pps for one in demands), vectors / per_batch, busy / per_batch, left / per_batch)
+
+
+def _polls(frames: float, vector: int) -> float:
+    """Polls that it takes to fetch a batch: a frame on its own has a poll for itself."""
+    return frames if frames < 1 else max(1.0, frames / vector)
+
+
+def _round_after_round(costs: Costs, demands: Sequence[Demand]) -> Pace:
+    """No pause between the rounds. The cycles of a round follow from the frames that it finds, and these from it.
+
+    That sum is concave and piecewise linear in the round's length: Newton's steps from above reach it exactly.
+    """
+    waiting = [one for one in demands if one.rate_pps > 0]
+    idle = costs.idle_cycles if len(waiting) < len(demands) else 0.0
+    fixed = costs.loop_cycles + idle
+    length = fixed + sum(costs.poll_cycles + one.cycles * costs.vector for one in waiting)
+    for _ in range(_ROUNDS):
+        constant, slope = fixed, 0.0
+        for one in waiting:
+            found = one.rate_pps * length / costs.hz
+            if found >= costs.vector:
+                constant += costs.poll_cycles + one.cycles * costs.vector
+            elif found >= 1:
+                constant += costs.poll_cycles
+                slope += one.rate_pps * one.cycles / costs.hz
+            else:
+                slope += one.rate_pps * (one.cycles + costs.poll_cycles) / costs.hz
+        following = constant / (1 - slope)
+        if abs(following - length) <= 1e-9 * length:
+            break
+        length = following
+    rounds = costs.hz / length
+    rates = tuple(min(one.rate_pps, costs.vector * rounds) for one in demands)
+    vectors = sum(min(rate, rounds) for rate in rates)
+    return Pace(rates, vectors, costs.hz - fixed * rounds, idle * rounds)

@@ -1,0 +1,26 @@
+"""Random numbers that depend on what they are for and on nothing else: not on who asked before, nor how often."""
+
+from __future__ import annotations
+
+from math import cos, log, pi, sqrt
+
+_MASK = (1 << 64) - 1
+SIGMAS = 3.0
+"""Rarer deviations are cut off here."""
+
+
+def mixed(*parts: int) -> int:
+    """64 well mixed bits of these numbers (the finisher of SplitMix64, Steele et al. 2014, after each)."""
+    state = 0
+    for part in parts:
+        state = (state ^ (part & _MASK)) + 0x9E3779B97F4A7C15 & _MASK
+        state = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+        state = (state ^ state >> 27) * 0x94D049BB133111EB & _MASK
+        state ^= state >> 31
+    return state
+
+
+def normal(*parts: int) -> float:
+    """A standard normal deviate, within SIGMAS (Box-Muller)."""
+    one, other = ((mixed(*parts, half) + 0.5) / 2**64 for half in (0, 1))
+    return max(-SIGMAS, min(SIGMAS, sqrt(-2 * log(one)) * cos(2 * pi * other)))

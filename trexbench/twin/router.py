@@ -1,0 +1,179 @@
+"""The simulated router: receive queues that fill, workers that empty them, and everything counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from math import floor
+from typing import Any
+
+from ..config.twin import TwinSpec
+from .counters import QueueCounters, WorkerCounters
+from .model import Pace
+from .noise import normal
+from .placement import place
+from .ports import Arrival
+from .rss import Rss
+from .shared import Feedback, Load, settle
+
+NOISE_S = 0.1
+"""A worker's speed is drawn anew this often."""
+
+Key = tuple[int, int]
+"""A stream's frames: port and tag."""
+
+
+@dataclass
+class Queue:
+    """One receive queue. held: frames in its ring, by stream; frame_bytes: their mean size, last known."""
+
+    port: int
+    number: int
+    held: dict[Key, float] = field(default_factory=dict)
+    packets: float = 0.0
+    drops: float = 0.0
+    wait_s: float = 0.0
+
+    def copy(self) -> Queue:
+        found = copy(self)
+        found.held = dict(self.held)
+        return found
+
+
+@dataclass
+class Worker:
+    """One core that forwards; its totals."""
+
+    number: int
+    queues: tuple[int, ...]
+    packets: float = 0.0
+    vectors: float = 0.0
+    busy_clocks: float = 0.0
+    idle_polls: float = 0.0
+    idle_clocks: float = 0.0
+
+
+class TwinRouter:
+    """A Router (``ports.py``) made of a spec.
+
+    rx_queues: per port, None for the spec's own number. seed: of the noise, None for the spec's own; a random RSS key is
+    the spec's in any case, as the box keeps its own from run to run.
+    """
+
+    def __init__(self, spec: TwinSpec, ports: int = 2, rx_queues: int | None = None, seed: int | None = None) -> None:
+        self.spec, self.rx_queues = spec, rx_queues or spec.queues
+        self.time_s = 0.0
+        self._seed = spec.seed if seed is None else seed
+        self._rss = Rss(spec.rss, spec.seed)
+        self._queues = [Queue(port, number) for port in range(ports) for number in range(self.rx_queues)]
+        self.placement = tuple(place(spec.placement, spec.workers, ports, self.rx_queues))
+        self._workers = [
+            Worker(number, tuple(at for at, worker in enumerate(self.placement) if worker == number))
+            for number in range(spec.workers)
+        ]
+        self._feedback = Feedback.none(spec.workers, ports)
+        self._sizes: dict[Key, float] = {}
+        self._gone: dict[Key, float] = {}
+        self._speeds: tuple[int, tuple[float, ...]] = (-1, ())
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> TwinRouter:
+        """A router with a future of its own; what never changes is shared."""
+        found = copy(self)
+        found._queues = [queue.copy() for queue in self._queues]
+        found._workers = [copy(worker) for worker in self._workers]
+        found._sizes, found._gone = dict(self._sizes), dict(self._gone)
+        return found
+
+    def spread(self, port: int, packets: Sequence[bytes]) -> tuple[float, ...]:
+        return self._rss.shares(packets, self.rx_queues)
+
+    def carry(self, span_s: float, arrivals: Sequence[Arrival]) -> Sequence[float]:
+        """As the protocol says. The span is cut where workers' speeds change, never elsewhere."""
+        for one in arrivals:
+            self._sizes[one.port, one.tag] = one.frame_bytes
+        end_s = self.time_s + span_s
+        while end_s - self.time_s > 1e-12:
+            cell = floor(self.time_s / NOISE_S + 1e-6)
+            until_s = min(end_s, (cell + 1) * NOISE_S)
+            if end_s - until_s < 1e-9:
+                until_s = end_s
+            self._step(until_s - self.time_s, cell, arrivals, (until_s - self.time_s) / span_s)
+            self.time_s = until_s
+        return [self._gone.pop((one.port, one.tag), 0.0) for one in arrivals]
+
+    def workers(self) -> Sequence[WorkerCounters]:
+        """Every worker's totals since the start."""
+        return [
+            WorkerCounters(
+                name=f"vpp_wk_{worker.number}",
+                packets=worker.packets,
+                vectors=worker.vectors,
+                busy_clocks=worker.busy_clocks,
+                idle_polls=worker.idle_polls,
+                idle_clocks=worker.idle_clocks,
+                time_s=self.time_s,
+                clock_hz=self.spec.clock_hz,
+                queues=tuple(
+                    QueueCounters(queue.port, queue.number, queue.packets, queue.drops)
+                    for queue in (self._queues[at] for at in worker.queues)
+                ),
+            )
+            for worker in self._workers
+        ]
+
+    def latency_s(self, port: int) -> float:
+        """Seconds that frames of this port spend inside now, on average over what left last."""
+        return self.spec.latency_s + max(queue.wait_s for queue in self._queues if queue.port == port)
+
+    def _step(self, span_s: float, cell: int, arrivals: Sequence[Arrival], part: float) -> None:
+        for one in arrivals:
+            first = one.port * self.rx_queues
+            for number, share in enumerate(one.spread):
+                if frames := one.frames * share * part:
+                    held = self._queues[first + number].held
+                    held[one.port, one.tag] = held.get((one.port, one.tag), 0.0) + frames
+        loads = [self._load(queue, span_s) for queue in self._queues]
+        queues_of = [worker.queues for worker in self._workers]
+        paces, self._feedback = settle(self.spec, loads, queues_of, self._speed(cell), self._feedback)
+        for worker, found in zip(self._workers, paces, strict=True):
+            for at, rate_pps in zip(worker.queues, found.rates_pps, strict=True):
+                self._fetch(self._queues[at], rate_pps, span_s, worker)
+            self._count(worker, found, span_s)
+
+    def _load(self, queue: Queue, span_s: float) -> Load:
+        frames = sum(queue.held.values())
+        if frames <= 0:
+            return Load(queue.port, 0.0, 0.0)
+        size = sum(self._sizes[key] * count for key, count in queue.held.items()) / frames
+        return Load(queue.port, frames / span_s, size)
+
+    def _fetch(self, queue: Queue, rate_pps: float, span_s: float, worker: Worker) -> None:
+        """Frames leave the ring, of every stream the same share; what the ring cannot hold is dropped."""
+        waiting = sum(queue.held.values())
+        gone = min(waiting, rate_pps * span_s)
+        if waiting - gone < 1e-6:
+            gone = waiting
+        kept = min(waiting - gone, float(self.spec.ring))
+        queue.packets += gone
+        queue.drops += waiting - gone - kept
+        queue.wait_s = kept / rate_pps if rate_pps else 0.0
+        worker.packets += gone
+        for key, count in queue.held.items():
+            self._gone[key] = self._gone.get(key, 0.0) + count * gone / waiting
+        queue.held = {key: count * kept / waiting for key, count in queue.held.items()} if kept else {}
+
+    def _count(self, worker: Worker, found: Pace, span_s: float) -> None:
+        worker.vectors += found.vectors * span_s
+        worker.busy_clocks += found.busy * span_s
+        if self.spec.drive == "polling":
+            polls = found.idle * span_s / (self.spec.idle_poll_cycles + self.spec.loop_cycles)
+            worker.idle_polls += polls
+            worker.idle_clocks += polls * self.spec.idle_poll_cycles
+
+    def _speed(self, cell: int) -> tuple[float, ...]:
+        """How fast each worker is in this cell of the noise's grid, next to its clock."""
+        if self._speeds[0] != cell:
+            drawn = [normal(self._seed, worker, cell) for worker in range(self.spec.workers)]
+            self._speeds = cell, tuple(1 + self.spec.noise * one for one in drawn)
+        return self._speeds[1]

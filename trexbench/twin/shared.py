@@ -1,0 +1,123 @@
+"""What the workers of a box do to one another: the memory and the bus that they share, and the frames that nobody took.
+
+Each depends on how busy the workers are, and they on it: the equations are solved together, from the last solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..config.twin import BusSpec, TwinSpec
+from .model import Costs, Demand, Pace, pace
+
+_TRIES, _CLOSE, _DAMPING = 60, 1e-6, 0.6
+_FULLEST = 0.98
+"""A bus is never quite full: its queue would have no end."""
+_LEAST_CLOCK = 0.05
+"""Of a worker's clock, what discarding leaves at least."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What waits in a queue of this port, in frames per second of the span, and its mean size with FCS."""
+
+    port: int
+    rate_pps: float
+    frame_bytes: float
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """A solution. busy: share of its clock by worker; dropped_pps by worker; fetched_pps by port."""
+
+    busy: tuple[float, ...]
+    dropped_pps: tuple[float, ...]
+    fetched_pps: tuple[float, ...]
+
+    @classmethod
+    def none(cls, workers: int, ports: int) -> Feedback:
+        return cls((0.0,) * workers, (0.0,) * workers, (0.0,) * ports)
+
+    def towards(self, other: Feedback) -> Feedback:
+        """Part of the way, lest two that hinder each other take turns for ever."""
+        return Feedback(
+            *(
+                tuple(a + _DAMPING * (b - a) for a, b in zip(one, two, strict=True))
+                for one, two in zip(self._parts(), other._parts(), strict=True)
+            )
+        )
+
+    def near(self, other: Feedback, scale_pps: float) -> bool:
+        scales = (1.0, scale_pps, scale_pps)
+        pairs = zip(self._parts(), other._parts(), scales, strict=True)
+        return all(abs(a - b) <= _CLOSE * scale for one, two, scale in pairs for a, b in zip(one, two, strict=True))
+
+    def _parts(self) -> tuple[tuple[float, ...], ...]:
+        return self.busy, self.dropped_pps, self.fetched_pps
+
+
+def settle(
+    spec: TwinSpec,
+    loads: Sequence[Load],
+    queues_of: Sequence[Sequence[int]],
+    speeds: Sequence[float],
+    guess: Feedback,
+) -> tuple[list[Pace], Feedback]:
+    """What every worker does: loads by queue, queues_of and speeds by worker."""
+    scale_pps = 1.0 + sum(load.rate_pps for load in loads)
+    for _ in range(_TRIES):
+        stalls = [_stall(spec.bus, guess.fetched_pps, port) for port in range(len(guess.fetched_pps))]
+        paces = [
+            _worker(spec, [loads[at] for at in queues], stalls, speed, guess, number)
+            for number, (queues, speed) in enumerate(zip(queues_of, speeds, strict=True))
+        ]
+        found = _feedback(spec, loads, queues_of, paces, len(guess.fetched_pps))
+        if found.near(guess, scale_pps):
+            break
+        guess = guess.towards(found)
+    return paces, guess
+
+
+def _worker(
+    spec: TwinSpec, loads: Sequence[Load], stalls: Sequence[float], speed: float, state: Feedback, number: int
+) -> Pace:
+    others = sum(state.busy) - state.busy[number]
+    dearer = (1 + spec.contention * others) / speed
+    discarding = spec.drop_cycles * state.dropped_pps[number]
+    costs = Costs(
+        hz=max(spec.clock_hz - discarding, _LEAST_CLOCK * spec.clock_hz),
+        vector=spec.vector,
+        poll_cycles=spec.vector_cycles * dearer,
+        idle_cycles=spec.idle_poll_cycles,
+        loop_cycles=spec.loop_cycles,
+        batch_s=spec.batch_s,
+    )
+    own = spec.fetch_cycles + spec.packet_cycles
+    demands = [
+        Demand(load.rate_pps, (own + spec.byte_cycles * load.frame_bytes) * dearer + stalls[load.port])
+        for load in loads
+    ]
+    return pace(costs, demands)
+
+
+def _feedback(
+    spec: TwinSpec, loads: Sequence[Load], queues_of: Sequence[Sequence[int]], paces: Sequence[Pace], ports: int
+) -> Feedback:
+    fetched = [0.0] * ports
+    dropped = []
+    for queues, found in zip(queues_of, paces, strict=True):
+        missing = 0.0
+        for at, rate_pps in zip(queues, found.rates_pps, strict=True):
+            fetched[loads[at].port] += rate_pps
+            missing += loads[at].rate_pps - rate_pps
+        dropped.append(missing)
+    return Feedback(tuple(found.busy / spec.clock_hz for found in paces), tuple(dropped), tuple(fetched))
+
+
+def _stall(bus: BusSpec | None, fetched_pps: Sequence[float], port: int) -> float:
+    """Cycles that receiving a frame takes longer because the port sends what comes from its neighbour."""
+    if bus is None or port ^ 1 >= len(fetched_pps):
+        return 0.0
+    load = min(fetched_pps[port], fetched_pps[port ^ 1], _FULLEST * bus.limit_pps) / bus.limit_pps
+    return bus.stall_cycles * load / (1 - load)
