@@ -57,5 +57,17 @@ def test_missing_namespace() -> None:
 def test_opens_what_there_is() -> None:
     assert isinstance(open_transport("local"), LocalTransport)
     assert open_transport("netns", "tbx-dut").place == "namespace tbx-dut"
-    with pytest.raises(DutError, match=r"transport ssh is not in this version.*--no-apply"):
-        open_transport("ssh")
+    assert open_transport("ssh", host="netgate", user="root").place == "root@netgate"
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("ssh", "transport ssh has no host: write transport.host"),
+        ("netns", "transport netns has no namespace"),
+        ("telnet", "transport telnet is not known: write one of local, netns, ssh"),
+    ],
+)
+def test_what_cannot_be_opened(kind: str, words: str) -> None:
+    with pytest.raises(DutError, match=words):
+        open_transport(kind)

@@ -36,13 +36,16 @@ class Route:
 
 @dataclass(frozen=True)
 class TransportConfig:
-    """How the DUT is reached. type: ``netns`` (namespace), ``local`` or ``ssh`` (host, user, port)."""
+    """How the DUT is reached. type: ``netns`` (namespace), ``local`` or ``ssh`` (host, user, port).
+
+    host may be a name of the user's own ssh config, which also says user and port where they are None.
+    """
 
     type: str
     namespace: str | None = None
     host: str | None = None
     user: str | None = None
-    port: int = 22
+    port: int | None = None
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def _transport(value: Value, lab: LabConfig | None) -> TransportConfig:
         named = dut_namespace(lab.prefix) if lab else table.get("namespace", r.namespace)
         return TransportConfig(kind, namespace=named)
     if kind == "ssh":
-        user, port = table.get("user", r.user, None), table.get("port", r.integer(1, 65535), 22)
+        user, port = table.get("user", r.user, None), table.get("port", r.integer(1, 65535), None)
         return TransportConfig(kind, host=table.get("host", r.host), user=user, port=port)
     return TransportConfig(kind)
 

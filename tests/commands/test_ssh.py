@@ -1,0 +1,418 @@
+"""Commands through a real sshd on loopback: what arrives, what is told when it does not, and what is left behind."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from pathlib import Path
+
+import pytest
+
+from trexbench.config import DutConfig, Neighbour, Port, Route
+from trexbench.config.model import TransportConfig
+from trexbench.core.errors import DutError
+from trexbench.dut import open_dut
+from trexbench.transport import LocalTransport, SshTransport, Transport, open_transport
+from trexbench.transport.ssh import CONFIG_ENV
+from trexbench.transport.ssh_master import PERSIST_S
+
+from .sshd import WHY_NOT, Sshd, eventually, running_sshd
+from .tools import ROOT
+
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "runs")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Sshd]:
+    with running_sshd() as running:
+        yield running
+
+
+@pytest.fixture
+def run_dir(server: Sshd) -> Path:
+    """Empty, private to one test, and with a short path."""
+    path = server.folder / "run"
+    shutil.rmtree(path, ignore_errors=True)
+    return path
+
+
+@pytest.fixture
+def dut(server: Sshd, run_dir: Path) -> Iterator[SshTransport]:
+    with to(server, run_dir) as transport:
+        yield transport
+
+
+def to(server: Sshd, run_dir: Path, **options: int) -> SshTransport:
+    return SshTransport("dut", run_dir=run_dir, config_file=server.client_config, **options)
+
+
+def masters(run_dir: Path) -> list[int]:
+    """Processes of ssh whose socket is in this directory, by what the kernel says of their command lines."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes()
+        except OSError:
+            continue
+        if words.startswith(b"ssh") and os.fsencode(run_dir) in words:
+            found.append(int(path.parent.name))
+    return found
+
+
+def failure(transport: Transport, *argv: str, timeout_s: float = 20) -> str:
+    with pytest.raises(DutError) as caught:
+        transport.run(argv or ("true",), timeout_s)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_runs_argv_word_for_word(dut: SshTransport) -> None:
+    words = ["$HOME; `id`", "*", "a b", "", "it's", "!!", "two\nlines\n", '"\\"', "~", "ü", "\udcff"]
+    done = dut.run(["printf", "%s\\0", *words], 20)
+    assert done.argv == ("printf", "%s\\0", *words)
+    assert done.stdout == "".join(f"{word}\0" for word in words).replace("\udcff", "\ufffd")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.duration_s > 0 and dut.place == "dut"
+
+
+def test_feeds_input_and_nothing_where_there_is_none(dut: SshTransport) -> None:
+    text = "line\n" * 100_000
+    assert dut.run(["cat"], 20, text).stdout == text
+    assert dut.run(["cat"], 20).stdout == ""
+    assert dut.run(["true"], 20, text).returncode == 0, "a command need not read what it is fed"
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 126, 127, 254, 255])
+def test_exit_codes_are_the_commands_own(dut: SshTransport, code: int) -> None:
+    done = dut.run(["sh", "-c", f"echo out; echo err >&2; exit {code}"], 20)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "out\n", "err\n")
+
+
+def test_death_by_a_signal_is_an_exit_code(dut: SshTransport) -> None:
+    assert dut.run(["sh", "-c", "kill -9 $$"], 20).returncode == 128 + 9
+
+
+def test_the_language_is_plain_and_system_programs_are_found(dut: SshTransport) -> None:
+    assert dut.run(["sh", "-c", "echo $LC_ALL; echo $PATH"], 20).stdout.startswith("C\n")
+    assert {"/sbin", "/usr/sbin"} <= set(dut.run(["sh", "-c", "echo $PATH"], 20).stdout.strip().split(":"))
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["no-such-program-here"], "no-such-program-here is not installed on dut"),
+        (["ethtool-none/x"], "is not installed on dut"),
+        (["/"], "/ on dut cannot be run"),
+        (["eval", "echo hello"], "eval is not installed on dut"),
+        (["echo", "a\0b"], "a zero byte"),
+        (["A=b", "echo"], "not a program's name"),
+        (["-i"], "not a program's name"),
+        ([], "not a program's name"),
+        (["echo", "a" * 200_000], "too long for a command"),
+    ],
+)
+def test_what_cannot_be_run_is_said_in_one_line(dut: SshTransport, argv: list[str], words: str) -> None:
+    with pytest.raises(DutError) as caught:
+        dut.run(argv, 20)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_command_that_hangs_costs_its_time_and_not_the_connection(server: Sshd, dut: SshTransport) -> None:
+    dut.run(["true"], 20)
+    before = server.connections
+    assert "sleep 8 on dut did not end within 0.3 s" in failure(dut, "sleep", "8", timeout_s=0.3)
+    assert dut.run(["echo", "still here"], 20).stdout == "still here\n"
+    assert server.connections == before
+
+
+def test_output_without_end_is_cut_off(server: Sshd, run_dir: Path) -> None:
+    with to(server, run_dir, output_limit_bytes=100_000) as dut:
+        assert len(dut.run(["head", "-c", "100000", "/dev/zero"], 20).stdout) == 100_000
+        assert "said more than 100000 bytes" in failure(dut, "cat", "/dev/zero")
+        assert "said more than 100000 bytes" in failure(dut, "sh", "-c", "cat /dev/zero >&2")
+        assert dut.run(["echo", "fine"], 20).stdout == "fine\n"
+
+
+def test_many_commands_share_one_connection(server: Sshd, dut: SshTransport) -> None:
+    before = server.connections
+    for number in range(10):
+        assert dut.run(["echo", str(number)], 20).stdout == f"{number}\n"
+    with ThreadPoolExecutor(4) as pool:
+        said = pool.map(lambda number: dut.run(["echo", str(number)], 20).stdout, range(20))
+        assert list(said) == [f"{number}\n" for number in range(20)]
+    assert server.connections == before + 1
+
+
+def test_threads_that_come_first_together_open_one_connection(server: Sshd, dut: SshTransport) -> None:
+    before = server.connections
+    with ThreadPoolExecutor(4) as pool:
+        assert [done.returncode for done in pool.map(lambda _: dut.run(["true"], 20), range(4))] == [0] * 4
+    assert server.connections == before + 1
+
+
+def test_a_connection_lost_in_the_middle_is_told_and_opened_again(server: Sshd, dut: SshTransport) -> None:
+    dut.run(["true"], 20)
+    before = server.connections
+    mark = server.folder / "begun"
+    mark.unlink(missing_ok=True)
+
+    def cut_when_begun() -> None:
+        eventually(mark.exists, "the command has begun")
+        server.cut()
+
+    cutter = threading.Thread(target=cut_when_begun)
+    cutter.start()
+    said = failure(dut, "sh", "-c", f"touch {shlex.quote(str(mark))}; exec sleep 8")
+    cutter.join()
+    assert said.startswith("the connection to dut was lost while sh -c") and "not known" in said
+    assert dut.run(["echo", "again"], 20).stdout == "again\n"
+    assert server.connections == before + 1
+
+
+def test_a_connection_lost_between_commands_is_opened_again(server: Sshd, dut: SshTransport, run_dir: Path) -> None:
+    dut.run(["true"], 20)
+    server.cut()
+    eventually(lambda: not masters(run_dir), "the client has noticed")
+    assert dut.run(["echo", "again"], 20).stdout == "again\n"
+    assert len(list(run_dir.iterdir())) == 1, "the former socket's directory is gone"
+
+
+def test_a_shell_killed_there_is_not_taken_for_the_command(dut: SshTransport) -> None:
+    said = failure(dut, "sh", "-c", "kill -9 $PPID")
+    assert "was not run to its end" in said
+
+
+def test_a_changed_host_key(server: Sshd, dut: SshTransport, run_dir: Path) -> None:
+    server.trust("other_host")
+    try:
+        said = failure(dut)
+    finally:
+        server.trust()
+    assert f"the host key of [127.0.0.1]:{server.port} is not the one that known_hosts has" in said
+    assert f"ssh-keygen -R '[127.0.0.1]:{server.port}'" in said
+    assert not list(run_dir.iterdir())
+
+
+def test_an_unknown_host_is_not_accepted_whatever_the_config_says(server: Sshd, dut: SshTransport) -> None:
+    config = server.client_config.read_text()
+    (server.folder / "known_hosts").write_text("")
+    server.client_config.write_text(config + "StrictHostKeyChecking no\n")
+    try:
+        said = failure(dut)
+        assert (server.folder / "known_hosts").read_text() == ""
+    finally:
+        server.client_config.write_text(config)
+        server.trust()
+    assert f"the host key of [127.0.0.1]:{server.port} is not in known_hosts" in said
+    assert f"log in once by hand and compare its fingerprint: ssh -F{server.client_config} dut" in said
+
+
+def test_a_refused_key(server: Sshd, dut: SshTransport, run_dir: Path) -> None:
+    server.accept("other_user")
+    try:
+        said = failure(dut)
+    finally:
+        server.accept()
+    assert said.startswith("dut accepts none of your keys") and "ssh-add" in said
+    assert not list(run_dir.iterdir()) and not masters(run_dir)
+
+
+def test_nothing_listens(server: Sshd, run_dir: Path) -> None:
+    transport = SshTransport("dut", port=1, run_dir=run_dir, config_file=server.client_config)
+    said = failure(transport)
+    assert "nothing listens on port 1 of 127.0.0.1" in said and "start sshd there" in said
+
+
+def test_a_config_that_ssh_does_not_accept(server: Sshd, run_dir: Path) -> None:
+    broken = server.folder / "broken_config"
+    broken.write_text("NoSuchOption yes\n")
+    assert "your ssh config is not accepted" in failure(SshTransport("dut", run_dir=run_dir, config_file=broken))
+
+
+def test_settings_for_terminals_do_not_get_in_the_way(server: Sshd, run_dir: Path) -> None:
+    config = server.folder / "busy_config"
+    lines = [
+        "RequestTTY force",
+        "RemoteCommand hostname",
+        "LogLevel DEBUG",
+        "ControlMaster autoask",
+        "ControlPath /nonexistent/%h",
+        "PermitLocalCommand yes",
+        "LocalCommand echo talks",
+        f"LocalForward {server.port} 127.0.0.1:1",
+    ]
+    config.write_text(server.client_config.read_text() + "".join(f"{line}\n" for line in lines))
+    with SshTransport("dut", run_dir=run_dir, config_file=config) as dut:
+        done = dut.run(["echo", "quiet"], 20)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "quiet\n", "")
+
+
+def test_through_a_jump_host(server: Sshd, run_dir: Path) -> None:
+    config = server.folder / "jump_config"
+    text = server.client_config.read_text()
+    config.write_text(text + "".join(line.replace("Host dut", "Host far") + "\n" for line in text.splitlines()))
+    config.write_text(config.read_text() + "ProxyJump dut\n")
+    before = server.connections
+    with SshTransport("far", run_dir=run_dir, config_file=config) as far:
+        assert [far.run(["echo", str(n)], 20).stdout for n in range(3)] == ["0\n", "1\n", "2\n"]
+    assert server.connections == before + 2, "one to the jump host, one through it"
+    eventually(lambda: not server.sessions(), "both have ended")
+
+
+@pytest.mark.parametrize("shell", ["tcsh", "csh", "fish", "zsh", "bash", "dash"])
+def test_other_login_shells(shell: str) -> None:
+    path = shutil.which(shell)
+    if not path:
+        pytest.skip(f"{shell} is not installed")
+    force = f'ForceCommand {path} -c "$SSH_ORIGINAL_COMMAND"'
+    with running_sshd(force) as server, to(server, server.folder / "run") as dut:
+        words = [
+            "it's",
+            "!!",
+            "a!b",
+            "two\nlines\n",
+            "$HOME `id` $(id)",
+            "\\\\'\\",
+            "{a,b}*?[x]",
+            "^a^b",
+            "=ls",
+            "~",
+        ]
+        done = dut.run(["printf", "%s\\0", *words], 20)
+        assert done.stdout == "".join(f"{word}\0" for word in words), done.stderr
+        assert dut.run(["sh", "-c", "exit 255"], 20).returncode == 255
+        assert dut.run(["tr", "a", "b"], 20, "a!\n").stdout == "b!\n"
+
+
+def test_a_login_shell_that_talks() -> None:
+    with running_sshd('ForceCommand echo Welcome, stranger; eval "$SSH_ORIGINAL_COMMAND"') as server:
+        with to(server, server.folder / "run") as dut:
+            assert "talks before it runs a command ('Welcome, stranger')" in failure(dut)
+        assert not list((server.folder / "run").iterdir())
+        eventually(lambda: not server.sessions(), "the connection has ended")
+
+
+def test_a_refused_session_opens_no_connection_beside(run_dir: Path) -> None:
+    with running_sshd("MaxSessions 2") as server, to(server, server.folder / "run") as dut:
+        dut.run(["true"], 20)
+        pool = ThreadPoolExecutor(1)
+        sleeping = pool.submit(dut.run, ["sleep", "1"], 20)
+        eventually(lambda: server.log.count("Starting session") >= 3, "the sleep has begun")
+        said = failure(dut)
+        assert "was not run to its end" in said and "refused" in said
+        assert sleeping.result().returncode == 0, "what runs is left alone"
+        pool.shutdown()
+        assert dut.run(["echo", "free again"], 20).stdout == "free again\n"
+        assert server.connections == 1
+
+
+def test_close_leaves_nothing_and_a_later_command_opens_again(server: Sshd, run_dir: Path) -> None:
+    dut = to(server, run_dir)
+    dut.close()
+    dut.run(["true"], 20)
+    (folder,) = run_dir.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert masters(run_dir)
+    dut.close()
+    dut.close()
+    assert not list(run_dir.iterdir())
+    eventually(lambda: not masters(run_dir), "the master is gone")
+    assert dut.run(["echo", "again"], 20).stdout == "again\n"
+    del dut
+    eventually(lambda: not masters(run_dir), "nobody refers to it")
+    assert not list(run_dir.iterdir())
+
+
+USER = """
+import sys, time
+from pathlib import Path
+from trexbench.transport import open_transport
+transport = open_transport("ssh", host="dut", run_dir=Path(sys.argv[1]))
+print(transport.run(["echo", "connected"], 20).stdout, end="", flush=True)
+if sys.argv[2] == "hang":
+    print("hanging", flush=True)
+    transport.run(["sleep", "15"], 20)
+if sys.argv[2] == "wait":
+    sys.stdin.read()
+"""
+
+
+def user(server: Sshd, run_dir: Path, what: str) -> subprocess.Popen[str]:
+    run = subprocess.Popen(
+        [sys.executable, "-c", USER, str(run_dir), what],
+        env={**os.environ, "PYTHONPATH": str(ROOT), CONFIG_ENV: str(server.client_config)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert run.stdout is not None and run.stdout.readline() == "connected\n"
+    return run
+
+
+def test_the_end_of_the_process_closes(server: Sshd, run_dir: Path) -> None:
+    with user(server, run_dir, "end") as run:
+        assert run.wait(20) == 0
+    assert not list(run_dir.iterdir())
+    eventually(lambda: not masters(run_dir), "the master is gone")
+
+
+@pytest.mark.parametrize("doing", ["wait", "hang"])
+def test_kill_9_leaves_nothing_for_long(server: Sshd, run_dir: Path, doing: str) -> None:
+    with user(server, run_dir, doing) as run:
+        assert run.stdout is not None
+        if doing == "hang":
+            assert run.stdout.readline() == "hanging\n"
+        assert masters(run_dir)
+        os.kill(run.pid, signal.SIGKILL)
+    eventually(lambda: not masters(run_dir), "the master is gone", PERSIST_S + 5)
+    assert not list(run_dir.glob("*/*")), "no socket"
+    with to(server, run_dir) as dut:
+        dut.run(["true"], 20)
+        assert len(list(run_dir.iterdir())) == 1, "the next one removes the empty directory"
+
+
+def test_ctrl_c_ends_the_command_and_leaves_a_connection_for_cleaning_up(server: Sshd, run_dir: Path) -> None:
+    with to(server, run_dir) as dut:
+        dut.run(["true"], 20)
+        before = server.connections
+        timer = threading.Timer(0.3, lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            dut.run(["sleep", "8"], 20)
+        assert dut.run(["echo", "revert"], 20).stdout == "revert\n"
+        assert server.connections == before
+
+
+def test_the_linux_driver_reads_the_same_through_ssh(
+    server: Sshd, run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not shutil.which("ip"):
+        pytest.skip("needs iproute2: ip is not installed")
+    config = DutConfig(
+        name="loopback",
+        file=Path("loopback.yaml"),
+        driver="linux",
+        transport=TransportConfig("ssh", host="dut"),
+        ports=(
+            Port(0, "lo", IPv4Interface("100.65.1.1/24"), Neighbour(IPv4Address("100.65.1.2"), "02:00:00:00:00:01")),
+            Port(1, "no0", IPv4Interface("100.65.2.1/24"), Neighbour(IPv4Address("100.65.2.2"), "02:00:00:00:00:02")),
+        ),
+        routes=(Route(IPv4Network("48.0.0.0/8"), IPv4Address("100.65.2.2")),),
+    )
+    monkeypatch.setenv(CONFIG_ENV, str(server.client_config))
+    before = server.connections
+    way = config.transport
+    far = open_dut(config, lambda: open_transport(way.type, host=way.host, run_dir=run_dir), {}).verify()
+    near = open_dut(config, LocalTransport, {}).verify()
+    assert far.facts["kernel"] == os.uname().release
+    assert far.facts == near.facts and far.mismatches == near.mismatches
+    assert any(wrong.what == "interface" and wrong.wanted == "no0" for wrong in far.mismatches)
+    assert server.connections == before + 1

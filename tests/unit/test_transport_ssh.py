@@ -1,0 +1,245 @@
+"""What ssh is told and what its words mean; the real one is in tests/commands/test_ssh.py."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trexbench.core.errors import DutError
+from trexbench.transport import SshTransport
+from trexbench.transport.bounded import run_bounded
+from trexbench.transport.ssh_master import CannotOpen, open_master
+from trexbench.transport.ssh_reasons import explain
+from trexbench.transport.words import LONGEST_COMMAND, OWN_255, remote_command, shown
+
+ENV = {"PATH": os.environ["PATH"]}
+
+_SPECIAL = st.sampled_from(
+    ["!", "'", '"', "\\", "\n", "$", "`", "*", "!!", "\\c", "\\0101", "'\\''", "=ls", "^a^b", "~"]
+)
+_WORD = st.lists(_SPECIAL | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), max_size=5)
+WORDS = st.lists(
+    _WORD.map("".join) | st.binary(max_size=8).map(lambda b: os.fsdecode(b.replace(b"\0", b""))), max_size=6
+)
+
+
+def through(shell: str, argv: list[str], input: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """As sshd does: the login shell with -c and the command."""
+    return subprocess.run([shell, "-c", remote_command(argv)], input=input, capture_output=True, timeout=20)
+
+
+@pytest.mark.parametrize("shell", ["/bin/sh", "bash", "tcsh", "fish", "zsh"])
+def test_words_arrive_as_they_are_through_any_login_shell(shell: str) -> None:
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed")
+
+    @settings(max_examples=40, deadline=None)
+    @given(WORDS)
+    def arrives(words: list[str]) -> None:
+        done = through(shell, ["printf", "%s\\0", "first", *words])
+        assert done.stdout == b"".join(os.fsencode(word) + b"\0" for word in ["first", *words]), done.stderr
+        assert done.returncode == 0
+
+    arrives()
+
+
+@given(WORDS)
+def test_data_stays_between_single_quotes(words: list[str]) -> None:
+    command = remote_command(["echo", *words])
+    assert command.isascii() and command.isprintable()
+    word = r"'(?:[ -~]*?)'"
+    assert re.fullmatch(rf"/bin/sh -c {word} sh(?: {word})*", command)
+    assert command.count("'") == 2 * (2 + len(words)), "no quote but those around the words"
+    assert "!" not in command and not re.search(r"\\(?!0[0-7]{3})", command)
+
+
+def test_status_input_and_both_outputs_pass() -> None:
+    done = through("/bin/sh", ["sh", "-c", "cat; echo err >&2; exit 7"], b"fed")
+    assert (done.returncode, done.stdout, done.stderr) == (7, b"fed", b"err\n")
+    assert through("/bin/sh", ["sh", "-c", "exit 255"]).stderr.decode() == f"{OWN_255}\n"
+
+
+@pytest.mark.parametrize(
+    "argv", [[], [""], ["-x"], ["A=b"], ["echo", "\0"], ["echo", "\ud800"], ["echo", "a" * LONGEST_COMMAND]]
+)
+def test_what_no_command_can_be(argv: list[str]) -> None:
+    with pytest.raises(DutError, match="cannot be run") as caught:
+        remote_command(argv)
+    assert "\n" not in str(caught.value)
+
+
+@given(st.lists(st.text()))
+def test_a_command_in_a_message_is_one_short_line(argv: list[str]) -> None:
+    assert shown(argv).isprintable() and len(shown(argv)) <= 200
+
+
+CHANGED = """@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
+@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @
+@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
+IT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!
+Offending ED25519 key in /home/me/.ssh/known_hosts:1
+Host key for netgate has changed and you have requested strict checking.
+Host key verification failed.
+"""
+UNKNOWN = """No ED25519 host key is known for jump.example.net and you have requested strict checking.
+Host key verification failed.
+kex_exchange_identification: Connection closed by remote host
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong", "remedy"),
+    [
+        (CHANGED, "host key of netgate is not the one that known_hosts has", "ssh-keygen -R 'netgate'"),
+        (UNKNOWN, "host key of jump.example.net is not in known_hosts", "log in once by hand"),
+        ("root@box: Permission denied (publickey).\n", "box accepts none of your keys", "ssh-add"),
+        ("Received disconnect from 192.0.2.1: 2: Too many authentication failures\n", "none of your keys", "ssh-add"),
+        (
+            "ssh: Could not resolve hostname bxo: Name or service not known\n",
+            "address is known for bxo",
+            "transport.host",
+        ),
+        ("ssh: connect to host 192.0.2.1 port 22: Connection refused\n", "port 22 of 192.0.2.1", "start sshd"),
+        ("ssh: connect to host 192.0.2.1 port 22: No route to host\n", "192.0.2.1 cannot be reached", "is up"),
+        ("ssh: connect to host 192.0.2.1 port 22: Connection timed out\n", "192.0.2.1 cannot be reached", "is up"),
+        ("Connection timed out during banner exchange\n", "box cannot be reached", "is up"),
+        ("Unable to negotiate with 192.0.2.1 port 22: no matching host key type found.\n", "in common", "ssh box"),
+        (
+            "/x: line 1: Bad configuration option: nosuch\n/x: terminating, 1 bad configuration options\n",
+            "config",
+            "box",
+        ),
+        ("something new in ssh\x1b[0m\n", "ssh to box failed (something new in ssh?[0m)", "ssh box"),
+        ("", "ssh to box failed (it said nothing)", "ssh box"),
+    ],
+)
+def test_what_ssh_says_is_explained_in_one_line(said: str, wrong: str, remedy: str) -> None:
+    found = explain(said, "box", "ssh box")
+    assert wrong in found[0] and remedy in found[1]
+    assert all(part.isprintable() for part in found)
+
+
+@given(st.text())
+def test_whatever_ssh_says_is_one_line(said: str) -> None:
+    assert all(part.isprintable() for part in explain(said, "box", "ssh box"))
+
+
+def test_bounded_in_time() -> None:
+    ended = run_bounded(["sh", "-c", "echo begun; sleep 20 & sleep 20"], b"", 0.3, 1000, ENV)
+    assert (ended.cut, ended.stdout, ended.returncode) == ("time", b"begun\n", -9)
+    closed = run_bounded(["sh", "-c", "exec >&- 2>&-; sleep 20"], b"", 0.3, 1000, ENV)
+    assert closed.cut == "time", "with its outputs closed too"
+    assert run_bounded(["sh", "-c", "while :; do echo a; done"], b"", 0.3, 1 << 40, ENV).cut == "time"
+
+
+def test_bounded_in_size() -> None:
+    assert run_bounded(["head", "-c", "1000", "/dev/zero"], b"", 20, 1000, ENV).cut == ""
+    assert run_bounded(["head", "-c", "1001", "/dev/zero"], b"", 20, 1000, ENV).cut == "size"
+
+
+def test_large_input_is_fed_while_output_is_read() -> None:
+    text = b"x" * 3_000_000
+    assert run_bounded(["cat"], text, 20, 1 << 24, ENV).stdout == text
+    assert run_bounded(["true"], text, 20, 1 << 24, ENV).returncode == 0
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A directory with a short path: a socket's has 107 bytes."""
+    path = Path("/tmp") / f"tbx-unit-{os.getpid()}"
+    path.mkdir()
+    yield path
+    shutil.rmtree(path)
+
+
+def fake_ssh(folder: Path, script: str) -> tuple[str, ...]:
+    """A program in place of ssh that writes down its words, one a line."""
+    path = folder / "fake"
+    path.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >> {folder}/words\n{script}\n')
+    path.chmod(0o755)
+    return (str(path),)
+
+
+@pytest.mark.parametrize("place", ["run", "r" * 120, "r${HOME}", "per%cent and blank"])
+def test_the_socket_lies_in_a_private_directory_with_a_short_path(short: Path, place: str) -> None:
+    ssh = fake_ssh(short, f'for w; do case $w in */c) ls -ld "${{w%/c}}" > {short}/mode; esac; done; exit 255')
+    with pytest.raises(CannotOpen):
+        open_master(ssh, "box", short / place, ENV)
+    words = (short / "words").read_text().splitlines()
+    control = words[words.index("-S") + 1]
+    assert len(control) + 17 <= 107
+    assert control.replace("%%", "").count("%") == 0
+    if place == "run":
+        assert control.startswith(str(short / place))
+        assert (short / "mode").read_text().startswith("drwx------")
+    assert not Path(control.replace("%%", "%")).parent.exists(), "and is gone when nothing came of it"
+
+
+def test_a_server_that_never_answers_is_given_up(short: Path) -> None:
+    with pytest.raises(CannotOpen) as caught:
+        open_master(fake_ssh(short, "sleep 20"), "box", short, ENV, open_s=0.3)
+    assert caught.value.late
+    assert not list(short.glob("ssh-*"))
+
+
+def test_a_login_shell_that_talks_first(short: Path) -> None:
+    with pytest.raises(DutError, match=r"talks before it runs a command \('Welcome'\)"):
+        open_master(fake_ssh(short, "echo Welcome; echo trexbench-ready; cat"), "box", short, ENV)
+
+
+def test_what_the_dead_left_is_removed_and_what_lives_is_not(short: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    dead, alive = short / f"ssh-{process.pid}-abcd1234", short / f"ssh-{os.getppid()}-abcd1234"
+    answering, foreign = short / f"ssh-{process.pid}-abcd5678", short / "ssh-my-notes"
+    for path in (dead, alive, answering, foreign):
+        path.mkdir()
+        (path / "file").touch()
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(dead / "c"))
+    with socket.socket(socket.AF_UNIX) as listening, pytest.raises(CannotOpen):
+        listening.bind(str(answering / "c"))
+        listening.listen()
+        open_master(fake_ssh(short, "exit 255"), "box", short, ENV)
+    assert sorted(short.glob("ssh-*")) == sorted([alive, answering, foreign])
+
+
+def test_ssh_never_asks_and_always_checks_the_host_key(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path(*fake_ssh(short, "env >> $(dirname $0)/env; exit 255")).rename(short / "ssh")
+    monkeypatch.setenv("PATH", f"{short}:{os.environ['PATH']}")
+    monkeypatch.setenv("SSH_ASKPASS", "/usr/bin/ask")
+    with pytest.raises(DutError, match="ssh to netgate failed"):
+        SshTransport("netgate", "root", 2222, short, Path("/my config")).run(["true"], 5)
+    words = (short / "words").read_text().splitlines()
+    assert {"-oBatchMode=yes", "-oStrictHostKeyChecking=yes", "-F/my config", "netgate", "-M"} <= set(words)
+    assert words[words.index("-l") + 1] == "root" and words[words.index("-p") + 1] == "2222"
+    assert words.index("--") == words.index("netgate") - 1
+    environment = (short / "env").read_text().splitlines()
+    assert "LC_ALL=C" in environment and "SSH_ASKPASS=/usr/bin/ask" not in environment
+
+
+@pytest.mark.parametrize(("host", "user"), [("-oProxyCommand=id", None), ("", None), ("box", "-x")])
+def test_a_host_that_would_be_an_option(host: str, user: str | None) -> None:
+    with pytest.raises(DutError, match="not the name of a host"):
+        SshTransport(host, user)
+
+
+def test_without_ssh(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(short))
+    with pytest.raises(DutError, match="ssh is not installed on this machine: install the package openssh-client"):
+        SshTransport("box", run_dir=short).run(["true"], 5)
+
+
+def test_what_was_never_opened_can_be_closed() -> None:
+    with SshTransport("box") as transport:
+        transport.close()
