@@ -183,26 +183,27 @@ class SimEngine:
         line_s = round(passed_s / self._step_s) * self._step_s
         now_s = max(line_s if abs(passed_s - line_s) < SAME_INSTANT_S else passed_s, self._world.at_s)
         while (line_s := self._next_line_s()) <= now_s:
-            self._step(line_s)
+            self._step(line_s, now_s)
         if split:
             self._view = None
             if self._world.at_s < now_s:
-                self._step(now_s)
+                self._step(now_s, now_s)
         return now_s
 
     def _next_line_s(self) -> float:
         return (floor(self._world.at_s / self._step_s + 1e-6) + 1) * self._step_s
 
-    def _step(self, end_s: float) -> None:
+    def _step(self, end_s: float, now_s: float) -> None:
         self._view = None
         for port in self._world.step(end_s):
             if port not in self._told:
                 self._ended.append(port)
             self._told.discard(port)
-        self._remember()
+        if end_s > now_s - self._tester.skew_s - self._step_s:
+            self._remember()
 
     def _remember(self) -> None:
-        """Keep what skewed readings look back at."""
+        """Keep what skewed readings look back at: as many of the last lines as the skew spans, and the one before."""
         if not self._tester.skew_s:
             return
         self._past.append((self._world.at_s, [port.tallies() for port in self._world.ports]))

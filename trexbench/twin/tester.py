@@ -15,6 +15,9 @@ from ..stlserver.traffic import Tally, Traffic, frame_bytes, rate_at
 Sent = list[tuple[StreamSpec, float]]
 """Frames, with their fraction, by stream."""
 
+MOST_TRIALS = 4
+"""Attempts at the span in which traffic sends no more than there is room for; the rest is owed by the next one."""
+
 CPU_MEMORY_S = 0.3
 """The CPU load is a mean that forgets at this rate."""
 
@@ -38,6 +41,8 @@ class TxPort:
     def send(self, begin_s: float, end_s: float) -> Sent:
         """What leaves the port in this span."""
         span_s, sent = end_s - begin_s, Sent()
+        if span_s <= 0:
+            return sent
         if self.traffic is not None:
             kept_s = self._kept_s(self.traffic, begin_s, end_s)
             sent = self.traffic.advance(begin_s, begin_s + kept_s)
@@ -72,9 +77,15 @@ class TxPort:
         most = [(spec, rate_at(spec, traffic.factor)) for spec in traffic.specs.values()]
         if not self.owed_s and self._busy_s(most) <= 1.0:
             return span_s
-        active_s = span_s if traffic.ends_s is None else max(0.0, min(end_s, traffic.ends_s) - begin_s)
-        wanted_s, room_s = self._busy_s(traffic.copy().advance(begin_s, end_s)), max(0.0, span_s - self.owed_s)
-        return span_s if wanted_s <= room_s else active_s * room_s / wanted_s
+        room_s = max(0.0, span_s - self.owed_s)
+        kept_s = span_s if traffic.ends_s is None else max(0.0, min(end_s, traffic.ends_s) - begin_s)
+        for round_ in range(MOST_TRIALS):
+            wanted_s = self._busy_s(traffic.copy().advance(begin_s, begin_s + kept_s))
+            if wanted_s <= room_s * (1 + 1e-9):
+                return kept_s if round_ else span_s
+            # a burst may end within the span: what it sends is in proportion only once the span is short enough
+            kept_s *= room_s / wanted_s
+        return kept_s
 
     def _through_core(self, sent: Sent, span_s: float) -> Sent:
         """The frames that a core which drops lets through; how busy it is."""

@@ -1,0 +1,103 @@
+"""How near the reported maximum comes to the truth, over random simulated routers whose limit is known.
+
+    python benchmarks/truth.py [--runs 250] [--seed 1]
+
+Each run is a whole measurement through the simulating engine on a held clock. Of a class it prints how many maxima
+lie within the uncertainty that their own result states (aim: 95 %), the error and the stated uncertainty as a share
+of the truth; of runs that the generator limits, how many were laid to the DUT (aim: none).
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "unit")]
+
+from test_twin_truth import beside, limited, verdicts  # noqa: E402
+from twins import Twin, random_twin  # noqa: E402
+
+from trexbench.core.verdict import DirectionResult, Limit  # noqa: E402
+
+AIM = 0.95
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One direction's result beside its truth; errors as a share of the truth."""
+
+    twin: Twin
+    result: DirectionResult
+    knee_pps: float
+
+    @property
+    def error(self) -> float:
+        return (self.result.maximum_pps - self.knee_pps) / self.knee_pps
+
+    @property
+    def covered(self) -> bool:
+        dut = self.result.limit is Limit.DUT and not self.result.at_least
+        return dut and abs(self.result.maximum_pps - self.knee_pps) <= self.result.uncertainty_pps + 2
+
+
+def judged(runs: int, seed: int, noise: float, skew: float) -> Iterator[Judged]:
+    """Twins that the DUT limits."""
+    rng = random.Random(seed)
+    for number in range(runs):
+        twin = random_twin(rng, number, noise)
+        twin = replace(twin, tester=beside(twin, rng, skew))
+        for result in verdicts(twin):
+            yield Judged(twin, result, twin.knee_pps(result.direction))
+
+
+def row(name: str, found: list[Judged]) -> str:
+    errors = np.abs([one.error for one in found])
+    stated = np.array([one.result.uncertainty_pps / one.knee_pps for one in found])
+    covered = sum(one.covered for one in found) / len(found)
+    figures = (np.median(errors), np.quantile(errors, 0.95), np.median(stated), covered)
+    return f"{name:44}{len(found):6}" + "".join(f"{100 * one:11.2f} %" for one in figures)
+
+
+def blamed(runs: int, seed: int, kind: str, noisy: bool) -> tuple[int, int]:
+    """Directions of runs limited by the generator: how many, and how many of them were laid to the DUT."""
+    rng = random.Random(seed)
+    results = [result for number in range(runs) for result in verdicts(limited(rng, number, kind, noisy)[0])]
+    return len(results), sum(result.limit is Limit.DUT or not result.at_least for result in results)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=250, help="measurements of each class")
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    heads = ("median err", "95 % err", "stated", "covered")
+    print(f"{'limited by the DUT':44}{'n':>6}" + "".join(f"{head:>13}" for head in heads))
+    everything: list[Judged] = []
+    for noise, skew in ((0.0, 0.0), (0.0, 1.0), (0.01, 0.0), (0.03, 0.0), (0.03, 1.0)):
+        found = list(judged(args.runs, args.seed, noise, skew))
+        everything += found
+        words = f"noise up to {100 * noise:.0f} %" if noise else "steady"
+        print(row(words + (", counters of different instants" if skew else ""), found), flush=True)
+    for share in (1e-4, 1e-3, 1e-2):
+        chosen = [one for one in everything if one.twin.plan.loss_threshold == share]
+        print(row(f"of all these, loss threshold {100 * share:g} %", chosen))
+    print(row("all", everything))
+    wrong = 0
+    print(f"\n{'limited by the generator':44}{'n':>6}{'laid to DUT':>13}")
+    for kind in ("stretch", "queue-full", "rx"):
+        for noisy in (False, True):
+            count, mistaken = blamed(args.runs // 5, args.seed, kind, noisy)
+            wrong += mistaken
+            print(f"{kind + (', a noisy router little above' if noisy else ''):44}{count:6}{mistaken:13}", flush=True)
+    return 0 if sum(one.covered for one in everything) >= AIM * len(everything) and not wrong else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,305 @@
+"""The simulating engine on a clock in the hand: what is sent, what comes back, and that looking changes nothing."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twins import IMIX, PerfectRouter, QueueRouter, stream
+
+from trexbench.config import twin as spec
+from trexbench.stlserver.engine import EngineError, PortCounters, StreamSpec
+from trexbench.stlserver.engine_fake import FakeEngine
+from trexbench.twin.engine import SimEngine
+from trexbench.twin.headers import headers_of
+from trexbench.twin.ports import Router
+
+LINE_64 = 1e9 / (84 * 8)
+
+
+@dataclass
+class Bench:
+    """An engine of gigabit ports and its clock."""
+
+    router: Router = field(default_factory=PerfectRouter)
+    now_s: float = 0.0
+
+    def engine(self, **options: Any) -> SimEngine:
+        return SimEngine(self.router, speed_bps=1e9, clock=lambda: self.now_s, **options)
+
+
+def counts(engine: SimEngine | FakeEngine, port: int) -> tuple[int, int]:
+    found = engine.counters(port)
+    return found.opackets, found.ipackets
+
+
+def test_what_is_sent_comes_back_at_the_neighbour_with_its_fcs() -> None:
+    bench = Bench()
+    engine = bench.engine()
+    engine.start(0, [stream(60, 1000.0)], 1.5, None)
+    bench.now_s = 2.0
+    assert engine.counters(0) == PortCounters(opackets=3000, obytes=3000 * 60)
+    assert engine.counters(1) == PortCounters(ipackets=3000, ibytes=3000 * 60)
+    assert [port.driver for port in engine.ports] == ["net_simulated"] * 2
+
+
+def test_every_instant_counts_between_the_lines_of_the_grid() -> None:
+    bench = Bench()
+    engine = bench.engine()
+    bench.now_s = 0.1234
+    engine.start(0, [stream(pps=1e6)], 1.0, 1.0)
+    bench.now_s = 0.1334
+    assert (counts(engine, 0), counts(engine, 1)) == ((10_000, 0), (0, 10_000))
+    bench.now_s = 0.5001
+    engine.update(0, 0.5)
+    bench.now_s = 1.1233
+    assert (counts(engine, 0)[0], engine.poll()) == (376_700 + 311_600, [])
+    bench.now_s = 1.1235
+    assert (engine.poll(), engine.poll(), counts(engine, 0)[0]) == ([0], [], 376_700 + 311_650)
+    bench.now_s = 9.0
+    assert (engine.poll(), counts(engine, 0)[0]) == ([], 376_700 + 311_650)
+
+
+def test_pause_resume_stop() -> None:
+    bench = Bench()
+    engine = bench.engine()
+    engine.start(0, [stream(pps=1000.0)], 1.0, None)
+    seen = []
+    for at_s, action in ((1.0, engine.pause), (2.5, engine.resume), (3.0, engine.stop), (4.0, engine.stop)):
+        bench.now_s = at_s
+        action(0)
+        seen.append((counts(engine, 0)[0], list(engine.sending)))
+    assert seen == [(1000, [0]), (1000, [0]), (1500, []), (1500, [])]
+    assert engine.poll() == []
+
+
+STREAMS = st.lists(
+    st.builds(
+        stream,
+        size=st.sampled_from([64, 128]),
+        pps=st.floats(1, 5000),
+        mode=st.sampled_from(["continuous", "single_burst", "multi_burst"]),
+        total_pkts=st.integers(1, 300),
+        count=st.integers(0, 3),
+        ibg_us=st.floats(0, 2e5),
+        isg_us=st.floats(0, 2e5),
+        self_start=st.booleans(),
+        next_stream_id=st.sampled_from([-1, 1, 2]),
+        action_count=st.integers(0, 2),
+    ),
+    min_size=1,
+    max_size=3,
+)
+STEPS = st.lists(st.tuples(st.floats(0, 0.5), st.sampled_from(["look", "update", "pause", "resume"])), max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(streams=STREAMS, steps=STEPS, duration_s=st.none() | st.floats(0.01, 3))
+def test_with_a_perfect_router_it_is_the_fake_engine(
+    streams: list[StreamSpec], steps: list[tuple[float, str]], duration_s: float | None
+) -> None:
+    bench = Bench()
+    streams = [replace(one, stream_id=number) for number, one in enumerate(streams, 1)]
+    pair = (bench.engine(), FakeEngine(speed_bps=1e9, clock=lambda: bench.now_s))
+    ended: tuple[list[int], list[int]] = ([], [])
+    for engine in pair:
+        engine.start(0, streams, 1.3, duration_s)
+    for wait_s, action in steps:
+        bench.now_s += wait_s
+        for engine, told in zip(pair, ended, strict=True):
+            told += engine.poll()
+            if action != "look" and not told:
+                engine.update(0, 2.0) if action == "update" else getattr(engine, action)(0)
+        assert ended[0] == ended[1] or abs(bench.now_s - (duration_s or 0)) < 1e-6
+        for port in (0, 1):
+            found, expected = (counts(engine, port) for engine in pair)
+            # where a whole frame falls on the very instant, the one may have it and the other not yet
+            assert all(abs(a - b) <= len(streams) for a, b in zip(found, expected, strict=True))
+
+
+def noisy(bench: Bench, **options: Any) -> SimEngine:
+    bench.router = QueueRouter({0: [3e5, 4e5, 2e5], 1: [5e5]}, noise=0.05, noise_s=0.25)
+    return bench.engine(seed=4, **options)
+
+
+@settings(max_examples=15, deadline=None)
+@given(looks=st.lists(st.floats(0, 6), max_size=20), tx_limit=st.none() | st.floats(1e5, 2e6))
+def test_looking_changes_nothing(looks: list[float], tx_limit: float | None) -> None:
+    tester = spec.TesterSpec(tx_limit_pps=tx_limit, rx_limit_pps=8e5, overload="queue-full")
+
+    def run(looks: list[float]) -> list[Any]:
+        bench = Bench()
+        engine = noisy(bench, tester=tester)
+        acts = [(0.003, lambda: engine.start(0, list(IMIX), 4000.0, 4.0)),
+                (0.5, lambda: engine.start(1, [stream(flows=99)], 7e5, None)),
+                (2.2222, lambda: engine.update(0, 6000.0))]  # fmt: skip
+        before = [PortCounters(), PortCounters()]
+        for at_s, act in sorted([*acts, *((at_s, None) for at_s in looks)], key=lambda one: one[0]):
+            bench.now_s = at_s
+            if act is not None:
+                act()
+                continue
+            now = [engine.counters(port) for port in (0, 1)]
+            engine.load(), engine.poll()
+            assert all(
+                vars(one)[name] >= vars(old)[name] for one, old in zip(now, before, strict=True) for name in vars(one)
+            )
+            before = now
+        bench.now_s = 7.0
+        return [engine.counters(0), engine.counters(1), engine.load()]
+
+    assert run(looks) == run([])
+
+
+def test_no_more_leaves_a_port_than_its_line_takes() -> None:
+    bench = Bench()
+    engine = bench.engine()
+    engine.start(0, [stream(pps=3 * LINE_64)], 1.0, None)
+    bench.now_s = 10.0
+    assert counts(engine, 0)[0] == pytest.approx(10 * LINE_64, rel=1e-6)
+    engine.update(0, 1 / 3)
+    before = counts(engine, 0)[0]
+    bench.now_s = 20.0
+    assert counts(engine, 0)[0] - before == pytest.approx(10 * LINE_64, rel=1e-6), "nothing is made up for"
+
+
+def test_a_burst_over_the_line_takes_its_time_and_is_whole() -> None:
+    bench = Bench()
+    engine = bench.engine()
+    engine.start(0, [stream(pps=100 * LINE_64, mode="single_burst", total_pkts=3_000_000, count=1)], 1.0, None)
+    bench.now_s = 1.0
+    assert counts(engine, 0)[0] == pytest.approx(LINE_64, rel=0.02)
+    bench.now_s = 3.0
+    assert (counts(engine, 0)[0], engine.poll()) == (3_000_000, [0])
+
+
+@pytest.mark.parametrize(
+    ("overload", "asked", "sent", "full", "cpu", "ended"),
+    [
+        ("stretch", 2e5, 2e5, 0, 50, True),
+        ("stretch", 6e5, 4e5, 0, 100, False),
+        ("queue-full", 2e5, 2e5, 0, 50, True),
+        ("queue-full", 6e5, 4e5, 2e5, 100, True),
+    ],
+)
+def test_a_sending_core_at_its_limit(
+    overload: str, asked: float, sent: float, full: float, cpu: float, ended: bool
+) -> None:
+    bench = Bench()
+    engine = bench.engine(tester=spec.TesterSpec(tx_limit_pps=4e5, overload=overload))
+    engine.start(0, [stream(pps=asked)], 1.0, 10.0)
+    bench.now_s = 10.0 - 1e-4
+    assert engine.load().cpu_percent == pytest.approx(cpu, rel=0.01)
+    bench.now_s = 10.0
+    assert (engine.poll() == [0]) is ended, "time that is stretched is the duration's too"
+    assert counts(engine, 0)[0] == pytest.approx(10 * sent, abs=2)
+    assert engine.load().queue_full == pytest.approx(10 * full, abs=2)
+    bench.now_s = 15.0
+    engine.poll()
+    assert counts(engine, 0)[0] == pytest.approx(10 * asked if overload == "stretch" else 10 * sent, abs=2)
+
+
+def test_a_receiver_at_its_limit_counts_errors() -> None:
+    bench = Bench()
+    engine = bench.engine(tester=spec.TesterSpec(rx_limit_pps=4e5))
+    engine.start(0, [stream(pps=6e5)], 1.0, None)
+    bench.now_s = 5.0
+    found = engine.counters(1)
+    assert (found.ipackets, found.ierrors, engine.load().queue_full) == (2_000_000, 1_000_000, 0)
+
+
+def test_skewed_counters_are_those_of_a_moment_before() -> None:
+    bench = Bench()
+    engine = bench.engine(tester=spec.TesterSpec(skew_s=0.025))
+    engine.start(0, [stream(pps=1e6)], 1.0, None)
+    late = []
+    for second in range(1, 40):
+        bench.now_s = second * 0.997
+        sent, received = counts(engine, 0)[0], counts(engine, 1)[1]
+        assert (sent, received) == (counts(engine, 0)[0], counts(engine, 1)[1]), "one instant has one answer"
+        late += [bench.now_s - sent / 1e6, bench.now_s - received / 1e6]
+    assert -1e-6 <= min(late) < 0.005 and 0.02 < max(late) <= 0.025 + 1e-6
+    assert late[0] != late[1]
+
+
+def test_a_link_that_is_down_takes_frames_with_it() -> None:
+    bench = Bench()
+    engine = bench.engine()
+    for port in (0, 1):
+        engine.start(port, [stream(pps=1000.0)], 1.0, None)
+    bench.now_s = 1.0
+    engine.set_link(1, False)
+    bench.now_s = 3.0
+    engine.set_link(1, True)
+    bench.now_s = 4.0
+    assert (counts(engine, 0), counts(engine, 1), engine.link_up(1)) == ((4000, 2000), (2000, 2000), True)
+
+
+def test_what_the_router_kept_comes_after_the_stop() -> None:
+    bench = Bench(QueueRouter({0: [1000.0], 1: [1000.0]}, ring=500.0))
+    engine = bench.engine()
+    engine.start(0, [stream(pps=2000.0)], 1.0, 1.0)
+    bench.now_s = 1.0
+    assert counts(engine, 1)[1] == 1000
+    bench.now_s = 5.0
+    assert counts(engine, 1)[1] == pytest.approx(1500, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("about", "one", "packets", "sources"),
+    [
+        ("one flow", stream(), 1, 1),
+        ("a period", stream(flows=251), 251, 251),
+        ("a long period: some of it", stream(flows=70_000), 2048, 2048),
+    ],
+)
+def test_headers_are_those_of_the_program(about: str, one: StreamSpec, packets: int, sources: int) -> None:
+    found = headers_of(one)
+    assert (len(found), len({packet[26:30] for packet in found})) == (packets, sources)
+
+
+def test_a_random_program_is_sampled() -> None:
+    one = stream(flows=251)
+    drawn = tuple({**step, "op": "random"} if "op" in step else step for step in one.instructions)
+    assert len(headers_of(replace(one, instructions=drawn))) == 2048
+
+
+def test_the_router_gets_each_flow_with_its_spread() -> None:
+    router = PerfectRouter()
+    bench = Bench(router)
+    engine = bench.engine()
+    engine.start(0, list(IMIX), 10.0, None)
+    bench.now_s = 0.0151
+    engine.update(0, 20.0)
+    assert router.spans == pytest.approx([0.01, 0.0051])
+    assert [(one.frame_bytes, one.spread, one.frames) for one in router.seen[0]] == [
+        (64, (1.0,), pytest.approx(2.8)), (590, (1.0,), pytest.approx(1.6)), (1514, (1.0,), pytest.approx(0.4))
+    ]  # fmt: skip
+    assert len({one.tag for one in router.seen[0]}) == 3
+
+
+@pytest.mark.parametrize(
+    ("instruction", "word"),
+    [
+        ({"type": "trim_pkt_size", "name": "v"}, "trim_pkt_size"),
+        ({"type": "flow_var", "name": "v", "size": 2, "op": "inc", "next_var": "w"}, "next_var"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(instruction: dict[str, Any], word: str) -> None:
+    engine = Bench().engine()
+    with pytest.raises(EngineError, match=word):
+        engine.check(0, stream(instructions=(instruction,)))
+
+
+def test_close_is_for_good_and_may_come_twice() -> None:
+    bench = Bench()
+    engine = bench.engine(dst_macs=[None, "02:00:00:00:02:01"])
+    engine.start(0, [stream(pps=1000.0)], 1.0, None)
+    engine.close()
+    engine.close()
+    bench.now_s = random.Random(1).uniform(1, 2)
+    assert (counts(engine, 0), engine.ports[0].dst_mac) == ((0, 0), None)

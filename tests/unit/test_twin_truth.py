@@ -1,0 +1,89 @@
+"""Truth in the large: twins whose limit is known, through the simulating engine and the real loop."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from twins import Twin, random_twin
+
+from trexbench.config import twin as spec
+from trexbench.core.analysis import analyse
+from trexbench.core.verdict import DirectionResult, Limit
+
+RUNS = 60
+
+
+def verdicts(twin: Twin) -> tuple[DirectionResult, ...]:
+    outcome = twin.run()
+    assert outcome.error is None
+    return analyse(twin.plan, outcome.samples).directions
+
+
+def beside(twin: Twin, rng: random.Random, skew: float) -> spec.TesterSpec:
+    """A tester that is fast enough, if not by much, for what the DUT carries.
+
+    skew: at most, as a multiple of the threshold's share of a window. More than one such share would itself be a loss
+    above the threshold, seen now and then in as many windows in a row as it takes.
+    """
+    most = max(twin.knee_pps(direction) for direction in twin.plan.directions)
+    # the windows that are judged reach some steps past the knee, and a CPU counts as full at 85 %
+    limit = 1.3 * (most + (twin.plan.windows + 2) * twin.plan.step_pps)
+    return spec.TesterSpec(
+        tx_limit_pps=rng.choice([None, limit]),
+        rx_limit_pps=rng.choice([None, limit]),
+        overload=rng.choice(["stretch", "queue-full"]),
+        skew_s=skew * rng.uniform(0, twin.plan.loss_threshold * twin.plan.window_s),
+    )
+
+
+@pytest.mark.parametrize(
+    ("noise", "skew"),
+    [
+        pytest.param(0.0, 0.0, id="steady"),
+        pytest.param(0.0, 1.0, id="steady, counters of different instants"),
+        pytest.param(0.01, 0.0, id="noise up to 1 %"),
+        pytest.param(0.03, 1.0, id="noise up to 3 %, counters of different instants"),
+    ],
+)
+def test_the_knee_lies_within_the_uncertainty_of_the_maximum(noise: float, skew: float) -> None:
+    rng, missed, judged = random.Random(17), [], 0
+    for seed in range(RUNS):
+        twin = random_twin(rng, seed, noise)
+        twin = replace(twin, tester=beside(twin, rng, skew))
+        for result in verdicts(twin):
+            judged += 1
+            assert (result.limit, result.at_least) == (Limit.DUT, False), twin
+            # frames are whole
+            if not abs(twin.knee_pps(result.direction) - result.maximum_pps) <= result.uncertainty_pps + 2:
+                missed.append((result, twin))
+    assert len(missed) <= judged * (0.05 if noise or skew else 0), missed
+
+
+def limited(rng: random.Random, seed: int, kind: str, noisy: bool) -> tuple[Twin, float]:
+    """A twin whose tester ends first, and the rate at which it does; the router ends a fifth above, or far above."""
+    share = rng.uniform(0.15, 0.9)
+    twin = random_twin(rng, seed, 0.03 if noisy else 0.0, knee=1.2 * share if noisy else 2.0)
+    pps = share * twin.plan.target_pps
+    tester = spec.TesterSpec(rx_limit_pps=pps) if kind == "rx" else spec.TesterSpec(tx_limit_pps=pps, overload=kind)
+    skew_s = rng.choice([0.0, twin.plan.loss_threshold * twin.plan.window_s])
+    return replace(twin, tester=replace(tester, skew_s=skew_s)), pps
+
+
+@pytest.mark.parametrize("noisy", [False, True], ids=["router well above", "noisy router little above"])
+@pytest.mark.parametrize("kind", ["stretch", "queue-full", "rx"])
+def test_what_the_generator_limits_is_never_laid_to_the_dut(kind: str, noisy: bool) -> None:
+    rng = random.Random(19)
+    for seed in range(RUNS // 2):
+        twin, pps = limited(rng, seed, kind, noisy)
+        for result in verdicts(twin):
+            expected = Limit.GENERATOR_RX if kind == "rx" else Limit.GENERATOR_TX
+            assert (result.limit, result.at_least) == (expected, True), twin
+            assert result.maximum_pps <= pps * (1.001 + twin.tester.skew_s + twin.plan.loss_threshold), twin
+
+
+def test_the_same_seed_gives_the_same_samples_and_another_does_not() -> None:
+    twin = replace(random_twin(random.Random(3), 5, 0.03), noise=0.01, tester=spec.TesterSpec(skew_s=1e-3))
+    assert twin.run().samples == twin.run().samples
+    assert replace(twin, seed=6).run().samples != twin.run().samples
