@@ -57,14 +57,15 @@ class Worker:
 class TwinRouter:
     """A Router (``ports.py``) made of a spec.
 
-    rx_queues: per port, None for the spec's own number. seed: of the noise, None for the spec's own; a random RSS key is
-    the spec's in any case, as the box keeps its own from run to run.
+    rx_queues: per port, None for the spec's own number. seed: of the noise, None for the spec's own; a random RSS key
+    is the spec's in any case, as the box keeps its own from run to run.
     """
 
     def __init__(self, spec: TwinSpec, ports: int = 2, rx_queues: int | None = None, seed: int | None = None) -> None:
         self.spec, self.rx_queues = spec, rx_queues or spec.queues
         self.time_s = 0.0
         self._seed = spec.seed if seed is None else seed
+        self._name = "vpp_wk_" if spec.drive == "polling" else "cpu"
         self._rss = Rss(spec.rss, spec.seed)
         self._queues = [Queue(port, number) for port in range(ports) for number in range(self.rx_queues)]
         self.placement = tuple(place(spec.placement, spec.workers, ports, self.rx_queues))
@@ -106,7 +107,7 @@ class TwinRouter:
         """Every worker's totals since the start."""
         return [
             WorkerCounters(
-                name=f"vpp_wk_{worker.number}",
+                name=f"{self._name}{worker.number}",
                 packets=worker.packets,
                 vectors=worker.vectors,
                 busy_clocks=worker.busy_clocks,

@@ -1,0 +1,144 @@
+"""The Netgate 6100's three twins beside the 40 figures that were measured of the box itself.
+
+    python benchmarks/netgate6100.py [--placement-only] [--step 0.2]
+
+Every cell is a ramp of its own against the twin of dut_configs/, without server or tester: the offered rate rises to
+97 % of 10 Gbit/s, one step a second; the maximum is the last rate before three seconds in a row with more than 0.1 %
+loss in a direction. Figures are % of line rate; both ways, the sum of both. Source of the article's:
+https://ipng.ch/s/articles/2021/11/26/netgate-6100.html. --placement-only leaves out what workers cost one another
+(contention, bus), to see what queue placement explains by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from trexbench.config import find_profile, read_dut
+from trexbench.config.twin import TwinSpec
+from trexbench.core.profile import Profile, resolve_mode
+from trexbench.generator.client import load_client
+from trexbench.generator.profile_loader import load_profile
+from trexbench.stlserver.engine import StreamSpec
+from trexbench.twin.headers import headers_of
+from trexbench.twin.ports import Arrival
+from trexbench.twin.router import TwinRouter
+
+LINE_BPS, TOP, LOSS, IN_A_ROW, NEAR = 10e9, 0.97, 0.001, 3, 2.0
+COLUMNS = (("pfsense", 4), ("linux", 4), ("vpp", 1), ("vpp", 2), ("vpp", 3))
+ARTICLE = {
+    ("var2-1514b", False): (97, 97, 97, 97, 97),
+    ("var2-imix", False): (61, 75, 96, 95, 95),
+    ("var2-64b", False): (15, 17, 33, 66, 96),
+    ("1flow-64b", False): (4.4, 4.7, 33, 33, 33),
+    ("var2-1514b", True): (192, 193, 193, 193, 194),
+    ("var2-imix", True): (63, 71, 190, 190, 191),
+    ("var2-64b", True): (15, 16, 61, 63, 81),
+    ("1flow-64b", True): (8.6, 9.0, 61, 61, 33),
+}
+CYCLES = ((1e3, 4943), (0.98183e6, 620), (14.4e6, 358))
+"""VPP with one queue: frames per second offered, and clocks per packet without dpdk-input's."""
+
+
+@dataclass(frozen=True)
+class Sender:
+    """One stream of one port, as the router sees it. pps: at line rate."""
+
+    port: int
+    tag: int
+    pps: float
+    frame_bytes: float
+    spread: tuple[float, ...]
+
+    def during(self, share: float, span_s: float) -> Arrival:
+        return Arrival(self.port, self.tag, self.spread, self.pps * share * span_s, self.frame_bytes)
+
+
+def senders(router: TwinRouter, port: int, profile: Profile) -> list[Sender]:
+    """The profile's streams on this port at line rate."""
+    scale = profile.line_rate_pps(LINE_BPS) / profile.pps
+    found = []
+    for tag, stream in enumerate(profile.streams):
+        spec = StreamSpec(tag, stream.packet, stream.pps, instructions=tuple(dict(one) for one in stream.instructions))
+        spread = router.spread(port, headers_of(spec))
+        found.append(Sender(port, tag, stream.pps * scale, stream.frame_bytes, spread))
+    return found
+
+
+def maximum(router: TwinRouter, ports: Sequence[Sequence[Sender]], step: float) -> float:
+    """The share of line rate that every port could send before frames got lost."""
+    everyone = [one for port in ports for one in port]
+    good, bad = 0.0, 0
+    for second in range(1, ceil(TOP / step) + 1):
+        offered = min(second * step, TOP)
+        arrivals = [one.during(offered, 1.0) for one in everyone]
+        left = dict(zip(everyone, router.carry(1.0, arrivals), strict=True))
+        losses = [1 - sum(left[one] for one in port) / sum(one.pps * offered for one in port) for port in ports]
+        if max(losses) <= LOSS:
+            good, bad = offered, 0
+        elif (bad := bad + 1) == IN_A_ROW:
+            break
+    return good
+
+
+def cycles(spec: TwinSpec, profile: Profile) -> None:
+    """VPP's clocks per packet at three rates, beside the article's."""
+    print("\nVPP, 1 queue, 1 flow: clocks per packet without dpdk-input")
+    for pps, article in CYCLES:
+        router = TwinRouter(spec, ports=2, rx_queues=1)
+        one = senders(router, 0, profile)[0]
+        router.carry(10.0, [one.during(pps / one.pps, 10.0)])
+        found = router.workers()[0]
+        each = found.busy_clocks / found.packets - spec.fetch_cycles
+        vector, forwarded = found.packets / found.vectors, found.packets / found.time_s
+        print(
+            f"  offered {pps / 1e6:7.3f} Mpps: forwarded {forwarded / 1e6:6.3f} Mpps, vector {vector:6.2f}, "
+            f"{each:6.0f} clocks (article {article}, {each / article - 1:+.1%})"
+        )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--step", type=float, default=0.2, help="percent of line rate per second")
+    parser.add_argument("--placement-only", action="store_true", help="workers cost one another nothing")
+    asked = parser.parse_args()
+    begun = time.monotonic()
+    duts = {name: read_dut(ROOT / "dut_configs" / f"netgate-{name}.yaml").twin for name in ("pfsense", "linux", "vpp")}
+    if asked.placement_only:
+        duts = {name: replace(spec, contention=0.0, bus=None) for name, spec in duts.items() if spec is not None}
+    client = load_client()
+    cells = near = 0
+    heads = ("pfSense", "Linux", "VPP 1Q", "VPP 2Q", "VPP 3Q")
+    print(f"% of line rate, twin (article, deviation){'':8}" + "".join(f"{head:^20}" for head in heads))
+    for (mode_name, bidir), article in ARTICLE.items():
+        mode = resolve_mode(mode_name)
+        profiles = [load_profile(client, find_profile(mode.profile), dict(mode.tunables), port) for port in (0, 1)]
+        texts = []
+        for (dut, queues), figure in zip(COLUMNS, article, strict=True):
+            spec = duts[dut]
+            assert spec is not None
+            router = TwinRouter(spec, ports=2, rx_queues=queues)
+            ports = [senders(router, port, profiles[port]) for port in range(1 + bidir)]
+            found = 100 * maximum(router, ports, asked.step / 100) * len(ports)
+            off = found - figure
+            cells, near = cells + 1, near + (abs(off) <= NEAR + 1e-9)
+            texts.append(f"{found:6.1f} ({figure:5g}, {off:+5.1f}){' ' if abs(off) <= NEAR + 1e-9 else '*'}")
+        print(f"{mode_name:<12} {'both ways' if bidir else 'one way':<10}" + " ".join(texts))
+    print(f"{near} of {cells} cells within {NEAR:g} points of line rate (* is not)")
+    if duts["vpp"] is not None:
+        one_flow = resolve_mode("1flow-64b")
+        cycles(duts["vpp"], load_profile(client, find_profile(one_flow.profile), dict(one_flow.tunables), 0))
+    print(f"{time.monotonic() - begun:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
