@@ -54,6 +54,15 @@ class RunWriter:
         self._result: RunResult | None = None
         self.path: Path | None = None
 
+    def check(self) -> None:
+        """StoreError if nothing can be kept here; to be asked before anything is measured."""
+        try:
+            self._results.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritable(self._results, error) from error
+        if not os.access(self._results, os.W_OK | os.X_OK):
+            raise _unwritable(self._results, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+
     def begin(self, result: RunResult) -> RunWriter:
         """Give the run its place and write what is known before the first sample; StoreError where that fails."""
         self._result = result

@@ -14,21 +14,21 @@ from typing import Any, Protocol
 
 from ..core.errors import GeneratorError
 from ..core.plan import Plan
-from ..core.ports import Sink
+from ..core.ports import Clock, Sink
 from ..core.profile import Profile
 from ..core.ramp import Step
 from ..core.result import RunResult, Status
 from ..core.sample import Sample
 from ..core.verdict import Caveat
 from ..dut import Attestation, not_attested, open_dut
-from ..dut.drivers import require_driver
+from ..dut.drivers import planned_only, require_driver
 from ..generator.connect import Endpoint, connect
 from ..generator.trex import TrexGenerator
 from ..lab import Lab, LabSpec, RunningLab
 from ..lock import locked
 from ..runner import Interrupted, Outcome, run
 from ..transport import open_transport
-from .request import Request, build_plan, check_times, line_rate_bps
+from .request import Request, build_plan, check_wishes, line_rate_bps
 
 _LIBRARIES = ("trexbench", "lbr-trex-client", "pyzmq", "numpy", "scapy", "matplotlib")
 
@@ -80,19 +80,12 @@ def measure(request: Request, recorder: Recorder, say: Callable[[str], None]) ->
 
     ``say`` gets one line per step before the traffic. Errors before the first sample are raised.
     """
-    check_times(request)
-    if request.apply:
+    check_wishes(request)
+    if request.apply and not request.sim:
         require_driver(request.dut)
     with signals_as_exceptions(), ExitStack() as stack:
         lab = _lab(request, stack, say)
-        endpoint = _endpoint(request)
-        tester = f"lab-{lab.spec.prefix}" if lab else f"{endpoint.server}-{endpoint.rpc_port}"
-        doing = f"{request.verb} of {request.dut.name}, {request.mode}"
-        stack.enter_context(locked(f"tester-{tester}".replace("/", "_"), f"tester {endpoint} is in use", doing))
-        say(f"connecting to {endpoint}")
-        clock = RunClock()
-        trex_dir = str(request.trex_dir) if request.trex_dir else None
-        generator = stack.enter_context(connect(endpoint, request.ports, clock, trex_dir=trex_dir, force=request.force))
+        generator, clock = _generator(request, lab, stack, say)
         attestation = _configure(request, generator, lab, say)
         profiles, plan = _plan(request, generator)
         result = _begin(request, generator, attestation, profiles, plan, lab)
@@ -113,6 +106,28 @@ def _lab(request: Request, stack: ExitStack, say: Callable[[str], None]) -> Runn
     return lab
 
 
+def _generator(
+    request: Request, lab: RunningLab | None, stack: ExitStack, say: Callable[[str], None]
+) -> tuple[TrexGenerator, Clock]:
+    """The tester's ports, taken for this run, and the clock that it goes by."""
+    trex_dir = str(request.trex_dir) if request.trex_dir else None
+    if request.sim:
+        from .simulate import simulated
+
+        simulation = stack.enter_context(simulated(request, say))
+        # Its server dies with this process: there is nothing to watch over.
+        held = connect(simulation.endpoint, request.ports, simulation.clock, trex_dir=trex_dir, guarded=False)
+        return stack.enter_context(held), simulation.clock
+    endpoint = _endpoint(request)
+    tester = f"lab-{lab.spec.prefix}" if lab else f"{endpoint.server}-{endpoint.rpc_port}"
+    doing = f"{request.verb} of {request.dut.name}, {request.mode}"
+    stack.enter_context(locked(f"tester-{tester}".replace("/", "_"), f"tester {endpoint} is in use", doing))
+    say(f"connecting to {endpoint}")
+    clock = RunClock()
+    taken = connect(endpoint, request.ports, clock, trex_dir=trex_dir, force=request.force)
+    return stack.enter_context(taken), clock
+
+
 def _endpoint(request: Request) -> Endpoint:
     there = request.dut.generator
     return Endpoint(
@@ -123,10 +138,12 @@ def _endpoint(request: Request) -> Endpoint:
 def _configure(
     request: Request, generator: TrexGenerator, lab: RunningLab | None, say: Callable[[str], None]
 ) -> Attestation:
+    macs = {one["port"]: one["mac"] for one in generator.facts()["ports"]}
+    if request.sim:
+        return planned_only(request.dut, macs)
     if not request.apply:
         return not_attested(request.dut)
     say(f"configuring {request.dut.name} and reading it back")
-    macs = {one["port"]: one["mac"] for one in generator.facts()["ports"]}
     transport = request.dut.transport
     dut = open_dut(
         request.dut, lambda: open_transport(transport.type, transport.namespace), macs, lab.host_facts if lab else None
@@ -154,7 +171,7 @@ def _begin(
     facts = generator.facts()
     first = profiles[plan.directions[0].tx]
     caveats = [Caveat("lab", text) for text in lab.warnings] if lab else []
-    if not attestation.attested:
+    if not attestation.attested and not request.sim:
         caveats.append(Caveat("not-attested", "the DUT's configuration was neither applied nor read back"))
     return RunResult(
         id=f"{started}-{request.dut.name}-{request.mode}-{os.getpid()}",
@@ -166,6 +183,7 @@ def _begin(
             "direction": request.direction_name,
             "profile_file": request.profile_file.name,
             "tunables": dict(request.tunables),
+            "rx_queues": request.queues if request.sim else request.rx_queues,
         },
         plan=plan,
         profile=first.to_dict(),

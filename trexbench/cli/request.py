@@ -46,11 +46,20 @@ class Request:
     trex_dir: Path | None = None
     apply: bool = True
     force: bool = False
+    rx_queues: int | None = None
+    sim: bool = False
+    speedup: float = 1.0
+    seed: int | None = None
 
     @property
     def uses_lab(self) -> bool:
-        """The DUT's own lab is brought up, unless the user named another server."""
-        return self.dut.lab is not None and self.server is None
+        """The DUT's own lab is brought up, unless the user named another server, or none is wanted."""
+        return self.dut.lab is not None and self.server is None and not self.sim
+
+    @property
+    def queues(self) -> int | None:
+        """Receive queues per port; None: as the DUT has them."""
+        return choose_queues(self.dut, self.rx_queues)
 
     @property
     def direction_name(self) -> str:
@@ -89,10 +98,31 @@ def line_rate_bps(dut: DutConfig, port_speeds_bps: Mapping[int, float]) -> float
     return min(known)
 
 
-def check_times(request: Request) -> None:
-    """ConfigError for durations, thresholds and ports that no line rate could make right; before anything is opened."""
+def check_wishes(request: Request) -> None:
+    """ConfigError for wishes that no line rate could make right; before anything is opened."""
+    choose_queues(request.dut, request.rx_queues)
+    if request.rx_queues is not None and not request.sim and request.apply:
+        raise ConfigError(
+            f"driver {request.dut.driver} does not set receive queues in this version",
+            "set them by hand and use --no-apply, or simulate with --sim",
+        )
     wish = merged(request.wished, request.dut.plan, DEFAULTS)
     _plan(request, wish, Rates(mean_frame_bytes=64.0, line_bps=1e15, line_pps=1e12, target_pps=1e12, warmup_pps=1e3))
+
+
+def choose_queues(dut: DutConfig, wished: int | None) -> int | None:
+    """Receive queues per port: as wished, else the fewest that the DUT's config names; None leaves it to the DUT.
+
+    ConfigError for more, or others, than the config offers.
+    """
+    offered = dut.rx_queues or ((dut.twin.queues,) if dut.twin is not None else (1,))
+    if wished is not None and wished not in offered:
+        there = ", ".join(map(str, offered))
+        raise ConfigError(
+            f"{dut.name} is not measured with {wished} receive queues: its config offers {there}",
+            f"choose one of them, or state rx_queues: in {dut.file}",
+        )
+    return wished or min(dut.rx_queues, default=None)
 
 
 def build_plan(request: Request, profile: Profile, speed_bps: float) -> Plan:

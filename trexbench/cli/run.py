@@ -12,10 +12,12 @@ from ..config import PlanDefaults
 from ..core.units import Rate
 from .params import DURATION, PORTS, RATE, SHARE, TUNABLES, WARMUP, complete_duts, complete_modes
 
+SPEEDUP = 100.0
 F = TypeVar("F", bound=Callable[..., Any])
 
 RAMP_EXAMPLES = """\b
 Examples:
+  trexbench ramp --dut netgate-vpp --mode var2-64b --bidir --sim
   trexbench ramp --dut lab-linux --mode var2-64b --bidir
   trexbench ramp --dut netgate-vpp --mode imix --no-apply --server trex1.lab
   trexbench ramp --dut lab-linux --mode 64b --ramp-to 1.2mpps --ramp-duration 120 --stop-on-saturation
@@ -24,6 +26,7 @@ Examples:
 SATURATE_EXAMPLES = """\b
 Examples:
   trexbench saturate --dut lab-linux --mode 1flow-64b
+  trexbench saturate --dut netgate-pfsense --mode 1flow --sim
   trexbench saturate --dut netgate-linux --mode 1flow --no-apply --rate 50% --hold 60
 """
 
@@ -57,6 +60,20 @@ _WHAT = _options(
     click.option("--ports", type=PORTS, help="The tester's ports, in pairs; default: as the DUT's config says."),
     click.option("--configs-dir", type=click.Path(path_type=Path), help="Where DUT configs are."),
     click.option("--no-apply", is_flag=True, help="Leave the DUT as it is; the result is marked as not attested."),
+    click.option("--rx-queues", type=click.IntRange(1, 64), help="Receive queues per port, one of its config's."),
+)
+_SIM = _options(
+    click.option(
+        "--sim",
+        is_flag=True,
+        help="Simulate tester and DUT (the twin of its config); no root, no network, no packet. Marked as simulated.",
+    ),
+    click.option(
+        "--speedup",
+        type=click.FloatRange(1, 10000),
+        help=f"With --sim: seconds of the run in one of ours ({SPEEDUP:g}).",
+    ),
+    click.option("--seed", type=click.IntRange(0), help="With --sim: of the twin's noise (its config's)."),
 )
 _WHERE = _options(
     click.option("--server", metavar="HOST", help="The TRex server; default: as the DUT's config says, or its lab's."),
@@ -105,6 +122,7 @@ _THRESHOLDS = _options(
 @click.option("--confirm", type=DURATION, help="After saturation, hold the last good rate again this long; 0 not (10).")
 @click.option("--stop-on-saturation", is_flag=True, help="End the ramp once every direction is saturated.")
 @_THRESHOLDS
+@_SIM
 @_WHERE
 @_OUTPUT
 def ramp(**options: Any) -> int:
@@ -128,6 +146,7 @@ def ramp(**options: Any) -> int:
 @click.option("--rate", type=RATE, help="What fills the line, per direction (100%).")
 @click.option("--hold", type=DURATION, help="For how long (30).")
 @_THRESHOLDS
+@_SIM
 @_WHERE
 @_OUTPUT
 def saturate(**options: Any) -> int:

@@ -12,7 +12,7 @@ import click
 from ..config import PlanDefaults, find_profile, load_dut
 from ..core.errors import BenchError, ConfigError
 from ..core.ports import Sink
-from ..core.profile import resolve_mode
+from ..core.profile import MODES, resolve_mode
 from ..core.result import RunResult
 from ..report.curve import draw_curve
 from ..report.live import open_live
@@ -22,18 +22,23 @@ from ..runner import Interrupted, Outcome
 from ..store import RunWriter
 from .measure import Fan, measure
 from .request import Request
+from .run import SPEEDUP
 
 
 def make_request(verb: str, options: dict[str, Any], wished: PlanDefaults) -> Request:
     """The request behind these options; ConfigError names what is wrong with them."""
+    _check_sim(options)
     dut = load_dut(options["dut"], options["configs_dir"])
+    if not options["mode"] and not options["profile"]:
+        known = ", ".join(mode.name for mode in MODES)
+        raise ConfigError("nothing to send is named", f"--mode with one of {known}; or --profile FILE")
     if options["mode"] and options["profile"]:
         raise ConfigError("--mode and --profile exclude each other", "name one of them")
     if options["profile"]:
         file = find_profile(options["profile"])
         name, tunables = file.stem, {}
     else:
-        mode = resolve_mode(options["mode"] or "")
+        mode = resolve_mode(options["mode"])
         name, file, tunables = mode.name, find_profile(mode.profile), dict(mode.tunables)
     return Request(
         verb=verb,
@@ -50,12 +55,28 @@ def make_request(verb: str, options: dict[str, Any], wished: PlanDefaults) -> Re
         trex_dir=options["trex_dir"],
         apply=not options["no_apply"],
         force=options["force"],
+        rx_queues=options["rx_queues"],
+        sim=options["sim"],
+        speedup=options["speedup"] or (SPEEDUP if options["sim"] else 1.0),
+        seed=options["seed"],
     )
+
+
+def _check_sim(options: dict[str, Any]) -> None:
+    """ConfigError for options that contradict --sim, or mean nothing without it."""
+    if options["sim"]:
+        for name in ("server", "rpc_port", "pub_port", "force", "no_apply"):
+            if options[name]:
+                raise ConfigError(f"--sim and --{name.replace('_', '-')} exclude each other", "leave one of them out")
+    else:
+        for name in ("speedup", "seed"):
+            if options[name] is not None:
+                raise ConfigError(f"--{name} means nothing without --sim", "add --sim, or leave it out")
 
 
 def carry_out(request: Request, options: dict[str, Any]) -> int:
     """Measure, keep and show; the exit code."""
-    with Desk(options) as desk:
+    with Desk(options, request.speedup) as desk:
         result, outcome = measure(request, desk, desk.say)
     print_result(result, options["as_json"])
     if desk.kept is not None:
@@ -68,13 +89,15 @@ def carry_out(request: Request, options: dict[str, Any]) -> int:
 class Desk:
     """Keeps the run's file and shows its progress while it is going on (a measure.Recorder)."""
 
-    def __init__(self, options: dict[str, Any]) -> None:
+    def __init__(self, options: dict[str, Any], speedup: float) -> None:
+        self._speedup = speedup
         self._quiet = options["quiet"]
         self._stack = ExitStack()
         self._writer = RunWriter(options["results"], note)
         self.kept: Path | None = None
 
     def __enter__(self) -> Desk:
+        self._writer.check()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -87,7 +110,7 @@ class Desk:
     def begin(self, result: RunResult) -> Sink:
         sinks: list[Sink] = [self._writer.begin(result)]
         if not self._quiet:
-            sinks.append(self._stack.enter_context(open_live(result, sys.stderr)))
+            sinks.append(self._stack.enter_context(open_live(result, sys.stderr, self._speedup)))
         return Fan(sinks)
 
     def end(self, result: RunResult) -> None:

@@ -36,18 +36,21 @@ class Live(Sink, AbstractContextManager["Live"], Protocol):
     """A sink that shows what it sees until its block ends."""
 
 
-def open_live(result: RunResult, stream: TextIO) -> Live:
-    """In place on a terminal, in lines elsewhere."""
+def open_live(result: RunResult, stream: TextIO, speedup: float = 1.0) -> Live:
+    """In place on a terminal, in lines elsewhere. speedup: so many seconds of the run pass in one of the reader's."""
     if stream.isatty() and os.environ.get("TERM") != "dumb":
         from .terminal import TerminalLive  # rich: only where it draws
 
-        return TerminalLive(result, stream)
-    return PlainLive(result.plan, stream)
+        return TerminalLive(result, stream, speedup)
+    return PlainLive(result.plan, stream, LINE_S * speedup, speedup)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands. windows: one per direction, of about the last second; left_s: of the whole run."""
+    """Where a run stands. windows: one per direction, of about the last second; elapsed_s and left_s: of the whole run.
+
+    speedup: so many seconds of the run pass in one of the reader's.
+    """
 
     phase: Phase
     trial: int
@@ -55,6 +58,11 @@ class Progress:
     elapsed_s: float
     left_s: float
     windows: Sequence[Window]
+    speedup: float = 1.0
+
+    @property
+    def left_words(self) -> str:
+        return f"{format_duration(self.left_s / self.speedup)} left"
 
     @property
     def share(self) -> float:
@@ -69,8 +77,8 @@ class Progress:
 class Follower:
     """Samples -> progress, looking at the newest of them only."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+    def __init__(self, plan: Plan, speedup: float = 1.0) -> None:
+        self._plan, self._speedup = plan, speedup
         self._window = max(1, round(plan.window_s / plan.sample_s))
         self._phase: tuple[Phase, int] | None = None
         self._begun_s = 0.0
@@ -91,7 +99,7 @@ class Follower:
         recent = samples[max(self._begun_index, len(samples) - 1 - self._window) :]
         windows = [build_window(d, recent) for d in self._plan.directions] if len(recent) > 1 else []
         left = time_left(self._plan, last.phase, last.t_s - self._begun_s)
-        return Progress(last.phase, last.trial, last.asked_pps, last.t_s - samples[0].t_s, left, windows)
+        return Progress(last.phase, last.trial, last.asked_pps, last.t_s - samples[0].t_s, left, windows, self._speedup)
 
 
 def time_left(plan: Plan, phase: Phase, in_phase_s: float) -> float:
@@ -114,9 +122,9 @@ def time_left(plan: Plan, phase: Phase, in_phase_s: float) -> float:
 class PlainLive:
     """One line every few seconds: for pipes and logs."""
 
-    def __init__(self, plan: Plan, stream: TextIO, every_s: float = LINE_S) -> None:
+    def __init__(self, plan: Plan, stream: TextIO, every_s: float = LINE_S, speedup: float = 1.0) -> None:
         self._stream, self._every_s = stream, every_s
-        self._plan, self._follower = plan, Follower(plan)
+        self._plan, self._follower = plan, Follower(plan, speedup)
         self._next_s = 0.0
 
     def __enter__(self) -> PlainLive:
@@ -141,7 +149,7 @@ def format_progress(plan: Plan, progress: Progress) -> str:
     for direction, window in zip(plan.directions, progress.windows, strict=False):
         rates = f"sent {format_pps(window.sent_pps)} received {format_pps(window.received_pps)}"
         parts.append(f"{direction} {rates} loss {format_loss(window)}")
-    parts.append(f"{format_duration(progress.left_s)} left")
+    parts.append(progress.left_words)
     return "  ".join(parts)
 
 

@@ -165,7 +165,7 @@ def text_of(values: Mapping[str, Any], key: str, otherwise: str) -> str:
 def _banners(result: RunResult) -> tuple[str, ...]:
     banners = []
     if result.simulated:
-        banners.append("SIMULATED: no real packet was sent; these numbers describe no router")
+        banners.append("SIMULATED: no real packet was sent; the numbers are a model's")
     if result.status is Status.INCOMPLETE:
         banners.append(f"INCOMPLETE: {result.reason or 'ended early'}; what follows was measured until then")
     if result.status is Status.RUNNING:

@@ -28,13 +28,13 @@ DRAW_S = 0.5
 class TerminalLive:
     """Progress that is drawn over itself, and gone when the run is over."""
 
-    def __init__(self, result: RunResult, stream: TextIO) -> None:
+    def __init__(self, result: RunResult, stream: TextIO, speedup: float = 1.0) -> None:
         self._plan, self._name = result.plan, name_of(result)
-        self._follower = Follower(result.plan)
+        self._follower = Follower(result.plan, speedup)
         console = Console(file=stream, highlight=False)
         # No refresh thread: it is drawn when there is something new, in the loop's own time.
         self._live = RichLive(console=console, auto_refresh=False, transient=True)
-        self._next_s = 0.0
+        self._next_s, self._every_s = 0.0, DRAW_S * speedup
 
     def __enter__(self) -> TerminalLive:
         self._live.start()
@@ -48,7 +48,7 @@ class TerminalLive:
     def sampled(self, samples: Sequence[Sample], step: Step) -> None:
         changed, now_s = self._follower.follow(samples), samples[-1].t_s
         if changed or now_s >= self._next_s:
-            self._next_s = now_s + DRAW_S - self._plan.sample_s / 2
+            self._next_s = now_s + self._every_s - self._plan.sample_s / 2
             self._live.update(self._picture(self._follower.progress(samples)), refresh=True)
 
     def _picture(self, progress: Progress) -> RenderableType:
@@ -57,7 +57,7 @@ class TerminalLive:
         bar.add_row(
             Text(f"{progress.phase_words:<11}", "bold"),
             ProgressBar(total=1.0, completed=progress.share, width=36),
-            f"{format_duration(progress.elapsed_s)}, {format_duration(progress.left_s)} left",
+            f"{format_duration(progress.elapsed_s)}, {progress.left_words}",
         )
         return Group(Text(self._name), bar, Text(asked_words(plan, progress)), self._lanes(progress))
 

@@ -73,12 +73,14 @@ def fault(text: str) -> Fault:
         raise argparse.ArgumentTypeError(str(err)) from err
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(own_engine: bool, epilog: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m trexbench.stlserver",
+        prog="python -m trexbench.stlserver" if epilog is None else "trexbench serve",
         description="An STL (TRex stateless) server that sends real packets on Linux interfaces.",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    what = parser.add_mutually_exclusive_group(required=True)
+    what = parser.add_mutually_exclusive_group(required=not own_engine)
     what.add_argument("--interfaces", type=names, metavar="P0,P1", help="the ports, in their order")
     what.add_argument(
         "--fake-ports", type=int, metavar="N", help="no packets: N ports that forward perfectly, for tests"
@@ -156,10 +158,15 @@ def _answer_promptly(cpu: int | None) -> None:
             group.write("-20")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the exit code: 0 stopped when asked, 1 could not begin, 2 wrong usage; a fault may kill the process."""
-    parser = _parser()
+def main(argv: Sequence[str] | None = None, engine: Engine | None = None, epilog: str | None = None) -> int:
+    """Returns the exit code: 0 stopped when asked, 1 could not begin, 2 wrong usage; a fault may kill the process.
+
+    engine: serves in place of one that the arguments name. epilog: the end of the help, of whoever calls this.
+    """
+    parser = _parser(engine is not None, epilog)
     args = parser.parse_args(argv)
+    if engine is not None and (args.interfaces or args.fake_ports is not None):
+        parser.error("a simulated DUT has ports of its own: leave --interfaces and --fake-ports out")
     if args.fake_ports is not None and not 1 <= args.fake_ports <= 16:
         parser.error("--fake-ports: 1 to 16")
     if args.dst_mac and args.interfaces and len(args.dst_mac) != len(args.interfaces):
@@ -168,7 +175,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--rpc-cpu: {args.rpc_cpu} is not usable here; usable: {sorted(os.sched_getaffinity(0))}")
     try:
         server = StlServer(
-            _engine(args), host=args.host, rpc_port=args.rpc_port, pub_port=args.pub_port, faults=args.fault
+            engine or _engine(args), host=args.host, rpc_port=args.rpc_port, pub_port=args.pub_port, faults=args.fault
         )
     except FaultError as err:
         parser.error(f"argument --fault: {err}")
@@ -180,7 +187,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.die_with_parent:
         _watch_parent(server)
     _answer_promptly(args.rpc_cpu)
-    listed = ",".join(args.interfaces or [f"fake{index}" for index in range(args.fake_ports)])
+    listed = ",".join(server.port_names)
     rpc, pub = (f"tcp://{server.host}:{port}" for port in (server.rpc_port, server.pub_port))
     print(f"ready rpc={rpc} pub={pub} ports={listed}", flush=True)
     server.run()

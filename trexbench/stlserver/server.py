@@ -88,6 +88,10 @@ class StlServer:
         self._stopping.set()
 
     @property
+    def port_names(self) -> tuple[str, ...]:
+        return tuple(port.name for port in self._engine.ports)
+
+    @property
     def alive(self) -> bool:
         """Whether it serves, or will once started."""
         return not self._stopping.is_set()

@@ -1,0 +1,158 @@
+"""``--sim``, as a user without root and without a network runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .tools import ROOT, TREXBENCH, begin, environment, trexbench
+
+FIRST = ("ramp", "--dut", "netgate-vpp", "--mode", "var2-64b", "--bidir", "--sim")
+SHORT = ("--ramp-duration", "60", "--hold", "5", "--confirm", "2", "--no-picture")
+
+
+def document(folder: Path) -> dict[str, Any]:
+    (path,) = folder.glob("results/*/*/*.json")
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def test_the_first_command_of_the_readme(tmp_path: Path) -> None:
+    done = trexbench(tmp_path, *FIRST)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("*** SIMULATED")
+    assert "netgate-vpp var2-64b bidir:" in done.stdout and "the DUT saturated" in done.stdout
+    assert "received, Mpps" in done.stdout
+    found = document(tmp_path)
+    assert found["simulated"] is True and found["status"] == "complete"
+    assert len([s for s in found["samples"] if s["phase"] == "ramp"]) == 600
+    assert found["dut"]["attested"] is False and found["dut"]["applied"] == []
+    (picture,) = tmp_path.glob("results/*/*/*.png")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_same_seed_gives_the_same_document_but_for_times_and_names(tmp_path: Path) -> None:
+    documents = []
+    for run, speedup in (("one", "50"), ("two", "2000")):
+        folder = tmp_path / run
+        folder.mkdir()
+        done = trexbench(folder, *FIRST, *SHORT, "--seed", "5", "--speedup", speedup, "-q")
+        assert done.returncode == 0, done.stderr
+        documents.append(document(folder))
+    for one in documents:
+        for key in ("id", "started", "finished"):
+            assert one.pop(key)
+        one["generator"]["server"].pop("address")
+        one["generator"]["host"].pop("uptime")
+    assert documents[0] == documents[1]
+
+
+def test_another_seed_gives_other_noise(tmp_path: Path) -> None:
+    totals = set()
+    for seed in ("1", "2"):
+        done = trexbench(tmp_path, *FIRST, *SHORT, "--seed", seed, "--speedup", "2000", "-q", "--json")
+        assert done.returncode == 0, done.stderr
+        totals.add(json.dumps([s["ports"] for s in json.loads(done.stdout)["samples"]]))
+    assert len(totals) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(("--server", "trex1"), "--sim and --server exclude each other", id="a server as well"),
+        pytest.param(("--no-apply",), "--sim and --no-apply exclude each other", id="nothing would be applied anyway"),
+        pytest.param(("--rx-queues", "4"), "its config offers 1, 2, 3", id="more queues than the box has"),
+        pytest.param(("--speedup", "0.5"), "speedup", id="slower than real"),
+    ],
+)
+def test_what_contradicts_sim_is_refused_in_one_line(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+    done = trexbench(tmp_path, *FIRST, *arguments)
+    assert done.returncode == 2
+    assert words in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_speedup_and_seed_are_nothing_without_sim(tmp_path: Path) -> None:
+    done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--seed", "3")
+    assert done.returncode == 2 and "--seed means nothing without --sim" in done.stderr
+
+
+def test_a_dut_without_a_twin_is_named(tmp_path: Path) -> None:
+    text = (ROOT / "dut_configs" / "netgate-linux.yaml").read_text()
+    plain = tmp_path / "plain.yaml"
+    plain.write_text(re.sub(r"^twin:\n(?:[ #].*\n|\n)*", "", text, flags=re.MULTILINE))
+    done = trexbench(tmp_path, "ramp", "--dut", str(plain), "--mode", "64b", "--sim")
+    assert done.returncode == 2 and "describes no twin" in done.stderr and "plain.yaml" in done.stderr
+
+
+def test_commands_of_a_known_driver_are_planned_and_not_sent(tmp_path: Path) -> None:
+    done = trexbench(tmp_path, "ramp", "--dut", "lab-linux", "--mode", "64b", "--sim", *SHORT, "-q")
+    assert done.returncode == 0, done.stderr
+    facts = document(tmp_path)["dut"]["facts"]
+    assert "--sim" in facts["not attested"]
+    assert ["ip", "link", "set", "dev", "d0", "up"] in [command["argv"] for command in facts["planned"]]
+
+
+def test_saturate_counts_what_a_twin_emits(tmp_path: Path) -> None:
+    done = trexbench(
+        tmp_path, "saturate", "--dut", "netgate-vpp", "--mode", "1flow", "--sim", "-q", "--json", "--no-picture"
+    )
+    assert done.returncode == 0, done.stderr
+    (direction,) = json.loads(done.stdout)["analysis"]
+    assert direction["limit"] == "dut" and 4.5e6 < direction["maximum_pps"] < 5.5e6
+
+
+def test_serve_puts_a_twin_behind_a_port_for_any_client(tmp_path: Path) -> None:
+    served = begin(tmp_path, "serve", "--sim", "netgate-vpp", "--rx-queues", "2", "--rpc-port", "0", "--pub-port", "0")
+    try:
+        assert served.stdout is not None
+        rpc, pub = re.findall(r":(\d+)", served.stdout.readline())
+        where = ("--server", "127.0.0.1", "--rpc-port", rpc, "--pub-port", pub, "--no-apply")
+        plan = ("--warmup", "10kpps:1s", "--ramp-duration", "3", "--hold", "1", "--sample", "500ms", "--no-picture")
+        done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "imix", "-q", *plan, *where)
+    finally:
+        served.terminate()
+        served.communicate(timeout=10)
+    assert done.returncode == 0, done.stderr
+    assert "SIMULATED" in done.stdout and served.returncode == 0
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="unshare is not installed")
+def test_no_network_at_all_changes_nothing(tmp_path: Path) -> None:
+    as_root = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    command = ("unshare", "--net", *as_root, *TREXBENCH, *FIRST, *SHORT, "-q")
+    if subprocess.run(["unshare", "--net", *as_root, "true"], capture_output=True, timeout=10).returncode:
+        pytest.skip("this user may make no network namespace")
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment(tmp_path / "run"), capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert "the DUT saturated" in done.stdout
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give it away")
+def test_nobody_can_do_it(tmp_path: Path) -> None:
+    """Without root: as the user nobody, who may write only where the results go."""
+    shown = (sys.executable, "-c", "import os; os.setgid(65534); os.setuid(65534); import click")
+    if subprocess.run(shown, capture_output=True, timeout=20).returncode:
+        pytest.skip("the user nobody cannot read this Python installation")
+    tmp_path.chmod(0o777)
+    code = "import os; os.setgid(65534); os.setuid(65534); from trexbench.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *FIRST, *SHORT, "-q", "--results", str(tmp_path / "mine")],
+        cwd=ROOT,
+        env={**environment(tmp_path / "run"), "HOME": str(tmp_path), "MPLCONFIGDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.glob("mine/*/*/*.json"))
