@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conformance.targets import NEEDS_ROOT, Target, embedded_target, kernel_target, real_target
+from conformance.targets import NEEDS_ROOT, Target, embedded_target, kernel_target, real_target, simulated_target
 
 
 @contextmanager
@@ -18,7 +18,7 @@ def named_target() -> Iterator[Target]:
     yield found
 
 
-EMBEDDED = [pytest.param(embedded_target, id="embedded")]
+EMBEDDED = [pytest.param(embedded_target, id="embedded"), pytest.param(simulated_target, id="simulated")]
 KERNEL = [pytest.param(kernel_target, id="kernel", marks=[pytest.mark.root, NEEDS_ROOT])]
 REAL = [pytest.param(named_target, id="real")] if real_target() else []
 

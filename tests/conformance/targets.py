@@ -1,4 +1,4 @@
-"""The servers that the suite talks to: the embedded one with either engine, and the TRex that the environment names."""
+"""The servers that the suite talks to: the embedded one with each engine, and the TRex that the environment names."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from dataclasses import dataclass, replace
 import pytest
 
 from trexbench.config import load_dut
+from trexbench.config.twin import TwinSpec
 from trexbench.dut import open_dut
 from trexbench.lab import Lab, LabSpec
 from trexbench.lab.net import inside
+from trexbench.stlserver.engine import Engine
 from trexbench.stlserver.engine_fake import FakeEngine
 from trexbench.stlserver.server import StlServer
 from trexbench.transport import open_transport
+from trexbench.twin.engine import SimEngine
+from trexbench.twin.router import TwinRouter
 
 VARIABLE = "TREXBENCH_TREX_SERVER"
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces")
@@ -44,7 +48,17 @@ def real_target() -> Target | None:
 @contextmanager
 def embedded_target() -> Iterator[Target]:
     """An embedded server with the fake engine."""
-    with StlServer(FakeEngine()) as server:
+    yield from _served(FakeEngine())
+
+
+@contextmanager
+def simulated_target() -> Iterator[Target]:
+    """An embedded server with the simulating engine and a router that is faster than the suite's traffic."""
+    yield from _served(SimEngine(TwinRouter(TwinSpec(workers=1, clock_hz=2.2e9, packet_cycles=100.0))))
+
+
+def _served(engine: Engine) -> Iterator[Target]:
+    with StlServer(engine) as server:
         yield Target(server.host, server.rpc_port, server.pub_port, real=False)
 
 
