@@ -14,13 +14,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from trexbench.config import find_profile, read_dut
 from trexbench.config.twin import TwinSpec
@@ -32,6 +31,7 @@ from trexbench.twin.headers import headers_of
 from trexbench.twin.ports import Arrival
 from trexbench.twin.router import TwinRouter
 
+ROOT = Path(__file__).resolve().parents[1]
 LINE_BPS, TOP, LOSS, IN_A_ROW, NEAR = 10e9, 0.97, 0.001, 3, 2.0
 COLUMNS = (("pfsense", 4), ("linux", 4), ("vpp", 1), ("vpp", 2), ("vpp", 3))
 ARTICLE = {
@@ -105,37 +105,43 @@ def cycles(spec: TwinSpec, profile: Profile) -> None:
         )
 
 
+def table(duts: Mapping[str, TwinSpec], load: Callable[[str, int], Profile], step: float) -> None:
+    """Every cell, and how many are near."""
+    near = 0
+    heads = ("pfSense", "Linux", "VPP 1Q", "VPP 2Q", "VPP 3Q")
+    print(f"{'% of line rate':<22}" + "".join(f"{head:^22}" for head in heads))
+    for (mode, bidir), article in ARTICLE.items():
+        profiles, texts = [load(mode, port) for port in (0, 1)], []
+        for (dut, queues), figure in zip(COLUMNS, article, strict=True):
+            router = TwinRouter(duts[dut], ports=2, rx_queues=queues)
+            ports = [senders(router, port, profiles[port]) for port in range(1 + bidir)]
+            found = 100 * maximum(router, ports, step) * len(ports)
+            close = abs(found - figure) <= NEAR + 1e-9
+            near += close
+            texts.append(f"{found:6.1f} ({figure:5g}, {found - figure:+5.1f}){' ' if close else '*'}")
+        print(f"{mode:<12}{'both ways' if bidir else 'one way':<10}" + " ".join(texts).rstrip())
+    print("twin (article, deviation)")
+    print(f"{near} of {len(ARTICLE) * len(COLUMNS)} cells within {NEAR:g} points of line rate (* is not)")
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="The Netgate 6100's twins beside the measured figures")
     parser.add_argument("--step", type=float, default=0.2, help="percent of line rate per second")
     parser.add_argument("--placement-only", action="store_true", help="workers cost one another nothing")
     asked = parser.parse_args()
-    begun = time.monotonic()
-    duts = {name: read_dut(ROOT / "dut_configs" / f"netgate-{name}.yaml").twin for name in ("pfsense", "linux", "vpp")}
-    if asked.placement_only:
-        duts = {name: replace(spec, contention=0.0, bus=None) for name, spec in duts.items() if spec is not None}
+    begun, duts = time.monotonic(), {}
+    for name in ("pfsense", "linux", "vpp"):
+        spec = read_dut(ROOT / "dut_configs" / f"netgate-{name}.yaml").twin
+        assert spec is not None
+        duts[name] = replace(spec, contention=0.0, bus=None) if asked.placement_only else spec
     client = load_client()
-    cells = near = 0
-    heads = ("pfSense", "Linux", "VPP 1Q", "VPP 2Q", "VPP 3Q")
-    print(f"% of line rate, twin (article, deviation){'':8}" + "".join(f"{head:^20}" for head in heads))
-    for (mode_name, bidir), article in ARTICLE.items():
-        mode = resolve_mode(mode_name)
-        profiles = [load_profile(client, find_profile(mode.profile), dict(mode.tunables), port) for port in (0, 1)]
-        texts = []
-        for (dut, queues), figure in zip(COLUMNS, article, strict=True):
-            spec = duts[dut]
-            assert spec is not None
-            router = TwinRouter(spec, ports=2, rx_queues=queues)
-            ports = [senders(router, port, profiles[port]) for port in range(1 + bidir)]
-            found = 100 * maximum(router, ports, asked.step / 100) * len(ports)
-            off = found - figure
-            cells, near = cells + 1, near + (abs(off) <= NEAR + 1e-9)
-            texts.append(f"{found:6.1f} ({figure:5g}, {off:+5.1f}){' ' if abs(off) <= NEAR + 1e-9 else '*'}")
-        print(f"{mode_name:<12} {'both ways' if bidir else 'one way':<10}" + " ".join(texts))
-    print(f"{near} of {cells} cells within {NEAR:g} points of line rate (* is not)")
-    if duts["vpp"] is not None:
-        one_flow = resolve_mode("1flow-64b")
-        cycles(duts["vpp"], load_profile(client, find_profile(one_flow.profile), dict(one_flow.tunables), 0))
+
+    def load(name: str, port: int) -> Profile:
+        mode = resolve_mode(name)
+        return load_profile(client, find_profile(mode.profile), dict(mode.tunables), port)
+
+    table(duts, load, asked.step / 100)
+    cycles(duts["vpp"], load("1flow-64b", 0))
     print(f"{time.monotonic() - begun:.0f} s")
     return 0
 

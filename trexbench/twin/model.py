@@ -23,7 +23,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Costs:
-    """Of a worker at this moment: poll_cycles of a poll that finds frames, idle_cycles of one that does not."""
+    """Of a worker at this moment: poll_cycles of a poll that finds frames, idle_cycles of one that does not (or none)."""
 
     hz: float
     vector: int
@@ -35,7 +35,7 @@ class Costs:
     @property
     def batch_cycles(self) -> float:
         """Frames cannot be told apart in time by a worker that looks no oftener than this."""
-        return max(self.hz * self.batch_s, self.loop_cycles + self.idle_cycles)
+        return max(self.hz * self.batch_s, self.loop_cycles + self.idle_cycles, 1.0)
 
 
 @dataclass(frozen=True)

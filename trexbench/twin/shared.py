@@ -89,7 +89,8 @@ def _worker(
         hz=max(spec.clock_hz - discarding, _LEAST_CLOCK * spec.clock_hz),
         vector=spec.vector,
         poll_cycles=spec.vector_cycles * dearer,
-        idle_cycles=spec.idle_poll_cycles,
+        # a queue whose interrupt is silent is not looked at
+        idle_cycles=spec.idle_poll_cycles if spec.drive == "polling" else 0.0,
         loop_cycles=spec.loop_cycles,
         batch_s=spec.batch_s,
     )

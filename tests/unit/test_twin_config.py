@@ -1,0 +1,90 @@
+"""The ``twin:`` section: what is read, what is refused, and the sections of the shipped files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trexbench.config import read_dut
+from trexbench.config import twin as specs
+from trexbench.core.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parents[2]
+BASE = """\
+driver: linux
+transport: {type: local}
+ports:
+  - {tester: 0, interface: d0, address: 100.65.1.1/24, neighbour: {address: 100.65.1.2}}
+  - {tester: 1, interface: d1, address: 100.65.2.1/24, neighbour: {address: 100.65.2.2}}
+twin:
+  workers: 3
+  clock: 2.2ghz
+  cycles_per_packet: 340.5
+  batch: 18.9us
+  contention: 3.4%
+  bus: {limit: 8mpps, cycles_per_stall: 21}
+  rss: {key: random, fields: [src, dst], table: 512}
+  tester: {tx_limit: 1mpps, overload: queue-full, skew: 1ms}
+"""
+
+# what, text to replace, its replacement, line, words of the message
+BROKEN = [
+    ("unknown key", "clock:", "clok:", 8, ["twin.clok", "did you mean 'clock'"]),
+    ("missing", "  clock: 2.2ghz\n", "", 6, ["twin", "'clock' is missing"]),
+    ("clock without unit", "2.2ghz", "2.2", 8, ["twin.clock", "2.2ghz"]),
+    ("clock of nothing", "2.2ghz", "0ghz", 8, ["twin.clock"]),
+    ("no worker", "workers: 3", "workers: 0", 7, ["twin.workers", "from 1"]),
+    ("negative cycles", "340.5", "-1", 9, ["twin.cycles_per_packet", "plain digits"]),
+    ("long batch", "18.9us", "2s", 10, ["twin.batch", "more than a second"]),
+    ("contention", "3.4%", "much", 11, ["twin.contention", "0.1%"]),
+    ("noise", "contention: 3.4%", "noise: 30%", 11, ["twin.noise", "at most 20%"]),
+    ("bus half given", ", cycles_per_stall: 21", "", 12, ["twin.bus", "'cycles_per_stall' is missing"]),
+    ("bus in bits", "8mpps", "8gbps", 12, ["twin.bus.limit", "frames per second"]),
+    ("short key", "random", "6d5a56da", 13, ["twin.rss.key", "40 bytes"]),
+    ("fields out of order", "[src, dst]", "[dst, src]", 13, ["twin.rss.fields", "in this order"]),
+    ("odd table", "512", "500", 13, ["twin.rss.table", "power of two"]),
+    ("overload", "queue-full", "explode", 14, ["twin.tester.overload", "stretch, queue-full"]),
+    ("placement", "contention: 3.4%", "placement: here", 11, ["twin.placement", "round-robin"]),
+]
+
+
+def read(tmp_path: Path, content: str) -> Path:
+    path = tmp_path / "r.yaml"
+    path.write_text(content)
+    return path
+
+
+def test_reads_what_is_written(tmp_path: Path) -> None:
+    twin = read_dut(read(tmp_path, BASE)).twin
+    assert twin is not None
+    assert (twin.workers, twin.clock_hz, twin.packet_cycles, twin.contention) == (3, 2.2e9, 340.5, 0.034)
+    assert twin.batch_s == pytest.approx(18.9e-6)
+    assert twin.bus == specs.BusSpec(8e6, 21.0)
+    assert twin.rss == specs.RssSpec("random", ("src", "dst"), 512)
+    assert twin.tester == specs.TesterSpec(tx_limit_pps=1e6, overload="queue-full", skew_s=0.001)
+
+
+def test_a_dut_needs_no_twin(tmp_path: Path) -> None:
+    assert read_dut(read(tmp_path, BASE[: BASE.index("twin:")])).twin is None
+
+
+def test_a_key_is_read_as_ethtool_prints_it(tmp_path: Path) -> None:
+    key = ":".join(["6d", "5a", "56", "da"] * 10)
+    twin = read_dut(read(tmp_path, BASE.replace("random", f'"{key}"'))).twin
+    assert twin is not None and twin.rss.key == key.replace(":", "")
+
+
+@pytest.mark.parametrize(("old", "new", "line", "words"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN])
+def test_refuses_in_one_line(tmp_path: Path, old: str, new: str, line: int, words: list[str]) -> None:
+    assert old in BASE
+    path = read(tmp_path, BASE.replace(old, new, 1))
+    with pytest.raises(ConfigError) as caught:
+        read_dut(path)
+    assert str(caught.value).startswith(f"{path}:{line}: ") and "\n" not in str(caught.value)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "dut_configs").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_shipped_dut_has_a_twin(path: Path) -> None:
+    assert read_dut(path).twin is not None

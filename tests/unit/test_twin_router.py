@@ -1,0 +1,173 @@
+"""The simulated router: nothing is lost below capacity, nothing appears, and where the cycles go."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trexbench.config import read_dut
+from trexbench.config.twin import BusSpec, TwinSpec
+from trexbench.twin.model import Costs, Demand, pace
+from trexbench.twin.noise import normal
+from trexbench.twin.placement import place
+from trexbench.twin.ports import Arrival
+from trexbench.twin.router import TwinRouter
+
+ROOT = Path(__file__).resolve().parents[2]
+PLAIN = TwinSpec(workers=2, clock_hz=1e9, packet_cycles=1000, ring=100, queues=2)
+"""One worker forwards a million frames per second."""
+
+
+def shipped(name: str) -> TwinSpec:
+    twin = read_dut(ROOT / "dut_configs" / f"{name}.yaml").twin
+    assert twin is not None
+    return twin
+
+
+def offer(
+    router: TwinRouter, pps: Sequence[float], seconds: float, spread: Sequence[float], step: float = 0.1
+) -> float:
+    """Frames out over frames in, from ports 0, 1, ... at these rates."""
+    left = sent = 0.0
+    for _ in range(round(seconds / step)):
+        arrivals = [Arrival(port, 0, tuple(spread), rate * step, 64.0) for port, rate in enumerate(pps)]
+        left += sum(router.carry(step, arrivals))
+        sent += sum(one.frames for one in arrivals)
+    return left / sent
+
+
+@pytest.mark.parametrize(
+    ("how", "workers", "queues", "placed"),
+    [
+        ("round-robin", 3, 1, [0, 1]),
+        ("round-robin", 3, 2, [0, 1, 2, 0]),
+        ("round-robin", 3, 3, [0, 1, 2, 0, 1, 2]),
+        ("per-port", 4, 4, [0, 1, 2, 3, 0, 1, 2, 3]),
+        ("per-port", 2, 3, [0, 1, 0, 0, 1, 0]),
+    ],
+)
+def test_placement(how: str, workers: int, queues: int, placed: list[int]) -> None:
+    assert place(how, workers, 2, queues) == placed
+
+
+# what, offered per port, spread, what comes out of it
+FLOWS = [
+    ("all below capacity", (1.9e6,), (0.5, 0.5), 1.0),
+    ("one queue is one worker", (2e6,), (1.0, 0.0), 0.5),
+    ("the hot queue loses, the other does not", (2e6,), (0.75, 0.25), 0.75),
+    ("two ports share their workers", (2e6, 2e6), (0.5, 0.5), 0.5),
+    ("max-min: the smaller one gets all", (0.2e6, 1.6e6), (1.0, 0.0), 1.0 / 1.8),
+]
+
+
+@pytest.mark.parametrize(("pps", "spread", "out"), [row[1:] for row in FLOWS], ids=[row[0] for row in FLOWS])
+def test_what_comes_out(pps: Sequence[float], spread: Sequence[float], out: float) -> None:
+    assert offer(TwinRouter(PLAIN), pps, 2.0, spread) == pytest.approx(out, abs=2e-4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0, 4e6), st.floats(0, 4e6), st.floats(0, 1)), min_size=1, max_size=8),
+    st.booleans(),
+    st.floats(0, 0.1),
+)
+def test_every_frame_is_out_lost_or_inside(
+    spans: list[tuple[float, float, float]], interrupt: bool, contention: float
+) -> None:
+    spec = replace(
+        PLAIN, drive="interrupt" if interrupt else "polling", contention=contention, noise=0.05, drop_cycles=20,
+        vector_cycles=500, loop_cycles=50, batch_s=1e-5, bus=BusSpec(2e6, 50),
+    )  # fmt: skip
+    router, sent, out = TwinRouter(spec), 0.0, 0.0
+    for one, other, share in spans:
+        arrivals = [Arrival(p, 0, (share, 1 - share), rate * 0.03, 64.0) for p, rate in enumerate((one, other))]
+        left = router.carry(0.03, arrivals)
+        assert min(left) >= 0
+        sent, out = sent + one * 0.03 + other * 0.03, out + sum(left)
+    drops = sum(queue.drops for worker in router.workers() for queue in worker.queues)
+    inside = sent - out - drops
+    assert -1e-3 <= inside <= 4 * spec.ring + 1e-3
+    last = router.carry(0.1, [Arrival(port, 0, (0.5, 0.5), 0.0, 64.0) for port in (0, 1)])
+    assert sum(last) == pytest.approx(inside, abs=1e-3)
+    for worker in router.workers():
+        assert worker.busy_clocks + worker.idle_clocks <= worker.time_s * worker.clock_hz * (1 + 1e-9)
+        assert worker.packets == pytest.approx(sum(queue.packets for queue in worker.queues), abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["netgate-vpp", "netgate-linux", "netgate-pfsense", "lab-linux"])
+def test_the_same_seed_gives_the_same_counters(name: str) -> None:
+    spec = replace(shipped(name), noise=0.02)
+    spread = (1.0, *(0.0 for _ in range(spec.queues - 1)))
+    shares = [offer(TwinRouter(spec, seed=seed), (5e6,), 1.0, spread) for seed in (7, 7, 8)]
+    assert shares[0] == shares[1] != shares[2]
+
+
+def test_how_a_span_is_cut_hardly_matters() -> None:
+    spec = replace(shipped("netgate-vpp"), noise=0.02)
+    for pps in (1e6, 4.9e6, 9e6):
+        whole, cut = (offer(TwinRouter(spec), (pps,), 1.0, (1.0,), step) for step in (0.1, 0.01))
+        assert whole == pytest.approx(cut, abs=spec.ring / pps * 2)
+
+
+def test_a_copy_has_a_future_of_its_own() -> None:
+    router = TwinRouter(PLAIN)
+    offer(router, (3e6,), 0.2, (1.0, 0.0))
+    before = router.workers()
+    ahead = copy.deepcopy(router)
+    assert ahead.workers() == before
+    one, other = (offer(each, (3e6,), 0.1, (1.0, 0.0)) for each in (ahead, copy.deepcopy(router)))
+    assert one == other
+    assert router.workers() == before != ahead.workers()
+
+
+@given(st.floats(1e3, 2e7), st.floats(1e3, 2e7), st.floats(0, 5000), st.floats(0, 1e-4))
+def test_a_worker_spends_no_more_than_it_has(one: float, other: float, poll: float, batch_s: float) -> None:
+    costs = Costs(hz=2.2e9, vector=256, poll_cycles=poll, idle_cycles=449, loop_cycles=204, batch_s=batch_s)
+    demands = [Demand(one, 420.0), Demand(other, 600.0)]
+    found = pace(costs, demands)
+    assert all(0 <= rate <= demand.rate_pps for rate, demand in zip(found.rates_pps, demands, strict=True))
+    work = sum(rate * demand.cycles for rate, demand in zip(found.rates_pps, demands, strict=True))
+    assert found.busy == pytest.approx(work + found.vectors * poll, rel=1e-6)
+    assert found.busy + found.idle <= costs.hz * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("pps", "vector", "clocks"), [(1e3, 1.0, 4943), (981830, 18.57, 588), (10e6, 256, 358)])
+def test_vpps_law(pps: float, vector: float, clocks: float) -> None:
+    spec = replace(shipped("netgate-vpp"), noise=0.0)
+    router = TwinRouter(spec, rx_queues=1)
+    offer(router, (pps,), 2.0, (1.0,))
+    found = router.workers()[0]
+    assert found.packets / found.vectors == pytest.approx(vector, rel=0.01)
+    assert found.busy_clocks / found.packets - spec.fetch_cycles == pytest.approx(clocks, rel=0.01)
+    polls = found.idle_polls + found.vectors
+    assert found.busy_clocks + found.idle_clocks + polls * spec.loop_cycles == pytest.approx(2 * 2.2e9, rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["netgate-linux", "netgate-pfsense"])
+def test_past_saturation_less_comes_through(name: str) -> None:
+    spec = replace(shipped(name), noise=0.0)
+    spread = (1.0, 0.0, 0.0, 0.0)
+    through = [pps * offer(TwinRouter(spec), (pps,), 2.0, spread) for pps in (1e6, 5e6, 14e6)]
+    assert through[0] > 1.01 * through[1] and through[1] > 1.02 * through[2] > 600e3
+
+
+def test_a_full_ring_makes_frames_wait() -> None:
+    router = TwinRouter(PLAIN)
+    offer(router, (0.5e6,), 0.2, (1.0, 0.0))
+    assert router.latency_s(0) == PLAIN.latency_s
+    offer(router, (3e6,), 0.2, (1.0, 0.0))
+    assert router.latency_s(0) == pytest.approx(PLAIN.latency_s + PLAIN.ring / 1e6, rel=0.01)
+
+
+def test_noise_is_normal_and_its_own() -> None:
+    drawn = [normal(1, worker, cell) for worker in range(4) for cell in range(2000)]
+    mean = sum(drawn) / len(drawn)
+    assert abs(mean) < 0.05 and abs(sum(one * one for one in drawn) / len(drawn) - 1) < 0.05
+    assert normal(1, 2, 3) == normal(1, 2, 3)
+    assert len(set(drawn)) > len(drawn) * 0.99
