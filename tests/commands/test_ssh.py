@@ -22,7 +22,7 @@ from trexbench.core.errors import DutError
 from trexbench.dut import open_dut
 from trexbench.transport import LocalTransport, SshTransport, Transport, open_transport
 from trexbench.transport.ssh import CONFIG_ENV
-from trexbench.transport.ssh_master import PERSIST_S
+from trexbench.transport.ssh_master import PERSIST_S, CannotOpen, open_master
 
 from .sshd import WHY_NOT, Sshd, eventually, running_sshd
 from .tools import ROOT
@@ -55,14 +55,14 @@ def to(server: Sshd, run_dir: Path, **options: int) -> SshTransport:
 
 
 def masters(run_dir: Path) -> list[int]:
-    """Processes of ssh whose socket is in this directory, by what the kernel says of their command lines."""
+    """Processes of ssh, and shells around it, whose socket is in this directory, by their command lines."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes()
         except OSError:
             continue
-        if words.startswith(b"ssh") and os.fsencode(run_dir) in words:
+        if words.startswith((b"ssh", b"/bin/sh\0-c")) and os.fsencode(run_dir) in words:
             found.append(int(path.parent.name))
     return found
 
@@ -180,7 +180,7 @@ def test_a_connection_lost_in_the_middle_is_told_and_opened_again(server: Sshd, 
 def test_a_connection_lost_between_commands_is_opened_again(server: Sshd, dut: SshTransport, run_dir: Path) -> None:
     dut.run(["true"], 20)
     server.cut()
-    eventually(lambda: not masters(run_dir), "the client has noticed")
+    eventually(lambda: not list(run_dir.glob("*/c")), "the client has noticed")
     assert dut.run(["echo", "again"], 20).stdout == "again\n"
     assert len(list(run_dir.iterdir())) == 1, "the former socket's directory is gone"
 
@@ -300,6 +300,16 @@ def test_a_login_shell_that_talks() -> None:
         eventually(lambda: not server.sessions(), "the connection has ended")
 
 
+def test_a_server_that_lets_in_and_then_says_nothing() -> None:
+    with running_sshd("ForceCommand sleep 5") as server:
+        run_dir = server.folder / "run"
+        with pytest.raises(CannotOpen) as caught:
+            open_master(("ssh", f"-F{server.client_config}"), "dut", run_dir, os.environ, open_s=2)
+        assert caught.value.late
+        assert not list(run_dir.iterdir())
+        eventually(lambda: not masters(run_dir), "the master is gone")
+
+
 def test_a_refused_session_opens_no_connection_beside(run_dir: Path) -> None:
     with running_sshd("MaxSessions 2") as server, to(server, server.folder / "run") as dut:
         dut.run(["true"], 20)
@@ -391,22 +401,27 @@ def test_ctrl_c_ends_the_command_and_leaves_a_connection_for_cleaning_up(server:
         assert server.connections == before
 
 
-def test_the_linux_driver_reads_the_same_through_ssh(
-    server: Sshd, run_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not shutil.which("ip"):
-        pytest.skip("needs iproute2: ip is not installed")
-    config = DutConfig(
+def router(first: str, second: str) -> DutConfig:
+    """A Linux router behind ssh, with these interfaces."""
+    return DutConfig(
         name="loopback",
         file=Path("loopback.yaml"),
         driver="linux",
         transport=TransportConfig("ssh", host="dut"),
         ports=(
-            Port(0, "lo", IPv4Interface("100.65.1.1/24"), Neighbour(IPv4Address("100.65.1.2"), "02:00:00:00:00:01")),
-            Port(1, "no0", IPv4Interface("100.65.2.1/24"), Neighbour(IPv4Address("100.65.2.2"), "02:00:00:00:00:02")),
+            Port(0, first, IPv4Interface("100.65.1.1/24"), Neighbour(IPv4Address("100.65.1.2"), "02:00:00:00:00:01")),
+            Port(1, second, IPv4Interface("100.65.2.1/24"), Neighbour(IPv4Address("100.65.2.2"), "02:00:00:00:00:02")),
         ),
         routes=(Route(IPv4Network("48.0.0.0/8"), IPv4Address("100.65.2.2")),),
     )
+
+
+def test_the_linux_driver_reads_the_same_through_ssh(
+    server: Sshd, run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not shutil.which("ip"):
+        pytest.skip("needs iproute2: ip is not installed")
+    config = router("lo", "no0")
     monkeypatch.setenv(CONFIG_ENV, str(server.client_config))
     before = server.connections
     way = config.transport
@@ -416,3 +431,35 @@ def test_the_linux_driver_reads_the_same_through_ssh(
     assert far.facts == near.facts and far.mismatches == near.mismatches
     assert any(wrong.what == "interface" and wrong.wanted == "no0" for wrong in far.mismatches)
     assert server.connections == before + 1
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes a network namespace")
+def test_a_router_is_configured_through_ssh_and_a_second_time_nothing_changes() -> None:
+    name = f"tbx-ssh-{os.getpid()}"
+    here = LocalTransport()
+
+    def ip(*words: str) -> str:
+        done = here.run(["ip", "-n", name, *words], 20)
+        assert done.returncode == 0, done.complaint
+        return done.stdout
+
+    assert here.run(["ip", "netns", "add", name], 20).returncode == 0
+    try:
+        for first, second in (("d0", "p0"), ("d1", "p1")):
+            ip("link", "add", first, "type", "veth", "peer", "name", second)
+            ip("link", "set", second, "up")
+        config = router("d0", "d1")
+        # The sshd itself stays on the host's loopback; only what it runs is inside.
+        inside = f'ForceCommand ip netns exec {name} /bin/sh -c "$SSH_ORIGINAL_COMMAND"'
+        with running_sshd(inside) as server, to(server, server.folder / "run") as transport:
+            dut = open_dut(config, lambda: transport, {})
+            assert dut.verify().mismatches, "nothing is configured yet"
+            dut.apply()
+            first_found = dut.verify().require_match()
+            dut.apply()
+            assert dut.verify().require_match().digest == first_found.digest
+            assert server.connections == 1
+        assert "48.0.0.0/8 via 100.65.2.2 dev d1" in ip("route", "show")
+    finally:
+        here.run(["ip", "netns", "delete", name], 20)

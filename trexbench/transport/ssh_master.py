@@ -57,7 +57,8 @@ class Master:
 
     @property
     def alive(self) -> bool:
-        return self.session.poll() is None
+        # A master that ends takes its socket away, a moment before the session's shell has noticed.
+        return self.session.poll() is None and self.control.exists()
 
     def ask(self, what: str) -> bool:
         """``check`` or ``exit``; whether the master answered."""
