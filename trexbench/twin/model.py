@@ -23,7 +23,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Costs:
-    """Of a worker at this moment: poll_cycles of a poll that finds frames, idle_cycles of one that does not (or none)."""
+    """Of a worker now: poll_cycles of a poll that finds frames, idle_cycles (or none) of one that does not."""
 
     hz: float
     vector: int
