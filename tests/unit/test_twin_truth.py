@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from twins import Twin, random_twin
+from twins import Box, Twin, random_box, random_twin
 
 from trexbench.config import twin as spec
 from trexbench.core.analysis import analyse
 from trexbench.core.verdict import DirectionResult, Limit
 
-RUNS = 60
+RUNS = 30
 
 
-def verdicts(twin: Twin) -> tuple[DirectionResult, ...]:
+def verdicts(twin: Twin | Box) -> tuple[DirectionResult, ...]:
     outcome = twin.run()
     assert outcome.error is None
     return analyse(twin.plan, outcome.samples).directions
 
 
-def beside(twin: Twin, rng: random.Random, skew: float) -> spec.TesterSpec:
+def beside(twin: Twin | Box, rng: random.Random, skew: float) -> spec.TesterSpec:
     """A tester that is fast enough, if not by much, for what the DUT carries.
 
     skew: at most, as a multiple of the threshold's share of a window. More than one such share would itself be a loss
@@ -39,25 +40,30 @@ def beside(twin: Twin, rng: random.Random, skew: float) -> spec.TesterSpec:
 
 
 @pytest.mark.parametrize(
-    ("noise", "skew"),
+    ("make", "noise", "skew", "runs"),
     [
-        pytest.param(0.0, 0.0, id="steady"),
-        pytest.param(0.0, 1.0, id="steady, counters of different instants"),
-        pytest.param(0.01, 0.0, id="noise up to 1 %"),
-        pytest.param(0.03, 1.0, id="noise up to 3 %, counters of different instants"),
+        pytest.param(random_twin, 0.0, 0.0, 50, id="steady"),
+        pytest.param(random_twin, 0.0, 1.0, 50, id="steady, counters of different instants"),
+        pytest.param(random_twin, 0.03, 0.0, 100, id="noise up to 3 %"),
+        pytest.param(random_twin, 0.03, 1.0, 100, id="noise up to 3 %, counters of different instants"),
+        pytest.param(random_box, 0.0, 0.0, 12, id="routers of DUT files, steady"),
+        pytest.param(random_box, 0.02, 1.0, 12, id="routers of DUT files, noise up to 2 %, different instants"),
     ],
 )
-def test_the_knee_lies_within_the_uncertainty_of_the_maximum(noise: float, skew: float) -> None:
-    rng, missed, judged = random.Random(17), [], 0
-    for seed in range(RUNS):
-        twin = random_twin(rng, seed, noise)
+def test_the_knee_lies_within_the_uncertainty_of_the_maximum(
+    make: Callable[[random.Random, int, float], Twin | Box], noise: float, skew: float, runs: int
+) -> None:
+    rng, missed, judged = random.Random(23), [], 0
+    for seed in range(runs):
+        twin = make(rng, seed, noise)
         twin = replace(twin, tester=beside(twin, rng, skew))
         for result in verdicts(twin):
             judged += 1
             assert (result.limit, result.at_least) == (Limit.DUT, False), twin
             # frames are whole
-            if not abs(twin.knee_pps(result.direction) - result.maximum_pps) <= result.uncertainty_pps + 2:
-                missed.append((result, twin))
+            knee = twin.knee_pps(result.direction)
+            if not abs(knee - result.maximum_pps) <= result.uncertainty_pps + 2:
+                missed.append((knee, result, twin))
     assert len(missed) <= judged * (0.05 if noise or skew else 0), missed
 
 
@@ -75,7 +81,7 @@ def limited(rng: random.Random, seed: int, kind: str, noisy: bool) -> tuple[Twin
 @pytest.mark.parametrize("kind", ["stretch", "queue-full", "rx"])
 def test_what_the_generator_limits_is_never_laid_to_the_dut(kind: str, noisy: bool) -> None:
     rng = random.Random(19)
-    for seed in range(RUNS // 2):
+    for seed in range(RUNS):
         twin, pps = limited(rng, seed, kind, noisy)
         for result in verdicts(twin):
             expected = Limit.GENERATOR_RX if kind == "rx" else Limit.GENERATOR_TX

@@ -6,17 +6,19 @@ twin.run(), twin.knee_pps(direction)
 
 from __future__ import annotations
 
+import copy
 import random
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import NormalDist, fmean
 from typing import Any
 
 import numpy as np
 from runs import HeldClock, Silent, make_plan
 
 from trexbench import runner
-from trexbench.config.twin import TesterSpec
+from trexbench.config.twin import TesterSpec, TwinSpec
 from trexbench.core.plan import Direction, Plan
 from trexbench.core.sample import PortCounters, Reading
 from trexbench.stlserver.engine import StreamSpec
@@ -24,7 +26,8 @@ from trexbench.stlserver.stats import Stats
 from trexbench.stlserver.traffic import frame_bytes
 from trexbench.twin.engine import SimEngine
 from trexbench.twin.headers import headers_of
-from trexbench.twin.ports import Arrival
+from trexbench.twin.ports import Arrival, Router
+from trexbench.twin.router import TwinRouter
 
 TRIED_WINDOWS = 201
 UDP = bytes(12) + bytes.fromhex("08004500002e0001000040110000100000013000000104010 00c001a0000".replace(" ", ""))
@@ -154,6 +157,15 @@ class SimGenerator:
         return Reading(ports, snapshot.load.queue_full, cpu)
 
 
+def measure(twin: Twin | Box, router: Router) -> runner.Outcome:
+    """What the real loop makes of this router behind the simulating engine."""
+    plan, clock = twin.plan, HeldClock()
+    engine = SimEngine(
+        router, speed_bps=plan.line_rate_bps, clock=clock.now, tester=twin.tester, seed=twin.seed, step_s=twin.step_s
+    )
+    return runner.run(plan, SimGenerator(engine, plan, twin.streams, clock), clock, Silent())
+
+
 @dataclass(frozen=True)
 class Twin:
     """One simulated measurement: queue_pps by sending port; the engine's grid has lines every ``step_s``."""
@@ -172,12 +184,7 @@ class Twin:
         return QueueRouter(self.queue_pps, self.ring, self.noise, self.noise_s, self.seed)
 
     def run(self) -> runner.Outcome:
-        clock = HeldClock()
-        engine = SimEngine(
-            self.router(), speed_bps=self.plan.line_rate_bps, clock=clock.now, tester=self.tester, seed=self.seed,
-            step_s=self.step_s,
-        )  # fmt: skip
-        return runner.run(self.plan, SimGenerator(engine, self.plan, self.streams, clock), clock, Silent())
+        return measure(self, self.router())
 
     def knee_pps(self, direction: Direction) -> float:
         """The rate at which a typical window of the plan's length loses the threshold's share: half of them lose more.
@@ -208,6 +215,97 @@ class Twin:
         return replace(self, queue_pps={**self.queue_pps, tx: [one * scale for one in self.queue_pps[tx]]})
 
 
+@dataclass(frozen=True)
+class Box:
+    """One simulated measurement of a router as DUT files describe them."""
+
+    plan: Plan
+    spec: TwinSpec
+    streams: Sequence[StreamSpec]
+    tester: TesterSpec = field(default_factory=TesterSpec)
+    seed: int = 1
+    step_s: float = 0.25
+
+    def run(self) -> runner.Outcome:
+        return measure(self, TwinRouter(self.spec, seed=self.seed))
+
+    def knee_pps(self, direction: Direction) -> float:
+        """The rate of all directions at which this one loses the threshold's share, on average over the noise.
+
+        The router is asked itself: one without noise, of each speed out of six that are equally likely. What it does
+        not forward in its first moment it loses once its rings are full.
+        """
+        places = [(number - 0.5) / 6 for number in range(1, 7)] if self.spec.noise else [0.5]
+        speeds = [1 + self.spec.noise * NormalDist().inv_cdf(place) for place in places]
+        routers = [TwinRouter(replace(self.spec, noise=0.0, clock_hz=self.spec.clock_hz * speed)) for speed in speeds]
+        spreads = {
+            (d.tx, one.stream_id): routers[0].spread(d.tx, headers_of(one))
+            for d in self.plan.directions
+            for one in self.streams
+        }
+        low, high = 0.0, 4 * self.plan.line_rate_pps
+        for _ in range(17):
+            rate = (low + high) / 2
+            lost = fmean(self._lost(copy.deepcopy(router), direction, rate, spreads) for router in routers)
+            low, high = (rate, high) if lost <= self.plan.loss_threshold else (low, rate)
+        return low
+
+    def _lost(
+        self, router: Router, direction: Direction, pps: float, spreads: Mapping[tuple[int, int], tuple[float, ...]]
+    ) -> float:
+        span_s, total = 0.1, sum(one.rate_pps for one in self.streams)
+        arrivals = [
+            Arrival(d.tx, one.stream_id, spreads[d.tx, one.stream_id], pps * span_s * one.rate_pps / total,
+                    frame_bytes(one))
+            for d in self.plan.directions
+            for one in self.streams
+        ]  # fmt: skip
+        gone = zip(arrivals, router.carry(span_s, arrivals), strict=True)
+        return 1 - sum(count for one, count in gone if one.port == direction.tx) / (pps * span_s)
+
+
+def random_box(rng: random.Random, seed: int, noise: float = 0.0) -> Box:
+    """A router of any kind whose knees, in all directions, lie between 0.12 and 0.88 of the target."""
+    while True:
+        streams = rng.choice(PROFILES)
+        plan = random_plan(rng, streams)
+        spec = TwinSpec(
+            workers=rng.choice([1, 1, 2, 3, 4]),
+            clock_hz=1e9,
+            packet_cycles=rng.uniform(200, 3000),
+            fetch_cycles=rng.uniform(0, 200),
+            vector_cycles=rng.choice([0.0, rng.uniform(0, 5000)]),
+            byte_cycles=rng.uniform(0, 0.5),
+            drop_cycles=rng.choice([0.0, rng.uniform(0, 500)]),
+            loop_cycles=rng.uniform(0, 500),
+            vector=rng.choice([32, 64, 256]),
+            drive=rng.choice(["polling", "interrupt"]),
+            contention=rng.choice([0.0, rng.uniform(0, 0.2)]),
+            ring=rng.choice([256, 512, 4096]),
+            noise=rng.uniform(0, noise),
+            queues=rng.choice([1, 1, 2, 3, 4]),
+            placement=rng.choice(["round-robin", "per-port"]),
+        )
+        box = Box(plan, spec, streams, seed=seed)
+        wanted = rng.uniform(0.15, 0.85) * plan.target_pps
+        box = replace(box, spec=replace(spec, clock_hz=1e9 * wanted / box.knee_pps(plan.directions[0])))
+        if not plan.bidir or all(0.12 < box.knee_pps(d) / plan.target_pps < 0.88 for d in plan.directions):
+            return box
+
+
+def random_plan(rng: random.Random, streams: Sequence[StreamSpec]) -> Plan:
+    """A ramp of these streams on gigabit ports."""
+    return make_plan(
+        bidir=rng.random() < 0.5,
+        frame_bytes=mean_bytes(streams),
+        ramp_s=rng.choice([30.0, 60.0, 60.0, 120.0, 240.0]),
+        sample_s=rng.choice([0.5, 1.0, 1.0]),
+        loss_threshold=rng.choice([1e-4, 1e-3, 1e-3, 1e-2]),
+        stop_on_saturation=rng.random() < 0.5,
+        confirm_s=0.0,
+    )
+
+
 PROFILES = ((stream(flows=251),), (stream(flows=16),), (stream(),), IMIX)
 
 
@@ -218,15 +316,7 @@ def random_twin(rng: random.Random, seed: int, noise: float = 0.0, knee: float |
     changes: fields of Twin.
     """
     streams = rng.choice(PROFILES)
-    plan = make_plan(
-        bidir=rng.random() < 0.5,
-        frame_bytes=mean_bytes(streams),
-        ramp_s=rng.choice([30.0, 60.0, 60.0, 120.0, 240.0]),
-        sample_s=rng.choice([0.5, 1.0, 1.0]),
-        loss_threshold=rng.choice([1e-4, 1e-3, 1e-3, 1e-2]),
-        stop_on_saturation=rng.random() < 0.5,
-        confirm_s=0.0,
-    )
+    plan = random_plan(rng, streams)
     twin = Twin(
         plan,
         {port: [rng.uniform(0.7, 1.3) for _ in range(rng.choice([1, 1, 2, 3]))] for port in (0, 1)},
