@@ -233,7 +233,7 @@ class Box:
         """The rate of all directions at which this one loses the threshold's share, on average over the noise.
 
         The router is asked itself: one without noise, of each speed out of six that are equally likely. What it does
-        not forward in its first moment it loses once its rings are full.
+        not forward at once it loses when its rings are full; discarding that costs something slows it down by and by.
         """
         places = [(number - 0.5) / 6 for number in range(1, 7)] if self.spec.noise else [0.5]
         speeds = [1 + self.spec.noise * NormalDist().inv_cdf(place) for place in places]
@@ -243,7 +243,7 @@ class Box:
             for d in self.plan.directions
             for one in self.streams
         }
-        low, high = 0.0, 4 * self.plan.line_rate_pps
+        low, high = 0.0, 2 * self.spec.workers * self.spec.clock_hz / self.spec.packet_cycles
         for _ in range(17):
             rate = (low + high) / 2
             lost = fmean(self._lost(copy.deepcopy(router), direction, rate, spreads) for router in routers)
@@ -260,8 +260,10 @@ class Box:
             for d in self.plan.directions
             for one in self.streams
         ]  # fmt: skip
-        gone = zip(arrivals, router.carry(span_s, arrivals), strict=True)
-        return 1 - sum(count for one, count in gone if one.port == direction.tx) / (pps * span_s)
+        for _ in range(6 if self.spec.drop_cycles else 1):
+            gone = router.carry(span_s, arrivals)
+        out = sum(count for one, count in zip(arrivals, gone, strict=True) if one.port == direction.tx)
+        return 1 - out / (pps * span_s)
 
 
 def random_box(rng: random.Random, seed: int, noise: float = 0.0) -> Box:
@@ -289,7 +291,7 @@ def random_box(rng: random.Random, seed: int, noise: float = 0.0) -> Box:
         box = Box(plan, spec, streams, seed=seed)
         wanted = rng.uniform(0.15, 0.85) * plan.target_pps
         box = replace(box, spec=replace(spec, clock_hz=1e9 * wanted / box.knee_pps(plan.directions[0])))
-        if not plan.bidir or all(0.12 < box.knee_pps(d) / plan.target_pps < 0.88 for d in plan.directions):
+        if all(0.12 < box.knee_pps(d) / plan.target_pps < 0.88 for d in plan.directions):
             return box
 
 
