@@ -151,7 +151,7 @@ def main() -> int:
         f"off by {100 * result['median_miss']:.3f} % in the median, {100 * result['worst_miss']:.3f} % at worst"
     )
     print(
-        f"undisturbed windows (the sender's CPU was not used by others, the host among them, for more than {1e3 * STOLEN_S:.0f} ms): "
+        f"undisturbed windows (others, the host among them, had the sender's CPU for {1e3 * STOLEN_S:.0f} ms at most): "
         f"{result['quiet_windows']}, {100 * result['quiet_share_within']:.1f} % within 0.5 %; off by "
         f"{100 * result['quiet_median_miss']:.3f} % in the median, {100 * result['quiet_worst_miss']:.3f} % at worst"
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Any, Protocol
 
+from ..config import TransportConfig
 from ..core.errors import GeneratorError
 from ..core.plan import Plan
 from ..core.ports import Clock, Sink
@@ -25,9 +26,9 @@ from ..dut.drivers import planned_only, require_driver
 from ..generator.connect import Endpoint, connect
 from ..generator.trex import TrexGenerator
 from ..lab import Lab, LabSpec, RunningLab
-from ..lock import locked
+from ..lock import locked, run_dir
 from ..runner import Interrupted, Outcome, run
-from ..transport import open_transport
+from ..transport import Transport, open_transport
 from .request import Request, build_plan, check_wishes, line_rate_bps
 
 _LIBRARIES = ("trexbench", "lbr-trex-client", "pyzmq", "numpy", "scapy", "matplotlib")
@@ -144,12 +145,13 @@ def _configure(
     if not request.apply:
         return not_attested(request.dut)
     say(f"configuring {request.dut.name} and reading it back")
-    transport = request.dut.transport
-    dut = open_dut(
-        request.dut, lambda: open_transport(transport.type, transport.namespace), macs, lab.host_facts if lab else None
-    )
+    dut = open_dut(request.dut, lambda: _transport(request.dut.transport), macs, lab.host_facts if lab else None)
     dut.apply()
     return dut.verify().require_match()
+
+
+def _transport(way: TransportConfig) -> Transport:
+    return open_transport(way.type, way.namespace, host=way.host, user=way.user, port=way.port, run_dir=run_dir())
 
 
 def _plan(request: Request, generator: TrexGenerator) -> tuple[dict[int, Profile], Plan]:
