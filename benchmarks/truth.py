@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "unit")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "unit"), str(ROOT / "tests" / "truth")]
 
 from test_twin_truth import beside, limited, verdicts  # noqa: E402
 from twins import Box, Twin, random_box, random_twin  # noqa: E402
