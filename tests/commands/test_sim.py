@@ -18,17 +18,21 @@ FIRST = ("ramp", "--dut", "netgate-vpp", "--mode", "var2-64b", "--bidir", "--sim
 SHORT = ("--ramp-duration", "60", "--hold", "5", "--confirm", "2", "--no-picture")
 
 
-def document(folder: Path) -> dict[str, Any]:
-    (path,) = folder.glob("results/*/*/*.json")
+def document_at(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(path.read_text())
     return found
+
+
+def document(folder: Path) -> dict[str, Any]:
+    (path,) = folder.glob("results/*/*/*.json")
+    return document_at(path)
 
 
 def test_the_first_command_of_the_readme(tmp_path: Path) -> None:
     done = trexbench(tmp_path, *FIRST)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("*** SIMULATED")
-    assert "netgate-vpp var2-64b bidir:" in done.stdout and "the DUT saturated" in done.stdout
+    assert "netgate-vpp var2-64b bidir simulated:" in done.stdout and "the DUT saturated" in done.stdout
     assert "received, Mpps" in done.stdout
     found = document(tmp_path)
     assert found["simulated"] is True and found["status"] == "complete"
@@ -106,6 +110,27 @@ def test_saturate_counts_what_a_twin_emits(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (direction,) = json.loads(done.stdout)["analysis"]
     assert direction["limit"] == "dut" and 4.5e6 < direction["maximum_pps"] < 5.5e6
+
+
+def test_simulated_is_not_compared_with_measured(tmp_path: Path) -> None:
+    paths = []
+    for seed in ("1", "2"):
+        done = trexbench(tmp_path, *FIRST, *SHORT, "--seed", seed, "--speedup", "2000", "-q")
+        assert done.returncode == 0, done.stderr
+        paths.append(re.findall(r"result +(\S+)", done.stderr)[0])
+    alike = trexbench(tmp_path, "compare", *paths)
+    assert alike.returncode == 0 and "the same, as far as can be told" in alike.stdout, alike.stderr
+    assert "bidir simulated" in alike.stdout
+    real = document_at(tmp_path / paths[1])
+    real["simulated"] = False
+    (tmp_path / "real.json").write_text(json.dumps(real))
+    refused = trexbench(tmp_path, "compare", paths[0], "real.json")
+    assert refused.returncode == 2 and "one is simulated, the other measured" in refused.stderr
+    marked = trexbench(tmp_path, "compare", paths[0], "real.json", "--anyway")
+    assert marked.returncode == 0 and "*** UNLIKE" in marked.stdout
+    exported = trexbench(tmp_path, "export", "--loadtest", paths[0], "-o", "out.json")
+    assert exported.returncode == 0, exported.stderr
+    assert document_at(tmp_path / "out.json")["vars"]["profile_file"] == "bench-var2-64b-simulated.py"
 
 
 def test_serve_puts_a_twin_behind_a_port_for_any_client(tmp_path: Path) -> None:

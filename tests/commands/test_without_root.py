@@ -30,7 +30,7 @@ def test_ramp_leaves_a_document_a_picture_and_the_answer_first(tmp_path: Path, s
     done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "imix", "--bidir", *SHORT, *server.options)
     assert done.returncode == 0, done.stderr
     assert "SIMULATED" in done.stdout, "the server behind it moves no packets"
-    assert "netgate-vpp var2-imix bidir: >= 6.3" in done.stdout, done.stdout
+    assert "netgate-vpp var2-imix bidir simulated: >= 6.3" in done.stdout, done.stdout
     assert "nothing was applied" in done.stdout or "neither applied nor read back" in done.stdout
     (path,) = documents(tmp_path)
     document = json.loads(path.read_text())
@@ -198,7 +198,7 @@ def test_dut_verbs(tmp_path: Path) -> None:
 def test_help_names_every_verb_with_examples(tmp_path: Path) -> None:
     done = trexbench(tmp_path, "--help")
     assert done.returncode == 0
-    for verb in ("ramp", "saturate", "profile", "dut", "lab", "show", "export", "serve"):
+    for verb in ("ramp", "saturate", "profile", "dut", "lab", "show", "compare", "export", "serve"):
         assert verb in done.stdout
         helped = trexbench(tmp_path, verb, "--help")
         assert helped.returncode == 0 and "sage:" in helped.stdout, verb

@@ -49,7 +49,7 @@ def fails(arguments: Sequence[str], code: int, words: Sequence[str], capfd: pyte
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("bogus",), ["no command 'bogus'", "ramp, saturate, profile, dut, lab, show, export, serve"]),
+        (("bogus",), ["no command 'bogus'", "ramp, saturate, profile, dut, lab, show, compare, export, serve"]),
         (("--bogus",), ["--bogus"]),
         (("lab", "bogus"), ["bogus"]),
         (("ramp",), ["--dut", "ramp --help"]),

@@ -27,7 +27,14 @@ SATURATED = World(capacity_pps={"0->1": 660e3, "1->0": 500e3})
 
 
 def headline(result: RunResult) -> str:
-    return summarise(result).headline
+    """As if it had been measured: that the simulated say so is a test of its own."""
+    return summarise(replace(result, simulated=False)).headline
+
+
+def test_a_simulated_run_says_so_in_its_name_and_above_it() -> None:
+    result = make_result(make_plan(bidir=True), SATURATED)
+    assert summarise(result).headline.startswith("lab-linux var2-64b bidir simulated: ")
+    assert format_summary(result).startswith("*** SIMULATED: no real packet was sent; the numbers are a model's ***")
 
 
 def row(result: RunResult, label: str) -> tuple[str, ...]:

@@ -44,8 +44,8 @@ TABLE = {
 }
 
 _ORDER = """
-    errors units fieldengine profile plan sample windows verdict blame knee caveats analysis ramp result damage ports
-    efficiency
+    errors units fieldengine profile plan sample windows verdict blame knee caveats analysis ramp result compare
+    damage ports efficiency
 """
 CORE_ORDER = tuple(_ORDER.split())
 

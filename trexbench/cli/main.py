@@ -18,6 +18,7 @@ _VERBS = {
     "dut": ("dut", "DUT configs: list, show."),
     "lab": ("lab", "The router in network namespaces: up, down, status."),
     "show": ("results", "Show a stored run again: summary and picture."),
+    "compare": ("results", "Compare two stored runs; unlike ones are refused."),
     "export": ("results", "Write a stored run in another tool's format."),
     "serve": ("serve", "Run the embedded STL server on Linux interfaces."),
 }

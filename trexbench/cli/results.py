@@ -1,12 +1,13 @@
-"""``trexbench show`` and ``trexbench export``: stored runs again, for people and for other tools."""
+"""``trexbench show``, ``compare`` and ``export``: stored runs again, for people and for other tools."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
 
-from ..core.errors import BenchError, StoreError
+from ..core.errors import BenchError, ConfigError, StoreError
 
 _run = click.argument("run", type=click.Path(path_type=Path), required=False)
 _results = click.option(
@@ -32,6 +33,32 @@ def show(run: Path | None, results: Path, picture: Path | None, as_json: bool) -
     if picture is not None:
         save_picture(result, picture)
     print_result(result, as_json)
+
+
+@click.command(
+    epilog="\b\nExamples:\n  trexbench compare before.json after.json\n  trexbench compare a.json b.json --json\n"
+)
+@click.argument("first", type=click.Path(path_type=Path))
+@click.argument("second", type=click.Path(path_type=Path))
+@click.option("--anyway", is_flag=True, help="Compare unlike runs, too; the result says what is unlike.")
+@click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
+def compare(first: Path, second: Path, anyway: bool, as_json: bool) -> None:
+    """Compare two stored runs, direction by direction: difference, noise, and whether it is one.
+
+    Unlike runs are refused: simulated against measured, other traffic, another line rate, a DUT configured otherwise.
+    """
+    from ..core.compare import find_unlike
+    from ..report.compare import comparison_values, format_comparison
+    from ..store import load_run
+
+    one, other = load_run(first), load_run(second)
+    unlike = tuple(find_unlike(one, other))
+    if unlike and not anyway:
+        raise ConfigError(f"{first} and {second} are not comparable: {'; '.join(unlike)}", "or say --anyway")
+    if as_json:
+        click.echo(json.dumps(comparison_values(one, other, unlike), indent=1))
+    else:
+        click.echo(format_comparison(one, other, unlike))
 
 
 @click.command(epilog="\b\nExamples:\n  trexbench export --loadtest results/2026-11-21/lab-linux/*.json -o out/\n")

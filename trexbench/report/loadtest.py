@@ -41,15 +41,20 @@ def _vars(result: RunResult) -> dict[str, Any]:
         "rampup_duration": _number(ramp_s),
         "hold_duration": _number(plan.hold_s),
         "unidirectional": not plan.bidir,
+        "simulated": result.simulated,
     }
 
 
 def _profile_file(result: RunResult) -> str:
-    """One name for each kind of traffic: runs of the same name are plotted together, whatever their tunables were."""
+    """One name for each kind of traffic: runs of the same name are plotted together, whatever their tunables were.
+
+    Simulated runs have names of their own, so that they are not put beside measured ones.
+    """
     command, profile = result.command, result.profile
     stem = PurePath(str(command.get("profile_file") or profile.get("name") or "profile")).stem
     mode = str(command.get("mode") or stem)
-    return f"{stem}.py" if mode == stem else f"{stem}-{mode}.py"
+    simulated = "-simulated" if result.simulated else ""
+    return f"{stem}{simulated}.py" if mode == stem else f"{stem}-{mode}{simulated}.py"
 
 
 def _stats(result: RunResult) -> dict[str, Any]:

@@ -100,10 +100,11 @@ def answers_of(result: RunResult) -> tuple[Answer, ...]:
 
 
 def name_of(result: RunResult) -> str:
-    """DUT, mode, direction: ``lab-linux var2-64b bidir``."""
+    """DUT, mode, direction, and whether it is only a model: ``lab-linux var2-64b bidir``."""
     dut, mode = text_of(result.dut, "name", "?"), text_of(result.command, "mode", "?")
     saturate = " saturate" if result.plan.kind == "saturate" else ""
-    return f"{dut} {mode} {'bidir' if result.plan.bidir else 'one way'}{saturate}"
+    simulated = " simulated" if result.simulated else ""
+    return f"{dut} {mode} {'bidir' if result.plan.bidir else 'one way'}{saturate}{simulated}"
 
 
 def headline(result: RunResult, answers: Sequence[Answer]) -> str:

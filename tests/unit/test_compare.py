@@ -1,0 +1,82 @@
+"""Which runs may stand side by side, and what their difference is worth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import pytest
+from runs import World, make_plan, make_result
+
+from trexbench.core.compare import Verdict, find_pairs, find_unlike
+from trexbench.core.result import RunResult, Status
+from trexbench.report.compare import comparison_values, format_comparison
+
+PLAN = make_plan(ramp_s=60.0, confirm_s=0.0)
+DUT = {"name": "lab-linux", "facts_sha256": "a", "facts": {"kernel": "6.1"}}
+
+
+def run(capacity_pps: float = inf, **world: float) -> RunResult:
+    return make_result(PLAN, World(capacity_pps=capacity_pps, **world), dut=DUT)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        pytest.param(run(6e5), run(6e5), Verdict.SAME, id="the same router twice"),
+        pytest.param(run(6e5), run(6.1e5), Verdict.SAME, id="a difference within the step of the ramp"),
+        pytest.param(run(6e5), run(9e5), Verdict.FASTER, id="half as fast again"),
+        pytest.param(run(9e5), run(6e5), Verdict.SLOWER, id="a third slower"),
+        pytest.param(run(6e5), run(tx_limit_pps=9e5), Verdict.FASTER, id="at least 0.9 is more than 0.6"),
+        pytest.param(run(9e5), run(tx_limit_pps=6e5), Verdict.UNKNOWN, id="at least 0.6 may be anything"),
+        pytest.param(run(tx_limit_pps=9e5), run(6e5), Verdict.SLOWER, id="0.6 is less than at least 0.9"),
+        pytest.param(run(tx_limit_pps=6e5), run(9e5), Verdict.UNKNOWN, id="0.9 may be less than at least 0.6"),
+        pytest.param(run(tx_limit_pps=6e5), run(tx_limit_pps=9e5), Verdict.UNKNOWN, id="two bounds"),
+    ],
+)
+def test_a_difference_counts_beyond_the_noise_and_bounds_only_where_they_decide(
+    first: RunResult, second: RunResult, verdict: Verdict
+) -> None:
+    (pair,) = find_pairs(first, second)
+    assert pair.verdict is verdict
+    assert pair.difference_pps == pair.second.maximum_pps - pair.first.maximum_pps
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        pytest.param({"simulated": False}, "one is simulated, the other measured", id="a model and a router"),
+        pytest.param({"profile": {"digest": "other", "mix": "1514 B frames"}}, "different traffic", id="other frames"),
+        pytest.param({"status": Status.INCOMPLETE}, "is incomplete", id="a run that ended early"),
+        pytest.param(
+            {"dut": DUT | {"facts_sha256": "b", "facts": {"kernel": "6.2"}}},
+            "lab-linux was not configured alike (kernel)",
+            id="the same DUT with another kernel",
+        ),
+        pytest.param(
+            {"plan": replace(PLAN, kind="saturate")}, "one is a ramp, the other a saturate", id="other method"
+        ),
+        pytest.param({"plan": replace(PLAN, line_rate_bps=1e10)}, "line rates", id="another line"),
+        pytest.param({"plan": replace(PLAN, loss_threshold=0.01)}, "loss thresholds of", id="another threshold"),
+        pytest.param({"plan": make_plan(bidir=True)}, "directions 0->1 and 0->1, 1->0", id="one way and both"),
+    ],
+)
+def test_unlike_runs_are_told_apart(changes: dict[str, object], words: str) -> None:
+    first = run()
+    found = list(find_unlike(first, replace(first, **changes)))  # type: ignore[arg-type]
+    assert len(found) == 1 and words in found[0]
+
+
+def test_like_runs_and_runs_of_two_duts_are_alike() -> None:
+    assert list(find_unlike(run(6e5), run(7e5))) == []
+    assert list(find_unlike(run(), replace(run(), dut={"name": "netgate-vpp", "facts_sha256": "c"}))) == []
+
+
+def test_the_text_shows_bounds_as_bounds_and_marks_what_is_unlike() -> None:
+    first, second = run(6e5), run(tx_limit_pps=9e5)
+    text = format_comparison(first, second, ["one is simulated, the other measured"])
+    assert "*** UNLIKE: one is simulated, the other measured ***" in text
+    assert ">= " in text.splitlines()[-1] and text.splitlines()[-1].endswith("faster")
+    values = comparison_values(first, second, [])["directions"][0]
+    assert values["second_at_least"] is True and values["verdict"] == "faster"
+    assert values["difference"] == pytest.approx(values["difference_pps"] / values["first_pps"])
