@@ -67,6 +67,7 @@ def measure(port_count: int, sample_s: float, seconds: float) -> float:
                 with open_live(result, _Terminal()) as live:
                     cpu, wall = time.process_time(), time.monotonic()
                     outcome = run(plan, generator, clock, Fan([writer, live]))
+                    writer.flush()
                     cpu, wall = time.process_time() - cpu, time.monotonic() - wall
             if outcome.error is not None:
                 raise outcome.error

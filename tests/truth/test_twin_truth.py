@@ -47,13 +47,13 @@ def beside(twin: Twin | Box, rng: random.Random, skew: float) -> spec.TesterSpec
         pytest.param(random_twin, 0.03, 0.0, 100, id="noise up to 3 %"),
         pytest.param(random_twin, 0.03, 1.0, 100, id="noise up to 3 %, counters of different instants"),
         pytest.param(random_box, 0.0, 0.0, 12, id="routers of DUT files, steady"),
-        pytest.param(random_box, 0.02, 1.0, 12, id="routers of DUT files, noise up to 2 %, different instants"),
+        pytest.param(random_box, 0.02, 1.0, 40, id="routers of DUT files, noise up to 2 %, different instants"),
     ],
 )
 def test_the_knee_lies_within_the_uncertainty_of_the_maximum(
     make: Callable[[random.Random, int, float], Twin | Box], noise: float, skew: float, runs: int
 ) -> None:
-    rng, missed, judged = random.Random(23), [], 0
+    rng, missed, judged = random.Random(17), [], 0
     for seed in range(runs):
         twin = make(rng, seed, noise)
         twin = replace(twin, tester=beside(twin, rng, skew))

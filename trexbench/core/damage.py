@@ -9,9 +9,8 @@ from typing import Any
 
 from .plan import Plan
 from .result import RunResult
-from .sample import PortCounters, Sample
+from .sample import COUNTS, PortCounters, Sample
 
-_COUNTS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")
 _NOT_NUMBERS = ("directions", "kind", "stop_on_saturation")
 _TOO_LARGE = 1e300
 _POSITIVE = ("line_rate_bps", "mean_frame_bytes", "line_rate_pps", "target_pps", "window_s")
@@ -76,7 +75,7 @@ def _of_port(counters: PortCounters) -> Iterator[str]:
         yield "t_s is no number"
     if not isinstance(counters.link_up, bool):
         yield "link_up is neither true nor false"
-    for name in _COUNTS:
+    for name in COUNTS:
         if not _is_count(getattr(counters, name)):
             yield f"{name} is no count"
 

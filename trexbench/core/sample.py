@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+COUNTS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")
+"""Names of a port's totals."""
+
 
 class Phase(str, Enum):
     """Where a run stands."""
@@ -78,7 +81,7 @@ def find_setback(before: Sample, after: Sample, ports: Iterable[int]) -> str | N
             or now.ierrors < then.ierrors
             or now.oerrors < then.oerrors
         ):
-            name = next(n for n in _COUNTS if getattr(now, n) < getattr(then, n))
+            name = next(n for n in COUNTS if getattr(now, n) < getattr(then, n))
             return f"{name} of port {port} went back from {getattr(then, name)} to {getattr(now, name)}"
     full, fuller = before.reading.queue_full, after.reading.queue_full
     if full is not None and fuller is not None and fuller < full:
@@ -102,6 +105,3 @@ def find_standstill(samples: Sequence[Sample], ports: Iterable[int], for_s: floa
         if still_s >= for_s - 1e-6:
             return f"port {port} has counted no frame for {still_s:.1f} s, asked for {samples[-1].asked_pps:.0f} pps"
     return None
-
-
-_COUNTS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")

@@ -144,10 +144,10 @@ def _watch_parent(server: StlServer) -> None:
 def _answer_promptly(cpu: int | None) -> None:
     """Run the RPC thread on that CPU (None: on any), and before anything else there.
 
-    Between the readings of two ports it must not be put aside.
-    It takes well below one percent of a CPU. Where the kernel shares CPUs out by session (autogroup), priorities count
-    only inside of one: the sender's would mean nothing against other sessions' processes. A server that leads its
-    session therefore asks for that session as a whole. Without the right to ask for it things stay as they are.
+    Between the readings of two ports it must not be put aside; it takes less than one percent of a CPU. Where the
+    kernel shares CPUs out by session (autogroup), priorities count only inside of one: the sender's would mean nothing
+    against other sessions' processes. A server that leads its session therefore asks for that session as a whole.
+    Without the right to ask for it things stay as they are.
     """
     if cpu is not None:
         os.sched_setaffinity(0, {cpu})
