@@ -44,8 +44,9 @@ TABLE = {
 }
 
 _ORDER = """
-    errors units fieldengine profile plan sample windows verdict blame knee caveats analysis ramp result compare
-    damage ports efficiency
+    errors units fieldengine profile plan sample windows verdict blame knee caveats analysis ramp efficiency telemetry
+    rss spread losses cycles result compare
+    damage ports
 """
 CORE_ORDER = tuple(_ORDER.split())
 

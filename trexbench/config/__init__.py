@@ -14,16 +14,21 @@ from .model import (
     tester_namespace,
 )
 from .schema import read_dut
+from .settings import LinuxSettings, PfsenseSettings, PowerConfig, VppSettings
 
 __all__ = [
     "DutConfig",
     "GeneratorConfig",
     "LabConfig",
+    "LinuxSettings",
     "Neighbour",
+    "PfsenseSettings",
     "PlanDefaults",
     "Port",
+    "PowerConfig",
     "Route",
     "TransportConfig",
+    "VppSettings",
     "dut_namespace",
     "find_configs",
     "find_profile",

@@ -7,7 +7,8 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
 
 from ..core.units import Rate
-from .twin import TwinSpec
+from .settings import LinuxSettings, PfsenseSettings, PowerConfig, VppSettings
+from .twin import RssSpec, TwinSpec
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,8 @@ class PlanDefaults:
 class DutConfig:
     """One file of dut_configs; ``name`` is the file's. rx_queues: the queue counts this DUT is measured with.
 
-    speed_bps caps the line rate (L1 bit/s); None leaves it to the tester's ports. text is the file as it was read.
+    speed_bps caps the line rate (L1 bit/s); None leaves it to the tester's ports. linux, vpp, pfsense: what belongs to
+    that driver alone. rss: how the NICs choose a queue, where the DUT does not say. text is the file as it was read.
     """
 
     name: str
@@ -126,6 +128,11 @@ class DutConfig:
     rx_queues: tuple[int, ...] = ()
     generator: GeneratorConfig = field(default_factory=GeneratorConfig)
     plan: PlanDefaults = field(default_factory=PlanDefaults)
+    linux: LinuxSettings = field(default_factory=LinuxSettings)
+    vpp: VppSettings = field(default_factory=VppSettings)
+    pfsense: PfsenseSettings = field(default_factory=PfsenseSettings)
+    rss: RssSpec | None = None
+    power: PowerConfig | None = None
     lab: LabConfig | None = None
     twin: TwinSpec | None = None
     notes: str = ""

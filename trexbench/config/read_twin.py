@@ -49,13 +49,14 @@ def read_twin(value: Value) -> TwinSpec:
         seed=t.get("seed", r.integer(0, 2**31 - 1), base.seed),
         queues=t.get("queues", r.integer(1, 256), base.queues),
         placement=t.get("placement", r.choice(*PLACEMENTS), base.placement),
-        rss=t.get("rss", _rss, base.rss),
+        rss=t.get("rss", read_rss, base.rss),
         bus=t.get("bus", _bus, None),
         tester=t.get("tester", _tester, base.tester),
     )
 
 
-def _rss(value: Value) -> RssSpec:
+def read_rss(value: Value) -> RssSpec:
+    """How a NIC chooses a receive queue."""
     t, base = value.table("RSS", ("key", "fields", "table")), RssSpec()
     return RssSpec(
         t.get("key", rss_key, base.key), t.get("fields", _fields, base.fields), t.get("table", _table, base.table)

@@ -17,7 +17,9 @@ from .model import (
     TransportConfig,
     dut_namespace,
 )
-from .read_twin import read_twin
+from .read_settings import read_linux, read_pfsense, read_power, read_vpp
+from .read_twin import read_rss, read_twin
+from .settings import LinuxSettings, PfsenseSettings, VppSettings
 from .yamltree import Table, Value, load
 
 DRIVERS = ("linux", "pfsense", "vpp")
@@ -26,7 +28,7 @@ _CPU = r.or_word(("auto", "any"), r.integer(0, 4095))
 
 _TOP = (
     *("description", "driver", "transport", "speed", "ports", "routes"),
-    *("rx_queues", "plan", "generator", "lab", "twin", "notes"),
+    *("rx_queues", "linux", "vpp", "pfsense", "rss", "power", "plan", "generator", "lab", "twin", "notes"),
 )
 _PLAN = (
     *("warmup", "ramp_to", "ramp_duration", "hold", "confirm", "drain"),
@@ -44,10 +46,14 @@ def read_dut(path: Path) -> DutConfig:
     top = root.table("a DUT config", _TOP)
     lab = top.get("lab", _lab, None)
     ports = top.get("ports", _ports)
+    driver = top.get("driver", r.choice(*DRIVERS))
+    for other in DRIVERS:
+        if other != driver and top.has(other):
+            raise top.at(other).wrong(f"means nothing to driver {driver}", "take it out, or change the driver")
     return DutConfig(
         name=path.stem,
         file=path,
-        driver=top.get("driver", r.choice(*DRIVERS)),
+        driver=driver,
         transport=top.get("transport", lambda value: _transport(value, lab)),
         ports=ports,
         routes=top.get("routes", lambda value: _routes(value, ports), ()),
@@ -56,6 +62,11 @@ def read_dut(path: Path) -> DutConfig:
         rx_queues=top.get("rx_queues", r.integers(1, 256), ()),
         generator=top.get("generator", _generator, GeneratorConfig()),
         plan=top.get("plan", _plan, PlanDefaults()),
+        linux=top.get("linux", read_linux, LinuxSettings()),
+        vpp=top.get("vpp", lambda value: read_vpp(value, ports), VppSettings()),
+        pfsense=top.get("pfsense", read_pfsense, PfsenseSettings()),
+        rss=top.get("rss", read_rss, None),
+        power=top.get("power", read_power, None),
         lab=lab,
         twin=top.get("twin", read_twin, None),
         notes=top.get("notes", r.text, ""),

@@ -1,4 +1,4 @@
-"""What a driver did to a DUT, and what it found there."""
+"""What a driver would do to a DUT, how to take it back, and what it found there."""
 
 from __future__ import annotations
 
@@ -8,41 +8,106 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from ..core.errors import DutError
+from ..config import DutConfig, Port, Route
+from ..core.errors import ConfigError, DutError
+from ..core.spread import Spreading
+from ..core.telemetry import Observation
+
+TIMEOUT_S = 15.0
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A DUT's config, and what only the run knows.
+
+    tester_macs: MAC of each of the tester's ports, which neighbours are pinned to where the config says ``mac:
+    tester``. rx_queues: per port; None leaves them as they are. host_facts: what the host of a namespace knows and
+    the namespace does not.
+    """
+
+    config: DutConfig
+    tester_macs: Mapping[int, str] = field(default_factory=dict)
+    rx_queues: int | None = None
+    host_facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def mac(self, port: Port) -> str:
+        """The MAC that this port's neighbour is pinned to; ConfigError where nobody named it."""
+        mac = port.neighbour.mac or self.tester_macs.get(port.tester)
+        if not mac:
+            raise ConfigError(
+                f"{self.config.file}: port {port.tester}: the generator did not name the MAC of its port {port.tester}",
+                "write neighbour.mac in place of 'tester'",
+            )
+        return mac.lower()
+
+    def port_of(self, route: Route) -> Port:
+        """The port that a route's traffic leaves by."""
+        return next(port for port in self.config.ports if port.neighbour.address == route.via)
 
 
 @dataclass(frozen=True)
 class Command:
-    """One step of bringing a DUT into its state: argv, what is fed to it, and why."""
+    """One command: argv, why it is run, what it is fed.
+
+    fine_if: what it says, in part, when there was nothing left to do: no failure then. retry_s: run it again until it
+    succeeds, for so long at most.
+    """
 
     argv: tuple[str, ...]
     why: str
     input: str | None = None
+    fine_if: tuple[str, ...] = ()
+    timeout_s: float = TIMEOUT_S
+    retry_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change: what of the DUT, from what to what, the commands that make it, and those that take it back.
+
+    was: None where it is not known. lasts: written to the DUT's disk, so that it is still there when the DUT (or its
+    daemon) has forgotten everything else.
+    """
+
+    what: str
+    was: str | None
+    wanted: str
+    do: tuple[Command, ...]
+    undo: tuple[Command, ...]
+    lasts: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.wanted}" + (f" (was {self.was})" if self.was is not None else "")
 
 
 @dataclass(frozen=True)
 class Mismatch:
+    """remedy: what a person can do about it, where no driver can."""
+
     what: str
     wanted: str
     found: str
+    remedy: str = ""
 
     def __str__(self) -> str:
-        return f"{self.what}: wanted {self.wanted}, found {self.found}"
+        return f"{self.what}: wanted {self.wanted}, found {self.found}" + (f" ({self.remedy})" if self.remedy else "")
 
 
 @dataclass(frozen=True)
 class Attestation:
     """What was read back from a DUT. Not ``attested``: nothing was read, and ``facts`` say why.
 
-    facts: JSON values; None where the DUT did not say, with the reason under ``unknown``.
+    facts: JSON values; None where the DUT did not say, with the reason under ``unknown``. changed: what apply did
+    before. spreading: how the DUT's queues are served; None: not read.
     """
 
     dut: str
     driver: str
     attested: bool
     facts: Mapping[str, Any]
-    applied: Sequence[Command] = ()
     mismatches: Sequence[Mismatch] = field(default_factory=tuple)
+    spreading: Spreading | None = None
+    changed: Sequence[Step] = ()
 
     @property
     def digest(self) -> str:
@@ -55,10 +120,11 @@ class Attestation:
             "dut": self.dut,
             "driver": self.driver,
             "attested": self.attested,
-            "applied": [asdict(command) for command in self.applied],
+            "applied": [asdict(command) for step in self.changed for command in step.do],
             "facts": dict(self.facts),
             "facts_sha256": self.digest if self.attested else None,
             "mismatches": [asdict(mismatch) for mismatch in self.mismatches],
+            "spreading": asdict(self.spreading) if self.spreading else None,
         }
 
     def require_match(self) -> Attestation:
@@ -70,8 +136,16 @@ class Attestation:
 
 
 class Dut(Protocol):
-    def apply(self) -> Sequence[Command]:
-        """Bring the DUT into the state of its config; twice is the same as once."""
+    """A box under test, behind a transport. Every method may raise DutError."""
+
+    def identity(self) -> str:
+        """A word that changes whenever the DUT forgets what was set: at its boot, at its daemon's start."""
+
+    def plan(self) -> Sequence[Step]:
+        """What has to be changed now, in this order; nothing where the DUT is as its config says."""
 
     def verify(self) -> Attestation:
         """Read back everything the config asks for, and what else decides the figure."""
+
+    def observe(self, clear: bool = False) -> Observation:
+        """Read its counters. clear: an interval begins with this look; VPP's runtime counts from its end on."""

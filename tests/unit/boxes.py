@@ -1,0 +1,56 @@
+"""Boxes that are a few lines of Python, keep their state, and can be made to fail: what drivers are tested against.
+
+A box answers one command at a time. ``BoxTransport`` puts a driver in front of it without a network; the tests of
+whole commands put the same box behind a real sshd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from trexbench.core.errors import DutError
+from trexbench.transport import Completed
+
+
+@dataclass(frozen=True)
+class Said:
+    stdout: str = ""
+    stderr: str = ""
+    returncode: int = 0
+
+
+class Box(Protocol):
+    """A machine with a memory: everything it knows is in plain attributes (it is pickled between commands)."""
+
+    programs: Sequence[str]
+    """Names of the programs it has."""
+
+    def run(self, argv: Sequence[str], input: str) -> Said:
+        """What the box says to this command, and does."""
+
+
+@dataclass
+class BoxTransport:
+    """The way to a box. fail: words -> what is said in place of running a command that contains them.
+
+    lost_after: so many commands are carried; the connection is gone then. ran: every command line that arrived.
+    """
+
+    box: Box
+    place: str = "the box"
+    fail: dict[str, Said] = field(default_factory=dict)
+    lost_after: int | None = None
+    ran: list[str] = field(default_factory=list)
+
+    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
+        line = " ".join(argv)
+        if self.lost_after is not None and len(self.ran) >= self.lost_after:
+            raise DutError(f"the connection to {self.place} was lost")
+        self.ran.append(line)
+        if argv[0] not in self.box.programs:
+            raise DutError(f"{argv[0]} is not installed on {self.place}", f"install the package {argv[0]}")
+        said = next((answer for words, answer in self.fail.items() if words in line), None)
+        said = said or self.box.run(argv, input or "")
+        return Completed(tuple(argv), said.returncode, said.stdout, said.stderr, 0.0)

@@ -1,0 +1,40 @@
+"""Which receive queue a flow falls into, and which worker serves it: how a load spreads over a router's cores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class QueuePlace:
+    """The worker (VPP's thread, or a CPU as in ``cpu2``) that serves one receive queue; None: the DUT does not say.
+
+    port: the tester's, which the queue's interface faces.
+    """
+
+    port: int
+    queue: int
+    worker: str | None
+
+
+@dataclass(frozen=True)
+class PortHash:
+    """How the NIC that faces ``port`` chooses a queue: Toeplitz over these header fields, then a table of queues.
+
+    key: as bytes' hexadecimal digits; None where it is not known, with the ``reason``. fields: out of src, dst,
+    sport, dport. table: the queue of each entry; its length is a power of two.
+    """
+
+    port: int
+    key: str | None
+    fields: tuple[str, ...] = ()
+    table: tuple[int, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Spreading:
+    """All that a DUT said of its queues, in the order of the tester's ports."""
+
+    queues: tuple[QueuePlace, ...] = ()
+    hashes: tuple[PortHash, ...] = ()

@@ -1,0 +1,141 @@
+"""What a DUT counts about itself: raw totals, as they were read, and what could not be read and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+from .efficiency import NodeRuntime, ThreadRuntime
+from .sample import Phase
+
+
+@dataclass(frozen=True)
+class CpuTime:
+    """One CPU's time since boot, in seconds. busy_s: all but idle and waiting for I/O, what the host stole left out.
+
+    packet_s: of it, what the system books on handling packets (Linux: softirq, FreeBSD: interrupt); None: not told.
+    clock_hz: of this CPU when it was read.
+    """
+
+    cpu: int
+    total_s: float
+    busy_s: float
+    packet_s: float | None = None
+    clock_hz: float | None = None
+
+
+@dataclass(frozen=True)
+class PortCount:
+    """Totals of the interface that faces the tester's ``port``. None: the DUT does not say."""
+
+    port: int
+    rx_packets: int | None
+    tx_packets: int | None
+
+
+@dataclass(frozen=True)
+class QueueCount:
+    """Frames that one receive queue of the interface facing ``port`` has delivered."""
+
+    port: int
+    queue: int
+    packets: int
+
+
+@dataclass(frozen=True)
+class DropCount:
+    """A total by which the DUT admits to have lost frames. No frame is in two of them.
+
+    name: the DUT's own word, as in ``rx_missed_errors``. port: facing which port of the tester's it is counted.
+    """
+
+    name: str
+    count: int
+    port: int | None = None
+    queue: int | None = None
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What was asked of the DUT and not learnt, and why, in words."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One look at the DUT. threads: VPP's, since its counters were last cleared. All other counts are totals.
+
+    power_w: at that moment; energy_j: a total, where the meter keeps one. perf_cycles: of all CPUs that forward, a
+    total since the observation that began the interval, where ``perf stat`` is allowed to count.
+    """
+
+    cpus: tuple[CpuTime, ...] = ()
+    ports: tuple[PortCount, ...] = ()
+    queues: tuple[QueueCount, ...] = ()
+    drops: tuple[DropCount, ...] = ()
+    threads: tuple[ThreadRuntime, ...] = ()
+    power_w: float | None = None
+    energy_j: float | None = None
+    perf_cycles: float | None = None
+    missing: tuple[Missing, ...] = ()
+
+
+class Moment(str, Enum):
+    """When an observation was taken. START and FINISH: in silence, before the first and after the last frame.
+
+    BEGIN and END: of a stretch at a constant rate. TICK: during the ramp.
+    """
+
+    START = "start"
+    BEGIN = "begin"
+    TICK = "tick"
+    END = "end"
+    FINISH = "finish"
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """An observation with its place in the run. t_s: the run's clock when reading began; took_s: how long it took.
+
+    phase and trial: of the samples around it, None in silence.
+    """
+
+    moment: Moment
+    t_s: float
+    took_s: float
+    observation: Observation
+    phase: Phase | None = None
+    trial: int = 0
+
+
+def sighting_to_dict(sighting: Sighting) -> dict[str, Any]:
+    """JSON values."""
+    phase = sighting.phase.value if sighting.phase else None
+    return {**asdict(sighting), "moment": sighting.moment.value, "phase": phase}
+
+
+def sighting_from_dict(values: Mapping[str, Any]) -> Sighting:
+    """KeyError, TypeError or ValueError for what is no sighting."""
+    seen = values["observation"]
+    observation = Observation(
+        cpus=tuple(CpuTime(**one) for one in seen["cpus"]),
+        ports=tuple(PortCount(**one) for one in seen["ports"]),
+        queues=tuple(QueueCount(**one) for one in seen["queues"]),
+        drops=tuple(DropCount(**one) for one in seen["drops"]),
+        threads=tuple(_thread(one) for one in seen["threads"]),
+        power_w=seen["power_w"],
+        energy_j=seen["energy_j"],
+        perf_cycles=seen["perf_cycles"],
+        missing=tuple(Missing(**one) for one in seen["missing"]),
+    )
+    phase = None if values["phase"] is None else Phase(values["phase"])
+    moment, trial = Moment(values["moment"]), int(values["trial"])
+    return Sighting(moment, float(values["t_s"]), float(values["took_s"]), observation, phase, trial)
+
+
+def _thread(values: Mapping[str, Any]) -> ThreadRuntime:
+    return ThreadRuntime(**{**values, "nodes": tuple(NodeRuntime(**node) for node in values["nodes"])})
