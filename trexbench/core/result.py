@@ -13,9 +13,11 @@ from math import isfinite
 from typing import Any
 
 from .analysis import analyse
+from .cycles import Cost, find_costs
 from .errors import ConfigError, StoreError
 from .plan import Direction, Plan
 from .sample import Phase, PortCounters, Reading, Sample
+from .telemetry import Sighting, sighting_from_dict, sighting_to_dict
 from .verdict import Analysis, Caveat, DirectionResult
 
 SCHEMA = "trexbench/run"
@@ -35,7 +37,9 @@ class RunResult:
     """One run. started/finished: UTC, ISO 8601. The mappings are facts as their owners gave them (JSON values).
 
     dut: name, driver, configuration, what was applied, what was read back. profile: what went on the wire.
-    generator: kind, version, ports, client. host: the tester. simulated: no real packet was sent.
+    generator: kind, version, ports, client. host: the tester. simulated: no real packet was sent. telemetry: when the
+    DUT was looked at (``off``, ``hold``, ``ramp``); sightings: what it counted, raw. spread: how the load was expected
+    to fall on the DUT's queues and cores.
     """
 
     id: str
@@ -52,6 +56,14 @@ class RunResult:
     reason: str | None = None
     simulated: bool = False
     caveats: tuple[Caveat, ...] = field(default_factory=tuple)
+    telemetry: str = "off"
+    sightings: Sequence[Sighting] = ()
+    spread: Mapping[str, Any] | None = None
+
+    @cached_property
+    def costs(self) -> tuple[Cost, ...]:
+        """What a packet cost the DUT, stretch by stretch; see core.cycles."""
+        return find_costs(self.plan, self.samples, self.sightings)
 
     @cached_property
     def analysis(self) -> Analysis:
@@ -81,7 +93,17 @@ def to_document(result: RunResult, with_samples: bool = True) -> dict[str, Any]:
         "analysis": [_direction_to_dict(d) for d in analysis.directions],
         "total_pps": analysis.total_pps,
         "at_least": analysis.at_least,
-        "warnings": [_warning("run", c) for c in result.caveats] + [_warning("analysis", c) for c in analysis.caveats],
+        "efficiency": [_cost_to_dict(cost) for cost in result.costs],
+        "spread": result.spread,
+        "warnings": [
+            *(_warning("run", c) for c in result.caveats),
+            *(_warning("analysis", c) for c in analysis.caveats),
+            *(_warning("efficiency", c) for cost in result.costs for c in cost.caveats),
+        ],
+        "telemetry": {
+            "mode": result.telemetry,
+            "sightings": [sighting_to_dict(one) for one in tuple(result.sightings)],
+        },
         **samples,
     }
 
@@ -103,6 +125,7 @@ def from_document(document: Mapping[str, Any]) -> RunResult:
     try:
         samples = tuple(_sample_from_dict(s) for s in document["samples"])
         plan = plan_from_dict(document["plan"])
+        telemetry = document.get("telemetry") or {"mode": "off", "sightings": []}
         caveats = [Caveat(str(w["code"]), str(w["text"])) for w in document["warnings"] if w["source"] == "run"]
         return RunResult(
             id=str(document["id"]),
@@ -119,6 +142,9 @@ def from_document(document: Mapping[str, Any]) -> RunResult:
             plan=plan,
             samples=samples,
             caveats=tuple(caveats),
+            telemetry=str(telemetry["mode"]),
+            sightings=tuple(sighting_from_dict(one) for one in telemetry["sightings"]),
+            spread=None if document.get("spread") is None else _mapping(document["spread"]),
         )
     except KeyError as error:
         raise StoreError(f"run document without {error.args[0]!r}", "the file is damaged") from error
@@ -154,6 +180,12 @@ def _direction_to_dict(result: DirectionResult) -> dict[str, Any]:
     values["limit"] = result.limit.value
     values["confirmed_pps"] = result.confirmed_pps
     return values
+
+
+def _cost_to_dict(cost: Cost) -> dict[str, Any]:
+    values = asdict(cost)
+    del values["caveats"]  # they stand among the document's warnings
+    return {**values, "phase": cost.phase.value, "effective_hz": cost.effective_hz, "loss": cost.loss}
 
 
 def sample_to_dict(sample: Sample) -> dict[str, Any]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from enum import Enum
-from typing import Any
+from math import inf
+from typing import Any, TypeVar
 
 from .efficiency import NodeRuntime, ThreadRuntime
 from .sample import Phase
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,9 @@ class Missing:
 class Observation:
     """One look at the DUT. threads: VPP's, since its counters were last cleared. All other counts are totals.
 
-    power_w: at that moment; energy_j: a total, where the meter keeps one. perf_cycles: of all CPUs that forward, a
-    total since the observation that began the interval, where ``perf stat`` is allowed to count.
+    clock_hz: of the counter that VPP counts its clocks in. power_w: at that moment; energy_j: a total, where the meter
+    keeps one. perf_hz: cycles per second of all CPUs that forward, as ``perf stat`` counted them since the interval
+    began, where it is allowed to.
     """
 
     cpus: tuple[CpuTime, ...] = ()
@@ -78,9 +82,10 @@ class Observation:
     queues: tuple[QueueCount, ...] = ()
     drops: tuple[DropCount, ...] = ()
     threads: tuple[ThreadRuntime, ...] = ()
+    clock_hz: float | None = None
     power_w: float | None = None
     energy_j: float | None = None
-    perf_cycles: float | None = None
+    perf_hz: float | None = None
     missing: tuple[Missing, ...] = ()
 
 
@@ -121,21 +126,42 @@ def sighting_to_dict(sighting: Sighting) -> dict[str, Any]:
 def sighting_from_dict(values: Mapping[str, Any]) -> Sighting:
     """KeyError, TypeError or ValueError for what is no sighting."""
     seen = values["observation"]
-    observation = Observation(
-        cpus=tuple(CpuTime(**one) for one in seen["cpus"]),
-        ports=tuple(PortCount(**one) for one in seen["ports"]),
-        queues=tuple(QueueCount(**one) for one in seen["queues"]),
-        drops=tuple(DropCount(**one) for one in seen["drops"]),
-        threads=tuple(_thread(one) for one in seen["threads"]),
-        power_w=seen["power_w"],
-        energy_j=seen["energy_j"],
-        perf_cycles=seen["perf_cycles"],
-        missing=tuple(Missing(**one) for one in seen["missing"]),
-    )
+    parts: dict[str, Any] = {
+        "cpus": tuple(_made(CpuTime, one) for one in seen["cpus"]),
+        "ports": tuple(_made(PortCount, one) for one in seen["ports"]),
+        "queues": tuple(_made(QueueCount, one) for one in seen["queues"]),
+        "drops": tuple(_made(DropCount, one) for one in seen["drops"]),
+        "threads": tuple(_thread(one) for one in seen["threads"]),
+        "missing": tuple(_made(Missing, one) for one in seen["missing"]),
+    }
     phase = None if values["phase"] is None else Phase(values["phase"])
-    moment, trial = Moment(values["moment"]), int(values["trial"])
-    return Sighting(moment, float(values["t_s"]), float(values["took_s"]), observation, phase, trial)
+    return _made(
+        Sighting,
+        {
+            **values,
+            "moment": Moment(values["moment"]),
+            "phase": phase,
+            "observation": _made(Observation, {**seen, **parts}),
+        },
+    )
 
 
 def _thread(values: Mapping[str, Any]) -> ThreadRuntime:
-    return ThreadRuntime(**{**values, "nodes": tuple(NodeRuntime(**node) for node in values["nodes"])})
+    return _made(ThreadRuntime, {**values, "nodes": tuple(_made(NodeRuntime, node) for node in values["nodes"])})
+
+
+def _made(kind: type[T], values: Mapping[str, Any]) -> T:
+    """One of these of a mapping's values, where every number is one, finite and not below 0, and every text a text."""
+    known = {field.name: str(field.type) for field in fields(kind)}  # type: ignore[arg-type]
+    for name, value in values.items():
+        words = known[name].split(" | ")
+        if value is None and "None" in words:
+            continue
+        wrong = (
+            ("int" in words and type(value) is not int)
+            or ("float" in words and type(value) not in (int, float))
+            or ("str" in words and not isinstance(value, str))
+        )
+        if wrong or (isinstance(value, int | float) and not 0 <= value < inf):
+            raise ValueError(f"{kind.__name__}: {name} is {value!r}")
+    return kind(**values)

@@ -1,0 +1,153 @@
+"""Looks at the DUT beside a run: when, and without ever holding the run up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from ..core.errors import BenchError
+from ..core.plan import Plan
+from ..core.ports import Clock
+from ..core.ramp import Step
+from ..core.sample import Phase, Sample
+from ..core.telemetry import Missing, Moment, Observation, Sighting
+from ..core.verdict import Caveat
+
+TICK_EVERY_S = 5.0
+"""Between looks during a ramp."""
+MARGIN = 1.5
+"""A look at a stretch's end begins so many times as early as the one at its begin took."""
+PATIENCE_S = 60.0
+
+HELD = (Phase.HOLD, Phase.CONFIRM)
+
+
+class Observed(Protocol):
+    """What can be looked at; see dut.model.Dut. May raise BenchError."""
+
+    def observe(self, clear: bool = False) -> Observation: ...
+
+
+class Watcher:
+    """A sink that looks at the DUT: in silence before and after, at the begin and the end of every hold, with mode
+    ``ramp`` also during the ramp. ``off`` never looks.
+
+    background: look in a thread of its own, so that samples stay on time. What cannot be read costs the run nothing.
+    """
+
+    def __init__(self, dut: Observed, plan: Plan, clock: Clock, mode: str, background: bool = True) -> None:
+        self._dut, self._plan, self._clock, self._mode = dut, plan, clock, mode
+        self._background = background
+        self._thread: threading.Thread | None = None
+        self._begun: tuple[Phase, int] | None = None
+        self._ended: tuple[Phase, int] | None = None
+        self._tick_s = 0.0
+        self._took_s = 0.0
+        self._failures: list[str] = []
+        self.sightings: list[Sighting] = []
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """What could not be read, each reason once."""
+        return tuple(Caveat("telemetry", text) for text in dict.fromkeys(self._failures))
+
+    def start(self) -> None:
+        """Before the first frame."""
+        if self._mode != "off":
+            self._look(Moment.START, None, 0, clear=True)
+
+    def finish(self) -> None:
+        """After the last frame."""
+        if self._mode == "off":
+            return
+        if self._thread is not None:
+            self._thread.join(PATIENCE_S)
+            if self._thread.is_alive():
+                self._failures.append("the DUT is still being read from the hold")
+                return
+        self._look(Moment.FINISH, None, 0)
+
+    def sampled(self, samples: Sequence[Sample], step: Step) -> None:
+        if self._mode == "off":
+            return
+        last = samples[-1]
+        place = (last.phase, last.trial)
+        if last.phase in HELD:
+            if self._begun != place:
+                self._begun = place
+                self._due(Moment.BEGIN, last)
+            elif self._ended != place and self._left_s(samples) <= self._margin_s:
+                self._ended = place
+                self._due(Moment.END, last)
+        elif self._mode == "ramp" and last.phase is Phase.RAMP and last.t_s >= self._tick_s:
+            self._tick_s = last.t_s + TICK_EVERY_S
+            self._due(Moment.TICK, last)
+
+    @property
+    def _margin_s(self) -> float:
+        return max(MARGIN * self._plan.sample_s, MARGIN * self._took_s)
+
+    def _left_s(self, samples: Sequence[Sample]) -> float:
+        """Until the hold or the trial that the last sample belongs to ends."""
+        last = samples[-1]
+        length_s = self._plan.hold_s if last.phase is Phase.HOLD else self._plan.confirm_s
+        first = len(samples) - 1
+        while first > 0 and (samples[first].phase, samples[first].trial) == (last.phase, last.trial):
+            first -= 1
+        return samples[first].t_s + length_s - last.t_s
+
+    def _due(self, moment: Moment, sample: Sample) -> None:
+        arguments = (moment, sample.phase, sample.trial, moment in (Moment.BEGIN, Moment.TICK))
+        if not self._background:
+            self._look(*arguments)
+            return
+        if self._thread is not None and self._thread.is_alive():
+            self._failures.append(
+                f"the {sample.phase.value}'s {moment.value} was not read: the look before still went on"
+            )
+            return
+        self._thread = threading.Thread(target=self._look, args=arguments, name="watcher", daemon=True)
+        self._thread.start()
+
+    def _look(self, moment: Moment, phase: Phase | None, trial: int, clear: bool = False) -> None:
+        begun_s = self._clock.now()
+        try:
+            seen = self._dut.observe(clear)
+        except BenchError as error:
+            where = f"in the {phase.value}" if phase else "in silence"
+            self._failures.append(f"the DUT's counters were not read ({moment.value}, {where}): {error}")
+            return
+        except Exception as error:  # a defect of ours: it must not end the run, nor pass in silence
+            self._failures.append(f"the DUT's counters were not read: {type(error).__name__}: {error}")
+            return
+        self._took_s = self._clock.now() - begun_s
+        self.sightings.append(Sighting(moment, begun_s, self._took_s, seen, phase, trial))
+
+
+class WithMeter:
+    """A DUT whose power is read with its counters; a meter that fails is one more thing missing."""
+
+    def __init__(self, dut: Observed, meter: Meter) -> None:
+        self._dut, self._meter = dut, meter
+
+    def observe(self, clear: bool = False) -> Observation:
+        seen = self._dut.observe(clear)
+        try:
+            reading = self._meter.read()
+        except BenchError as error:
+            return replace(seen, missing=(*seen.missing, Missing("power", str(error))))
+        return replace(seen, power_w=reading.power_w, energy_j=reading.energy_j)
+
+
+class Reading(Protocol):
+    @property
+    def power_w(self) -> float | None: ...
+
+    @property
+    def energy_j(self) -> float | None: ...
+
+
+class Meter(Protocol):
+    def read(self) -> Reading: ...
