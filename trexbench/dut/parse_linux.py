@@ -68,13 +68,17 @@ def parse_neighbours(text: str, interface: str) -> dict[str, dict[str, Any]]:
 
 
 def parse_routes(text: str) -> list[dict[str, Any]]:
-    """``ip -json route show``: to, hops (``via 1.2.3.4 dev d0``, several when multipath), type, metric."""
+    """``ip -json route show``: to, hops (``via 1.2.3.4 dev d0``, several when multipath), type, metric.
+
+    words: those that set the same route with ``ip route replace``.
+    """
     return [
         {
             "to": "0.0.0.0/0" if entry.get("dst") == "default" else _with_length(str(entry.get("dst"))),
             "hops": [_hop(hop) for hop in entry.get("nexthops") or [entry]],
             "type": entry.get("type", "unicast"),
             "metric": entry.get("metric", 0),
+            "words": _route_words(entry),
         }
         for entry in parse_json(text, "ip route")
     ]
@@ -119,6 +123,26 @@ def queue_files(files: Mapping[str, str], interface: str, name: str) -> dict[str
     start, end = f"/sys/class/net/{interface}/queues/", f"/{name}"
     found: Iterable[str] = (path for path in files if path.startswith(start) and path.endswith(end))
     return {path[len(start) : -len(end)]: files[path] for path in sorted(found)}
+
+
+def _route_words(entry: Mapping[str, Any]) -> list[str]:
+    words = [] if entry.get("type", "unicast") == "unicast" else [str(entry["type"])]
+    words += [str(entry.get("dst")), *_hop_words(entry)]
+    for key, word in (("protocol", "proto"), ("scope", "scope"), ("prefsrc", "src"), ("metric", "metric")):
+        words += [word, str(entry[key])] if entry.get(key) else []
+    for metrics in entry.get("metrics") or ():
+        for key, value in metrics.items():
+            words += [str(key), str(value)]
+    for hop in entry.get("nexthops") or ():
+        words += ["nexthop", *_hop_words(hop), *(["weight", str(hop["weight"])] if hop.get("weight") else [])]
+    return words
+
+
+def _hop_words(entry: Mapping[str, Any]) -> list[str]:
+    words = [
+        word for key, name in (("gateway", "via"), ("dev", "dev")) if key in entry for word in (name, str(entry[key]))
+    ]
+    return words + (["onlink"] if "onlink" in (entry.get("flags") or ()) else [])
 
 
 def _hop(entry: Mapping[str, Any]) -> str:

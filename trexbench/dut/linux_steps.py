@@ -1,0 +1,215 @@
+"""A Linux router's settings, pure: what differs from what is wanted, how to change it and how to take that back.
+
+Facts are what linux_read.py reads: a dictionary of JSON values, with None for what the box does not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any
+
+from ..config import DutConfig, Port, Route
+from .model import Command, Mismatch, Step, Wanted
+
+Facts = Mapping[str, Any]
+
+FORWARD = "/proc/sys/net/ipv4/ip_forward"
+_CONF = "/proc/sys/net/ipv4/conf"
+_GONE = ("Cannot find device", "does not exist")
+"""What ip says of an interface that is no longer there: nothing is left to be undone then."""
+_NO_ADDRESS = ("Cannot assign requested address", "Address not found", *_GONE)
+_NO_NEIGHBOUR = ("No such file or directory", *_GONE)
+_NO_ROUTE = ("No such process", *_GONE)
+_STATES = ("permanent", "noarp", "reachable", "stale")
+"""States of a neighbour that can be set; of the others nothing is worth keeping but the MAC, or not even that."""
+
+
+def steps(wanted: Wanted, facts: Facts) -> list[Step]:
+    """What has to be changed, in this order; nothing where the facts are as wanted."""
+    found = _forwarding(wanted.config, facts)
+    for port in wanted.config.ports:
+        found += _port(port, wanted.mac(port), facts)
+    for route in wanted.config.routes:
+        found += _route(wanted, route, facts)
+    return found
+
+
+def plan_from_nothing(wanted: Wanted) -> list[Step]:
+    """What would be done to a box on which nothing is set."""
+    return steps(wanted, bare(wanted.config))
+
+
+def bare(config: DutConfig) -> dict[str, Any]:
+    """The facts of a box on which nothing is set: all links down, no address, no route, no forwarding."""
+    down = {"admin_up": False, "addresses": [], "forwarding": None}
+    return {
+        "ip_forward": 0,
+        "forwarding": {},
+        "interfaces": {port.interface: down for port in config.ports},
+        "neighbours": {},
+        "routes": [],
+    }
+
+
+def _forwarding(config: DutConfig, facts: Facts) -> list[Step]:
+    """Forwarding of all, and of an interface that was told otherwise since.
+
+    Writing ip_forward also writes the same to every interface, accept_redirects of all, and ends LRO: the undoing puts
+    back those that were not as it leaves them.
+    """
+    found = []
+    former = facts["ip_forward"]
+    if former != 1:
+        back = 0 if former is None else former
+        undo = [Command(("tee", FORWARD), "as it was", input=f"{back}\n")]
+        for name, value in facts["forwarding"].items():
+            if value is not None and value != back:
+                undo.append(Command(("tee", f"{_CONF}/{name}/forwarding"), "as it was", input=f"{value}\n"))
+        if facts.get("accept_redirects_all") == back:
+            undo.append(Command(("tee", f"{_CONF}/all/accept_redirects"), "as it was", input=f"{back}\n"))
+        do = Command(("tee", FORWARD), "forward IPv4", input="1\n")
+        found.append(Step("ip_forward", _text(former), "1", (do,), tuple(undo)))
+    else:
+        for port in config.ports:
+            if facts["forwarding"].get(port.interface) == 0:
+                argv = ("tee", f"{_CONF}/{port.interface}/forwarding")
+                do, undo_it = Command(argv, "forward IPv4", input="1\n"), Command(argv, "as it was", input="0\n")
+                found.append(Step(f"forwarding of {port.interface}", "0", "1", (do,), (undo_it,)))
+    return found
+
+
+def _port(port: Port, mac: str, facts: Facts) -> list[Step]:
+    name = port.interface
+    device = ("dev", name)
+    link = facts["interfaces"].get(name) or {}
+    found = []
+    if not link.get("admin_up"):
+        do = Command(("ip", "link", "set", *device, "up"), f"cable to the tester's port {port.tester}")
+        undo = Command(("ip", "link", "set", *device, "down"), "as it was", fine_if=_GONE)
+        found.append(Step(f"link of {name}", "down", "up", (do,), (undo,)))
+    if str(port.address) not in link.get("addresses", ()):
+        do = Command(("ip", "address", "replace", str(port.address), *device), "its address")
+        undo = Command(("ip", "address", "del", str(port.address), *device), "it was not there", fine_if=_NO_ADDRESS)
+        were = ", ".join(link.get("addresses", ())) or "none"
+        found.append(Step(f"address of {name}", were, str(port.address), (do,), (undo,)))
+    return found + _neighbour(port, mac, facts["neighbours"].get(f"{port.neighbour.address}%{name}"))
+
+
+def _neighbour(port: Port, mac: str, former: Mapping[str, Any] | None) -> list[Step]:
+    if former and former["state"] == "PERMANENT" and str(former["mac"]).lower() == mac:
+        return []
+    address, device = str(port.neighbour.address), ("dev", port.interface)
+    pin = ("ip", "neigh", "replace", address, "lladdr")
+    do = Command((*pin, mac, "nud", "permanent", *device), "the tester answers no ARP")
+    state = str(former["state"]).lower() if former else ""
+    if former and former["mac"] and state not in ("failed", "incomplete", "none"):
+        state = state if state in _STATES else "stale"
+        undo = Command((*pin, str(former["mac"]), "nud", state, *device), "as it was", fine_if=_GONE)
+    else:
+        undo = Command(("ip", "neigh", "del", address, *device), "it was not there", fine_if=_NO_NEIGHBOUR)
+    was = f"{former['mac']} {former['state']}" if former else "none"
+    return [Step(f"neighbour {address} on {port.interface}", was, f"{mac} PERMANENT", (do,), (undo,))]
+
+
+def _route(wanted: Wanted, route: Route, facts: Facts) -> list[Step]:
+    """Only the route of metric 0 is ours to replace: what else leads there is left for verify to name."""
+    hop = ("via", str(route.via), "dev", wanted.port_of(route).interface)
+    former = [one for one in facts["routes"] if one["to"] == str(route.to) and not one["metric"]]
+    if [_hops(one) for one in former] == [[wanted_hop(wanted, route)]]:
+        return []
+    do = Command(("ip", "route", "replace", str(route.to), *hop), "where the test traffic goes")
+    if former:
+        undo = Command(("ip", "route", "replace", *former[0]["words"]), "as it was", fine_if=_GONE)
+        was = " and ".join(hop for one in former for hop in _hops(one))
+    else:
+        undo, was = Command(("ip", "route", "del", str(route.to), *hop), "it was not there", fine_if=_NO_ROUTE), "none"
+    return [Step(f"route {route.to}", was, wanted_hop(wanted, route), (do,), (undo,))]
+
+
+def _hops(route: Mapping[str, Any]) -> list[str]:
+    return list(route["hops"]) if route["type"] == "unicast" else [str(route["type"])]
+
+
+def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
+    """Everything the config asks for that the facts do not show; pure."""
+    config, wrong = wanted.config, []
+    if facts["ip_forward"] != 1:
+        wrong.append(Mismatch("ip_forward", "1", str(facts["ip_forward"])))
+    for port in config.ports:
+        wrong += _compare_port(port, wanted.mac(port), facts)
+    for route in config.routes:
+        wrong += _compare_route(wanted, route, facts["routes"])
+    for (route, destination, source, arrival), path in zip(probes(wanted), facts["paths"], strict=True):
+        hop = wanted_hop(wanted, route)
+        if path["hop"] != hop:
+            what = f"path of {source} to {destination} arriving at {arrival}"
+            wrong.append(Mismatch(what, hop, str(path["answer"])))
+    return wrong
+
+
+def _compare_port(port: Port, mac: str, facts: Facts) -> list[Mismatch]:
+    name = port.interface
+    found = facts["interfaces"].get(name)
+    if found is None:
+        return [Mismatch("interface", name, f"only {', '.join(facts['links'])}")]
+    wrong = []
+    if not (found["admin_up"] and found["carrier"]):
+        # The state lags behind by up to a second; these two flags do not.
+        wrong.append(Mismatch(f"link of {name}", "up", "no carrier" if found["admin_up"] else "set down"))
+    if str(port.address) not in found["addresses"]:
+        wrong.append(Mismatch(f"address of {name}", str(port.address), ", ".join(found["addresses"]) or "none"))
+    if found["forwarding"] not in (1, None):
+        wrong.append(Mismatch(f"forwarding of {name}", "1", str(found["forwarding"])))
+    pinned = facts["neighbours"].get(f"{port.neighbour.address}%{name}")
+    if pinned is None or pinned["state"] != "PERMANENT" or str(pinned["mac"]).lower() != mac:
+        saw = f"{pinned['mac']} {pinned['state']}" if pinned else "none"
+        wrong.append(Mismatch(f"neighbour {port.neighbour.address} on {name}", f"{mac} PERMANENT", saw))
+    return wrong
+
+
+def _compare_route(wanted: Wanted, route: Route, routes: Sequence[Mapping[str, Any]]) -> list[Mismatch]:
+    """The route is there once, alone, and nothing more specific takes a part of its traffic elsewhere."""
+    hop = wanted_hop(wanted, route)
+    exact = [found for found in routes if found["to"] == str(route.to)]
+    hops = [one for found in exact for one in _hops(found)]
+    wrong = []
+    if hops != [hop]:
+        wrong.append(Mismatch(f"route {route.to}", hop, " and ".join(hops) or "none"))
+    for found in routes:
+        inside = IPv4Network(found["to"])
+        if inside != route.to and inside.subnet_of(route.to) and found["hops"] != [hop]:
+            if any(inside == other.to for other in wanted.config.routes):
+                continue
+            wrong.append(Mismatch(f"routes inside {route.to}", "none", f"{found['to']} {' and '.join(found['hops'])}"))
+    return wrong
+
+
+def wanted_hop(wanted: Wanted, route: Route) -> str:
+    return f"via {route.via} dev {wanted.port_of(route).interface}"
+
+
+def probes(wanted: Wanted) -> list[tuple[Route, IPv4Address, IPv4Address, str]]:
+    """Packets of the test to ask the kernel about: route, destination, source, interface of arrival.
+
+    Each route is asked with its lowest and highest host, arriving at the port that is paired with the route's.
+    """
+    config, found = wanted.config, []
+    for route in config.routes:
+        index = config.ports.index(wanted.port_of(route))
+        partner = config.ports[index ^ 1]
+        back = next((r.to for r in config.routes if r.via == partner.neighbour.address), None)
+        source = _hosts(back)[0] if back else partner.neighbour.address
+        found += [(route, destination, source, partner.interface) for destination in _hosts(route.to)]
+    return found
+
+
+def _hosts(network: IPv4Network) -> list[IPv4Address]:
+    """Its lowest and its highest host address."""
+    if network.num_addresses <= 2:
+        return [network.network_address]
+    return [network.network_address + 1, network.broadcast_address - 1]
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
