@@ -93,7 +93,9 @@ def run(transport: Transport, command: Command) -> None:
     deadline = time.monotonic() + command.retry_s
     while True:
         done = transport.run(command.argv, command.timeout_s, command.input)
-        if done.returncode == 0 or any(words in done.stderr + done.stdout for words in command.fine_if):
+        said = done.stderr + done.stdout
+        good = done.returncode == 0 and command.says in (None, said.strip())
+        if good or any(words in said for words in command.fine_if):
             return
         if time.monotonic() >= deadline:
             raise CommandFailed(f"{shown(command.argv)} failed on {transport.place}", done.complaint)

@@ -146,6 +146,7 @@ def _command(values: Any) -> Command:
         why=str(values["why"]),
         input=values["input"],
         fine_if=tuple(str(words) for words in values["fine_if"]),
+        says=values.get("says"),
         timeout_s=float(values["timeout_s"]),
         retry_s=float(values["retry_s"]),
     )
