@@ -46,7 +46,7 @@ def up(dut: str, configs_dir: Path | None, trex_dir: Path | None) -> None:
     """Bring the lab up, and leave it up."""
     from ..config import load_dut
     from ..lab import Lab, LabSpec
-    from .measure import signals_as_exceptions
+    from .process import signals_as_exceptions
 
     with signals_as_exceptions():
         found = Lab(LabSpec.from_config(load_dut(dut, configs_dir))).up(trex_dir)

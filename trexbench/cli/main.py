@@ -15,7 +15,7 @@ _VERBS = {
     "ramp": ("run", "Ramp traffic linearly to the target and see where the DUT saturates."),
     "saturate": ("run", "Fill the line at once and count what emerges."),
     "profile": ("profile", "Say what a mode puts on the wire: list, show, pcap."),
-    "dut": ("dut", "DUT configs: list, show."),
+    "dut": ("dut", "DUTs: list, show, plan, apply, verify, telemetry, revert."),
     "lab": ("lab", "The router in network namespaces: up, down, status."),
     "show": ("results", "Show a stored run again: summary and picture."),
     "compare": ("results", "Compare two stored runs; unlike ones are refused."),

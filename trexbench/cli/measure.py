@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import platform
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from importlib import metadata
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ..config import TransportConfig
+from ..config import PlanDefaults
 from ..core.errors import GeneratorError
 from ..core.plan import Plan
 from ..core.ports import Clock, Sink
@@ -20,18 +17,23 @@ from ..core.profile import Profile
 from ..core.ramp import Step
 from ..core.result import RunResult, Status
 from ..core.sample import Sample
+from ..core.telemetry import Observation
 from ..core.verdict import Caveat
-from ..dut import Attestation, not_attested, open_dut
-from ..dut.drivers import planned_only, require_driver
+from ..dut import Attestation, Wanted, not_attested
+from ..dut.apply import apply, changes
+from ..dut.drivers import planned_only
 from ..generator.connect import Endpoint, connect
 from ..generator.trex import TrexGenerator
 from ..lab import Lab, LabSpec, RunningLab
-from ..lock import locked, run_dir
-from ..runner import Interrupted, Outcome, run
-from ..transport import Transport, open_transport
+from ..lock import locked
+from ..runner import Outcome, run
+from .box import opened
+from .process import host_facts, signals_as_exceptions
 from .request import Request, build_plan, check_wishes, line_rate_bps
+from .watch import Observed, Watcher
 
-_LIBRARIES = ("trexbench", "lbr-trex-client", "pyzmq", "numpy", "scapy", "matplotlib")
+if TYPE_CHECKING:
+    from .simulate import Simulation
 
 
 class RunClock:
@@ -76,24 +78,63 @@ class Recorder(Protocol):
         """It is over, complete or not; called before anything is torn down."""
 
 
+@dataclass(frozen=True)
+class Bench:
+    """Everything a run needs, opened: the tester's ports, the DUT as it was found, who looks at it, the run's clock."""
+
+    request: Request
+    lab: RunningLab | None
+    generator: TrexGenerator
+    clock: Clock
+    attestation: Attestation
+    observed: Observed | None
+
+    def measure(self, recorder: Recorder, wished: PlanDefaults | None = None) -> tuple[RunResult, Outcome]:
+        """One run; ``wished`` in place of the request's own wishes."""
+        request = self.request if wished is None else replace(self.request, wished=wished)
+        profiles, plan = _plan(request, self.generator)
+        watcher = self._watcher(plan)
+        result = _begin(request, self, profiles, plan)
+        result = replace(result, sightings=watcher.sightings, telemetry=request.telemetry_mode)
+        sink = recorder.begin(result)
+        watcher.start()
+        outcome = run(plan, self.generator, self.clock, Fan([sink, watcher]))
+        watcher.finish()
+        result = _finish(result, outcome, self.lab, watcher)
+        recorder.end(result)
+        return result, outcome
+
+    def _watcher(self, plan: Plan) -> Watcher:
+        mode = self.request.telemetry_mode if self.observed is not None else "off"
+        # A simulation's time stands still while it is looked at; any other look must not delay the samples.
+        return Watcher(self.observed or _Unseen(), plan, self.clock, mode, background=not self.request.sim)
+
+
+class _Unseen:
+    def observe(self, clear: bool = False) -> Observation:
+        return Observation()
+
+
 def measure(request: Request, recorder: Recorder, say: Callable[[str], None]) -> tuple[RunResult, Outcome]:
     """Carry the request out; the result holds whatever was measured, the outcome why it ended early, if it did.
 
     ``say`` gets one line per step before the traffic. Errors before the first sample are raised.
     """
+    with bench(request, say) as opened_bench:
+        return opened_bench.measure(recorder)
+
+
+@contextmanager
+def bench(request: Request, say: Callable[[str], None]) -> Iterator[Bench]:
+    """Lab, ports and DUT until the end of the block, for one run or several."""
     check_wishes(request)
-    if request.apply and not request.sim:
-        require_driver(request.dut)
     with signals_as_exceptions(), ExitStack() as stack:
         lab = _lab(request, stack, say)
-        generator, clock = _generator(request, lab, stack, say)
-        attestation = _configure(request, generator, lab, say)
-        profiles, plan = _plan(request, generator)
-        result = _begin(request, generator, attestation, profiles, plan, lab)
-        outcome = run(plan, generator, clock, recorder.begin(result))
-        result = _finish(result, outcome, lab)
-        recorder.end(result)
-        return result, outcome
+        generator, clock, simulation = _generator(request, lab, stack, say)
+        attestation, observed = _configure(request, generator, lab, stack, say)
+        if simulation is not None:
+            observed = simulation.dut
+        yield Bench(request, lab, generator, clock, attestation, observed)
 
 
 def _lab(request: Request, stack: ExitStack, say: Callable[[str], None]) -> RunningLab | None:
@@ -109,8 +150,8 @@ def _lab(request: Request, stack: ExitStack, say: Callable[[str], None]) -> Runn
 
 def _generator(
     request: Request, lab: RunningLab | None, stack: ExitStack, say: Callable[[str], None]
-) -> tuple[TrexGenerator, Clock]:
-    """The tester's ports, taken for this run, and the clock that it goes by."""
+) -> tuple[TrexGenerator, Clock, Simulation | None]:
+    """The tester's ports, taken for this run, the clock that it goes by, and what simulates both if that is asked."""
     trex_dir = str(request.trex_dir) if request.trex_dir else None
     if request.sim:
         from .simulate import simulated
@@ -118,7 +159,7 @@ def _generator(
         simulation = stack.enter_context(simulated(request, say))
         # Its server dies with this process: there is nothing to watch over.
         held = connect(simulation.endpoint, request.ports, simulation.clock, trex_dir=trex_dir, guarded=False)
-        return stack.enter_context(held), simulation.clock
+        return stack.enter_context(held), simulation.clock, simulation
     endpoint = _endpoint(request)
     tester = f"lab-{lab.spec.prefix}" if lab else f"{endpoint.server}-{endpoint.rpc_port}"
     doing = f"{request.verb} of {request.dut.name}, {request.mode}"
@@ -126,7 +167,7 @@ def _generator(
     say(f"connecting to {endpoint}")
     clock = RunClock()
     taken = connect(endpoint, request.ports, clock, trex_dir=trex_dir, force=request.force)
-    return stack.enter_context(taken), clock
+    return stack.enter_context(taken), clock, None
 
 
 def _endpoint(request: Request) -> Endpoint:
@@ -137,21 +178,27 @@ def _endpoint(request: Request) -> Endpoint:
 
 
 def _configure(
-    request: Request, generator: TrexGenerator, lab: RunningLab | None, say: Callable[[str], None]
-) -> Attestation:
+    request: Request,
+    generator: TrexGenerator,
+    lab: RunningLab | None,
+    stack: ExitStack,
+    say: Callable[[str], None],
+) -> tuple[Attestation, Observed | None]:
+    """The DUT brought into its state, read back, and open for looking at."""
     macs = {one["port"]: one["mac"] for one in generator.facts()["ports"]}
+    wanted = Wanted(request.dut, macs, request.queues, lab.host_facts if lab else {})
     if request.sim:
-        return planned_only(request.dut, macs)
+        return planned_only(wanted), None
+    if not request.apply and request.telemetry_mode == "off":
+        return not_attested(request.dut), None
+    doing = f"{request.verb} of {request.dut.name}, {request.mode}"
+    there = stack.enter_context(opened(wanted, doing, passing=lab is not None and lab.ephemeral))
     if not request.apply:
-        return not_attested(request.dut)
+        return not_attested(request.dut), there.observed
     say(f"configuring {request.dut.name} and reading it back")
-    dut = open_dut(request.dut, lambda: _transport(request.dut.transport), macs, lab.host_facts if lab else None)
-    dut.apply()
-    return dut.verify().require_match()
-
-
-def _transport(way: TransportConfig) -> Transport:
-    return open_transport(way.type, way.namespace, host=way.host, user=way.user, port=way.port, run_dir=run_dir())
+    changed = apply(there.dut, there.transport, there.journal)
+    say(f"  {changes(changed)}")
+    return replace(there.dut.verify(), changed=changed).require_match(), there.observed
 
 
 def _plan(request: Request, generator: TrexGenerator) -> tuple[dict[int, Profile], Plan]:
@@ -161,14 +208,8 @@ def _plan(request: Request, generator: TrexGenerator) -> tuple[dict[int, Profile
     return profiles, build_plan(request, profiles[senders[0]], speed)
 
 
-def _begin(
-    request: Request,
-    generator: TrexGenerator,
-    attestation: Attestation,
-    profiles: Mapping[int, Profile],
-    plan: Plan,
-    lab: RunningLab | None,
-) -> RunResult:
+def _begin(request: Request, there: Bench, profiles: Mapping[int, Profile], plan: Plan) -> RunResult:
+    generator, attestation, lab = there.generator, there.attestation, there.lab
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     facts = generator.facts()
     first = profiles[plan.directions[0].tx]
@@ -185,7 +226,7 @@ def _begin(
             "direction": request.direction_name,
             "profile_file": request.profile_file.name,
             "tunables": dict(request.tunables),
-            "rx_queues": request.queues if request.sim else request.rx_queues,
+            "rx_queues": request.queues if request.apply else request.rx_queues,
         },
         plan=plan,
         profile=first.to_dict(),
@@ -203,64 +244,16 @@ def _begin(
     )
 
 
-def _finish(result: RunResult, outcome: Outcome, lab: RunningLab | None) -> RunResult:
+def _finish(result: RunResult, outcome: Outcome, lab: RunningLab | None, watcher: Watcher) -> RunResult:
     reason = None if outcome.error is None else str(outcome.error)
     if isinstance(outcome.error, GeneratorError) and lab is not None and not lab.server_alive:
         reason = f"{reason}; the lab's server ended: {lab.server_says}"
     return replace(
         result,
         samples=tuple(outcome.samples),
-        caveats=result.caveats + outcome.caveats,
+        sightings=tuple(watcher.sightings),
+        caveats=result.caveats + outcome.caveats + watcher.caveats,
         status=Status.COMPLETE if outcome.error is None else Status.INCOMPLETE,
         reason=reason,
         finished=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     )
-
-
-def host_facts() -> dict[str, Any]:
-    """The tester, as far as it may matter to a result."""
-    versions: dict[str, str | None] = {}
-    for name in _LIBRARIES:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            versions[name] = None
-    return {
-        "hostname": platform.node(),
-        "kernel": platform.release(),
-        "machine": platform.machine(),
-        "cpu": _cpu_model(),
-        "cpus": os.cpu_count(),
-        "python": platform.python_version(),
-        "versions": versions,
-    }
-
-
-def _cpu_model() -> str | None:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            lines = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-    except OSError:
-        return None
-    return lines[0] if lines else None
-
-
-@contextmanager
-def signals_as_exceptions() -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP end the block with Interrupted, once: what follows the first is clean-up's time."""
-    seen = False
-
-    def handle(number: int, _frame: object) -> None:
-        nonlocal seen
-        if seen:
-            return
-        seen = True
-        name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
-        raise Interrupted(name, 128 + number)
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -50,6 +50,17 @@ class Request:
     sim: bool = False
     speedup: float = 1.0
     seed: int | None = None
+    telemetry: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """Of the plan: a ``ramp``, or one rate at once."""
+        return "ramp" if self.verb == "ramp" else "saturate"
+
+    @property
+    def telemetry_mode(self) -> str:
+        """When the DUT's counters are read: as asked; else in the hold, but of a DUT that we leave alone not at all."""
+        return self.telemetry or ("hold" if self.apply else "off")
 
     @property
     def uses_lab(self) -> bool:
@@ -101,11 +112,6 @@ def line_rate_bps(dut: DutConfig, port_speeds_bps: Mapping[int, float]) -> float
 def check_wishes(request: Request) -> None:
     """ConfigError for wishes that no line rate could make right; before anything is opened."""
     choose_queues(request.dut, request.rx_queues)
-    if request.rx_queues is not None and not request.sim and request.apply:
-        raise ConfigError(
-            f"driver {request.dut.driver} does not set receive queues in this version",
-            "set them by hand and use --no-apply, or simulate with --sim",
-        )
     wish = merged(request.wished, request.dut.plan, DEFAULTS)
     _plan(request, wish, Rates(mean_frame_bytes=64.0, line_bps=1e15, line_pps=1e12, target_pps=1e12, warmup_pps=1e3))
 
@@ -134,14 +140,14 @@ def build_plan(request: Request, profile: Profile, speed_bps: float) -> Plan:
     if target > line * (1 + 1e-9):
         raise ConfigError(
             f"{wish.ramp_to} is {target:.0f} pps, over the line rate of {line:.0f} pps at {format_bits(speed_bps)}",
-            "lower --ramp-to" if request.verb == "ramp" else "lower --rate",
+            "lower --ramp-to" if request.kind == "ramp" else "lower --rate",
         )
     return _plan(request, wish, Rates(mean, speed_bps, line, min(target, line), wish.warmup.to_pps(mean, speed_bps)))
 
 
 def _plan(request: Request, wish: PlanDefaults, rates: Rates) -> Plan:
     return Plan(
-        kind=request.verb,
+        kind=request.kind,
         directions=pair_directions(request.ports, request.bidir),
         line_rate_bps=rates.line_bps,
         mean_frame_bytes=rates.mean_frame_bytes,

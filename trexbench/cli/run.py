@@ -61,6 +61,11 @@ _WHAT = _options(
     click.option("--configs-dir", type=click.Path(path_type=Path), help="Where DUT configs are."),
     click.option("--no-apply", is_flag=True, help="Leave the DUT as it is; the result is marked as not attested."),
     click.option("--rx-queues", type=click.IntRange(1, 64), help="Receive queues per port, one of its config's."),
+    click.option(
+        "--telemetry",
+        type=click.Choice(["hold", "ramp", "off"]),
+        help="When the DUT's own counters are read: before, after and in holds (default), also during the ramp, never.",
+    ),
 )
 _SIM = _options(
     click.option(

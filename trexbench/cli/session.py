@@ -59,6 +59,7 @@ def make_request(verb: str, options: dict[str, Any], wished: PlanDefaults) -> Re
         sim=options["sim"],
         speedup=options["speedup"] or (SPEEDUP if options["sim"] else 1.0),
         seed=options["seed"],
+        telemetry=options["telemetry"],
     )
 
 

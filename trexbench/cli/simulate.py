@@ -5,17 +5,22 @@ from __future__ import annotations
 import fcntl
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, cast
 
 from ..config import DutConfig
 from ..core.errors import ConfigError
+from ..core.telemetry import CpuTime, DropCount, Observation, PortCount, QueueCount
+from ..dut.parse_vpp import parse_runtime
 from ..generator.connect import Endpoint
 from ..stlserver.server import StlServer
 from ..twin.engine import SimEngine
 from ..twin.router import TwinRouter
+from ..twin.vpp_runtime import Cli
 from .request import Request
 
 DEFAULT_SPEED_BPS = 10e9
@@ -48,6 +53,70 @@ class Simulation:
 
     clock: HeldClock
     endpoint: Endpoint
+    dut: TwinDut
+
+
+class OneAtATime:
+    """An engine whose methods exclude each other: the server's thread calls them, and who looks at the twin."""
+
+    def __init__(self, engine: SimEngine) -> None:
+        self._engine, self._lock = engine, threading.RLock()
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._engine, name)
+        if not callable(value):
+            return value
+
+        def alone(*args: Any, **kwargs: Any) -> Any:
+            with self._lock:
+                return value(*args, **kwargs)
+
+        return alone
+
+    @contextmanager
+    def held(self) -> Iterator[SimEngine]:
+        with self._lock:
+            yield self._engine
+
+
+class TwinDut:
+    """What a simulated DUT counts about itself, read as a real one's: VPP's by the text of its ``show runtime``."""
+
+    def __init__(self, dut: DutConfig, router: TwinRouter, engine: OneAtATime) -> None:
+        self._router, self._engine = router, engine
+        names = [port.interface for port in dut.ports]
+        self._vpp = Cli(router.workers, names, router.spec.fetch_cycles) if dut.driver == "vpp" else None
+
+    def observe(self, clear: bool = False) -> Observation:
+        with self._engine.held() as engine:
+            engine.settle()
+            threads = parse_runtime(self._vpp.run("show runtime")) if self._vpp else ()
+            if self._vpp and clear:
+                self._vpp.run("clear runtime")
+            workers = self._router.workers()
+        queues = sorted(((queue.port, queue.queue, queue) for one in workers for queue in one.queues), key=_place)
+        ports = sorted({port for port, _, _ in queues})
+        fetched = {port: round(sum(queue.packets for at, _, queue in queues if at == port)) for port in ports}
+        clock = self._router.spec.clock_hz
+        cpus = (
+            ()
+            if self._vpp
+            else tuple(
+                CpuTime(number, one.time_s, one.busy_clocks / clock, None, clock) for number, one in enumerate(workers)
+            )
+        )
+        return Observation(
+            cpus=cpus,
+            ports=tuple(PortCount(port, fetched[port], fetched.get(port ^ 1)) for port in ports),
+            queues=tuple(QueueCount(port, number, round(queue.packets)) for port, number, queue in queues),
+            drops=tuple(DropCount("rx-miss", round(queue.drops), port, number) for port, number, queue in queues),
+            threads=threads,
+            clock_hz=clock if self._vpp else None,
+        )
+
+
+def _place(entry: tuple[int, int, Any]) -> tuple[int, int]:
+    return entry[:2]
 
 
 @contextmanager
@@ -56,22 +125,31 @@ def simulated(request: Request, say: Callable[[str], None]) -> Iterator[Simulati
     _loopback_up()
     say(f"simulating {request.dut.name}: no packet is sent")
     clock = HeldClock(request.speedup)
-    with StlServer(twin_engine(request.dut, request.queues, request.seed, clock.now), clock=clock.now) as server:
-        yield Simulation(clock, Endpoint(server.host, server.rpc_port, server.pub_port))
+    router = twin_router(request.dut, request.queues, request.seed)
+    engine = OneAtATime(_engine(request.dut, router, request.seed, clock.now))
+    with StlServer(cast(SimEngine, engine), clock=clock.now) as server:
+        there = Endpoint(server.host, server.rpc_port, server.pub_port)
+        yield Simulation(clock, there, TwinDut(request.dut, router, engine))
 
 
-def twin_engine(dut: DutConfig, rx_queues: int | None, seed: int | None, clock: Callable[[], float]) -> SimEngine:
-    """An engine whose ports are wired to the DUT's twin; ConfigError where its file describes none.
-
-    seed: of everything random in it; None takes the twin's own.
-    """
+def twin_router(dut: DutConfig, rx_queues: int | None, seed: int | None) -> TwinRouter:
+    """The DUT's twin; ConfigError where its file describes none. seed: None takes the twin's own."""
     spec = dut.twin
     if spec is None:
         raise ConfigError(f"{dut.file} describes no twin", "add a twin: section (docs/twins.md)")
-    ports, seed = len(dut.ports), spec.seed if seed is None else seed
-    router = TwinRouter(spec, ports=ports, rx_queues=rx_queues, seed=seed)
-    speed = dut.speed_bps or DEFAULT_SPEED_BPS
-    return SimEngine(router, ports=ports, speed_bps=speed, clock=clock, tester=spec.tester, seed=seed)
+    return TwinRouter(spec, ports=len(dut.ports), rx_queues=rx_queues, seed=spec.seed if seed is None else seed)
+
+
+def twin_engine(dut: DutConfig, rx_queues: int | None, seed: int | None, clock: Callable[[], float]) -> SimEngine:
+    """An engine whose ports are wired to the DUT's twin; see twin_router."""
+    return _engine(dut, twin_router(dut, rx_queues, seed), seed, clock)
+
+
+def _engine(dut: DutConfig, router: TwinRouter, seed: int | None, clock: Callable[[], float]) -> SimEngine:
+    """seed: of the tester's own irregularities, too."""
+    spec, speed = router.spec, dut.speed_bps or DEFAULT_SPEED_BPS
+    chosen = spec.seed if seed is None else seed
+    return SimEngine(router, ports=len(dut.ports), speed_bps=speed, clock=clock, tester=spec.tester, seed=chosen)
 
 
 def _loopback_up() -> None:

@@ -6,6 +6,7 @@ import getpass
 import io
 import os
 import socket
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from trexbench.core.ports import Clock
 
 from .client import Client, load_client
 from .guard import Guard
-from .rpc import Channel, uninterrupted
+from .rpc import Channel, Refusal, uninterrupted
 from .trex import TrexGenerator, brief, foreign
 
 RPC_PORT, EVENT_PORT = 4501, 4500
@@ -69,6 +70,27 @@ def connect(
     finally:
         with uninterrupted():
             stl.conn.disconnect()
+
+
+def read_macs(endpoint: Endpoint, ports: Sequence[int], trex_dir: str | None = None) -> dict[int, str]:
+    """The MAC of each of these ports that the server names, without taking any."""
+    reach(endpoint)
+    stl = _session(load_client(trex_dir), endpoint)
+    try:
+        channel = Channel(stl.conn.rpc, time.monotonic)
+        calls = [("get_port_status", {"port_id": port, "profile_id": "*", "block": False}) for port in ports]
+        found = dict(zip(ports, channel.batch(calls).results, strict=True))
+    finally:
+        with uninterrupted():
+            stl.conn.disconnect()
+    macs = {}
+    for port, status in found.items():
+        if isinstance(status, Refusal):
+            raise GeneratorError(f"TRex server {endpoint} says nothing of port {port}", status.text)
+        mac = status["attr"].get("layer_cfg", {}).get("ether", {}).get("src")
+        if mac:
+            macs[port] = str(mac)
+    return macs
 
 
 def _give_back(generator: TrexGenerator, channel: Channel) -> None:

@@ -181,6 +181,12 @@ def all_status() -> list[LabStatus]:
     return [_status_of(found) for found in state.load_all()]
 
 
+def facts_of(spec: LabSpec) -> dict[str, Any]:
+    """The host's facts of a lab that is up (RunningLab.host_facts); none where it is not."""
+    found = state.load(spec.prefix)
+    return Lab(spec)._running(found).host_facts if found is not None and found.ready else {}
+
+
 def enter_tester(lab: RunningLab) -> None:
     lab.enter()
 
@@ -254,4 +260,4 @@ def _await_end(keeper: subprocess.Popen[bytes], spec: LabSpec) -> None:
         raise LabError(answer["error"])
 
 
-__all__ = ["Lab", "LabStatus", "RunningLab", "all_status", "down", "enter_tester", "status"]
+__all__ = ["Lab", "LabStatus", "RunningLab", "all_status", "down", "enter_tester", "facts_of", "status"]

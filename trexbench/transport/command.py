@@ -31,3 +31,6 @@ class Transport(Protocol):
 
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
         """Run argv, fed with input; DutError if it cannot be started or takes longer than timeout_s."""
+
+    def close(self) -> None:
+        """Give up what is open; a later command opens it again."""

@@ -20,6 +20,9 @@ class LocalTransport:
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
         return run_here(argv, argv, self.place, timeout_s, input)
 
+    def close(self) -> None:
+        """Nothing is open."""
+
 
 def run_here(argv: Sequence[str], asked: Sequence[str], place: str, timeout_s: float, input: str | None) -> Completed:
     """Run argv, which is ``asked`` with the transport's own words around it."""

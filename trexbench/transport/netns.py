@@ -30,3 +30,6 @@ class NetnsTransport:
         if done.returncode and re.match(r"setting the network namespace|Cannot open network namespace", done.stderr):
             raise DutError(f"{self.place} cannot be entered ({done.complaint})", "run as root")
         return done
+
+    def close(self) -> None:
+        """Nothing is open."""
