@@ -7,16 +7,19 @@ from dataclasses import asdict
 
 from ..config import DutConfig
 from ..transport import Transport
-from . import linux
+from . import linux, pfsense
 from .linux import LinuxDut
 from .model import Attestation, Dut, Step, Wanted
+from .pfsense import PfsenseDut
 
 DRIVERS: Mapping[str, Callable[[Wanted, Transport], Dut]] = {
     "linux": LinuxDut,
+    "pfsense": PfsenseDut,
 }
 
 PLANS: Mapping[str, Callable[[Wanted], Sequence[Step]]] = {
     "linux": linux.plan_from_nothing,
+    "pfsense": pfsense.plan_from_nothing,
 }
 """Driver -> what it would do to a DUT on which nothing is set; pure."""
 

@@ -1,0 +1,238 @@
+"""A pfSense's settings, pure: what differs from what is wanted, how to change it and how to take that back.
+
+Facts are what pfsense_read.py reads: a dictionary of JSON values, with None for what the box does not say. What is not
+set here: queues. FreeBSD fixes their number when the driver attaches (iflib's loader tunables).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any
+
+from ..config import DutConfig, Port, Route
+from ..core.errors import DutError
+from ..core.units import format_bits
+from .model import Command, Mismatch, Step, Wanted
+from .parse_freebsd_counters import device
+
+Facts = Mapping[str, Any]
+
+FORWARD = "net.inet.ip.forwarding"
+_GONE = ("does not exist",)
+_NO_ADDRESS = ("Can't assign requested address", *_GONE)
+_NO_NEIGHBOUR = ("cannot locate", "No such file or directory", "No such process", "no entry")
+_NO_ROUTE = ("not in table", "has not been found", "No such process")
+_IS_ROUTE = ("already in table",)
+_OFF, _ON = ("pf not enabled",), ("pf already enabled",)
+LOADER = "/boot/loader.conf.local"
+
+
+def steps(wanted: Wanted, facts: Facts) -> list[Step]:
+    """What has to be changed, in this order; nothing where the facts are as wanted.
+
+    The firewall comes last: pfSense turns it on again when a link goes up, as it reloads its rules then.
+    """
+    config = wanted.config
+    found = _forwarding(facts)
+    for port in config.ports:
+        found += _link(port, facts) + _address(port, facts) + _neighbour(port, wanted.mac(port), facts)
+    for route in config.routes:
+        found += _route(route, facts)
+    return found + _firewall(config, facts)
+
+
+def plan_from_nothing(wanted: Wanted) -> list[Step]:
+    """What would be done to a box as it is shipped: ports down, no address, no route, the firewall on."""
+    return steps(wanted, bare(wanted.config))
+
+
+def bare(config: DutConfig) -> dict[str, Any]:
+    """The facts of such a box."""
+    down = {"up": False, "status": "no carrier", "addresses": []}
+    return {
+        FORWARD: "0",
+        "interfaces": {port.interface: down for port in config.ports},
+        "addresses": {},
+        "neighbours": {},
+        "routes": [],
+        "firewall": "enabled",
+    }
+
+
+def _forwarding(facts: Facts) -> list[Step]:
+    was = facts[FORWARD]
+    if was == "1":
+        return []
+    do = Command(("sysctl", f"{FORWARD}=1"), "forward IPv4")
+    undo = (Command(("sysctl", f"{FORWARD}={was}"), "as it was"),) if was is not None else ()
+    return [Step(FORWARD, was, "1", (do,), undo)]
+
+
+def _link(port: Port, facts: Facts) -> list[Step]:
+    found = facts["interfaces"].get(port.interface)
+    if found is not None and found["up"]:
+        return []
+    do = Command(("ifconfig", port.interface, "up"), f"cable to the tester's port {port.tester}")
+    undo = Command(("ifconfig", port.interface, "down"), "as it was", fine_if=_GONE)
+    return [Step(f"link of {port.interface}", "down", "up", (do,), (undo,))]
+
+
+def _address(port: Port, facts: Facts) -> list[Step]:
+    """Added beside what is there. An address that is there in another form is refused: its routes would go with it."""
+    name, wanted = port.interface, str(port.address)
+    for interface, addresses in facts["addresses"].items():
+        for found in addresses:
+            if found.partition("/")[0] == str(port.address.ip) and (interface, found) != (name, wanted):
+                raise DutError(
+                    f"{interface} has the address {found}, which is wanted as {wanted} on {name}",
+                    f"take it away by hand: ifconfig {interface} inet {port.address.ip} -alias",
+                )
+    there = facts["interfaces"].get(name)
+    if there is not None and wanted in there["addresses"]:
+        return []
+    # alias: without it ifconfig would replace the first address of the interface.
+    do = Command(("ifconfig", name, "inet", wanted, "alias"), "its address")
+    undo = Command(("ifconfig", name, "inet", str(port.address.ip), "-alias"), "as it was", fine_if=_NO_ADDRESS)
+    return [Step(f"address of {name}", None if there is None else "not there", wanted, (do,), (undo,))]
+
+
+def _neighbour(port: Port, mac: str, facts: Facts) -> list[Step]:
+    address = str(port.neighbour.address)
+    found = facts["neighbours"].get(address)
+    if found is not None and found["permanent"] and (found["mac"], found["interface"]) == (mac, port.interface):
+        return []
+    # -S: in place of what is there, where -s would fail.
+    do = Command(("arp", "-S", address, mac), "the tester answers no ARP")
+    if found is not None and found["permanent"] and found["mac"]:
+        public = ("pub",) if found["published"] else ()
+        undo = Command(("arp", "-S", address, found["mac"], *public), "as it was")
+        was = f"{found['mac']} permanent on {found['interface']}"
+    else:
+        undo = Command(("arp", "-d", address), "it was learnt, or not there", fine_if=_NO_NEIGHBOUR)
+        was = "not pinned"
+    return [Step(f"neighbour {address}", was, f"{mac} permanent", (do,), (undo,))]
+
+
+def _route(route: Route, facts: Facts) -> list[Step]:
+    """Since FreeBSD 13 a second hop is added beside the first; every other one is taken away."""
+    to, via = str(route.to), str(route.via)
+    there = [found for found in facts["routes"] if found["to"] == to]
+    extra = [found for found in there if not _leads(found, via)]
+    missing = len(extra) == len(there)
+    if not extra and not missing:
+        return []
+    add = Command(("route", "add", "-net", to, via), "where the test traffic goes")
+    take = Command(("route", "delete", "-net", to, via), "as it was", fine_if=_NO_ROUTE)
+    do = (*(_delete(to, found) for found in extra), *((add,) if missing else ()))
+    undo = (*((take,) if missing else ()), *(_restore(to, found) for found in extra))
+    was = " and ".join(hop(found) for found in there) or "not there"
+    return [Step(f"route {to}", was, f"via {via}", do, undo)]
+
+
+def _leads(found: Mapping[str, Any], via: str) -> bool:
+    return found["gateway"] == via and "G" in found["flags"] and not set("BR") & set(found["flags"])
+
+
+def hop(found: Mapping[str, Any]) -> str:
+    """One hop of the table of routes, in words."""
+    if "B" in found["flags"] or "R" in found["flags"]:
+        return "blackhole" if "B" in found["flags"] else "reject"
+    return f"via {found['gateway']}" if "G" in found["flags"] else f"dev {found['interface']}"
+
+
+def _delete(to: str, found: Mapping[str, Any]) -> Command:
+    words = (found["gateway"],) if "G" in found["flags"] else ()
+    return Command(("route", "delete", "-net", to, *words), "it leads elsewhere", fine_if=_NO_ROUTE)
+
+
+def _restore(to: str, found: Mapping[str, Any]) -> Command:
+    """The route as it was, with the flags that route(8) can set."""
+    words = {"B": "-blackhole", "R": "-reject", "1": "-proto1", "2": "-proto2"}
+    flags = [word for flag, word in words.items() if flag in found["flags"]]
+    flags += [] if "S" in found["flags"] else ["-nostatic"]
+    way = (found["gateway"],) if "G" in found["flags"] else ("-interface", str(found["interface"]))
+    return Command(("route", "add", "-net", to, *way, *flags), "as it was", fine_if=_IS_ROUTE)
+
+
+def _firewall(config: DutConfig, facts: Facts) -> list[Step]:
+    if config.pfsense.firewall != "off" or facts["firewall"] != "enabled":
+        return []
+    do = Command(("pfctl", "-d"), "no firewall, as with the other systems", fine_if=_OFF)
+    undo = Command(("pfctl", "-e"), "as it was", fine_if=_ON)
+    return [Step("firewall", "enabled", "disabled", (do,), (undo,))]
+
+
+def probes(config: DutConfig) -> list[tuple[Route, IPv4Address]]:
+    """The lowest and the highest host of each route, to ask the kernel about."""
+    return [(route, host) for route in config.routes for host in _hosts(route.to)]
+
+
+def _hosts(network: IPv4Network) -> list[IPv4Address]:
+    if network.num_addresses <= 2:
+        return [network.network_address]
+    return [network.network_address + 1, network.broadcast_address - 1]
+
+
+def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
+    """Everything the config asks for that the facts do not show."""
+    config = wanted.config
+    wrong = []
+    if facts[FORWARD] != "1":
+        wrong.append(Mismatch(FORWARD, "1", str(facts[FORWARD])))
+    for port in config.ports:
+        wrong += _compare_port(wanted, port, facts)
+    for route in config.routes:
+        wrong += _compare_route(config, route, facts["routes"])
+    for (route, host), path in zip(probes(config), facts["paths"], strict=True):
+        expected = f"via {route.via} dev {wanted.port_of(route).interface}"
+        if path["hop"] != expected:
+            wrong.append(Mismatch(f"path to {host}", expected, str(path["hop"])))
+    if config.pfsense.firewall == "off" and facts["firewall"] == "enabled":
+        remedy = "pfSense turns it on when it reloads its rules: apply again when links and gateways are quiet"
+        wrong.append(Mismatch("firewall", "disabled", "enabled", remedy))
+    return wrong
+
+
+def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
+    name = port.interface
+    found = facts["interfaces"].get(name)
+    if found is None:
+        return [Mismatch("interface", name, f"only {', '.join(facts['links'])}")]
+    wrong = []
+    if not found["up"] or found["status"] not in ("active", None):
+        wrong.append(Mismatch(f"link of {name}", "up", str(found["status"]) if found["up"] else "set down"))
+    speed, asked = found["speed_bps"], wanted.config.speed_bps
+    if speed is not None and asked is not None and speed < asked:
+        wrong.append(Mismatch(f"speed of {name}", format_bits(asked), f"{format_bits(speed)} ({found['media']})"))
+    if str(port.address) not in found["addresses"]:
+        wrong.append(Mismatch(f"address of {name}", str(port.address), ", ".join(found["addresses"]) or "none"))
+    mac, pinned = wanted.mac(port), facts["neighbours"].get(str(port.neighbour.address))
+    if pinned is None or not pinned["permanent"] or (pinned["mac"], pinned["interface"]) != (mac, name):
+        saw = "none"
+        if pinned:
+            saw = f"{pinned['mac']} {'permanent' if pinned['permanent'] else 'learnt'} on {pinned['interface']}"
+        wrong.append(Mismatch(f"neighbour {port.neighbour.address}", f"{mac} permanent on {name}", saw))
+    return wrong + _compare_queues(wanted, name, facts["rx_queues"].get(name))
+
+
+def _compare_queues(wanted: Wanted, name: str, active: int | None) -> list[Mismatch]:
+    if wanted.rx_queues is None or active == wanted.rx_queues:
+        return []
+    which = device(name)
+    tunable = f"dev.{which[0]}.{which[1]}.iflib.override_nrxqs" if which else "the driver's tunable"
+    remedy = f'write {tunable}="{wanted.rx_queues}" into {LOADER} and reboot the DUT'
+    return [Mismatch(f"receive queues of {name}", str(wanted.rx_queues), str(active or "not told"), remedy)]
+
+
+def _compare_route(config: DutConfig, route: Route, routes: Sequence[Mapping[str, Any]]) -> list[Mismatch]:
+    """The route is there once, alone, and nothing more specific takes a part of its traffic elsewhere."""
+    wanted = f"via {route.via}"
+    hops = [hop(found) for found in routes if found["to"] == str(route.to)]
+    wrong = [] if hops == [wanted] else [Mismatch(f"route {route.to}", wanted, " and ".join(hops) or "none")]
+    own = {str(other.to) for other in config.routes}
+    for found in routes:
+        inside = IPv4Network(found["to"])
+        if found["to"] not in own and inside.subnet_of(route.to) and hop(found) != wanted:
+            wrong.append(Mismatch(f"routes inside {route.to}", "none", f"{found['to']} {hop(found)}"))
+    return wrong
