@@ -20,6 +20,9 @@ FIELDS = ("src", "dst", "sport", "dport")
 MOST_PACKETS = 2048
 """Programs that repeat sooner are followed for one period exactly; of the others this many packets stand for all."""
 
+MOST_SEEN = 8192
+"""The same, where nothing depends on every packet."""
+
 _UNSEEN = ("fix_checksum_ipv4", "fix_checksum_hw", "fix_checksum_icmpv6")
 """Instructions that change nothing that a receive queue is chosen by."""
 
@@ -73,6 +76,24 @@ def headers_of(packet: bytes, instructions: Sequence[Instruction]) -> list[bytes
     """
     period = period_of(instructions)
     return list(islice(_program(instructions).run(packet), min(period or MOST_PACKETS, MOST_PACKETS)))
+
+
+def hashed_of(packet: bytes, instructions: Sequence[Instruction], fields: Sequence[str]) -> tuple[list[bytes], bool]:
+    """The hash's input of a stream's packets, as often as it is sent; and whether that is all of the stream.
+
+    Else it is a sample: of what is random or repeats later than after MOST_SEEN packets. ConfigError as above.
+    """
+    program, places = _program(instructions), find_tuple5(packet).fields
+    hashed = [place for name, place in places.items() if name.partition(".")[2] in fields]
+    names = {
+        write.name
+        for write in program.writes
+        if any(write.offset < start + size and start < write.offset + write.size for start, size in hashed)
+    }
+    periods = [program.variables[name].period for name in names]
+    period = lcm(*periods) if all(periods) else MOST_SEEN + 1
+    seen = islice(program.run(packet), min(period, MOST_SEEN))
+    return [hash_input(one, fields) for one in seen], period <= MOST_SEEN
 
 
 def _program(instructions: Sequence[Instruction]) -> Program:

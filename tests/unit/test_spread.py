@@ -1,0 +1,304 @@
+"""Flows on queues on workers: the article's odd cells by arithmetic, what is told of them, and what is not known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trexbench.core.efficiency import NodeRuntime, ThreadRuntime
+from trexbench.core.flowspread import FlowSpread, predict
+from trexbench.core.profile import Stream, resolve_mode
+from trexbench.core.rss import FIELDS, MICROSOFT_KEY
+from trexbench.core.spread import PortHash, QueuePlace, Spreading
+from trexbench.core.spreadcheck import compare_spread
+from trexbench.core.telemetry import DropCount, Observation, QueueCount
+from trexbench.generator.client import load_client
+from trexbench.generator.profile_loader import load_profile
+from trexbench.twin.placement import place
+
+BENCH = Path(__file__).parents[2] / "stl_profiles" / "bench.py"
+KEY = MICROSOFT_KEY.hex()
+
+
+def streams(mode: str, ports: Sequence[int] = (0, 1), **tunables: str) -> dict[int, Sequence[Stream]]:
+    """A mode of the bench, as the genuine client loads it for each port."""
+    wanted = {**dict(resolve_mode(mode).tunables), **tunables}
+    return {port: load_profile(load_client(), BENCH, wanted, port).streams for port in ports}
+
+
+def vpp(queues: int, workers: int = 3, key: str | None = KEY, reason: str = "") -> Spreading:
+    """Two ports of a VPP as it places their queues, on NICs that DPDK set up."""
+    placed = place("round-robin", workers, 2, queues)
+    places = [QueuePlace(at // queues, at % queues, f"vpp_wk_{worker}") for at, worker in enumerate(placed)]
+    table = tuple(entry % queues for entry in range(512))
+    return Spreading(tuple(places), tuple(PortHash(port, key, FIELDS, table, reason) for port in (0, 1)))
+
+
+def shares(spread: FlowSpread) -> dict[str, float | None]:
+    return {load.worker: load.share for load in spread.workers}
+
+
+CELLS = [
+    # mode, ports that send, queues per port: what one worker carries is 33 % of line rate (one way, 1 queue)
+    ("64b", [0], 1, 1, "33 measured"),
+    ("64b", [0], 2, 2, "66 measured"),
+    ("64b", [0], 3, 3, "96 measured"),
+    ("64b", [0, 1], 1, 2, "61 measured: two workers, a third has nothing to do"),
+    ("64b", [0, 1], 2, 2, "63 measured: worker 0 carries half of both directions"),
+    ("64b", [0, 1], 3, 3, "81 measured: all three workers, no longer at the rate of one alone"),
+    ("1flow", [0], 1, 1, "33 measured"),
+    ("1flow", [0], 2, 1, "33 measured"),
+    ("1flow", [0], 3, 1, "33 measured"),
+    ("1flow", [0, 1], 1, 2, "61 measured"),
+    ("1flow", [0, 1], 2, 2, "61 measured: the two flows fall on different workers"),
+    ("1flow", [0, 1], 3, 1, "33 measured: both flows fall on worker 0"),
+]
+
+
+@pytest.mark.parametrize(("mode", "ports", "queues", "workers_worth", "why"), CELLS, ids=lambda value: str(value)[:9])
+def test_the_articles_cells(mode: str, ports: list[int], queues: int, workers_worth: int, why: str) -> None:
+    spread = predict(vpp(queues), streams(mode), ports)
+    assert spread.busiest_exact
+    assert spread.ceiling == pytest.approx(workers_worth, rel=0.02), why
+
+
+SAID = [
+    ("64b", 1, ["port 0 has one queue: vpp_wk_0 serves it alone", "vpp_wk_2 gets no frames"]),
+    (
+        "64b",
+        2,
+        [
+            "port 0 queue 0 and port 1 queue 1 share vpp_wk_0: one core for both directions",
+            "vpp_wk_0 gets 50 % of the load: all 3 workers are busy only up to 67 %, the total is at most 2.01 x",
+        ],
+    ),
+    (
+        "64b",
+        3,
+        [
+            "port 0 queue 0 and port 1 queue 0 share vpp_wk_0: one core for both directions",
+            "port 0 queue 2 and port 1 queue 2 share vpp_wk_2: one core for both directions",
+            "evenly over 3 workers: the total is at most 2.9",
+        ],
+    ),
+    (
+        "1flow",
+        3,
+        [
+            "one flow per direction: one queue of 3 is used, port 0 queue 0 (vpp_wk_0) and port 1 queue 0 (vpp_wk_0)",
+            "port 0 queue 0 and port 1 queue 0 share vpp_wk_0: one core for both directions",
+            "vpp_wk_0 gets 100 % of the load: all 3 workers are busy only up to 33 %, the total is at most 1.00 x",
+            "vpp_wk_1 and vpp_wk_2 get no frames",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("mode", "queues", "said"), SAID, ids=lambda value: str(value)[:5])
+def test_what_it_implies_is_told(mode: str, queues: int, said: list[str]) -> None:
+    told = predict(vpp(queues), streams(mode), [0, 1], workers=("vpp_wk_0", "vpp_wk_1", "vpp_wk_2")).sentences
+    for words in said:
+        assert any(words in sentence for sentence in told), (words, told)
+
+
+def test_an_unknown_key_leaves_what_holds_for_any() -> None:
+    spread = predict(vpp(3, key=None, reason="VPP does not print the key"), streams("64b"), [0, 1])
+    assert [queue.share for queue in spread.queues] == [None] * 6
+    assert set(shares(spread).values()) == {None}
+    assert (spread.busiest, spread.busiest_exact) == (pytest.approx(1 / 3), False)
+    told = "\n".join(spread.sentences)
+    assert "port 0: not known what each of its 3 queues gets: VPP does not print the key" in told
+    assert "whatever the hash, the busiest worker gets at least 33 % of the load" in told
+
+
+def test_one_flow_is_one_queue_whatever_the_key() -> None:
+    spread = predict(vpp(3, key=None), streams("1flow"), [0, 1])
+    assert spread.busiest == pytest.approx(1 / 2) and not spread.busiest_exact
+    assert "one flow per direction: one queue of 3 is used, whichever that is" in spread.sentences
+    assert predict(vpp(3, key=None), streams("1flow"), [0]).ceiling == pytest.approx(1)
+
+
+def test_one_queue_gets_everything_whatever_the_key() -> None:
+    spread = predict(vpp(1, key=None), streams("64b"), [0, 1])
+    assert shares(spread) == {"vpp_wk_0": 0.5, "vpp_wk_1": 0.5} and spread.busiest_exact
+    assert not any("not known" in sentence for sentence in spread.sentences)
+
+
+def test_queues_on_one_worker_are_its_load_whatever_the_key() -> None:
+    spread = predict(vpp(2, workers=1, key=None), streams("64b"), [0, 1])
+    assert shares(spread) == {"vpp_wk_0": 1.0} and spread.ceiling == 1
+
+
+@pytest.mark.parametrize(
+    ("hashing", "words"),
+    [
+        (PortHash(0, "6d5a", FIELDS, (0, 1)), "a key of 2 bytes"),
+        (PortHash(0, "secret", FIELDS, (0, 1)), "no hexadecimal number"),
+        (PortHash(0, KEY, (), (0, 1)), "does not say which fields"),
+        (PortHash(0, KEY, FIELDS, ()), "table of queues"),
+        (PortHash(1, KEY, FIELDS, (0, 1)), "does not say how its NIC hashes"),
+    ],
+)
+def test_half_a_hash_is_none(hashing: PortHash, words: str) -> None:
+    places = (QueuePlace(0, 0, "cpu0"), QueuePlace(0, 1, "cpu1"))
+    spread = predict(Spreading(places, (hashing,)), streams("64b"), [0])
+    assert words in spread.ports[0].reason and [queue.share for queue in spread.queues] == [None, None]
+
+
+def test_a_table_of_one_queue_needs_no_key() -> None:
+    places = tuple(QueuePlace(0, queue, f"cpu{queue}") for queue in range(4))
+    spread = predict(Spreading(places, (PortHash(0, None, (), (2,) * 128),)), streams("64b"), [0])
+    assert shares(spread) == {"cpu0": 0, "cpu1": 0, "cpu2": 1, "cpu3": 0}
+    assert "port 0: 251 flows: one queue of 4 is used, queue 2 (cpu2)" in spread.sentences
+
+
+def test_colons_in_a_key_as_ethtool_prints_them() -> None:
+    colons = ":".join(KEY[at : at + 2] for at in range(0, len(KEY), 2))
+    assert predict(vpp(3, key=colons), streams("64b"), [0, 1]) == predict(vpp(3), streams("64b"), [0, 1])
+
+
+def test_addresses_alone_hash_imix_as_one_size() -> None:
+    table = tuple(entry % 3 for entry in range(128))
+    places = tuple(QueuePlace(0, queue, f"cpu{queue}") for queue in range(3))
+    spreading = Spreading(places, (PortHash(0, KEY, ("src", "dst"), table),))
+    imix, small = (predict(spreading, streams(mode), [0]) for mode in ("imix", "64b"))
+    assert [q.share for q in imix.queues] == [pytest.approx(q.share) for q in small.queues]
+    assert imix.ports[0].flows == 251
+
+
+def test_ports_alone_make_one_flow_of_addresses_that_vary() -> None:
+    table = tuple(entry % 3 for entry in range(128))
+    places = tuple(QueuePlace(0, queue, f"cpu{queue}") for queue in range(3))
+    spread = predict(Spreading(places, (PortHash(0, KEY, ("sport", "dport"), table),)), streams("64b"), [0])
+    assert spread.ports[0].flows == 1 and sorted(q.share or 0 for q in spread.queues) == [0, 0, 1]
+
+
+def test_too_many_flows_are_a_sample_and_say_so() -> None:
+    spread = predict(vpp(3), streams("64b", vm="tuple"), [0])
+    assert spread.ports[0].flows is None and not spread.ports[0].exact
+    assert [q.share for q in spread.queues] == [pytest.approx(1 / 3, abs=0.05)] * 3
+    assert any("8192 packets stand for all" in sentence for sentence in spread.sentences)
+
+
+def test_queues_of_unknown_workers() -> None:
+    known = vpp(2)
+    places = (*known.queues[:3], QueuePlace(1, 1, None))
+    spread = predict(Spreading(places, known.hashes), streams("64b"), [0, 1])
+    assert "port 1: not known which worker serves queue 1" in spread.sentences
+    assert not spread.busiest_exact and set(shares(spread).values()) == {None}
+
+
+def test_a_dut_that_says_nothing() -> None:
+    spread = predict(Spreading(), streams("64b"), [0, 1])
+    assert spread.queues == () and spread.busiest is None
+    assert spread.sentences[0].startswith("port 0: not known what queues it has: the DUT does not say")
+
+
+def test_no_ports_no_words() -> None:
+    assert predict(vpp(2), {}, []) == FlowSpread()
+    assert "has no streams" in predict(vpp(2), {}, [0]).ports[0].reason
+
+
+@pytest.mark.parametrize("queues", [1, 2, 3])
+def test_to_and_from_json(queues: int) -> None:
+    for spread in (predict(vpp(queues), streams("64b"), [0, 1]), predict(vpp(queues, key=None), streams("1flow"), [1])):
+        assert FlowSpread.from_dict(json.loads(json.dumps(spread.to_dict()))) == spread
+
+
+_worker = st.sampled_from([None, "cpu0", "cpu1", "cpu2"])
+
+
+@given(st.lists(st.lists(_worker, max_size=4), min_size=1, max_size=4), st.binary(min_size=40, max_size=40))
+def test_shares_are_shares(placed: list[list[str | None]], key: bytes) -> None:
+    """Whatever is known: shares of a port and of workers sum to one, and what is told as the least is none too much."""
+    packet = bytes(12) + bytes.fromhex("08004500002e00010000401100001000000130000001040 1000c001a0000".replace(" ", ""))
+    steps = [
+        {"type": "flow_var", "name": "a", "size": 4, "min_value": 1, "max_value": 40, "op": "inc"},
+        {"type": "write_flow_var", "name": "a", "pkt_offset": 26},
+    ]
+    sent = {port: (Stream(packet + bytes(18), 1.0, tuple(steps)),) for port in range(len(placed))}
+    places = tuple(QueuePlace(port, number, w) for port, mine in enumerate(placed) for number, w in enumerate(mine))
+    tables = [tuple(entry % max(len(mine), 1) for entry in range(64)) for mine in placed]
+    full = Spreading(places, tuple(PortHash(port, key.hex(), FIELDS, table) for port, table in enumerate(tables)))
+    truth = predict(full, sent, list(sent))
+    for port in sent:
+        assert sum(queue.share or 0 for queue in truth.of(port)) == pytest.approx(1)
+    if all(worker is not None for mine in placed for worker in mine) and all(placed):
+        assert sum(load.share or 0 for load in truth.workers) == pytest.approx(1) and truth.busiest_exact
+        blind = predict(Spreading(places), sent, list(sent))
+        assert (blind.busiest or 0) <= (truth.busiest or 0) + 1e-9
+        for seen, real in zip(blind.workers, truth.workers, strict=True):
+            assert seen.share is None or seen.share == pytest.approx(real.share)
+
+
+def counted(*packets: int, drops: int = 0, queues: int = 3) -> Observation:
+    rows = tuple(QueueCount(at // queues, at % queues, count) for at, count in enumerate(packets))
+    return Observation(queues=rows, drops=(DropCount("rx-miss", drops, 0),))
+
+
+ZERO = counted(*[1000] * 6)
+
+
+def test_queues_counted_as_predicted() -> None:
+    spread = predict(vpp(3), streams("64b"), [0, 1])
+    exact = [round(1e6 * (queue.share or 0)) + 1000 for queue in spread.queues]
+    check = compare_spread(spread, ZERO, counted(*exact))
+    assert check.basis == "queues" and check.caveats == () and len(check.compared) == 6
+    assert "as predicted: at most off is port" in check.sentence
+    assert json.loads(json.dumps(check.to_dict()))["compared"][0]["deviation"] == pytest.approx(0, abs=1e-6)
+
+
+def test_queues_that_got_something_else() -> None:
+    spread = predict(vpp(3), streams("1flow"), [0, 1])
+    check = compare_spread(spread, ZERO, counted(1000, 501_000, 1000, 501_000, 1000, 1000))
+    assert [caveat.code for caveat in check.caveats] == ["spread-deviates"] * 2
+    assert check.caveats[0].text.startswith("port 0 queue 0 got 0.000 % of the packets, 100.0 % foretold: the hash")
+    assert check.sentence.startswith("the flows spread not as predicted")
+
+
+def test_queues_that_dropped_tell_less() -> None:
+    spread = predict(vpp(3), streams("64b"), [0])
+    check = compare_spread(spread, ZERO, counted(201_000, 501_000, 501_000, 1000, 1000, 1000, drops=200_000))
+    assert {caveat.code for caveat in check.caveats} == {"spread-while-losing"}
+    assert "dropped 200000 packets meanwhile" in check.caveats[0].text
+
+
+def thread(number: int, name: str, packets: int) -> ThreadRuntime:
+    node = NodeRuntime("dpdk-input", "polling", 10**6, packets, 0, 100.0, 1.0)
+    return ThreadRuntime(number, name, number, 10.0, None, None, None, None, None, None, (node,))
+
+
+def test_workers_where_queues_are_not_counted() -> None:
+    spread = predict(vpp(2), streams("64b"), [0, 1])
+    seen = [thread(0, "vpp_main", 0), thread(1, "vpp_wk_0", 1_000_000), thread(2, "vpp_wk_1", 502_000)]
+    after = Observation(threads=(*seen, thread(3, "vpp_wk_2", 500_000)))
+    check = compare_spread(spread, Observation(), after)
+    assert check.basis == "workers" and [one.name for one in check.compared] == ["vpp_wk_0", "vpp_wk_1", "vpp_wk_2"]
+    assert check.caveats == ()
+    wrong = compare_spread(spread, Observation(), Observation(threads=(*seen[:2], thread(3, "vpp_wk_2", 10))))
+    assert [caveat.code for caveat in wrong.caveats] == ["spread-deviates"] * 3
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code", "words"),
+    [
+        (Observation(), Observation(), "spread-unseen", "neither by queue nor by worker"),
+        (ZERO, counted(*[1010] * 6), "spread-unseen", "fewer than 10000 packets"),
+        (ZERO, counted(0, *[90_000] * 5), "spread-set-back", "port 0 queue 0: its counter went back"),
+        (counted(0), counted(9, 9), "spread-unseen", "neither"),
+    ],
+)
+def test_nothing_to_compare_with(before: Observation, after: Observation, code: str, words: str) -> None:
+    check = compare_spread(predict(vpp(3), streams("64b"), [0, 1]), before, after)
+    assert (check.caveats[0].code, check.compared) == (code, ()) and words in check.caveats[0].text
+    assert "was not compared" in check.sentence
+
+
+def test_an_unknown_share_is_no_deviation() -> None:
+    check = compare_spread(predict(vpp(3, key=None), streams("64b"), [0]), ZERO, counted(901_000, *[1000] * 5))
+    assert check.caveats == () and check.compared[0].measured == 1 and check.compared[0].predicted is None
