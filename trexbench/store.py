@@ -150,6 +150,16 @@ def load_run(path: Path) -> RunResult:
     return result
 
 
+def picture_place(results: Path, result: RunResult, what: str) -> Path:
+    """A place beside the run's file for a picture of several runs: ``<HHMMSS>-<mode>-<direction>-<what>.png``."""
+    path = _directory(results, result) / f"{_stem(result)}-{_safe(what, '_-')}.png"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(path.parent, error) from error
+    return path
+
+
 def find_latest(results: Path) -> Path | None:
     """The run document that was begun last; None where there is none."""
     found = [
@@ -210,8 +220,7 @@ def _head(result: RunResult) -> str:
 
 def _create(results: Path, result: RunResult, encoded: _EncodedSamples) -> Path:
     """Write the run to a name that no other run has."""
-    day = result.started[:10] if _DATE.fullmatch(result.started[:10]) else "undated"
-    directory = results / day / _safe(str(result.dut.get("name", "")), "._-")
+    directory = _directory(results, result)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         _sweep(directory)
@@ -224,6 +233,11 @@ def _create(results: Path, result: RunResult, encoded: _EncodedSamples) -> Path:
             _replace(path, data, exclusive=True)
             return path
         number += 1
+
+
+def _directory(results: Path, result: RunResult) -> Path:
+    day = result.started[:10] if _DATE.fullmatch(result.started[:10]) else "undated"
+    return results / day / _safe(str(result.dut.get("name", "")), "._-")
 
 
 def _stem(result: RunResult) -> str:

@@ -14,6 +14,7 @@ from ..runner import Interrupted
 _VERBS = {
     "ramp": ("run", "Ramp traffic linearly to the target and see where the DUT saturates."),
     "saturate": ("run", "Fill the line at once and count what emerges."),
+    "efficiency": ("efficiency", "What a packet costs the DUT at several rates: cycles, vectors, energy."),
     "profile": ("profile", "Say what a mode puts on the wire: list, show, pcap."),
     "dut": ("dut", "DUTs: list, show, plan, apply, verify, telemetry, revert."),
     "lab": ("lab", "The router in network namespaces: up, down, status."),

@@ -40,7 +40,7 @@ def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
     return apply
 
 
-_WHAT = _options(
+WHAT = _options(
     click.option(
         "--dut",
         required=True,
@@ -67,7 +67,7 @@ _WHAT = _options(
         help="When the DUT's own counters are read: before, after and in holds (default), also during the ramp, never.",
     ),
 )
-_SIM = _options(
+SIM = _options(
     click.option(
         "--sim",
         is_flag=True,
@@ -80,7 +80,7 @@ _SIM = _options(
     ),
     click.option("--seed", type=click.IntRange(0), help="With --sim: of the twin's noise (its config's)."),
 )
-_WHERE = _options(
+WHERE = _options(
     click.option("--server", metavar="HOST", help="The TRex server; default: as the DUT's config says, or its lab's."),
     click.option("--rpc-port", type=click.IntRange(1, 65535), help="Its RPC port (4501)."),
     click.option("--pub-port", type=click.IntRange(1, 65535), help="Its event port (4500)."),
@@ -92,7 +92,7 @@ _WHERE = _options(
     ),
     click.option("--force", is_flag=True, help="Take the ports even if somebody else owns them."),
 )
-_OUTPUT = _options(
+OUTPUT = _options(
     click.option(
         "--results",
         type=click.Path(path_type=Path),
@@ -104,7 +104,7 @@ _OUTPUT = _options(
     click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output."),
     click.option("-q", "--quiet", is_flag=True, help="No progress."),
 )
-_THRESHOLDS = _options(
+THRESHOLDS = _options(
     click.option("--warmup", type=WARMUP, help="Low rate first, to prove that frames return: 1kpps:10s."),
     click.option("--loss", type=SHARE, help="Loss above this is bad, per direction (0.1%)."),
     click.option(
@@ -115,7 +115,7 @@ _THRESHOLDS = _options(
 
 
 @click.command(epilog=RAMP_EXAMPLES)
-@_WHAT
+@WHAT
 @click.option(
     "--ramp-to",
     type=RATE,
@@ -126,10 +126,10 @@ _THRESHOLDS = _options(
 @click.option("--hold", type=DURATION, help="Stay at the target for this long (30).")
 @click.option("--confirm", type=DURATION, help="After saturation, hold the last good rate again this long; 0 not (10).")
 @click.option("--stop-on-saturation", is_flag=True, help="End the ramp once every direction is saturated.")
-@_THRESHOLDS
-@_SIM
-@_WHERE
-@_OUTPUT
+@THRESHOLDS
+@SIM
+@WHERE
+@OUTPUT
 def ramp(**options: Any) -> int:
     """Ramp traffic linearly to the target and see, in each direction, where the DUT saturates.
 
@@ -147,13 +147,13 @@ def ramp(**options: Any) -> int:
 
 
 @click.command(epilog=SATURATE_EXAMPLES)
-@_WHAT
+@WHAT
 @click.option("--rate", type=RATE, help="What fills the line, per direction (100%).")
 @click.option("--hold", type=DURATION, help="For how long (30).")
-@_THRESHOLDS
-@_SIM
-@_WHERE
-@_OUTPUT
+@THRESHOLDS
+@SIM
+@WHERE
+@OUTPUT
 def saturate(**options: Any) -> int:
     """Fill the line at once and count what emerges: the seed's method 1, for a single core's limit.
 

@@ -84,7 +84,7 @@ def carry_out(request: Request, options: dict[str, Any]) -> int:
         note(f"result   {desk.kept}")
         if options["picture"] and result.samples:
             save_picture(result, desk.kept.with_suffix(".png"))
-    return _exit_code(outcome)
+    return exit_code(outcome)
 
 
 class Desk:
@@ -142,7 +142,8 @@ def note(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _exit_code(outcome: Outcome) -> int:
+def exit_code(outcome: Outcome) -> int:
+    """Of what ended the run, which is said on the way."""
     error = outcome.error
     if error is None:
         return 0

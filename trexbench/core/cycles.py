@@ -168,7 +168,7 @@ def _of_kernel(cost: Cost, before: Observation, after: Observation, caveats: lis
         return cost
     span_s, perf_hz = cost.end_s - cost.begin_s, after.perf_hz
     ticks = TICK_S * len(cpus) / (span_s * sum(one.busy for one in cpus))
-    if ticks > COUNTERS_APART:
+    if ticks > COUNTERS_APART and all(_in_ticks(one.busy_s) for one in after.cpus):
         text = f"CPU time comes in ticks of {TICK_S * 1000:g} ms, here {format_share(ticks)} of what is to be measured"
         caveats.append(Caveat("coarse-cpu-time", text))
     return replace(
@@ -177,6 +177,10 @@ def _of_kernel(cost: Cost, before: Observation, after: Observation, caveats: lis
         cycles_per_packet=cycles / cost.forwarded_pps,
         perf_cycles_per_packet=None if perf_hz is None else perf_hz / cost.forwarded_pps,
     )
+
+
+def _in_ticks(time_s: float) -> bool:
+    return abs(time_s / TICK_S - round(time_s / TICK_S)) < 1e-6
 
 
 def _no_cycles(cost: Cost) -> str | None:
