@@ -7,19 +7,22 @@ from dataclasses import asdict
 
 from ..config import DutConfig
 from ..transport import Transport
-from . import linux, pfsense
+from . import linux, pfsense, vpp
 from .linux import LinuxDut
 from .model import Attestation, Dut, Step, Wanted
 from .pfsense import PfsenseDut
+from .vpp import VppDut
 
 DRIVERS: Mapping[str, Callable[[Wanted, Transport], Dut]] = {
     "linux": LinuxDut,
     "pfsense": PfsenseDut,
+    "vpp": VppDut,
 }
 
 PLANS: Mapping[str, Callable[[Wanted], Sequence[Step]]] = {
     "linux": linux.plan_from_nothing,
     "pfsense": pfsense.plan_from_nothing,
+    "vpp": vpp.plan_from_nothing,
 }
 """Driver -> what it would do to a DUT on which nothing is set; pure."""
 

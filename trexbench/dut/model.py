@@ -50,8 +50,8 @@ class Command:
     """One command: argv, why it is run, what it is fed.
 
     fine_if: what it says, in part, when there was nothing left to do: no failure then. retry_s: run it again until it
-    succeeds, for so long at most. says: all that it prints when it succeeds, for programs whose exit code does not tell;
-    None: whatever it likes.
+    succeeds, for so long at most. says: all that it prints when it succeeds, for programs whose exit code does not
+    tell; None: whatever it likes.
     """
 
     argv: tuple[str, ...]

@@ -1,0 +1,267 @@
+"""What VPP's show commands print -> facts. Pure; absent is None, never zero; DutError for other text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ..core.errors import DutError
+
+
+@dataclass(frozen=True)
+class Thread:
+    """One of ``show threads``; kind: ``workers`` for those that forward, empty for the main one."""
+
+    number: int
+    name: str
+    kind: str
+    lcore: int | None
+
+
+@dataclass(frozen=True)
+class Interface:
+    """One of ``show interface``. counters: as VPP names them (rx packets, drops, rx-miss ...); it leaves out zeros."""
+
+    name: str
+    up: bool
+    mtu: int
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """One of ``show hardware-interfaces``. link: it has a carrier. speed: as printed, None where VPP does not know it.
+
+    queues: receive queues; max_queues: that the device could have. counters: DPDK's, by name with underscores.
+    """
+
+    name: str
+    link: bool
+    speed: str | None = None
+    driver: str | None = None
+    queues: int | None = None
+    max_queues: int | None = None
+    descriptors: int | None = None
+    pci: str | None = None
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """One receive queue of ``show interface rx-placement``; mode is polling, interrupt or adaptive."""
+
+    interface: str
+    queue: int
+    worker: str
+    mode: str
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    mac: str
+    static: bool
+
+
+@dataclass(frozen=True)
+class NodeError:
+    """One row of ``show errors``; many are no losses at all. severity: None in releases before 21.06."""
+
+    count: int
+    node: str
+    reason: str
+    severity: str | None
+
+
+_VERSION = re.compile(r"^Version:\s+(\S+)", re.M)
+_PID = re.compile(r"^Current PID:\s+([0-9]{1,10})\s*$", re.M)
+_CLOCK = re.compile(r"^Base frequency:\s+([0-9]{1,3}\.[0-9]{1,6}) GHz\s*$", re.M)
+_THREAD = re.compile(r"([0-9]{1,5})\s+(\S+)\s+(?:([a-z][a-z-]*)\s+)?([0-9]{1,10})\s+[a-z]+ \([0-9]{1,3}\)\s*(.*)")
+_INTERFACE = re.compile(r"(\S+)\s+[0-9]{1,10}\s+([a-z][a-z-]*)\s+([0-9]{1,6})(?:/[0-9]{1,6}){3}\s*(.*)")
+_COUNTER = re.compile(r"(\S.*?)\s+([0-9]{1,20})")
+_ADDRESSES_OF = re.compile(r"(\S+) \((?:up|dn)\):")
+_ADDRESS = re.compile(r"L3 ([0-9.]{7,15}/[0-9]{1,2})(?: .*)?")
+_NEIGHBOUR = re.compile(
+    r"\s*[0-9.]{1,30}\s+([0-9.]{7,15})\s+(?:([A-Z]{1,4})\s+)?([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5})\s+(\S+)\s*"
+)
+_PLACED_THREAD = re.compile(r"Thread [0-9]{1,5} \((\S+)\):")
+_PLACED = re.compile(r"(\S+) queue ([0-9]{1,5}) \(([a-z]+)\)")
+_HARDWARE = re.compile(r"(\S+)\s+[0-9]{1,10}\s+(up|down|slave)\s+\S.*")
+_HARDWARE_QUEUE = re.compile(r"[0-9]{1,5}\s+\S+\s+\([0-9]{1,5}\)\s+[a-z]+")
+_RX_QUEUES = re.compile(r"rx: queues ([0-9]{1,5}) \(max ([0-9]{1,5})\), desc ([0-9]{1,6}) .*")
+_RX_QUEUES_OLD = re.compile(r"rx queues ([0-9]{1,5}), rx desc ([0-9]{1,6}), .*")
+_PCI = re.compile(r"pci: .*\baddress ([0-9a-f]{4}):([0-9a-f]{2}):([0-9a-f]{2})\.0?([0-9a-f]) .*")
+_ERROR = re.compile(r"([0-9]{1,20})\s+(\S+)\s{2,}(\S.*?)(?:\s{2,}(info|error|warn|unknown))?")
+_ERROR_TIGHT = re.compile(r"([0-9]{1,20})\s+(\S+)\s+(\S.*?)(?:\s+(info|error|warn|unknown))?")
+
+
+def parse_version(text: str) -> tuple[str, int]:
+    """``show version verbose``: release and process id."""
+    version, pid = _VERSION.search(text), _PID.search(text)
+    if not version or not pid:
+        raise _wrong("show version verbose", text, "says nothing of a version and a PID")
+    return version[1], int(pid[1])
+
+
+def parse_clock(text: str) -> float:
+    """``show cpu``: Hz of the counter that VPP counts its clocks in."""
+    found = _CLOCK.search(text)
+    if not found or not float(found[1]):
+        raise _wrong("show cpu", text, "says nothing of a base frequency")
+    return float(found[1]) * 1e9
+
+
+def parse_threads(text: str) -> tuple[Thread, ...]:
+    """``show threads``."""
+    found = []
+    for line in _table("show threads", text, "ID Name Type LWP Sched Policy (Priority) lcore Core Socket State"):
+        row = _THREAD.fullmatch(line.strip())
+        if not row:
+            raise _wrong("show threads", line, "is no thread")
+        lcore = row[5].split()[:1]
+        number = int(lcore[0]) if lcore and re.fullmatch("[0-9]{1,5}", lcore[0]) else None
+        found.append(Thread(int(row[1]), row[2], row[3] or "", number))
+    return tuple(found)
+
+
+def parse_interfaces(text: str) -> dict[str, Interface]:
+    """``show interface`` by name."""
+    found: dict[str, Interface] = {}
+    counters: dict[str, int] = {}
+    for line in _table("show interface", text, "Name Idx State MTU (L3/IP4/IP6/MPLS) Counter Count"):
+        rest = line.strip()
+        if not line[0].isspace():
+            row = _INTERFACE.fullmatch(rest)
+            if not row:
+                raise _wrong("show interface", line, "is no interface")
+            counters = {}
+            found[row[1]] = Interface(row[1], row[2] == "up", int(row[3]), counters)
+            rest = row[4].strip()
+        if rest:
+            counter = _COUNTER.fullmatch(rest)
+            if not counter or not found:
+                raise _wrong("show interface", line, "is no counter")
+            counters[counter[1]] = int(counter[2])
+    return found
+
+
+def parse_addresses(text: str) -> dict[str, list[str]]:
+    """``show interface address``: IPv4 addresses with their lengths, by interface."""
+    found: dict[str, list[str]] = {}
+    current: list[str] | None = None
+    for line in text.splitlines():
+        if begun := _ADDRESSES_OF.fullmatch(line.rstrip()):
+            current = found.setdefault(begun[1], [])
+        elif current is None and line.strip():
+            raise _wrong("show interface address", line, "belongs to no interface")
+        elif current is not None and (address := _ADDRESS.fullmatch(line.strip())):
+            current.append(address[1])
+    if not found:
+        raise _wrong("show interface address", text, "names no interface")
+    return found
+
+
+def parse_neighbours(text: str) -> dict[str, Neighbour]:
+    """``show ip neighbors``: IPv4 ones, by ``address%interface``."""
+    found = {}
+    lines = text.splitlines()
+    if not any(line.split()[1:] == ["IP", "Flags", "Ethernet", "Interface"] for line in lines):
+        raise _wrong("show ip neighbors", text, "has no heading")
+    for line in lines:
+        if row := _NEIGHBOUR.fullmatch(line):
+            found[f"{row[1]}%{row[4]}"] = Neighbour(row[3].lower(), "S" in (row[2] or ""))
+    return found
+
+
+def parse_placement(text: str) -> tuple[Placed, ...]:
+    """``show interface rx-placement``: the node's name stands only where it is another than in the line before."""
+    found, worker = [], None
+    for line in text.splitlines():
+        rest = line.strip()
+        if begun := _PLACED_THREAD.fullmatch(rest):
+            worker = begun[1]
+        elif (row := _PLACED.fullmatch(rest)) and worker is not None:
+            found.append(Placed(row[1], int(row[2]), worker, row[3]))
+        elif rest and not (worker is not None and rest.startswith("node ")):
+            raise _wrong("show interface rx-placement", line, "is no queue")
+    return tuple(found)
+
+
+def parse_errors(text: str) -> tuple[NodeError, ...]:
+    """``show errors``; a node counts the same reason once per thread, in a row of its own each."""
+    heads = ("Count Node Reason Severity", "Count Node Reason")
+    found = []
+    for line in _table("show errors", text, *heads):
+        row = _ERROR.fullmatch(line.strip()) or _ERROR_TIGHT.fullmatch(line.strip())
+        if not row:
+            raise _wrong("show errors", line, "is no counter")
+        found.append(NodeError(int(row[1]), row[2], row[3], row[4]))
+    return tuple(found)
+
+
+def parse_hardware(text: str) -> dict[str, Hardware]:
+    """``show hardware-interfaces`` by name; what only some devices print is taken where it is, all else passed over."""
+    found: dict[str, Hardware] = {}
+    name, link, lines = "", "", list[str]()
+    for line in [*_table("show hardware-interfaces", text, "Name Idx Link Hardware"), "end"]:
+        if line[0].isspace() and name:
+            lines.append(line.strip())
+            continue
+        if name:
+            found[name] = _hardware(name, link == "up", lines)
+        row = _HARDWARE.fullmatch(line.rstrip())
+        if row:
+            name, link, lines = row[1], row[2], []
+        elif line != "end":
+            raise _wrong("show hardware-interfaces", line, "is no interface")
+    return found
+
+
+def _hardware(name: str, link: bool, lines: list[str]) -> Hardware:
+    """One device, of the lines under its name."""
+    speed = next((line[12:] for line in lines if line.startswith("Link speed: ")), None)
+    ethernet = next((at for at, line in enumerate(lines) if line.startswith("Ethernet address ")), None)
+    driver = lines[ethernet + 1] if ethernet is not None and ethernet + 1 < len(lines) else None
+    told = next((m for line in lines if (m := _RX_QUEUES.fullmatch(line))), None)
+    older = next((m for line in lines if (m := _RX_QUEUES_OLD.fullmatch(line))), None)
+    listed = sum(1 for line in lines if _HARDWARE_QUEUE.fullmatch(line))
+    pci = next((m for line in lines if (m := _PCI.fullmatch(line))), None)
+    counters = {}
+    for line in lines:
+        if counter := _COUNTER.fullmatch(line):
+            counters[re.sub(r"[ -]+", "_", counter[1])] = int(counter[2])
+    return Hardware(
+        name,
+        link,
+        speed=None if speed == "unknown" else speed,
+        driver=driver,
+        queues=listed or (int(told[1]) if told else int(older[1]) if older else None),
+        max_queues=int(told[2]) if told else None,
+        descriptors=int(told[3]) if told else int(older[2]) if older else None,
+        pci=f"{pci[1]}:{pci[2]}:{pci[3]}.{pci[4]}" if pci else None,
+        counters=counters,
+    )
+
+
+def queue_packets(hardware: Hardware) -> dict[int, int]:
+    """What each receive queue has delivered, where DPDK's driver tells (rx_q0packets until 20.11)."""
+    named = ((re.fullmatch(r"rx_q([0-9]{1,4})_?packets", name), n) for name, n in hardware.counters.items())
+    return {int(match[1]): count for match, count in named if match}
+
+
+def _table(command: str, text: str, *heads: str) -> Iterator[str]:
+    """The lines after the heading, which must be there."""
+    lines = iter(text.splitlines())
+    for line in lines:
+        if " ".join(line.split()) in heads:
+            break
+        if line.strip():
+            raise _wrong(command, line, "stands where its heading should")
+    else:
+        raise _wrong(command, text, "has no heading")
+    yield from (line for line in lines if line.strip())
+
+
+def _wrong(command: str, text: str, what: str) -> DutError:
+    shown = (text.strip().splitlines() or ["nothing"])[0].strip()[:60]
+    return DutError(f"{command}: {shown!r} {what}", "it takes what vppctl of VPP 21.01 or later prints, whole")

@@ -1,0 +1,126 @@
+"""What is asked of a VPP, all in one go, and what its answers say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..config import DutConfig, Route
+from ..core.errors import DutError
+from ..transport import Transport
+from ..transport.words import shown
+from . import parse_vpp_show as show
+from .model import TIMEOUT_S
+from .parse_vpp_fib import FibEntry, parse_fib
+
+_MARK = "=== "
+_SCRIPT = f'set -f; while read -r line; do echo "{_MARK}$line"; vppctl -s "$0" $line </dev/null || exit; done'
+"""One start of a shell for many questions: the box is under load while some of them are asked."""
+_NOT_FOUND = 127
+
+_BASICS = (
+    *("show version verbose", "show threads", "show interface", "show interface address", "show ip neighbors"),
+    *("show hardware-interfaces", "show interface rx-placement"),
+)
+
+
+@dataclass(frozen=True)
+class VppFacts:
+    """routes: by what was asked for, a prefix or a host of it. By name of interface: interfaces, hardware, addresses.
+
+    neighbours: by ``address%interface``. known: False of a VPP that nobody has asked yet.
+    """
+
+    version: str = ""
+    pid: int = 0
+    threads: tuple[show.Thread, ...] = ()
+    interfaces: Mapping[str, show.Interface] = field(default_factory=dict)
+    hardware: Mapping[str, show.Hardware] = field(default_factory=dict)
+    addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    neighbours: Mapping[str, show.Neighbour] = field(default_factory=dict)
+    placement: tuple[show.Placed, ...] = ()
+    routes: Mapping[str, FibEntry] = field(default_factory=dict)
+    known: bool = True
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """Names of the threads that forward; none: the main thread does."""
+        return tuple(thread.name for thread in self.threads if thread.kind == "workers")
+
+    def queues(self, interface: str) -> int | None:
+        hardware = self.hardware.get(interface)
+        return hardware.queues if hardware else None
+
+    def entry(self, route: Route) -> FibEntry | None:
+        """Of exactly this prefix."""
+        found = self.routes.get(str(route.to))
+        return found if found is not None and found.prefix == str(route.to) else None
+
+    def forgotten(self, interfaces: Sequence[str] | None = None) -> VppFacts:
+        """After these interfaces were made anew, or (None) VPP was started anew."""
+        if interfaces is None:
+            return replace(self, interfaces={}, addresses={}, neighbours={}, placement=(), routes={})
+        if not interfaces:
+            return self
+        gone = set(interfaces)
+        return replace(
+            self,
+            interfaces={name: one for name, one in self.interfaces.items() if name not in gone},
+            addresses={name: found for name, found in self.addresses.items() if name not in gone},
+            neighbours={key: one for key, one in self.neighbours.items() if key.partition("%")[2] not in gone},
+            placement=tuple(one for one in self.placement if one.interface not in gone),
+            routes={key: one for key, one in self.routes.items() if not uses(one, gone)},
+        )
+
+
+def uses(entry: FibEntry, interfaces: set[str]) -> bool:
+    """Does a path lead there, or to an interface that is gone?"""
+    return any(path.hop.split()[-1] in interfaces or " if_index:" in path.hop for path in entry.paths)
+
+
+def hosts(route: Route) -> tuple[str, ...]:
+    """A route's lowest and highest address: something more specific may lead them elsewhere."""
+    if route.to.num_addresses <= 2:
+        return (str(route.to.network_address),)
+    return (str(route.to.network_address + 1), str(route.to.broadcast_address - 1))
+
+
+def ask(transport: Transport, socket: str, commands: Sequence[str]) -> dict[str, str]:
+    """Each command's answer, in one round trip; DutError where VPP does not answer."""
+    done = transport.run(("sh", "-c", _SCRIPT, socket), 2 * TIMEOUT_S, "".join(f"{one}\n" for one in commands))
+    if done.returncode == _NOT_FOUND:
+        raise DutError(f"vppctl is not installed on {transport.place}", "install the package vpp")
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        why = said[-1] if said else f"exit code {done.returncode}"
+        raise DutError(f"VPP on {transport.place} does not answer at {socket} ({why})", "is it running there?")
+    answers: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in done.stdout.splitlines():
+        if line.startswith(_MARK):
+            lines = answers.setdefault(line[len(_MARK) :], [])
+        else:
+            lines.append(line)
+    for command in commands:
+        if command not in answers:
+            raise DutError(f"{shown(('vppctl', command))} was not answered on {transport.place}")
+    return {command: "\n".join(answers[command]) + "\n" for command in commands}
+
+
+def read(transport: Transport, config: DutConfig) -> VppFacts:
+    """Everything that plan and verify look at."""
+    asked = [str(one) for route in config.routes for one in (route.to, *hosts(route))]
+    of = {one: f"show ip fib table 0 {one}" for one in asked}
+    said = ask(transport, config.vpp.socket, [*_BASICS, *of.values()])
+    version, pid = show.parse_version(said["show version verbose"])
+    return VppFacts(
+        version=version,
+        pid=pid,
+        threads=show.parse_threads(said["show threads"]),
+        interfaces=show.parse_interfaces(said["show interface"]),
+        hardware=show.parse_hardware(said["show hardware-interfaces"]),
+        addresses=show.parse_addresses(said["show interface address"]),
+        neighbours=show.parse_neighbours(said["show ip neighbors"]),
+        placement=show.parse_placement(said["show interface rx-placement"]),
+        routes={one: parse_fib(said[command]) for one, command in of.items()},
+    )

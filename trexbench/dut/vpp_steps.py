@@ -1,0 +1,313 @@
+"""What has to be changed on a VPP, in which order, and how each change is taken back. Pure.
+
+Two accidents are built into VPP. ``ip route add`` of a prefix that is there by way of another interface adds a path:
+packets are spread over both. And a route keeps the number of an interface that was deleted: it drops everything, also
+after an interface of that name was made anew and the route added again. So routes go before their interface does, and
+a route that is not exactly as it should be is removed whole before it is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..config import Port, Route
+from ..core.errors import ConfigError, DutError
+from .model import Command, Step, Wanted
+from .parse_vpp_fib import via
+from .parse_vpp_show import Neighbour
+from .vpp_conf import pci_of, with_queues, with_workers
+from .vpp_facts import VppFacts, uses
+
+READY_S = 60.0
+"""A VPP with DPDK takes some 10 s from its start to its first answer."""
+_APPEARS_S = 20.0
+_RESTART_S = 120.0
+_AF_PACKET = "host-"
+
+
+def steps(wanted: Wanted, facts: VppFacts, conf: str) -> list[Step]:
+    """All that differs. conf: the text of startup.conf. ConfigError for what this box cannot be."""
+    refuse(wanted, facts)
+    found = _restart(wanted, facts, conf)
+    if found:
+        facts = facts.forgotten()
+    if wanted.config.vpp.interfaces == "af_packet":
+        made = [step for port in wanted.config.ports for step in _make(wanted, port, facts)]
+        changed = [port.interface for port in wanted.config.ports if _differs(wanted, port, facts)]
+        facts = facts.forgotten(changed)
+        found += made
+    for port in wanted.config.ports:
+        found += _port(wanted, port, facts, patient=bool(found))
+    for route in wanted.config.routes:
+        found += _route(wanted, route, facts)
+    return found + _placements(wanted, facts)
+
+
+def plan_from_nothing(wanted: Wanted) -> list[Step]:
+    """The steps for a VPP of which nothing is known, with a startup.conf that says nothing."""
+    return steps(wanted, VppFacts(known=False), "")
+
+
+def refuse(wanted: Wanted, facts: VppFacts) -> None:
+    """ConfigError for more queues or workers than there are, before anything is touched."""
+    config, settings = wanted.config, wanted.config.vpp
+    for port in config.ports:
+        if settings.interfaces == "dpdk" and facts.known and port.interface not in facts.interfaces:
+            raise DutError(
+                f"{config.name}: VPP has no interface {port.interface}, only {', '.join(facts.interfaces)}",
+                f"correct ports[].interface in {config.file}, or the dpdk section of {settings.startup_conf}",
+            )
+        hardware = facts.hardware.get(port.interface)
+        most = hardware.max_queues if hardware else None
+        if wanted.rx_queues is not None and most is not None and wanted.rx_queues > most:
+            raise ConfigError(
+                f"{config.name}: {wanted.rx_queues} receive queues are wanted, {port.interface} has {most} at most",
+                f"ask for --rx-queues 1 to {most}",
+            )
+        if settings.interfaces == "af_packet" and not port.interface.startswith(_AF_PACKET):
+            raise ConfigError(
+                f"{config.file}: {port.interface}: VPP calls an af_packet interface host-NAME",
+                f"write {_AF_PACKET}{port.interface}, on the Linux interface {port.interface}",
+            )
+    workers = len(facts.workers) if settings.workers is None else settings.workers
+    for tester, queue, worker in settings.rx_placement:
+        port = next(port for port in config.ports if port.tester == tester)
+        queues = facts.queues(port.interface) if wanted.rx_queues is None else wanted.rx_queues
+        if facts.known and worker >= workers:
+            raise ConfigError(
+                f"{config.file}: rx_placement names worker {worker}, VPP has {workers}", "they count from 0"
+            )
+        if queues is not None and queue >= queues:
+            raise ConfigError(
+                f"{config.file}: rx_placement names queue {queue} of {port.interface}, which has {queues}",
+                "they count from 0",
+            )
+
+
+def cli(wanted: Wanted, why: str, *words: str, says: str = "", **more: object) -> Command:
+    """vppctl exits 0 whatever happens: a change that prints anything was refused."""
+    argv = ("vppctl", "-s", wanted.config.vpp.socket, *words)
+    return Command(argv, why, says=says, **more)  # type: ignore[arg-type]
+
+
+def _restart(wanted: Wanted, facts: VppFacts, conf: str) -> list[Step]:
+    """Queues of DPDK's devices and workers are read from startup.conf, at VPP's start and never again."""
+    config, settings, text, what = wanted.config, wanted.config.vpp, conf, []
+    if settings.workers is not None and (not facts.known or settings.workers != len(facts.workers)):
+        text = with_workers(text, settings.workers)
+        what.append(f"{settings.workers} workers")
+    names = [port.interface for port in config.ports]
+    queues = wanted.rx_queues
+    if queues is not None and settings.interfaces == "dpdk" and any(facts.queues(name) != queues for name in names):
+        text = with_queues(text, queues, [_device(wanted, name, facts) for name in names])
+        what.append(f"{queues} receive queue{'' if queues == 1 else 's'} per port")
+    if not what:
+        return []
+    counts = ", ".join(f"{name} {facts.queues(name)}" for name in names if facts.queues(name) is not None)
+    again = (
+        Command(settings.restart, "VPP reads it when it starts", timeout_s=_RESTART_S),
+        Command(("vppctl", "-s", settings.socket, "show", "version"), "until it answers", retry_s=READY_S),
+    )
+    write = ("tee", settings.startup_conf)
+    changed = (Command(write, "read at VPP's start", input=text),) if text != conf else ()
+    former = (Command(write, "as it was", input=conf),) if text != conf else ()
+    return [
+        Step(
+            "startup.conf",
+            f"{len(facts.workers)} workers, receive queues {counts}" if facts.known else None,
+            " and ".join(what),
+            (*changed, *again),
+            (*former, *again, *_restore(wanted, facts, names, patient=True)),
+            lasts=True,
+        )
+    ]
+
+
+def _device(wanted: Wanted, name: str, facts: VppFacts) -> str:
+    hardware = facts.hardware.get(name)
+    device = (hardware.pci if hardware else None) or pci_of(name)
+    if device is None:
+        raise ConfigError(
+            f"{wanted.config.file}: {name}: neither its name nor VPP tells which PCI device it is",
+            f"set its num-rx-queues in {wanted.config.vpp.startup_conf} by hand, and leave --rx-queues out",
+        )
+    return device
+
+
+def _differs(wanted: Wanted, port: Port, facts: VppFacts) -> bool:
+    """An af_packet interface that is not there, or has another number of queues, which it keeps for life."""
+    if port.interface not in facts.interfaces:
+        return True
+    return wanted.rx_queues is not None and facts.queues(port.interface) != wanted.rx_queues
+
+
+def _make(wanted: Wanted, port: Port, facts: VppFacts) -> list[Step]:
+    """The interface anew, when nothing points to it any more."""
+    if not _differs(wanted, port, facts):
+        return []
+    name = port.interface
+    there = name in facts.interfaces
+    queues = wanted.rx_queues or 1
+    away = _clear(wanted, name, facts)
+    delete = cli(wanted, "made anew", "delete", "host-interface", "name", name[len(_AF_PACKET) :])
+    before = facts.queues(name) or 1
+    keep = _mode(wanted, name, facts) if there else ()
+    former = (*_create(wanted, name, before), *_restore(wanted, facts, [name])) if there else ()
+    return [
+        Step(
+            f"interface {name}",
+            f"{before} receive queues" if there else ("absent" if facts.known else None),
+            f"{queues} receive queue{'' if queues == 1 else 's'}",
+            (*away, *((delete,) if there else ()), *_create(wanted, name, queues), *keep),
+            (*away, delete, *former),
+        )
+    ]
+
+
+def _create(wanted: Wanted, name: str, queues: int) -> tuple[Command, ...]:
+    words = ("create", "host-interface", "name", name[len(_AF_PACKET) :], "num-rx-queues", str(queues))
+    return (cli(wanted, "on the Linux interface", *words, says=name),)
+
+
+def _mode(wanted: Wanted, name: str, facts: VppFacts) -> tuple[Command, ...]:
+    """A new interface waits for interrupts; one that was polled shall be again."""
+    modes = {placed.mode for placed in facts.placement if placed.interface == name}
+    if modes != {"polling"}:
+        return ()
+    return (cli(wanted, "as it was", "set", "interface", "rx-mode", name, "polling"),)
+
+
+def _clear(wanted: Wanted, name: str, facts: VppFacts) -> tuple[Command, ...]:
+    """Nothing points to this interface afterwards."""
+    found = []
+    for prefix, entry in facts.routes.items():
+        if entry.prefix == prefix and uses(entry, {name}):
+            found.append(cli(wanted, "it would drop everything", "ip", "route", "del", prefix))
+    for key, neighbour in facts.neighbours.items():
+        address, _, interface = key.partition("%")
+        if interface == name:
+            words = ("set", "ip", "neighbor", "del", name, address, neighbour.mac)
+            found.append(cli(wanted, "goes with its interface", *words, fine_if=("specify interface",)))
+    return tuple(found)
+
+
+def _restore(wanted: Wanted, facts: VppFacts, names: Sequence[str], patient: bool = False) -> tuple[Command, ...]:
+    """What these interfaces had, on new ones."""
+    found: list[Command] = []
+    for name in names:
+        before = facts.interfaces.get(name)
+        if before is None:
+            continue
+        found += _mode(wanted, name, facts) if wanted.config.vpp.interfaces == "af_packet" else ()
+        if before.up:
+            found.append(_state(wanted, name, "up", patient))
+        found += [_add_address(wanted, name, one) for one in facts.addresses.get(name, ())]
+        for key, neighbour in facts.neighbours.items():
+            address, _, interface = key.partition("%")
+            if interface == name and neighbour.static:
+                found.append(_pin(wanted, name, address, neighbour))
+        for prefix, entry in facts.routes.items():
+            if entry.prefix == prefix:
+                found += [_add_path(wanted, prefix, p.hop) for p in entry.paths if p.hop.split()[-1] == name]
+        if len(facts.workers) > 1:
+            found += [_place(wanted, name, p.queue, p.worker) for p in facts.placement if p.interface == name]
+    return tuple(found)
+
+
+def _port(wanted: Wanted, port: Port, facts: VppFacts, patient: bool) -> list[Step]:
+    """State, address and pinned neighbour of one interface. patient: VPP has just been started."""
+    name, address, found = port.interface, str(port.address), []
+    interface = facts.interfaces.get(name)
+    if interface is None or not interface.up:
+        was = None if interface is None else "down"
+        up, down = (_state(wanted, name, word, patient and word == "up") for word in ("up", "down"))
+        found.append(Step(f"link of {name}", was, "up", (up,), (down,)))
+    have = facts.addresses.get(name, ())
+    if address not in have:
+        # another length of the same address is in its way
+        others = [one for one in have if one.partition("/")[0] == str(port.address.ip)]
+        remove = [_del_address(wanted, name, one) for one in others]
+        again = [_add_address(wanted, name, one) for one in others]
+        was = None if interface is None else ", ".join(have) or "none"
+        do = (*remove, _add_address(wanted, name, address))
+        found.append(Step(f"address of {name}", was, address, do, (_del_address(wanted, name, address), *again)))
+    hop, mac = str(port.neighbour.address), wanted.mac(port)
+    before = facts.neighbours.get(f"{hop}%{name}")
+    if before != Neighbour(mac, static=True):
+        words = ("set", "ip", "neighbor", "del", name, hop)
+        gone = cli(wanted, "no longer pinned", *words, mac, fine_if=("specify interface",))
+        back = (_pin(wanted, name, hop, before),) if before else ()
+        was = None if interface is None else _described(before)
+        do = (_pin(wanted, name, hop, Neighbour(mac, True)),)
+        found.append(Step(f"neighbour {hop} on {name}", was, f"{mac} static", do, (gone, *back)))
+    return found
+
+
+def _route(wanted: Wanted, route: Route, facts: VppFacts) -> list[Step]:
+    """Removed whole before it is added, unless it is not there at all, or just as it should be."""
+    port = wanted.port_of(route)
+    prefix, hop = str(route.to), f"{route.via} {port.interface}"
+    entry = facts.entry(route)
+    pinned = facts.neighbours.get(f"{route.via}%{port.interface}") == Neighbour(wanted.mac(port), static=True)
+    alone = entry is not None and [(path.hop, path.resolved) for path in entry.paths] == [(hop, True)]
+    forwards = (via(str(route.via), port.interface, wanted.mac(port)),)
+    # while its neighbour is not pinned yet, it cannot be complete
+    if entry is not None and alone and (not pinned or entry.buckets == forwards):
+        return []
+    remove = cli(wanted, "with all its paths", "ip", "route", "del", prefix)
+    there = (remove,) if entry is not None else ()
+    alive = [path.hop for path in entry.paths if path.resolved and path.hop.count(" ") == 1] if entry else []
+    was = "absent" if port.interface in facts.interfaces else None
+    if entry is not None:
+        was = " and ".join(path.hop if path.resolved else f"{path.hop} unresolved" for path in entry.paths)
+    do = (*there, _add_path(wanted, prefix, hop))
+    undo = (remove, *(_add_path(wanted, prefix, one) for one in alive))
+    return [Step(f"route {prefix}", was, f"via {hop}", do, undo)]
+
+
+def _placements(wanted: Wanted, facts: VppFacts) -> list[Step]:
+    found = []
+    for tester, queue, number in wanted.config.vpp.rx_placement:
+        name = next(port.interface for port in wanted.config.ports if port.tester == tester)
+        worker = f"vpp_wk_{number}"
+        placed = [one for one in facts.placement if one.interface == name and one.queue == queue]
+        before = placed[0].worker if placed else None
+        if before != worker:
+            back = (_place(wanted, name, queue, before),) if before else ()
+            do = (_place(wanted, name, queue, worker),)
+            found.append(Step(f"queue {queue} of {name}", before, worker, do, back))
+    return found
+
+
+def _state(wanted: Wanted, name: str, word: str, patient: bool = False) -> Command:
+    words = ("set", "interface", "state", name, word)
+    return cli(wanted, "VPP makes interfaces down", *words, retry_s=_APPEARS_S if patient else 0.0)
+
+
+def _add_address(wanted: Wanted, name: str, address: str) -> Command:
+    words = ("set", "interface", "ip", "address", name, address)
+    return cli(wanted, "its address", *words, fine_if=(f"conflicts with {address} for interface {name}\n",))
+
+
+def _del_address(wanted: Wanted, name: str, address: str) -> Command:
+    words = ("set", "interface", "ip", "address", "del", name, address)
+    return cli(wanted, "its address no longer", *words, fine_if=("not found for interface",))
+
+
+def _pin(wanted: Wanted, name: str, address: str, neighbour: Neighbour) -> Command:
+    kind = ("static",) if neighbour.static else ()
+    return cli(wanted, "the tester answers no ARP", "set", "ip", "neighbor", name, address, neighbour.mac, *kind)
+
+
+def _add_path(wanted: Wanted, prefix: str, hop: str) -> Command:
+    return cli(wanted, "where the test traffic goes", "ip", "route", "add", prefix, "via", *hop.split())
+
+
+def _place(wanted: Wanted, name: str, queue: int, worker: str) -> Command:
+    where = ("main",) if worker == "vpp_main" else ("worker", worker.rpartition("_")[2])
+    words = ("set", "interface", "rx-placement", name, "queue", str(queue), *where)
+    return cli(wanted, "who serves this queue", *words)
+
+
+def _described(neighbour: Neighbour | None) -> str:
+    return f"{neighbour.mac} {'static' if neighbour.static else 'learnt'}" if neighbour else "none"
