@@ -24,7 +24,7 @@ from typing import IO
 from .core.damage import find_damage
 from .core.errors import StoreError
 from .core.ramp import Step
-from .core.result import RunResult, from_document, sample_to_dict, to_document
+from .core.result import RunResult, from_document, raw_part, sample_to_dict, to_document
 from .core.sample import Sample
 
 MAX_BYTES = 256 << 20
@@ -210,7 +210,12 @@ class _EncodedSamples:
 
 def _head(result: RunResult) -> str:
     """The document without its samples. Facts that JSON has no word for become text, or null: no run is lost to one."""
-    document = to_document(result, with_samples=False)
+    try:
+        document = to_document(result, with_samples=False)
+    except Exception as error:  # a defect of ours in what is derived must not cost what was measured
+        defect = {"source": "run", "code": "defect", "text": f"not analysed: {type(error).__name__}: {error}"}
+        document = raw_part(result)
+        document["warnings"].append(defect)
     try:
         return json.dumps(document, indent=1, default=str, allow_nan=False)
     except ValueError:

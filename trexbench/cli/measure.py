@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..config import PlanDefaults
 from ..core.errors import GeneratorError
+from ..core.flowspread import FlowSpread, predict
 from ..core.plan import Plan
 from ..core.ports import Clock, Sink
 from ..core.profile import Profile
@@ -88,6 +89,7 @@ class Bench:
     clock: Clock
     attestation: Attestation
     observed: Observed | None
+    say: Callable[[str], None]
 
     def measure(self, recorder: Recorder, wished: PlanDefaults | None = None) -> tuple[RunResult, Outcome]:
         """One run; ``wished`` in place of the request's own wishes."""
@@ -95,7 +97,8 @@ class Bench:
         profiles, plan = _plan(request, self.generator)
         watcher = self._watcher(plan)
         result = _begin(request, self, profiles, plan)
-        result = replace(result, sightings=watcher.sightings, telemetry=request.telemetry_mode)
+        spread = self._foretell(profiles, plan)
+        result = replace(result, sightings=watcher.sightings, telemetry=request.telemetry_mode, spread=spread)
         sink = recorder.begin(result)
         watcher.start()
         outcome = run(plan, self.generator, self.clock, Fan([sink, watcher]))
@@ -103,6 +106,17 @@ class Bench:
         result = _finish(result, outcome, self.lab, watcher)
         recorder.end(result)
         return result, outcome
+
+    def _foretell(self, profiles: Mapping[int, Profile], plan: Plan) -> FlowSpread | None:
+        """How the flows will fall on the DUT's queues and workers, told before the traffic; None: nothing is known."""
+        spreading = self.attestation.spreading
+        if spreading is None or not spreading.queues:
+            return None
+        streams = {port: profile.streams for port, profile in profiles.items()}
+        found = predict(spreading, streams, plan.tx_ports, spreading.workers)
+        for sentence in found.sentences:
+            self.say(f"  {sentence}")
+        return found
 
     def _watcher(self, plan: Plan) -> Watcher:
         mode = self.request.telemetry_mode if self.observed is not None else "off"
@@ -133,8 +147,8 @@ def bench(request: Request, say: Callable[[str], None]) -> Iterator[Bench]:
         generator, clock, simulation = _generator(request, lab, stack, say)
         attestation, observed = _configure(request, generator, lab, stack, say)
         if simulation is not None:
-            observed = simulation.dut
-        yield Bench(request, lab, generator, clock, attestation, observed)
+            observed, attestation = simulation.dut, replace(attestation, spreading=simulation.dut.spreading())
+        yield Bench(request, lab, generator, clock, attestation, observed, say)
 
 
 def _lab(request: Request, stack: ExitStack, say: Callable[[str], None]) -> RunningLab | None:

@@ -14,12 +14,14 @@ from typing import Any, cast
 
 from ..config import DutConfig
 from ..core.errors import ConfigError
+from ..core.spread import PortHash, QueuePlace, Spreading
 from ..core.telemetry import CpuTime, DropCount, Observation, PortCount, QueueCount
 from ..dut.parse_vpp import parse_runtime
 from ..generator.connect import Endpoint
 from ..stlserver.server import StlServer
 from ..twin.engine import SimEngine
 from ..twin.router import TwinRouter
+from ..twin.rss import key_of
 from ..twin.vpp_runtime import Cli
 from .request import Request
 
@@ -84,8 +86,21 @@ class TwinDut:
 
     def __init__(self, dut: DutConfig, router: TwinRouter, engine: OneAtATime) -> None:
         self._router, self._engine = router, engine
-        names = [port.interface for port in dut.ports]
-        self._vpp = Cli(router.workers, names, router.spec.fetch_cycles) if dut.driver == "vpp" else None
+        self._ports = [port.interface for port in dut.ports]
+        self._vpp = Cli(router.workers, self._ports, router.spec.fetch_cycles) if dut.driver == "vpp" else None
+
+    def spreading(self) -> Spreading:
+        """Its queues, workers and hash, as a DUT tells them."""
+        router, spec = self._router, self._router.spec
+        names = [worker.name for worker in router.workers()]
+        places = [(port, queue) for port in range(len(self._ports)) for queue in range(router.rx_queues)]
+        key = key_of(spec.rss.key, spec.seed).hex()
+        table = tuple(entry % router.rx_queues for entry in range(spec.rss.table))
+        return Spreading(
+            tuple(QueuePlace(*place, names[at]) for place, at in zip(places, router.placement, strict=True)),
+            tuple(PortHash(port, key, spec.rss.fields, table) for port in range(len(self._ports))),
+            tuple(names),
+        )
 
     def observe(self, clear: bool = False) -> Observation:
         with self._engine.held() as engine:

@@ -81,10 +81,10 @@ class Cost:
 
 def find_costs(plan: Plan, samples: Sequence[Sample], sightings: Sequence[Sighting]) -> tuple[Cost, ...]:
     """The cost of every stretch that begins and ends with a look at the DUT, in the order of time."""
-    return tuple(_cost(plan, samples, before, after) for before, after in _stretches(sightings))
+    return tuple(_cost(plan, samples, before, after) for before, after in find_stretches(sightings))
 
 
-def _stretches(sightings: Sequence[Sighting]) -> Iterator[tuple[Sighting, Sighting]]:
+def find_stretches(sightings: Sequence[Sighting]) -> Iterator[tuple[Sighting, Sighting]]:
     """BEGIN and the END after it, and of a ramp each TICK with the next."""
     begun: Sighting | None = None
     for one in sightings:

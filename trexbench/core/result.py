@@ -13,11 +13,14 @@ from math import isfinite
 from typing import Any
 
 from .analysis import analyse
-from .cycles import Cost, find_costs
+from .cycles import Cost, find_costs, find_stretches
 from .errors import ConfigError, StoreError
+from .flowspread import FlowSpread
+from .losses import LossReport, locate
 from .plan import Direction, Plan
 from .sample import Phase, PortCounters, Reading, Sample
-from .telemetry import Sighting, sighting_from_dict, sighting_to_dict
+from .spreadcheck import SpreadCheck, compare_spread
+from .telemetry import Moment, Sighting, sighting_from_dict, sighting_to_dict
 from .verdict import Analysis, Caveat, DirectionResult
 
 SCHEMA = "trexbench/run"
@@ -58,12 +61,43 @@ class RunResult:
     caveats: tuple[Caveat, ...] = field(default_factory=tuple)
     telemetry: str = "off"
     sightings: Sequence[Sighting] = ()
-    spread: Mapping[str, Any] | None = None
+    spread: FlowSpread | None = None
 
     @cached_property
     def costs(self) -> tuple[Cost, ...]:
         """What a packet cost the DUT, stretch by stretch; see core.cycles."""
-        return find_costs(self.plan, self.samples, self.sightings)
+        return find_costs(self.plan, self.samples, tuple(self.sightings))
+
+    @cached_property
+    def losses(self) -> LossReport | None:
+        """Where the run's lost frames were lost; None where the DUT was not looked at before and after it."""
+        seen = {one.moment: one.observation for one in tuple(self.sightings)}
+        if Moment.START not in seen or Moment.FINISH not in seen or len(self.samples) < 2:
+            return None
+        first, last = self.samples[0].reading.ports, self.samples[-1].reading.ports
+        directions = self.plan.directions
+        sent = {d: last[d.tx].opackets - first[d.tx].opackets for d in directions}
+        lost = {d: sent[d] - (last[d.rx].ipackets - first[d.rx].ipackets) for d in directions}
+        errors = {d.rx: last[d.rx].ierrors - first[d.rx].ierrors for d in directions}
+        return locate(seen[Moment.START], seen[Moment.FINISH], lost, sent, errors)
+
+    @cached_property
+    def spread_check(self) -> SpreadCheck | None:
+        """How the flows fell on queues and workers, in the stretch that lost least; None where nothing was foretold."""
+        pairs = [(begin, end) for begin, end in find_stretches(tuple(self.sightings)) if end.moment is Moment.END]
+        if self.spread is None or not pairs:
+            return None
+        loss = {cost.begin_s: cost.loss or 0.0 for cost in self.costs}
+        begin, end = min(pairs, key=lambda pair: loss.get(pair[0].t_s, 1.0))
+        return compare_spread(self.spread, begin.observation, end.observation)
+
+    @property
+    def dut_caveats(self) -> tuple[Caveat, ...]:
+        """Doubts about what the DUT told of itself, each once."""
+        found = [caveat for cost in self.costs for caveat in cost.caveats]
+        found += self.losses.caveats if self.losses else ()
+        found += self.spread_check.caveats if self.spread_check else ()
+        return tuple(dict.fromkeys(found))
 
     @cached_property
     def analysis(self) -> Analysis:
@@ -73,8 +107,12 @@ class RunResult:
 
 def to_document(result: RunResult, with_samples: bool = True) -> dict[str, Any]:
     """The JSON document of a run, analysis included; the samples come last, or not at all."""
-    analysis = result.analysis
     samples = {"samples": [sample_to_dict(s) for s in result.samples]} if with_samples else {}
+    return {**raw_part(result), **_derived_part(result), **samples}
+
+
+def raw_part(result: RunResult) -> dict[str, Any]:
+    """What cannot be derived again, but for the samples. Of the warnings only those that were noted during the run."""
     return {
         "schema": SCHEMA,
         "version": VERSION,
@@ -90,21 +128,32 @@ def to_document(result: RunResult, with_samples: bool = True) -> dict[str, Any]:
         "plan": plan_to_dict(result.plan),
         "generator": dict(result.generator),
         "host": dict(result.host),
-        "analysis": [_direction_to_dict(d) for d in analysis.directions],
-        "total_pps": analysis.total_pps,
-        "at_least": analysis.at_least,
-        "efficiency": [_cost_to_dict(cost) for cost in result.costs],
-        "spread": result.spread,
-        "warnings": [
-            *(_warning("run", c) for c in result.caveats),
-            *(_warning("analysis", c) for c in analysis.caveats),
-            *(_warning("efficiency", c) for cost in result.costs for c in cost.caveats),
-        ],
+        "spread": {"predicted": result.spread.to_dict() if result.spread else None, "measured": None},
         "telemetry": {
             "mode": result.telemetry,
             "sightings": [sighting_to_dict(one) for one in tuple(result.sightings)],
         },
-        **samples,
+        "warnings": [_warning("run", c) for c in result.caveats],
+    }
+
+
+def _derived_part(result: RunResult) -> dict[str, Any]:
+    analysis = result.analysis
+    return {
+        "analysis": [_direction_to_dict(d) for d in analysis.directions],
+        "total_pps": analysis.total_pps,
+        "at_least": analysis.at_least,
+        "efficiency": [_cost_to_dict(cost) for cost in result.costs],
+        "losses": result.losses.to_dict() if result.losses else None,
+        "spread": {
+            "predicted": result.spread.to_dict() if result.spread else None,
+            "measured": result.spread_check.to_dict() if result.spread_check else None,
+        },
+        "warnings": [
+            *(_warning("run", c) for c in result.caveats),
+            *(_warning("analysis", c) for c in analysis.caveats),
+            *(_warning("dut", c) for c in result.dut_caveats),
+        ],
     }
 
 
@@ -144,7 +193,7 @@ def from_document(document: Mapping[str, Any]) -> RunResult:
             caveats=tuple(caveats),
             telemetry=str(telemetry["mode"]),
             sightings=tuple(sighting_from_dict(one) for one in telemetry["sightings"]),
-            spread=None if document.get("spread") is None else _mapping(document["spread"]),
+            spread=_spread_of(document),
         )
     except KeyError as error:
         raise StoreError(f"run document without {error.args[0]!r}", "the file is damaged") from error
@@ -180,6 +229,11 @@ def _direction_to_dict(result: DirectionResult) -> dict[str, Any]:
     values["limit"] = result.limit.value
     values["confirmed_pps"] = result.confirmed_pps
     return values
+
+
+def _spread_of(document: Mapping[str, Any]) -> FlowSpread | None:
+    predicted = (document.get("spread") or {}).get("predicted")
+    return None if predicted is None else FlowSpread.from_dict(_mapping(predicted))
 
 
 def _cost_to_dict(cost: Cost) -> dict[str, Any]:

@@ -34,7 +34,8 @@ class PortHash:
 
 @dataclass(frozen=True)
 class Spreading:
-    """All that a DUT said of its queues, in the order of the tester's ports."""
+    """All that a DUT said of its queues, in the order of the tester's ports. workers: all that forward, idle or not."""
 
     queues: tuple[QueuePlace, ...] = ()
     hashes: tuple[PortHash, ...] = ()
+    workers: tuple[str, ...] = ()

@@ -57,7 +57,11 @@ def _draw_cycles(axes: Axes, costs: Sequence[Cost]) -> None:
             axes.annotate(f"{value:,.0f}".replace(",", " "), (cost.forwarded_pps / 1e6, value), **place)  # type: ignore[arg-type]
     axes.margins(x=0.08, y=0.12)
     axes.set_xscale("log")
-    axes.set_yscale("log")
+    every = [value for _, values, *_ in series for value in values if value > 0]
+    if every and max(every) > 10 * min(every):
+        axes.set_yscale("log")
+    else:  # a decade without a power of ten in it has no ticks
+        axes.set_ylim(0, 1.15 * max(every, default=1.0))
     axes.set_ylabel("cycles/packet")
     _plain(axes)
     axes.legend(fontsize=8)

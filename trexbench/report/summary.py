@@ -16,6 +16,7 @@ from ..core.sample import Phase
 from ..core.units import format_bits, format_duration, format_pps, format_share
 from ..core.verdict import DirectionResult, Limit
 from ..core.windows import phase_window
+from .costs import cost_words
 
 LIMIT_WORDS = {
     Limit.DUT: "the DUT saturated",
@@ -86,7 +87,7 @@ def summarise(result: RunResult) -> Summary:
         directions=tuple(str(a.direction) for a in answers),
         rows=_rows(result, answers),
         verdicts=tuple((str(a.direction), f"{limit_words(result, a)}: {'; '.join(a.result.reasons)}") for a in answers),
-        doubts=tuple(c.text for c in (*result.caveats, *analysis.caveats)),
+        doubts=tuple(c.text for c in (*result.caveats, *analysis.caveats, *result.dut_caveats)),
         facts=_facts(result),
     )
 
@@ -204,6 +205,7 @@ def _rows(result: RunResult, answers: Sequence[Answer]) -> tuple[tuple[str, ...]
 
 def _facts(result: RunResult) -> tuple[tuple[str, str], ...]:
     facts = [
+        *_dut_words(result),
         ("sent", profile_words(result.profile)),
         ("plan", plan_words(result.plan)),
         ("DUT", text_of(result.dut, "description", text_of(result.dut, "name", "?"))),
@@ -211,6 +213,20 @@ def _facts(result: RunResult) -> tuple[tuple[str, str], ...]:
         ("started", f"{result.started}{f', ended {result.finished}' if result.finished else ''}"),
     ]
     return tuple(facts)
+
+
+def _dut_words(result: RunResult) -> Iterator[tuple[str, str]]:
+    """What the DUT counted about itself: cost of a packet, where frames were lost, how the flows spread."""
+    held = [cost for cost in result.costs if cost.phase is not Phase.RAMP]
+    for cost in held:
+        name = cost.phase.value if cost.phase is not Phase.CONFIRM or cost.trial < 2 else f"confirm {cost.trial}"
+        yield f"{name}:" if len(held) > 1 else "cost", cost_words(cost)
+    if result.losses is not None and result.losses.lost:
+        yield "loss", result.losses.sentence
+    if result.spread is not None and result.spread.sentences:
+        yield "spread", "; ".join(result.spread.sentences)
+    if result.spread_check is not None:
+        yield "", result.spread_check.sentence
 
 
 def profile_words(profile: Mapping[str, Any]) -> str:
