@@ -76,7 +76,10 @@ class Observer:
             listed = self._transport.run(("sysctl", "-Ni", *trees, "dev.cpu"), TIMEOUT_S).stdout.split()
             wanted = (counters.PACKETS_OF_QUEUE, counters.DROPS_OF_RING, counters.FREQUENCY, counters.IFLIB)
             self._names = tuple(name for name in listed if any(form.fullmatch(name) for form in wanted))
-        return parse.parse_sysctl(self._say("sysctl", "-ei", *_CPU, *self._names))
+        values = parse.parse_sysctl(self._say("sysctl", "-ei", *_CPU, *self._names))
+        if not values:
+            raise DutError("sysctl told nothing of what it was asked for", "is it a FreeBSD?")
+        return values
 
     def _cpus(self, values: Mapping[str, str]) -> tuple[CpuTime, ...]:
         """iflib's drivers handle packets in task threads, which FreeBSD books as ``sys`` and not as interrupts."""

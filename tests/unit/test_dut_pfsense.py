@@ -1,0 +1,362 @@
+"""The pfSense driver against a box that keeps its state: plan, apply, read back, count, fail halfway, take back."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from box_pfsense import Nic, PfsenseBox
+from boxes import BoxTransport, Said
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trexbench.config import DutConfig, load_dut
+from trexbench.config.settings import PfsenseSettings
+from trexbench.core.errors import DutError
+from trexbench.core.spread import QueuePlace
+from trexbench.core.telemetry import DropCount, PortCount, QueueCount
+from trexbench.dut import Wanted
+from trexbench.dut.apply import apply, revert
+from trexbench.dut.journal import FileJournal
+from trexbench.dut.pfsense import PfsenseDut, plan_from_nothing
+
+ROOT = Path(__file__).parents[2]
+CONFIG = load_dut(str(ROOT / "dut_configs/netgate-pfsense.yaml"))
+ARTICLE = [
+    "ifconfig ix0 up",
+    "ifconfig ix0 inet 100.65.1.1/24 alias",
+    "arp -S 100.65.1.2 68:05:ca:32:45:94",
+    "ifconfig ix1 up",
+    "ifconfig ix1 inet 100.65.2.1/24 alias",
+    "arp -S 100.65.2.2 68:05:ca:32:45:95",
+    "route add -net 16.0.0.0/8 100.65.1.2",
+    "route add -net 48.0.0.0/8 100.65.2.2",
+    "pfctl -d",
+]
+READERS = (
+    "ifconfig -a",
+    "sysctl -ei",
+    "sysctl -Ni",
+    "arp -an",
+    "netstat",
+    "pfctl -s",
+    "route -n",
+    "vmstat",
+    "cpuset",
+    "grep",
+)
+
+
+class Bench:
+    """A box, the driver in front of it, and its journal."""
+
+    def __init__(self, folder: Path, box: PfsenseBox, config: DutConfig = CONFIG, rx_queues: int | None = None) -> None:
+        self.box, self.transport = box, BoxTransport(box)
+        self.dut = PfsenseDut(Wanted(config, {}, rx_queues), self.transport, link_wait_s=0)
+        self.journal = FileJournal(config.name, folder)
+
+    def apply(self) -> list[str]:
+        return [" ".join(command.argv) for step in apply(self.dut, self.transport, self.journal) for command in step.do]
+
+    def revert(self) -> int:
+        return len(revert(self.dut, self.transport, self.journal).taken_back)
+
+    def wrong(self) -> list[str]:
+        return [str(mismatch) for mismatch in self.dut.verify().mismatches]
+
+    def changing(self) -> list[str]:
+        """The commands that arrived, without those that only read."""
+        return [line for line in self.transport.ran if not line.startswith(READERS)]
+
+
+@pytest.fixture(params=[False, True], ids=["freebsd-12", "freebsd-14"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
+    return Bench(tmp_path, PfsenseBox(modern=request.param))
+
+
+def used(box: PfsenseBox) -> PfsenseBox:
+    """The box of somebody who has been measuring already, in another way."""
+    box.forwarding = "0"
+    box.nics["ix0"].up = True
+    box.nics["ix0"].addresses = ["10.7.0.1/16", "100.65.1.9/24"]
+    box.nics["ix1"] = Nic("90:ec:77:1b:63:56", up=True, addresses=["100.65.2.1/24"])
+    box.arp_table = {
+        "100.65.1.2": ("02:00:00:00:00:01", "ix0", True, False),
+        "100.65.2.2": ("02:00:00:00:00:02", "ix1", False, False),
+        "192.168.1.254": ("02:00:00:00:00:03", "igc0", False, False),
+    }
+    box.routes += [("16.0.0.0/8", "10.7.0.2", "UGS", "ix0"), ("48.0.0.0/8", "link#2", "US", "ix1")]
+    return box
+
+
+def test_plan_from_nothing_is_the_articles_notes() -> None:
+    commands = [command for step in plan_from_nothing(Wanted(CONFIG)) for command in step.do]
+    assert [" ".join(command.argv) for command in commands] == ["sysctl net.inet.ip.forwarding=1", *ARTICLE]
+    assert all(command.why for command in commands)
+
+
+def test_apply_makes_it_what_the_config_says(bench: Bench) -> None:
+    assert bench.apply() == ARTICLE, "pfSense forwards already"
+    assert bench.wrong() == []
+    assert bench.apply() == [] and bench.changing() == ARTICLE, "a second apply changes nothing"
+
+
+def test_revert_restores_what_was_there(bench: Bench) -> None:
+    used(bench.box)
+    before = pickle.dumps(bench.box.settings())
+    assert [str(step) for step in bench.dut.plan()] == [
+        "net.inet.ip.forwarding: 1 (was 0)",
+        "address of ix0: 100.65.1.1/24 (was not there)",
+        "neighbour 100.65.1.2: 68:05:ca:32:45:94 permanent (was 02:00:00:00:00:01 permanent on ix0)",
+        "neighbour 100.65.2.2: 68:05:ca:32:45:95 permanent (was not pinned)",
+        "route 16.0.0.0/8: via 100.65.1.2 (was via 10.7.0.2)",
+        "route 48.0.0.0/8: via 100.65.2.2 (was dev ix1)",
+        "firewall: disabled (was enabled)",
+    ]
+    bench.apply()
+    assert bench.wrong() == [] and bench.apply() == []
+    assert bench.revert() == 7
+    del bench.box.arp_table["192.168.1.254"]
+    learnt = pickle.loads(before)
+    learnt[2].pop("192.168.1.254")
+    learnt[2].pop("100.65.2.2")  # it was learnt, and will be again
+    assert bench.box.settings() == learnt
+    assert bench.journal.entries() == () and bench.revert() == 0
+
+
+@pytest.mark.parametrize("at", range(len(ARTICLE)))
+@pytest.mark.parametrize("answered", [True, False], ids=["refused", "lost"])
+def test_half_failed_then_reverted(bench: Bench, at: int, answered: bool) -> None:
+    before = bench.box.settings()
+    if answered:
+        bench.transport.fail = {ARTICLE[at]: Said("", "Operation not permitted\n", 1)}
+        with pytest.raises(DutError, match="Operation not permitted: 'trexbench dut revert' takes back"):
+            bench.apply()
+    else:
+        probing = len(bench.transport.ran)
+        bench.dut.plan()
+        bench.dut.identity()
+        reads = len(bench.transport.ran) - probing
+        bench.transport.lost_after = 2 * reads + at
+        with pytest.raises(DutError, match="was lost"):
+            bench.apply()
+    assert bench.changing() == ARTICLE[: at + answered]
+    bench.transport.fail, bench.transport.lost_after = {}, None
+    bench.revert()
+    assert bench.box.settings() == before and bench.journal.entries() == ()
+
+
+def test_a_command_that_took_effect_before_the_connection_went_is_taken_back(bench: Bench) -> None:
+    """Written down before it is made: what nobody saw succeed is undone as well."""
+    before = bench.box.settings()
+    orderly = bench.box.run
+
+    def cut(argv: tuple[str, ...], input: str) -> Said:
+        said = orderly(argv, input)
+        if argv[0] == "route" and argv[1] == "add":
+            raise DutError("the connection to the box was lost")
+        return said
+
+    bench.box.run = cut  # type: ignore[method-assign, assignment]
+    with pytest.raises(DutError, match="was lost"):
+        bench.apply()
+    assert bench.box.routes[-1][0] == "16.0.0.0/8"
+    bench.box.run = orderly  # type: ignore[method-assign]
+    assert bench.revert() == 7
+    assert bench.box.settings() == before
+
+
+def test_what_a_reboot_has_forgotten_is_not_taken_back(bench: Bench) -> None:
+    bench.apply()
+    bench.box.reboot()
+    bench.box.nics["ix0"].up = True
+    bench.transport.ran.clear()
+    done = revert(bench.dut, bench.transport, bench.journal)
+    assert len(done.gone) == len(ARTICLE) and not done.taken_back and bench.changing() == []
+
+
+def test_an_address_in_another_form_is_refused_before_anything_is_touched(bench: Bench) -> None:
+    bench.box.nics["ix1"].addresses = ["100.65.1.1/16"]
+    with pytest.raises(DutError, match=r"ix1 has the address 100.65.1.1/16, .*: ifconfig ix1 inet 100.65.1.1 -alias"):
+        bench.apply()
+    assert bench.changing() == []
+
+
+def test_a_second_hop_is_taken_away_and_put_back(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, PfsenseBox(modern=True))
+    bench.apply()
+    bench.box.routes.append(("16.0.0.0/8", "192.168.1.9", "UG1", "igc0"))
+    before = bench.box.settings()
+    assert "route 16.0.0.0/8: wanted via 100.65.1.2, found via 100.65.1.2 and via 192.168.1.9" in bench.wrong()
+    assert bench.apply() == ["route delete -net 16.0.0.0/8 192.168.1.9"]
+    assert bench.wrong() == []
+    entries = len(bench.journal.entries())
+    assert entries == len(ARTICLE) + 1
+    last = bench.journal.entries()[-1].step.undo[0].argv
+    assert " ".join(last) == "route add -net 16.0.0.0/8 192.168.1.9 -proto1 -nostatic"
+    bench.transport.run(last, 1)
+    assert bench.box.settings() == before
+
+
+def test_the_firewall_stays_where_it_shall(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, PfsenseBox(), replace(CONFIG, pfsense=PfsenseSettings("keep")))
+    assert "pfctl -d" not in bench.apply() and bench.wrong() == []
+    assert bench.dut.verify().facts["firewall_rules"] == 3
+
+
+def test_a_kernel_without_pf_has_its_firewall_off(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, PfsenseBox())
+    bench.transport.fail = {"pfctl -s info": Said("", "pfctl: /dev/pf: No such file or directory\n", 1)}
+    assert "pfctl -d" not in bench.apply()
+    assert bench.wrong() == [] and bench.dut.verify().facts["firewall"] == "absent"
+
+
+def _set(**values: object) -> Callable[[PfsenseBox], None]:
+    return lambda box: box.__dict__.update(values)
+
+
+def _pull(box: PfsenseBox) -> None:
+    box.nics["ix1"].cable = False
+
+
+def _slow(box: PfsenseBox) -> None:
+    box.nics["ix0"].media = "Ethernet autoselect (1000baseT <full-duplex>)"
+
+
+def _gone(box: PfsenseBox) -> None:
+    del box.nics["ix1"]
+
+
+def _down(box: PfsenseBox) -> None:
+    box.nics["ix0"].up = False
+
+
+def _inside(box: PfsenseBox) -> None:
+    box.routes.append(("48.0.0.1/32", "192.168.1.254", "UGHS", "igc0"))
+
+
+def _black(box: PfsenseBox) -> None:
+    box.routes = [one for one in box.routes if one[0] != "16.0.0.0/8"] + [("16.0.0.0/8", "127.0.0.1", "UGSB", "lo0")]
+
+
+def _learnt(box: PfsenseBox) -> None:
+    mac, name, _, published = box.arp_table["100.65.1.2"]
+    box.arp_table["100.65.1.2"] = (mac, name, False, published)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (_set(forwarding="0"), "net.inet.ip.forwarding: wanted 1, found 0"),
+        (_set(firewall="enabled"), "firewall: wanted disabled, found enabled (pfSense turns it on when"),
+        (_set(arp_table={}), "neighbour 100.65.1.2: wanted 68:05:ca:32:45:94 permanent on ix0, found none"),
+        (_learnt, "found 68:05:ca:32:45:94 learnt on ix0"),
+        (_set(routes=[]), "route 16.0.0.0/8: wanted via 100.65.1.2, found none"),
+        (_set(routes=[]), "path to 16.0.0.1: wanted via 100.65.1.2 dev ix0, found route: route has not been found"),
+        (_black, "route 16.0.0.0/8: wanted via 100.65.1.2, found blackhole"),
+        (_black, "path to 16.255.255.254: wanted via 100.65.1.2 dev ix0, found blackhole"),
+        (_inside, "routes inside 48.0.0.0/8: wanted none, found 48.0.0.1/32 via 192.168.1.254"),
+        (_inside, "path to 48.0.0.1: wanted via 100.65.2.2 dev ix1, found via 192.168.1.254 dev igc0"),
+        (_pull, "link of ix1: wanted up, found no carrier"),
+        (_down, "link of ix0: wanted up, found set down"),
+        (_slow, "speed of ix0: wanted 10.00 Gbit/s, found 1.000 Gbit/s (Ethernet autoselect (1000baseT"),
+        (_gone, "interface: wanted ix1, found only igc0, ix0"),
+        (
+            _set(queues=2),
+            'receive queues of ix0: wanted 4, found 2 (write dev.ix.0.iflib.override_nrxqs="4" into /boot/',
+        ),
+    ],
+)
+def test_what_is_not_as_wanted_is_named(tmp_path: Path, spoil: Callable[[PfsenseBox], None], words: str) -> None:
+    bench = Bench(tmp_path, PfsenseBox(), rx_queues=4)
+    bench.apply()
+    assert bench.wrong() == []
+    spoil(bench.box)
+    found = bench.wrong()
+    assert any(words in line for line in found), found
+
+
+def test_facts_are_the_same_for_the_same_box(bench: Bench) -> None:
+    bench.apply()
+    first = bench.dut.verify()
+    bench.box.ticks += 500
+    bench.box.nics["ix0"].rx += 1_000_000
+    again = bench.dut.verify()
+    assert first.digest == again.digest
+    assert first.facts["pfsense"] == "21.05-RELEASE" and first.facts["cpu"].startswith("Intel(R) Atom")
+    assert first.facts["interfaces"]["ix0"]["firmware"] == "eTrack 0x80000877"
+    assert first.facts["interfaces"]["ix0"]["speed_bps"] == 10e9 and first.facts["rx_queues"] == {"ix0": 4, "ix1": 4}
+
+
+def test_queues_and_their_cpus(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, PfsenseBox(queues=2))
+    spreading = bench.dut.verify().spreading
+    assert spreading is not None
+    assert spreading.queues == tuple(QueuePlace(p, q, f"cpu{q}") for p in (0, 1) for q in (0, 1))
+    assert [(one.port, one.key) for one in spreading.hashes] == [(0, None), (1, None)] and spreading.hashes[0].reason
+    bench.box.bound = False
+    spreading = bench.dut.verify().spreading
+    assert spreading is not None and {place.worker for place in spreading.queues} == {None}
+
+
+def test_counts(bench: Bench) -> None:
+    bench.apply()
+    bench.box.nics["ix0"].rx, bench.box.nics["ix0"].missed, bench.box.nics["ix1"].tx = 4000, 77, 3900
+    seen = bench.dut.observe()
+    assert seen.missing == ()
+    assert seen.ports == (PortCount(0, 4000, 0), PortCount(1, 0, 3900))
+    assert seen.queues[:4] == tuple(QueueCount(0, queue, 1000) for queue in range(4))
+    assert [drop for drop in seen.drops if drop.count] == [
+        DropCount("Idrop", 77, 0),
+        DropCount("netisr QDrops", 2),
+        DropCount("no route", 3),
+    ]
+    assert [cpu.cpu for cpu in seen.cpus] == [0, 1, 2, 3]
+    assert seen.cpus[1].busy_s == pytest.approx((10 + 2000 + 5) / 127) and seen.cpus[1].clock_hz == 2.2e9
+    assert seen.cpus[0].packet_s is None, "iflib's threads are booked as sys, with everything else"
+    asked = len(bench.transport.ran)
+    bench.dut.observe()
+    assert len(bench.transport.ran) - asked == 4, "names of counters are asked for once"
+
+
+@pytest.mark.parametrize(
+    ("broken", "missing"),
+    [
+        ("sysctl", ["sysctl"]),
+        ("netstat -ibdnW", ["ports"]),
+        ("netstat -Q", ["netisr"]),
+        ("netstat -s", ["ip"]),
+        ("", []),
+    ],
+)
+@pytest.mark.parametrize("said", [Said("", "Operation not permitted\n", 1), Said("nothing of use\n")])
+def test_one_broken_reader_stops_no_other(bench: Bench, broken: str, missing: list[str], said: Said) -> None:
+    whole = bench.dut.observe()
+    bench.transport.fail = {broken: said} if broken else {}
+    dut = PfsenseDut(Wanted(CONFIG), bench.transport)
+    seen = dut.observe()
+    assert [one.what for one in seen.missing] == missing and all(one.reason for one in seen.missing)
+    assert bool(seen.cpus) == (broken != "sysctl")
+    assert set(seen.drops) <= set(whole.drops) if broken else seen == whole
+
+
+@given(st.sampled_from(["ifconfig", "route", "arp", "pfctl", "sysctl", "netstat", "vmstat", "cpuset"]), st.text())
+def test_any_answer_is_a_value_or_a_named_error(program: str, text: str) -> None:
+    transport = BoxTransport(PfsenseBox(), fail={program: Said(text)})
+    dut = PfsenseDut(Wanted(CONFIG), transport, link_wait_s=0)
+    for ask in (dut.plan, dut.verify, dut.identity):
+        try:
+            ask()
+        except DutError:
+            continue
+    dut.observe()
+
+
+def test_a_linux_is_refused_by_name(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, PfsenseBox())
+    bench.transport.fail = {"sysctl -ei": Said("", "sysctl: cannot stat /proc/sys/kern/ostype\n", 1)}
+    with pytest.raises(DutError, match="no FreeBSD answers on the box"):
+        bench.apply()
