@@ -1,0 +1,115 @@
+"""Toeplitz with keys of any length, and the packets of a stream that stand for all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trexbench.core.errors import ConfigError
+from trexbench.core.rss import (
+    FIELDS,
+    MICROSOFT_KEY,
+    MOST_PACKETS,
+    MOST_SEEN,
+    Toeplitz,
+    hash_input,
+    hashed_of,
+    headers_of,
+    period_of,
+    queue_of,
+)
+
+IPV4 = bytes(12) + bytes.fromhex("08004500002e0001000040110000420995bba18e64500aea06e6001a0000") + bytes(18)
+"""66.9.149.187:2794 -> 161.142.100.80:1766, UDP."""
+IPV6 = bytes(12) + bytes.fromhex("86dd600000000000ff40") + bytes(range(32)) + bytes(20)
+ARP = bytes(12) + bytes.fromhex("0806") + bytes(46)
+
+
+def by_definition(key: bytes, data: bytes) -> int:
+    """The specification's own words: for each bit that is set, add the 32 bits of the key that begin there."""
+    bits, found = int.from_bytes(key, "big"), 0
+    for at in range(len(data) * 8):
+        if data[at // 8] >> (7 - at % 8) & 1:
+            found ^= bits >> (len(key) * 8 - 32 - at) & 0xFFFFFFFF
+    return found
+
+
+@given(st.binary(min_size=20, max_size=52), st.data())
+def test_the_hash_is_what_the_specification_says(key: bytes, data: st.DataObject) -> None:
+    text = data.draw(st.binary(max_size=len(key) - 4))
+    assert Toeplitz(key).hash(text) == by_definition(key, text)
+
+
+@pytest.mark.parametrize("key", [b"", b"abc", b"abcd", MICROSOFT_KEY[:15]])
+def test_a_key_too_short_for_its_input_is_refused(key: bytes) -> None:
+    with pytest.raises(ValueError, match=f"a key of {len(key)} bytes"):
+        Toeplitz(key).hash(bytes(12))
+
+
+@pytest.mark.parametrize(
+    ("packet", "fields", "data"),
+    [
+        (IPV4, FIELDS, "420995bba18e64500aea06e6"),
+        (IPV4, ("dst", "src"), "420995bba18e6450"),
+        (IPV4, ("dport",), "06e6"),
+        (IPV4, (), ""),
+        (IPV6, FIELDS, bytes(range(32)).hex()),
+        (ARP, FIELDS, ""),
+    ],
+    ids=["all", "in the hash's own order", "one", "none", "IPv6 without ports", "not IP"],
+)
+def test_what_is_hashed(packet: bytes, fields: tuple[str, ...], data: str) -> None:
+    assert hash_input(packet, fields).hex() == data
+
+
+def test_the_table_decides() -> None:
+    toeplitz, table = Toeplitz(MICROSOFT_KEY), [entry % 7 for entry in range(128)]
+    assert queue_of(toeplitz, IPV4, FIELDS, table) == 0x51CCC178 % 128 % 7
+    assert queue_of(toeplitz, IPV4, FIELDS, [5]) == 5
+    assert queue_of(toeplitz, ARP, FIELDS, [5]) == 0
+
+
+def steps(op: str, count: int, offset: int = 26) -> list[dict[str, Any]]:
+    return [
+        {"type": "flow_var", "name": f"v{offset}", "size": 4, "min_value": 1, "max_value": count, "op": op},
+        {"type": "write_flow_var", "name": f"v{offset}", "pkt_offset": offset},
+        {"type": "fix_checksum_ipv4", "pkt_offset": 14},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("instructions", "period", "packets", "inputs", "exact"),
+    [
+        ([], 1, 1, 1, True),
+        (steps("inc", 251), 251, 251, 251, True),
+        (steps("inc", 5000), 5000, MOST_PACKETS, 5000, True),
+        (steps("inc", 20000), 20000, MOST_PACKETS, MOST_SEEN, False),
+        (steps("random", 251), None, MOST_PACKETS, MOST_SEEN, False),
+        (steps("random", 251, offset=50), None, MOST_PACKETS, 1, True),
+        ([*steps("inc", 3), *steps("inc", 1000, offset=50)], 3000, MOST_PACKETS, 3, True),
+    ],
+    ids=["one flow", "few", "more", "too many", "random", "random behind the headers", "few among more"],
+)
+def test_packets_that_stand_for_a_stream(
+    instructions: list[dict[str, Any]], period: int | None, packets: int, inputs: int, exact: bool
+) -> None:
+    assert period_of(instructions) == period
+    assert len(headers_of(IPV4, instructions)) == packets
+    found, whole = hashed_of(IPV4, instructions, FIELDS)
+    assert (len(found), whole) == (inputs, exact)
+
+
+def test_every_flow_is_as_frequent_as_it_is_sent() -> None:
+    found, _ = hashed_of(IPV4, [*steps("inc", 4), *steps("inc", 6, offset=30)], ("src", "dst"))
+    assert sorted(Counter(found).values()) == [1] * 12
+    twice, _ = hashed_of(IPV4, [*steps("inc", 4), *steps("inc", 6, offset=30)], ("src",))
+    assert len(set(twice)) == 4 == len(twice)
+
+
+def test_what_cannot_be_followed_is_named() -> None:
+    with pytest.raises(ConfigError, match="'dance' is not understood"):
+        hashed_of(IPV4, [{"type": "dance"}], FIELDS)
