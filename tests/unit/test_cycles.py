@@ -1,0 +1,166 @@
+"""What a packet costs, from two looks: by hand on small tables, and where there is no number to give."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from trexbench.core.cycles import Cost, find_costs
+from trexbench.core.efficiency import NodeRuntime, ThreadRuntime
+from trexbench.core.plan import Plan, pair_directions
+from trexbench.core.sample import Phase, PortCounters, Reading, Sample
+from trexbench.core.telemetry import CpuTime, Missing, Moment, Observation, PortCount, Sighting
+
+PPS = 1e6
+PLAN = Plan(pair_directions((0, 1), False), 10e9, 64.0, 14.88e6, PPS, kind="saturate", hold_s=10.0)
+
+
+def samples(sent_pps: float = PPS, received_pps: float = PPS) -> list[Sample]:
+    """A hold from 0 to 10 s, a sample a second."""
+    found = []
+    for t in range(11):
+        ports = {
+            0: PortCounters(float(t), int(sent_pps * t), 0, 0, 0, 0, 0),
+            1: PortCounters(float(t), 0, 0, int(received_pps * t), 0, 0, 0),
+        }
+        found.append(Sample(Phase.HOLD, float(t), sent_pps, Reading(ports, 0, 10.0)))
+    return found
+
+
+def look(moment: Moment, t_s: float, seen: Observation) -> Sighting:
+    return Sighting(moment, t_s, 0.01, seen, Phase.HOLD)
+
+
+def kernel(t_s: float, busy: float, pps: float = PPS, clock_hz: float | None = 2e9) -> Observation:
+    """One CPU that is busy for this share, and what left by port 1."""
+    cpu = CpuTime(1, 100 + t_s, 50 + busy * t_s, busy * t_s / 2, clock_hz)
+    return Observation(cpus=(cpu,), ports=(PortCount(0, 0, 0), PortCount(1, 0, int(pps * t_s))))
+
+
+def one_cost(before: Observation, after: Observation, taken: list[Sample] | None = None) -> Cost:
+    taken = samples() if taken is None else taken
+    looks = [look(Moment.BEGIN, 1.0, before), look(Moment.END, 9.0, after)]
+    (found,) = find_costs(PLAN, taken, looks)
+    return found
+
+
+def codes(cost: Cost) -> list[str]:
+    return [caveat.code for caveat in cost.caveats]
+
+
+def test_a_kernel_pays_with_busy_time() -> None:
+    found = one_cost(kernel(1.0, 0.6), kernel(9.0, 0.6))
+    assert found.cycles_per_packet == pytest.approx(0.6 * 2e9 / PPS)
+    assert found.forwarded_pps == pytest.approx(PPS) and found.offered_pps == pytest.approx(PPS)
+    assert found.cpus[0].busy == pytest.approx(0.6) and found.cpus[0].packet_busy == pytest.approx(0.3)
+    assert found.with_polling is None and found.source == "CPU time x clock" and not found.caveats
+
+
+def test_a_saturated_kernel_pays_for_what_it_forwarded() -> None:
+    """Half of the frames are lost: those that got through pay for them."""
+    taken = samples(2 * PPS, PPS)
+    found = one_cost(kernel(1.0, 1.0), kernel(9.0, 1.0), taken)
+    assert found.cycles_per_packet == pytest.approx(2000)
+    assert found.loss == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (kernel(1, 0.6, clock_hz=None), kernel(9, 0.6, clock_hz=None), "clock"),
+        (kernel(1, 0.0), kernel(9, 0.0), "idle"),
+        (kernel(1, 0.6, 0), kernel(9, 0.6, 0), "nothing was forwarded"),
+        (Observation(), Observation(), "did not tell its CPU times"),
+        (kernel(9, 0.6), kernel(9, 0.6), "did not tell its CPU times"),
+    ],
+)
+def test_no_number_without_its_grounds(before: Observation, after: Observation, words: str) -> None:
+    found = one_cost(before, after, samples(PPS, PPS if words != "nothing was forwarded" else 0.0))
+    assert found.cycles_per_packet is None
+    assert any(words in caveat.text for caveat in found.caveats if caveat.code == "no-cycles")
+
+
+def test_short_stretches_give_no_figure() -> None:
+    looks = [look(Moment.BEGIN, 1.0, kernel(1, 0.5)), look(Moment.END, 1.5, kernel(1.5, 0.5))]
+    (found,) = find_costs(PLAN, samples(), looks)
+    assert found.cycles_per_packet is None and "too short" in found.caveats[0].text
+
+
+def test_ticks_of_cpu_time_are_a_doubt_where_little_is_measured() -> None:
+    def ticked(t_s: float) -> Observation:
+        seen = kernel(t_s, 0.01)
+        cpu = replace(seen.cpus[0], busy_s=round(seen.cpus[0].busy_s, 2))
+        return replace(seen, cpus=(cpu,))
+
+    assert "coarse-cpu-time" in codes(one_cost(ticked(1), ticked(9)))
+
+
+def test_counters_that_disagree_are_a_doubt() -> None:
+    found = one_cost(kernel(1, 0.5, 1.1 * PPS), kernel(9, 0.5, 1.1 * PPS))
+    assert codes(found) == ["packets-unclear"]
+    assert found.forwarded_pps == pytest.approx(1.1 * PPS)
+
+
+def test_without_the_duts_counters_the_testers_do() -> None:
+    silent = (PortCount(0, None, None), PortCount(1, None, None))
+    found = one_cost(replace(kernel(1, 0.5), ports=silent), replace(kernel(9, 0.5), ports=silent))
+    assert found.forwarded_pps == pytest.approx(PPS)
+
+
+def test_what_was_missing_is_told() -> None:
+    after = replace(kernel(9, 0.5), missing=(Missing("power", "the plug does not answer"),))
+    assert "power: the plug does not answer" in [c.text for c in one_cost(kernel(1, 0.5), after).caveats]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "watts"),
+    [
+        ({"power_w": 18.0}, {"power_w": 20.0}, 19.0),
+        ({}, {"power_w": 20.0}, 20.0),
+        ({"energy_j": 100.0, "power_w": 1.0}, {"energy_j": 252.0, "power_w": 1.0}, 19.0),
+        ({"energy_j": 252.0}, {"energy_j": 100.0}, None),
+        ({}, {}, None),
+    ],
+)
+def test_energy_per_packet(before: dict[str, float], after: dict[str, float], watts: float | None) -> None:
+    found = one_cost(replace(kernel(1, 0.5), **before), replace(kernel(9, 0.5), **after))
+    assert found.power_w == watts
+    assert found.uj_per_packet == (None if watts is None else pytest.approx(watts))  # at 1 Mpps W are uJ
+
+
+def runtime(clocks: float, vectors: int, calls: int) -> tuple[ThreadRuntime, ...]:
+    nodes = (
+        NodeRuntime("dpdk-input", "polling", calls, vectors, 0, 80.0, vectors / calls),
+        NodeRuntime("ethernet-input", "active", calls, vectors, 0, clocks, vectors / calls),
+    )
+    return (ThreadRuntime(1, "vpp_wk_0", 1, 8.0, None, None, None, None, None, None, nodes),)
+
+
+def test_vpp_pays_by_its_own_clocks_and_is_held_against_its_clock() -> None:
+    after = Observation(threads=runtime(358.0, 40_000_000, 156_250), clock_hz=2.2e9)
+    found = one_cost(Observation(), after, samples(2 * 5e6, 5e6))
+    assert found.cycles_per_packet == pytest.approx(358) and found.with_polling == pytest.approx(438)
+    assert found.vectors_per_call == pytest.approx(256)
+    assert found.effective_hz == pytest.approx(438 * 5e6) and not found.caveats
+    assert found.budgets[0].share == pytest.approx(438 * 5e6 / 2.2e9)
+
+
+def test_vpp_that_cannot_be_is_doubted() -> None:
+    after = Observation(threads=runtime(1358.0, 40_000_000, 156_250), clock_hz=2.2e9)
+    assert "budget-exceeds-clock" in codes(one_cost(Observation(), after, samples(2 * 5e6, 5e6)))
+    assert "no-clock" in codes(one_cost(Observation(), replace(after, clock_hz=None), samples(2 * 5e6, 5e6)))
+
+
+def test_looks_of_different_stretches_are_no_pair() -> None:
+    seen = kernel(1, 0.5)
+    end = Sighting(Moment.END, 9.0, 0.01, seen, Phase.CONFIRM, 1)
+    assert not find_costs(PLAN, samples(), [look(Moment.BEGIN, 1.0, seen), end])
+    assert not find_costs(PLAN, samples(), [look(Moment.END, 9.0, seen)])
+
+
+def test_each_stretch_between_two_ticks_of_a_ramp_has_its_cost() -> None:
+    ticks = [Sighting(Moment.TICK, t, 0.01, kernel(t, 0.5), Phase.RAMP) for t in (1.0, 5.0, 9.0)]
+    found = find_costs(PLAN, samples(), ticks)
+    assert [(cost.begin_s, cost.end_s) for cost in found] == [(1.0, 5.0), (5.0, 9.0)]
+    assert all(cost.cycles_per_packet == pytest.approx(1000) for cost in found)

@@ -1,0 +1,85 @@
+"""Looks at a DUT, there and back through JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trexbench.core.efficiency import NodeRuntime, ThreadRuntime
+from trexbench.core.sample import Phase
+from trexbench.core.telemetry import (
+    CpuTime,
+    DropCount,
+    Missing,
+    Moment,
+    Observation,
+    PortCount,
+    QueueCount,
+    Sighting,
+    sighting_from_dict,
+    sighting_to_dict,
+)
+
+_node = NodeRuntime("dpdk-input", "polling", 3, 768, 0, 80.0, 256.0)
+_thread = ThreadRuntime(1, "vpp_wk_0", 1, 5.0, None, 2.5e6, 1.0, 1.0, 0.0, 0.0, (_node,))
+SEEN = Sighting(
+    Moment.END,
+    30.5,
+    0.2,
+    Observation(
+        cpus=(CpuTime(0, 100.0, 50.0, 25.0, 2.2e9), CpuTime(1, 1.0, 1.0)),
+        ports=(PortCount(0, 10, None),),
+        queues=(QueueCount(0, 1, 5),),
+        drops=(DropCount("rx-miss", 7, 0, 1),),
+        threads=(_thread,),
+        clock_hz=2.2e9,
+        power_w=19.0,
+        missing=(Missing("perf", "not allowed"),),
+    ),
+    Phase.CONFIRM,
+    2,
+)
+
+
+def test_there_and_back() -> None:
+    assert sighting_from_dict(json.loads(json.dumps(sighting_to_dict(SEEN)))) == SEEN
+    silent = Sighting(Moment.START, 0.0, 0.0, Observation())
+    assert sighting_from_dict(json.loads(json.dumps(sighting_to_dict(silent)))) == silent
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    if isinstance(value, dict):
+        return [path, *(p for key in value for p in _places(value[key], (*path, key)))]
+    if isinstance(value, list):
+        return [path, *(p for i, one in enumerate(value) for p in _places(one, (*path, i)))]
+    return [path]
+
+
+_DOCUMENT = json.loads(json.dumps(sighting_to_dict(SEEN)))
+_ODD = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.lists(st.integers(), max_size=2)
+)
+
+
+@given(st.sampled_from(_places(_DOCUMENT)[1:]), _ODD)
+def test_an_odd_value_anywhere_is_read_or_refused(place: tuple[Any, ...], odd: Any) -> None:
+    document = json.loads(json.dumps(_DOCUMENT))
+    inner = document
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = odd
+    try:
+        found = sighting_from_dict(document)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return
+    json.dumps(sighting_to_dict(found), allow_nan=False)
+
+
+@pytest.mark.parametrize(("name", "value"), [("t_s", -1.0), ("t_s", float("nan")), ("trial", 1.5), ("moment", "noon")])
+def test_what_no_look_can_be_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(ValueError):
+        sighting_from_dict({**_DOCUMENT, name: value})

@@ -1,0 +1,144 @@
+"""When the DUT is looked at, and what becomes of looks that fail or linger."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+
+import pytest
+from runs import HeldClock, World, make_plan, simulate
+
+from trexbench.cli.watch import Watcher, WithMeter
+from trexbench.core.errors import DutError
+from trexbench.core.plan import Plan
+from trexbench.core.ramp import Step
+from trexbench.core.sample import Phase, Sample
+from trexbench.core.telemetry import Observation
+
+
+@dataclass
+class Box:
+    """fails: looks that are refused, by their number."""
+
+    fails: tuple[int, ...] = ()
+    looks: list[bool] = field(default_factory=list)
+
+    def observe(self, clear: bool = False) -> Observation:
+        self.looks.append(clear)
+        if len(self.looks) in self.fails:
+            raise DutError("the box is gone")
+        return Observation(power_w=float(len(self.looks)))
+
+
+def watched(plan: Plan, mode: str, box: Box | None = None) -> Watcher:
+    """A run, and who looked on."""
+    clock = HeldClock()
+    watcher = Watcher(box or Box(), plan, clock, mode, background=False)
+
+    class Follow:
+        def sampled(self, samples: list[Sample], step: Step) -> None:
+            clock.now_s = samples[-1].t_s
+            watcher.sampled(samples, step)
+
+    watcher.start()
+    simulate(plan, World(capacity_pps=0.66e6), sink=Follow())
+    watcher.finish()
+    return watcher
+
+
+def seen(watcher: Watcher) -> list[tuple[str, str]]:
+    return [(one.moment.value, one.phase.value if one.phase else "") for one in watcher.sightings]
+
+
+HOLD = [("start", ""), ("begin", "hold"), ("end", "hold"), ("begin", "confirm"), ("end", "confirm"), ("finish", "")]
+
+
+def test_looks_at_every_hold_and_in_silence() -> None:
+    box = Box()
+    watcher = watched(make_plan(hold_s=10.0, confirm_s=10.0), "hold", box)
+    assert seen(watcher) == HOLD
+    assert box.looks == [True, True, False, True, False, False]
+    begin, end = watcher.sightings[1:3]
+    assert end.t_s - begin.t_s == pytest.approx(8.0)
+
+
+def test_a_ramp_is_looked_at_only_when_asked() -> None:
+    watcher = watched(make_plan(hold_s=10.0, ramp_s=60.0, confirm_s=0.0), "ramp")
+    ticks = [one for one in watcher.sightings if one.moment.value == "tick"]
+    assert len(ticks) == 12 and all(one.phase is Phase.RAMP for one in ticks)
+    assert [pair for pair in seen(watcher) if pair[0] != "tick"] == [*HOLD[:3], HOLD[-1]]
+
+
+def test_off_never_looks() -> None:
+    box = Box()
+    assert not watched(make_plan(), "off", box).sightings and not box.looks
+
+
+@pytest.mark.parametrize("failing", range(1, 7))
+def test_a_look_that_fails_is_a_caveat_and_no_more(failing: int) -> None:
+    watcher = watched(make_plan(hold_s=10.0, confirm_s=10.0), "hold", Box(fails=(failing,)))
+    assert seen(watcher) == HOLD[: failing - 1] + HOLD[failing:]
+    (caveat,) = watcher.caveats
+    assert caveat.code == "telemetry" and "the box is gone" in caveat.text
+
+
+def test_a_defect_in_a_reader_ends_no_run() -> None:
+    class Broken:
+        def observe(self, clear: bool = False) -> Observation:
+            raise ZeroDivisionError("ours")
+
+    watcher = Watcher(Broken(), make_plan(), HeldClock(), "hold", background=False)
+    watcher.start()
+    assert "ZeroDivisionError: ours" in watcher.caveats[0].text
+
+
+def test_a_look_that_lingers_is_not_waited_for() -> None:
+    """The end of the hold comes while its beginning is still being read."""
+    gate, entered = threading.Event(), threading.Event()
+
+    class Lingering:
+        looks = 0
+
+        def observe(self, clear: bool = False) -> Observation:
+            self.looks += 1
+            if self.looks == 1:
+                return Observation()
+            entered.set()
+            assert gate.wait(10)
+            return Observation()
+
+    plan = make_plan(hold_s=3.0, confirm_s=0.0)
+    box, clock = Lingering(), HeldClock()
+    watcher = Watcher(box, plan, clock, "hold")
+
+    class Follow:
+        def sampled(self, samples: list[Sample], step: Step) -> None:
+            watcher.sampled(samples, step)
+
+    watcher.start()
+    simulate(plan, World(), sink=Follow())
+    assert entered.wait(10)
+    gate.set()
+    watcher.finish()
+    assert seen(watcher) == [("start", ""), ("begin", "hold"), ("finish", "")]
+    assert "the look before still went on" in watcher.caveats[0].text
+
+
+@dataclass(frozen=True)
+class Reading:
+    power_w: float | None = 19.0
+    energy_j: float | None = None
+
+
+def test_a_meter_is_read_with_the_counters_and_may_fail() -> None:
+    class Meter:
+        def read(self) -> Reading:
+            return Reading()
+
+    class Dead:
+        def read(self) -> Reading:
+            raise DutError("the plug does not answer")
+
+    assert WithMeter(Box(), Meter()).observe() == replace(Observation(), power_w=19.0)
+    found = WithMeter(Box(), Dead()).observe()
+    assert found.missing[0].what == "power" and "does not answer" in found.missing[0].reason
