@@ -13,6 +13,8 @@ from .journal import Entry, Journal
 from .model import Command, Dut, Step
 
 RETRY_EVERY_S = 0.25
+ROUNDS = 3
+"""How often is planned again at most after a step that reveals others."""
 
 
 def _silent(_: Step) -> None:
@@ -37,7 +39,18 @@ def apply(dut: Dut, transport: Transport, journal: Journal, said: Callable[[Step
     said: is told of each step before it is taken. DutError names the step that failed; the journal has it, and all
     before it.
     """
-    steps = tuple(dut.plan())
+    taken: tuple[Step, ...] = ()
+    for _ in range(ROUNDS):
+        steps = tuple(dut.plan())
+        taken += _take(steps, dut, transport, journal, said)
+        if not any(step.reveals for step in steps):
+            break
+    return taken
+
+
+def _take(
+    steps: tuple[Step, ...], dut: Dut, transport: Transport, journal: Journal, said: Callable[[Step], None]
+) -> tuple[Step, ...]:
     if not steps:
         return ()
     identity = dut.identity()

@@ -136,6 +136,7 @@ def _entry(values: Any) -> Entry:
             do=tuple(_command(one) for one in step["do"]),
             undo=tuple(_command(one) for one in step["undo"]),
             lasts=bool(step["lasts"]),
+            reveals=bool(step.get("reveals", False)),
         ),
     )
 

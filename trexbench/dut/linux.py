@@ -9,9 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from ..core.telemetry import Missing, Observation
+from ..core.telemetry import Observation
 from ..transport import Transport
+from .linux_observe import Observer
 from .linux_read import Reader
+from .linux_spread import find_spreading
 from .linux_steps import compare, plan_from_nothing, steps
 from .model import Attestation, Step, Wanted
 
@@ -27,6 +29,7 @@ class LinuxDut:
     def __init__(self, wanted: Wanted, transport: Transport) -> None:
         self._wanted = wanted
         self._reader = Reader(wanted, transport)
+        self._observer = Observer(wanted, transport)
 
     def identity(self) -> str:
         """The boot, and the network namespace: a lab's goes while the machine stays up."""
@@ -42,10 +45,12 @@ class LinuxDut:
         facts.update({key: value for key, value in self._wanted.host_facts.items() if facts.get(key) is None})
         facts["unknown"] = sorted(name for name, value in facts.items() if value is None)
         config = self._wanted.config
-        return Attestation(config.name, config.driver, True, facts, tuple(compare(self._wanted, facts)))
+        wrong, spreading = tuple(compare(self._wanted, facts)), find_spreading(self._wanted, facts)
+        return Attestation(config.name, config.driver, True, facts, wrong, spreading)
 
     def observe(self, clear: bool = False) -> Observation:
-        return Observation(missing=(Missing("counters", "not read yet"),))
+        """clear changes nothing: all of Linux's counters are totals."""
+        return self._observer.look()
 
     def _await_links(self) -> None:
         """A port that was just set up negotiates for seconds; one without a cable is left for compare to name."""

@@ -9,10 +9,13 @@ from ..core.errors import DutError
 from ..transport import Completed, Transport
 from ..transport.words import shown
 from . import parse_linux as parse
+from . import parse_linux_nic as nic
 from .linux_steps import FORWARD, probes
+from .linux_tuning import GOVERNORS
 from .model import TIMEOUT_S, Wanted
 
 _CONF = "/proc/sys/net/ipv4/conf"
+_ONLINE = "/sys/devices/system/cpu/online"
 _SETTINGS = {
     "kernel": "/proc/sys/kernel/osrelease",
     "kernel_build": "/proc/sys/kernel/version",
@@ -34,6 +37,10 @@ _INTERFACE_FILES = {
     "forwarding": "/proc/sys/net/ipv4/conf/{}/forwarding",
     "rp_filter": "/proc/sys/net/ipv4/conf/{}/rp_filter",
 }
+
+
+_OFFLOADS = ("generic-receive-offload", "large-receive-offload", "rx-gro-list", "rx-udp-gro-forwarding")
+"""Those that change what a router does."""
 
 
 class Reader:
@@ -59,14 +66,20 @@ class Reader:
             interfaces[name] = {
                 **links[name],
                 **settings,
+                "duplex": files.get(f"/sys/class/net/{name}/duplex"),
                 "addresses": addresses.get(name, []),
                 "rps_cpus": parse.queue_files(files, name, "rps_cpus"),
                 "xps_cpus": parse.queue_files(files, name, "xps_cpus"),
                 "offloads": self._offloads(name),
+                **self._nic(name),
             }
         return {
             **{key: _setting(files.get(path)) for key, path in _SETTINGS.items()},
             "forwarding": self._forwarding(),
+            "irqbalance": self._irqbalance(),
+            "governors": self._governors(),
+            "cpus_online": nic.parse_cpus(files.get(_ONLINE)),
+            "firewall": self._firewall(),
             "links": sorted(links),
             "interfaces": interfaces,
             "neighbours": self._neighbours(names),
@@ -88,13 +101,14 @@ class Reader:
         }
 
     def _neighbours(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Of the test's interfaces only: those of a management network come and go."""
+        """Of the test's interfaces: the tester, and those that stay; others come and go."""
+        tester = [f"{port.neighbour.address}%{port.interface}" for port in self._config.ports]
         found: dict[str, dict[str, Any]] = {}
         for name in names:
             done = self._transport.run(("ip", "-json", "neigh", "show", "dev", name), TIMEOUT_S)
             if done.returncode == 0:
                 found |= parse.parse_neighbours(done.stdout, name)
-        return found
+        return {key: one for key, one in found.items() if key in tester or one["state"] in ("PERMANENT", "NOARP")}
 
     def _routes(self) -> list[dict[str, Any]]:
         """Those of the config and what lies inside them: the whole table of a router may be a million long."""
@@ -104,7 +118,8 @@ class Reader:
         return [found for index, found in enumerate(merged) if found not in merged[:index]]
 
     def _read_files(self, names: Sequence[str]) -> dict[str, str]:
-        paths = [*_SETTINGS.values(), *(p.format(n) for n in names for p in _INTERFACE_FILES.values())]
+        per_port = (*_INTERFACE_FILES.values(), "/sys/class/net/{}/duplex")
+        paths = [_ONLINE, *_SETTINGS.values(), *(path.format(name) for name in names for path in per_port)]
         # grep's exit code says only whether some file was missing, which shows in what it printed.
         single = self._transport.run(("grep", "-sH", "", *paths), TIMEOUT_S)
         queues = [f"/sys/class/net/{name}/queues" for name in names]
@@ -112,16 +127,78 @@ class Reader:
         return {**parse.parse_files(single.stdout), **parse.parse_files(per_queue.stdout)}
 
     def _offloads(self, name: str) -> dict[str, bool] | None:
-        """The offloads that change forwarding; None where ethtool is not there to ask."""
-        try:
-            done = self._transport.run(("ethtool", "--json", "-k", name), TIMEOUT_S)
-        except DutError:
+        """The offloads that change forwarding, and those of the config; None where ethtool is not there to ask."""
+        text = self._try(("ethtool", "--json", "-k", name))
+        if text is None:
             return None
-        if done.returncode:
-            return None
-        features = parse.parse_offloads(done.stdout)
-        wanted = ("generic-receive-offload", "large-receive-offload", "rx-gro-list", "rx-udp-gro-forwarding")
+        features = parse.parse_offloads(text)
+        wanted = [*_OFFLOADS, *(feature for feature, _ in self._config.linux.offloads)]
         return {key: features[key] for key in wanted if key in features}
+
+    def _nic(self, name: str) -> dict[str, Any]:
+        """Driver, channels, hash and interrupts; None for what this device, or this ethtool, does not tell."""
+        channels = self._try(("ethtool", "-l", name))
+        driver = self._try(("ethtool", "-i", name))
+        hashed = self._try(("ethtool", "-x", name))
+        rss = None
+        if hashed is not None:
+            fields = self._try(("ethtool", "-n", name, "rx-flow-hash", "udp4"))
+            rss = {**nic.parse_hash(hashed), "fields": nic.parse_hash_fields(fields or "")}
+        return {
+            "channels": None if channels is None else nic.parse_channels(channels),
+            "driver": None if driver is None else nic.parse_driver(driver),
+            "rss": rss,
+            "irqs": self._irqs(name),
+        }
+
+    def _irqs(self, name: str) -> list[dict[str, Any]]:
+        """Of the device, or of what it sits on (virtio): number, name, receive queue, CPUs allowed and in effect."""
+        device = f"/sys/class/net/{name}/device"
+        listed = self._transport.run(("grep", "-rsH", "", f"{device}/msi_irqs", f"{device}/../msi_irqs"), TIMEOUT_S)
+        words = {path.rpartition("/")[2] for path in parse.parse_files(listed.stdout)}
+        numbers = sorted(int(word) for word in words if parse.number(word) is not None)
+        if not numbers:
+            return []
+        names = nic.parse_interrupts(self.must(("cat", "/proc/interrupts")).stdout)
+        told = ("smp_affinity_list", "effective_affinity_list")
+        paths = [f"/proc/irq/{number}/{file}" for number in numbers for file in told]
+        files = parse.parse_files(self._transport.run(("grep", "-sH", "", *paths), TIMEOUT_S).stdout)
+        return [
+            {
+                "irq": number,
+                "name": names[number],
+                "queue": nic.queue_of(names[number]),
+                "cpus": files.get(f"/proc/irq/{number}/smp_affinity_list"),
+                "effective": files.get(f"/proc/irq/{number}/effective_affinity_list"),
+            }
+            for number in numbers
+            if number in names
+        ]
+
+    def _irqbalance(self) -> dict[str, Any]:
+        """running: None where nobody can tell. unit: what systemd says of it; None without systemd."""
+        unit = self._try(("systemctl", "is-active", "irqbalance"), codes=(0, 3, 4))
+        unit = unit.strip() or None if unit is not None else None
+        found = self._try(("pgrep", "-x", "irqbalance"), codes=(0, 1))
+        if found is None:
+            return {"running": None if unit is None else unit == "active", "unit": unit}
+        return {"running": bool(found.strip()), "unit": unit}
+
+    def _governors(self) -> dict[str, str] | None:
+        """By policy, as in ``policy0``; None where the clock is not the kernel's to set."""
+        argv = ("grep", "-rsH", "--include=scaling_governor", "", GOVERNORS)
+        files = parse.parse_files(self._transport.run(argv, TIMEOUT_S).stdout)
+        found = {path.split("/")[-2]: value for path, value in sorted(files.items()) if path.count("/") > 1}
+        return found or None
+
+    def _firewall(self) -> dict[str, int | None]:
+        """How many rules there are; None where the tool is not there. Their counters would differ at every look."""
+        nft = self._try(("nft", "-j", "list", "ruleset"))
+        iptables = self._try(("iptables-save",))
+        return {
+            "nft_rules": None if nft is None else nic.count_nft_rules(nft),
+            "iptables_rules": None if iptables is None else nic.count_iptables_rules(iptables),
+        }
 
     def _paths(self) -> list[dict[str, str | None]]:
         found = []
@@ -132,6 +209,14 @@ class Reader:
             answer = hop or done.complaint
             found.append({"to": str(destination), "from": str(source), "iif": arrival, "hop": hop, "answer": answer})
         return found
+
+    def _try(self, argv: Sequence[str], codes: Sequence[int] = (0,)) -> str | None:
+        """What a tool says that need not be there, or need not support this device; None then."""
+        try:
+            done = self._transport.run(argv, TIMEOUT_S)
+        except DutError:
+            return None
+        return done.stdout if done.returncode in codes else None
 
     def must(self, argv: Sequence[str], input: str | None = None) -> Completed:
         done = self._transport.run(argv, TIMEOUT_S, input)

@@ -10,6 +10,8 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from ..config import DutConfig, Port, Route
+from ..core.errors import DutError
+from .linux_tuning import compare_tuning, host_steps, placement_steps, queue_steps, require_queues
 from .model import Command, Mismatch, Step, Wanted
 
 Facts = Mapping[str, Any]
@@ -26,30 +28,64 @@ _STATES = ("permanent", "noarp", "reachable", "stale")
 
 
 def steps(wanted: Wanted, facts: Facts) -> list[Step]:
-    """What has to be changed, in this order; nothing where the facts are as wanted."""
-    found = _forwarding(wanted.config, facts)
+    """What has to be changed, in this order; nothing where the facts are as wanted.
+
+    DutError for what the box cannot be: it lacks an interface, or has fewer queues. Interrupts and RPS wait for links
+    and queues, see Step.reveals.
+    """
+    _require_interfaces(wanted.config, facts)
+    require_queues(wanted, facts)
+    found = host_steps(wanted, facts) + _forwarding(wanted.config, facts)
     for port in wanted.config.ports:
-        found += _port(port, wanted.mac(port), facts)
+        found += _link(port, facts, reveals=wanted.config.linux.irqs == "spread")
+    found += queue_steps(wanted, facts)
+    if not any(step.reveals for step in found):
+        found += placement_steps(wanted, facts)
+    for port in wanted.config.ports:
+        found += _address(port, facts)
+        neighbour = facts["neighbours"].get(f"{port.neighbour.address}%{port.interface}")
+        found += _neighbour(port, wanted.mac(port), neighbour)
     for route in wanted.config.routes:
         found += _route(wanted, route, facts)
     return found
 
 
 def plan_from_nothing(wanted: Wanted) -> list[Step]:
-    """What would be done to a box on which nothing is set."""
-    return steps(wanted, bare(wanted.config))
+    """What would be done to a box on which nothing is set, as far as it does not depend on its CPUs and interrupts."""
+    return steps(wanted, bare(wanted))
 
 
-def bare(config: DutConfig) -> dict[str, Any]:
-    """The facts of a box on which nothing is set: all links down, no address, no route, no forwarding."""
-    down = {"admin_up": False, "addresses": [], "forwarding": None}
+def bare(wanted: Wanted) -> dict[str, Any]:
+    """The facts of a box on which nothing is set, and that can be what is wished."""
+    kind = "combined" if wanted.config.lab is None else "rx"
+    down = {
+        "admin_up": False,
+        "addresses": [],
+        "offloads": None,
+        "channels": {"max": {kind: wanted.rx_queues or 1}, "now": {}},
+        "rps_cpus": {},
+        "irqs": [],
+    }
     return {
         "ip_forward": 0,
         "forwarding": {},
-        "interfaces": {port.interface: down for port in config.ports},
+        "irqbalance": {"running": True, "unit": "active"},
+        "governors": None,
+        "cpus_online": None,
+        "links": [port.interface for port in wanted.config.ports],
+        "interfaces": {port.interface: down for port in wanted.config.ports},
         "neighbours": {},
         "routes": [],
     }
+
+
+def _require_interfaces(config: DutConfig, facts: Facts) -> None:
+    for port in config.ports:
+        if facts["interfaces"].get(port.interface) is None:
+            there = ", ".join(facts["links"]) or "none"
+            raise DutError(
+                f"{config.name}: interface {port.interface} is not there, only {there}", "correct ports[].interface"
+            )
 
 
 def _forwarding(config: DutConfig, facts: Facts) -> list[Step]:
@@ -66,8 +102,11 @@ def _forwarding(config: DutConfig, facts: Facts) -> list[Step]:
         for name, value in facts["forwarding"].items():
             if value is not None and value != back:
                 undo.append(Command(("tee", f"{_CONF}/{name}/forwarding"), "as it was", input=f"{value}\n"))
-        if facts.get("accept_redirects_all") == back:
+        if facts.get("accept_redirects_all") == back:  # the kernel sets it to the opposite
             undo.append(Command(("tee", f"{_CONF}/all/accept_redirects"), "as it was", input=f"{back}\n"))
+        for name, link in facts["interfaces"].items():
+            if (link["offloads"] or {}).get("large-receive-offload"):
+                undo.append(Command(("ethtool", "-K", name, "large-receive-offload", "on"), "as it was"))
         do = Command(("tee", FORWARD), "forward IPv4", input="1\n")
         found.append(Step("ip_forward", _text(former), "1", (do,), tuple(undo)))
     else:
@@ -79,21 +118,24 @@ def _forwarding(config: DutConfig, facts: Facts) -> list[Step]:
     return found
 
 
-def _port(port: Port, mac: str, facts: Facts) -> list[Step]:
-    name = port.interface
-    device = ("dev", name)
-    link = facts["interfaces"].get(name) or {}
-    found = []
-    if not link.get("admin_up"):
-        do = Command(("ip", "link", "set", *device, "up"), f"cable to the tester's port {port.tester}")
-        undo = Command(("ip", "link", "set", *device, "down"), "as it was", fine_if=_GONE)
-        found.append(Step(f"link of {name}", "down", "up", (do,), (undo,)))
-    if str(port.address) not in link.get("addresses", ()):
-        do = Command(("ip", "address", "replace", str(port.address), *device), "its address")
-        undo = Command(("ip", "address", "del", str(port.address), *device), "it was not there", fine_if=_NO_ADDRESS)
-        were = ", ".join(link.get("addresses", ())) or "none"
-        found.append(Step(f"address of {name}", were, str(port.address), (do,), (undo,)))
-    return found + _neighbour(port, mac, facts["neighbours"].get(f"{port.neighbour.address}%{name}"))
+def _link(port: Port, facts: Facts, reveals: bool) -> list[Step]:
+    """reveals: a NIC has its interrupts only when it is up."""
+    if facts["interfaces"][port.interface]["admin_up"]:
+        return []
+    argv = ("ip", "link", "set", "dev", port.interface)
+    do = Command((*argv, "up"), f"cable to the tester's port {port.tester}")
+    undo = Command((*argv, "down"), "as it was", fine_if=_GONE)
+    return [Step(f"link of {port.interface}", "down", "up", (do,), (undo,), reveals=reveals)]
+
+
+def _address(port: Port, facts: Facts) -> list[Step]:
+    address, device = str(port.address), ("dev", port.interface)
+    there = facts["interfaces"][port.interface]["addresses"]
+    if address in there:
+        return []
+    do = Command(("ip", "address", "replace", address, *device), "its address")
+    undo = Command(("ip", "address", "del", address, *device), "it was not there", fine_if=_NO_ADDRESS)
+    return [Step(f"address of {port.interface}", ", ".join(there) or "none", address, (do,), (undo,))]
 
 
 def _neighbour(port: Port, mac: str, former: Mapping[str, Any] | None) -> list[Step]:
@@ -145,7 +187,7 @@ def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
         if path["hop"] != hop:
             what = f"path of {source} to {destination} arriving at {arrival}"
             wrong.append(Mismatch(what, hop, str(path["answer"])))
-    return wrong
+    return wrong + compare_tuning(wanted, facts)
 
 
 def _compare_port(port: Port, mac: str, facts: Facts) -> list[Mismatch]:

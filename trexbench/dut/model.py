@@ -68,7 +68,8 @@ class Step:
     """One change: what of the DUT, from what to what, the commands that make it, and those that take it back.
 
     was: None where it is not known. lasts: written to the DUT's disk, so that it is still there when the DUT (or its
-    daemon) has forgotten everything else.
+    daemon) has forgotten everything else. reveals: only when it is done can be seen what else there is to change (new
+    queues have interrupts of their own); it is planned again then.
     """
 
     what: str
@@ -77,6 +78,7 @@ class Step:
     do: tuple[Command, ...]
     undo: tuple[Command, ...]
     lasts: bool = False
+    reveals: bool = False
 
     def __str__(self) -> str:
         return f"{self.what}: {self.wanted}" + (f" (was {self.was})" if self.was is not None else "")

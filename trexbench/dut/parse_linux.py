@@ -14,7 +14,7 @@ def parse_json(text: str, what: str) -> list[dict[str, Any]]:
     """The list that ``ip -json`` and ``ethtool --json`` print; nothing at all is an empty list."""
     try:
         found = json.loads(text) if text.strip() else []
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DutError(
             f"{what} printed no JSON ({text.strip()[:60]!r})", "it takes iproute2 of 2018 or later"
         ) from None
@@ -27,19 +27,18 @@ def parse_links(text: str) -> dict[str, dict[str, Any]]:
     """``ip -json -details link show`` by interface. state is UP, DOWN, UNKNOWN (no carrier detection) ..."""
     links = {}
     for entry in parse_json(text, "ip link"):
-        info = entry.get("linkinfo", {})
         links[str(entry.get("ifname"))] = {
             "state": entry.get("operstate"),
-            "admin_up": "UP" in entry.get("flags", []),
-            "carrier": "LOWER_UP" in entry.get("flags", []),
+            "admin_up": "UP" in _list(entry, "flags"),
+            "carrier": "LOWER_UP" in _list(entry, "flags"),
             "mac": entry.get("address"),
             "mtu": entry.get("mtu"),
-            "kind": info.get("info_kind"),
+            "kind": _dict(entry, "linkinfo").get("info_kind"),
             "qdisc": entry.get("qdisc"),
             "txqueuelen": entry.get("txqlen"),
             "rx_queues": entry.get("num_rx_queues"),
             "tx_queues": entry.get("num_tx_queues"),
-            "xdp": entry.get("xdp", {}).get("prog", {}).get("name") if "xdp" in entry else None,
+            "xdp": _dict(_dict(entry, "xdp"), "prog").get("name"),
         }
     return links
 
@@ -48,8 +47,8 @@ def parse_addresses(text: str) -> dict[str, list[str]]:
     """``ip -json address show``: IPv4 addresses with their prefix lengths, by interface."""
     return {
         str(entry.get("ifname")): [
-            f"{info['local']}/{info['prefixlen']}"
-            for info in entry.get("addr_info", [])
+            f"{info.get('local')}/{info.get('prefixlen')}"
+            for info in _dicts(entry, "addr_info")
             if info.get("family") == "inet"
         ]
         for entry in parse_json(text, "ip address")
@@ -61,7 +60,7 @@ def parse_neighbours(text: str, interface: str) -> dict[str, dict[str, Any]]:
     return {
         f"{entry.get('dst')}%{entry.get('dev', interface)}": {
             "mac": entry.get("lladdr"),
-            "state": "+".join(entry.get("state", [])) or None,
+            "state": "+".join(map(str, _list(entry, "state"))) or None,
         }
         for entry in parse_json(text, "ip neigh")
     }
@@ -75,8 +74,8 @@ def parse_routes(text: str) -> list[dict[str, Any]]:
     return [
         {
             "to": "0.0.0.0/0" if entry.get("dst") == "default" else _with_length(str(entry.get("dst"))),
-            "hops": [_hop(hop) for hop in entry.get("nexthops") or [entry]],
-            "type": entry.get("type", "unicast"),
+            "hops": [_hop(hop) for hop in _dicts(entry, "nexthops") or [entry]],
+            "type": str(entry.get("type", "unicast")),
             "metric": entry.get("metric", 0),
             "words": _route_words(entry),
         }
@@ -115,7 +114,7 @@ def parse_offloads(text: str) -> dict[str, bool]:
 
 def number(text: str | None) -> int | None:
     """A whole number of a /proc or /sys file; None where the file was not there or says something else."""
-    return int(text) if text is not None and re.fullmatch(r"-?\d+", text) else None
+    return int(text) if text is not None and re.fullmatch("-?[0-9]{1,20}", text) else None
 
 
 def queue_files(files: Mapping[str, str], interface: str, name: str) -> dict[str, str]:
@@ -130,10 +129,10 @@ def _route_words(entry: Mapping[str, Any]) -> list[str]:
     words += [str(entry.get("dst")), *_hop_words(entry)]
     for key, word in (("protocol", "proto"), ("scope", "scope"), ("prefsrc", "src"), ("metric", "metric")):
         words += [word, str(entry[key])] if entry.get(key) else []
-    for metrics in entry.get("metrics") or ():
+    for metrics in _dicts(entry, "metrics"):
         for key, value in metrics.items():
             words += [str(key), str(value)]
-    for hop in entry.get("nexthops") or ():
+    for hop in _dicts(entry, "nexthops"):
         words += ["nexthop", *_hop_words(hop), *(["weight", str(hop["weight"])] if hop.get("weight") else [])]
     return words
 
@@ -142,12 +141,26 @@ def _hop_words(entry: Mapping[str, Any]) -> list[str]:
     words = [
         word for key, name in (("gateway", "via"), ("dev", "dev")) if key in entry for word in (name, str(entry[key]))
     ]
-    return words + (["onlink"] if "onlink" in (entry.get("flags") or ()) else [])
+    return words + (["onlink"] if "onlink" in _list(entry, "flags") else [])
 
 
 def _hop(entry: Mapping[str, Any]) -> str:
     via = f"via {entry['gateway']} " if "gateway" in entry else ""
     return f"{via}dev {entry.get('dev')}" if "dev" in entry else str(entry.get("type", "nowhere"))
+
+
+def _dict(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = entry.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _list(entry: Mapping[str, Any], key: str) -> list[Any]:
+    value = entry.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _dicts(entry: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    return [value for value in _list(entry, key) if isinstance(value, dict)]
 
 
 def _with_length(destination: str) -> str:

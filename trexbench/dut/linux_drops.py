@@ -1,0 +1,88 @@
+"""The counters by which Linux admits to have lost a frame, chosen so that no frame is in two of them; pure.
+
+- An interface's ``dropped``, ``missed`` and ``errors`` are disjoint by definition (linux/if_link.h); errors hold crc,
+  length, frame and fifo errors where a driver counts those, so that they are left out. ``dropped`` holds what receive
+  packet steering found no room for: that the same frame is in softnet_stat's second column was seen in the lab, hence
+  softnet_stat is left out. It also holds what did not fit into a veth's ring.
+- What a queueing discipline drops never reaches the interface, and is in no counter of its.
+- ethtool's counters are mostly the same ones by other names; EXTRA are those that no total holds.
+- IP counts only what passed the interface. Ip.InHdrErrors holds IpExt.InCsumErrors; a reverse path failure is
+  TcpExt's alone.
+- cpumap's queue counts nothing that can be read: what XDP handed over and IP never got was lost there. A few frames
+  that are no IPv4 (ARP) pass for lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..core.telemetry import DropCount
+
+_LINK = {
+    "rx.dropped": "rx_dropped",
+    "rx.missed_errors": "rx_missed_errors",
+    "rx.errors": "rx_errors",
+    "tx.dropped": "tx_dropped",
+    "tx.errors": "tx_errors",
+}
+_EXTRA = {"ixgbe": r"rx_no_dma_resources", "igb": r"rx_queue_([0-9]{1,5})_drops"}
+"""By driver: of frames for which a queue had no descriptor. ixgbe's queues drop by themselves (QPRDC) when there are
+several; igb books them as fifo errors, which are in no other total of its."""
+_IP = (
+    "Ip.InHdrErrors",
+    "Ip.InAddrErrors",
+    "Ip.InDiscards",
+    "Ip.OutDiscards",
+    "Ip.FragFails",
+    "IpExt.InNoRoutes",
+    "IpExt.InTruncatedPkts",
+    "TcpExt.IPReversePathFilter",
+)
+_REDIRECTED = re.compile(r"rx_queue_[0-9]{1,5}_xdp_redirect")
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Totals, by interface but for ip's. links: of ``ip -s link``. nics: of ``ethtool -S``. qdiscs: drops."""
+
+    links: Mapping[str, Mapping[str, int]]
+    nics: Mapping[str, Mapping[str, int]]
+    qdiscs: Mapping[str, int]
+    ip: Mapping[str, int]
+    drivers: Mapping[str, str]
+
+
+def of_ports(found: Counted, ports: Mapping[int, str]) -> list[DropCount]:
+    """ports: interface by the tester's port."""
+    counts = []
+    for port, name in ports.items():
+        link = found.links.get(name, {})
+        counts += [DropCount(word, link[key], port) for key, word in _LINK.items() if key in link]
+        if name in found.qdiscs:
+            counts.append(DropCount("tx qdisc drops", found.qdiscs[name], port))
+        extra = _EXTRA.get(found.drivers.get(name, ""))
+        for counter, count in found.nics.get(name, {}).items():
+            if extra and (match := re.fullmatch(extra, counter)):
+                counts.append(DropCount(counter, count, port, int(match[1]) if match.groups() else None))
+    return counts
+
+
+def of_ip(found: Counted) -> list[DropCount]:
+    """Of the whole box, or namespace."""
+    return [DropCount(name, found.ip[name]) for name in _IP if name in found.ip]
+
+
+def of_cpumap(found: Counted, interfaces: Sequence[str]) -> list[DropCount]:
+    """Of all interfaces together: they share the queue, and IP does not count by interface."""
+    handed = [
+        count
+        for name in interfaces
+        for counter, count in found.nics.get(name, {}).items()
+        if _REDIRECTED.fullmatch(counter)
+    ]
+    if not handed or "Ip.InReceives" not in found.ip:
+        return []
+    lost = max(0, sum(handed) - found.ip["Ip.InReceives"])
+    return [DropCount("cpumap queue (redirected, not received)", lost)]

@@ -1,0 +1,75 @@
+"""Which CPU serves which receive queue of a Linux DUT, and how its NICs choose a queue; from its facts, pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..core.spread import PortHash, QueuePlace, Spreading
+from . import parse_linux_nic as nic
+from .linux_tuning import queues_in_use
+from .model import Wanted
+
+_VETH = "a veth has no hash: a frame falls into the queue of the CPU that sends it (its number modulo the queues)"
+
+
+def find_spreading(wanted: Wanted, facts: Mapping[str, Any]) -> Spreading:
+    """facts: with those of the host where the DUT is a namespace."""
+    queues: list[QueuePlace] = []
+    hashes: list[PortHash] = []
+    for index, port in enumerate(sorted(wanted.config.ports, key=lambda one: one.tester)):
+        link = facts["interfaces"].get(port.interface)
+        if link is None:
+            continue
+        for queue in range(queues_in_use(link)):
+            worker = _worker(link, queue, index, facts.get("lab"))
+            queues.append(QueuePlace(port.tester, queue, worker))
+        hashes.append(_hash(port.tester, link))
+    return Spreading(tuple(queues), tuple(hashes))
+
+
+def _worker(link: Mapping[str, Any], queue: int, index: int, lab: Mapping[str, Any] | None) -> str | None:
+    """The CPU that does the most of the work: RPS hands it on, else it stays where the interrupt came."""
+    handed_on = nic.parse_mask(link["rps_cpus"].get(f"rx-{queue}"))
+    if handed_on:
+        return _only(handed_on)
+    if lab is not None:
+        return _lab_worker(queue, index, lab)
+    served = [irq for irq in link["irqs"] if irq["queue"] == queue]
+    if len(served) != 1:
+        return None
+    return _only(nic.parse_cpus(served[0]["effective"]) or nic.parse_cpus(served[0]["cpus"]))
+
+
+def _lab_worker(queue: int, index: int, lab: Mapping[str, Any]) -> str | None:
+    """A veth has no interrupt. cpumap: as trexbench.lab.build steers. NAPI threads may run on any of router_cpus."""
+    router = lab.get("router_cpus") or []
+    if lab.get("steer") == "cpumap":
+        return f"cpu{router[(queue + index) % len(router)]}" if router else None
+    if lab.get("threaded"):
+        return _only(router)
+    sender = lab.get("sender_cpu")
+    return None if sender is None else f"cpu{sender}"
+
+
+def _only(cpus: Sequence[int] | None) -> str | None:
+    return f"cpu{cpus[0]}" if cpus and len(cpus) == 1 else None
+
+
+def _hash(port: int, link: Mapping[str, Any]) -> PortHash:
+    rss = link["rss"]
+    if link["kind"] == "veth":
+        return PortHash(port, None, reason=_VETH)
+    if rss is None:
+        return PortHash(port, None, reason="ethtool -x does not tell this device's hash")
+    fields, table = tuple(rss["fields"] or ()), tuple(rss["table"] or ())
+    reason = ""
+    if rss["function"] not in ("toeplitz", None):
+        reason = f"its hash is {rss['function']}, not Toeplitz"
+    elif rss["key"] is None:
+        reason = "ethtool -x does not tell its key"
+    elif not table or len(table) & (len(table) - 1):
+        reason = f"its indirection table has {len(table)} entries, no power of two"
+    elif not fields:
+        reason = "ethtool -n does not tell the fields that it hashes of UDP"
+    return PortHash(port, None if reason else rss["key"], fields, table, reason)
