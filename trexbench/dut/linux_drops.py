@@ -8,8 +8,9 @@
 - ethtool's counters are mostly the same ones by other names; EXTRA are those that no total holds.
 - IP counts only what passed the interface. Ip.InHdrErrors holds IpExt.InCsumErrors; a reverse path failure is
   TcpExt's alone.
-- cpumap's queue counts nothing that can be read: what XDP handed over and IP never got was lost there. A few frames
-  that are no IPv4 (ARP) pass for lost.
+- cpumap's queue counts nothing that can be read: what XDP handed over and IP never got was lost there. The program
+  hands over every frame, and rx_packets has them all, also those of queues that are no longer in use (of which
+  ethtool's rx_queue_N_xdp_redirect are gone). A few frames that are no IPv4 (ARP) pass for lost.
 """
 
 from __future__ import annotations
@@ -40,7 +41,6 @@ _IP = (
     "IpExt.InTruncatedPkts",
     "TcpExt.IPReversePathFilter",
 )
-_REDIRECTED = re.compile(r"rx_queue_[0-9]{1,5}_xdp_redirect")
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,8 @@ def of_ip(found: Counted) -> list[DropCount]:
 
 def of_cpumap(found: Counted, interfaces: Sequence[str]) -> list[DropCount]:
     """Of all interfaces together: they share the queue, and IP does not count by interface."""
-    handed = [
-        count
-        for name in interfaces
-        for counter, count in found.nics.get(name, {}).items()
-        if _REDIRECTED.fullmatch(counter)
-    ]
-    if not handed or "Ip.InReceives" not in found.ip:
+    handed = [found.links[name]["rx.packets"] for name in interfaces if "rx.packets" in found.links.get(name, {})]
+    if len(handed) < len(interfaces) or "Ip.InReceives" not in found.ip:
         return []
     lost = max(0, sum(handed) - found.ip["Ip.InReceives"])
     return [DropCount("cpumap queue (redirected, not received)", lost)]

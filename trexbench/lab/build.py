@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from ..config import tester_namespace
@@ -119,7 +119,7 @@ def _make(
     net.make_cables(spec)
     net.tune(spec, placement.router)
     if spec.settings.steer == "cpumap" and placement.router:
-        steer(spec, placement.router[0])
+        steer(spec, placement.router)
     for key, value in spec.settings.sysctls:
         lab = _set_sysctl(lab, spec, key, value)
     if trex_dir is None:
@@ -132,9 +132,13 @@ def _make(
     return state.update(lab, status="up")
 
 
-def steer(spec: LabSpec, cpu: int) -> None:
-    """Hand what arrives at the DUT's interfaces to a kernel thread on this core; it ends with the interfaces."""
-    program = [sys.executable, "-m", "trexbench.stlserver.spread", "--netns", spec.dut, "--cpu", str(cpu)]
+def steer(spec: LabSpec, cpus: Sequence[int]) -> None:
+    """Hand what arrives at the DUT's interfaces to kernel threads on these cores; they end with the interfaces.
+
+    Queue q of interface number i is served by the core in place (q + i) modulo their number.
+    """
+    cores = ",".join(map(str, cpus))
+    program = [sys.executable, "-m", "trexbench.stlserver.spread", "--netns", spec.dut, "--cpus", cores]
     done = subprocess.run(
         [*program, "--interfaces", ",".join(spec.dut_interfaces)],
         env={**os.environ, "PYTHONPATH": server.python_path()},
@@ -144,7 +148,7 @@ def steer(spec: LabSpec, cpu: int) -> None:
     )
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise LabError(f"lab {spec.prefix} cannot hand frames to core {cpu} ({said})", "try lab.steer: rps")
+        raise LabError(f"lab {spec.prefix} cannot hand frames to core {cores} ({said})", "try lab.steer: rps")
 
 
 def _set_sysctl(lab: LabState, spec: LabSpec, key: str, value: str) -> LabState:

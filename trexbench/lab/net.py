@@ -19,6 +19,7 @@ from .state import NETNS_DIR
 _CLONE_NEWNET = 0x40000000
 _SIOCETHTOOL = 0x8946
 _ETHTOOL_SGRO = 0x2C
+_ETHTOOL_GCHANNELS, _ETHTOOL_SCHANNELS = 0x3C, 0x3D
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -77,21 +78,27 @@ def remove_namespace(name: str) -> None:
 
 
 def make_cables(spec: LabSpec) -> None:
-    """One veth pair per port, each end made in its own namespace, all up; the loopback of both as well."""
+    """One veth pair per port, each end made in its own namespace, all up; the loopback of both as well.
+
+    The tester sends by one queue: a veth with an XDP program never receives by fewer queues than its peer sends by, so
+    that the DUT's could not be set. Into which of them a frame falls is up to the sender's CPU in any case.
+    """
     from pyroute2 import IPRoute
     from pyroute2.netlink.exceptions import NetlinkError
 
     settings = spec.settings
-    common = {
-        "mtu": settings.mtu,
-        "txqlen": settings.txqueuelen,
-        "num_tx_queues": settings.queues,
-        "num_rx_queues": settings.queues,
-    }
+    queues = max(spec.most_queues, settings.queues)
+    common = {"mtu": settings.mtu, "txqlen": settings.txqueuelen, "num_rx_queues": queues}
     try:
         with IPRoute() as ip:
             for index, (near, far) in enumerate(zip(spec.tester_interfaces, spec.dut_interfaces, strict=True)):
-                peer = {"ifname": far, "net_ns_fd": spec.dut, "address": spec.dut_macs[index], **common}
+                peer = {
+                    "ifname": far,
+                    "net_ns_fd": spec.dut,
+                    "address": spec.dut_macs[index],
+                    **common,
+                    "num_tx_queues": queues,
+                }
                 ip.link(
                     "add",
                     kind="veth",
@@ -99,6 +106,7 @@ def make_cables(spec: LabSpec) -> None:
                     net_ns_fd=spec.tester,
                     address=spec.tester_macs[index],
                     peer=peer,
+                    num_tx_queues=1,
                     **common,
                 )
         for name in spec.namespaces:
@@ -111,10 +119,12 @@ def make_cables(spec: LabSpec) -> None:
 
 
 def tune(spec: LabSpec, router_cpus: Sequence[int]) -> None:
-    """GRO, RPS and threaded NAPI of the DUT's interfaces."""
+    """Queues in use, GRO, RPS and threaded NAPI of the DUT's interfaces."""
     with inside(spec.dut), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
         for name in spec.dut_interfaces:
             _set_gro(handle, name, spec.settings.gro)
+            if spec.settings.queues < spec.most_queues:
+                _set_rx_queues(handle, name, spec.settings.queues)
     transport = NetnsTransport(spec.dut)
     mask = cpu_mask(router_cpus if spec.settings.steer == "rps" else ())
     before = _napi_threads()
@@ -164,6 +174,19 @@ def _set_gro(handle: socket.socket, interface: str, on: bool) -> None:
         fcntl.ioctl(handle, _SIOCETHTOOL, request)
     except OSError as error:
         raise LabError(f"GRO of {interface}: {error.strerror}", "correct lab.gro of the DUT config") from None
+
+
+def _set_rx_queues(handle: socket.socket, interface: str, queues: int) -> None:
+    """As ``ethtool -L interface rx queues`` does, which need not be installed."""
+    channels = ctypes.create_string_buffer(struct.pack("=9I", _ETHTOOL_GCHANNELS, *[0] * 8))
+    request = struct.pack("16sP", interface.encode(), ctypes.addressof(channels)).ljust(40, b"\0")
+    try:
+        fcntl.ioctl(handle, _SIOCETHTOOL, request)
+        _, *limits, _, tx, other, combined = struct.unpack_from("=9I", channels.raw)
+        struct.pack_into("=9I", channels, 0, _ETHTOOL_SCHANNELS, *limits, queues, tx, other, combined)
+        fcntl.ioctl(handle, _SIOCETHTOOL, request)
+    except OSError as error:
+        raise LabError(f"queues of {interface}: {error.strerror}", "correct lab.queues of the DUT config") from None
 
 
 def _write(transport: NetnsTransport, path: str, value: str) -> None:

@@ -18,7 +18,8 @@ PUB_PORT = 4500
 class LabSpec:
     """Two namespaces with one veth pair per port: the tester's ``p<i>`` and ``dut_interfaces[i]``.
 
-    speed_bps: the nominal L1 speed of the tester's ports (bit/s), None for the server's own idea.
+    speed_bps: the nominal L1 speed of the tester's ports (bit/s), None for the server's own idea. most_queues: of the
+    DUT's interfaces, of which settings.queues are in use until the driver is asked for others.
     """
 
     prefix: str = "tbx"
@@ -27,6 +28,7 @@ class LabSpec:
     settings: LabConfig = field(default_factory=LabConfig)
     rpc_port: int = RPC_PORT
     pub_port: int = PUB_PORT
+    most_queues: int = 1
 
     @classmethod
     def from_config(cls, config: DutConfig) -> LabSpec:
@@ -46,6 +48,7 @@ class LabSpec:
             settings=config.lab,
             rpc_port=config.generator.rpc_port,
             pub_port=config.generator.pub_port,
+            most_queues=max(config.lab.queues, *config.rx_queues, 1),
         )
 
     @property
