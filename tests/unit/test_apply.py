@@ -159,7 +159,7 @@ def test_another_boxs_changes_are_not_taken_back_here(journal: FileJournal) -> N
 def test_nothing_is_changed_that_cannot_be_written_down(tmp_path: Path) -> None:
     (tmp_path / "changes").write_text("a file where the directory should be")
     transport = BoxTransport(KeyBox())
-    with pytest.raises(StoreError, match="cannot be (read|written)"):
+    with pytest.raises(StoreError, match=r"cannot be (read|written)"):
         apply(KeyDut(transport), transport, FileJournal("box", tmp_path))
     assert transport.ran == []
 

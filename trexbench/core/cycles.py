@@ -121,8 +121,9 @@ def _cost(plan: Plan, samples: Sequence[Sample], before: Sighting, after: Sighti
 
 def _of_vpp(cost: Cost, after: Observation, lossy: bool, caveats: list[Caveat]) -> Cost:
     workers = efficiency.of_threads(after.threads)
-    caveats += efficiency.doubts(workers)
     together = efficiency.overall(workers)
+    # That a worker has nothing to do is no doubt about the others.
+    caveats += efficiency.doubts([worker for worker in workers if together is None or not worker.idle])
     busiest = max(workers, key=lambda worker: (worker.vectors_per_call or 0.0, worker.pps or 0.0), default=None)
     clock = after.clock_hz
     budgets: tuple[Budget, ...] = ()

@@ -93,7 +93,7 @@ class WorkerEfficiency:
 
     packets: those that its input nodes fetched, dropped ones among them. cycles_per_packet: of all nodes but the
     input nodes. cycles_with_polling: of all nodes, empty polls included. vectors_per_call: of ethernet-input, or else
-    of the node that most packets pass; 256 is VPP's full vector.
+    of the node that most packets pass; 256 is VPP's full vector. idle: the reason is that it had nothing to do.
     """
 
     worker: str
@@ -106,6 +106,7 @@ class WorkerEfficiency:
     cycles_with_polling: float | None = None
     vectors_per_call: float | None = None
     nodes: tuple[NodeCost, ...] = ()
+    idle: bool = False
 
     @property
     def pps(self) -> float | None:
@@ -162,7 +163,8 @@ def of_thread(thread: ThreadRuntime) -> WorkerEfficiency:
         return WorkerEfficiency(name, "show runtime counts no vectors")
     if packets < MIN_PACKETS:
         few = f"only {packets}" if packets else "no"
-        return WorkerEfficiency(name, f"{few} packets in {thread.time_s:g} s: no test traffic came to this worker")
+        reason = f"{few} packets in {thread.time_s:g} s: no test traffic came to this worker"
+        return WorkerEfficiency(name, reason, idle=True)
     nodes = tuple(_costs(thread, packets))
     cost = sum(n.cycles_per_packet for n in nodes if not n.is_input)
     return WorkerEfficiency(
