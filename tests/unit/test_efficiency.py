@@ -211,7 +211,7 @@ def test_any_table(rows: list[tuple[int, int, float, str]], time_s: float) -> No
     nodes = [node(f"n{i}", calls, vectors, clocks, state) for i, (calls, vectors, clocks, state) in enumerate(rows)]
     found = efficiency.of_thread(thread(*nodes, time_s=time_s))
     if found.reason is not None:
-        assert found == WorkerEfficiency(found.worker, found.reason)
+        assert found == WorkerEfficiency(found.worker, found.reason, idle=found.idle)
         return
     assert found.packets is not None and found.cycles_per_packet is not None and found.cycles_with_polling is not None
     assert 0 <= found.cycles_per_packet <= found.cycles_with_polling

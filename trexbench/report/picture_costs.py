@@ -51,9 +51,11 @@ def _draw_cycles(axes: Axes, costs: Sequence[Cost]) -> None:
     if polling:
         series.append((polling, [cost.with_polling or 0.0 for cost in polling], ORANGE, "s", "with polling"))
     for chosen, values, colour, marker, name in series:
+        below = polling and colour == BLUE
         axes.plot(_mpps(chosen), values, color=colour, marker=marker, linewidth=1.4, label=name)
         for cost, value in zip(chosen, values, strict=True):
-            place = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center", "fontsize": 8, "color": colour}
+            offset = (0, -15 if below else 7)
+            place = {"xytext": offset, "textcoords": "offset points", "ha": "center", "fontsize": 8, "color": colour}
             axes.annotate(f"{value:,.0f}".replace(",", " "), (cost.forwarded_pps / 1e6, value), **place)  # type: ignore[arg-type]
     axes.margins(x=0.08, y=0.12)
     axes.set_xscale("log")
