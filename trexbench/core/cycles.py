@@ -40,10 +40,11 @@ class CpuShare:
 class Cost:
     """One stretch at one rate. Rates are of all directions together, in frames per second, as the tester counted them.
 
-    begin_s, end_s: on the run's clock. forwarded_pps: what the DUT itself says it sent, else what came back.
-    cycles_per_packet: for VPP of all nodes but the input nodes, and with_polling of those too; for a kernel of all busy
-    time, and with_polling None. source: where the cycles were counted. clock_hz: what the budget is held against.
-    uj_per_packet: energy of the whole box. caveats say what is missing, and why.
+    begin_s, end_s: on the run's clock; span_s: between them, by the DUT's clock where it tells it. forwarded_pps: what
+    the DUT itself says it sent, else what came back. cycles_per_packet: for VPP of all nodes but the input nodes, and
+    with_polling of those too; for a kernel of all busy time, and with_polling None. source: where the cycles were
+    counted. clock_hz: what the budget is held against. uj_per_packet: energy of the whole box. caveats say what is
+    missing, and why.
     """
 
     phase: Phase
@@ -53,6 +54,7 @@ class Cost:
     offered_pps: float
     received_pps: float
     forwarded_pps: float
+    span_s: float = 0.0
     source: str | None = None
     cycles_per_packet: float | None = None
     with_polling: float | None = None
@@ -99,12 +101,13 @@ def find_stretches(sightings: Sequence[Sighting]) -> Iterator[tuple[Sighting, Si
 
 
 def _cost(plan: Plan, samples: Sequence[Sample], before: Sighting, after: Sighting) -> Cost:
-    span_s = after.t_s - before.t_s
+    span_s = _span_s(before, after)
     offered, received = _rates(plan, samples, before.t_s + before.took_s, after.t_s)
     sent = _sent_by_dut(before.observation, after.observation)
     forwarded = received if sent is None or span_s <= 0 else sent / span_s
     caveats = [Caveat("telemetry-missing", f"{one.what}: {one.reason}") for one in after.observation.missing]
     cost = Cost(after.phase or Phase.HOLD, after.trial, before.t_s, after.t_s, offered, received, forwarded)
+    cost = replace(cost, span_s=span_s)
     if span_s < MIN_SPAN_S:
         caveats.append(Caveat("no-cycles", f"{span_s:.2g} s between two looks at the DUT are too short"))
         return replace(cost, caveats=tuple(caveats))
@@ -167,8 +170,8 @@ def _of_kernel(cost: Cost, before: Observation, after: Observation, caveats: lis
     if reason is not None:
         caveats.append(Caveat("no-cycles", f"no cycles per packet: {reason}"))
         return cost
-    span_s, perf_hz = cost.end_s - cost.begin_s, after.perf_hz
-    ticks = TICK_S * len(cpus) / (span_s * sum(one.busy for one in cpus))
+    perf_hz = after.perf_hz
+    ticks = TICK_S * len(cpus) / (cost.span_s * sum(one.busy for one in cpus))
     if ticks > COUNTERS_APART and all(_in_ticks(one.busy_s) for one in after.cpus):
         text = f"CPU time comes in ticks of {TICK_S * 1000:g} ms, here {format_share(ticks)} of what is to be measured"
         caveats.append(Caveat("coarse-cpu-time", text))
@@ -199,7 +202,7 @@ def _no_cycles(cost: Cost) -> str | None:
 
 def _powered(cost: Cost, before: Sighting, after: Sighting) -> Cost:
     """Energy by the meter's own total where it keeps one, else by the mean of two readings."""
-    first, last, span_s = before.observation, after.observation, after.t_s - before.t_s
+    first, last, span_s = before.observation, after.observation, cost.span_s
     power: float | None = None
     if first.energy_j is not None and last.energy_j is not None and last.energy_j > first.energy_j:
         power = (last.energy_j - first.energy_j) / span_s
@@ -226,6 +229,12 @@ def _rates(plan: Plan, samples: Sequence[Sample], begin_s: float, end_s: float) 
             offered += (sent[1].opackets - sent[0].opackets) / (sent[1].t_s - sent[0].t_s)
             received += (came[1].ipackets - came[0].ipackets) / (came[1].t_s - came[0].t_s)
     return offered, received
+
+
+def _span_s(before: Sighting, after: Sighting) -> float:
+    """Between the two readings, by the DUT's own clock where it tells it: a look may take long to begin and to end."""
+    then, now = before.observation.at_s, after.observation.at_s
+    return after.t_s - before.t_s if then is None or now is None else now - then
 
 
 def _sent_by_dut(before: Observation, after: Observation) -> int | None:

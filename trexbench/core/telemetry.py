@@ -72,11 +72,13 @@ class Missing:
 class Observation:
     """One look at the DUT. threads: VPP's, since its counters were last cleared. All other counts are totals.
 
+    at_s: the DUT's own clock when it read its CPU times and packets, so that rates depend on no way to it.
     clock_hz: of the counter that VPP counts its clocks in. power_w: at that moment; energy_j: a total, where the meter
     keeps one. perf_hz: cycles per second of all CPUs that forward, as ``perf stat`` counted them since the interval
     began, where it is allowed to.
     """
 
+    at_s: float | None = None
     cpus: tuple[CpuTime, ...] = ()
     ports: tuple[PortCount, ...] = ()
     queues: tuple[QueueCount, ...] = ()
