@@ -121,7 +121,8 @@ class Bench:
     def _watcher(self, plan: Plan) -> Watcher:
         mode = self.request.telemetry_mode if self.observed is not None else "off"
         # A simulation's time stands still while it is looked at; any other look must not delay the samples.
-        return Watcher(self.observed or _Unseen(), plan, self.clock, mode, background=not self.request.sim)
+        unseen, prepare = _Unseen(), self.lab.hasten if self.lab else lambda: None
+        return Watcher(self.observed or unseen, plan, self.clock, mode, not self.request.sim, prepare)
 
 
 class _Unseen:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -34,12 +34,21 @@ class Watcher:
     """A sink that looks at the DUT: in silence before and after, at the begin and the end of every hold, with mode
     ``ramp`` also during the ramp. ``off`` never looks.
 
-    background: look in a thread of its own, so that samples stay on time. What cannot be read costs the run nothing.
+    background: look in a thread of its own, so that samples stay on time; prepare is called in it first. What cannot
+    be read costs the run nothing.
     """
 
-    def __init__(self, dut: Observed, plan: Plan, clock: Clock, mode: str, background: bool = True) -> None:
+    def __init__(
+        self,
+        dut: Observed,
+        plan: Plan,
+        clock: Clock,
+        mode: str,
+        background: bool = True,
+        prepare: Callable[[], None] = lambda: None,
+    ) -> None:
         self._dut, self._plan, self._clock, self._mode = dut, plan, clock, mode
-        self._background = background
+        self._background, self._prepare = background, prepare
         self._thread: threading.Thread | None = None
         self._begun: tuple[Phase, int] | None = None
         self._ended: tuple[Phase, int] | None = None
@@ -108,8 +117,12 @@ class Watcher:
                 f"the {sample.phase.value}'s {moment.value} was not read: the look before still went on"
             )
             return
-        self._thread = threading.Thread(target=self._look, args=arguments, name="watcher", daemon=True)
+        self._thread = threading.Thread(target=self._aside, args=arguments, name="watcher", daemon=True)
         self._thread.start()
+
+    def _aside(self, moment: Moment, phase: Phase | None, trial: int, clear: bool) -> None:
+        self._prepare()
+        self._look(moment, phase, trial, clear)
 
     def _look(self, moment: Moment, phase: Phase | None, trial: int, clear: bool = False) -> None:
         begun_s = self._clock.now()
