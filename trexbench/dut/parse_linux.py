@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,7 +14,7 @@ from ..core.errors import DutError
 def parse_json(text: str, what: str) -> list[dict[str, Any]]:
     """The list that ``ip -json`` and ``ethtool --json`` print; nothing at all is an empty list."""
     try:
-        found = json.loads(text) if text.strip() else []
+        found = json.loads(text, parse_float=_finite, parse_constant=_finite) if text.strip() else []
     except (ValueError, RecursionError):
         raise DutError(
             f"{what} printed no JSON ({text.strip()[:60]!r})", "it takes iproute2 of 2018 or later"
@@ -21,6 +22,14 @@ def parse_json(text: str, what: str) -> list[dict[str, Any]]:
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
         raise DutError(f"{what} printed JSON of another form", "it takes iproute2 of 2018 or later")
     return [entry for entry in found if entry]  # iproute2 prints {} for what a filter left out
+
+
+def _finite(text: str) -> float:
+    """Facts are kept as JSON, which has no NaN and no infinity; Python's reader takes both, and 1e999."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:20]!r} is no number")
+    return value
 
 
 def parse_links(text: str) -> dict[str, dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 from ..core.errors import DutError
 
 _COUNT = re.compile(r"(RX|TX|Other|Combined):\s+([0-9]{1,9}|n/a)")
-_ROW = re.compile(r"\s*([0-9]{1,6}):\s*((?:[0-9]+ *)*[0-9]+:?)$")
+_ROW = re.compile(r"\s*([0-9]{1,6}):\s*([0-9]+(?: +[0-9]+)*:?)$")
 _KEY = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2})+")
 _QUEUE = re.compile(r"(?:txrx|tx-rx|rx|comp|input)[-.]?([0-9]{1,5})(?![0-9])", re.IGNORECASE)
 """How drivers name a receive queue's interrupt: enp3s0f0-TxRx-0, i40e-eth0-TxRx-0, ens5-Tx-Rx-0, eth0-rx-0,

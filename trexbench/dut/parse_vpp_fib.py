@@ -61,7 +61,7 @@ def _paths(lines: Sequence[str]) -> tuple[FibPath, ...]:
     """Each begins with its attributes; its next hop is on the line after, then whether it is resolved."""
     heads = [at for at, line in enumerate(lines) if _PATH.fullmatch(line)]
     found = []
-    for at, after in zip(heads, [*heads[1:], len(lines)], strict=True):
+    for at, after in zip(heads, [*heads, len(lines)][1:], strict=True):
         body = [line for line in lines[at + 1 : after] if line]
         found.append(FibPath(body[0] if body else "nowhere", _resolved(lines[at], body)))
     return tuple(found)
