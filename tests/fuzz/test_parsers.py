@@ -1,0 +1,289 @@
+"""Every parser of what a device prints gives a value or a named error for any text, and soon.
+
+The parsers are found, not listed: a new one is mutated as soon as it is there, and fails here until some recorded
+output (tests/fixtures) or sample (samples.py) is one that it takes. How many texts each gets: TREXBENCH_FUZZ.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import json
+import math
+import os
+import pkgutil
+import random
+import re
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import trexbench.dut
+from trexbench.core.errors import BenchError, DutError
+
+from .mutate import mutate
+from .samples import SAMPLES
+
+COUNT = int(os.environ.get("TREXBENCH_FUZZ", "3000"))
+SEED = int(os.environ.get("TREXBENCH_FUZZ_SEED", "1"))
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
+CALL_S = 2.0
+"""Of the processor, for one call: the slowest takes some milliseconds."""
+SHORT = 3000
+"""Characters of a seed: more of the same rows finds no more, and takes longer."""
+
+MORE: Mapping[str, Any] = {
+    "what": "the command",
+    "interface": "d0",
+    "clocks": {0: 2.2e9},
+    "channel": 0,
+    "place": "the DUT",
+    "field": "now",
+    "booked_as_interrupt": True,
+}
+"""What parsers are given besides the text, by the parameter's name."""
+
+
+def _split_pairs(text: str) -> dict[str, str]:
+    pairs = (line.partition(":" if ":" in line else "=") for line in text.splitlines())
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _by_path(text: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        path, _, value = line.partition(":")
+        found.setdefault(path, []).append(value)
+    return found
+
+
+FEED: Mapping[str, Callable[[str], Any]] = {
+    "str": str,
+    "str | None": str,
+    "Sequence[str]": str.splitlines,
+    "Mapping[str, str]": _split_pairs,
+    "Mapping[str, Sequence[str]]": _by_path,
+    "Any": json.loads,
+}
+"""How a text becomes the first argument, by its annotation. What is no JSON never gets to a parser of JSON values."""
+
+OF_WRONG_JSON = (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError)
+"""What ``power.HttpMeter`` turns into a DutError, of parsers of JSON values."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Parser:
+    name: str
+    call: Callable[..., Any]
+
+    @property
+    def first(self) -> str:
+        return str(next(iter(inspect.signature(self.call).parameters.values())).annotation)
+
+    @property
+    def more(self) -> dict[str, inspect.Parameter]:
+        return dict(list(inspect.signature(self.call).parameters.items())[1:])
+
+    def __call__(self, text: str) -> Any:
+        """What it makes of a text; BenchError where it cannot."""
+        try:
+            argument = FEED[self.first](text)
+        except (ValueError, RecursionError) as error:
+            raise BenchError("no JSON") from error
+        more = {name: MORE[name] for name, one in self.more.items() if one.default is one.empty}
+        if self.first != "Any":
+            return self.call(argument, **more)
+        if not isinstance(argument, dict):
+            raise BenchError("no JSON object")
+        try:
+            return self.call(argument, **more)
+        except OF_WRONG_JSON as error:
+            raise BenchError("wrong JSON") from error
+
+    def takes(self, text: str) -> bool:
+        try:
+            return bool(self(text))
+        except BenchError:
+            return False
+
+
+def find_parsers() -> Iterator[Parser]:
+    """Public functions of every dut/parse_*.py that are called parse_* or count_* or take a ``text``; and parse_* of
+    the package's other modules."""
+    for module in pkgutil.iter_modules(trexbench.dut.__path__, "trexbench.dut."):
+        loaded, short = importlib.import_module(module.name), module.name.rpartition(".")[2]
+        for name, function in inspect.getmembers(loaded, inspect.isfunction):
+            named = name.startswith(("parse_", "count_"))
+            if function.__module__ != module.name or name.startswith("_"):
+                continue
+            if named or (short.startswith("parse_") and "text" in inspect.signature(function).parameters):
+                yield Parser(f"{short}.{name}", function)
+
+
+PARSERS = tuple(find_parsers())
+
+
+@cache
+def recorded() -> tuple[str, ...]:
+    """All that devices were recorded to print: text files, and the answers in recorded conversations."""
+    found: list[str] = []
+    for file in sorted(path for kind in ("linux-*", "vpp-*", "freebsd-*") for path in FIXTURES.glob(f"{kind}/**/*")):
+        if file.suffix == ".txt":
+            found.append(file.read_text(encoding="utf-8"))
+        elif file.suffix == ".json":
+            found += _strings(json.loads(file.read_text(encoding="utf-8")))
+    return tuple(dict.fromkeys(text for text in found if text.strip()))
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """What a recorded conversation's commands printed."""
+    if isinstance(value, dict):
+        if isinstance(value.get("stdout"), str):
+            yield value["stdout"]
+        else:
+            for one in value.values():
+                yield from _strings(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _strings(one)
+
+
+def _shortened(parser: Parser, text: str) -> str:
+    """Its first lines, or entries of a JSON list, as long as the parser still takes them."""
+    try:
+        tree = json.loads(text)
+        short = json.dumps(tree[:3]) if isinstance(tree, list) else text
+    except ValueError:
+        short = text[: max(text.rfind("\n", 0, SHORT), 0)] + "\n" if len(text) > SHORT else text
+    return short if parser.takes(short) else text
+
+
+@cache
+def seeds(parser: Parser) -> tuple[str, ...]:
+    """What of it all the parser takes, shortened; the longest are left out where there is plenty."""
+    texts = [*SAMPLES.get(parser.name, ()), *recorded()]
+    found = dict.fromkeys(_shortened(parser, text) for text in texts if parser.takes(text))
+    return tuple(sorted(found, key=len)[:40])
+
+
+class TooLong(BaseException):
+    """Nobody catches it by accident."""
+
+
+def _too_long(_number: int, _frame: FrameType | None) -> None:
+    raise TooLong
+
+
+def _unfit(value: Any) -> str | None:
+    """Why a value would be none that a result can hold; None for those that are."""
+    if isinstance(value, float):
+        return None if math.isfinite(value) else f"{value} is no number of JSON"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _unfit([getattr(value, field.name) for field in dataclasses.fields(value)])
+    if isinstance(value, Mapping):
+        return _unfit([*value.keys(), *value.values()])
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return next((why for one in value if (why := _unfit(one))), None)
+    return None if value is None or isinstance(value, (str, int)) else f"a {type(value).__name__}"
+
+
+def test_there_are_parsers_of_every_system() -> None:
+    modules = {parser.name.split(".")[0] for parser in PARSERS}
+    assert {"parse_linux", "parse_vpp"} <= modules and len(PARSERS) >= 8
+
+
+@pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)
+def test_every_parser_is_given_what_it_takes(parser: Parser) -> None:
+    assert parser.first in FEED, f"{parser.name} takes a {parser.first}: say in FEED how a text becomes one"
+    unknown = [name for name, one in parser.more.items() if one.default is one.empty and name not in MORE]
+    assert not unknown, f"{parser.name}: say in MORE what {', '.join(unknown)} may be"
+    assert seeds(parser), f"{parser.name} takes nothing that was recorded: add a fixture, or a sample to samples.py"
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers to stop a call that takes too long")
+@pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)
+def test_any_text_is_a_value_or_a_named_error(parser: Parser) -> None:
+    mine, all_texts = seeds(parser), [text[:SHORT] for text in recorded()]
+    source = random.Random(f"{SEED} {parser.name}")
+    before = signal.signal(signal.SIGVTALRM, _too_long)
+    defects: dict[str, str] = {}
+    try:
+        for number in range(COUNT):
+            text = mutate(source, source.choice(mine), all_texts)
+            why = _defect(parser, text)
+            if why and len(defects) < 20:
+                defects.setdefault(why, f"text {number}: {text[:300]!r}")
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+    assert not defects, "\n".join(f"{parser.name}: {why}: {text}" for why, text in defects.items())
+
+
+def _defect(parser: Parser, text: str, limit_s: float = CALL_S) -> str | None:
+    """What is wrong with what becomes of a text; None when all is well."""
+    signal.setitimer(signal.ITIMER_VIRTUAL, limit_s)
+    try:
+        why = _unfit(parser(text))
+    except BenchError as error:
+        why = None if len(str(error)) < 500 and "\n" not in str(error) else "its error is no line"
+    except TooLong:
+        why = f"takes longer than {limit_s:g} s"
+    except Exception as error:
+        place = error.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        where = f"{Path(place.tb_frame.f_code.co_filename).name}:{place.tb_lineno}" if place else "?"
+        why = f"{type(error).__name__} at {where}"
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    return why
+
+
+_ANY = "Name  Count\nix0   17\nix1   18\n"
+
+
+def _raise(error: BaseException) -> Callable[[str], Any]:
+    def call(_text: str) -> Any:
+        raise error
+
+    return call
+
+
+PLANTED: Mapping[str, tuple[Callable[[str], Any], str]] = {
+    "a value": (lambda text: {"rows": [len(text), None, "é"]}, ""),
+    "a named error": (_raise(DutError("show nothing: 'x' is no row", "see what it is")), ""),
+    "no named error": (lambda text: text.split()[99], "IndexError at test_parsers.py"),
+    "an error of many lines": (_raise(DutError("first\nsecond")), "its error is no line"),
+    "what JSON has not": (lambda text: [{"a": float("inf")}], "inf is no number of JSON"),
+    "what no result holds": (lambda text: (re.compile("x"),), "a Pattern"),
+    "a pattern that tries for ever": (lambda text: re.fullmatch("(a+)+", "a" * 60 + "!"), "takes longer than"),
+}
+
+
+@pytest.mark.parametrize(("call", "words"), PLANTED.values(), ids=PLANTED)
+def test_planted_defects_are_seen(call: Callable[[str], Any], words: str) -> None:
+    def planted(text: str) -> Any:
+        return call(text)
+
+    before = signal.signal(signal.SIGVTALRM, _too_long)
+    try:
+        why = _defect(Parser("planted", planted), "a few words", limit_s=0.1)
+    finally:
+        signal.signal(signal.SIGVTALRM, before)
+    assert (why or "").startswith(words) and bool(why) == bool(words)
+
+
+def test_the_same_seed_makes_the_same_texts() -> None:
+    texts = [[mutate(random.Random(seed), _ANY, [_ANY]) for _ in range(3)] for seed in (1, 1, 2)]
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_mutations_leave_little_as_it_was() -> None:
+    source, texts = random.Random(1), [_ANY, '{"a": [1, {"b": null}]}', ""]
+    changed = sum(mutate(source, text, texts) != text for text in texts for _ in range(300))
+    assert changed > 600
