@@ -117,7 +117,7 @@ def check_wishes(request: Request) -> None:
 
 
 def choose_queues(dut: DutConfig, wished: int | None) -> int | None:
-    """Receive queues per port: as wished, else the fewest that the DUT's config names; None leaves it to the DUT.
+    """Receive queues per port: as wished, else the first that the DUT's config names; None leaves it to the DUT.
 
     ConfigError for more, or others, than the config offers.
     """
@@ -128,7 +128,7 @@ def choose_queues(dut: DutConfig, wished: int | None) -> int | None:
             f"{dut.name} is not measured with {wished} receive queues: its config offers {there}",
             f"choose one of them, or state rx_queues: in {dut.file}",
         )
-    return wished or min(dut.rx_queues, default=None)
+    return wished or (dut.rx_queues[0] if dut.rx_queues else None)
 
 
 def build_plan(request: Request, profile: Profile, speed_bps: float) -> Plan:
