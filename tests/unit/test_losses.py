@@ -110,6 +110,7 @@ def test_counters_that_claim_too_much_are_doubted(drops: tuple[DropCount, ...], 
 
 
 def test_no_loss_and_a_counter_that_grew() -> None:
+    assert one_way(0, NOTHING, seen(DropCount("rx-miss", 9, 0))).caveats == ()
     report = one_way(0, NOTHING, seen(DropCount("rx-miss", 12, 0)))
     assert (report.sentence, report.places, codes(report)) == ("no frame was lost", (), ["loss-overclaimed"])
 
@@ -164,6 +165,22 @@ def test_a_counter_of_all_ports_serves_both_ways() -> None:
     assert [(place.frames, place.directions) for place in report.places] == [(4000, ("0->1", "1->0"))]
 
 
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        *(
+            (name, "0->1")
+            for name in ("rx-miss", "rx_dropped", "rx_missed_errors", "Ierrs", "Idrop", "drops", "rx-error")
+        ),
+        *((name, "1->0") for name in ("tx-error", "tx qdisc drops", "Oerrs", "Drop", "tx ring overrun", "tx_dropped")),
+    ],
+)
+def test_counters_of_the_drivers_belong_to_one_way(name: str, way: str) -> None:
+    """A counter of the interface that faces port 0: of what came from there, or of what was to go there."""
+    report = locate(NOTHING, seen(DropCount(name, 10, 0)), {THERE: 500, BACK: 500}, {THERE: SENT, BACK: SENT})
+    assert [place.directions for place in report.places if place.counter] == [(way,)]
+
+
 def test_loss_one_way_is_not_hidden_by_foreign_frames_the_other_way() -> None:
     report = locate(NOTHING, NOTHING, {THERE: 3000, BACK: -5000}, {THERE: SENT, BACK: SENT})
     assert report.lost == 3000 and codes(report) == ["loss-foreign"]
@@ -211,8 +228,8 @@ def test_nobody_is_blamed_for_more_than_was_lost(
     counters = [place for place in report.places if place.counter and place.kind == "counter"]
     for place in counters:
         assert place.frames <= (rises.get((place.counter or "", place.port, place.queue)) or errors)
-    claimed = sum(rise for rise in rises.values() if rise > 0) + errors
-    if claimed > total:
+    risen = [rise for rise in (*rises.values(), errors) if rise > 0]
+    if sum(risen) > total + 10 * len(risen):
         assert "loss-overclaimed" in codes(report)
     assert report.sentence and (total or report.sentence == "no frame was lost")
     assert json.loads(json.dumps(report.to_dict()))["lost"] == total

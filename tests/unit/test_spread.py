@@ -249,8 +249,18 @@ def test_queues_counted_as_predicted() -> None:
     exact = [round(1e6 * (queue.share or 0)) + 1000 for queue in spread.queues]
     check = compare_spread(spread, ZERO, counted(*exact))
     assert check.basis == "queues" and check.caveats == () and len(check.compared) == 6
-    assert "as predicted: at most off is port" in check.sentence
+    assert check.sentence == "the flows spread as predicted, to a tenth of a percent"
     assert json.loads(json.dumps(check.to_dict()))["compared"][0]["deviation"] == pytest.approx(0, abs=1e-6)
+
+
+def test_what_is_most_off_is_named() -> None:
+    spread = predict(vpp(3), streams("64b"), [0])
+    check = compare_spread(spread, ZERO, counted(340_000, 330_000, 333_000, 1000, 1000, 1000))
+    assert check.caveats == ()
+    assert (
+        check.sentence
+        == "the flows spread as predicted: port 0 queue 0 got 33.9 % in place of 33.1 %, which is most off"
+    )
 
 
 def test_queues_that_got_something_else() -> None:

@@ -21,16 +21,17 @@ from .verdict import Caveat
 FEW = 10
 """So few lost frames may be anybody's."""
 STRAY = 0.001
-"""A DUT's counters may exceed the tester's by this much: neighbour discovery, link layer chatter."""
+"""A DUT's counters may exceed the tester's by this much, or by FEW: neighbour discovery, link layer chatter."""
 NAMED, ENOUGH = 3, 0.9
 """Places in the sentence at most, and the part of the loss that they need not exceed."""
 
 BEFORE, INSIDE, AFTER, SOMEWHERE = "before", "inside", "after", "somewhere"
 """The stretches; somewhere: those between which no counter tells."""
 
-_RX = re.compile(r"rx|(?<![a-z])(?:i?miss|ierr|idrop|iqdrop|in(?=put|[^a-z]|$)|receive)")
-_TX = re.compile(r"tx|(?<![a-z])(?:oerr|odrop|oqdrop|out(?=put|[^a-z]|$)|coll|transmit)")
-"""Which end of an interface a counter's name is about."""
+_RX = re.compile(r"rx|(?<![a-z])(?:i?miss|ierr|idrop|iqdrop|in(?=put|[^a-z]|$)|receive)|^drops$")
+_TX = re.compile(r"tx|(?<![a-z])(?:oerr|odrop|oqdrop|out(?=put|[^a-z]|$)|coll|transmit)|^drop$")
+"""Which end of an interface a counter's name is about. VPP's ``drops`` are of what an interface received, and
+``Drop`` of FreeBSD's ``netstat -d`` of what it was to send."""
 
 Cell = tuple[Direction, str]
 Tiers = tuple[tuple[Cell, ...], ...]
@@ -245,7 +246,7 @@ def _split(amount: int, weights: Sequence[int]) -> list[int]:
 def _of_excess(claims: Sequence[_Claim]) -> Iterator[Caveat]:
     for claim in claims:
         drop, excess = claim.drop, claim.drop.count - claim.frames
-        if excess:
+        if excess > max(FEW, STRAY * drop.count):
             known = f"only {claim.frames} of them can be" if claim.frames else "none of them is known to be"
             text = (
                 f"{_name(drop.name, drop.port, drop.queue)} rose by {drop.count}, {known} lost frames of the test: "

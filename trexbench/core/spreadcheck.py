@@ -18,6 +18,7 @@ SAMPLED = 0.03
 """The same, where the prediction is from a sample of the flows."""
 MIN_PACKETS = 10_000
 """Fewer say nothing of how a load spreads."""
+TENTH = 0.001
 DROPPED = 0.001
 """Queues that drop more than this deliver other shares than they are sent."""
 
@@ -53,8 +54,10 @@ class SpreadCheck:
         worst = max(told, key=lambda one: abs(one.deviation or 0.0))
         codes = {caveat.code for caveat in self.caveats}
         held = "not as predicted" if codes & {"spread-deviates", "spread-while-losing"} else "as predicted"
+        if abs(worst.deviation or 0.0) < TENTH:
+            return f"the flows spread {held}, to a tenth of a percent"
         got, foretold = format_share(worst.measured), format_share(worst.predicted or 0.0)
-        return f"the flows spread {held}: at most off is {worst.name} with {got} in place of {foretold}"
+        return f"the flows spread {held}: {worst.name} got {got} in place of {foretold}, which is most off"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
