@@ -13,7 +13,9 @@ from trexbench.core.errors import DutError
 from trexbench.dut.parse_vpp import parse_runtime
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
-RECORDED = {p.relative_to(FIXTURES).as_posix(): p.read_text() for p in sorted(FIXTURES.glob("vpp-*/**/*.txt"))}
+RECORDED = {
+    p.relative_to(FIXTURES).as_posix(): p.read_text() for p in sorted(FIXTURES.glob("vpp-*/**/show-runtime*.txt"))
+}
 
 OF_2019 = """\
 Thread 0 vpp_main (lcore 3)

@@ -162,10 +162,10 @@ def parse_addresses(text: str) -> dict[str, list[str]]:
 
 
 def parse_neighbours(text: str) -> dict[str, Neighbour]:
-    """``show ip neighbors``: IPv4 ones, by ``address%interface``."""
+    """``show ip neighbors``: IPv4 ones, by ``address%interface``; nothing at all is printed where there are none."""
     found = {}
-    lines = text.splitlines()
-    if not any(line.split()[1:] == ["IP", "Flags", "Ethernet", "Interface"] for line in lines):
+    lines = [line for line in text.splitlines() if line.strip()]
+    if lines and lines[0].split()[1:] != ["IP", "Flags", "Ethernet", "Interface"]:
         raise _wrong("show ip neighbors", text, "has no heading")
     for line in lines:
         if row := _NEIGHBOUR.fullmatch(line):

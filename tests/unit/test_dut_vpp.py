@@ -1,0 +1,620 @@
+"""The VPP driver against a VPP that keeps its state: plan, apply, read back, count, fail halfway, take back."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from box_vpp import CONF, VppBox
+from boxes import BoxTransport, Said
+
+from trexbench.config import DutConfig, read_dut
+from trexbench.config.settings import VppSettings
+from trexbench.config.twin import RssSpec
+from trexbench.core.errors import ConfigError, DutError
+from trexbench.core.spread import QueuePlace
+from trexbench.core.telemetry import DropCount, PortCount, QueueCount
+from trexbench.dut import Wanted, vpp, vpp_steps
+from trexbench.dut.apply import apply, revert
+from trexbench.dut.journal import FileJournal
+from trexbench.dut.parse_vpp_fib import parse_fib
+from trexbench.dut.parse_vpp_show import parse_hardware, parse_interfaces, parse_neighbours
+from trexbench.dut.vpp import VppDut, compare, plan_from_nothing
+from trexbench.dut.vpp_facts import VppFacts
+from trexbench.dut.vpp_observe import observed
+
+ROOT = Path(__file__).parents[2]
+FIXTURES = ROOT / "tests/fixtures"
+NETGATE = read_dut(ROOT / "dut_configs/netgate-vpp.yaml")
+NICS = ("TenGigabitEthernet3/0/0", "TenGigabitEthernet3/0/1")
+MACS = {0: "f2:1f:ed:c6:5d:f9", 1: "3a:b2:9c:72:7d:32"}
+HOST = replace(
+    NETGATE,
+    name="host",
+    ports=tuple(
+        replace(port, interface=f"host-d{port.tester}", neighbour=replace(port.neighbour, mac=None))
+        for port in NETGATE.ports
+    ),
+    vpp=VppSettings(interfaces="af_packet"),
+)
+READING = ("sh -c", "cat ", "grep ")
+SHOWING = ("show version",)
+
+
+class Bench:
+    """A box, the driver in front of it, and its journal."""
+
+    def __init__(self, folder: Path, box: VppBox, config: DutConfig, rx_queues: int | None = None) -> None:
+        self.box, self.transport, self.config = box, BoxTransport(box), config
+        self.journal = FileJournal(config.name, folder)
+        self.want(rx_queues)
+
+    def want(self, rx_queues: int | None) -> None:
+        self.dut = VppDut(Wanted(self.config, MACS, rx_queues), self.transport, link_wait_s=0)
+
+    def apply(self) -> list[str]:
+        return [
+            " ".join(command.argv[3 if command.argv[0] == "vppctl" else 0 :])
+            for step in apply(self.dut, self.transport, self.journal)
+            for command in step.do
+        ]
+
+    def revert(self) -> int:
+        return len(revert(self.dut, self.transport, self.journal).taken_back)
+
+    def wrong(self) -> list[str]:
+        return [str(mismatch) for mismatch in self.dut.verify().mismatches]
+
+    def changing(self) -> list[str]:
+        """The commands that arrived, without those that only read."""
+        told = (line.removeprefix("vppctl -s /run/vpp/cli.sock ") for line in self.transport.ran)
+        return [line for line in told if not line.startswith((*READING, *SHOWING))]
+
+    def vppctl(self, line: str) -> None:
+        said = self.box.vppctl(["vppctl", "-s", self.box.socket, *line.split()])
+        assert not said.returncode
+        assert said.stdout.strip() in ("", line.split()[3] and f"host-{line.split()[3]}"), said.stdout
+
+
+@pytest.fixture
+def dpdk(tmp_path: Path) -> Bench:
+    return Bench(tmp_path, VppBox(nics=NICS), NETGATE)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Bench:
+    return Bench(tmp_path, VppBox(), HOST)
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trexbench.dut.apply.RETRY_EVERY_S", 0.001)
+
+
+def state(box: VppBox) -> VppBox:
+    """Without what a restart, or an interface made anew, cannot bring back."""
+    kept = copy.deepcopy(box)
+    kept.pid = kept.deaf = kept.cleared = 0
+    for card in kept.cards.values():
+        card.mac, card.index = "", 0
+    for paths in kept.routes.values():
+        for path in paths:
+            path.index = 0
+    kept.addresses = {name: have for name, have in kept.addresses.items() if have}
+    return kept
+
+
+def test_a_dpdk_vpp_is_set_up(dpdk: Bench) -> None:
+    assert dpdk.apply() == [
+        "set interface state TenGigabitEthernet3/0/0 up",
+        "set interface ip address TenGigabitEthernet3/0/0 100.65.1.1/24",
+        "set ip neighbor TenGigabitEthernet3/0/0 100.65.1.2 68:05:ca:32:45:94 static",
+        "set interface state TenGigabitEthernet3/0/1 up",
+        "set interface ip address TenGigabitEthernet3/0/1 100.65.2.1/24",
+        "set ip neighbor TenGigabitEthernet3/0/1 100.65.2.2 68:05:ca:32:45:95 static",
+        "ip route add 16.0.0.0/8 via 100.65.1.2 TenGigabitEthernet3/0/0",
+        "ip route add 48.0.0.0/8 via 100.65.2.2 TenGigabitEthernet3/0/1",
+    ]
+    assert dpdk.wrong() == []
+
+
+@pytest.mark.parametrize("queues", [None, 1, 2, 3])
+@pytest.mark.parametrize("which", ["dpdk", "host"])
+def test_a_second_apply_changes_nothing(which: str, queues: int | None, request: pytest.FixtureRequest) -> None:
+    bench: Bench = request.getfixturevalue(which)
+    bench.want(queues)
+    assert bench.apply() != []
+    before = copy.deepcopy(bench.box)
+    assert bench.apply() == []
+    assert bench.box == before
+    assert bench.wrong() == []
+
+
+def test_facts_are_the_same_at_every_look(dpdk: Bench) -> None:
+    dpdk.want(3)
+    dpdk.apply()
+    first = dpdk.dut.verify()
+    dpdk.box.cards[NICS[0]].frames["rx packets"] = 12345
+    dpdk.box.start()
+    dpdk.apply()
+    again = dpdk.dut.verify()
+    assert (again.facts, again.digest) == (first.facts, first.digest)
+    assert first.facts["kernel"] == "5.15.0-generic"
+    assert first.facts["unknown"] == ["governor", "isolated_cpus", "kernel_command_line", "smt", "turbo_off"]
+
+
+def test_queues_of_dpdk_take_a_restart_and_all_is_set_anew(dpdk: Bench) -> None:
+    dpdk.apply()
+    pid = dpdk.box.pid
+    for queues in (2, 3, 1):
+        dpdk.want(queues)
+        done = dpdk.apply()
+        assert done[:3] == ["tee /etc/vpp/startup.conf", "systemctl restart vpp", "show version"]
+        assert len(done) == 3 + 8
+        assert [card.queues for card in dpdk.box.cards.values()] == [queues, queues]
+        assert dpdk.wrong() == []
+    assert dpdk.box.pid == pid + 3
+
+
+def test_a_startup_conf_that_says_so_already_is_not_written(dpdk: Bench) -> None:
+    """Somebody wrote it and did not restart."""
+    dpdk.box.files["/etc/vpp/startup.conf"] = CONF.replace("num-rx-desc 512", "num-rx-desc 512 num-rx-queues 2")
+    dpdk.want(2)
+    assert dpdk.apply()[:2] == ["systemctl restart vpp", "show version"]
+    assert dpdk.wrong() == []
+
+
+def test_a_vpp_that_is_not_ready_for_a_while_is_waited_for(dpdk: Bench) -> None:
+    dpdk.box.deaf_after_start = 7
+    dpdk.want(2)
+    dpdk.apply()
+    assert dpdk.changing().count("systemctl restart vpp") == 1
+    assert dpdk.wrong() == []
+
+
+def test_workers_of_the_config(dpdk: Bench, tmp_path: Path) -> None:
+    placements = ((0, 1, 2), (1, 0, 2))
+    dpdk.config = replace(NETGATE, vpp=VppSettings(workers=3, rx_placement=placements))
+    dpdk.want(2)
+    done = dpdk.apply()
+    assert "workers 3" in dpdk.box.files["/etc/vpp/startup.conf"]
+    # where VPP puts queues itself is known only after its start: said in any case
+    assert done[-2:] == [
+        "set interface rx-placement TenGigabitEthernet3/0/0 queue 1 worker 2",
+        "set interface rx-placement TenGigabitEthernet3/0/1 queue 0 worker 2",
+    ]
+    assert dpdk.wrong() == []
+    assert dpdk.dut.verify().spreading.queues == (  # type: ignore[union-attr]
+        QueuePlace(0, 0, "vpp_wk_0"),
+        QueuePlace(0, 1, "vpp_wk_2"),
+        QueuePlace(1, 0, "vpp_wk_2"),
+        QueuePlace(1, 1, "vpp_wk_0"),
+    )
+    assert dpdk.apply() == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "queues", "said"),
+    [
+        (
+            VppSettings(),
+            65,
+            "65 receive queues are wanted, TenGigabitEthernet3/0/0 has 64 at most: ask for --rx-queues 1",
+        ),
+        (VppSettings(workers=4), None, "4 workers are wanted, the box has 4 cores: each takes one, and so does VPP's"),
+        (VppSettings(rx_placement=((0, 0, 1),)), None, "rx_placement names worker 1, VPP has 1: they count from 0"),
+        (VppSettings(rx_placement=((0, 2, 0),)), 2, "names queue 2 of TenGigabitEthernet3/0/0, which has 2"),
+        (VppSettings(interfaces="af_packet"), None, "VPP calls an af_packet interface host-NAME: write host-Ten"),
+    ],
+)
+def test_what_the_box_cannot_be_is_refused_untouched(
+    dpdk: Bench, settings: VppSettings, queues: int | None, said: str
+) -> None:
+    dpdk.config = replace(NETGATE, vpp=settings)
+    dpdk.want(queues)
+    with pytest.raises(ConfigError) as error:
+        dpdk.apply()
+    assert said in str(error.value)
+    assert dpdk.changing() == []
+
+
+def test_an_interface_that_vpp_does_not_have(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, VppBox(nics=NICS[:1]), NETGATE)
+    with pytest.raises(DutError, match=r"VPP has no interface TenGigabitEthernet3/0/1, only TenGigabitEthernet3/0/0"):
+        bench.apply()
+    assert bench.changing() == []
+    assert "interface: wanted TenGigabitEthernet3/0/1, found only" in " ".join(bench.wrong())
+
+
+def test_af_packet_interfaces_are_made_and_made_anew(host: Bench) -> None:
+    assert host.apply()[:2] == [
+        "create host-interface name d0 num-rx-queues 1",
+        "create host-interface name d1 num-rx-queues 1",
+    ]
+    for queues in (2, 3):
+        host.want(queues)
+        done = host.apply()
+        at = done.index("delete host-interface name d0")
+        assert "ip route del 16.0.0.0/8" in done[:at]
+        assert "set ip neighbor del host-d0 100.65.1.2 f2:1f:ed:c6:5d:f9" in done[:at]
+        assert [card.queues for card in host.box.cards.values()] == [queues, queues]
+        assert host.wrong() == []
+        assert host.apply() == []
+
+
+def test_an_interface_that_was_polled_is_again(host: Bench) -> None:
+    host.apply()
+    host.vppctl("set interface rx-mode host-d0 polling")
+    host.want(2)
+    host.apply()
+    assert [card.mode for card in host.box.cards.values()] == ["polling", "interrupt"]
+
+
+def by_hand(bench: Bench, *lines: str) -> None:
+    for line in lines:
+        bench.vppctl(line)
+
+
+def the_dead_route(bench: Bench) -> None:
+    """As recorded: interfaces deleted and made anew, the configuration given once more."""
+    for at in (0, 1):
+        by_hand(bench, f"delete host-interface name d{at}", f"create host-interface name d{at} num-rx-queues 1")
+        by_hand(
+            bench, f"set interface state host-d{at} up", f"set interface ip address host-d{at} 100.65.{at + 1}.1/24"
+        )
+        by_hand(bench, f"set ip neighbor host-d{at} 100.65.{at + 1}.2 {MACS[at]} static")
+    by_hand(bench, "ip route add 16.0.0.0/8 via 100.65.1.2 host-d0", "ip route add 48.0.0.0/8 via 100.65.2.2 host-d1")
+
+
+def the_half_dead_route(bench: Bench) -> None:
+    by_hand(bench, "ip route add 16.0.0.0/8 via 100.65.1.2 host-d1")
+
+
+@pytest.mark.parametrize(
+    ("accident", "found"),
+    [
+        (the_dead_route, "found dpo-drop ip4 (unresolved: 100.65.1.2 if_index:1)"),
+        (the_half_dead_route, "f2:1f:ed:c6:5d:f9 and arp-ipv4: via 100.65.1.2 host-d1"),
+    ],
+)
+def test_both_accidents_are_seen_and_repaired(host: Bench, accident: Callable[[Bench], None], found: str) -> None:
+    host.apply()
+    accident(host)
+    (wrong, *_) = host.wrong()
+    assert wrong.startswith("forwarding of 16.0.0.0/8: wanted ipv4 via 100.65.1.2 host-d0 to f2:1f:ed:c6:5d:f9")
+    assert found in wrong
+    assert {line.split()[0] for line in host.apply()} == {"ip"}
+    assert host.wrong() == []
+    assert host.apply() == []
+
+
+def test_interfaces_that_went_away_leave_dead_routes_which_go_first(host: Bench) -> None:
+    host.apply()
+    by_hand(host, "delete host-interface name d0", "delete host-interface name d1")
+    done = host.apply()
+    assert done.index("ip route del 16.0.0.0/8") < done.index("create host-interface name d0 num-rx-queues 1")
+    assert host.wrong() == []
+
+
+def recorded(name: str) -> VppFacts:
+    """What was read of the recorded VPP, the second route as the first should be."""
+
+    def text(command: str) -> str:
+        return (FIXTURES / "vpp-26.06" / name / f"{command}.txt").read_text()
+
+    entry = parse_fib(text("show-ip-fib-16.0.0.0-8"))
+    good = "ipv4 via 100.65.2.2 host-d1 to 3a:b2:9c:72:7d:32"
+    other = replace(entry, prefix="48.0.0.0/8", buckets=(good,))
+    routes = dict.fromkeys(("16.0.0.0/8", "16.0.0.1", "16.255.255.254"), entry)
+    return VppFacts(
+        interfaces=parse_interfaces(text("show-interface.400kpps")),
+        hardware=parse_hardware(text("show-hardware-interfaces.400kpps")),
+        addresses={"host-d0": ["100.65.1.1/24"], "host-d1": ["100.65.2.1/24"]},
+        neighbours=parse_neighbours(text("show-ip-neighbors")),
+        routes={**routes, **dict.fromkeys(("48.0.0.0/8", "48.0.0.1", "48.255.255.254"), other)},
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("3q-bidir-polling", []),
+        ("3q-route-unresolved", ["dpo-drop ip4 (unresolved: 100.65.1.2 if_index:1, 100.65.1.2 if_index:2)"]),
+        (
+            "2q-route-half-dead",
+            ["arp-ipv4: via 100.65.1.2 host-d1 and ipv4 via 100.65.1.2 host-d0 to f2:1f:ed:c6:5d:f9"],
+        ),
+    ],
+)
+def test_the_recorded_accidents_are_mismatches(name: str, found: list[str]) -> None:
+    assert [wrong.found for wrong in compare(Wanted(HOST, MACS), recorded(name))] == found
+
+
+def _other_mac(box: VppBox) -> None:
+    box.neighbours[f"100.65.1.2%{NICS[0]}"] = ("02:00:00:00:00:99", True)
+
+
+def _learnt(box: VppBox) -> None:
+    box.neighbours[f"100.65.1.2%{NICS[0]}"] = ("68:05:ca:32:45:94", False)
+
+
+def _down(box: VppBox) -> None:
+    box.cards[NICS[0]].up = False
+
+
+def _no_address(box: VppBox) -> None:
+    box.addresses[NICS[0]] = ["100.65.1.1/25"]
+
+
+def _no_route(box: VppBox) -> None:
+    del box.routes["16.0.0.0/8"]
+
+
+@pytest.mark.parametrize(
+    ("harm", "wrong"),
+    [
+        (_other_mac, "neighbour 100.65.1.2 on TenGigabitEthernet3/0/0: wanted 68:05:ca:32:45:94 static, found 02:00"),
+        (_learnt, "wanted 68:05:ca:32:45:94 static, found 68:05:ca:32:45:94 learnt"),
+        (_down, "state of TenGigabitEthernet3/0/0: wanted up, found down"),
+        (_no_address, "address of TenGigabitEthernet3/0/0: wanted 100.65.1.1/24, found 100.65.1.1/25"),
+        (
+            _no_route,
+            "route 16.0.0.0/8: wanted ipv4 via 100.65.1.2 TenGigabitEthernet3/0/0 to 68:05:ca:32:45:94, found none",
+        ),
+    ],
+)
+def test_every_difference_is_named_and_mended(dpdk: Bench, harm: Callable[[VppBox], None], wrong: str) -> None:
+    dpdk.apply()
+    harm(dpdk.box)
+    assert any(wrong in one for one in dpdk.wrong()), dpdk.wrong()
+    assert len(dpdk.apply()) in (1, 2)
+    assert dpdk.wrong() == []
+
+
+def test_a_cable_that_is_out_is_named_and_nothing_to_apply(dpdk: Bench) -> None:
+    dpdk.apply()
+    dpdk.box.cards[NICS[1]].link = False
+    assert dpdk.wrong() == ["link of TenGigabitEthernet3/0/1: wanted up, found no carrier (look at its cable)"]
+    assert dpdk.apply() == []
+
+
+def test_a_longer_route_that_leads_elsewhere_is_named(dpdk: Bench) -> None:
+    dpdk.apply()
+    dpdk.box.set_route("add", "16.0.0.0/24", "100.65.2.2", NICS[1])
+    assert dpdk.wrong() == [
+        "routes inside 16.0.0.0/8: wanted none, found 16.0.0.0/24 to "
+        "ipv4 via 100.65.2.2 TenGigabitEthernet3/0/1 to 68:05:ca:32:45:95"
+    ]
+
+
+def used(box: VppBox) -> VppBox:
+    """With a former life: another address, a learnt neighbour, a route elsewhere."""
+    box.set_state(NICS[0], "up")
+    box.set_address(None, NICS[0], "100.65.1.1/25")
+    box.set_neighbour(None, NICS[0], "100.65.1.2", "02:00:00:00:00:77", "static")
+    box.set_route("add", "16.0.0.0/8", "100.65.1.9", NICS[0])
+    return box
+
+
+@pytest.mark.parametrize("queues", [None, 2])
+def test_revert_gives_back_what_was_there(tmp_path: Path, queues: int | None) -> None:
+    bench = Bench(tmp_path, used(VppBox(nics=NICS)), NETGATE, queues)
+    before = state(bench.box)
+    bench.apply()
+    assert bench.wrong() == []
+    assert bench.revert() > 0
+    assert state(bench.box) == before
+    assert bench.journal.entries() == ()
+
+
+def test_revert_of_interfaces_made_anew(host: Bench) -> None:
+    host.apply()
+    before = state(host.box)
+    host.journal = FileJournal("later", host.journal._path.parent)
+    host.want(3)
+    host.apply()
+    host.revert()
+    assert state(host.box) == before
+    host.want(None)
+    assert host.wrong() == []
+
+
+@pytest.mark.parametrize("which", ["dpdk", "host"])
+def test_half_failed_anywhere_and_taken_back(which: str, tmp_path: Path) -> None:
+    """Each command in turn fails, or is the last that arrives; whatever was made by then is taken back."""
+    fresh, config = (VppBox(nics=NICS), NETGATE) if which == "dpdk" else (VppBox(), HOST)
+    whole = Bench(tmp_path / "whole", copy.deepcopy(fresh), config, 2)
+    whole.apply()
+    lines = [line for line in dict.fromkeys(whole.transport.ran) if not line.startswith(READING)]
+    assert len(lines) >= 10
+    for at, line in enumerate(lines):
+        if line.endswith("show version"):
+            continue  # it is repeated until it succeeds
+        bench = Bench(tmp_path / str(at), copy.deepcopy(fresh), config, 2)
+        before = state(bench.box)
+        bench.transport.fail[line] = Said("set something: failed: no such thing\r\n", "", int(not line.startswith("vppctl")))
+        with pytest.raises(DutError, match="dut revert"), _impatience():
+            bench.apply()
+        bench.transport.fail.clear()
+        bench.revert()
+        assert state(bench.box) == before, line
+
+
+@pytest.mark.parametrize("which", ["dpdk", "host"])
+def test_lost_anywhere_and_taken_back(which: str, tmp_path: Path) -> None:
+    fresh, config = (VppBox(nics=NICS), NETGATE) if which == "dpdk" else (VppBox(), HOST)
+    whole = Bench(tmp_path / "whole", copy.deepcopy(fresh), config, 2)
+    whole.apply()
+    for carried in range(1, len(whole.transport.ran)):
+        bench = Bench(tmp_path / str(carried), copy.deepcopy(fresh), config, 2)
+        before = state(bench.box)
+        bench.transport.lost_after = carried
+        with pytest.raises(DutError, match="was lost"):
+            bench.apply()
+        bench.transport.lost_after = None
+        bench.revert()
+        assert state(bench.box) == before, carried
+
+
+class _impatience:
+    """A step that is retried is not retried for seconds here."""
+
+    def __enter__(self) -> None:
+        self._kept, vpp_steps._APPEARS_S = vpp_steps._APPEARS_S, 0.0
+
+    def __exit__(self, *_: object) -> None:
+        vpp_steps._APPEARS_S = self._kept
+
+
+def test_a_vpp_that_is_dead(dpdk: Bench) -> None:
+    dpdk.box.down = True
+    for ask in (dpdk.dut.plan, dpdk.dut.verify, dpdk.dut.identity, dpdk.dut.observe):
+        with pytest.raises(DutError, match=r"VPP on the box does not answer at /run/vpp/cli.sock \(connect: Conn"):
+            ask()
+
+
+def test_no_vppctl_there(dpdk: Bench) -> None:
+    dpdk.transport.fail["sh -c"] = Said(stderr="sh: 1: vppctl: not found\n", returncode=127)
+    with pytest.raises(DutError, match="vppctl is not installed on the box: install the package vpp"):
+        dpdk.dut.plan()
+
+
+def test_identity_is_the_boot_and_the_process(dpdk: Bench) -> None:
+    first = dpdk.dut.identity()
+    assert first == dpdk.dut.identity() == f"11111111-2222 {dpdk.box.pid}"
+    dpdk.box.start()
+    assert dpdk.dut.identity() != first
+
+
+def test_what_vpp_forgot_by_itself_is_not_taken_back(dpdk: Bench) -> None:
+    dpdk.apply()
+    dpdk.box.start()
+    reverted = revert(dpdk.dut, dpdk.transport, dpdk.journal)
+    assert (len(reverted.taken_back), len(reverted.gone)) == (0, 8)
+
+
+@pytest.mark.parametrize(
+    ("rss", "key", "reason"),
+    [
+        (RssSpec(), "6d5a56da255b0ec2", ""),
+        (RssSpec(key="aa:bb:" * 19 + "AA:bb"), "aabbaabb", ""),
+        (RssSpec(key="random"), None, "drawn by the driver"),
+        (None, None, "no rss: section"),
+    ],
+)
+def test_the_hash_is_the_configs(dpdk: Bench, rss: RssSpec | None, key: str | None, reason: str) -> None:
+    dpdk.config = replace(NETGATE, rss=rss)
+    dpdk.want(3)
+    dpdk.apply()
+    spreading = dpdk.dut.verify().spreading
+    assert spreading is not None
+    for one in spreading.hashes:
+        assert (one.key or "").startswith(key or "-") is (key is not None)
+        assert reason in one.reason
+        assert one.table[:5] == ((0, 1, 2, 0, 1) if key else ())
+
+
+def test_the_kernels_spread_over_af_packet_is_not_predicted(host: Bench) -> None:
+    host.apply()
+    spreading = host.dut.verify().spreading
+    assert spreading is not None
+    assert {one.key for one in spreading.hashes} == {None}
+
+
+def test_observe_counts_in_one_round_trip(dpdk: Bench) -> None:
+    dpdk.want(2)
+    dpdk.apply()
+    card = dpdk.box.cards[NICS[0]]
+    card.frames, card.queued = {"rx packets": 1000, "rx-miss": 5}, {0: 600, 1: 400}
+    dpdk.transport.ran.clear()
+    seen = dpdk.dut.observe()
+    assert (len(dpdk.transport.ran), dpdk.box.cleared) == (1, 0)
+    assert seen.missing == ()
+    assert seen.clock_hz == 2.2e9
+    assert [thread.name for thread in seen.threads] == ["vpp_main", "vpp_wk_0"]
+    assert seen.ports == (PortCount(0, 1000, 0), PortCount(1, 0, 0))
+    assert seen.queues[:2] == (QueueCount(0, 0, 600), QueueCount(0, 1, 400))
+    assert [drop for drop in seen.drops if drop.count] == [DropCount("rx-miss", 5, 0)]
+    dpdk.dut.observe(clear=True)
+    assert (len(dpdk.transport.ran), dpdk.box.cleared) == (2, 1)
+
+
+def test_what_hardware_lost_is_counted_once() -> None:
+    """rx-miss is the NIC's rx_missed_errors; rx-no-buf counts attempts; the reasons of drops are no more drops."""
+    texts = {
+        "show runtime": VppBox().vppctl(["vppctl", "-s", "/run/vpp/cli.sock", "show", "runtime"]).stdout,
+        "show interface": (FIXTURES / "vpp-dpdk/interface.txt").read_text(),
+        "show hardware-interfaces": (FIXTURES / "vpp-dpdk/hardware.txt").read_text(),
+        "show cpu": (FIXTURES / "vpp-26.06/show-cpu.txt").read_text(),
+    }
+    seen = observed(NETGATE, texts)
+    assert [drop for drop in seen.drops if drop.count] == [
+        DropCount("rx-miss", 77, 0),
+        DropCount("rx-error", 3, 0),
+        DropCount("drops", 11, 0),
+        DropCount("tx-error", 9, 1),
+    ]
+    assert seen.queues == (QueueCount(0, 0, 700), QueueCount(0, 1, 0), QueueCount(0, 2, 300))
+    assert seen.ports == (PortCount(0, 1000, 800), PortCount(1, 900, 980))
+
+
+def test_af_packets_full_transmit_ring_is_a_loss_and_its_timer_is_none(host: Bench) -> None:
+    host.apply()
+    host.box.cards["host-d1"].frames["overrun"] = 40
+    seen = host.dut.observe()
+    assert [drop for drop in seen.drops if drop.count] == [DropCount("tx ring overrun", 40, 1)]
+    assert [gap.what for gap in seen.missing] == [
+        "packets of each queue of host-d0",
+        "packets of each queue of host-d1",
+    ]
+
+
+@pytest.mark.parametrize("broken", ["show runtime", "show interface", "show hardware-interfaces", "show cpu"])
+def test_one_broken_reader_stops_no_other(dpdk: Bench, broken: str) -> None:
+    dpdk.apply()
+    commands = dpdk.box.commands()
+    commands[broken] = lambda: "show: unknown input `what'\n"
+    dpdk.box.commands = lambda: commands  # type: ignore[method-assign]
+    seen = dpdk.dut.observe()
+    assert seen.missing[0].what == broken
+    told = [bool(seen.threads), bool(seen.ports), seen.clock_hz is not None]
+    assert told.count(False) == (0 if broken == "show hardware-interfaces" else 1)
+
+
+def test_a_plan_from_nothing_names_everything() -> None:
+    lines = [str(step) for step in plan_from_nothing(Wanted(NETGATE, {}, 3))]
+    assert lines[0] == "startup.conf: 3 receive queues per port"
+    assert lines[-1] == "route 48.0.0.0/8: via 100.65.2.2 TenGigabitEthernet3/0/1"
+    assert len(lines) == 9
+    assert [str(step) for step in plan_from_nothing(Wanted(HOST, MACS, 2))][:2] == [
+        "interface host-d0: 2 receive queues",
+        "interface host-d1: 2 receive queues",
+    ]
+
+
+def test_no_value_of_the_config_is_read_by_the_shell(dpdk: Bench) -> None:
+    """The one script is a constant; questions come by its input, and its words are not looked for among files."""
+    seen: list[tuple[str, ...]] = []
+    kept = dpdk.transport.run
+
+    def run(argv: tuple[str, ...], timeout_s: float, input: str | None = None):  # type: ignore[no-untyped-def]
+        seen.append(tuple(argv))
+        return kept(argv, timeout_s, input)
+
+    dpdk.transport.run = run  # type: ignore[method-assign, assignment]
+    dpdk.apply()
+    scripts = {argv[2] for argv in seen if argv[0] == "sh"}
+    assert len(scripts) == 1
+    assert "TenGigabit" not in "".join(scripts)
+    assert "100.65" not in "".join(scripts)
+    assert "set -f" in "".join(scripts)
+
+
+def test_the_driver_is_registered() -> None:
+    from trexbench.dut.drivers import DRIVERS, PLANS
+
+    assert DRIVERS["vpp"] is VppDut
+    assert PLANS["vpp"] is vpp.plan_from_nothing

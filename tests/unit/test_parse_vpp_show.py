@@ -1,0 +1,189 @@
+"""What VPP's show commands print, as facts: recorded of 26.06, composed in DPDK's format, and text that is neither."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trexbench.core.errors import DutError
+from trexbench.dut import parse_vpp_show as show
+from trexbench.dut.parse_vpp_fib import FibEntry, FibPath, parse_fib
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
+GOOD, HALF, DEAD = (f"vpp-26.06/{name}" for name in ("3q-bidir-polling", "2q-route-half-dead", "3q-route-unresolved"))
+MAC0 = "f2:1f:ed:c6:5d:f9"
+
+
+def text(name: str) -> str:
+    return (FIXTURES / f"{name}.txt").read_text()
+
+
+def test_version_threads_and_clock() -> None:
+    assert show.parse_version(text(f"{GOOD}/show-version")) == ("v26.06-release", 13412)
+    main, worker = show.parse_threads(text(f"{GOOD}/show-threads"))
+    assert (main, worker) == (show.Thread(0, "vpp_main", "", 0), show.Thread(1, "vpp_wk_0", "workers", 1))
+    assert show.parse_clock(text("vpp-26.06/show-cpu")) == pytest.approx(2.6e9, rel=0.01)
+
+
+def test_interfaces_and_their_counters() -> None:
+    found = show.parse_interfaces(text(f"{HALF}/show-interface.400kpps"))
+    assert list(found) == ["host-d0", "host-d1", "local0"]
+    assert (found["host-d0"].up, found["host-d0"].mtu, found["local0"].up) == (True, 9000, False)
+    assert found["host-d0"].counters == {
+        "rx packets": 1367696,
+        "rx bytes": 82061760,
+        "tx packets": 664229,
+        "tx bytes": 39765540,
+        "drops": 692020,
+        "ip4": 1367696,
+    }
+    assert found["local0"].counters == {}
+
+
+def test_addresses_neighbours_and_placement() -> None:
+    assert show.parse_addresses(text(f"{GOOD}/show-interface-address")) == {
+        "host-d0": ["100.65.1.1/24"],
+        "host-d1": ["100.65.2.1/24"],
+        "local0": [],
+    }
+    neighbours = show.parse_neighbours(text(f"{GOOD}/show-ip-neighbors"))
+    assert neighbours["100.65.1.2%host-d0"] == show.Neighbour(MAC0, static=True)
+    assert show.parse_neighbours("") == {}
+    placed = show.parse_placement(text(f"{GOOD}/show-interface-rx-placement"))
+    assert placed[0] == show.Placed("host-d1", 0, "vpp_wk_0", "polling")
+    assert len(placed) == 6
+    assert show.parse_placement("") == ()
+
+
+def test_the_second_thread_of_a_placement_names_no_node() -> None:
+    placed = show.parse_placement(text("vpp-26.06/rx-placement.2-threads"))
+    assert {(one.interface, one.queue): one.worker for one in placed} == {
+        ("host-d0", 0): "vpp_wk_0",
+        ("host-d0", 1): "vpp_main",
+        ("host-d1", 0): "vpp_wk_0",
+        ("host-d1", 1): "vpp_wk_0",
+    }
+
+
+def test_hardware_of_af_packet() -> None:
+    found = show.parse_hardware(text(f"{GOOD}/show-hardware-interfaces.400kpps"))
+    assert list(found) == ["host-d0", "host-d1", "local0"]
+    host = found["host-d0"]
+    assert (host.link, host.speed, host.queues, host.max_queues) == (True, None, 3, None)
+    assert host.driver == "Linux PACKET socket interface v2"
+    assert (found["local0"].link, found["local0"].queues) == (False, None)
+
+
+def test_hardware_of_dpdk() -> None:
+    found = show.parse_hardware(text("vpp-dpdk/hardware"))["TenGigabitEthernet3/0/0"]
+    assert (found.link, found.speed, found.driver) == (True, "10 Gbps", "Intel X553 (ixgbe)")
+    assert (found.queues, found.max_queues, found.descriptors, found.pci) == (3, 64, 512, "0000:03:00.0")
+    assert (found.counters["rx_missed_errors"], found.counters["tx_frames_ok"]) == (77, 800)
+    assert show.queue_packets(found) == {0: 700, 2: 300}
+
+
+def test_hardware_of_dpdk_in_older_words() -> None:
+    found = show.parse_hardware(text("vpp-dpdk/older"))["TenGigabitEthernet3/0/0"]
+    assert (found.link, found.speed, found.driver) == (True, None, "Intel 82599")
+    assert (found.queues, found.max_queues, found.descriptors, found.pci) == (2, None, 1024, None)
+    assert show.queue_packets(found) == {0: 400, 1: 600}
+
+
+def test_errors() -> None:
+    assert show.parse_errors(text(f"{HALF}/show-errors.400kpps")) == (
+        show.NodeError(1388631, "ip4-arp", "ARP requests throttled", "info"),
+        show.NodeError(9783, "ip4-arp", "ARP requests sent", "info"),
+    )
+    assert show.parse_errors("   Count                    Node                  Reason\n") == ()
+    reasons = [(one.reason, one.severity) for one in show.parse_errors(text("vpp-26.06/errors.quiet"))]
+    assert ("timed out block", "error") in reasons
+
+
+def test_a_route_that_forwards() -> None:
+    bucket = f"ipv4 via 100.65.1.2 host-d0 to {MAC0}"
+    path = FibPath("100.65.1.2 host-d0", resolved=True)
+    assert parse_fib(text(f"{GOOD}/show-ip-fib-16.0.0.0-8")) == FibEntry("16.0.0.0/8", (path,), (bucket,))
+
+
+def test_the_accident_of_the_dead_route() -> None:
+    found = parse_fib(text(f"{DEAD}/show-ip-fib-16.0.0.0-8"))
+    assert found.paths == (FibPath("100.65.1.2 if_index:1", False), FibPath("100.65.1.2 if_index:2", False))
+    assert found.buckets == ("dpo-drop ip4",)
+
+
+def test_the_accident_of_the_half_dead_route() -> None:
+    found = parse_fib(text(f"{HALF}/show-ip-fib-16.0.0.0-8"))
+    assert found.paths == (FibPath("100.65.1.2 host-d1", True), FibPath("100.65.1.2 host-d0", True))
+    assert found.buckets == ("arp-ipv4: via 100.65.1.2 host-d1", f"ipv4 via 100.65.1.2 host-d0 to {MAC0}")
+
+
+def test_what_vpp_gives_away_anew_is_no_fact() -> None:
+    """Indices and counters of the entry; and a second table is another matter."""
+    one = text(f"{GOOD}/show-ip-fib-16.0.0.0-8")
+    other = (
+        one.replace("index:18", "index:7")
+        .replace("uRPF:22", "uRPF:1")
+        .replace("[@5]", "[@6]")
+        .replace("next:4", "next:9")
+    )
+    assert parse_fib(other) == parse_fib(one)
+    assert parse_fib(one + text(f"{DEAD}/show-ip-fib-16.0.0.0-8")) == parse_fib(one)
+
+
+def test_a_rewrite_of_releases_before_its_flags() -> None:
+    older = text(f"{GOOD}/show-ip-fib-16.0.0.0-8").replace("flags:[] ", "")
+    assert parse_fib(older).buckets == (f"ipv4 via 100.65.1.2 host-d0 to {MAC0}",)
+
+
+PARSERS: dict[str, tuple[Callable[[str], object], str]] = {
+    "version": (show.parse_version, f"{GOOD}/show-version"),
+    "threads": (show.parse_threads, f"{GOOD}/show-threads"),
+    "clock": (show.parse_clock, "vpp-26.06/show-cpu"),
+    "interface": (show.parse_interfaces, f"{HALF}/show-interface.400kpps"),
+    "interface of dpdk": (show.parse_interfaces, "vpp-dpdk/interface"),
+    "address": (show.parse_addresses, f"{GOOD}/show-interface-address"),
+    "neighbours": (show.parse_neighbours, f"{GOOD}/show-ip-neighbors"),
+    "placement": (show.parse_placement, "vpp-26.06/rx-placement.2-threads"),
+    "hardware": (show.parse_hardware, f"{GOOD}/show-hardware-interfaces.400kpps"),
+    "hardware of dpdk": (show.parse_hardware, "vpp-dpdk/hardware"),
+    "errors": (show.parse_errors, f"{HALF}/show-errors.400kpps"),
+    "fib": (parse_fib, f"{HALF}/show-ip-fib-16.0.0.0-8"),
+}
+
+
+@pytest.mark.parametrize("name", PARSERS)
+@pytest.mark.parametrize("said", ["unknown input `show'\r\n", "show: unknown input `nothing'\n", "\x00\x85\n\x1c{"])
+def test_a_refusal_is_no_value(name: str, said: str) -> None:
+    with pytest.raises(DutError, match="show"):
+        PARSERS[name][0](said)
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_crlf_changes_nothing(name: str) -> None:
+    parse, fixture = PARSERS[name]
+    assert parse(text(fixture).replace("\n", "\r\n")) == parse(text(fixture))
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.sampled_from(sorted(PARSERS)), st.data())
+def test_any_text_gives_a_value_or_a_named_error(name: str, data: st.DataObject) -> None:
+    parse, fixture = PARSERS[name]
+    whole = text(fixture)
+    lines = whole.splitlines()
+    cut = data.draw(
+        st.one_of(
+            st.text(),
+            st.lists(st.sampled_from(lines), max_size=20).map("\n".join),
+            st.tuples(st.integers(0, len(whole)), st.integers(0, 40), st.text(max_size=9)).map(
+                lambda change: whole[: change[0]] + change[2] + whole[change[0] + change[1] :]
+            ),
+        )
+    )
+    try:
+        parse(cut)
+    except DutError as error:
+        assert "show " in str(error)
