@@ -237,6 +237,7 @@ SAMPLES: Mapping[str, Sequence[str]] = {
     "parse_linux_counters.parse_qdisc_drops": (_QDISC,),
     "parse_linux_counters.parse_snmp": (_SNMP,),
     "parse_linux_counters.parse_stat": (_STAT,),
+    "parse_linux_counters.parse_uptime": ("12345.67 23456.78\n",),
     "parse_linux_nic.count_iptables_rules": ("*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -i lo -j ACCEPT\nCOMMIT\n",),
     "parse_linux_nic.count_nft_rules": (_NFT,),
     "parse_linux_nic.parse_channels": (_CHANNELS,),

@@ -138,7 +138,13 @@ def recorded() -> tuple[str, ...]:
             found.append(file.read_text(encoding="utf-8"))
         elif file.suffix == ".json":
             found += _strings(json.loads(file.read_text(encoding="utf-8")))
-    return tuple(dict.fromkeys(text for text in found if text.strip()))
+    files = [one for text in found if text.startswith("/") for one in _file_texts(text)]
+    return tuple(dict.fromkeys(text for text in (*found, *files) if text.strip()))
+
+
+def _file_texts(text: str) -> Iterator[str]:
+    """What stands in each file that ``grep -H`` has read; of short ones only as many as differ."""
+    yield from dict.fromkeys("\n".join(lines) for lines in _by_path(text).values() if lines != [""])
 
 
 def _strings(value: Any) -> Iterator[str]:
