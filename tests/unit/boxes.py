@@ -54,3 +54,6 @@ class BoxTransport:
         said = next((answer for words, answer in self.fail.items() if words in line), None)
         said = said or self.box.run(argv, input or "")
         return Completed(tuple(argv), said.returncode, said.stdout, said.stderr, 0.0)
+
+    def close(self) -> None:
+        """There is nothing to close."""

@@ -1,78 +1,101 @@
-"""The Linux driver on recorded answers: what it sets, what it finds, what it refuses."""
+"""The Linux driver against a box that keeps its state: plan, apply, read back, fail halfway, take back."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import copy
+import pickle
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from box_linux import CONF, FORWARD, LinuxBox
+from boxes import BoxTransport, Said
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trexbench.config import DutConfig, load_dut
+from trexbench.config.settings import LinuxSettings
 from trexbench.core.errors import ConfigError, DutError
-from trexbench.dut import DRIVERS, not_attested, open_dut
-from trexbench.dut.linux import LinuxDut, plan, probes
-from trexbench.transport import Completed, Transport
+from trexbench.core.spread import PortHash, QueuePlace
+from trexbench.dut import Step, Wanted
+from trexbench.dut.apply import apply, revert
+from trexbench.dut.journal import FileJournal
+from trexbench.dut.linux import LinuxDut, plan_from_nothing
+from trexbench.dut.linux_steps import probes
 
 ROOT = Path(__file__).parents[2]
-FIXTURES = ROOT / "tests/fixtures/linux-6.18"
+NETGATE = load_dut(str(ROOT / "dut_configs/netgate-linux.yaml"))
+LAB = load_dut(str(ROOT / "dut_configs/lab-linux.yaml"))
 MACS = {0: "02:7b:78:00:00:00", 1: "02:7b:78:00:00:01"}
+PLAIN = replace(NETGATE, linux=LinuxSettings())
+FULL = replace(
+    NETGATE,
+    linux=LinuxSettings(
+        (1, 2), "off", "spread", "cpus", "performance", (("generic-receive-offload", False), ("lro", True))
+    ),
+)
 
 
-class Recorded:
-    """A transport that answers as a recording did, and keeps what it was asked."""
+class Bench:
+    """A box, the driver in front of it, and its journal."""
 
-    place = "a recording"
+    def __init__(
+        self, folder: Path, box: LinuxBox | None = None, config: DutConfig = PLAIN, rx_queues: int | None = None
+    ) -> None:
+        self.box = box or LinuxBox()
+        for nic in self.box.nics.values():
+            nic.offloads.setdefault("lro", False)
+        self.transport = BoxTransport(self.box)
+        self.dut = LinuxDut(Wanted(config, {}, rx_queues), self.transport, link_wait_s=0)
+        self.journal = FileJournal(config.name, folder)
 
-    def __init__(self, name: str = "", without: Sequence[str] = ()) -> None:
-        entries = json.loads((FIXTURES / f"{name}.json").read_text()) if name else []
-        self._answers = {tuple(entry["argv"]): entry for entry in entries}
-        self._without = without
-        self.asked: list[tuple[tuple[str, ...], str | None]] = []
+    def apply(self) -> tuple[Step, ...]:
+        return apply(self.dut, self.transport, self.journal)
 
-    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
-        assert timeout_s > 0
-        self.asked.append((tuple(argv), input))
-        if argv[0] in self._without:
-            raise DutError(f"{argv[0]} is not installed on {self.place}")
-        entry = self._answers.get(tuple(argv), {"returncode": 0, "stdout": "", "stderr": ""})
-        return Completed(tuple(argv), entry["returncode"], entry["stdout"], entry["stderr"], 0.001)
+    def revert(self) -> int:
+        return len(revert(self.dut, self.transport, self.journal).taken_back)
+
+    @property
+    def mismatches(self) -> list[str]:
+        return [str(one) for one in self.dut.verify().mismatches]
 
 
-@pytest.fixture
-def config() -> DutConfig:
-    return load_dut(str(ROOT / "dut_configs/lab-linux.yaml"))
+def lines(steps: list[Step] | tuple[Step, ...]) -> list[str]:
+    return [" ".join(command.argv) for step in steps for command in step.do]
 
 
-def test_plan_is_the_articles_notes(config: DutConfig) -> None:
-    assert [" ".join(command.argv) for command in plan(config, MACS)] == [
+def test_plan_is_the_articles_notes() -> None:
+    planned = plan_from_nothing(Wanted(LAB, MACS, 2))
+    assert lines(planned) == [
         "tee /proc/sys/net/ipv4/ip_forward",
         "ip link set dev d0 up",
+        "ip link set dev d1 up",
+        "ethtool -L d0 rx 2",
+        "ethtool -L d1 rx 2",
         "ip address replace 100.65.1.1/24 dev d0",
         "ip neigh replace 100.65.1.2 lladdr 02:7b:78:00:00:00 nud permanent dev d0",
-        "ip link set dev d1 up",
         "ip address replace 100.65.2.1/24 dev d1",
         "ip neigh replace 100.65.2.2 lladdr 02:7b:78:00:00:01 nud permanent dev d1",
         "ip route replace 16.0.0.0/8 via 100.65.1.2 dev d0",
         "ip route replace 48.0.0.0/8 via 100.65.2.2 dev d1",
     ]
-    assert all(command.why for command in plan(config, MACS))
+    assert all(command.why for step in planned for command in (*step.do, *step.undo))
 
 
-def test_plan_pins_the_macs_of_the_config() -> None:
-    netgate = load_dut(str(ROOT / "dut_configs/netgate-linux.yaml"))
-    commands = [" ".join(command.argv) for command in plan(netgate, {})]
+def test_plan_pins_the_macs_of_the_config_and_stops_irqbalance() -> None:
+    commands = lines(plan_from_nothing(Wanted(NETGATE)))
+    assert commands[0] == "systemctl stop irqbalance"
     assert "ip neigh replace 100.65.2.2 lladdr 68:05:ca:32:45:95 nud permanent dev enp3s0f1" in commands
 
 
-def test_plan_needs_the_testers_macs(config: DutConfig) -> None:
+def test_plan_needs_the_testers_macs() -> None:
     with pytest.raises(ConfigError, match="did not name the MAC of its port 1"):
-        plan(config, {0: MACS[0]})
+        plan_from_nothing(Wanted(LAB, {0: MACS[0]}))
 
 
-def test_probes_arrive_at_the_other_port(config: DutConfig) -> None:
-    assert [(str(destination), str(source), arrival) for _, destination, source, arrival in probes(config)] == [
+def test_probes_arrive_at_the_other_port() -> None:
+    assert [(str(destination), str(source), arrival) for _, destination, source, arrival in probes(Wanted(LAB))] == [
         ("16.0.0.1", "48.0.0.1", "d1"),
         ("16.255.255.254", "48.0.0.1", "d1"),
         ("48.0.0.1", "16.0.0.1", "d0"),
@@ -80,117 +103,286 @@ def test_probes_arrive_at_the_other_port(config: DutConfig) -> None:
     ]
 
 
-def test_apply_runs_the_plan_and_reports_it(config: DutConfig) -> None:
-    transport = Recorded()
-    applied = LinuxDut(config, transport, MACS, {}).apply()
-    commands = [(command.argv, command.input) for command in plan(config, MACS)]
-    assert transport.asked == [*commands, (("ip", "-json", "-details", "link", "show"), None)]
-    assert list(applied) == plan(config, MACS)
+@pytest.mark.parametrize("config", [PLAIN, NETGATE, FULL], ids=["plain", "shipped", "everything"])
+@pytest.mark.parametrize("rx_queues", [None, 2, 4])
+def test_applied_once_it_is_as_wanted_and_reverts_to_what_it_was(
+    tmp_path: Path, config: DutConfig, rx_queues: int | None
+) -> None:
+    bench = Bench(tmp_path, config=config, rx_queues=rx_queues)
+    before = copy.deepcopy(bench.box)
+    assert bench.mismatches
+    assert bench.apply()
+    assert bench.mismatches == []
+    assert bench.apply() == (), "a second time there is nothing to change"
+    assert bench.dut.verify().digest == bench.dut.verify().digest
+    assert bench.revert() and bench.box == before
 
 
-def test_apply_stops_at_the_first_failure(config: DutConfig) -> None:
-    class Failing(Recorded):
-        def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
-            super().run(argv, timeout_s, input)
-            code = 2 if "address" in argv else 0
-            return Completed(tuple(argv), code, "", "RTNETLINK answers: No such device\n" if code else "", 0.0)
-
-    transport = Failing()
-    with pytest.raises(DutError) as caught:
-        LinuxDut(config, transport, MACS, {}).apply()
-    assert str(caught.value) == (
-        "lab-linux: ip address replace 100.65.1.1/24 dev d0 failed on a recording: RTNETLINK answers: No such device"
-    )
-    assert len(transport.asked) == 3
+def test_everything_is_set(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, config=FULL, rx_queues=3)
+    bench.apply()
+    box = bench.box
+    assert not box.irqbalance and {nic.queues for nic in box.nics.values()} == {3}
+    affinities = [box.files[f"/proc/irq/{irq}/smp_affinity_list"] for irq in (50, 51, 52, 60, 61, 62)]
+    assert affinities == ["1", "2", "1", "1", "2", "1"]
+    assert box.files["/sys/class/net/enp3s0f0/queues/rx-2/rps_cpus"] == "00000006"
+    assert box.files["/sys/devices/system/cpu/cpufreq/policy3/scaling_governor"] == "performance"
+    assert box.nics["enp3s0f1"].offloads["generic-receive-offload"] is False
+    spreading = Bench(tmp_path, box, replace(NETGATE, linux=LinuxSettings())).dut.verify().spreading
+    assert spreading is not None and spreading.queues[0] == QueuePlace(0, 0, None), "handed on to two CPUs"
 
 
-def test_verify_of_what_was_applied(config: DutConfig) -> None:
-    attestation = LinuxDut(config, Recorded("verify-configured"), MACS, {"netdev_max_backlog": 4096}).verify()
-    assert attestation.require_match() is attestation
-    facts = attestation.facts
-    assert facts["kernel"].startswith("6.18.")
-    assert (facts["ip_forward"], facts["netdev_max_backlog"]) == (1, 4096)
-    assert facts["interfaces"]["d0"]["rps_cpus"] == {"rx-0": "2"}
-    assert facts["interfaces"]["d0"]["offloads"]["generic-receive-offload"] is True
-    assert facts["interfaces"]["d1"]["mac"] == "02:7b:78:00:01:01"
-    assert facts["interfaces"]["d1"]["threaded_napi"] == 0
-    assert facts["unknown"] == ["dev_weight", "iptables", "netdev_budget", "netdev_budget_usecs"]
-    document = attestation.to_document()
-    assert json.loads(json.dumps(document)) == document
-    assert document["facts_sha256"] == attestation.digest
+def test_spreading_follows_interrupts_and_the_nics_hash(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, config=NETGATE, rx_queues=2)
+    bench.apply()
+    spreading = bench.dut.verify().spreading
+    assert spreading is not None
+    assert [place.worker for place in spreading.queues] == ["cpu0", "cpu1", "cpu0", "cpu1"]
+    assert spreading.hashes[1] == PortHash(1, "6d5a01", ("src", "dst"), (0, 1) * 8)
 
 
-def test_digest_tells_configurations_apart(config: DutConfig) -> None:
-    def digest(name: str) -> str:
-        return LinuxDut(config, Recorded(name), MACS, {}).verify().digest
+# what is already there, in words; what does it; which steps are not needed then
+THERE: list[tuple[str, Callable[[LinuxBox], object], str]] = [
+    ("forwarding", lambda box: box._tee([FORWARD], "1"), "ip_forward"),
+    ("link", lambda box: box._ip(["link", "set", "dev", "enp3s0f0", "up"], ""), "link of enp3s0f0"),
+    ("address", lambda box: box.nics["enp3s0f0"].addresses.append("100.65.1.1/24"), "address of enp3s0f0"),
+    (
+        "neighbour",
+        lambda box: box.neighbours.update({"100.65.1.2%enp3s0f0": ("68:05:CA:32:45:94", "permanent")}),
+        "neighbour 100.65.1.2 on enp3s0f0",
+    ),
+    (
+        "route",
+        lambda box: box.routes.append(["16.0.0.0/8", "via", "100.65.1.2", "dev", "enp3s0f0"]),
+        "route 16.0.0.0/8",
+    ),
+]
 
-    assert digest("verify-configured") == digest("verify-configured") != digest("verify-half-dead")
+
+@pytest.mark.parametrize(("change", "spared"), [row[1:] for row in THERE], ids=[row[0] for row in THERE])
+def test_what_is_there_is_neither_set_nor_taken_away(
+    tmp_path: Path, change: Callable[[LinuxBox], object], spared: str
+) -> None:
+    box = LinuxBox()
+    for nic in box.nics.values():
+        nic.up = spared != "link of enp3s0f0"
+    change(box)
+    bench = Bench(tmp_path, box)
+    before = copy.deepcopy(box)
+    assert spared not in [step.what for step in bench.apply()]
+    assert bench.mismatches == []
+    bench.revert()
+    assert box == before
 
 
-def test_verify_without_ethtool_says_unknown(config: DutConfig) -> None:
-    facts = LinuxDut(config, Recorded("verify-configured", without=["ethtool"]), MACS, {}).verify().facts
-    assert facts["interfaces"]["d0"]["offloads"] is None
+# what else is there, in words; what does it; how it is shown as former
+OTHERS: list[tuple[str, Callable[[LinuxBox], object], str]] = [
+    (
+        "another route",
+        lambda box: box.routes.append(["16.0.0.0/8", "via", "10.0.0.9", "dev", "enp3s0f1", "proto", "static"]),
+        "route 16.0.0.0/8: via 100.65.1.2 dev enp3s0f0 (was via 10.0.0.9 dev enp3s0f1)",
+    ),
+    ("a black hole", lambda box: box.routes.append(["blackhole", "48.0.0.0/8"]), "(was blackhole)"),
+    (
+        "another neighbour",
+        lambda box: box.neighbours.update({"100.65.1.2%enp3s0f0": ("02:00:00:00:00:09", "permanent")}),
+        "(was 02:00:00:00:00:09 PERMANENT)",
+    ),
+    (
+        "a neighbour that was heard",
+        lambda box: box.neighbours.update({"100.65.1.2%enp3s0f0": ("68:05:ca:32:45:94", "stale")}),
+        "(was 68:05:ca:32:45:94 STALE)",
+    ),
+    ("another address", lambda box: box.nics["enp3s0f0"].addresses.append("10.9.9.9/8"), "(was 10.9.9.9/8)"),
+    ("one interface forwards", lambda box: box.files.update({f"{CONF}/enp3s0f1/forwarding": "1"}), "ip_forward: 1"),
+    ("redirects are off", lambda box: box.files.update({f"{CONF}/all/accept_redirects": "0"}), "ip_forward: 1"),
+    (
+        "masks of queues",
+        lambda box: box.files.update({"/sys/class/net/enp3s0f0/queues/rx-3/rps_cpus": "f"}),
+        "receive queues of enp3s0f0: 1 (was 4)",
+    ),
+    (
+        "interrupts placed by hand",
+        lambda box: box.files.update({"/proc/irq/53/smp_affinity_list": "2"}),
+        "receive queues of enp3s0f0: 1 (was 4)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "shown"), [row[1:] for row in OTHERS], ids=[row[0] for row in OTHERS])
+def test_what_was_otherwise_is_put_back(tmp_path: Path, change: Callable[[LinuxBox], object], shown: str) -> None:
+    box = LinuxBox()
+    for nic in box.nics.values():
+        nic.up = True
+    change(box)
+    bench = Bench(tmp_path, box, rx_queues=1)
+    before = copy.deepcopy(box)
+    assert any(shown in str(step) for step in bench.apply())
+    assert bench.mismatches == [] and bench.apply() == ()
+    bench.revert()
+    assert box == before
+
+
+def test_an_apply_that_fails_halfway_is_taken_back_from_wherever_it_stopped(tmp_path: Path) -> None:
+    whole = Bench(tmp_path / "whole", config=FULL, rx_queues=2)
+    commands = lines(whole.apply())
+    assert len(commands) > 20
+    for at, command in enumerate(commands):
+        bench = Bench(tmp_path / str(at), config=FULL, rx_queues=2)
+        before = copy.deepcopy(bench.box)
+        bench.transport.fail = {command: Said(stderr="not today", returncode=1)}
+        with pytest.raises(DutError, match="not today"):
+            bench.apply()
+        bench.transport.fail = {}
+        bench.revert()
+        assert bench.box == before, command
+        assert bench.journal.entries() == ()
+
+
+def test_a_connection_that_is_lost_leaves_the_journal(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    before = copy.deepcopy(bench.box)
+    reads = len(bench.transport.ran) + 40
+    bench.transport.lost_after = reads
+    with pytest.raises(DutError, match="was lost"):
+        bench.apply()
+    bench.transport.lost_after = None
+    bench.revert()
+    assert bench.box == before
+
+
+def test_after_a_boot_nothing_is_taken_back(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    done = bench.apply()
+    bench.box = bench.transport.box = LinuxBox()
+    bench.box.files["/proc/sys/kernel/random/boot_id"] = "another"
+    result = revert(bench.dut, bench.transport, bench.journal)
+    assert result.taken_back == () and len(result.gone) == len(done)
+
+
+# what is not possible, in words; the box; the config; what is said
+REFUSED: list[tuple[str, Callable[[LinuxBox], object], DutConfig, int | None, str]] = [
+    (
+        "more queues than there are",
+        lambda _: None,
+        PLAIN,
+        5,
+        "netgate-linux: 5 receive queues are wished, enp3s0f0 has at most 4 receive queues: ask for another number",
+    ),
+    (
+        "queues of a NIC that cannot set them",
+        lambda box: box.nics["enp3s0f0"].__setattr__("kind", None),
+        PLAIN,
+        2,
+        "enp3s0f0 has 4 receive queues, and they cannot be set",
+    ),
+    (
+        "an interface that is not there",
+        lambda box: box.nics.pop("enp3s0f1"),
+        PLAIN,
+        None,
+        "interface enp3s0f1 is not there, only enp3s0f0",
+    ),
+]
 
 
 @pytest.mark.parametrize(
-    ("recording", "expected"),
-    [
-        (
-            "verify-bare",
-            [
-                "ip_forward: wanted 1, found 0",
-                "address of d0: wanted 100.65.1.1/24, found none",
-                "forwarding of d0: wanted 1, found 0",
-                "neighbour 100.65.1.2 on d0: wanted 02:7b:78:00:00:00 PERMANENT, found none",
-                "route 48.0.0.0/8: wanted via 100.65.2.2 dev d1, found none",
-                "path of 48.0.0.1 to 16.0.0.1 arriving at d1: wanted via 100.65.1.2 dev d0, found RTNETLINK answers:",
-            ],
-        ),
-        (
-            "verify-half-dead",
-            [
-                "neighbour 100.65.1.2 on d0: wanted 02:7b:78:00:00:00 PERMANENT, found 02:7b:78:00:00:77 REACHABLE",
-                "route 16.0.0.0/8: wanted via 100.65.1.2 dev d0, found via 100.65.1.2 dev d0 and via 100.65.1.9 dev d0",
-                "routes inside 16.0.0.0/8: wanted none, found 16.0.7.0/24 via 100.65.2.2 dev d1",
-                "routes inside 16.0.0.0/8: wanted none, found 16.0.8.0/24 blackhole",
-                "route 48.0.0.0/8: wanted via 100.65.2.2 dev d1, found via 100.65.2.2 dev d1 and via 100.65.2.9 dev d1",
-            ],
-        ),
-        ("verify-cable-out", ["link of d1: wanted up, found no carrier"]),
-    ],
+    ("change", "config", "queues", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
-def test_verify_refuses_with_wanted_and_found(config: DutConfig, recording: str, expected: list[str]) -> None:
-    attestation = LinuxDut(config, Recorded(recording), MACS, {}).verify()
-    with pytest.raises(DutError, match="lab-linux is not what its config says") as caught:
-        attestation.require_match()
-    for text in expected:
-        assert text in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_missing_interface_names_those_there(config: DutConfig) -> None:
-    other = replace(config, ports=(config.ports[0], replace(config.ports[1], interface="d7")))
-    mismatches = LinuxDut(other, Recorded("verify-configured"), MACS, {}).verify().mismatches
-    assert "interface: wanted d7, found only d0, d1, lo" in [str(mismatch) for mismatch in mismatches]
-
-
-@pytest.mark.parametrize("name", ["netgate-pfsense", "netgate-vpp"])
-def test_a_driver_of_a_later_version_says_so(name: str) -> None:
-    def connect() -> Transport:
-        raise AssertionError("nothing may be reached for")
-
-    config = load_dut(str(ROOT / f"dut_configs/{name}.yaml"))
+def test_what_is_impossible_is_refused_before_anything_is_touched(
+    tmp_path: Path, change: Callable[[LinuxBox], object], config: DutConfig, queues: int | None, message: str
+) -> None:
+    box = LinuxBox()
+    change(box)
+    bench = Bench(tmp_path, box, config, queues)
+    before = copy.deepcopy(box)
     with pytest.raises(DutError) as caught:
-        open_dut(config, connect, {})
-    assert str(caught.value) == (
-        f"{name}: driver {config.driver} is not in this version, linux is: "
-        "use --no-apply to measure a DUT you configured by hand"
-    )
-    assert config.driver not in DRIVERS
+        bench.apply()
+    assert message in str(caught.value)
+    assert box == before and bench.journal.entries() == ()
+    assert bench.mismatches or queues == 2
 
 
-def test_not_attested_says_so() -> None:
-    config = load_dut(str(ROOT / "dut_configs/netgate-vpp.yaml"))
-    document = not_attested(config).to_document()
-    assert (document["attested"], document["facts_sha256"], document["applied"]) == (False, None, [])
-    assert "--no-apply" in document["facts"]["not attested"]
+# what is spoilt after apply, in words; how; what verify says
+SPOILT: list[tuple[str, Callable[[LinuxBox], object], str]] = [
+    ("irqbalance", lambda box: box._systemctl(["start"], ""), "irqbalance: wanted stopped, found running"),
+    ("queues", lambda box: box._set_queues("enp3s0f0", 3), "receive queues of enp3s0f0: wanted 2, found 3 (it has at"),
+    (
+        "an interrupt",
+        lambda box: box.files.update({"/proc/irq/51/smp_affinity_list": "0-3"}),
+        "interrupt 51 (enp3s0f0-TxRx-1) of enp3s0f0: wanted CPU 2, found CPUs 0-3",
+    ),
+    (
+        "RPS",
+        lambda box: box.files.update({"/sys/class/net/enp3s0f1/queues/rx-0/rps_cpus": "0"}),
+        "RPS of enp3s0f1 rx-0: wanted 00000006, found 0",
+    ),
+    (
+        "governor",
+        lambda box: box.files.update({"/sys/devices/system/cpu/cpufreq/policy0/scaling_governor": "powersave"}),
+        "governor of policy0: wanted performance, found powersave",
+    ),
+    (
+        "offload",
+        lambda box: box.nics["enp3s0f0"].offloads.update({"generic-receive-offload": True}),
+        "generic-receive-offload of enp3s0f0: wanted off, found on",
+    ),
+    ("cable", lambda box: setattr(box.nics["enp3s0f1"], "cable", False), "link of enp3s0f1: wanted up, found no"),
+    ("address", lambda box: box.nics["enp3s0f0"].addresses.clear(), "address of enp3s0f0: wanted 100.65.1.1/24, found"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), [row[1:] for row in SPOILT], ids=[row[0] for row in SPOILT])
+def test_what_is_spoilt_is_named(tmp_path: Path, change: Callable[[LinuxBox], object], message: str) -> None:
+    bench = Bench(tmp_path, config=FULL, rx_queues=2)
+    bench.apply()
+    change(bench.box)
+    assert [one for one in bench.mismatches if one.startswith(message)], bench.mismatches
+
+
+def test_an_irqbalance_that_systemd_does_not_know_is_named(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, LinuxBox(systemd=False), NETGATE)
+    bench.apply()
+    (wrong,) = bench.mismatches
+    assert wrong == "irqbalance: wanted stopped, found running (stop it by hand; systemd does not know it)"
+
+
+def test_a_box_without_cpufreq_has_no_governor(tmp_path: Path) -> None:
+    box = LinuxBox()
+    for path in [path for path in box.files if "cpufreq" in path]:
+        del box.files[path]
+    bench = Bench(tmp_path, box, replace(PLAIN, linux=LinuxSettings(governor="performance")))
+    bench.apply()
+    assert bench.mismatches == ["governor of any CPU: wanted performance, found no cpufreq"]
+
+
+def test_a_box_without_ethtool_is_measured_as_it_is(tmp_path: Path) -> None:
+    box = LinuxBox(programs=("ip", "tee", "cat", "grep", "readlink"))
+    bench = Bench(tmp_path, box)
+    bench.apply()
+    attestation = bench.dut.verify()
+    assert attestation.mismatches == ()
+    assert attestation.facts["interfaces"]["enp3s0f0"]["channels"] is None
+    assert attestation.facts["irqbalance"] == {"running": None, "unit": None}
+    assert attestation.spreading is not None and len(attestation.spreading.queues) == 8
+    assert attestation.spreading.hashes[0].reason == "ethtool -x does not tell this device's hash"
+
+
+@given(word=st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=12))
+def test_whatever_stands_in_a_name_stays_one_word(word: str) -> None:
+    ports = (replace(NETGATE.ports[0], interface=word), NETGATE.ports[1])
+    for step in plan_from_nothing(Wanted(replace(NETGATE, ports=ports))):
+        for command in (*step.do, *step.undo):
+            assert command.argv[0] in ("ip", "tee", "ethtool", "systemctl")
+            assert all(word in one or one in LEGAL or one[:1].isdigit() or "enp3s0f1" in one for one in command.argv)
+
+
+LEGAL = {
+    *("ip", "tee", "ethtool", "systemctl", "stop", "start", "irqbalance", "link", "set", "dev", "up", "down", "-L"),
+    *("address", "replace", "del", "neigh", "lladdr", "nud", "permanent", "route", "via", "combined", FORWARD),
+}
+
+
+def test_the_box_survives_between_commands() -> None:
+    box = LinuxBox()
+    assert pickle.loads(pickle.dumps(box)) == box

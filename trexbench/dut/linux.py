@@ -24,10 +24,11 @@ _LINK_EVERY_S = 0.25
 
 
 class LinuxDut:
-    """A Linux router behind a transport."""
+    """A Linux router behind a transport. link_wait_s: for links that were just set up and negotiate."""
 
-    def __init__(self, wanted: Wanted, transport: Transport) -> None:
+    def __init__(self, wanted: Wanted, transport: Transport, link_wait_s: float = LINK_WAIT_S) -> None:
         self._wanted = wanted
+        self._link_wait_s = link_wait_s
         self._reader = Reader(wanted, transport)
         self._observer = Observer(wanted, transport)
 
@@ -54,7 +55,7 @@ class LinuxDut:
 
     def _await_links(self) -> None:
         """A port that was just set up negotiates for seconds; one without a cable is left for compare to name."""
-        deadline = time.monotonic() + LINK_WAIT_S
+        deadline = time.monotonic() + self._link_wait_s
         names = [port.interface for port in self._wanted.config.ports]
         while time.monotonic() < deadline:
             links = self._reader.links()

@@ -21,7 +21,7 @@ T = TypeVar("T")
 Counts = Mapping[str, Mapping[str, int]]
 Lines = Mapping[str, Sequence[str]]
 
-_FILES = ("/proc/stat", "/proc/net/snmp", "/proc/net/netstat", "/proc/cpuinfo")
+_FILES = ("/proc/uptime", "/proc/stat", "/proc/net/snmp", "/proc/net/netstat", "/proc/cpuinfo")
 _ONLINE = "/sys/devices/system/cpu/online"
 _CLOCK = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq"
 
@@ -64,6 +64,7 @@ class Observer:
         ip: Mapping[str, int] = look.part("IP's counters", partial(self._ip, files), {})
         found = drops.Counted(links, nics, qdiscs, ip, dict(self._drivers))
         return Observation(
+            at_s=parse.parse_uptime(files.get("/proc/uptime", ())),
             cpus=look.part("CPU time", partial(self._times, files, look), ()),
             ports=tuple(self._port_counts(links)),
             queues=tuple(self._queue_counts(nics)),
@@ -72,7 +73,8 @@ class Observer:
         )
 
     def _links(self) -> Counts:
-        return parse.parse_link_counters(self._must(("ip", "-s", "-json", "link", "show")))
+        """Twice -s, for missed_errors."""
+        return parse.parse_link_counters(self._must(("ip", "-s", "-s", "-json", "link", "show")))
 
     def _nic(self, name: str) -> Mapping[str, int]:
         if name not in self._drivers:
@@ -101,7 +103,7 @@ class Observer:
 
         cpumap's thread and NAPI threads are booked as system time, not as soft interrupts.
         """
-        steer, threaded = self._lab.get("steer"), bool(self._wanted.config.lab and self._wanted.config.lab.threaded)
+        steer, threaded = self._lab.get("steer"), bool(self._lab.get("threaded"))
         router = self._wanted.config.linux.cpus or tuple(self._lab.get("router_cpus") or ())
         if steer == "none" and not threaded:
             raise DutError("lab.steer is none: the router works in the sender's time")

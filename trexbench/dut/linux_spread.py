@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.spread import PortHash, QueuePlace, Spreading
 from . import parse_linux_nic as nic
-from .linux_tuning import queues_in_use
+from .linux_tuning import forwarding_cpus, lab_of, queues_in_use
 from .model import Wanted
 
 _VETH = "a veth has no hash: a frame falls into the queue of the CPU that sends it (its number modulo the queues)"
@@ -25,7 +25,7 @@ def find_spreading(wanted: Wanted, facts: Mapping[str, Any]) -> Spreading:
             worker = _worker(link, queue, index, facts.get("lab"))
             queues.append(QueuePlace(port.tester, queue, worker))
         hashes.append(_hash(port.tester, link))
-    return Spreading(tuple(queues), tuple(hashes))
+    return Spreading(tuple(queues), tuple(hashes), _workers(wanted, facts))
 
 
 def _worker(link: Mapping[str, Any], queue: int, index: int, lab: Mapping[str, Any] | None) -> str | None:
@@ -50,6 +50,13 @@ def _lab_worker(queue: int, index: int, lab: Mapping[str, Any]) -> str | None:
         return _only(router)
     sender = lab.get("sender_cpu")
     return None if sender is None else f"cpu{sender}"
+
+
+def _workers(wanted: Wanted, facts: Mapping[str, Any]) -> tuple[str, ...]:
+    lab = lab_of(wanted)
+    steered = lab.get("steer") in ("cpumap", "rps") or lab.get("threaded")
+    cpus = [lab.get("sender_cpu")] if lab and not steered else forwarding_cpus(wanted, facts)
+    return tuple(f"cpu{cpu}" for cpu in cpus if cpu is not None)
 
 
 def _only(cpus: Sequence[int] | None) -> str | None:

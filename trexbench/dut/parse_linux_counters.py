@@ -33,10 +33,17 @@ def parse_lines(text: str) -> dict[str, list[str]]:
     return files
 
 
+def parse_uptime(lines: Sequence[str]) -> float | None:
+    """/proc/uptime: seconds since boot."""
+    word = (lines[0].split() or [""])[0] if lines else ""
+    return float(word) if re.fullmatch(r"[0-9]{1,12}\.[0-9]{1,6}", word) else None
+
+
 def parse_stat(lines: Sequence[str], clocks: Mapping[int, float], packets_known: bool = True) -> tuple[CpuTime, ...]:
     """/proc/stat by CPU. clocks: Hz, by CPU. packets_known: whether packets are handled in soft interrupts only.
 
-    What the host stole is in neither time: it was not the router's to spend. Guests' time is in user time already.
+    What the host stole is in the total, for shares are of the time that passed, and is nobody's work. Guests' time is
+    in user time already.
     """
     found = []
     for line in lines:
@@ -48,7 +55,10 @@ def parse_stat(lines: Sequence[str], clocks: Mapping[int, float], packets_known:
         user, nice, system, idle, iowait, irq, softirq = (int(word) / USER_HZ for word in words[:7])
         busy = user + nice + system + irq + softirq
         cpu = int(name[3:])
-        found.append(CpuTime(cpu, busy + idle + iowait, busy, softirq if packets_known else None, clocks.get(cpu)))
+        stolen = int(words[7]) / USER_HZ if words[7:] and re.fullmatch("[0-9]{1,20}", words[7]) else 0.0
+        found.append(
+            CpuTime(cpu, busy + idle + iowait + stolen, busy, softirq if packets_known else None, clocks.get(cpu))
+        )
     if not found:
         raise DutError("/proc/stat names no CPU")
     return tuple(found)
@@ -90,7 +100,7 @@ def parse_snmp(lines: Sequence[str]) -> dict[str, int]:
 
 
 def parse_link_counters(text: str) -> dict[str, dict[str, int]]:
-    """``ip -s -json link show`` by interface: ``rx.packets``, ``tx.dropped`` ... of stats64."""
+    """``ip -s -s -json link show`` by interface: ``rx.packets``, ``tx.dropped`` ... of stats64."""
     found: dict[str, dict[str, int]] = {}
     for entry in parse_json(text, "ip link"):
         stats = entry.get("stats64")

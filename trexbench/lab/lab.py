@@ -141,6 +141,7 @@ class Lab:
             "lab": {
                 **found.placement,
                 "steer": self.spec.settings.steer,
+                "threaded": self.spec.settings.threaded,
                 "server": found.server.kind,
                 "ephemeral": ephemeral,
             }

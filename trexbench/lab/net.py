@@ -124,7 +124,7 @@ def tune(spec: LabSpec, router_cpus: Sequence[int]) -> None:
         for name in spec.dut_interfaces:
             _set_gro(handle, name, spec.settings.gro)
             if spec.settings.queues < spec.most_queues:
-                _set_rx_queues(handle, name, spec.settings.queues)
+                _set_queues(handle, name, spec.settings.queues)
     transport = NetnsTransport(spec.dut)
     mask = cpu_mask(router_cpus if spec.settings.steer == "rps" else ())
     before = _napi_threads()
@@ -176,14 +176,14 @@ def _set_gro(handle: socket.socket, interface: str, on: bool) -> None:
         raise LabError(f"GRO of {interface}: {error.strerror}", "correct lab.gro of the DUT config") from None
 
 
-def _set_rx_queues(handle: socket.socket, interface: str, queues: int) -> None:
-    """As ``ethtool -L interface rx queues`` does, which need not be installed."""
+def _set_queues(handle: socket.socket, interface: str, queues: int) -> None:
+    """As ``ethtool -L interface rx N tx N`` does, which need not be installed."""
     channels = ctypes.create_string_buffer(struct.pack("=9I", _ETHTOOL_GCHANNELS, *[0] * 8))
     request = struct.pack("16sP", interface.encode(), ctypes.addressof(channels)).ljust(40, b"\0")
     try:
         fcntl.ioctl(handle, _SIOCETHTOOL, request)
-        _, *limits, _, tx, other, combined = struct.unpack_from("=9I", channels.raw)
-        struct.pack_into("=9I", channels, 0, _ETHTOOL_SCHANNELS, *limits, queues, tx, other, combined)
+        _, *limits, _, _, other, combined = struct.unpack_from("=9I", channels.raw)
+        struct.pack_into("=9I", channels, 0, _ETHTOOL_SCHANNELS, *limits, queues, queues, other, combined)
         fcntl.ioctl(handle, _SIOCETHTOOL, request)
     except OSError as error:
         raise LabError(f"queues of {interface}: {error.strerror}", "correct lab.queues of the DUT config") from None

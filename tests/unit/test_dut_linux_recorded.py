@@ -1,0 +1,270 @@
+"""The Linux driver on recorded answers: what it finds, what it refuses, what it counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from box_linux import LinuxBox
+from boxes import BoxTransport, Said
+
+from trexbench.config import DutConfig, load_dut
+from trexbench.core.errors import DutError
+from trexbench.core.telemetry import DropCount, Missing, Observation, PortCount, QueueCount
+from trexbench.dut import Wanted
+from trexbench.dut.linux import LinuxDut
+from trexbench.dut.linux_perf import measure_cycles
+from trexbench.transport import Completed
+
+ROOT = Path(__file__).parents[2]
+FIXTURES = ROOT / "tests/fixtures/linux-6.18"
+MACS = {0: "02:7b:78:00:00:00", 1: "02:7b:78:00:00:01"}
+HOST = {"lab": {"steer": "cpumap", "router_cpus": [1], "sender_cpu": 0}, "netdev_max_backlog": 4096}
+SENT, RECEIVED = 2417168 + 2417634, 1073456 + 562388
+"""What the tester counted between the two recorded observations, both ports together."""
+
+
+class Recorded:
+    """A transport that answers as a recording did, and knows nothing else."""
+
+    place = "a recording"
+
+    def __init__(self, name: str, without: Sequence[str] = ()) -> None:
+        entries = json.loads((FIXTURES / f"{name}.json").read_text())
+        self._answers = {tuple(entry["argv"]): entry for entry in entries}
+        self._without = without
+
+    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
+        if argv[0] in self._without or tuple(argv) not in self._answers:
+            raise DutError(f"{argv[0]} is not installed on {self.place}")
+        entry = self._answers[tuple(argv)]
+        return Completed(tuple(argv), entry["returncode"], entry["stdout"], entry["stderr"], 0.001)
+
+    def close(self) -> None:
+        """A recording needs no closing."""
+
+
+@pytest.fixture
+def config() -> DutConfig:
+    return load_dut(str(ROOT / "dut_configs/lab-linux.yaml"))
+
+
+def dut(config: DutConfig, name: str, without: Sequence[str] = ()) -> LinuxDut:
+    return LinuxDut(Wanted(config, MACS, None, HOST), Recorded(name, without), link_wait_s=0)
+
+
+def test_verify_of_what_was_applied(config: DutConfig) -> None:
+    attestation = dut(config, "verify-configured").verify()
+    assert attestation.require_match() is attestation
+    facts = attestation.facts
+    assert facts["kernel"].startswith("6.18.")
+    assert (facts["ip_forward"], facts["netdev_max_backlog"], facts["cpus_online"]) == (1, 4096, [0, 1])
+    link = facts["interfaces"]["d0"]
+    assert link["channels"] == {"max": {"rx": 2, "tx": 2}, "now": {"rx": 1, "tx": 1}}
+    assert link["offloads"]["generic-receive-offload"] is True
+    assert (link["driver"]["driver"], link["irqs"], link["xdp"]) == ("veth", [], "trexbench_cpu")
+    assert facts["interfaces"]["d1"]["mac"] == "02:7b:78:00:01:01"
+    assert facts["irqbalance"] == {"running": False, "unit": None}
+    assert facts["firewall"] == {"nft_rules": None, "iptables_rules": None}
+    assert facts["unknown"] == ["dev_weight", "governors", "iptables", "netdev_budget", "netdev_budget_usecs"]
+    document = attestation.to_document()
+    assert json.loads(json.dumps(document))["facts"] == facts
+    assert document["facts_sha256"] == attestation.digest
+
+
+def test_a_veth_says_who_serves_its_queue_and_that_it_has_no_hash(config: DutConfig) -> None:
+    spreading = dut(config, "verify-configured").verify().spreading
+    assert spreading is not None
+    assert [(place.port, place.queue, place.worker) for place in spreading.queues] == [(0, 0, "cpu1"), (1, 0, "cpu1")]
+    assert spreading.workers == ("cpu1",)
+    assert all(one.key is None and "the CPU that sends it" in one.reason for one in spreading.hashes)
+
+
+def test_an_applied_box_needs_nothing(config: DutConfig) -> None:
+    assert dut(config, "verify-configured").plan() == []
+
+
+def test_digest_tells_configurations_apart(config: DutConfig) -> None:
+    digests = [dut(config, f"verify-{name}").verify().digest for name in ("configured", "configured", "half-dead")]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_verify_without_ethtool_says_unknown(config: DutConfig) -> None:
+    facts = dut(config, "verify-configured", without=["ethtool"]).verify().facts
+    assert facts["interfaces"]["d0"]["offloads"] is facts["interfaces"]["d0"]["channels"] is None
+
+
+@pytest.mark.parametrize(
+    ("recording", "expected"),
+    [
+        (
+            "verify-bare",
+            [
+                "ip_forward: wanted 1, found 0",
+                "address of d0: wanted 100.65.1.1/24, found none",
+                "forwarding of d0: wanted 1, found 0",
+                "neighbour 100.65.1.2 on d0: wanted 02:7b:78:00:00:00 PERMANENT, found none",
+                "route 48.0.0.0/8: wanted via 100.65.2.2 dev d1, found none",
+                "path of 48.0.0.1 to 16.0.0.1 arriving at d1: wanted via 100.65.1.2 dev d0, found RTNETLINK answers:",
+            ],
+        ),
+        (
+            "verify-half-dead",
+            [
+                "neighbour 100.65.1.2 on d0: wanted 02:7b:78:00:00:00 PERMANENT, found 02:7b:78:00:00:77 REACHABLE",
+                "route 16.0.0.0/8: wanted via 100.65.1.2 dev d0, found via 100.65.1.2 dev d0 and via 100.65.1.9 dev d0",
+                "routes inside 16.0.0.0/8: wanted none, found 16.0.7.0/24 via 100.65.2.2 dev d1",
+                "routes inside 16.0.0.0/8: wanted none, found 16.0.8.0/24 blackhole",
+                "route 48.0.0.0/8: wanted via 100.65.2.2 dev d1, found via 100.65.2.2 dev d1 and via 100.65.2.9 dev d1",
+            ],
+        ),
+        ("verify-cable-out", ["link of d1: wanted up, found no carrier"]),
+    ],
+)
+def test_verify_refuses_with_wanted_and_found(config: DutConfig, recording: str, expected: list[str]) -> None:
+    attestation = dut(config, recording).verify()
+    with pytest.raises(DutError, match="lab-linux is not what its config says") as caught:
+        attestation.require_match()
+    for text in expected:
+        assert text in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_route_of_two_hops_would_be_put_back_as_it_was(config: DutConfig) -> None:
+    (step,) = (step for step in dut(config, "verify-half-dead").plan() if step.what == "route 48.0.0.0/8")
+    assert step.was == "via 100.65.2.2 dev d1 and via 100.65.2.9 dev d1"
+    assert " ".join(step.undo[0].argv) == (
+        "ip route replace 48.0.0.0/8 nexthop via 100.65.2.2 dev d1 weight 1 nexthop via 100.65.2.9 dev d1 weight 1"
+    )
+
+
+def test_missing_interface_names_those_there(config: DutConfig) -> None:
+    other = replace(config, ports=(replace(config.ports[0], interface="lo"), config.ports[1]), routes=())
+    box = LinuxBox()
+    found = LinuxDut(Wanted(other, MACS), BoxTransport(box), link_wait_s=0).verify().mismatches
+    assert "interface: wanted lo, found only enp3s0f0, enp3s0f1" in [str(one) for one in found]
+
+
+# observations
+
+
+def lost(before: Observation, after: Observation) -> dict[str, int]:
+    old = {(one.name, one.port, one.queue): one.count for one in before.drops}
+    grown = {(one.name, one.port, one.queue): one.count - old[one.name, one.port, one.queue] for one in after.drops}
+    return {name: count for (name, _, _), count in grown.items() if count}
+
+
+def test_every_frame_that_a_saturated_lab_lost_is_in_one_counter(config: DutConfig) -> None:
+    before, after = (dut(config, f"observe-{name}").observe() for name in ("before", "after"))
+    assert before.missing == after.missing == ()
+    assert lost(before, after) == {"cpumap queue (redirected, not received)": SENT - RECEIVED}
+    arrived = [now.rx_packets - then.rx_packets for now, then in zip(after.ports, before.ports, strict=True)]  # type: ignore[operator]
+    assert sum(arrived) == SENT
+    assert [(one.port, one.queue, one.packets) for one in after.queues] == [
+        (one.port, 0, one.rx_packets) for one in after.ports
+    ]
+    assert [one.cpu for one in after.cpus] == [1], "the router's"
+    assert after.cpus[0].packet_s is None, "cpumap's thread is no soft interrupt"
+    assert after.at_s is not None and before.at_s is not None and after.at_s > before.at_s
+
+
+@pytest.mark.parametrize(
+    ("program", "missing"),
+    [
+        ("ethtool", ["counters of d0", "counters of d1"]),
+        ("tc", ["drops of queueing disciplines"]),
+        ("ip", ["packets by interface"]),
+        ("grep", ["/proc", "IP's counters", "CPU time"]),
+    ],
+)
+def test_one_reader_that_fails_does_not_stop_the_others(config: DutConfig, program: str, missing: list[str]) -> None:
+    seen = dut(config, "observe-after", [program]).observe()
+    assert [one.what for one in seen.missing] == missing
+    assert seen.drops and (seen.cpus or program == "grep")
+
+
+@pytest.mark.parametrize(
+    ("steer", "missing"),
+    [
+        ("none", [Missing("CPU time", "lab.steer is none: the router works in the sender's time")]),
+        ("rps", [Missing("CPU time of receiving", "lab.steer is rps: its first half runs on the sender")]),
+    ],
+)
+def test_what_steering_hides_is_missing(config: DutConfig, steer: str, missing: list[Missing]) -> None:
+    wanted = Wanted(config, MACS, None, {"lab": {**HOST["lab"], "steer": steer}})  # type: ignore[dict-item]
+    seen = LinuxDut(wanted, Recorded("observe-after")).observe()
+    assert list(seen.missing) == missing
+    assert "cpumap" not in " ".join(one.name for one in seen.drops)
+
+
+def test_a_nic_counts_queues_and_what_no_total_holds() -> None:
+    box = LinuxBox()
+    nic = box.nics["enp3s0f0"]
+    nic.stats = {
+        "rx": {"packets": 70, "errors": 1, "dropped": 2, "missed_errors": 4, "crc_errors": 1, "fifo_errors": 9},
+        "tx": {"packets": 60, "errors": 0, "dropped": 3},
+    }
+    nic.counters = {"rx_queue_0_packets": 30, "rx_queue_1_packets": 40, "rx_no_dma_resources": 8, "rx_missed_errors": 4}
+    netgate = load_dut(str(ROOT / "dut_configs/netgate-linux.yaml"))
+    transport = BoxTransport(box)
+    seen = LinuxDut(Wanted(netgate), transport).observe(clear=True)
+    assert seen.ports[0] == PortCount(0, 70, 60)
+    assert seen.queues == (QueueCount(0, 0, 30), QueueCount(0, 1, 40))
+    assert [one for one in seen.drops if one.count] == [
+        DropCount("rx_dropped", 2, 0),
+        DropCount("rx_missed_errors", 4, 0),
+        DropCount("rx_errors", 1, 0),
+        DropCount("tx_dropped", 3, 0),
+        DropCount("tx qdisc drops", 2, 0),
+        DropCount("rx_no_dma_resources", 8, 0),
+        DropCount("tx qdisc drops", 2, 1),
+        DropCount("Ip.InHdrErrors", 3),
+        DropCount("Ip.InDiscards", 4),
+        DropCount("IpExt.InNoRoutes", 6),
+        DropCount("TcpExt.IPReversePathFilter", 5),
+    ]
+    assert [(one.cpu, one.packet_s, one.clock_hz) for one in seen.cpus] == [
+        (cpu, float(cpu), 2.2e9) for cpu in range(4)
+    ]
+    first = len(transport.ran)
+    LinuxDut(Wanted(netgate), transport).observe()
+    assert len(transport.ran) - first <= 9
+
+
+class Perf:
+    """A box whose only program is perf."""
+
+    place = "the box"
+
+    def __init__(self, said: Said | None) -> None:
+        self._said = said
+
+    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
+        if self._said is None:
+            raise DutError("perf is not installed on the box")
+        assert argv[:7] == ("perf", "stat", "-x,", "-a", "-C", "1,2", "-e")
+        return Completed(tuple(argv), self._said.returncode, "", self._said.stderr, 0.0)
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        (Said(stderr="4400000000,,cycles,2000000000,100.00,,\n"), 2.2e9),
+        (Said(stderr="Some notice\n4400000000,,cycles:u,2000000000,100.00,,\n"), 2.2e9),
+        (
+            Said(stderr="<not supported>,,cycles,0,100.00,,\n"),
+            Missing("perf stat", "it cannot count cycles there (not supported: a virtual machine without counters?)"),
+        ),
+        (Said(stderr="Error: no permission\n", returncode=255), Missing("perf stat", "Error: no permission")),
+        (Said(stderr=""), Missing("perf stat", "perf stat printed no cycles ('')")),
+        (None, Missing("perf stat", "perf is not installed on the box")),
+    ],
+)
+def test_cycles_are_counted_or_missing(said: Said | None, found: float | Missing) -> None:
+    assert measure_cycles(Perf(said), (1, 2), 2.0) == found
