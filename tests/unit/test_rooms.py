@@ -45,7 +45,7 @@ TABLE = {
 
 _ORDER = """
     errors units fieldengine profile plan sample windows verdict blame knee caveats analysis ramp efficiency telemetry
-    rss spread flowspread spreadcheck losses cycles result compare
+    rss spread flowspread spreadcheck losses cycles result history night compare
     damage ports
 """
 CORE_ORDER = tuple(_ORDER.split())

@@ -90,7 +90,7 @@ def _measure(request: Any, rates: Sequence[Rate], options: dict[str, Any]) -> tu
             slow = rate.unit == "pps" and rate.value < 1000
             wished = replace(request.wished, ramp_to=rate, warmup=rate if slow else Rate(1000.0, "pps"))
             with Desk(options, request.speedup) as desk:
-                result, outcome = there.measure(desk, wished)
+                result, outcome = there.measure(desk, replace(request, wished=wished))
             results.append(result)
             say(f"result   {desk.kept}")
             code = exit_code(outcome)

@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from ..config import PlanDefaults
 from ..core.errors import GeneratorError
 from ..core.flowspread import FlowSpread, predict
 from ..core.plan import Plan
@@ -91,9 +90,9 @@ class Bench:
     observed: Observed | None
     say: Callable[[str], None]
 
-    def measure(self, recorder: Recorder, wished: PlanDefaults | None = None) -> tuple[RunResult, Outcome]:
-        """One run; ``wished`` in place of the request's own wishes."""
-        request = self.request if wished is None else replace(self.request, wished=wished)
+    def measure(self, recorder: Recorder, request: Request | None = None) -> tuple[RunResult, Outcome]:
+        """One run of the request that this was opened for, or of one like it: of the same DUT, ports and queues."""
+        request = request or self.request
         profiles, plan = _plan(request, self.generator)
         watcher = self._watcher(plan)
         result = _begin(request, self, profiles, plan)
@@ -242,6 +241,7 @@ def _begin(request: Request, there: Bench, profiles: Mapping[int, Profile], plan
             "profile_file": request.profile_file.name,
             "tunables": dict(request.tunables),
             "rx_queues": request.queues if request.apply else request.rx_queues,
+            **request.labels,
         },
         plan=plan,
         profile=first.to_dict(),

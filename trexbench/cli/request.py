@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from ..config import DutConfig, PlanDefaults
@@ -30,7 +30,7 @@ DEFAULTS = PlanDefaults(
 
 @dataclass(frozen=True)
 class Request:
-    """One run, as asked. profile_file: the STL profile; mode: its name in results."""
+    """One run, as asked. profile_file: the STL profile; mode: its name in results; labels: of a suite's run."""
 
     verb: str
     dut: DutConfig
@@ -51,6 +51,7 @@ class Request:
     speedup: float = 1.0
     seed: int | None = None
     telemetry: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kind(self) -> str:
