@@ -49,6 +49,7 @@ class Reader:
         self._wanted = wanted
         self._config = wanted.config
         self._transport = transport
+        self._interrupts: dict[str, dict[int, int]] = {}
 
     def identity(self) -> str:
         """The boot's own number where the kernel has one (FreeBSD 14), else the time of the boot."""
@@ -83,15 +84,18 @@ class Reader:
         facts.update({key: files.get(path) for key, path in _FILES.items()})
         facts["firewall_rules"] = self._rules() if facts["firewall"] == "enabled" else None
         facts["paths"] = self._paths()
-        queues = self._queues()
+        queues = self._interrupts = self._queues()
         facts["rx_queues"] = {
             port.interface: len(queues.get(port.interface, ())) or None for port in self._config.ports
         }
         return facts
 
     def spreading(self) -> Spreading:
-        """Each receive queue with the CPU its interrupt is bound to; iflib's task for the queue runs there, too."""
-        queues, places = self._queues(), []
+        """Each receive queue with the CPU its interrupt is bound to; iflib's task for the queue runs there, too.
+
+        Of the queues that facts found before.
+        """
+        queues, places = self._interrupts, []
         for port in self._config.ports:
             for queue, irq in sorted(queues.get(port.interface, {}).items()):
                 done = self._transport.run(("cpuset", "-g", "-x", str(irq)), TIMEOUT_S)

@@ -1,0 +1,344 @@
+"""Drivers through the user's ssh and a real sshd, against boxes that keep state, fail, hang and go away."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from box_pfsense import PfsenseBox
+from box_vpp import VppBox
+
+from trexbench.config import load_dut
+from trexbench.core.errors import ConfigError, DutError
+from trexbench.dut import Wanted, open_dut
+from trexbench.dut.apply import apply, revert
+from trexbench.dut.journal import FileJournal
+from trexbench.transport import Completed, SshTransport
+from trexbench.transport.ssh import CONFIG_ENV
+
+from .boxshim import HANGS_S, ROOT, Order, Shim, programs_of
+from .sshd import WHY_NOT, Sshd, running_sshd
+from .tools import TREXBENCH, environment
+
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "runs")
+
+HOSTILE = (
+    "; touch {}",
+    "$(touch {})",
+    "`touch {}`",
+    "' ; touch {} ; '",
+    '"; touch {}; "',
+    "\ntouch {}\n",
+    "| touch {}",
+    "&& touch {}",
+    "> {}",
+    "!touch {}",
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A system: its box, its config, a command in the middle of its apply, and what of the box can be set."""
+
+    name: str
+    box: Callable[[], Any]
+    middle: str
+    settings: Callable[[Any], object]
+    rx_queues: int | None = None
+
+    def config_text(self) -> str:
+        """That of the checkout, behind the ssh of this test."""
+        text = (ROOT / f"dut_configs/{self.name}.yaml").read_text()
+        there = "transport: {type: ssh, host: netgate, user: root}"
+        assert there in text
+        return text.replace(there, "transport: {type: ssh, host: dut}")
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        return () if self.rx_queues is None else ("--rx-queues", str(self.rx_queues))
+
+
+def _vpp() -> VppBox:
+    """It has been running; started anew it takes its time."""
+    box = VppBox(nics=("TenGigabitEthernet3/0/0", "TenGigabitEthernet3/0/1"))
+    box.deaf_after_start = 2
+    return box
+
+
+def _settings_of_vpp(box: VppBox) -> object:
+    cards = {name: (card.up, card.queues) for name, card in box.cards.items()}
+    addresses = {name: found for name, found in box.addresses.items() if found}
+    return box.files, cards, addresses, box.neighbours, {to: paths for to, paths in box.routes.items() if paths}
+
+
+KINDS = [
+    Kind("netgate-pfsense", PfsenseBox, "route add -net 16.0.0.0/8", lambda box: box.settings()),
+    Kind("netgate-vpp", _vpp, "ip route add 16.0.0.0/8", _settings_of_vpp, rx_queues=2),
+]
+
+
+@dataclass
+class Place:
+    """A sshd, behind it a box, and this machine's own directories."""
+
+    kind: Kind
+    server: Sshd
+    shim: Shim
+    folder: Path
+    _open: list[SshTransport] = field(default_factory=list)
+
+    @property
+    def box(self) -> Any:
+        return self.shim.box
+
+    @property
+    def settings(self) -> object:
+        return self.kind.settings(self.box)
+
+    @property
+    def journal(self) -> FileJournal:
+        return FileJournal(self.kind.name, self.folder / "state")
+
+    @property
+    def wanted(self) -> Wanted:
+        return Wanted(load_dut(self.kind.name, self.folder / "configs"), {}, self.kind.rx_queues)
+
+    def transport(self) -> SshTransport:
+        made = SshTransport("dut", run_dir=self.folder / "run", config_file=self.server.client_config)
+        self._open.append(made)
+        return made
+
+    def close(self) -> None:
+        for transport in self._open:
+            transport.close()
+
+    def trexbench(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """A whole command, in a process of its own."""
+        own = {CONFIG_ENV: str(self.server.client_config), "TREXBENCH_STATE_DIR": str(self.folder / "state")}
+        return subprocess.run(
+            [*TREXBENCH, *arguments, "--configs-dir", str(self.folder / "configs")],
+            cwd=self.folder,
+            env={**environment(self.folder / "run"), **own},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            stdin=subprocess.DEVNULL,
+        )
+
+    def verb(self, verb: str, *options: str, code: int = 0) -> str:
+        """``trexbench dut VERB``: what it said, on both outputs."""
+        own = self.kind.options if verb != "revert" else ()
+        done = self.trexbench("dut", verb, self.kind.name, *own, *options)
+        said = done.stdout + done.stderr
+        assert done.returncode == code, said
+        assert "Traceback" not in said
+        return said
+
+
+@pytest.fixture(scope="module", params=KINDS, ids=lambda kind: kind.name)
+def served(request: pytest.FixtureRequest) -> Iterator[tuple[Kind, Sshd, Shim]]:
+    with tempfile.TemporaryDirectory(prefix="tbx-box-") as name:
+        shim = Shim(Path(name))
+        with running_sshd(f"SetEnv PATH={shim.path}:/usr/bin:/bin") as server:
+            yield request.param, server, shim
+
+
+@pytest.fixture
+def place(served: tuple[Kind, Sshd, Shim]) -> Iterator[Place]:
+    kind, server, shim = served
+    box = kind.box()
+    shim.install(box, server.process.pid)
+    server.trust()
+    # Not pytest's directory: the path of a socket has 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="tbx-ssh-") as name:
+        folder = Path(name)
+        (folder / "configs").mkdir()
+        (folder / "configs" / f"{kind.name}.yaml").write_text(kind.config_text())
+        made = Place(kind, server, shim, folder)
+        try:
+            _only_the_box_answers(made, programs_of(box))
+            yield made
+        finally:
+            made.close()
+
+
+def _only_the_box_answers(place: Place, programs: Sequence[str]) -> None:
+    """Else this machine's own ifconfig and sysctl would be run."""
+    ask = 'for one do command -v "$one" || echo; done'
+    found = place.transport().run(("/bin/sh", "-c", ask, "sh", *programs), 20).stdout.split()
+    assert found == [str(place.shim.path / program) for program in programs]
+
+
+def test_apply_again_and_revert(place: Place) -> None:
+    transport = place.transport()
+    dut = open_dut(place.wanted, transport)
+    before = place.settings
+    steps = apply(dut, transport, place.journal)
+    assert steps and len(place.journal.entries()) == len(steps)
+    applied = place.settings
+    assert applied != before
+    assert apply(dut, transport, place.journal) == () and place.settings == applied
+    assert revert(dut, transport, place.journal).taken_back == tuple(reversed(steps))
+    assert place.settings == before
+
+
+def test_the_verbs(place: Place) -> None:
+    before = place.settings
+    assert "NOT what its config says" in place.verb("verify", code=6)
+    planned = [line for line in place.verb("plan").splitlines() if line and not line.startswith("#")]
+    assert any(place.kind.middle in line for line in planned) and place.settings == before, "plan changes nothing"
+    said = place.verb("apply")
+    assert "it is what its config says" in said
+    for line in planned:
+        assert line.strip() in said, "plan prints exactly what apply runs"
+    assert place.verb("plan").strip() == "nothing to change"
+    applied = place.settings
+    assert "nothing to change" in place.verb("apply") and place.settings == applied
+    document = json.loads(place.verb("verify", "--json"))
+    assert document["attested"] and document["mismatches"] == [] and document["facts_sha256"]
+    assert place.verb("telemetry", "--seconds", "1s")
+    assert "taken back" in place.verb("revert") and place.settings == before
+    assert place.verb("revert").strip() == "nothing to take back"
+
+
+def test_half_failed_apply_then_revert(place: Place) -> None:
+    before = place.settings
+    place.shim.order(Order(place.kind.middle, "fail"))
+    said = place.verb("apply", code=6)
+    assert "Operation not permitted: 'trexbench dut revert' takes back what was changed" in said
+    assert place.settings != before, "what came before it was done"
+    assert place.journal.entries()
+    place.shim.order()
+    place.verb("revert")
+    assert place.settings == before and place.journal.entries() == ()
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before-it-took-effect", "after-it-took-effect"])
+def test_connection_lost_mid_apply_then_revert_in_a_new_process(place: Place, after: bool) -> None:
+    before = place.settings
+    place.shim.order(Order(place.kind.middle, "cut", after=after))
+    said = place.verb("apply", code=6)
+    assert "the connection to dut was lost while" in said and place.kind.middle.split()[0] in said
+    assert place.settings != before
+    assert any(place.kind.middle in " ".join(one.argv) for one in place.journal.entries()[-1].step.do)
+    place.shim.order()
+    place.verb("revert")
+    assert place.settings == before and place.journal.entries() == ()
+
+
+@dataclass
+class Hasty:
+    """A transport that waits for no command as long as it is asked to."""
+
+    inner: SshTransport
+    at_most_s: float
+
+    @property
+    def place(self) -> str:
+        return self.inner.place
+
+    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
+        return self.inner.run(argv, min(timeout_s, self.at_most_s), input)
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def test_a_command_that_hangs_is_named_and_taken_back(place: Place) -> None:
+    before = place.settings
+    hasty = Hasty(place.transport(), 3.0)
+    dut = open_dut(place.wanted, hasty)
+    place.shim.order(Order(place.kind.middle, "hang", after=True))
+    begun = time.monotonic()
+    with pytest.raises(DutError, match=f"{place.kind.middle}.* on dut did not end within 3 s"):
+        apply(dut, hasty, place.journal)
+    assert time.monotonic() - begun < HANGS_S
+    place.shim.order()
+    revert(dut, hasty, place.journal)
+    assert place.settings == before and place.journal.entries() == ()
+
+
+def test_a_wrong_host_key_lets_nothing_through(place: Place) -> None:
+    place.server.trust("other_host")
+    for verb in ("apply", "verify"):
+        assert "host key" in place.verb(verb, code=6)
+    assert place.shim.arrived == [] and place.journal.entries() == ()
+    place.server.trust()
+    assert place.kind.middle in place.verb("plan")
+
+
+def _hostile(canary: Path) -> list[str]:
+    return [form.format(canary) for form in HOSTILE]
+
+
+@pytest.mark.parametrize(
+    ("key", "at"),
+    [
+        ("interface", ("ports", 0, "interface")),
+        ("address", ("ports", 0, "address")),
+        ("neighbour", ("ports", 0, "neighbour", "address")),
+        ("mac", ("ports", 0, "neighbour", "mac")),
+        ("route", ("routes", 0, "to")),
+        ("via", ("routes", 0, "via")),
+        ("driver", ("driver",)),
+        ("host", ("transport", "host")),
+        ("user", ("transport", "user")),
+        ("firewall", ("pfsense", "firewall")),
+        ("governor", ("linux", "governor")),
+        ("offload", ("linux", "offloads")),
+        ("restart", ("vpp", "restart", 0)),
+        ("startup_conf", ("vpp", "startup_conf")),
+        ("socket", ("vpp", "socket")),
+        ("placement", ("vpp", "rx_placement", 0)),
+        ("power", ("power", "url")),
+    ],
+)
+def test_hostile_values_in_the_yaml_are_refused(place: Place, key: str, at: tuple[Any, ...]) -> None:
+    """Each with a message of one line, and nothing is run anywhere."""
+    canary = place.folder / "canary"
+    file = place.folder / "configs" / f"{place.kind.name}.yaml"
+    document = yaml.safe_load(place.kind.config_text())
+    document["power"] = {"type": "shelly", "url": "http://192.0.2.7"}
+    document["vpp"] = {"restart": ["x"], "rx_placement": ["0:0:0"]}
+    document.update(linux={}, pfsense={})
+    for value in _hostile(canary):
+        here: Any = document
+        for step in at[:-1]:
+            here = here[step]
+        here[at[-1]] = {value: "off"} if key == "offload" else f"x{value}"
+        file.write_text(yaml.safe_dump(document))
+        with pytest.raises(ConfigError) as caught:
+            load_dut(place.kind.name, place.folder / "configs")
+        assert "\n" not in str(caught.value)
+    if key == "interface":
+        assert len(place.verb("apply", code=2).splitlines()) == 1
+    assert not canary.exists() and place.shim.arrived == []
+
+
+def test_hostile_values_past_the_config_arrive_as_they_are(place: Place) -> None:
+    """A second wall: what stands in a config is a word of a command, never a command."""
+    canary = place.folder / "canary"
+    transport = place.transport()
+    for name in ("ix0" + "".join(_hostile(canary)), f"ix0\n; touch {canary} #"):
+        config = place.wanted.config
+        port = replace(config.ports[0], interface=name)
+        config = replace(config, ports=(port, config.ports[1]))
+        place.shim.forget()
+        with suppress(DutError):  # the box has no such interface; a driver may refuse the name before it asks
+            apply(open_dut(Wanted(config), transport), transport, place.journal)
+        # vppctl joins its words to one line itself: nothing of VPP's is a word of a shell.
+        words = [word for argv in place.shim.arrived if argv[0] != "vppctl" for word in argv]
+        apart = [word for word in words if "touch" in word and name not in word]
+        assert not apart
+        transport.run(("grep", name), 20)
+        assert place.shim.arrived[-1] == ["grep", name]
+        assert not canary.exists()

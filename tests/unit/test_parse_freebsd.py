@@ -1,0 +1,203 @@
+"""What FreeBSD's tools print, old and new, and whatever else they might."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trexbench.core.errors import DutError
+from trexbench.dut import parse_freebsd as parse
+from trexbench.dut import parse_freebsd_counters as counters
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+OLD, NEW = FIXTURES / "freebsd-12.2", FIXTURES / "freebsd-14.1"
+
+
+def text(folder: Path, name: str) -> str:
+    return (folder / f"{name}.txt").read_text()
+
+
+def test_interfaces() -> None:
+    found = parse.parse_interfaces(text(OLD, "ifconfig"))
+    assert list(found) == ["ix0", "ix1", "lo0", "enc0", "pflog0", "ovpns1", "ix0.4000"]
+    ix0 = found["ix0"]
+    assert ix0["addresses"] == ["100.65.1.1/24", "10.7.0.1/16"] and ix0["mac"] == "90:ec:77:1b:63:55"
+    assert (ix0["up"], ix0["status"], ix0["mtu"], ix0["speed_bps"]) == (True, "active", 1500, 10e9)
+    assert (found["ix1"]["up"], found["ix1"]["status"], found["ix1"]["speed_bps"]) == (False, "no carrier", None)
+    assert "LRO" in found["ix1"]["options"] and "LRO" not in ix0["options"]
+    assert found["ovpns1"]["addresses"] == ["10.8.0.1/32"] and found["ix0.4000"]["addresses"] == ["192.0.2.1/30"]
+    new = parse.parse_interfaces(text(NEW, "ifconfig"))
+    assert new["igc0"]["addresses"] == ["192.168.1.1/24"] and new["igc0"]["speed_bps"] == 2.5e9
+    assert new["ix0"]["up"] and new["lo0"]["status"] is None
+
+
+@pytest.mark.parametrize(
+    ("media", "speed"),
+    [
+        ("Ethernet autoselect (10Gbase-SR <full-duplex>)", 10e9),
+        ("Ethernet autoselect (1000baseT <full-duplex,master>)", 1e9),
+        ("Ethernet 10Gbase-T <full-duplex> (100baseTX <full-duplex>)", 100e6),
+        ("Ethernet autoselect (40Gbase-CR4 <full-duplex>)", 40e9),
+        ("Ethernet autoselect (25GBase-CR <full-duplex>)", 25e9),
+        ("Ethernet 1000baseT <full-duplex>", 1e9),
+        ("Ethernet autoselect (none)", None),
+        ("Ethernet autoselect", None),
+    ],
+)
+def test_media(media: str, speed: float | None) -> None:
+    assert parse.media_speed_bps(media) == speed
+
+
+def test_routes_of_both_forms() -> None:
+    old = parse.parse_routes(text(OLD, "routes"))
+    assert old[0] == {"to": "0.0.0.0/0", "gateway": "192.168.1.254", "flags": "UGS", "interface": "igc0"}
+    assert [one["to"] for one in old[3:5]] == ["48.1.0.0/16", "48.0.0.1/32"] and "B" in old[3]["flags"]
+    assert old[-1]["interface"] == "ix0", "a column of seconds follows"
+    new = parse.parse_routes(text(NEW, "routes"))
+    both = [(one["gateway"], one["interface"]) for one in new if one["to"] == "16.0.0.0/8"]
+    assert both == [("100.65.1.2", "ix0"), ("100.65.2.2", "ix1")]
+
+
+@pytest.mark.parametrize(
+    ("shown", "network"),
+    [("default", "0.0.0.0/0"), ("16", "16.0.0.0/8"), ("10.1/16", "10.1.0.0/16"), ("1.2.3.4", "1.2.3.4/32")],
+)
+def test_networks(shown: str, network: str) -> None:
+    assert parse.network(shown) == network
+
+
+@pytest.mark.parametrize("shown", ["", "300.0.0.0/8", "16.0.0.0/33", "16.0.0.1/8", "1.2.3.4.5", "10&0xff00ff00", "x"])
+def test_what_is_no_network_is_named(shown: str) -> None:
+    with pytest.raises(DutError, match="where a network is expected"):
+        parse.network(shown)
+
+
+def test_paths() -> None:
+    shown = text(OLD, "route-get")
+    assert parse.parse_path(shown) == "via 100.65.1.2 dev ix0"
+    assert parse.parse_path(shown.replace("GATEWAY,", "")) == "dev ix0"
+    assert parse.parse_path(shown.replace("DONE", "BLACKHOLE,DONE")) == "blackhole"
+    assert parse.parse_path(shown.replace("DONE", "REJECT,DONE")) == "reject"
+    with pytest.raises(DutError, match="no interface"):
+        parse.parse_path("route: writing to routing socket: No such process\n")
+
+
+def test_neighbours() -> None:
+    old = parse.parse_neighbours(text(OLD, "arp"))
+    assert [(one["address"], one["permanent"], one["published"]) for one in old] == [
+        ("100.65.1.2", True, False),
+        ("100.65.1.1", True, False),
+        ("192.168.1.254", False, False),
+        ("192.168.1.77", False, False),
+        ("192.168.1.78", True, True),
+    ]
+    assert old[3]["mac"] is None and old[0]["interface"] == "ix0"
+    assert parse.parse_neighbours(text(NEW, "arp"))[0]["mac"] == "68:05:ca:32:45:94", "libc used to leave zeros out"
+
+
+def test_sysctl() -> None:
+    values = parse.parse_sysctl(text(OLD, "sysctl"))
+    assert values["kern.version"].endswith("pfSense root@freebsd12-build.example.net:/usr/obj/amd64/pfSense")
+    assert values["dev.ix.0.%desc"] == "Intel(R) X553 N (SFP+)"
+    assert parse.parse_struct(values["kern.boottime"], "sec") == 1637938203
+
+
+def test_cpu_times() -> None:
+    cpus = counters.parse_cpu_times(parse.parse_sysctl(text(OLD, "sysctl")), booked_as_interrupt=False)
+    first = cpus[0]
+    assert (first.cpu, first.busy_s, first.packet_s, first.clock_hz) == (0, (1270 + 2540 + 127) / 127, None, 2.2e9)
+    assert first.total_s == (1270 + 2540 + 127 + 12700) / 127 and len(cpus) == 4 and cpus[3].clock_hz == 2.2e9
+    cpus = counters.parse_cpu_times(parse.parse_sysctl(text(NEW, "sysctl")), booked_as_interrupt=True)
+    assert [cpu.packet_s for cpu in cpus] == [0.5, 0.0] and [cpu.clock_hz for cpu in cpus] == [2.2e9, 1.8e9]
+    without = counters.parse_cpu_times({"kern.cp_times": "1 2 3 4 5", "kern.clockrate": "{ stathz = 1 }"}, True)
+    assert without[0].clock_hz is None, "no clock is no number"
+
+
+@pytest.mark.parametrize("times", ["", "1 2 3 4", "1 2 3 4 -5", "a b c d e"])
+def test_cpu_times_that_are_none(times: str) -> None:
+    with pytest.raises(DutError, match=r"kern\.cp_times"):
+        counters.parse_cpu_times({"kern.cp_times": times, "kern.clockrate": "{ hz = 1000, stathz = 127 }"}, True)
+
+
+def test_firewall() -> None:
+    assert parse.parse_firewall(text(OLD, "pfctl")) == "enabled"
+    assert parse.parse_firewall(text(NEW, "pfctl")) == "disabled"
+    assert parse.parse_firewall("Status: Disabled                              Debug: Urgent\n") == "disabled"
+
+
+def test_interface_counts() -> None:
+    old = counters.parse_interface_counts(text(OLD, "interfaces"))
+    wanted = {"Ipkts": 4000000, "Ierrs": 3, "Idrop": 1234, "Opkts": 3900000, "Oerrs": 0, "Drop": 7}
+    assert {name: old["ix0"][name] for name in wanted} == wanted
+    assert list(old) == ["ix0", "ix1", "lo0", "enc0"], "its address or none, up or not"
+    assert counters.parse_interface_counts(text(NEW, "interfaces"))["ix0"]["Idrop"] == 99
+
+
+def test_interrupts_and_queues() -> None:
+    old = counters.receive_queues(counters.parse_interrupts(text(OLD, "interrupts")))
+    assert old == {"ix0": {0: 264, 1: 265}, "ix1": {0: 267, 1: 268}}, "neither aq nor nvme"
+    new = counters.receive_queues(counters.parse_interrupts(text(NEW, "interrupts")))
+    assert new == {"igc0": {0: 134}, "ix0": {0: 140, 1: 141}}
+    assert counters.receive_queues([(1, "ix0:que 0"), (2, "ix0:q1"), (3, "ix0:link")]) == {"ix0": {0: 1, 1: 2}}
+    assert counters.parse_cpus(text(OLD, "cpuset")) == (0,)
+    assert counters.parse_cpus(text(NEW, "cpuset")) == (0, 1, 2, 3)
+
+
+def test_protocol_counts() -> None:
+    assert counters.parse_netisr_drops(text(OLD, "netisr")) == 42, "of ip alone"
+    assert counters.parse_protocol(text(OLD, "ip"))["output packets discarded due to no route"] == 12
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("dev.ix.0.queue3.rx_packets", ("ix", "0", "3")),
+        ("dev.ixl.1.pf.rxq07.packets", ("ixl", "1", "07")),
+        ("dev.mce.0.rxstat2.packets", ("mce", "0", "2")),
+        ("dev.ix.0.queue3.tx_packets", None),
+        ("dev.ix.0.mac_stats.good_pkts_rcvd", None),
+        ("dev.ix.0.pf.txq0.packets", None),
+    ],
+)
+def test_names_of_queue_counters(name: str, found: tuple[str, ...] | None) -> None:
+    match = counters.PACKETS_OF_QUEUE.fullmatch(name)
+    assert (match.groups() if match else None) == found
+
+
+def test_devices() -> None:
+    assert counters.device("ix0") == ("ix", "0") and counters.device("vmx12") == ("vmx", "12")
+    assert counters.device("ix0.4000") is None and counters.device("lagg") is None
+
+
+PARSERS: dict[str, Callable[[str], Any]] = {
+    "ifconfig": parse.parse_interfaces,
+    "routes": parse.parse_routes,
+    "route-get": parse.parse_path,
+    "arp": parse.parse_neighbours,
+    "sysctl": lambda shown: counters.parse_cpu_times(parse.parse_sysctl(shown), True),
+    "pfctl": parse.parse_firewall,
+    "interfaces": counters.parse_interface_counts,
+    "interrupts": lambda shown: counters.receive_queues(counters.parse_interrupts(shown)),
+    "cpuset": counters.parse_cpus,
+    "netisr": counters.parse_netisr_drops,
+    "ip": counters.parse_protocol,
+}
+
+
+@pytest.mark.parametrize("name", PARSERS)
+@given(data=st.data())
+def test_any_text_is_a_value_or_a_named_error(name: str, data: st.DataObject) -> None:
+    whole = text(data.draw(st.sampled_from([OLD, NEW])), name)
+    at = data.draw(st.integers(0, len(whole)))
+    end = data.draw(st.integers(at, len(whole)))
+    middle = data.draw(st.text() | st.sampled_from(["9" * 30, "-1", "\x00", "٣", " ", "\n", "/99", "0xfffffffff"]))
+    for shown in (whole[:at] + middle + whole[end:], middle):
+        try:
+            PARSERS[name](shown)
+        except DutError as error:
+            assert "\n" not in str(error)
