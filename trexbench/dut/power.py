@@ -28,6 +28,8 @@ TIMEOUT_S = 5.0
 _WH_J = 3600.0
 _WATT_MINUTE_J = 60.0
 _KWH_J = 3.6e6
+NOT_AN_ANSWER = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
+"""What a parser of JSON raises where it is not what the maker documents."""
 _RAPL = "/sys/class/powercap"
 _RAPL_LINE = re.compile(rf"{_RAPL}/(intel-rapl:[0-9]{{1,3}})/(name|energy_uj|max_energy_range_uj):(\S{{1,40}})\s*")
 

@@ -6,6 +6,7 @@ stands in no config, no message and no result.
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
 import os
@@ -13,7 +14,7 @@ import socket
 import threading
 import urllib.error
 import urllib.request
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from ..core.errors import DutError
@@ -33,6 +34,19 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         """urllib then raises the answer itself as an error."""
 
 
+class _Digest(urllib.request.HTTPDigestAuthHandler):
+    """With SHA-256, which a Shelly of the second generation asks for and Python's does not know."""
+
+    def get_algorithm_impls(self, algorithm: str) -> Any:
+        if algorithm.upper() != "SHA-256":
+        return super().get_algorithm_impls(algorithm)
+
+        def digest(text: str) -> str:
+            return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+        return digest, lambda secret, data: digest(f"{secret}:{data}")
+
+
 def fetch_json(url: str, timeout_s: float, otherwise: tuple[str, ...] = ()) -> Any:
     """What this address answers, or the first of the others where it says that there is nothing; DutError if none.
 
@@ -49,13 +63,11 @@ def fetch_json(url: str, timeout_s: float, otherwise: tuple[str, ...] = ()) -> A
 
 def _fetch(url: str, timeout_s: float) -> bytes:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect(), *_password(url))
-    connections: list[IO[bytes]] = []
     said: list[bytes | BaseException] = []
 
     def work() -> None:
         try:
             with opener.open(url, timeout=timeout_s) as answer:
-                connections.append(answer)
                 said.append(answer.read(LIMIT_BYTES + 1))
         except BaseException as error:  # handed to the caller's thread, which raises it
             said.append(error)
@@ -87,7 +99,8 @@ def _translated(error: BaseException, url: str, timeout_s: float) -> BaseExcepti
     if isinstance(reason, (TimeoutError, socket.timeout)):
         return DutError(f"{url} did not answer within {timeout_s:g} s", "see whether the meter is up")
     if isinstance(error, (OSError, ValueError, http.client.HTTPException)):
-        return DutError(f"{url} cannot be read ({reason or type(error).__name__})", "see power.url and the meter")
+        told = "".join(c if c.isprintable() else " " for c in str(reason))[:80].strip() or type(error).__name__
+        return DutError(f"{url} cannot be read ({told})", "see power.url and the meter")
     return error
 
 
@@ -112,4 +125,4 @@ def _password(url: str) -> tuple[urllib.request.BaseHandler, ...]:
     known = urllib.request.HTTPPasswordMgrWithDefaultRealm()
     place = urlsplit(url)
     known.add_password(None, f"{place.scheme}://{place.netloc}/", os.environ.get(USER_ENV, "admin"), password)
-    return urllib.request.HTTPBasicAuthHandler(known), urllib.request.HTTPDigestAuthHandler(known)
+    return urllib.request.HTTPBasicAuthHandler(known), _Digest(known)

@@ -1,0 +1,357 @@
+"""Power meters: plugs that answer on loopback, as their makers document it or not at all, and meters in the DUT."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trexbench.config import PowerConfig
+from trexbench.core.errors import BenchError, DutError
+from trexbench.dut import power, power_http
+from trexbench.dut.power import PowerReading, RaplMeter, open_meter
+from trexbench.transport import Completed
+
+SHELLY = {
+    "id": 0,
+    "output": True,
+    "apower": 19.2,
+    "voltage": 230.1,
+    "aenergy": {"total": 50.982, "by_minute": [1, 2, 3]},
+}
+GEN1 = {"meters": [{"power": 18.5, "is_valid": True, "total": 120}, {"power": 0.0, "is_valid": False, "total": 0}]}
+EM = {"meters": [], "emeters": [{"power": 10.66, "is_valid": True, "total": 5.3}]}
+TASMOTA = {"StatusSNS": {"Time": "2022-01-01T00:00:00", "ENERGY": {"Total": 0.520, "Power": 27, "Voltage": 234}}}
+TWO = {"StatusSNS": {"ENERGY": {"Total": 1.5, "Power": [11, 22]}}}
+
+
+@dataclass
+class Plug:
+    """An HTTP server: what it says to each path. asked: paths and headers that arrived."""
+
+    answers: Mapping[str, Callable[[BaseHTTPRequestHandler], None]]
+    asked: list[tuple[str, str | None]] = field(default_factory=list)
+    url: str = ""
+
+
+def says(value: object, status: int = 200, **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
+    """This status, these headers, and the value: JSON, or bytes as they are."""
+    body = value if isinstance(value, bytes) else json.dumps(value).encode()
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(status)
+        for name, text in {"Content-Length": str(len(body)), **headers}.items():
+            handler.send_header(name.replace("_", "-"), text)
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return answer
+
+
+@contextmanager
+def plug(answers: Mapping[str, Callable[[BaseHTTPRequestHandler], None]]) -> Iterator[Plug]:
+    found = Plug(answers)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found.asked.append((self.path, self.headers.get("Authorization")))
+            with suppress(OSError):  # the other side had enough
+                found.answers.get(self.path, says({"code": 404, "message": "No handler"}, 404))(self)
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    found.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield found
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class Nowhere:
+    """The DUT of a meter that does not need it; one text for every command of one that does."""
+
+    place = "the DUT"
+
+    def __init__(self, *texts: str, code: int = 0) -> None:
+        self.texts, self.code, self.ran = list(texts), code, list[str]()
+
+    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
+        self.ran.append(" ".join(argv))
+        text = self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]
+        return Completed(tuple(argv), self.code, "" if self.code else text, text if self.code else "", 0.0)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def read(config: PowerConfig, transport: Nowhere | None = None) -> PowerReading:
+    return open_meter(config, transport or Nowhere("")).read()
+
+
+def failure(config: PowerConfig, transport: Nowhere | None = None) -> str:
+    with pytest.raises(DutError) as caught:
+        read(config, transport)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "channel", "answer", "wanted"),
+    [
+        ("shelly", "/rpc/Switch.GetStatus?id=0", 0, SHELLY, PowerReading(19.2, counter_j=50.982 * 3600)),
+        ("shelly", "/rpc/Switch.GetStatus?id=3", 3, {"apower": 0}, PowerReading(0.0)),
+        ("shelly", "/rpc/PM1.GetStatus?id=0", 0, SHELLY, PowerReading(19.2, counter_j=50.982 * 3600)),
+        ("shelly-gen1", "/status", 0, GEN1, PowerReading(18.5, counter_j=7200.0)),
+        ("shelly-gen1", "/status", 0, EM, PowerReading(10.66, counter_j=5.3 * 3600)),
+        ("tasmota", "/cm?cmnd=Status%2010", 0, TASMOTA, PowerReading(27.0, counter_j=0.52 * 3.6e6)),
+        ("tasmota", "/cm?cmnd=Status%2010", 1, TWO, PowerReading(22.0)),
+    ],
+)
+def test_plugs(kind: str, path: str, channel: int, answer: object, wanted: PowerReading) -> None:
+    with plug({path: says(answer)}) as there:
+        found = read(PowerConfig(kind, there.url, channel))
+        assert found.power_w == wanted.power_w and found.energy_j is None
+        assert found.counter_j == pytest.approx(wanted.counter_j)
+        assert read(PowerConfig(kind, f"{there.url}/", channel)) == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "answer", "words"),
+    [
+        ("shelly", "/rpc/Switch.GetStatus?id=0", says({"output": True}), "tells no power of channel 0 (KeyError"),
+        ("shelly", "/rpc/Switch.GetStatus?id=0", says({"apower": "19"}), "is no number"),
+        ("shelly", "/rpc/Switch.GetStatus?id=0", says({"apower": True}), "is no number"),
+        ("shelly", "/rpc/Switch.GetStatus?id=0", says({"apower": -4.0}), "(ValueError: -4 W)"),
+        ("shelly", "/rpc/Switch.GetStatus?id=0", says(b'{"apower": NaN}'), "answers with no JSON"),
+        ("shelly", "/rpc/Switch.GetStatus?id=0", says(b'{"apower": 1e999}'), "(ValueError: inf W)"),
+        ("shelly", "/rpc/Switch.GetStatus?id=0", says([1]), "JSON of another form"),
+        ("shelly", "/rpc/Switch.GetStatus?id=0", says(b"<html>hello</html>"), "answers with no JSON (b'<html>"),
+        ("shelly", "/rpc/Switch.GetStatus?id=0", says(b"\xff\x00"), "answers with no JSON"),
+        ("shelly", "/rpc/Switch.GetStatus?id=0", says(b"[" * 100_000), "answers with no JSON"),
+        ("shelly", "/rpc/Switch.GetStatus?id=0", says(b""), "answers with no JSON"),
+        ("shelly", "/other", says({}), "is not there (status 404): see power.type"),
+        ("shelly", "/rpc/Switch.GetStatus?id=0", says({}, 503), "answers with status 503"),
+        ("shelly", "/rpc/Switch.GetStatus?id=0", says({}, 401), "asks for a password: set it in the environment as"),
+        ("shelly-gen1", "/status", says({"meters": [{"power": 1, "is_valid": False}]}), "reading is not valid"),
+        ("shelly-gen1", "/status", says({}), "tells no power"),
+        ("tasmota", "/cm?cmnd=Status%2010", says({"WARNING": "Need user=<username>"}), "tells no power"),
+        ("tasmota", "/cm?cmnd=Status%2010", says({"StatusSNS": {"Switch1": "OFF"}}), "KeyError: 'ENERGY'"),
+    ],
+)
+def test_what_is_no_power_is_an_error(
+    kind: str, path: str, answer: Callable[[BaseHTTPRequestHandler], None], words: str
+) -> None:
+    with plug({path: answer}) as there:
+        assert words in failure(PowerConfig(kind, there.url))
+
+
+def test_a_channel_that_is_not_there() -> None:
+    with plug({"/cm?cmnd=Status%2010": says(TASMOTA), "/status": says(GEN1)}) as there:
+        assert "it has one channel" in failure(PowerConfig("tasmota", there.url, 1))
+        assert "tells no power of channel 7 (IndexError" in failure(PowerConfig("shelly-gen1", there.url, 7))
+
+
+def test_nobody_is_followed_to_another_place() -> None:
+    with (
+        plug({"/status": says(GEN1)}) as other,
+        plug({"/status": says({}, 302, Location=f"{other.url}/status")}) as there,
+    ):
+        assert "leads to another place" in failure(PowerConfig("shelly-gen1", there.url))
+        assert other.asked == []
+
+
+def test_no_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "")
+    with plug({"/status": says(GEN1)}) as there:
+        assert read(PowerConfig("shelly-gen1", there.url)).power_w == 18.5
+
+
+def test_an_answer_without_end_is_cut_off() -> None:
+    def endless(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        for _ in range(1000):
+            handler.wfile.write(b" " * 65536)
+
+    with plug({"/status": endless}) as there:
+        assert f"more than {power_http.LIMIT_BYTES} bytes" in failure(PowerConfig("shelly-gen1", there.url))
+
+
+@pytest.mark.parametrize("first", [b"", b"HTTP/1.0 200 OK\r\n\r\n"], ids=["silent", "dripping"])
+def test_a_slow_one_is_given_up(first: bytes) -> None:
+    over = threading.Event()
+
+    def slow(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(first)
+        for _ in range(200):
+            if over.wait(0.02):
+                return
+            if first:
+                handler.wfile.write(b" ")
+                handler.wfile.flush()
+
+    with plug({"/status": slow}) as there:
+        begun = time.monotonic()
+        with pytest.raises(DutError, match=r"did not answer within 0\.3 s: see whether the meter is up"):
+            power_http.fetch_json(f"{there.url}/status", 0.3)
+        over.set()
+        assert time.monotonic() - begun < 3, "not a fraction of a second for each drop"
+
+
+def test_nobody_there_and_no_server_of_the_web() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        assert "cannot be read" in failure(PowerConfig("tasmota", url)) and url in failure(PowerConfig("tasmota", url))
+    with plug({"/status": lambda handler: handler.wfile.write(b"SSH-2.0-OpenSSH_9.2\r\n") and None}) as there:
+        assert "cannot be read" in failure(PowerConfig("shelly-gen1", there.url))
+
+
+@pytest.mark.parametrize("user", ["admin", "me"])
+def test_the_password_is_the_environments_and_in_no_message(monkeypatch: pytest.MonkeyPatch, user: str) -> None:
+    monkeypatch.setenv(power_http.PASSWORD_ENV, "s3cret")
+    if user != "admin":
+        monkeypatch.setenv(power_http.USER_ENV, user)
+    wanted = "Basic " + base64.b64encode(f"{user}:s3cret".encode()).decode()
+
+    def guarded(handler: BaseHTTPRequestHandler) -> None:
+        let_in = handler.headers.get("Authorization") == wanted
+        (says(GEN1) if let_in else says({}, 401, WWW_Authenticate='Basic realm="plug"'))(handler)
+
+    with plug({"/status": guarded}) as there:
+        assert read(PowerConfig("shelly-gen1", there.url)).power_w == 18.5
+        assert there.asked[0][1] is None, "only who asks for it gets it"
+        monkeypatch.setenv(power_http.PASSWORD_ENV, "wr0ng")
+        said = failure(PowerConfig("shelly-gen1", there.url))
+        assert "asks for a password" in said and "wr0ng" not in said
+
+
+def _response(arrived: Mapping[str, str], user: str, password: str) -> str:
+    """RFC 7616, with qop auth."""
+
+    def digest(*words: str) -> str:
+        return hashlib.sha256(":".join(words).encode()).hexdigest()
+
+    own, asked = digest(user, arrived["realm"], password), digest("GET", arrived["uri"])
+    return digest(own, arrived["nonce"], arrived["nc"], arrived["cnonce"], "auth", asked)
+
+
+def test_digest_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shelly's second generation takes nothing else."""
+    monkeypatch.setenv(power_http.PASSWORD_ENV, "s3cret")
+    challenge = 'Digest qop="auth", realm="shellyplus1pm-x", nonce="60dc2c69", algorithm=SHA-256'
+
+    def guarded(handler: BaseHTTPRequestHandler) -> None:
+        answer = handler.headers.get("Authorization", "")
+        let_in = answer.startswith('Digest username="admin", realm="shellyplus1pm-x"') and "s3cret" not in answer
+        (says(SHELLY) if let_in else says({}, 401, WWW_Authenticate=challenge))(handler)
+
+    with plug({"/rpc/Switch.GetStatus?id=0": guarded}) as there:
+        assert read(PowerConfig("shelly", there.url)).power_w == 19.2
+
+
+def test_constant() -> None:
+    assert read(PowerConfig("constant", watts=19.0)) == PowerReading(19.0)
+
+
+IPMI = """
+    Instantaneous power reading:                   215 Watts
+    Minimum during sampling period:                162 Watts
+    Maximum during sampling period:                276 Watts
+    Average power reading over sample period:      176 Watts
+    IPMI timestamp:                           Wed Feb 15 12:49:51 2017
+    Sampling period:                          01131466 Seconds.
+    Power reading state is:                   activated
+
+"""
+
+
+def test_ipmi() -> None:
+    transport = Nowhere(IPMI)
+    assert read(PowerConfig("ipmi"), transport) == PowerReading(215.0)
+    assert transport.ran == ["ipmitool dcmi power reading"]
+    assert "0 W: it does not measure" in failure(PowerConfig("ipmi"), Nowhere(IPMI.replace("215", "  0")))
+    assert "printed no power" in failure(PowerConfig("ipmi"), Nowhere("DCMI request failed\n"))
+    refused = Nowhere("Could not open device at /dev/ipmi0: No such file or directory\n", code=1)
+    assert "/dev/ipmi0" in failure(PowerConfig("ipmi"), refused)
+
+
+def rapl(*energies_uj: int, limit: int = 262143328850) -> str:
+    """Two packages at most; in each also a part of it, which must not be counted twice."""
+    root, lines = "/sys/class/powercap", []
+    for at, energy in enumerate(energies_uj):
+        lines += [f"{root}/intel-rapl:{at}/name:package-{at}", f"{root}/intel-rapl:{at}/energy_uj:{energy}"]
+        lines += [f"{root}/intel-rapl:{at}/max_energy_range_uj:{limit}"]
+        lines += [f"{root}/intel-rapl:{at}:0/name:core", f"{root}/intel-rapl:{at}:0/energy_uj:1"]
+    return "\n".join([*lines, f"{root}/intel-rapl:7/name:psys", f"{root}/intel-rapl:7/energy_uj:5", ""])
+
+
+def test_rapl_counts_on_where_its_counters_begin_again() -> None:
+    texts = [rapl(10_000_000, 5_000_000, limit=99_999_999), rapl(40_000_000, 35_000_000, limit=99_999_999)]
+    texts += [rapl(1, 45_000_000, limit=99_999_999)]
+    times = iter([100.0, 103.0, 113.0])
+    meter = RaplMeter(Nowhere(*texts), lambda: next(times))
+    assert meter.read() == PowerReading(None, 0.0), "one look at a counter is no power"
+    assert meter.read() == PowerReading(20.0, 60.0)
+    last = meter.read()
+    assert last.energy_j == pytest.approx(60 + 60 + 10) and last.power_w == pytest.approx(7.0)
+
+
+def test_rapl_that_cannot_be_read() -> None:
+    assert "has no /sys/class/powercap/intel-rapl:0" in failure(PowerConfig("rapl"), Nowhere("", code=2))
+    unreadable = "\n".join(line for line in rapl(5).splitlines() if "energy_uj" not in line)
+    assert "it takes root" in failure(PowerConfig("rapl"), Nowhere(unreadable))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+    lambda inner: (
+        st.lists(inner)
+        | st.dictionaries(
+            st.sampled_from(["apower", "aenergy", "total", "meters", "power", "StatusSNS", "ENERGY", "Power", "Total"]),
+            inner,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON, st.integers(0, 3))
+def test_any_answer_is_a_value_or_an_error_that_is_translated(answer: object, channel: int) -> None:
+    for parse in (power.parse_shelly, power.parse_shelly_gen1, power.parse_tasmota):
+        try:
+            found = parse(answer, channel)
+        except power.NOT_AN_ANSWER:
+            continue
+        assert found.power_w is not None and 0 <= found.power_w <= 1e6
+
+
+@given(
+    st.text()
+    | st.sampled_from([IPMI, rapl(5)]).flatmap(lambda whole: st.integers(0, len(whole)).map(lambda at: whole[:at]))
+)
+def test_any_text_is_a_reading_or_a_named_error(text: str) -> None:
+    for parse in (power.parse_ipmi, lambda shown: power.parse_rapl(shown, "the DUT")):
+        try:
+            parse(text)
+        except BenchError:
+            continue
