@@ -39,7 +39,7 @@ class _Digest(urllib.request.HTTPDigestAuthHandler):
 
     def get_algorithm_impls(self, algorithm: str) -> Any:
         if algorithm.upper() != "SHA-256":
-        return super().get_algorithm_impls(algorithm)
+            return super().get_algorithm_impls(algorithm)
 
         def digest(text: str) -> str:
             return hashlib.sha256(text.encode("utf-8")).hexdigest()
