@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
 
@@ -19,7 +20,9 @@ import pytest
 from trexbench.config import DutConfig, Neighbour, Port, Route
 from trexbench.config.model import TransportConfig
 from trexbench.core.errors import DutError
-from trexbench.dut import open_dut
+from trexbench.dut import Wanted, open_dut
+from trexbench.dut.apply import apply, revert
+from trexbench.dut.journal import FileJournal
 from trexbench.transport import LocalTransport, SshTransport, Transport, open_transport
 from trexbench.transport.ssh import CONFIG_ENV
 from trexbench.transport.ssh_master import PERSIST_S, CannotOpen, open_master
@@ -425,8 +428,9 @@ def test_the_linux_driver_reads_the_same_through_ssh(
     monkeypatch.setenv(CONFIG_ENV, str(server.client_config))
     before = server.connections
     way = config.transport
-    far = open_dut(config, lambda: open_transport(way.type, host=way.host, run_dir=run_dir), {}).verify()
-    near = open_dut(config, LocalTransport, {}).verify()
+    with closing(open_transport(way.type, host=way.host, run_dir=run_dir)) as there:
+        far = open_dut(Wanted(config), there).verify()
+    near = open_dut(Wanted(config), LocalTransport()).verify()
     assert far.facts["kernel"] == os.uname().release
     assert far.facts == near.facts and far.mismatches == near.mismatches
     assert any(wrong.what == "interface" and wrong.wanted == "no0" for wrong in far.mismatches)
@@ -435,7 +439,7 @@ def test_the_linux_driver_reads_the_same_through_ssh(
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes a network namespace")
-def test_a_router_is_configured_through_ssh_and_a_second_time_nothing_changes() -> None:
+def test_a_router_is_configured_through_ssh_a_second_time_nothing_changes_and_all_is_taken_back(tmp_path: Path) -> None:
     name = f"tbx-ssh-{os.getpid()}"
     here = LocalTransport()
 
@@ -453,13 +457,17 @@ def test_a_router_is_configured_through_ssh_and_a_second_time_nothing_changes() 
         # The sshd itself stays on the host's loopback; only what it runs is inside.
         inside = f'ForceCommand ip netns exec {name} /bin/sh -c "$SSH_ORIGINAL_COMMAND"'
         with running_sshd(inside) as server, to(server, server.folder / "run") as transport:
-            dut = open_dut(config, lambda: transport, {})
-            assert dut.verify().mismatches, "nothing is configured yet"
-            dut.apply()
+            dut, journal = open_dut(Wanted(config), transport), FileJournal("loopback", tmp_path)
+            bare = dut.verify()
+            assert bare.mismatches, "nothing is configured yet"
+            assert apply(dut, transport, journal)
             first_found = dut.verify().require_match()
-            dut.apply()
+            assert apply(dut, transport, journal) == ()
             assert dut.verify().require_match().digest == first_found.digest
+            assert "48.0.0.0/8 via 100.65.2.2 dev d1" in ip("route", "show")
+            revert(dut, transport, journal)
+            assert [str(one) for one in dut.verify().mismatches] == [str(one) for one in bare.mismatches]
             assert server.connections == 1
-        assert "48.0.0.0/8 via 100.65.2.2 dev d1" in ip("route", "show")
+        assert ip("route", "show") == ""
     finally:
         here.run(["ip", "netns", "delete", name], 20)

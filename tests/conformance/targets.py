@@ -11,7 +11,9 @@ import pytest
 
 from trexbench.config import load_dut
 from trexbench.config.twin import TwinSpec
-from trexbench.dut import open_dut
+from trexbench.dut import Wanted, open_dut
+from trexbench.dut.apply import apply
+from trexbench.dut.journal import NoJournal
 from trexbench.lab import Lab, LabSpec
 from trexbench.lab.net import inside
 from trexbench.stlserver.engine import Engine
@@ -70,5 +72,6 @@ def kernel_target() -> Iterator[Target]:
     spec = replace(LabSpec.from_config(config), speed_bps=None)
     with Lab(spec).running() as lab, inside(spec.tester):
         transport = open_transport(config.transport.type, config.transport.namespace)
-        open_dut(config, lambda: transport, spec.tester_macs, lab.host_facts).apply()
+        dut = open_dut(Wanted(config, spec.tester_macs, None, lab.host_facts), transport)
+        apply(dut, transport, NoJournal())
         yield Target("127.0.0.1", spec.rpc_port, spec.pub_port, real=True)

@@ -23,7 +23,9 @@ import pytest
 from trexbench.config import DutConfig, load_dut
 from trexbench.core import errors
 from trexbench.core.errors import ConfigError, DutError, LabError
-from trexbench.dut import Dut, open_dut
+from trexbench.dut import Dut, Step, Wanted, open_dut
+from trexbench.dut.apply import apply
+from trexbench.dut.journal import NoJournal
 from trexbench.lab import Lab, LabSpec, RunningLab, all_status, down, status
 from trexbench.lab.net import inside
 from trexbench.transport import open_transport
@@ -127,7 +129,11 @@ def host_setting() -> str:
 
 def open_lab_dut(config: DutConfig, lab: RunningLab) -> Dut:
     transport = open_transport(config.transport.type, config.transport.namespace)
-    return open_dut(config, lambda: transport, lab.spec.tester_macs, lab.host_facts)
+    return open_dut(Wanted(config, lab.spec.tester_macs, None, lab.host_facts), transport)
+
+
+def applied(config: DutConfig, dut: Dut) -> tuple[Step, ...]:
+    return apply(dut, open_transport(config.transport.type, config.transport.namespace), NoJournal())
 
 
 def run_in(namespace: str, command: str) -> str:
@@ -363,9 +369,9 @@ def test_apply_and_verify(config: DutConfig, spec: LabSpec) -> None:
     with Lab(spec).running() as lab:
         dut = open_lab_dut(config, lab)
         assert dut.verify().mismatches, "a fresh namespace is no router"
-        dut.apply()
+        assert applied(config, dut)
         first = dut.verify().require_match()
-        dut.apply()
+        assert applied(config, dut) == ()
         second = dut.verify().require_match()
     assert first.digest == second.digest
     facts = first.facts
@@ -395,7 +401,7 @@ def test_a_program_that_the_dut_lacks(spec: LabSpec) -> None:
 def test_frames_pass_both_ways(config: DutConfig, spec: LabSpec) -> None:
     with Lab(spec).running() as lab:
         dut = open_lab_dut(config, lab)
-        dut.apply()
+        applied(config, dut)
         dut.verify().require_match()
         for near, far, source, target in ((0, 1, "16.0.0.4", "48.0.0.4"), (1, 0, "48.0.0.4", "16.0.0.4")):
             before = tx_of(spec, far)
@@ -453,7 +459,7 @@ def test_a_tampered_dut_is_refused(config: DutConfig, spec: LabSpec) -> None:
     with Lab(spec).running() as lab:
         for name, command, message in TAMPERED:
             dut = open_lab_dut(config, lab)
-            dut.apply()
+            applied(config, dut)
             dut.verify().require_match()
             run_in(spec.dut, command)
             with pytest.raises(DutError) as caught:

@@ -198,9 +198,9 @@ class LinuxBox:
         return Said(json.dumps([_link(name, nic, counted) for name, nic in self.nics.items()]))
 
     def _ip_link_set(self, words: list[str], _: bool) -> Said:
-        _, name, what = words
-        self.nics[name].up = what == "up"
-        if what == "down":
+        _, name, state = words
+        self.nics[name].up = state == "up"
+        if state == "down":
             self.routes = [route for route in self.routes if name not in route]
             self.neighbours = {key: one for key, one in self.neighbours.items() if not key.endswith(f"%{name}")}
         return Said()
