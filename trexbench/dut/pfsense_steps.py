@@ -94,7 +94,10 @@ def _address(port: Port, facts: Facts) -> list[Step]:
     # alias: without it ifconfig would replace the first address of the interface.
     do = Command(("ifconfig", name, "inet", wanted, "alias"), "its address")
     undo = Command(("ifconfig", name, "inet", str(port.address.ip), "-alias"), "as it was", fine_if=_NO_ADDRESS)
-    return [Step(f"address of {name}", None if there is None else "not there", wanted, (do,), (undo,))]
+    # An address takes the neighbours of its network with it, also those that another address had before.
+    neighbour = facts["neighbours"].get(str(port.neighbour.address))
+    again = (_pin(neighbour),) if neighbour is not None and _pinned(neighbour) else ()
+    return [Step(f"address of {name}", None if there is None else "not there", wanted, (do,), (undo, *again))]
 
 
 def _neighbour(port: Port, mac: str, facts: Facts) -> list[Step]:
@@ -104,14 +107,22 @@ def _neighbour(port: Port, mac: str, facts: Facts) -> list[Step]:
         return []
     # -S: in place of what is there, where -s would fail.
     do = Command(("arp", "-S", address, mac), "the tester answers no ARP")
-    if found is not None and found["permanent"] and found["mac"]:
-        public = ("pub",) if found["published"] else ()
-        undo = Command(("arp", "-S", address, found["mac"], *public), "as it was")
+    if found is not None and _pinned(found):
+        undo = _pin(found)
         was = f"{found['mac']} permanent on {found['interface']}"
     else:
         undo = Command(("arp", "-d", address), "it was learnt, or not there", fine_if=_NO_NEIGHBOUR)
         was = "not pinned"
     return [Step(f"neighbour {address}", was, f"{mac} permanent", (do,), (undo,))]
+
+
+def _pinned(found: Mapping[str, Any]) -> bool:
+    return bool(found["permanent"] and found["mac"])
+
+
+def _pin(found: Mapping[str, Any]) -> Command:
+    public = ("pub",) if found["published"] else ()
+    return Command(("arp", "-S", found["address"], found["mac"], *public), "as it was")
 
 
 def _route(route: Route, facts: Facts) -> list[Step]:
