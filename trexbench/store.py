@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from .core.damage import find_damage
 from .core.errors import StoreError
@@ -89,7 +89,7 @@ class RunWriter:
             if self.path is None:
                 self.path = _create(self._results, result, self._encoded)
             else:
-                _replace(self.path, self._encoded.document(result))
+                replace_file(self.path, self._encoded.document(result))
         except StoreError as failure:
             self.path = self._end_elsewhere(result, failure)
         return self.path
@@ -104,7 +104,7 @@ class RunWriter:
         assert self.path is not None  # begin() set it before there was anything to write
         begun = self._now()
         try:
-            _replace(self.path, self._encoded.document(result))
+            replace_file(self.path, self._encoded.document(result))
         except StoreError as failure:
             self._failure = failure
         finally:
@@ -121,7 +121,7 @@ class RunWriter:
         name = self.path.name if self.path is not None else f"{_stem(result)}.json"
         try:
             path = Path(tempfile.mkdtemp(prefix="trexbench-")) / name
-            _replace(path, self._encoded.document(result))
+            replace_file(path, self._encoded.document(result))
         except OSError as error:
             raise StoreError(f"{failure}; nor can {tempfile.gettempdir()} be written ({error.strerror})") from error
         except StoreError as second:
@@ -132,14 +132,7 @@ class RunWriter:
 
 def load_run(path: Path) -> RunResult:
     """The run of a file; StoreError names the file and what is wrong with it, in one line."""
-    try:
-        document = json.loads(_read(path), parse_constant=_refuse_constant)
-    except RecursionError as error:
-        raise StoreError(f"{path}: nested too deeply", "it was not written by trexbench") from error
-    except ValueError as error:
-        raise StoreError(f"{path}: not JSON ({error})", "the file is damaged") from error
-    if not isinstance(document, dict):
-        raise StoreError(f"{path}: not a run document", "name a file that `trexbench ramp` wrote")
+    document = read_object(path)
     try:
         result = from_document(document)
         damage = find_damage(result)
@@ -148,6 +141,19 @@ def load_run(path: Path) -> RunResult:
     if damage:
         raise StoreError(f"{path}: {damage}", "the file is damaged")
     return result
+
+
+def read_object(path: Path, most_bytes: int = MAX_BYTES) -> dict[str, Any]:
+    """The JSON object of a file; StoreError names the file and what is wrong with it, in one line."""
+    try:
+        document = json.loads(_read(path, most_bytes), parse_constant=_refuse_constant)
+    except RecursionError as error:
+        raise StoreError(f"{path}: nested too deeply", "it was not written by trexbench") from error
+    except ValueError as error:
+        raise StoreError(f"{path}: not JSON ({error})", "the file is damaged") from error
+    if not isinstance(document, dict):
+        raise StoreError(f"{path}: not a run document", "name a file that `trexbench ramp` wrote")
+    return document
 
 
 def picture_place(results: Path, result: RunResult, what: str) -> Path:
@@ -177,12 +183,12 @@ def _modified(path: Path) -> int:
         return 0
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, most_bytes: int) -> str:
     try:
         about = path.stat()
         if not stat.S_ISREG(about.st_mode):
             raise StoreError(f"{path}: not a file", "name a run document")
-        if about.st_size > MAX_BYTES:
+        if about.st_size > most_bytes:
             raise StoreError(f"{path}: {about.st_size} bytes, more than any run has", "name a run document")
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -235,7 +241,7 @@ def _create(results: Path, result: RunResult, encoded: _EncodedSamples) -> Path:
     while True:
         path = directory / f"{_stem(result)}{f'-{number}' if number > 1 else ''}.json"
         with contextlib.suppress(FileExistsError):
-            _replace(path, data, exclusive=True)
+            replace_file(path, data, exclusive=True)
             return path
         number += 1
 
@@ -258,7 +264,7 @@ def _safe(name: str, kept: str) -> str:
     return cleaned[:64] or "unnamed"
 
 
-def _replace(path: Path, data: bytes, exclusive: bool = False) -> None:
+def replace_file(path: Path, data: bytes, exclusive: bool = False) -> None:
     """Put these bytes in the file's place, at once; FileExistsError with ``exclusive`` if there is one already."""
     try:
         with _temporary(path) as file:

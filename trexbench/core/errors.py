@@ -6,6 +6,7 @@
     │   ├── GeneratorLost      it was there and is gone
     │   └── PortOwned          somebody else holds the ports
     ├── DutError               the device under test, or what was read back from it (exit 6)
+    │   └── DutLost            the way to it: no connection, or one that was lost
     ├── LabError               this machine cannot host the lab (exit 7)
     ├── TesterBusy             another run holds this tester (exit 8)
     └── StoreError             a result could not be read or written (exit 9)
@@ -43,6 +44,10 @@ class PortOwned(GeneratorError):
 
 class DutError(BenchError):
     exit_code = 6
+
+
+class DutLost(DutError):
+    pass
 
 
 class LabError(BenchError):

@@ -38,15 +38,23 @@ def enter(name: str) -> None:
 @contextlib.contextmanager
 def inside(name: str) -> Iterator[None]:
     """The calling thread in a namespace, and back again."""
+    with returning():
+        enter(name)
+        yield
+
+
+@contextlib.contextmanager
+def returning() -> Iterator[None]:
+    """Whichever namespace the block enters, the calling thread is back in its own afterwards."""
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        enter(name)
-        try:
-            yield
-        finally:
-            _setns(home, "the former one")
+        yield
     finally:
-        os.close(home)
+        try:
+            if not os.path.samestat(os.fstat(home), os.stat("/proc/thread-self/ns/net")):
+                _setns(home, "the former one")
+        finally:
+            os.close(home)
 
 
 def make_namespace(name: str) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from ..core.errors import DutError
+from ..core.errors import DutError, DutLost
 from .bounded import Ended, run_bounded
 from .command import Completed
 from .local import missing
@@ -127,7 +127,7 @@ class SshTransport:
             if stands:
                 said = ended.stderr.decode(errors="replace").strip().splitlines()
                 raise DutError(f"{what} was not run to its end ({said[0] if said else 'it or its shell was killed'})")
-            raise DutError(
+            raise DutLost(
                 f"the connection to {self.place} was lost while {shown(argv)} ran",
                 "whether it took effect is not known; see whether the DUT still answers",
             )
@@ -154,8 +154,8 @@ class SshTransport:
         login = shown(["ssh", *self._to, self._host])
         if failure.late:
             wrong = f"{self.place} let nobody in within {OPEN_S:g} s"
-            raise DutError(wrong, f"see what it waits for: {login}") from None
-        raise DutError(*explain(failure.said, self._host, login)) from None
+            raise DutLost(wrong, f"see what it waits for: {login}") from None
+        raise DutLost(*explain(failure.said, self._host, login)) from None
 
     def _drop(self) -> None:
         if self._at_end is not None:
