@@ -16,7 +16,8 @@ TREXBENCH = (sys.executable, "-c", "from trexbench.cli import main; main()")
 
 
 def environment(run_dir: Path) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), "TREXBENCH_RUN_DIR": str(run_dir)}
+    state = {"TREXBENCH_RUN_DIR": str(run_dir), "TREXBENCH_STATE_DIR": str(run_dir.parent / "state")}
+    return {**os.environ, "PYTHONPATH": str(ROOT), **state}
 
 
 def trexbench(cwd: Path, *arguments: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:

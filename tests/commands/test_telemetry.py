@@ -1,0 +1,106 @@
+"""What runs tell of the DUT itself: cost, losses, spread; on twins, as the commands print and keep it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .tools import trexbench
+
+SHORT = ("--sim", "--speedup", "5000", "--ramp-duration", "60", "--hold", "10", "--confirm", "10", "-q", "--no-picture")
+
+
+def document(folder: Path) -> dict[str, Any]:
+    (path,) = folder.glob("results/*/*/*.json")
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def test_the_articles_open_question_is_answered(tmp_path: Path) -> None:
+    """Three queues, one flow both ways: two queues share one worker, and every lost frame is in their rings."""
+    ramp = ("ramp", "--dut", "netgate-vpp", "--mode", "1flow", "--bidir", "--rx-queues", "3")
+    done = trexbench(tmp_path, *ramp, *SHORT)
+    assert done.returncode == 0, done.stderr
+    words = " ".join(done.stdout.split())
+    assert "port 0 queue 0 and port 1 queue 0 share vpp_wk_0: one core for both directions" in words
+    assert "50.0 % of the loss is rx-miss on port 0 queue 0, 50.0 % is rx-miss on port 1 queue 0" in words
+    found = document(tmp_path)
+    assert found["losses"]["lost"] == sum(place["frames"] for place in found["losses"]["places"]) > 0
+    shares = {one["worker"]: one["share"] for one in found["spread"]["predicted"]["workers"]}
+    assert shares == {"vpp_wk_0": 1.0, "vpp_wk_1": 0.0, "vpp_wk_2": 0.0}
+    assert found["spread"]["measured"]["basis"] == "queues" and not found["spread"]["measured"]["caveats"]
+    hold = found["efficiency"][0]
+    assert hold["vectors_per_call"] == pytest.approx(256, rel=0.01)
+    assert hold["effective_hz"] == pytest.approx(hold["clock_hz"], rel=0.02)
+
+
+@pytest.mark.parametrize("dut", ["netgate-linux", "netgate-pfsense", "lab-linux"])
+def test_a_kernel_pays_with_its_cpus(tmp_path: Path, dut: str) -> None:
+    done = trexbench(tmp_path, "ramp", "--dut", dut, "--mode", "64b", *SHORT)
+    assert done.returncode == 0, done.stderr
+    found = document(tmp_path)
+    hold = found["efficiency"][0]
+    spent = sum(one["busy"] * one["clock_hz"] for one in hold["cpus"])
+    assert hold["cycles_per_packet"] == pytest.approx(spent / hold["forwarded_pps"])
+    assert "cycles/packet" in done.stdout and "from CPU time x clock" in " ".join(done.stdout.split())
+    assert found["losses"]["places"][0]["counter"] == "rx-miss"
+
+
+def test_looks_during_the_ramp_and_none_at_all(tmp_path: Path) -> None:
+    for mode, moments in (("ramp", {"start", "begin", "end", "tick", "finish"}), ("off", set())):
+        folder = tmp_path / mode
+        folder.mkdir()
+        done = trexbench(folder, "ramp", "--dut", "netgate-vpp", "--mode", "64b", *SHORT, "--telemetry", mode)
+        assert done.returncode == 0, done.stderr
+        found = document(folder)
+        assert {one["moment"] for one in found["telemetry"]["sightings"]} == moments
+        assert found["telemetry"]["mode"] == mode
+        costs = [one for one in found["efficiency"] if one["phase"] == "ramp"]
+        assert (len(costs) > 5) is (mode == "ramp")
+        cycles = [one["cycles_per_packet"] for one in costs]
+        assert not cycles or cycles[0] > 1.5 * cycles[-1]  # vectors fill with the load
+
+
+def test_the_seeds_interlude(tmp_path: Path) -> None:
+    """Cycles per packet without and with polling: 4943 and 1.51 million, 620 and 1770, 358 and 438 in the article."""
+    run = ("efficiency", "--dut", "netgate-vpp", "--rates", "1kpps,1mpps,10mpps", "--sim", "--speedup", "5000")
+    done = trexbench(tmp_path, *run, "-q")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("*** SIMULATED")
+    assert "packets/sec, at" in done.stdout and "cycles/packet not counting dpdk-input" in done.stdout
+    costs = [json.loads(path.read_text())["efficiency"][0] for path in tmp_path.glob("results/*/*/*.json")]
+    costs.sort(key=lambda cost: cost["offered_pps"])
+    assert [cost["cycles_per_packet"] for cost in costs] == pytest.approx([4943, 620, 358], rel=0.06)
+    assert [cost["with_polling"] for cost in costs] == pytest.approx([1_514_943, 1770, 438], rel=0.06)
+    assert costs[2]["effective_hz"] == pytest.approx(2.194e9, rel=0.01)
+    (picture,) = tmp_path.glob("results/*/*/*-efficiency.png")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_efficiency_as_json_and_what_it_refuses(tmp_path: Path) -> None:
+    run = ("efficiency", "--dut", "lab-linux", "--sim", "--speedup", "5000", "-q", "--no-picture")
+    done = trexbench(tmp_path, *run, "--rates", "1%,10%", "--json")
+    assert [len(one["efficiency"]) for one in json.loads(done.stdout)] == [1, 1]
+    for words, message in ((("--rates", "1%,1%"), "stands twice"), (("--telemetry", "off"), "nothing to say")):
+        refused = trexbench(tmp_path, *run, *words)
+        assert refused.returncode == 2 and message in refused.stderr and len(refused.stderr.splitlines()) == 1
+
+
+def test_a_stored_run_says_the_same_again(tmp_path: Path) -> None:
+    done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", *SHORT)
+    again = trexbench(tmp_path, "show")
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == done.stdout
+
+
+def test_a_damaged_look_is_refused_with_the_files_name(tmp_path: Path) -> None:
+    assert trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", *SHORT).returncode == 0
+    (path,) = tmp_path.glob("results/*/*/*.json")
+    found = json.loads(path.read_text())
+    found["telemetry"]["sightings"][1]["observation"]["clock_hz"] = "fast"
+    path.write_text(json.dumps(found))
+    refused = trexbench(tmp_path, "show")
+    assert refused.returncode == 9 and path.name in refused.stderr and len(refused.stderr.splitlines()) == 1
