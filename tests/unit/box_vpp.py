@@ -100,6 +100,8 @@ class VppBox:
         self.files.setdefault("/proc/sys/kernel/random/boot_id", "11111111-2222\n")
         self.files.setdefault("/proc/sys/kernel/osrelease", "5.15.0-generic\n")
         self.files.setdefault("/sys/devices/system/cpu/online", "0-3\n")
+        for at, name in enumerate(self.linux):
+            self.files.setdefault(f"/sys/class/net/{name}/address", f"02:7b:78:00:01:{at:02x}\n")
         if not self.cards:
             self.start()
 
@@ -146,6 +148,9 @@ class VppBox:
         """The one script: each line of its input a question, answered under a heading."""
         out = ""
         for line in input.splitlines():
+            if line.startswith("/"):
+                out += f"=== {line}\n{self.files.get(line, '')}"
+                continue
             said = self.vppctl(["vppctl", "-s", argv[3], *line.split()])
             out += f"=== {line}\n{said.stdout}"
             if said.returncode:
@@ -192,7 +197,8 @@ class VppBox:
             "show hardware-interfaces": self.show_hardware,
             "show ip neighbors": self.show_neighbours,
             r"show ip fib table 0 (\S+)": self.show_fib,
-            r"create host-interface name (\S+) num-rx-queues (\d+)": self.create,
+            r"create host-interface name (\S+) num-rx-queues (\d+)(?: hw-addr (\S+))?": self.create,
+            r"set interface mac address (\S+) (\S+)": self.set_mac,
             r"delete host-interface name (\S+)": self.delete,
             r"set interface state (\S+) (up|down)": self.set_state,
             r"set interface rx-mode (\S+) (\S+)": self.set_mode,
@@ -204,13 +210,14 @@ class VppBox:
 
     # what changes it; each prints nothing where it succeeds
 
-    def create(self, linux: str, queues: str) -> str:
+    def create(self, linux: str, queues: str, mac: str | None = None) -> str:
         name = f"host-{linux}"
         if linux not in self.linux:
             return "create host-interface: Invalid interface name\n"
         if name not in self.cards:
             free = next(at for at in range(1, 99) if at not in [card.index for card in self.cards.values()])
-            self.cards[name] = Card(free, "af_packet", f"02:fe:00:00:{self.pid % 100:02d}:{free:02d}", int(queues))
+            mac = mac or f"02:fe:00:00:{self.pid % 100:02d}:{free:02d}"
+            self.cards[name] = Card(free, "af_packet", mac, int(queues))
             self.cards[name].mode = "interrupt"
             self.place(name)
         return f"{name}\n"
@@ -227,6 +234,10 @@ class VppBox:
         if name not in self.cards:
             return f"set interface state: unknown interface `{name} {word}'\n"
         self.cards[name].up = word == "up"
+        return ""
+
+    def set_mac(self, name: str, mac: str) -> str:
+        self.cards[name].mac = mac
         return ""
 
     def set_mode(self, name: str, mode: str) -> str:

@@ -17,7 +17,7 @@ from trexbench.config.twin import RssSpec
 from trexbench.core.errors import ConfigError, DutError
 from trexbench.core.spread import QueuePlace
 from trexbench.core.telemetry import DropCount, PortCount, QueueCount
-from trexbench.dut import Wanted, vpp, vpp_steps
+from trexbench.dut import Wanted, vpp, vpp_commands
 from trexbench.dut.apply import apply, revert
 from trexbench.dut.journal import FileJournal
 from trexbench.dut.parse_vpp_fib import parse_fib
@@ -231,8 +231,8 @@ def test_an_interface_that_vpp_does_not_have(tmp_path: Path) -> None:
 
 def test_af_packet_interfaces_are_made_and_made_anew(host: Bench) -> None:
     assert host.apply()[:2] == [
-        "create host-interface name d0 num-rx-queues 1",
-        "create host-interface name d1 num-rx-queues 1",
+        "create host-interface name d0 num-rx-queues 1 hw-addr 02:7b:78:00:01:00",
+        "create host-interface name d1 num-rx-queues 1 hw-addr 02:7b:78:00:01:01",
     ]
     for queues in (2, 3):
         host.want(queues)
@@ -261,7 +261,8 @@ def by_hand(bench: Bench, *lines: str) -> None:
 def the_dead_route(bench: Bench) -> None:
     """As recorded: interfaces deleted and made anew, the configuration given once more."""
     for at in (0, 1):
-        by_hand(bench, f"delete host-interface name d{at}", f"create host-interface name d{at} num-rx-queues 1")
+        create = f"create host-interface name d{at} num-rx-queues 1 hw-addr 02:7b:78:00:01:0{at}"
+        by_hand(bench, f"delete host-interface name d{at}", create)
         by_hand(
             bench, f"set interface state host-d{at} up", f"set interface ip address host-d{at} 100.65.{at + 1}.1/24"
         )
@@ -291,11 +292,23 @@ def test_both_accidents_are_seen_and_repaired(host: Bench, accident: Callable[[B
     assert host.apply() == []
 
 
+def test_the_mac_of_an_interface_made_by_hand_is_the_linux_interfaces(host: Bench) -> None:
+    by_hand(host, "create host-interface name d0 num-rx-queues 1")
+    before = copy.deepcopy(host.box.cards["host-d0"])
+    assert "MAC of host-d0: wanted 02:7b:78:00:01:00, found 02:fe:00:00:01:01" in host.wrong()
+    assert "set interface mac address host-d0 02:7b:78:00:01:00" in host.apply()
+    assert host.wrong() == []
+    host.revert()
+    assert host.box.cards["host-d0"] == before
+
+
 def test_interfaces_that_went_away_leave_dead_routes_which_go_first(host: Bench) -> None:
     host.apply()
     by_hand(host, "delete host-interface name d0", "delete host-interface name d1")
     done = host.apply()
-    assert done.index("ip route del 16.0.0.0/8") < done.index("create host-interface name d0 num-rx-queues 1")
+    assert done.index("ip route del 16.0.0.0/8") < done.index(
+        "create host-interface name d0 num-rx-queues 1 hw-addr 02:7b:78:00:01:00"
+    )
     assert host.wrong() == []
 
 
@@ -435,7 +448,9 @@ def test_half_failed_anywhere_and_taken_back(which: str, tmp_path: Path) -> None
             continue  # it is repeated until it succeeds
         bench = Bench(tmp_path / str(at), copy.deepcopy(fresh), config, 2)
         before = state(bench.box)
-        bench.transport.fail[line] = Said("set something: failed: no such thing\r\n", "", int(not line.startswith("vppctl")))
+        bench.transport.fail[line] = Said(
+            "set something: failed: no such thing\r\n", "", int(not line.startswith("vppctl"))
+        )
         with pytest.raises(DutError, match="dut revert"), _impatience():
             bench.apply()
         bench.transport.fail.clear()
@@ -463,10 +478,10 @@ class _impatience:
     """A step that is retried is not retried for seconds here."""
 
     def __enter__(self) -> None:
-        self._kept, vpp_steps._APPEARS_S = vpp_steps._APPEARS_S, 0.0
+        self._kept, vpp_commands.APPEARS_S = vpp_commands.APPEARS_S, 0.0
 
     def __exit__(self, *_: object) -> None:
-        vpp_steps._APPEARS_S = self._kept
+        vpp_commands.APPEARS_S = self._kept
 
 
 def test_a_vpp_that_is_dead(dpdk: Bench) -> None:
@@ -566,10 +581,23 @@ def test_af_packets_full_transmit_ring_is_a_loss_and_its_timer_is_none(host: Ben
     host.box.cards["host-d1"].frames["overrun"] = 40
     seen = host.dut.observe()
     assert [drop for drop in seen.drops if drop.count] == [DropCount("tx ring overrun", 40, 1)]
-    assert [gap.what for gap in seen.missing] == [
+    assert [gap.what for gap in seen.missing if "queue" in gap.what] == [
         "packets of each queue of host-d0",
         "packets of each queue of host-d1",
     ]
+
+
+@pytest.mark.parametrize(("linux", "lost"), [("1000", 100), ("900", 0), ("899", None), ("", None), ("x", None)])
+def test_what_af_packets_receive_ring_refused(host: Bench, linux: str, lost: int | None) -> None:
+    """Linux has received it, VPP has not; nobody counts it."""
+    host.apply()
+    host.box.cards["host-d0"].frames["rx packets"] = 900
+    host.box.files["/sys/class/net/d0/statistics/rx_packets"] = f"{linux}\n"
+    seen = host.dut.observe()
+    assert [drop.count for drop in seen.drops if drop.name == "af_packet ring" and drop.port == 0] == (
+        [] if lost is None else [lost]
+    )
+    assert any("host-d0" in gap.what and "losses" in gap.what for gap in seen.missing) is (lost is None)
 
 
 @pytest.mark.parametrize("broken", ["show runtime", "show interface", "show hardware-interfaces", "show cpu"])

@@ -52,7 +52,8 @@ def test_a_device_by_vpps_name(name: str, device: str | None) -> None:
         # a third device keeps what it has
         (
             f"dpdk {{ dev 0000:04:00.0 {{num-rx-queues 9}} dev {ONE} dev {TWO} }}",
-            f"dpdk {{ dev 0000:04:00.0 {{num-rx-queues 9}} dev {ONE} {{ num-rx-queues 2 }} dev {TWO} {{ num-rx-queues 2 }} }}",
+            "dpdk { dev 0000:04:00.0 {num-rx-queues 9} "
+            f"dev {ONE} {{ num-rx-queues 2 }} dev {TWO} {{ num-rx-queues 2 }} }}",
         ),
         # the default says so already
         (f"dpdk {{ dev default {{num-rx-queues 2}} dev {ONE} dev {TWO} {{num-tx-desc 9}} }}", None),

@@ -12,6 +12,7 @@ from .model import (
     TransportConfig,
     dut_namespace,
     tester_namespace,
+    vpp_socket,
 )
 from .schema import read_dut
 from .settings import LinuxSettings, PfsenseSettings, PowerConfig, VppSettings
@@ -37,4 +38,5 @@ __all__ = [
     "read_dut",
     "search_path",
     "tester_namespace",
+    "vpp_socket",
 ]

@@ -72,6 +72,8 @@ class LabConfig:
     queues: receive and transmit queues of every veth. txqueuelen, mtu: of every veth.
     sender_limit_pps: per port, the embedded server sends no faster: a weak generator, to see how it is reported.
     sysctls: set in the DUT's namespace where they exist there, else on the host and put back afterwards.
+    router: what forwards: the ``kernel``, or a ``vpp`` that is started in the DUT's namespace with its workers on
+    router_cpus.
     """
 
     prefix: str = "tbx"
@@ -81,6 +83,7 @@ class LabConfig:
     steer: str = "cpumap"
     threaded: bool = False
     gro: bool = True
+    router: str = "kernel"
     queues: int = 1
     txqueuelen: int = 1000
     mtu: int = 1500
@@ -146,14 +149,21 @@ class DutConfig:
         """The same DUT in namespaces of other names, so that two labs can stand side by side."""
         if self.lab is None:
             return self
-        namespace = dut_namespace(prefix)
         return replace(
-            self, lab=replace(self.lab, prefix=prefix), transport=replace(self.transport, namespace=namespace)
+            self,
+            lab=replace(self.lab, prefix=prefix),
+            transport=replace(self.transport, namespace=dut_namespace(prefix)),
+            vpp=replace(self.vpp, socket=vpp_socket(prefix)) if self.lab.router == "vpp" else self.vpp,
         )
 
 
 def dut_namespace(prefix: str) -> str:
     return f"{prefix}-dut"
+
+
+def vpp_socket(prefix: str) -> str:
+    """The command line of a lab's own VPP; like its namespaces, it has one name on the machine."""
+    return f"/run/trexbench-vpp/{prefix}/cli.sock"
 
 
 def tester_namespace(prefix: str) -> str:

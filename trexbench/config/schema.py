@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from . import readers as r
@@ -16,6 +17,7 @@ from .model import (
     Route,
     TransportConfig,
     dut_namespace,
+    vpp_socket,
 )
 from .read_settings import read_linux, read_pfsense, read_power, read_vpp
 from .read_twin import read_rss, read_twin
@@ -36,7 +38,7 @@ _PLAN = (
 )
 _LAB = (
     *("prefix", "sender_cpu", "router_cpus", "harness_cpu", "steer", "threaded"),
-    *("gro", "queues", "txqueuelen", "mtu", "sender_limit", "sysctls"),
+    *("router", "gro", "queues", "txqueuelen", "mtu", "sender_limit", "sysctls"),
 )
 
 
@@ -63,7 +65,7 @@ def read_dut(path: Path) -> DutConfig:
         generator=top.get("generator", _generator, GeneratorConfig()),
         plan=top.get("plan", _plan, PlanDefaults()),
         linux=top.get("linux", read_linux, LinuxSettings()),
-        vpp=top.get("vpp", lambda value: read_vpp(value, ports), VppSettings()),
+        vpp=_of_lab(top, top.get("vpp", lambda value: read_vpp(value, ports), VppSettings()), driver, lab),
         pfsense=top.get("pfsense", read_pfsense, PfsenseSettings()),
         rss=top.get("rss", read_rss, None),
         power=top.get("power", read_power, None),
@@ -72,6 +74,26 @@ def read_dut(path: Path) -> DutConfig:
         notes=top.get("notes", r.text, ""),
         text=path.read_text(encoding="utf-8-sig"),
     )
+
+
+def _of_lab(top: Table, settings: VppSettings, driver: str, lab: LabConfig | None) -> VppSettings:
+    """The settings of a lab's own VPP; ConfigError where the lab's router is not what the driver speaks to."""
+    if lab is None:
+        return settings
+    if (lab.router == "vpp") != (driver == "vpp"):
+        router = "vpp" if driver == "vpp" else "kernel"
+        raise top.at("lab").wrong(
+            f"a router of kind {lab.router} and the driver {driver}", f"write lab.router: {router}"
+        )
+    if lab.router == "kernel":
+        return settings
+    base = VppSettings()
+    for key in ("socket", "startup_conf", "restart", "workers"):
+        if getattr(settings, key) != getattr(base, key):
+            raise top.at("vpp").wrong(f"{key} of a lab's VPP is the lab's affair", "take it out; lab: has the cores")
+    if settings.interfaces != "af_packet":
+        raise top.at("vpp").wrong("a lab's interfaces are veth pairs", "write vpp.interfaces: af_packet")
+    return replace(settings, socket=vpp_socket(lab.prefix))
 
 
 def _transport(value: Value, lab: LabConfig | None) -> TransportConfig:
@@ -187,6 +209,7 @@ def _lab(value: Value) -> LabConfig:
         harness_cpu=table.get("harness_cpu", _CPU, base.harness_cpu),
         steer=table.get("steer", r.choice("cpumap", "rps", "none"), base.steer),
         threaded=table.get("threaded", r.boolean, base.threaded),
+        router=table.get("router", r.choice("kernel", "vpp"), base.router),
         gro=table.get("gro", r.boolean, base.gro),
         queues=table.get("queues", r.integer(1, 64), base.queues),
         txqueuelen=table.get("txqueuelen", r.integer(0, 1_000_000), base.txqueuelen),

@@ -44,6 +44,7 @@ class Hardware:
     max_queues: int | None = None
     descriptors: int | None = None
     pci: str | None = None
+    mac: str | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -221,6 +222,7 @@ def _hardware(name: str, link: bool, lines: list[str]) -> Hardware:
     """One device, of the lines under its name."""
     speed = next((line[12:] for line in lines if line.startswith("Link speed: ")), None)
     ethernet = next((at for at, line in enumerate(lines) if line.startswith("Ethernet address ")), None)
+    mac = lines[ethernet].split()[-1].lower() if ethernet is not None else None
     driver = lines[ethernet + 1] if ethernet is not None and ethernet + 1 < len(lines) else None
     told = next((m for line in lines if (m := _RX_QUEUES.fullmatch(line))), None)
     older = next((m for line in lines if (m := _RX_QUEUES_OLD.fullmatch(line))), None)
@@ -239,6 +241,7 @@ def _hardware(name: str, link: bool, lines: list[str]) -> Hardware:
         max_queues=int(told[2]) if told else None,
         descriptors=int(told[3]) if told else int(older[2]) if older else None,
         pci=f"{pci[1]}:{pci[2]}:{pci[3]}.{pci[4]}" if pci else None,
+        mac=mac,
         counters=counters,
     )
 

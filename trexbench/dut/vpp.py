@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..core.errors import ConfigError, DutError
 from ..core.telemetry import Observation
@@ -16,6 +17,7 @@ from . import parse_linux
 from .model import TIMEOUT_S, Attestation, Step, Wanted
 from .parse_vpp_show import parse_version
 from .vpp_check import compare, document, links_wait, spreading
+from .vpp_commands import linux_file
 from .vpp_conf import core_list
 from .vpp_facts import VppFacts, ask, read
 from .vpp_observe import look
@@ -53,8 +55,7 @@ class VppDut:
         return f"{boot} {parse_version(said)[1]}"
 
     def plan(self) -> Sequence[Step]:
-        config = self._wanted.config
-        facts = read(self._transport, config)
+        facts = self._read()
         self._refuse_workers()
         return steps(self._wanted, facts, self._conf(facts))
 
@@ -70,11 +71,20 @@ class VppDut:
     def observe(self, clear: bool = False) -> Observation:
         return look(self._transport, self._wanted.config, clear)
 
+    def _read(self) -> VppFacts:
+        config = self._wanted.config
+        facts = read(self._transport, config)
+        if config.vpp.interfaces != "af_packet":
+            return facts
+        names = {linux_file(port.interface, "address"): port.interface for port in config.ports}
+        found = parse_linux.parse_files(self._transport.run(("grep", "-sH", "", *names), TIMEOUT_S).stdout)
+        return replace(facts, macs={name: found[path].lower() for path, name in names.items() if path in found})
+
     def _settled(self) -> VppFacts:
         """Read once the links are up, or will not come any more."""
         deadline = time.monotonic() + self._link_wait_s
         while True:
-            facts = read(self._transport, self._wanted.config)
+            facts = self._read()
             if not links_wait(self._wanted, facts) or time.monotonic() >= deadline:
                 return facts
             time.sleep(_LINK_EVERY_S)

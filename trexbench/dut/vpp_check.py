@@ -119,6 +119,8 @@ def _compare_port(wanted: Wanted, port: Port, facts: VppFacts) -> list[Mismatch]
         wrong.append(Mismatch(f"state of {name}", "up", "down"))
     elif not hardware.link:
         wrong.append(Mismatch(f"link of {name}", "up", "no carrier", "look at its cable"))
+    if facts.macs.get(name, hardware.mac) != hardware.mac:
+        wrong.append(Mismatch(f"MAC of {name}", facts.macs[name], str(hardware.mac)))
     have = facts.addresses.get(name, ())
     if address not in have:
         wrong.append(Mismatch(f"address of {name}", address, ", ".join(have) or "none"))

@@ -14,7 +14,10 @@ from .model import TIMEOUT_S
 from .parse_vpp_fib import FibEntry, parse_fib
 
 _MARK = "=== "
-_SCRIPT = f'set -f; while read -r line; do echo "{_MARK}$line"; vppctl -s "$0" $line </dev/null || exit; done'
+_SCRIPT = (
+    f'set -f; while read -r line; do echo "{_MARK}$line"; case $line in /*) cat "$line" 2>/dev/null;; '
+    '*) vppctl -s "$0" $line </dev/null || exit;; esac; done; :'
+)
 """One start of a shell for many questions: the box is under load while some of them are asked."""
 _NOT_FOUND = 127
 
@@ -28,7 +31,8 @@ _BASICS = (
 class VppFacts:
     """routes: by what was asked for, a prefix or a host of it. By name of interface: interfaces, hardware, addresses.
 
-    neighbours: by ``address%interface``. known: False of a VPP that nobody has asked yet.
+    neighbours: by ``address%interface``. macs: of the Linux interfaces under af_packet's, by VPP's name; the tester
+    sends to them. known: False of a VPP that nobody has asked yet.
     """
 
     version: str = ""
@@ -40,6 +44,7 @@ class VppFacts:
     neighbours: Mapping[str, show.Neighbour] = field(default_factory=dict)
     placement: tuple[show.Placed, ...] = ()
     routes: Mapping[str, FibEntry] = field(default_factory=dict)
+    macs: Mapping[str, str] = field(default_factory=dict)
     known: bool = True
 
     @property
@@ -86,7 +91,10 @@ def hosts(route: Route) -> tuple[str, ...]:
 
 
 def ask(transport: Transport, socket: str, commands: Sequence[str]) -> dict[str, str]:
-    """Each command's answer, in one round trip; DutError where VPP does not answer."""
+    """Each command's answer, in one round trip; DutError where VPP does not answer.
+
+    What begins with a stroke is a file to read, and empty where there is none.
+    """
     done = transport.run(("sh", "-c", _SCRIPT, socket), 2 * TIMEOUT_S, "".join(f"{one}\n" for one in commands))
     if done.returncode == _NOT_FOUND:
         raise DutError(f"vppctl is not installed on {transport.place}", "install the package vpp")

@@ -4,7 +4,8 @@ What is lost, no frame in two of them, and by the port that saw it last: ``rx-mi
 says DPDK), ``rx-error`` (broken on the wire), ``drops`` (VPP dropped what this port had received), ``tx-error`` (this
 port could not take it). Not among them: rx-no-buf, which DPDK counts per attempt, the frames being missed by the ring
 then; and ``show errors``, whose rows give reasons for drops (and for much that is no loss: "total received block" is
-an error to VPP), but for what af_packet's full transmit ring refuses, which stands nowhere else.
+an error to VPP), but for what af_packet's full transmit ring refuses, which stands nowhere else. What its receive ring
+refused nobody counts: it is what the Linux interface has received and VPP has not, ``af_packet ring``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ..config import DutConfig, Port
 from ..core.errors import DutError
 from ..core.telemetry import DropCount, Missing, Observation, PortCount, QueueCount
 from ..transport import Transport
+from . import parse_linux
 from .parse_vpp import parse_runtime
 from .parse_vpp_show import (
     Hardware,
@@ -28,6 +30,7 @@ from .parse_vpp_show import (
     parse_interfaces,
     queue_packets,
 )
+from .vpp_commands import linux_file
 from .vpp_facts import ask
 
 T = TypeVar("T")
@@ -38,13 +41,17 @@ RUNTIME, HARDWARE, INTERFACES, ERRORS, CPU = (
 CLEAR = "clear runtime"
 _LOST = ("rx-miss", "rx-error", "drops", "tx-error")
 _RING_OVERRUN = "tx ring overrun"
+_RING_FULL = "af_packet ring"
 
 
 def look(transport: Transport, config: DutConfig, clear: bool) -> Observation:
     """One look: the runtime first, as it ages; what ``show hardware-interfaces`` fetches from the NIC before what
     ``show interface`` adds up from it. DutError where VPP does not answer at all.
     """
-    commands = [RUNTIME, HARDWARE, INTERFACES, CPU, *([ERRORS] if config.vpp.interfaces == "af_packet" else [])]
+    commands = [RUNTIME, HARDWARE, INTERFACES, CPU]
+    if config.vpp.interfaces == "af_packet":
+        # Linux's counts right after VPP's: what arrives between the two is in only one of them
+        commands[3:3] = [*(_arrived(port) for port in config.ports), ERRORS]
     return observed(config, ask(transport, config.vpp.socket, [*commands, CLEAR] if clear else commands))
 
 
@@ -71,6 +78,10 @@ def observed(config: DutConfig, said: Mapping[str, str]) -> Observation:
             missing.append(Missing(f"counters of {name}", "VPP has no such interface"))
         elif interfaces is not None:
             found = _with_port(found, port, interfaces[name], errors)
+            if config.vpp.interfaces == "af_packet":
+                ring = _ring(port, interfaces[name], said.get(_arrived(port), ""))
+                found = replace(found, drops=(*found.drops, ring)) if isinstance(ring, DropCount) else found
+                missing += [ring] if isinstance(ring, Missing) else []
         if hardware is not None and name in hardware:
             counted = tuple(_queues(port, hardware[name], (interfaces or {}).get(name)))
             found = replace(found, queues=found.queues + counted)
@@ -90,6 +101,19 @@ def _with_port(
         mine = (one.count for one in errors if one.node == f"{interface.name}-tx" and one.reason == _RING_OVERRUN)
         drops.append(DropCount(_RING_OVERRUN, sum(mine), port.tester))
     return replace(found, ports=(*found.ports, count), drops=(*found.drops, *drops))
+
+
+def _arrived(port: Port) -> str:
+    return linux_file(port.interface, "statistics/rx_packets")
+
+
+def _ring(port: Port, interface: Interface, arrived: str) -> DropCount | Missing:
+    total, fetched = parse_linux.number(arrived.strip()), interface.counters.get("rx packets", 0)
+    if total is None or total < fetched:
+        return Missing(
+            f"losses of af_packet under {interface.name}", f"Linux counts {arrived.strip() or 'nothing'} there"
+        )
+    return DropCount(_RING_FULL, total - fetched, port.tester)
 
 
 def _queues(port: Port, hardware: Hardware, interface: Interface | None) -> Iterator[QueueCount]:

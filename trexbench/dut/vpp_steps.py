@@ -12,17 +12,17 @@ from collections.abc import Sequence
 
 from ..config import Port, Route
 from ..core.errors import ConfigError, DutError
+from . import vpp_commands as vppctl
 from .model import Command, Step, Wanted
 from .parse_vpp_fib import via
 from .parse_vpp_show import Neighbour
+from .vpp_commands import AF_PACKET
 from .vpp_conf import pci_of, with_queues, with_workers
 from .vpp_facts import VppFacts, uses
 
 READY_S = 60.0
 """A VPP with DPDK takes some 10 s from its start to its first answer."""
-_APPEARS_S = 20.0
 _RESTART_S = 120.0
-_AF_PACKET = "host-"
 
 
 def steps(wanted: Wanted, facts: VppFacts, conf: str) -> list[Step]:
@@ -64,10 +64,10 @@ def refuse(wanted: Wanted, facts: VppFacts) -> None:
                 f"{config.name}: {wanted.rx_queues} receive queues are wanted, {port.interface} has {most} at most",
                 f"ask for --rx-queues 1 to {most}",
             )
-        if settings.interfaces == "af_packet" and not port.interface.startswith(_AF_PACKET):
+        if settings.interfaces == "af_packet" and not port.interface.startswith(AF_PACKET):
             raise ConfigError(
                 f"{config.file}: {port.interface}: VPP calls an af_packet interface host-NAME",
-                f"write {_AF_PACKET}{port.interface}, on the Linux interface {port.interface}",
+                f"write {AF_PACKET}{port.interface}, on the Linux interface {port.interface}",
             )
     workers = len(facts.workers) if settings.workers is None else settings.workers
     for tester, queue, worker in settings.rx_placement:
@@ -82,12 +82,6 @@ def refuse(wanted: Wanted, facts: VppFacts) -> None:
                 f"{config.file}: rx_placement names queue {queue} of {port.interface}, which has {queues}",
                 "they count from 0",
             )
-
-
-def cli(wanted: Wanted, why: str, *words: str, says: str = "", **more: object) -> Command:
-    """vppctl exits 0 whatever happens: a change that prints anything was refused."""
-    argv = ("vppctl", "-s", wanted.config.vpp.socket, *words)
-    return Command(argv, why, says=says, **more)  # type: ignore[arg-type]
 
 
 def _restart(wanted: Wanted, facts: VppFacts, conf: str) -> list[Step]:
@@ -149,24 +143,20 @@ def _make(wanted: Wanted, port: Port, facts: VppFacts) -> list[Step]:
     there = name in facts.interfaces
     queues = wanted.rx_queues or 1
     away = _clear(wanted, name, facts)
-    delete = cli(wanted, "made anew", "delete", "host-interface", "name", name[len(_AF_PACKET) :])
+    delete = vppctl.cli(wanted, "made anew", "delete", "host-interface", "name", name[len(AF_PACKET) :])
     before = facts.queues(name) or 1
     keep = _mode(wanted, name, facts) if there else ()
-    former = (*_create(wanted, name, before), *_restore(wanted, facts, [name])) if there else ()
+    mac = facts.hardware[name].mac if name in facts.hardware else None
+    former = (*vppctl.create(wanted, name, before, mac), *_restore(wanted, facts, [name])) if there else ()
     return [
         Step(
             f"interface {name}",
             f"{before} receive queues" if there else ("absent" if facts.known else None),
             f"{queues} receive queue{'' if queues == 1 else 's'}",
-            (*away, *((delete,) if there else ()), *_create(wanted, name, queues), *keep),
+            (*away, *((delete,) if there else ()), *vppctl.create(wanted, name, queues, facts.macs.get(name)), *keep),
             (*away, delete, *former),
         )
     ]
-
-
-def _create(wanted: Wanted, name: str, queues: int) -> tuple[Command, ...]:
-    words = ("create", "host-interface", "name", name[len(_AF_PACKET) :], "num-rx-queues", str(queues))
-    return (cli(wanted, "on the Linux interface", *words, says=name),)
 
 
 def _mode(wanted: Wanted, name: str, facts: VppFacts) -> tuple[Command, ...]:
@@ -174,7 +164,7 @@ def _mode(wanted: Wanted, name: str, facts: VppFacts) -> tuple[Command, ...]:
     modes = {placed.mode for placed in facts.placement if placed.interface == name}
     if modes != {"polling"}:
         return ()
-    return (cli(wanted, "as it was", "set", "interface", "rx-mode", name, "polling"),)
+    return (vppctl.cli(wanted, "as it was", "set", "interface", "rx-mode", name, "polling"),)
 
 
 def _clear(wanted: Wanted, name: str, facts: VppFacts) -> tuple[Command, ...]:
@@ -182,12 +172,12 @@ def _clear(wanted: Wanted, name: str, facts: VppFacts) -> tuple[Command, ...]:
     found = []
     for prefix, entry in facts.routes.items():
         if entry.prefix == prefix and uses(entry, {name}):
-            found.append(cli(wanted, "it would drop everything", "ip", "route", "del", prefix))
+            found.append(vppctl.cli(wanted, "it would drop everything", "ip", "route", "del", prefix))
     for key, neighbour in facts.neighbours.items():
         address, _, interface = key.partition("%")
         if interface == name:
             words = ("set", "ip", "neighbor", "del", name, address, neighbour.mac)
-            found.append(cli(wanted, "goes with its interface", *words, fine_if=("specify interface",)))
+            found.append(vppctl.cli(wanted, "goes with its interface", *words, fine_if=("specify interface",)))
     return tuple(found)
 
 
@@ -200,47 +190,59 @@ def _restore(wanted: Wanted, facts: VppFacts, names: Sequence[str], patient: boo
             continue
         found += _mode(wanted, name, facts) if wanted.config.vpp.interfaces == "af_packet" else ()
         if before.up:
-            found.append(_state(wanted, name, "up", patient))
-        found += [_add_address(wanted, name, one) for one in facts.addresses.get(name, ())]
+            found.append(vppctl.state(wanted, name, "up", patient))
+        found += [vppctl.add_address(wanted, name, one) for one in facts.addresses.get(name, ())]
         for key, neighbour in facts.neighbours.items():
             address, _, interface = key.partition("%")
             if interface == name and neighbour.static:
-                found.append(_pin(wanted, name, address, neighbour))
+                found.append(vppctl.pin(wanted, name, address, neighbour))
         for prefix, entry in facts.routes.items():
             if entry.prefix == prefix:
-                found += [_add_path(wanted, prefix, p.hop) for p in entry.paths if p.hop.split()[-1] == name]
+                found += [vppctl.add_path(wanted, prefix, p.hop) for p in entry.paths if p.hop.split()[-1] == name]
         if len(facts.workers) > 1:
-            found += [_place(wanted, name, p.queue, p.worker) for p in facts.placement if p.interface == name]
+            found += [vppctl.place(wanted, name, p.queue, p.worker) for p in facts.placement if p.interface == name]
     return tuple(found)
 
 
 def _port(wanted: Wanted, port: Port, facts: VppFacts, patient: bool) -> list[Step]:
-    """State, address and pinned neighbour of one interface. patient: VPP has just been started."""
+    """State, MAC, address and pinned neighbour of one interface. patient: VPP has just been started."""
     name, address, found = port.interface, str(port.address), []
     interface = facts.interfaces.get(name)
     if interface is None or not interface.up:
         was = None if interface is None else "down"
-        up, down = (_state(wanted, name, word, patient and word == "up") for word in ("up", "down"))
+        up, down = (vppctl.state(wanted, name, word, patient and word == "up") for word in ("up", "down"))
         found.append(Step(f"link of {name}", was, "up", (up,), (down,)))
+    mac, own = facts.macs.get(name), facts.hardware[name].mac if interface and name in facts.hardware else None
+    if mac and own and mac != own:
+        do, undo = (vppctl.set_mac(wanted, name, which) for which in (mac, own))
+        found.append(Step(f"MAC of {name}", own, mac, (do,), (undo,)))
     have = facts.addresses.get(name, ())
     if address not in have:
         # another length of the same address is in its way
         others = [one for one in have if one.partition("/")[0] == str(port.address.ip)]
-        remove = [_del_address(wanted, name, one) for one in others]
-        again = [_add_address(wanted, name, one) for one in others]
+        remove = [vppctl.del_address(wanted, name, one) for one in others]
+        again = [vppctl.add_address(wanted, name, one) for one in others]
         was = None if interface is None else ", ".join(have) or "none"
-        do = (*remove, _add_address(wanted, name, address))
-        found.append(Step(f"address of {name}", was, address, do, (_del_address(wanted, name, address), *again)))
-    hop, mac = str(port.neighbour.address), wanted.mac(port)
+        made = (*remove, vppctl.add_address(wanted, name, address))
+        found.append(
+            Step(f"address of {name}", was, address, made, (vppctl.del_address(wanted, name, address), *again))
+        )
+    return [*found, *_neighbour(wanted, port, facts)]
+
+
+def _neighbour(wanted: Wanted, port: Port, facts: VppFacts) -> list[Step]:
+    """The tester's MAC, pinned: it answers no ARP."""
+    name, hop, mac = port.interface, str(port.neighbour.address), wanted.mac(port)
     before = facts.neighbours.get(f"{hop}%{name}")
-    if before != Neighbour(mac, static=True):
-        words = ("set", "ip", "neighbor", "del", name, hop)
-        gone = cli(wanted, "no longer pinned", *words, mac, fine_if=("specify interface",))
-        back = (_pin(wanted, name, hop, before),) if before else ()
-        was = None if interface is None else _described(before)
-        do = (_pin(wanted, name, hop, Neighbour(mac, True)),)
-        found.append(Step(f"neighbour {hop} on {name}", was, f"{mac} static", do, (gone, *back)))
-    return found
+    if before == Neighbour(mac, static=True):
+        return []
+    gone = vppctl.cli(
+        wanted, "no longer pinned", "set", "ip", "neighbor", "del", name, hop, mac, fine_if=("specify interface",)
+    )
+    back = (vppctl.pin(wanted, name, hop, before),) if before else ()
+    was = None if name not in facts.interfaces else _described(before)
+    do = (vppctl.pin(wanted, name, hop, Neighbour(mac, True)),)
+    return [Step(f"neighbour {hop} on {name}", was, f"{mac} static", do, (gone, *back))]
 
 
 def _route(wanted: Wanted, route: Route, facts: VppFacts) -> list[Step]:
@@ -254,14 +256,14 @@ def _route(wanted: Wanted, route: Route, facts: VppFacts) -> list[Step]:
     # while its neighbour is not pinned yet, it cannot be complete
     if entry is not None and alone and (not pinned or entry.buckets == forwards):
         return []
-    remove = cli(wanted, "with all its paths", "ip", "route", "del", prefix)
+    remove = vppctl.cli(wanted, "with all its paths", "ip", "route", "del", prefix)
     there = (remove,) if entry is not None else ()
     alive = [path.hop for path in entry.paths if path.resolved and path.hop.count(" ") == 1] if entry else []
     was = "absent" if port.interface in facts.interfaces else None
     if entry is not None:
         was = " and ".join(path.hop if path.resolved else f"{path.hop} unresolved" for path in entry.paths)
-    do = (*there, _add_path(wanted, prefix, hop))
-    undo = (remove, *(_add_path(wanted, prefix, one) for one in alive))
+    do = (*there, vppctl.add_path(wanted, prefix, hop))
+    undo = (remove, *(vppctl.add_path(wanted, prefix, one) for one in alive))
     return [Step(f"route {prefix}", was, f"via {hop}", do, undo)]
 
 
@@ -273,42 +275,10 @@ def _placements(wanted: Wanted, facts: VppFacts) -> list[Step]:
         placed = [one for one in facts.placement if one.interface == name and one.queue == queue]
         before = placed[0].worker if placed else None
         if before != worker:
-            back = (_place(wanted, name, queue, before),) if before else ()
-            do = (_place(wanted, name, queue, worker),)
+            back = (vppctl.place(wanted, name, queue, before),) if before else ()
+            do = (vppctl.place(wanted, name, queue, worker),)
             found.append(Step(f"queue {queue} of {name}", before, worker, do, back))
     return found
-
-
-def _state(wanted: Wanted, name: str, word: str, patient: bool = False) -> Command:
-    words = ("set", "interface", "state", name, word)
-    return cli(wanted, "VPP makes interfaces down", *words, retry_s=_APPEARS_S if patient else 0.0)
-
-
-def _add_address(wanted: Wanted, name: str, address: str) -> Command:
-    words = ("set", "interface", "ip", "address", name, address)
-    # said of host-d0 it must not do for host-d01; vppctl ends its lines with CRLF
-    there = f"conflicts with {address} for interface {name}"
-    return cli(wanted, "its address", *words, fine_if=(f"{there}\r\n", f"{there}\n"))
-
-
-def _del_address(wanted: Wanted, name: str, address: str) -> Command:
-    words = ("set", "interface", "ip", "address", "del", name, address)
-    return cli(wanted, "its address no longer", *words, fine_if=("not found for interface",))
-
-
-def _pin(wanted: Wanted, name: str, address: str, neighbour: Neighbour) -> Command:
-    kind = ("static",) if neighbour.static else ()
-    return cli(wanted, "the tester answers no ARP", "set", "ip", "neighbor", name, address, neighbour.mac, *kind)
-
-
-def _add_path(wanted: Wanted, prefix: str, hop: str) -> Command:
-    return cli(wanted, "where the test traffic goes", "ip", "route", "add", prefix, "via", *hop.split())
-
-
-def _place(wanted: Wanted, name: str, queue: int, worker: str) -> Command:
-    where = ("main",) if worker == "vpp_main" else ("worker", worker.rpartition("_")[2])
-    words = ("set", "interface", "rx-placement", name, "queue", str(queue), *where)
-    return cli(wanted, "who serves this queue", *words)
 
 
 def _described(neighbour: Neighbour | None) -> str:

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from ..config import tester_namespace
+from ..config import dut_namespace, tester_namespace
 from ..core.errors import BenchError, LabError, TesterBusy
 from ..lock import locked, run_dir
-from . import host, net, server, state
+from . import host, net, server, state, vpp
 from .spec import LabSpec, Placement, place
 from .state import LabState
 
@@ -35,6 +35,8 @@ def bring_up(
     user: pid of the run that it is made for. Whatever goes wrong, Ctrl-C included, what was made is taken away again.
     """
     host.check(embedded=trex_dir is None)
+    if spec.settings.router == "vpp":
+        vpp.check(spec)
     cpus = host.usable_cpus()
     placement = place(spec.settings, cpus, host.siblings(cpus))
     if trex_dir is not None:
@@ -86,9 +88,12 @@ def take_down(lab: LabState) -> None:
         except (BenchError, OSError) as error:
             problems.append(str(error))
 
-    tester_inode = lab.namespaces.get(tester_namespace(lab.prefix))
-    if tester_inode is not None:
-        attempt(lambda: server.stop(lab.prefix, tester_inode))
+    stopping = [tester_namespace(lab.prefix), *([dut_namespace(lab.prefix)] if lab.router is not None else [])]
+    for inode in (lab.namespaces.get(name) for name in stopping):
+        if inode is not None:
+            attempt(lambda inode=inode: server.stop(lab.prefix, inode))  # type: ignore[misc]
+    if lab.router is not None:
+        attempt(lambda: vpp.clean(lab.prefix))
     for name, inode in lab.namespaces.items():
         here = state.namespace_inode(name)
         if here is not None and inode in (here, None):
@@ -122,6 +127,8 @@ def _make(
         steer(spec, placement.router)
     for key, value in spec.settings.sysctls:
         lab = _set_sysctl(lab, spec, key, value)
+    if spec.settings.router == "vpp":
+        lab = _start_vpp(lab, spec, placement, cancelled)
     if trex_dir is None:
         launch = server.embedded(spec, placement)
     else:
@@ -130,6 +137,15 @@ def _make(
     lab = state.update(lab, server=started)
     server.await_ready(spec, started, process, cancelled)
     return state.update(lab, status="up")
+
+
+def _start_vpp(lab: LabState, spec: LabSpec, placement: Placement, cancelled: Callable[[], bool]) -> LabState:
+    vpp.quiet_kernel(spec)
+    launch = vpp.launch(spec, placement, host.usable_cpus())
+    router, process = server.start(spec, launch, with_parent=lab.mode == "ephemeral", namespace=spec.dut)
+    lab = state.update(lab, router=router)
+    vpp.await_ready(spec, router, process, cancelled)
+    return lab
 
 
 def steer(spec: LabSpec, cpus: Sequence[int]) -> None:

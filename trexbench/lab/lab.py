@@ -207,6 +207,9 @@ def _status_of(found: LabState) -> LabStatus:
     if found.server is not None:
         alive = "" if found.server.process.alive else ", dead"
         described = f"{found.server.kind} server (process {found.server.process.pid}{alive})"
+    if found.router is not None:
+        described += f", {found.router.kind} router (process {found.router.process.pid}"
+        described += ")" if found.router.process.alive else ", dead)"
     there = tuple(name for name, inode in found.namespaces.items() if inode == state.namespace_inode(name))
     return LabStatus(found.prefix, condition, found.mode, there, described, found.since, found.warnings)
 

@@ -89,12 +89,14 @@ def trex_config(spec: LabSpec, placement: Placement) -> str:
     return "\n".join(lines) + "\n"
 
 
-def start(spec: LabSpec, launch: Launch, with_parent: bool) -> tuple[Server, subprocess.Popen[bytes]]:
-    """In the tester's namespace, in a session of its own; with_parent: killed when the calling process dies.
+def start(
+    spec: LabSpec, launch: Launch, with_parent: bool, namespace: str | None = None
+) -> tuple[Server, subprocess.Popen[bytes]]:
+    """In the tester's namespace (or another), in a session of its own; with_parent: killed when the caller dies.
 
     ``ip netns exec`` becomes the server itself (exec): its pid is the server's, and its /sys the namespace's.
     """
-    log = run_dir() / f"{spec.prefix}-server.log"
+    log = run_dir() / f"{spec.prefix}-{'server' if namespace is None else launch.kind}.log"
     parent = os.getpid()
     libc = ctypes.CDLL(None)
 
@@ -106,7 +108,7 @@ def start(spec: LabSpec, launch: Launch, with_parent: bool) -> tuple[Server, sub
     try:
         with log.open("wb") as output:
             process = subprocess.Popen(
-                ["ip", "netns", "exec", spec.tester, *launch.argv],
+                ["ip", "netns", "exec", namespace or spec.tester, *launch.argv],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

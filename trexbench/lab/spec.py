@@ -43,7 +43,8 @@ class LabSpec:
             )
         return cls(
             prefix=config.lab.prefix,
-            dut_interfaces=tuple(port.interface for port in ports),
+            # VPP calls what it puts on the Linux interface d0 host-d0
+            dut_interfaces=tuple(_linux_name(port.interface, config.lab.router) for port in ports),
             speed_bps=config.speed_bps,
             settings=config.lab,
             rpc_port=config.generator.rpc_port,
@@ -134,6 +135,10 @@ def cpu_mask(cpus: Sequence[int]) -> str:
         mask >>= 32
         groups.insert(0, f"{mask & 0xFFFFFFFF:08x}")
     return ",".join(groups)
+
+
+def _linux_name(interface: str, router: str) -> str:
+    return interface.removeprefix("host-") if router == "vpp" else interface
 
 
 def _one(setting: int | str, automatic: int) -> int | None:

@@ -56,7 +56,7 @@ class LabState:
     process ``user``) or ``persistent``.
 
     status: ``starting``, ``up`` or ``closing``. namespaces: name -> inode, None until it is made. sysctls: the host's
-    settings that were changed, name -> (before, set to).
+    settings that were changed, name -> (before, set to). router: the process that forwards, where it is not the kernel.
     """
 
     prefix: str
@@ -68,6 +68,7 @@ class LabState:
     namespaces: dict[str, int | None] = field(default_factory=dict)
     sysctls: dict[str, tuple[str, str]] = field(default_factory=dict)
     server: Server | None = None
+    router: Server | None = None
     placement: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     since: float = 0.0
@@ -77,7 +78,7 @@ class LabState:
     @property
     def ready(self) -> bool:
         """Up, with its server and, if it is a run's own, its keeper alive."""
-        served = self.server is not None and self.server.process.alive
+        served = self.server is not None and self.server.process.alive and not self._router_died
         kept = self.mode == "persistent" or self.owner.alive
         return self.status == "up" and served and kept
 
@@ -85,8 +86,12 @@ class LabState:
     def abandoned(self) -> bool:
         """Left behind by something that is no more: to be cleaned by whoever comes next."""
         if self.mode == "persistent" and self.status == "up":
-            return self.server is None or not self.server.process.alive
+            return self.server is None or not self.server.process.alive or self._router_died
         return not self.owner.alive
+
+    @property
+    def _router_died(self) -> bool:
+        return self.router is not None and not self.router.process.alive
 
 
 def new_state(prefix: str, mode: str, spec: str, user: int = 0) -> LabState:
@@ -168,13 +173,15 @@ def _from_document(document: dict[str, Any]) -> LabState:
             f"lab {document.get('prefix')} was brought up by another version of trexbench",
             "bring it down with that one",
         )
-    server = document.pop("server")
-    if server is not None:
-        server = Server(**{**server, "process": Process(**server["process"])})
+    server, router = _server(document.pop("server")), _server(document.pop("router", None))
     owner = Process(**document.pop("owner"))
     sysctls = {key: (before, after) for key, (before, after) in document.pop("sysctls").items()}
     warnings = tuple(document.pop("warnings"))
-    return LabState(owner=owner, server=server, sysctls=sysctls, warnings=warnings, **document)
+    return LabState(owner=owner, server=server, router=router, sysctls=sysctls, warnings=warnings, **document)
+
+
+def _server(values: dict[str, Any] | None) -> Server | None:
+    return None if values is None else Server(**{**values, "process": Process(**values["process"])})
 
 
 def _path(prefix: str) -> Path:

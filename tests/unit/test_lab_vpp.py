@@ -1,0 +1,111 @@
+"""A VPP as the lab's router: what is started, where, and what is said where there is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from trexbench.config import read_dut, vpp_socket
+from trexbench.core.errors import ConfigError, LabError
+from trexbench.lab import LabSpec, Placement, vpp
+
+ROOT = Path(__file__).parents[2]
+CONFIG = read_dut(ROOT / "dut_configs/lab-vpp.yaml")
+SPEC = LabSpec.from_config(CONFIG)
+
+
+def test_the_interfaces_are_linuxs_and_the_socket_is_the_labs() -> None:
+    assert SPEC.dut_interfaces == ("d0", "d1")
+    assert CONFIG.vpp.socket == vpp_socket("tbv") == "/run/trexbench-vpp/tbv/cli.sock"
+    assert CONFIG.with_lab_prefix("other").vpp.socket == "/run/trexbench-vpp/other/cli.sock"
+    assert LabSpec.from_json(SPEC.to_json()) == SPEC
+
+
+@pytest.mark.parametrize(
+    ("placement", "cpus", "lines"),
+    [
+        (Placement(0, (1,), 0), [0, 1], ["main-core 0", "corelist-workers 1"]),
+        (Placement(0, (2, 3), 1), [0, 1, 2, 3], ["main-core 1", "corelist-workers 2,3"]),
+        # the harness is not pinned: the main thread still is, off the workers' cores
+        (Placement(None, (0,), None), [0, 1], ["main-core 1", "corelist-workers 0"]),
+        # one core for everything: the main thread forwards
+        (Placement(0, (0,), 0), [0], ["main-core 0"]),
+        (Placement(0, (), None), [0, 1], []),
+    ],
+)
+def test_who_runs_where(placement: Placement, cpus: list[int], lines: list[str]) -> None:
+    text = vpp.startup_conf(SPEC, placement, cpus)
+    cpu = text.partition("cpu {\n")[2].partition("}")[0]
+    assert [line.strip() for line in cpu.splitlines()] == lines
+
+
+def test_nothing_of_it_is_shared_with_another_vpp() -> None:
+    """Socket, shared memory, runtime directory; and the host's huge pages are left alone."""
+    one = vpp.startup_conf(SPEC, Placement(0, (1,), 0), [0, 1])
+    other = vpp.startup_conf(replace(SPEC, prefix="tbw"), Placement(0, (1,), 0), [0, 1])
+    assert other == one.replace("tbv", "tbw")
+    for line in ("runtime-dir /run/trexbench-vpp/tbv", "cli-listen /run/trexbench-vpp/tbv/cli.sock", "prefix tbv-vpp"):
+        assert f"  {line}\n" in one
+    assert one.count("page-size 4k") == 2
+    assert "plugin default { disable }" in one
+
+
+def test_no_vpp_on_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LabError) as error:
+        vpp.check(SPEC)
+    assert str(error.value) == (
+        "lab tbv wants VPP as its router, and vpp and vppctl cannot be found in PATH: "
+        "install the packages vpp and vpp-plugin-core (https://fd.io), or use the kernel: --dut lab-linux"
+    )
+    for name in ("vpp", "vppctl"):
+        (tmp_path / name).write_text("")
+        (tmp_path / name).chmod(0o755)
+    vpp.check(SPEC)
+    with pytest.raises(LabError, match="its prefix is too long"):
+        vpp.check(replace(SPEC, prefix="x" * 100))
+
+
+def write(tmp_path: Path, *changes: tuple[str, str]) -> Path:
+    text = (ROOT / "dut_configs/lab-vpp.yaml").read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path = tmp_path / "lab-x.yaml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("  router: vpp\n", ""), "a router of kind kernel and the driver vpp: write lab.router: vpp"),
+        (
+            ("interfaces: af_packet ", "interfaces: dpdk "),
+            "a lab's interfaces are veth pairs: write vpp.interfaces: af_pa",
+        ),
+        (
+            ("  interfaces: af_packet", "  workers: 2\n  interfaces: af_packet"),
+            "workers of a lab's VPP is the lab's affair",
+        ),
+        (
+            ("  interfaces: af_packet", "  socket: /x\n  interfaces: af_packet"),
+            "socket of a lab's VPP is the lab's affair",
+        ),
+        (("router: vpp", "router: bsd"), "'bsd'"),
+    ],
+)
+def test_a_config_that_contradicts_itself(tmp_path: Path, change: tuple[str, str], said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        read_dut(write(tmp_path, change))
+    assert said in str(error.value)
+
+
+def test_a_vpp_for_the_linux_driver(tmp_path: Path) -> None:
+    text = (ROOT / "dut_configs/lab-linux.yaml").read_text().replace("\nlab:\n", "\nlab:\n  router: vpp\n")
+    path = tmp_path / "lab-x.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"a router of kind vpp and the driver linux: write lab\.router: kernel"):
+        read_dut(path)

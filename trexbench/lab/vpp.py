@@ -1,0 +1,134 @@
+"""A real VPP as the lab's router: on af_packet, in the DUT's namespace, for as long as the lab is there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ..config import vpp_socket
+from ..core.errors import LabError
+from . import net
+from .server import Launch, last_words
+from .spec import LabSpec, Placement
+from .state import Server
+
+READY_S = 30.0
+_PROGRAMS = ("vpp", "vppctl")
+_LONGEST_SOCKET = 107
+_REFUSED = re.compile(r"vlib_|clib_|error|fail|cannot", re.IGNORECASE)
+
+
+def check(spec: LabSpec) -> None:
+    """LabError, before anything is made, where this machine has no VPP."""
+    missing = [name for name in _PROGRAMS if shutil.which(name) is None]
+    if missing:
+        raise LabError(
+            f"lab {spec.prefix} wants VPP as its router, and {' and '.join(missing)} cannot be found in PATH",
+            "install the packages vpp and vpp-plugin-core (https://fd.io), or use the kernel: --dut lab-linux",
+        )
+    if len(str(vpp_socket(spec.prefix))) > _LONGEST_SOCKET:
+        raise LabError(f"lab {spec.prefix}: its prefix is too long for VPP's socket", "write a shorter lab.prefix")
+
+
+def launch(spec: LabSpec, placement: Placement, cpus: Sequence[int]) -> Launch:
+    """VPP with a startup.conf of its own, which this writes."""
+    folder = _folder(spec.prefix)
+    folder.mkdir(parents=True, exist_ok=True)
+    conf = folder / "startup.conf"
+    conf.write_text(startup_conf(spec, placement, cpus))
+    return Launch("vpp", (shutil.which("vpp") or "vpp", "-c", str(conf)), {})
+
+
+def startup_conf(spec: LabSpec, placement: Placement, cpus: Sequence[int]) -> str:
+    """Workers on the router's cores, the main thread beside them; af_packet and no huge pages. cpus: usable ones.
+
+    Where there is no core for a main thread besides, it is the one that forwards.
+    """
+    folder = _folder(spec.prefix)
+    main = main_core(placement, cpus)
+    cores = [f"main-core {placement.router[0]}"] if placement.router else []
+    if placement.router and main is not None:
+        cores = [f"main-core {main}", f"corelist-workers {','.join(map(str, placement.router))}"]
+    sections = {
+        "unix": (
+            *("nodaemon", "nosyslog", "nobanner", "cli-no-pager"),
+            *(f"runtime-dir {folder}", f"cli-listen {vpp_socket(spec.prefix)}", f"log {folder}/vpp.log"),
+        ),
+        "api-segment": (f"prefix {_segment(spec.prefix)}",),
+        "memory": ("main-heap-size 512M", "main-heap-page-size 4k"),
+        # of another size they would be huge pages, which VPP takes from the host and does not give back
+        "buffers": ("buffers-per-numa 16384", "page-size 4k"),
+        "statseg": (f"socket-name {folder}/stats.sock", "size 32M"),
+        "cpu": tuple(cores),
+        "plugins": ("plugin default { disable }", "plugin af_packet_plugin.so { enable }"),
+    }
+    return "".join(f"{name} {{\n" + "".join(f"  {line}\n" for line in body) + "}\n" for name, body in sections.items())
+
+
+def main_core(placement: Placement, cpus: Sequence[int]) -> int | None:
+    """A core that does not forward: the harness's, or the first there is."""
+    if placement.harness is not None and placement.harness not in placement.router:
+        return placement.harness
+    return next((cpu for cpu in cpus if cpu not in placement.router), None)
+
+
+def quiet_kernel(spec: LabSpec) -> None:
+    """af_packet sees what the kernel sees too, which shall not forward it as well."""
+    with net.inside(spec.dut):
+        net.write_sysctl("net.ipv4.ip_forward", "0", required=False)
+
+
+def await_ready(
+    spec: LabSpec, router: Server, process: subprocess.Popen[bytes], cancelled: Callable[[], bool] = lambda: False
+) -> None:
+    """Until its command line answers; LabError with what it said where it ends or takes too long."""
+    deadline = time.monotonic() + READY_S
+    asking = [shutil.which("vppctl") or "vppctl", "-s", str(vpp_socket(spec.prefix)), "show", "version"]
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            # it ends with 0 also where it has no core for a thread
+            raise LabError(f"VPP ended with code {process.returncode}: {_why(router.log)}", f"its log is {router.log}")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if subprocess.run(asking, capture_output=True, timeout=5, check=False).returncode == 0:
+                _answer_at_once(process.pid)
+                return
+        if cancelled():
+            raise LabError("interrupted while VPP was starting")
+        time.sleep(0.1)
+    raise LabError(f"VPP did not answer within {READY_S:g} s: {_why(router.log)}", f"its log is {router.log}")
+
+
+def clean(prefix: str) -> None:
+    """What a VPP that was killed leaves: sockets, shared memory."""
+    shutil.rmtree(_folder(prefix), ignore_errors=True)
+    for path in Path("/dev/shm").glob(f"{_segment(prefix)}-*"):
+        path.unlink(missing_ok=True)
+
+
+def _answer_at_once(pid: int) -> None:
+    """Its main thread may share the sender's core, which the sender leaves to nobody of lower priority."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
+
+
+def _why(log: str) -> str:
+    """The first line that sounds like a reason."""
+    try:
+        lines = Path(log).read_text(errors="replace").splitlines()
+    except OSError:
+        return last_words(log)
+    return next((line.strip()[:300] for line in lines if _REFUSED.search(line)), last_words(log))
+
+
+def _folder(prefix: str) -> Path:
+    return Path(vpp_socket(prefix)).parent
+
+
+def _segment(prefix: str) -> str:
+    return f"{prefix}-vpp"
