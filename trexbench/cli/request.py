@@ -112,9 +112,15 @@ def line_rate_bps(dut: DutConfig, port_speeds_bps: Mapping[int, float]) -> float
 
 def check_wishes(request: Request) -> None:
     """ConfigError for wishes that no line rate could make right; before anything is opened."""
+    expected_s(request)
+
+
+def expected_s(request: Request) -> float:
+    """How long the run takes by its own clock, confirmation at its first trial included; ConfigError as check_wishes."""
     choose_queues(request.dut, request.rx_queues)
     wish = merged(request.wished, request.dut.plan, DEFAULTS)
-    _plan(request, wish, Rates(mean_frame_bytes=64.0, line_bps=1e15, line_pps=1e12, target_pps=1e12, warmup_pps=1e3))
+    anything = Rates(mean_frame_bytes=64.0, line_bps=1e15, line_pps=1e12, target_pps=1e12, warmup_pps=1e3)
+    return _plan(request, wish, anything).duration_s
 
 
 def choose_queues(dut: DutConfig, wished: int | None) -> int | None:
@@ -122,9 +128,8 @@ def choose_queues(dut: DutConfig, wished: int | None) -> int | None:
 
     ConfigError for more, or others, than the config offers.
     """
-    offered = dut.rx_queues or ((dut.twin.queues,) if dut.twin is not None else (1,))
-    if wished is not None and wished not in offered:
-        there = ", ".join(map(str, offered))
+    if wished is not None and wished not in dut.offered_queues:
+        there = ", ".join(map(str, dut.offered_queues))
         raise ConfigError(
             f"{dut.name} is not measured with {wished} receive queues: its config offers {there}",
             f"choose one of them, or state rx_queues: in {dut.file}",

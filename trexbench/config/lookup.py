@@ -38,7 +38,7 @@ def search_path(
 
 def find_configs(directory: Path | None = None) -> dict[str, Path]:
     """Every DUT config by name, the first directory's where two have the same."""
-    return _listing(search_path("dut_configs", CONFIGS_ENV, directory), (".yaml", ".yml"))
+    return listing(search_path("dut_configs", CONFIGS_ENV, directory), (".yaml", ".yml"))
 
 
 def load_dut(name: str, directory: Path | None = None) -> DutConfig:
@@ -47,14 +47,14 @@ def load_dut(name: str, directory: Path | None = None) -> DutConfig:
         return read_dut(Path(name))
     configs = find_configs(directory)
     if name not in configs:
-        raise _unknown("DUT", name, configs, "dut_configs", search_path("dut_configs", CONFIGS_ENV, directory))
+        raise unknown("DUT", name, configs, "dut_configs", search_path("dut_configs", CONFIGS_ENV, directory))
     return read_dut(configs[name])
 
 
 def find_profiles(directory: Path | None = None) -> dict[str, Path]:
     """Every STL profile by name."""
-    listing = _listing(search_path("stl_profiles", PROFILES_ENV, directory), (".py",))
-    return {name: path for name, path in listing.items() if not name.startswith("_")}
+    found = listing(search_path("stl_profiles", PROFILES_ENV, directory), (".py",))
+    return {name: path for name, path in found.items() if not name.startswith("_")}
 
 
 def find_profile(path_or_name: str, directory: Path | None = None) -> Path:
@@ -67,11 +67,12 @@ def find_profile(path_or_name: str, directory: Path | None = None) -> Path:
         stem = path.name.removesuffix(".py")
         if stem in profiles:
             return profiles[stem]
-        raise _unknown("profile", stem, profiles, "stl_profiles", search_path("stl_profiles", PROFILES_ENV, directory))
+        raise unknown("profile", stem, profiles, "stl_profiles", search_path("stl_profiles", PROFILES_ENV, directory))
     raise ConfigError(f"{path}: no such profile", "name a file that is there, or one of stl_profiles")
 
 
-def _listing(directories: Sequence[Path], endings: tuple[str, ...]) -> dict[str, Path]:
+def listing(directories: Sequence[Path], endings: tuple[str, ...]) -> dict[str, Path]:
+    """Files with one of these endings by name, the first directory's where two have the same."""
     found: dict[str, Path] = {}
     for directory in directories:
         for path in sorted(directory.iterdir()):
@@ -80,7 +81,8 @@ def _listing(directories: Sequence[Path], endings: tuple[str, ...]) -> dict[str,
     return found
 
 
-def _unknown(kind: str, name: str, known: Mapping[str, Path], folder: str, places: Sequence[Path]) -> ConfigError:
+def unknown(kind: str, name: str, known: Mapping[str, Path], folder: str, places: Sequence[Path]) -> ConfigError:
+    """What is told about a name that is not there: the nearest, and all that are."""
     if not known:
         looked = ", ".join(map(str, places)) or f"./{folder} and beside the package"
         return ConfigError(f"unknown {kind} {name!r}: no {folder} found in {looked}", f"point to a {folder} directory")

@@ -142,6 +142,11 @@ class DutConfig:
     text: str = ""
 
     @property
+    def offered_queues(self) -> tuple[int, ...]:
+        """Receive queues per port that it can be measured with."""
+        return self.rx_queues or ((self.twin.queues,) if self.twin is not None else (1,))
+
+    @property
     def tester_ports(self) -> tuple[int, ...]:
         return tuple(port.tester for port in self.ports)
 

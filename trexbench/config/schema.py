@@ -44,7 +44,7 @@ _LAB = (
 
 def read_dut(path: Path) -> DutConfig:
     """The DUT that this file describes; ConfigError naming file, line, key and fix."""
-    root = load(path)
+    root = load(path, "DUT config")
     top = root.table("a DUT config", _TOP)
     lab = top.get("lab", _lab, None)
     ports = top.get("ports", _ports)
@@ -63,7 +63,7 @@ def read_dut(path: Path) -> DutConfig:
         speed_bps=top.get("speed", r.speed, None),
         rx_queues=top.get("rx_queues", r.integers(1, 256), ()),
         generator=top.get("generator", _generator, GeneratorConfig()),
-        plan=top.get("plan", _plan, PlanDefaults()),
+        plan=top.get("plan", read_plan, PlanDefaults()),
         linux=top.get("linux", read_linux, LinuxSettings()),
         vpp=_of_lab(top, top.get("vpp", lambda value: read_vpp(value, ports), VppSettings()), driver, lab),
         pfsense=top.get("pfsense", read_pfsense, PfsenseSettings()),
@@ -180,7 +180,8 @@ def _generator(value: Value) -> GeneratorConfig:
     )
 
 
-def _plan(value: Value) -> PlanDefaults:
+def read_plan(value: Value) -> PlanDefaults:
+    """The ``plan:`` of a DUT or a suite."""
     table = value.table("plan defaults", _PLAN)
     warmup_rate, warmup_s = table.get("warmup", r.warmup, (None, None))
     return PlanDefaults(

@@ -99,9 +99,9 @@ class Table:
         return self.value.raw.get(key, self.value)
 
 
-def load(path: Path) -> Value:
-    """The one document of a YAML file. ConfigError, with the line where there is one, for anything else."""
-    text = _read_text(path)
+def load(path: Path, what: str) -> Value:
+    """The one document of a YAML file, a ``what``. ConfigError, with the line where there is one, for all else."""
+    text = _read_text(path, what)
     try:
         _refuse_risky(path, text)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -110,17 +110,17 @@ def load(path: Path) -> Value:
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not YAML ({' '.join(str(error).split())})", "save it as plain text") from None
     if node is None:
-        raise ConfigError(f"{path}:1: the file is empty", "start from one of the shipped dut_configs")
+        raise ConfigError(f"{path}:1: the file is empty", "start from one that is shipped")
     return _convert(path, node, "", node.start_mark.line + 1)
 
 
-def _read_text(path: Path) -> str:
+def _read_text(path: Path, what: str) -> str:
     try:
         data = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}", "name a readable file") from None
     if len(data) > MAX_BYTES:
-        raise ConfigError(f"{path}: {len(data)} bytes are no DUT config", f"at most {MAX_BYTES} are read")
+        raise ConfigError(f"{path}: {len(data)} bytes are no {what}", f"at most {MAX_BYTES} are read")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -138,7 +138,7 @@ def _refuse_risky(path: Path, text: str) -> None:
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
-                raise ConfigError(f"{path}:{line}: a second document", "keep one DUT in one file: drop the '---'")
+                raise ConfigError(f"{path}:{line}: a second document", "a file has one: drop the '---'")
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise ConfigError(f"{path}:{line}: an anchor or alias (& or *)", "write the value out, or quote it")
         tag = getattr(event, "tag", None)
@@ -147,7 +147,7 @@ def _refuse_risky(path: Path, text: str) -> None:
         if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
             depth += 1
             if depth > MAX_DEPTH:
-                raise ConfigError(f"{path}:{line}: nested more than {MAX_DEPTH} deep", "no key of a DUT is that deep")
+                raise ConfigError(f"{path}:{line}: nested more than {MAX_DEPTH} deep", "no key is that deep")
         if isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
             depth -= 1
 
