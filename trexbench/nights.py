@@ -1,4 +1,4 @@
-"""results/nights/ <-> nights of suites: ``results/nights/<date>-<suite>[-<n>].json``, replaced as a whole or not at all."""
+"""results/ <-> nights of suites: ``results/nights/<date>-<suite>[-<n>].json``, replaced as a whole or not at all."""
 
 from __future__ import annotations
 

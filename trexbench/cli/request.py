@@ -116,7 +116,7 @@ def check_wishes(request: Request) -> None:
 
 
 def expected_s(request: Request) -> float:
-    """How long the run takes by its own clock, confirmation at its first trial included; ConfigError as check_wishes."""
+    """How long the run takes by its own clock, its confirmation's first trial included; ConfigError as check_wishes."""
     choose_queues(request.dut, request.rx_queues)
     wish = merged(request.wished, request.dut.plan, DEFAULTS)
     anything = Rates(mean_frame_bytes=64.0, line_bps=1e15, line_pps=1e12, target_pps=1e12, warmup_pps=1e3)

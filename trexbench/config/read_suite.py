@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..core.errors import ConfigError
 from ..core.profile import resolve_mode
 from . import readers as r
 from .lookup import listing, load_dut, search_path, unknown
@@ -39,7 +38,7 @@ def find_suite(name: str) -> Path:
 
 def read_suite(path: Path, configs_dir: Path | None = None) -> Suite:
     """The suite that this file describes, its DUTs looked up; ConfigError naming file, line, key and fix."""
-    root = load(path, "a suite")
+    root = load(path, "suite")
     root_name = Value(path, 1, "", path.stem)
     top = root.table("a suite", _TOP)
     return Suite(
@@ -87,9 +86,8 @@ def _known(value: Value, configs_dir: Path | None) -> DutConfig:
 
 
 def _modes(value: Value) -> tuple[str, ...]:
-    return _different(
-        value, "mode", [item.read(lambda one: resolve_mode(r.text(one)).name) for item in _some(value, "mode")]
-    )
+    names = [item.read(lambda one: resolve_mode(r.text(one)).name) for item in _some(value, "mode")]
+    return _different(value, "mode", names)
 
 
 def _directions(value: Value) -> tuple[bool, ...]:
