@@ -28,7 +28,8 @@ from trexbench.dut.vpp_observe import observed
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests/fixtures"
-NETGATE = read_dut(ROOT / "dut_configs/netgate-vpp.yaml")
+SHIPPED = read_dut(ROOT / "dut_configs/netgate-vpp.yaml")
+NETGATE = replace(SHIPPED, vpp=VppSettings(), rss=None)
 NICS = ("TenGigabitEthernet3/0/0", "TenGigabitEthernet3/0/1")
 MACS = {0: "f2:1f:ed:c6:5d:f9", 1: "3a:b2:9c:72:7d:32"}
 HOST = replace(
@@ -581,7 +582,10 @@ def test_af_packets_full_transmit_ring_is_a_loss_and_its_timer_is_none(host: Ben
     host.box.cards["host-d1"].frames["overrun"] = 40
     seen = host.dut.observe()
     assert [drop for drop in seen.drops if drop.count] == [DropCount("tx ring overrun", 40, 1)]
-    assert [gap.what for gap in seen.missing if "queue" in gap.what] == [
+    assert [one.packets for one in seen.queues] == [0, 0]
+    host.want(2)
+    host.apply()
+    assert [gap.what for gap in host.dut.observe().missing if "queue" in gap.what] == [
         "packets of each queue of host-d0",
         "packets of each queue of host-d1",
     ]
@@ -621,6 +625,18 @@ def test_a_plan_from_nothing_names_everything() -> None:
         "interface host-d0: 2 receive queues",
         "interface host-d1: 2 receive queues",
     ]
+
+
+def test_the_shipped_netgate(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, VppBox(nics=NICS), SHIPPED, 3)
+    bench.apply()
+    attested = bench.dut.verify()
+    assert attested.mismatches == ()
+    assert attested.spreading is not None
+    # round robin over both ports: each worker serves one queue of either
+    assert [one.worker for one in attested.spreading.queues] == ["vpp_wk_0", "vpp_wk_1", "vpp_wk_2"] * 2
+    assert {(one.key or "")[:4] for one in attested.spreading.hashes} == {"6d5a"}
+    assert bench.apply() == []
 
 
 def test_no_value_of_the_config_is_read_by_the_shell(dpdk: Bench) -> None:

@@ -110,15 +110,16 @@ def _arrived(port: Port) -> str:
 def _ring(port: Port, interface: Interface, arrived: str) -> DropCount | Missing:
     total, fetched = parse_linux.number(arrived.strip()), interface.counters.get("rx packets", 0)
     if total is None or total < fetched:
-        return Missing(
-            f"losses of af_packet under {interface.name}", f"Linux counts {arrived.strip() or 'nothing'} there"
-        )
+        told = arrived.strip() or "nothing"
+        return Missing(f"losses of af_packet under {interface.name}", f"Linux counts {told}, VPP {fetched}")
     return DropCount(_RING_FULL, total - fetched, port.tester)
 
 
 def _queues(port: Port, hardware: Hardware, interface: Interface | None) -> Iterator[QueueCount]:
     """A queue that has delivered nothing is not printed: it counts as zero where others are, or nothing came at all."""
     counted = queue_packets(hardware)
+    if not counted and hardware.queues == 1 and interface is not None:
+        counted = {0: interface.counters.get("rx packets", 0)}
     quiet = interface is not None and not interface.counters.get("rx packets", 0) and hardware.counters
     if not counted and not quiet:
         return
