@@ -34,6 +34,7 @@ TABLE = {
     "report": Room(("core",), ("matplotlib", "rich")),
     "config": Room(("core",), ("yaml",)),
     "store": Room(("core",)),
+    "index": Room(("core", "store")),
     "lock": Room(("core.errors",)),
     "lab": Room(("core", "config", "transport", "lock"), ("pyroute2",)),
     "runner": Room(("core",)),
@@ -45,8 +46,8 @@ TABLE = {
 
 _ORDER = """
     errors units fieldengine profile plan sample windows verdict blame knee caveats analysis ramp efficiency telemetry
-    rss spread flowspread spreadcheck losses cycles result history night compare
-    damage ports
+    rss spread flowspread spreadcheck losses cycles result damage history night compare
+    ports
 """
 CORE_ORDER = tuple(_ORDER.split())
 

@@ -28,6 +28,11 @@ def find_damage(result: RunResult) -> str | None:
     return None
 
 
+def find_sample_damage(sample: Sample, plan: Plan) -> str | None:
+    """The first thing in one sample by itself that no run can have produced; None when there is none."""
+    return next(_of_sample(sample, plan, float("-inf")), None)
+
+
 def _problems(result: RunResult) -> Iterator[str]:
     for name in ("reason", "finished"):
         if not isinstance(getattr(result, name), str | None):

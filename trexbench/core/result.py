@@ -172,7 +172,7 @@ def from_document(document: Mapping[str, Any]) -> RunResult:
     if version > VERSION:
         raise StoreError(f"run document of version {version}, newer than {VERSION}", "upgrade trexbench to read it")
     try:
-        samples = tuple(_sample_from_dict(s) for s in document["samples"])
+        samples = tuple(sample_from_dict(s) for s in document["samples"])
         plan = plan_from_dict(document["plan"])
         telemetry = document.get("telemetry") or {"mode": "off", "sightings": []}
         caveats = [Caveat(str(w["code"]), str(w["text"])) for w in document["warnings"] if w["source"] == "run"]
@@ -255,7 +255,8 @@ def sample_to_dict(sample: Sample) -> dict[str, Any]:
     }
 
 
-def _sample_from_dict(values: Mapping[str, Any]) -> Sample:
+def sample_from_dict(values: Mapping[str, Any]) -> Sample:
+    """KeyError, TypeError or ValueError for what is no sample; whether its figures can be is find_damage's to say."""
     ports = {int(p): PortCounters(**c) for p, c in values["ports"].items()}
     reading = Reading(ports, values["queue_full"], values["cpu_percent"])
     return Sample(Phase(values["phase"]), float(values["t_s"]), float(values["asked_pps"]), reading, values["trial"])

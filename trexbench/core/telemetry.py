@@ -154,16 +154,26 @@ def _thread(values: Mapping[str, Any]) -> ThreadRuntime:
 
 def _made(kind: type[T], values: Mapping[str, Any]) -> T:
     """One of these of a mapping's values, where every number is one, finite and not below 0, and every text a text."""
-    known = {field.name: str(field.type) for field in fields(kind)}  # type: ignore[arg-type]
+    known = _types(kind)
     for name, value in values.items():
-        words = known[name].split(" | ")
-        if value is None and "None" in words:
-            continue
-        wrong = (
-            ("int" in words and type(value) is not int)
-            or ("float" in words and type(value) not in (int, float))
-            or ("str" in words and not isinstance(value, str))
-        )
-        if wrong or (isinstance(value, int | float) and not 0 <= value < inf):
+        own, types = type(value), known[name]
+        if (types is not None and own not in types) or ((own is int or own is float) and not 0 <= value < inf):
             raise ValueError(f"{kind.__name__}: {name} is {value!r}")
     return kind(**values)
+
+
+def _types(kind: type) -> dict[str, frozenset[type] | None]:
+    """What each field of this dataclass may be; None: that is not looked at. Asked for every node of every look."""
+    if kind not in _TYPES:
+        _TYPES[kind] = {field.name: _types_of(str(field.type)) for field in fields(kind)}
+    return _TYPES[kind]
+
+
+_TYPES: dict[type, dict[str, frozenset[type] | None]] = {}
+_NAMED: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "None": (type(None),)}
+
+
+def _types_of(annotation: str) -> frozenset[type] | None:
+    words = annotation.split(" | ")
+    known = {"int", "float", "str"} & set(words)
+    return frozenset(kind for word in words for kind in _NAMED[word]) if known else None
