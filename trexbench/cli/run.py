@@ -31,7 +31,9 @@ Examples:
 """
 
 
-def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
+def options_of(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several decorators as one."""
+
     def apply(function: F) -> F:
         for option in reversed(options):
             function = option(function)
@@ -40,7 +42,7 @@ def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
     return apply
 
 
-WHAT = _options(
+WHAT = options_of(
     click.option(
         "--dut",
         required=True,
@@ -67,7 +69,7 @@ WHAT = _options(
         help="When the DUT's own counters are read: before, after and in holds (default), also during the ramp, never.",
     ),
 )
-SIM = _options(
+SIM = options_of(
     click.option(
         "--sim",
         is_flag=True,
@@ -80,7 +82,7 @@ SIM = _options(
     ),
     click.option("--seed", type=click.IntRange(0), help="With --sim: of the twin's noise (its config's)."),
 )
-WHERE = _options(
+WHERE = options_of(
     click.option("--server", metavar="HOST", help="The TRex server; default: as the DUT's config says, or its lab's."),
     click.option("--rpc-port", type=click.IntRange(1, 65535), help="Its RPC port (4501)."),
     click.option("--pub-port", type=click.IntRange(1, 65535), help="Its event port (4500)."),
@@ -92,7 +94,7 @@ WHERE = _options(
     ),
     click.option("--force", is_flag=True, help="Take the ports even if somebody else owns them."),
 )
-OUTPUT = _options(
+OUTPUT = options_of(
     click.option(
         "--results",
         type=click.Path(path_type=Path),
@@ -104,7 +106,7 @@ OUTPUT = _options(
     click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output."),
     click.option("-q", "--quiet", is_flag=True, help="No progress."),
 )
-THRESHOLDS = _options(
+THRESHOLDS = options_of(
     click.option("--warmup", type=WARMUP, help="Low rate first, to prove that frames return: 1kpps:10s."),
     click.option("--loss", type=SHARE, help="Loss above this is bad, per direction (0.1%)."),
     click.option(

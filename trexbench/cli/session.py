@@ -110,6 +110,7 @@ class Desk:
 
     def begin(self, result: RunResult) -> Sink:
         sinks: list[Sink] = [self._writer.begin(result)]
+        self.kept = self._writer.path
         if not self._quiet:
             sinks.append(self._stack.enter_context(open_live(result, sys.stderr, self._speedup)))
         return Fan(sinks)
