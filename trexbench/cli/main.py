@@ -15,11 +15,13 @@ _VERBS = {
     "ramp": ("run", "Ramp traffic linearly to the target and see where the DUT saturates."),
     "saturate": ("run", "Fill the line at once and count what emerges."),
     "efficiency": ("efficiency", "What a packet costs the DUT at several rates: cycles, vectors, energy."),
+    "suite": ("suite", "Many runs in a row, kept as a night: list, plan, run."),
     "profile": ("profile", "Say what a mode puts on the wire: list, show, pcap."),
     "dut": ("dut", "DUTs: list, show, plan, apply, verify, telemetry, revert."),
     "lab": ("lab", "The router in network namespaces: up, down, status."),
     "show": ("results", "Show a stored run again: summary and picture."),
     "compare": ("results", "Compare two stored runs; unlike ones are refused."),
+    "report": ("report", "One page of what was measured: table, ramps, trends, facts; also markdown, pictures."),
     "export": ("results", "Write a stored run in another tool's format."),
     "serve": ("serve", "Run the embedded STL server on Linux interfaces."),
 }
