@@ -1,0 +1,148 @@
+"""Headless Chromium over its DevTools pipe: a page opened, looked at, and everything it said or asked for."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from select import select
+from typing import Any
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+WITHIN_S = 60.0
+
+
+def find_chromium() -> str | None:
+    return next((found for name in NAMES if (found := shutil.which(name))), None)
+
+
+@dataclass
+class Page:
+    """One page in one Chromium. said: console messages and errors; asked: addresses it wanted."""
+
+    _to: int
+    _from: int
+    session: str | None = None
+    said: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    _number: int = 0
+    _rest: bytes = b""
+
+    def call(self, method: str, **params: Any) -> Any:
+        """The result of one DevTools call; events that come meanwhile are kept."""
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
+        if self.session:
+            message["sessionId"] = self.session
+        _send(self._to, message)
+        deadline = time.monotonic() + WITHIN_S
+        while time.monotonic() < deadline:
+            answer = self._next(deadline)
+            if answer.get("id") == self._number:
+                assert "error" not in answer, f"{method}: {answer['error']}"
+                return answer["result"]
+        raise TimeoutError(f"{method}: no answer within {WITHIN_S:g} s")
+
+    def evaluate(self, expression: str) -> Any:
+        outcome = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in outcome, outcome["exceptionDetails"]
+        return outcome["result"].get("value")
+
+    def open(self, address: str) -> None:
+        """Until it has loaded and the plots are drawn."""
+        self.call("Page.navigate", url=address)
+        self.wait("document.readyState === 'complete' && Boolean(document.documentElement.dataset.ready)")
+
+    def wait(self, condition: str) -> None:
+        deadline = time.monotonic() + WITHIN_S
+        while not self.evaluate(condition):
+            assert time.monotonic() < deadline, f"not within {WITHIN_S:g} s: {condition}; it said {self.said}"
+            time.sleep(0.02)
+
+    def screenshot(self, path: Path, whole: bool = False) -> None:
+        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        path.write_bytes(base64.b64decode(shot["data"]))
+
+    def size(self, width: int, height: int, phone: bool = False) -> None:
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
+
+    def prefer(self, scheme: str) -> None:
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.call("Emulation.setEmulatedMedia", features=features)
+
+    def _next(self, deadline: float) -> dict[str, Any]:
+        while b"\0" not in self._rest:
+            ready = select([self._from], [], [], max(0.0, deadline - time.monotonic()))[0]
+            data = os.read(self._from, 1 << 20) if ready else b""
+            if not data:
+                raise TimeoutError("Chromium does not answer")
+            self._rest += data
+        raw, self._rest = self._rest.split(b"\0", 1)
+        message: dict[str, Any] = json.loads(raw)
+        self._note(message.get("method", ""), message.get("params", {}))
+        return message
+
+    def _note(self, event: str, params: dict[str, Any]) -> None:
+        if event == "Runtime.consoleAPICalled":
+            self.said.append(" ".join(str(one.get("value", one.get("description"))) for one in params["args"]))
+        elif event == "Runtime.exceptionThrown":
+            self.said.append(json.dumps(params["exceptionDetails"]))
+        elif event == "Log.entryAdded":
+            self.said.append(params["entry"]["text"])
+        elif event == "Network.requestWillBeSent":
+            self.asked.append(params["request"]["url"])
+
+
+def _send(to: int, message: dict[str, Any]) -> None:
+    data = json.dumps(message).encode() + b"\0"
+    while data:
+        data = data[os.write(to, data) :]
+
+
+@contextmanager
+def open_chromium(program: str) -> Iterator[Page]:
+    """A browser of its own with an empty profile; it ends with the block."""
+    with tempfile.TemporaryDirectory(prefix="trexbench-chromium-", ignore_cleanup_errors=True) as profile:
+        from_us, to_them = os.pipe()
+        from_them, to_us = os.pipe()
+        command = [
+            program,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--remote-debugging-pipe",
+            f"--user-data-dir={profile}",
+        ]
+        # Chromium reads its pipe at 3 and writes at 4.
+        shell = ["/bin/sh", "-c", f'exec "$@" 3<&{from_us} 4>&{to_us}', "chromium", *command]
+        process = subprocess.Popen(
+            shell, pass_fds=(from_us, to_us), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+        )
+        os.close(from_us)
+        os.close(to_us)
+        try:
+            page = Page(to_them, from_them)
+            target = page.call("Target.createTarget", url="about:blank")["targetId"]
+            page.session = page.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+            for domain in ("Page", "Runtime", "Log", "Network"):
+                page.call(f"{domain}.enable")
+            yield page
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            os.close(to_them)
+            os.close(from_them)

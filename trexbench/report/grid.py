@@ -1,0 +1,176 @@
+"""The summary table: modes in rows, DUTs and their queue counts in columns, a block each for one way and both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..core.history import Cell, RunRow
+from ..core.night import CellRecord, Night, State
+from ..core.units import format_pps
+
+MISSING = "-"
+UNTOLD = "ended without saying why"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One DUT with one number of queues (None: unsaid)."""
+
+    dut: str
+    rx_queues: int | None
+    simulated: bool
+
+    @property
+    def queues(self) -> str:
+        return "" if self.rx_queues is None else f"{self.rx_queues}Q"
+
+    def __str__(self) -> str:
+        simulated = " (simulated)" if self.simulated else ""
+        return f"{self.dut} {self.queues}".rstrip() + simulated
+
+
+@dataclass(frozen=True)
+class GridCell:
+    """One figure of the table. share: of one direction's line rate, so up to 2 both ways; None where there is none.
+
+    state: ``value``, ``failed`` or ``missing``; about: the figure in full, or why there is none.
+    """
+
+    state: str
+    about: str
+    share: float | None = None
+    pps: float | None = None
+    at_least: bool = False
+    best: bool = False
+    warnings: int = 0
+
+    @property
+    def percent(self) -> str:
+        if self.share is None:
+            return "failed" if self.state == "failed" else MISSING
+        return f"{'>= ' if self.at_least else ''}{_percent(self.share)} %"
+
+    @property
+    def rate(self) -> str:
+        if self.pps is None:
+            return "failed" if self.state == "failed" else MISSING
+        return f"{'>= ' if self.at_least else ''}{format_pps(self.pps)}"
+
+
+@dataclass(frozen=True)
+class GridRow:
+    mode: str
+    cells: tuple[GridCell, ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """name: Unidirectional or Bidirectional, and the kind of run where it is no ramp."""
+
+    name: str
+    rows: tuple[GridRow, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """title: which runs these are. failures: cell and reason, in the order of the table."""
+
+    title: str
+    columns: tuple[Column, ...]
+    blocks: tuple[Block, ...]
+    failures: tuple[tuple[str, str], ...]
+
+    @property
+    def simulated(self) -> bool:
+        return any(column.simulated for column in self.columns)
+
+
+def build_grid(rows: Sequence[RunRow], night: Night | None) -> Grid:
+    """The table of a night, or without one of the latest run of every cell. rows: oldest first."""
+    found = _of_night(rows, night) if night is not None else _latest(rows)
+    columns = tuple(dict.fromkeys(column_of(cell) for cell in found))
+    blocks, failures = [], []
+    for kind, bidir in sorted({(cell.kind, cell.bidir) for cell in found}):
+        modes = dict.fromkeys(cell.mode for cell in found if (cell.kind, cell.bidir) == (kind, bidir))
+        lines = []
+        for mode in modes:
+            cells = [
+                Cell(c.dut, mode, bidir, c.rx_queues, kind, c.simulated) for c in columns
+            ]  # the table's order, not the runs'
+            lines.append(GridRow(mode, _with_best([found.get(cell, _NOT_RUN) for cell in cells])))
+            failures += [(str(cell), found[cell].about) for cell in cells if cell in found and _failed(found[cell])]
+        name = "Bidirectional" if bidir else "Unidirectional"
+        blocks.append(Block(name if kind == "ramp" else f"{name}, {kind}", tuple(lines)))
+    title = "the latest run of each cell" if night is None else f"{night.suite}, night of {night.night}"
+    return Grid(title, columns, tuple(blocks), tuple(failures))
+
+
+def column_of(cell: Cell) -> Column:
+    return Column(cell.dut, cell.rx_queues, cell.simulated)
+
+
+def cell_of(record: CellRecord, night: Night) -> Cell:
+    return Cell(record.dut, record.mode, record.bidir, record.rx_queues, simulated=night.simulated)
+
+
+def reason_of(record: CellRecord, night: Night) -> str:
+    """Why a cell of a night has no figure."""
+    if record.state is State.FAILED:
+        return (record.attempts[-1].error if record.attempts else night.error) or UNTOLD
+    return f"not measured: {night.error or 'the night was not brought to its end'}"
+
+
+_NOT_RUN = GridCell("missing", "not measured")
+
+
+def _failed(cell: GridCell) -> bool:
+    return cell.state == "failed"
+
+
+def _of_night(rows: Iterable[RunRow], night: Night) -> Mapping[Cell, GridCell]:
+    by_path = {row.path: row for row in rows}
+    found: dict[Cell, GridCell] = {}
+    for record in night.cells:
+        row = by_path.get(record.path or "")
+        if record.state is State.DONE:
+            unread = GridCell("failed", f"its document {record.path or ''} cannot be read")
+            found[cell_of(record, night)] = _figure(row) if row is not None else unread
+        else:
+            state = "failed" if record.state is State.FAILED else "missing"
+            found[cell_of(record, night)] = GridCell(state, reason_of(record, night))
+    return found
+
+
+def _latest(rows: Iterable[RunRow]) -> Mapping[Cell, GridCell]:
+    return {row.cell: _figure(row) for row in sorted(rows, key=lambda row: row.started)}
+
+
+def _figure(row: RunRow) -> GridCell:
+    if not row.complete:
+        return GridCell("failed", f"the run of {row.started} is {row.status}")
+    words = f"{'at least ' if row.at_least else ''}{format_pps(row.total_pps)}"
+    if row.uncertainty_pps:
+        words += f" +- {format_pps(row.uncertainty_pps)}"
+    words += f", limit: {row.limit}, {row.started}"
+    return GridCell("value", words, row.line_share, row.total_pps, row.at_least, warnings=row.warnings)
+
+
+def _with_best(cells: Sequence[GridCell]) -> tuple[GridCell, ...]:
+    """The largest figure of a row, and those that read the same; none where there is nothing to choose from."""
+    known = [cell for cell in cells if cell.share is not None]
+    if len(known) < 2:
+        return tuple(cells)
+    best = max(known, key=lambda cell: cell.share or 0.0)
+    return tuple(
+        replace(cell, best=cell.share is not None and _percent(cell.share) == _percent(best.share or 0.0))
+        for cell in cells
+    )
+
+
+def _percent(share: float) -> str:
+    """As the eye wants it: 97, 4.4, 0.02."""
+    percent = 100 * share
+    if percent >= 9.95:
+        return f"{percent:.0f}"
+    return f"{percent:.1f}" if percent >= 0.95 or not percent else f"{percent:.2f}"

@@ -1,0 +1,149 @@
+"""What the page's plots are drawn from, as compact JSON values, and the small pictures of trends in its tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..core.cycles import Cost
+from ..core.history import METRICS, Cell, Metric
+from .clean import clean
+from .grid import Column, column_of
+from .overlay import Curve
+from .trends import Trend
+
+SCALE: Mapping[str, tuple[float, str]] = {"pps": (1e-6, "Mpps"), "share": (100.0, "%")}
+"""What an axis shows in place of a metric's own unit."""
+SPARK_WIDTH, SPARK_HEIGHT = 150, 26
+MOST_SPARKS = 200
+"""Points of a small picture: it is no wider."""
+
+
+def page_data(
+    columns: Sequence[Column], curves: Sequence[Curve], trends: Sequence[Trend], costs: Mapping[Cell, Sequence[Cost]]
+) -> dict[str, Any]:
+    """Cells once, and everything else by their place among them."""
+    found = [*(c.cell for c in curves), *(t.cell for t in trends), *costs]
+    cells = {cell: at for at, cell in enumerate(dict.fromkeys(found))}
+    every = list(dict.fromkeys([*columns, *map(column_of, cells)]))
+    return {
+        "columns": [{"name": clean(str(column)), "simulated": column.simulated} for column in every],
+        "cells": [
+            {
+                "name": clean(str(cell)),
+                "mode": clean(cell.mode),
+                "bidir": cell.bidir,
+                "kind": cell.kind,
+                "column": every.index(column_of(cell)),
+            }
+            for cell in cells
+        ],
+        "metrics": [_metric(metric) for metric in METRICS if any(metric in trend.metrics for trend in trends)],
+        "curves": [_curve(curve, cells[curve.cell]) for curve in curves],
+        "trends": [_trend(trend, cells[trend.cell]) for trend in trends],
+        "costs": [_cost(cost, cells[cell]) for cell, stretches in costs.items() for cost in stretches],
+    }
+
+
+def embed(values: Any) -> str:
+    """JSON that may stand inside a script element, whatever is in it: no character of it means anything to HTML."""
+    text = json.dumps(values, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def default_choice(curves: Sequence[Curve]) -> tuple[str, bool] | None:
+    """Mode and direction that tell the DUTs apart best: there the shares of line rate lie furthest apart."""
+    groups: dict[tuple[str, bool], dict[Cell, float]] = {}
+    for curve in curves:
+        shares = groups.setdefault((curve.cell.mode, curve.cell.bidir), {})
+        shares[curve.cell] = shares.get(curve.cell, 0.0) + curve.result.maximum_pps / curve.line_rate_pps
+    spread = {key: max(shares.values()) - min(shares.values()) for key, shares in groups.items()}
+    return max(spread, key=lambda key: spread[key], default=None)
+
+
+def spark(trend: Trend, metric: Metric) -> list[tuple[float, float]]:
+    """Points of a small picture of a trend, x to the right, y down, in its own pixels."""
+    values = [value for _, value in trend.values(metric)]
+    step = -(-len(values) // MOST_SPARKS) or 1
+    values = [sum(values[i : i + step]) / len(values[i : i + step]) for i in range(0, len(values), step)]
+    if len(values) < 2:
+        return []
+    low, high = min(values), max(values)
+    span = max(high - low, 0.02 * abs(high)) or 1.0  # noise shall not look like mountains
+    middle = (high + low) / 2
+    width, height = SPARK_WIDTH - 6, SPARK_HEIGHT - 6
+    return [
+        (round(3 + width * i / (len(values) - 1), 1), round(3 + height * (0.5 - (value - middle) / span), 1))
+        for i, value in enumerate(values)
+    ]
+
+
+def _metric(metric: Metric) -> dict[str, Any]:
+    scale, unit = SCALE.get(metric.unit, (1.0, metric.unit))
+    return {"name": metric.name, "unit": unit, "scale": scale, "better": metric.better}
+
+
+def _curve(curve: Curve, cell: int) -> dict[str, Any]:
+    one = curve.result
+    return {
+        "cell": cell,
+        "direction": curve.direction,
+        "line": round(curve.line_rate_pps),
+        "threshold": curve.loss_threshold,
+        "x": [round(value) for value in curve.offered_pps],
+        "y": [round(value) for value in curve.received_pps],
+        "loss": [_short(value) for value in curve.loss],
+        "knee": curve.knee_pps,
+        "bound": curve.bound_pps,
+        "bad": one.first_bad_pps if curve.knee_pps is not None else None,
+        "uncertainty": one.uncertainty_pps,
+        "confirmed": one.confirmed_pps,
+        "words": curve.words,
+    }
+
+
+def _trend(trend: Trend, cell: int) -> dict[str, Any]:
+    return {
+        "cell": cell,
+        "x": [_instant(row.started) for row in trend.runs],
+        "bound": [int(row.at_least) for row in trend.runs],
+        "values": {
+            metric.name: [None if (value := metric.of(row)) is None else _short(value) for row in trend.runs]
+            for metric in trend.metrics
+        },
+        "line": [_short(row.total_pps / row.line_share) if row.line_share else None for row in trend.runs[-1:]],
+        "failed": [[_instant(at), clean(reason)[:300]] for at, reason in trend.failed],
+        "changes": [
+            {
+                "metric": clean(change.metric),
+                "x": _instant(change.at),
+                "text": clean(change.text),
+                "bad": change.bad,
+                "before": change.before,
+                "after": change.after,
+            }
+            for change in trend.changes
+        ],
+    }
+
+
+def _cost(cost: Cost, cell: int) -> dict[str, Any]:
+    return {
+        "cell": cell,
+        "phase": cost.phase.value,
+        "x": round(cost.forwarded_pps),
+        "y": _short(cost.cycles_per_packet or 0.0),
+        "polling": None if cost.with_polling is None else _short(cost.with_polling),
+        "vectors": None if cost.vectors_per_call is None else _short(cost.vectors_per_call),
+    }
+
+
+def _short(value: float) -> float:
+    """Six digits: more than any of these figures has."""
+    return float(f"{value:.6g}")
+
+
+def _instant(text: str) -> str:
+    """An instant as the axes read it: to the minute, in UTC."""
+    return clean(text)[:16].replace("T", " ")

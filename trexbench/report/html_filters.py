@@ -1,0 +1,41 @@
+"""Words and figures of the page's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..core.history import Metric
+from ..core.units import format_pps, format_share
+from .html_data import spark
+from .trends import Trend
+
+NONE = "-"
+
+
+def figure(value: float | None, metric: Metric) -> str:
+    """A metric's value with its unit."""
+    if value is None:
+        return NONE
+    if metric.unit == "pps":
+        return format_pps(value)
+    return format_share(value) if metric.unit == "share" else f"{value:.4g} {metric.unit}"
+
+
+def sparks(trend: Trend, metric: Metric) -> str:
+    return " ".join(f"{x:g},{y:g}" for x, y in spark(trend, metric))
+
+
+def at_least(text: str) -> str:
+    """The sign that people write for it."""
+    return text.replace(">= ", "\u2265 ")
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "figure": figure,
+    "sparks": sparks,
+    "at_least": at_least,
+    "pps": lambda value: NONE if value is None else format_pps(value),
+    "cycles": lambda value: NONE if value is None else f"{value:.4g}",
+    "share": lambda value: NONE if value is None else format_share(value),
+}

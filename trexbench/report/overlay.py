@@ -1,0 +1,127 @@
+"""Runs as curves that can lie over one another: offered against received, reduced to what an eye can tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..core.history import Cell
+from ..core.result import RunResult
+from ..core.sample import Phase
+from ..core.units import format_pps, format_share
+from ..core.verdict import DirectionResult, Limit
+from ..core.windows import Window, measured_windows
+from .summary import LIMIT_WORDS, answers_of
+
+MOST_POINTS = 240
+AROUND_KNEE = 12
+"""Windows to each side of the knee that are kept as they were measured."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One direction of one run. Rates in frames per second; loss: per point, a share.
+
+    hold: what was sent and received at the target. knee_pps: the last rate without loss, None where no DUT saturated;
+    bound_pps: a rate that was carried, where the DUT's own limit is unknown.
+    """
+
+    cell: Cell
+    direction: str
+    line_rate_pps: float
+    loss_threshold: float
+    offered_pps: tuple[float, ...]
+    received_pps: tuple[float, ...]
+    loss: tuple[float, ...]
+    result: DirectionResult
+    hold: tuple[float, float] | None
+
+    @property
+    def knee_pps(self) -> float | None:
+        return self.result.maximum_pps if self.result.limit is Limit.DUT and not self.result.at_least else None
+
+    @property
+    def bound_pps(self) -> float | None:
+        return self.result.maximum_pps if self.result.at_least and self.result.maximum_pps else None
+
+    @property
+    def limit_words(self) -> str:
+        return LIMIT_WORDS[self.result.limit]
+
+    @property
+    def words(self) -> str:
+        """What this direction came to, in a sentence."""
+        one = self.result
+        bound = ">= " if one.at_least else ""
+        share = format_share(one.maximum_pps / self.line_rate_pps)
+        words = f"{bound}{format_pps(one.maximum_pps)} ({share} of line rate), {self.limit_words}"
+        if one.first_bad_pps is not None and self.knee_pps is not None:
+            words += f", loss above {format_share(self.loss_threshold)} from {format_pps(one.first_bad_pps)} on"
+        return words
+
+
+def find_curves(cell: Cell, result: RunResult) -> tuple[Curve, ...]:
+    """One for every direction that was measured at all."""
+    curves = []
+    for answer in answers_of(result):
+        plan, one = result.plan, answer.result
+        phases = (Phase.RAMP,) if plan.kind == "ramp" else (Phase.HOLD,)
+        windows = [w for w in measured_windows(plan, result.samples, one.direction, phases) if w.sent]
+        held = [w for w in measured_windows(plan, result.samples, one.direction, (Phase.HOLD,)) if w.sent]
+        points = reduce_windows(windows, one.first_bad_pps)
+        if not points:
+            continue
+        offered, received, loss = zip(*points, strict=True)
+        hold = _pooled(held)[:2] if held else None
+        curves.append(
+            Curve(
+                cell,
+                str(one.direction),
+                plan.line_rate_pps,
+                plan.loss_threshold,
+                offered,
+                received,
+                loss,
+                one,
+                hold,
+            )
+        )
+    return tuple(curves)
+
+
+Point = tuple[float, float, float]
+
+
+def reduce_windows(windows: Sequence[Window], knee_pps: float | None, most: int = MOST_POINTS) -> list[Point]:
+    """(sent, received, loss) of about ``most`` points; neighbours are pooled by their counters, but for those at the knee.
+
+    A pool of windows has the rates and the loss of one long window: nothing is picked, nothing smoothed away.
+    """
+    if len(windows) <= most:
+        return [_pooled([window]) for window in windows]
+    at = next((i for i, w in enumerate(windows) if knee_pps is not None and w.sent_pps >= knee_pps), None)
+    kept = range(0) if at is None else range(max(0, at - AROUND_KNEE), min(len(windows), at + AROUND_KNEE + 1))
+    size = -(-(len(windows) - len(kept)) // max(1, most - len(kept)))
+    points: list[Point] = []
+    pool: list[Window] = []
+    for i, window in enumerate(windows):
+        if i in kept:
+            points += [_pooled(pool)] if pool else []
+            points.append(_pooled([window]))
+            pool = []
+            continue
+        pool.append(window)
+        if len(pool) == size:
+            points.append(_pooled(pool))
+            pool = []
+    return points + ([_pooled(pool)] if pool else [])
+
+
+def _pooled(windows: Sequence[Window]) -> Point:
+    span_s = [window.end_s - window.begin_s for window in windows]
+    sent, received = sum(window.sent for window in windows), sum(window.received for window in windows)
+    rates = [
+        sum(getattr(window, name) * span for window, span in zip(windows, span_s, strict=True)) / sum(span_s)
+        for name in ("sent_pps", "received_pps")
+    ]
+    return rates[0], rates[1], (sent - received) / sent if sent else 0.0

@@ -1,0 +1,72 @@
+"""All that a report is about, and what follows from it: the page, its markdown form and its pictures share this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ..core.cycles import Cost
+from ..core.history import Cell, RunRow
+from ..core.night import Night
+from ..core.result import RunResult
+from .facts import DutFacts, RunNotes, find_facts, find_notes
+from .grid import Grid, build_grid
+from .overlay import Curve, find_curves
+from .trends import Change, Trend, find_trends
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that is reported. rows, nights: oldest first. table: the night whose table is shown, None: the latest runs'.
+
+    runs: the latest of each cell whose document is shown in full. problems: documents that could not be read, and why.
+    made: when, UTC. judged: what the search for changes says of itself; None: there was none.
+    """
+
+    rows: Sequence[RunRow]
+    nights: Sequence[Night] = ()
+    table: Night | None = None
+    runs: Mapping[Cell, RunResult] = field(default_factory=dict)
+    changes: Sequence[Change] = ()
+    problems: Sequence[tuple[str, str]] = ()
+    title: str = "trexbench"
+    made: str = ""
+    judged: str | None = None
+
+    @cached_property
+    def grid(self) -> Grid:
+        return build_grid(self.rows, self.table)
+
+    @cached_property
+    def curves(self) -> tuple[Curve, ...]:
+        return tuple(curve for cell, run in self.runs.items() for curve in find_curves(cell, run))
+
+    @cached_property
+    def trends(self) -> tuple[Trend, ...]:
+        return find_trends(self.rows, self.nights, self.changes)
+
+    @cached_property
+    def costs(self) -> Mapping[Cell, tuple[Cost, ...]]:
+        """Stretches with a figure, of every run that has any."""
+        found = {
+            cell: tuple(cost for cost in run.costs if cost.cycles_per_packet is not None and cost.forwarded_pps)
+            for cell, run in self.runs.items()
+        }
+        return {cell: costs for cell, costs in found.items() if costs}
+
+    @cached_property
+    def facts(self) -> tuple[DutFacts, ...]:
+        return find_facts(self.runs)
+
+    @cached_property
+    def notes(self) -> tuple[RunNotes, ...]:
+        return find_notes(self.runs)
+
+    @property
+    def simulated(self) -> bool:
+        return any(row.cell.simulated for row in self.rows) or any(night.simulated for night in self.nights)
+
+    @property
+    def all_simulated(self) -> bool:
+        return self.simulated and all(row.cell.simulated for row in self.rows)

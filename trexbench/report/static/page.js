@@ -1,0 +1,268 @@
+"use strict";
+(function () {
+  // Okabe and Ito's colours; on a dark ground the same hues, lighter.
+  var LIGHT = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#999933"];
+  var DARK = ["#56B4E9", "#F0803C", "#2FC79A", "#E69AC4", "#F0C442", "#8AB4F8", "#EEEEEE", "#C5C56A"];
+  var DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
+  var MARKERS = ["circle", "square", "diamond", "triangle-up", "pentagon", "star", "hexagon", "cross"];
+  var LOSS_FLOOR = 0.001; // percent; less has no place on an axis of powers of ten
+  var CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d"] };
+  var data = JSON.parse(document.getElementById("data").textContent);
+  var dark = window.matchMedia("(prefers-color-scheme: dark)");
+  var printing = false;
+
+  function id(name) { return document.getElementById(name); }
+
+  function all(selector) { return Array.prototype.slice.call(document.querySelectorAll(selector)); }
+
+  // The plots read a few tags and entities in text: none of ours shall be one.
+  function plain(text) {
+    return String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\$/g, "&#36;");
+  }
+
+  function choice() {
+    var picked = {};
+    all("input[name=column]").forEach(function (box) { picked[box.value] = box.checked; });
+    return { mode: id("mode").value, traffic: id("traffic").value, unit: id("unit").value, columns: picked };
+  }
+
+  function chosen(cell, now) {
+    return (!now.mode || cell.mode === now.mode) && (!now.traffic || (now.traffic === "bidir") === cell.bidir) &&
+      now.columns[cell.column];
+  }
+
+  // What is told of a cell beside its DUT: only what the choice leaves open.
+  function label(cell, now) {
+    var parts = [data.columns[cell.column].name];
+    if (!now.mode) { parts.push(cell.mode); }
+    if (!now.traffic) { parts.push(cell.bidir ? "both ways" : "one way"); }
+    if (cell.kind !== "ramp") { parts.push(cell.kind); }
+    return plain(parts.join(" "));
+  }
+
+  function look(cell) {
+    var modes = [];
+    data.cells.forEach(function (one) {
+      var key = one.mode + " " + one.bidir;
+      if (modes.indexOf(key) < 0) { modes.push(key); }
+    });
+    var colours = dark.matches && !printing ? DARK : LIGHT;
+    return {
+      colour: colours[cell.column % colours.length],
+      marker: MARKERS[cell.column % MARKERS.length],
+      dash: DASHES[(cell.column + Math.floor(cell.column / colours.length)) % DASHES.length],
+      symbol: MARKERS[modes.indexOf(cell.mode + " " + cell.bidir) % MARKERS.length]
+    };
+  }
+
+  function css(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
+
+  function axis(title, more) {
+    return Object.assign({ title: { text: title, standoff: 8 }, gridcolor: css("--grid"), linecolor: css("--line"),
+      zerolinecolor: css("--line"), showline: true, automargin: true }, more || {});
+  }
+
+  function layout(shown, more) {
+    var narrow = document.documentElement.clientWidth < 640;
+    var notes = shown.some(function (cell) { return data.columns[cell.column].simulated; }) ? [{
+      text: "SIMULATED", xref: "paper", yref: "paper", x: 0.5, y: 0.5, showarrow: false, opacity: 0.13, textangle: -24,
+      font: { size: narrow ? 38 : 68, color: css("--bad") }
+    }] : [];
+    var base = {
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest", annotations: notes,
+      font: { color: css("--ink"), family: "system-ui, sans-serif", size: narrow ? 11 : 13 },
+      margin: { l: 60, r: 14, t: 14, b: 44 }, hoverlabel: { bgcolor: css("--panel"), bordercolor: css("--line"), font: { color: css("--ink") } },
+      legend: narrow || printing ? { orientation: "h", y: -0.18, yanchor: "top" } : { x: 1.01, y: 1 }, uirevision: "stay"
+    };
+    Object.keys(more).forEach(function (key) { base[key] = key === "annotations" ? base[key].concat(more[key]) : more[key]; });
+    return base;
+  }
+
+  function digits(value) { return Number(value.toPrecision(4)).toString(); }
+
+  function mpps(pps) { return pps >= 1e6 ? digits(pps / 1e6) + " Mpps" : digits(pps / 1e3) + " kpps"; }
+
+  function draw(name, traces, shape) {
+    var place = id("plot-" + name);
+    if (place) { window.Plotly.react(place, traces, shape, CONFIG); }
+  }
+
+  function drawRamps(now) {
+    var ways = all("input[name=direction]").filter(function (box) { return box.checked; }).map(function (box) { return box.value; });
+    var share = now.unit === "share", traces = [], shown = [], top = 0, threshold = 0;
+    data.curves.forEach(function (curve) {
+      var cell = data.cells[curve.cell];
+      if (!chosen(cell, now) || ways.indexOf(curve.direction) < 0) { return; }
+      var scale = share ? 100 / curve.line : 1e-6, style = look(cell);
+      var way = data.cells[curve.cell].bidir || ways.length > 1 ? ", " + plain(curve.direction) : "";
+      var name = label(cell, now) + (cell.bidir ? way : "");
+      var backwards = cell.bidir && Number(curve.direction.split("->")[0]) > Number(curve.direction.split("->")[1]);
+      var x = curve.x.map(function (value) { return value * scale; });
+      var told = curve.x.map(function (value, at) {
+        return "<b>" + name + "</b><br>offered " + mpps(value) + ", " + digits(100 * value / curve.line) + " %<br>received " +
+          mpps(curve.y[at]) + "<br>loss " + digits(100 * curve.loss[at]) + " %";
+      });
+      var line = { color: style.colour, width: 1.8, dash: backwards ? "dot" : style.dash };
+      var single = curve.x.length < 3;
+      var basic = { x: x, type: "scatter", mode: single ? "markers" : "lines", line: line, name: name, legendgroup: name,
+        hoverinfo: "text", hovertext: told, marker: { color: style.colour, symbol: style.marker, size: 8 } };
+      shown.push(cell);
+      top = Math.max(top, Math.max.apply(null, x));
+      threshold = Math.max(threshold, 100 * curve.threshold);
+      traces.push(Object.assign({ y: curve.y.map(function (value) { return value * scale; }) }, basic));
+      traces.push(Object.assign({}, basic, { yaxis: "y2", showlegend: false, y: curve.loss.map(function (value) {
+        return id("log").checked ? Math.max(100 * value, LOSS_FLOOR) : 100 * value;
+      }) }));
+      var mark = curve.knee !== null ? curve.knee : curve.bound;
+      if (mark !== null) {
+        traces.push({ x: [mark * scale], y: [mark * scale], type: "scatter", mode: "markers", name: name, legendgroup: name, showlegend: false,
+          marker: { size: 12, color: style.colour, symbol: curve.knee !== null ? "x-thin" : "triangle-right-open",
+            line: { width: 2.5, color: style.colour } },
+          error_x: { type: "data", array: [curve.uncertainty * scale], color: style.colour, visible: curve.uncertainty > 0 },
+          hoverinfo: "text", hovertext: ["<b>" + name + "</b><br>" + plain(curve.words).replace(/, /g, "<br>")] });
+      }
+    });
+    var unit = share ? "% of line rate" : "Mpps";
+    traces.push({ x: [0, top], y: [0, top], type: "scatter", mode: "lines", name: "no loss", hoverinfo: "skip",
+      line: { color: css("--soft"), width: 1, dash: "dot" } });
+    draw("ramps", traces, layout(shown, {
+      xaxis: axis("offered, " + unit, { anchor: "y2", rangemode: "tozero" }),
+      yaxis: axis("received, " + unit, { domain: [0.33, 1], rangemode: "tozero" }),
+      yaxis2: axis("loss, %", { domain: [0, 0.26], type: id("log").checked ? "log" : "linear", exponentformat: "none",
+        dtick: id("log").checked ? 1 : undefined, range: id("log").checked ? [-3.1, 2.1] : undefined }),
+      shapes: threshold ? [{ type: "line", xref: "paper", x0: 0, x1: 1, yref: "y2", y0: threshold, y1: threshold,
+        line: { color: css("--bad"), width: 1, dash: "dash" } }] : []
+    }));
+  }
+
+  function drawCosts(now) {
+    var groups = {}, traces = [], shown = [];
+    data.costs.forEach(function (cost) {
+      var cell = data.cells[cost.cell];
+      if (!chosen(cell, now)) { return; }
+      (groups[cost.cell] = groups[cost.cell] || []).push(cost);
+    });
+    Object.keys(groups).forEach(function (at) {
+      var cell = data.cells[at], style = look(cell), name = label(cell, now);
+      var costs = groups[at].sort(function (a, b) { return a.x - b.x; });
+      shown.push(cell);
+      [["y", name, ""], ["polling", name + ", with polling", "-open"]].forEach(function (kind) {
+        var known = costs.filter(function (cost) { return cost[kind[0]]; });
+        if (!known.length || (kind[0] === "polling" && !id("polling").checked)) { return; }
+        traces.push({ x: known.map(function (cost) { return cost.x / 1e6; }), y: known.map(function (cost) { return cost[kind[0]]; }),
+          type: "scatter", mode: "lines+markers", name: kind[1], line: { color: style.colour, width: 1, dash: style.dash },
+          marker: { color: style.colour, size: 9, symbol: (now.mode && now.traffic ? style.marker : style.symbol) + kind[2] },
+          hoverinfo: "text", hovertext: known.map(function (cost) {
+            return "<b>" + kind[1] + "</b><br>" + digits(cost[kind[0]]) + " cycles/packet<br>at " + mpps(cost.x) + ", " + plain(cost.phase) +
+              (cost.vectors === null ? "" : "<br>" + digits(cost.vectors) + " vectors/call");
+          }) });
+      });
+    });
+    draw("costs", traces, layout(shown, {
+      xaxis: axis("forwarded, Mpps", { type: "log", dtick: "D2", exponentformat: "none" }),
+      yaxis: axis("cycles/packet", { type: "log", dtick: "D2", exponentformat: "none" })
+    }));
+  }
+
+  function drawTrends(now) {
+    var metric = data.metrics.filter(function (one) { return one.name === id("metric").value; })[0];
+    if (!metric) { return; }
+    var traces = [], shown = [], shapes = [], notes = [], failed = { x: [], y: [], text: [] };
+    var share = metric.unit === "Mpps" && now.unit === "share";
+    data.trends.forEach(function (trend) {
+      var cell = data.cells[trend.cell], values = trend.values[metric.name];
+      if (!chosen(cell, now)) { return; }
+      var style = look(cell), name = label(cell, now);
+      var scale = share && trend.line[0] ? 100 / trend.line[0] : metric.scale, unit = share ? " % of line rate" : " " + metric.unit;
+      shown.push(cell);
+      trend.failed.forEach(function (one) {
+        failed.x.push(one[0]); failed.y.push(0.03); failed.text.push("<b>" + name + "</b>, " + plain(one[0]) + "<br>" + wrapped(one[1]));
+      });
+      if (!values) { return; }
+      var bounds = values.map(function (_, at) { return metric.name === "maximum rate" && trend.bound[at]; });
+      traces.push({ x: trend.x, y: values.map(function (value) { return value === null ? null : value * scale; }), type: "scatter",
+        mode: "lines+markers", name: name, legendgroup: name, connectgaps: false, line: { color: style.colour, width: 1.2, dash: style.dash },
+        marker: { color: style.colour, size: trend.x.length > 90 ? 4 : 6.5,
+          symbol: bounds.map(function (is) { return is ? "triangle-up-open" : style.marker; }) },
+        hoverinfo: "text", hovertext: values.map(function (value, at) {
+          return value === null ? "" : "<b>" + name + "</b>, " + plain(trend.x[at]) + "<br>" + (bounds[at] ? "at least " : "") + digits(value * scale) + unit;
+        }) });
+      trend.changes.forEach(function (change) {
+        if (change.metric !== metric.name) { return; }
+        shapes.push({ type: "line", x0: change.x, x1: change.x, yref: "paper", y0: 0, y1: 1,
+          line: { color: change.bad ? css("--bad") : css("--good"), width: 1.5, dash: "dash" } });
+        notes.push({ x: change.x, yref: "paper", y: 1, yanchor: "bottom", showarrow: false, text: change.bad ? "\u25bc" : "\u25b2",
+          font: { color: change.bad ? css("--bad") : css("--good") }, hovertext: wrapped(change.text) });
+        levels(trend, change).forEach(function (level) {
+          shapes.push({ type: "line", x0: level[0], x1: level[1], y0: level[2] * scale, y1: level[2] * scale,
+            line: { color: style.colour, width: 3 }, opacity: 0.55 });
+        });
+      });
+    });
+    if (failed.x.length) {
+      traces.push({ x: failed.x, y: failed.y, yaxis: "y2", type: "scatter", mode: "markers", name: "failed", hoverinfo: "text", hovertext: failed.text,
+        marker: { symbol: "x", size: 8, color: css("--bad") } });
+    }
+    draw("trends", traces, layout(shown, {
+      xaxis: axis("", { type: "date" }), shapes: shapes, annotations: notes, margin: { l: 60, r: 14, t: 26, b: 44 },
+      yaxis: axis(plain(metric.name) + (share ? ", % of line rate" : ", " + plain(metric.unit)), { rangemode: id("zero").checked ? "tozero" : "normal" }),
+      yaxis2: { overlaying: "y", range: [0, 1], visible: false, fixedrange: true }
+    }));
+  }
+
+  function levels(trend, change) {
+    var found = [], first = trend.x[0], last = trend.x[trend.x.length - 1];
+    if (change.before !== null) { found.push([first, change.x, change.before]); }
+    if (change.after !== null) { found.push([change.x, last, change.after]); }
+    return found;
+  }
+
+  function wrapped(text) {
+    return plain(text).replace(/(.{40,60}?) /g, "$1<br>");
+  }
+
+  function drawAll() {
+    var now = choice();
+    if (id("plot-ramps")) { drawRamps(now); }
+    if (id("plot-costs")) { drawCosts(now); }
+    if (id("plot-trends")) { drawTrends(now); }
+  }
+
+  function settle() {
+    ["controls"].map(id).concat(all(".switches")).forEach(function (part) { if (part) { part.hidden = false; } });
+    all(".controls, .switches").forEach(function (part) { part.addEventListener("change", drawAll); });
+    id("controls").addEventListener("submit", function (event) { event.preventDefault(); });
+    dark.addEventListener("change", drawAll);
+    window.addEventListener("beforeprint", function () { paper(true); });
+    window.addEventListener("afterprint", function () { paper(false); });
+  }
+
+  // On paper: a page's width, no dark ground, everything unfolded that is short.
+  function paper(on) {
+    printing = on;
+    drawAll();
+    all(".plot").forEach(function (place) {
+      if (place.data) { window.Plotly.relayout(place, on ? { width: 680, autosize: false } : { width: null, autosize: true }); }
+    });
+  }
+
+  async function unpack() {
+    var packed = atob(id("library").textContent), bytes = new Uint8Array(packed.length);
+    for (var at = 0; at < packed.length; at++) { bytes[at] = packed.charCodeAt(at); }
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  }
+
+  async function begin() {
+    if (!id("controls")) { document.documentElement.dataset.ready = "nothing to draw"; return; }
+    if (typeof DecompressionStream === "undefined") { id("plain").hidden = false; return; }
+    var script = document.createElement("script");
+    script.textContent = await unpack();
+    document.head.appendChild(script); // the page's policy knows its digest
+    if (!window.Plotly) { id("plain").hidden = false; return; }
+    settle();
+    drawAll();
+    document.documentElement.dataset.ready = String(Math.round(performance.now()));
+  }
+
+  begin();
+})();

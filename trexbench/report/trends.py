@@ -1,0 +1,76 @@
+"""Cells over time: every figure of every run, nights that failed, and what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from ..core.history import METRICS, Cell, Metric, RunRow, cells_of
+from ..core.night import Night, State
+from .grid import cell_of, reason_of
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change that somebody found in a cell's history. at: the first run after it (``started``), or its night.
+
+    before, after: levels, in the metric's unit. bad: for the worse. text: the finding in a sentence.
+    """
+
+    cell: Cell
+    metric: str
+    at: str
+    text: str
+    bad: bool
+    before: float | None = None
+    after: float | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class Trend:
+    """One cell's history, oldest first. failed: when and why there is no figure."""
+
+    cell: Cell
+    runs: tuple[RunRow, ...]
+    failed: tuple[tuple[str, str], ...]
+    changes: tuple[Change, ...]
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Those that any run has a figure of."""
+        return tuple(metric for metric in METRICS if any(metric.of(row) is not None for row in self.runs))
+
+    def values(self, metric: Metric) -> list[tuple[RunRow, float]]:
+        return [(row, value) for row in self.runs if (value := metric.of(row)) is not None]
+
+    def middle(self, metric: Metric) -> float | None:
+        known = [value for _, value in self.values(metric)]
+        return median(known) if known else None
+
+
+def find_trends(rows: Sequence[RunRow], nights: Iterable[Night], changes: Sequence[Change]) -> tuple[Trend, ...]:
+    """In the order in which cells first appeared; a cell that only ever failed has a trend without runs."""
+    nights = list(nights)
+    runs = cells_of(rows)
+    failed: dict[Cell, dict[str, str]] = {}
+    counted = {attempt.path for night in nights for cell in night.cells for attempt in cell.attempts}
+    for night in nights:
+        for record in night.cells:
+            if record.state is not State.DONE:
+                at = record.attempts[-1].started if record.attempts else night.started
+                failed.setdefault(cell_of(record, night), {})[at] = reason_of(record, night)
+    for row in rows:
+        if not row.complete and row.path not in counted:
+            failed.setdefault(row.cell, {})[row.started] = f"the run is {row.status}"
+    order = dict.fromkeys([*(row.cell for row in rows), *failed])
+    return tuple(
+        Trend(
+            cell,
+            tuple(runs.get(cell, ())),
+            tuple(sorted(failed.get(cell, {}).items())),
+            tuple(change for change in changes if change.cell == cell),
+        )
+        for cell in order
+    )
