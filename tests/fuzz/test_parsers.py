@@ -26,6 +26,7 @@ import pytest
 
 import trexbench.dut
 from trexbench.core.errors import BenchError, DutError
+from trexbench.dut.power import NOT_AN_ANSWER
 
 from .mutate import mutate
 from .samples import SAMPLES
@@ -73,9 +74,6 @@ FEED: Mapping[str, Callable[[str], Any]] = {
 }
 """How a text becomes the first argument, by its annotation. What is no JSON never gets to a parser of JSON values."""
 
-OF_WRONG_JSON = (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError)
-"""What ``power.HttpMeter`` turns into a DutError, of parsers of JSON values."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Parser:
@@ -103,7 +101,7 @@ class Parser:
             raise BenchError("no JSON object")
         try:
             return self.call(argument, **more)
-        except OF_WRONG_JSON as error:
+        except NOT_AN_ANSWER as error:
             raise BenchError("wrong JSON") from error
 
     def takes(self, text: str) -> bool:

@@ -72,7 +72,7 @@ class HttpMeter:
         answer = fetch_json(url, TIMEOUT_S, tuple(f"{self.config.url.rstrip('/')}{path}" for path in self.paths[1:]))
         try:
             return self.parse(answer, self.config.channel)
-        except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+        except NOT_AN_ANSWER as error:
             told = f"{type(error).__name__}: {error}"[:100]
             raise DutError(
                 f"{url} tells no power of channel {self.config.channel} ({told})",
