@@ -81,7 +81,7 @@ def test_fetching_may_be_part_of_the_busy_clocks() -> None:
 def test_rows_and_headings_are_those_of_a_real_vpp() -> None:
     """Worker rows of the recordings, written again from their own figures."""
     seen = 0
-    for path in sorted((FIXTURES / "vpp-26.06").glob("**/*.txt")):
+    for path in sorted((FIXTURES / "vpp-26.06").glob("**/show-runtime*.txt")):
         text = path.read_text()
         lines = text.partition("---------------\n")[2].splitlines()
         worker = parse_runtime(text)[1]
