@@ -22,6 +22,7 @@ from ..core.verdict import Caveat
 from ..dut import Attestation, Wanted, not_attested
 from ..dut.apply import apply, changes
 from ..dut.drivers import planned_only
+from ..dut.hashes import with_stated
 from ..generator.connect import Endpoint, connect
 from ..generator.trex import TrexGenerator
 from ..lab import Lab, LabSpec, RunningLab
@@ -212,7 +213,9 @@ def _configure(
     say(f"configuring {request.dut.name} and reading it back")
     changed = apply(there.dut, there.transport, there.journal)
     say(f"  {changes(changed)}")
-    return replace(there.dut.verify(), changed=changed).require_match(), there.observed
+    attested = there.dut.verify()
+    stated = None if attested.spreading is None else with_stated(attested.spreading, request.dut)
+    return replace(attested, changed=changed, spreading=stated).require_match(), there.observed
 
 
 def _plan(request: Request, generator: TrexGenerator) -> tuple[dict[int, Profile], Plan]:
