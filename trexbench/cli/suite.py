@@ -114,7 +114,8 @@ def _lines(found: Suite, jobs: Sequence[Job], total_s: float) -> Iterator[str]:
     for number, job in enumerate(jobs, 1):
         state = job.cell.dut, job.cell.rx_queues
         if state != before:
-            queues = f" with {job.cell.rx_queues} receive queues per port" if job.cell.rx_queues else ""
+            count = job.cell.rx_queues
+            queues = "" if count is None else f" with {count} receive queue{'' if count == 1 else 's'} per port"
             yield f"{job.cell.dut} is configured{queues}"
         before = state
         yield f"  {number:4}  {job.cell!s:{width}}  {format_duration(job.expected_s):>9}"

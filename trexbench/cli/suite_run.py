@@ -82,7 +82,7 @@ class NightRun:
 
     def _bench(self, at: int) -> contextlib.AbstractContextManager[Bench]:
         self._announce(at)
-        return bench(self.jobs[at].request, (lambda _: None) if self.quiet else self.say)
+        return bench(self.jobs[at].request, (lambda _: None) if self._in_a_log else self.say)
 
     def _cells(self, there: Bench, waiting: deque[int]) -> bool:
         """Measure until something fails; whether that is worth a second try, for which the cell is left waiting."""
@@ -116,7 +116,7 @@ class NightRun:
     def _measure(self, there: Bench, at: int) -> State:
         """One cell: done, failed, or waiting for a second try. The night is written before, meanwhile and after."""
         job, begun = self.jobs[at], time.monotonic()
-        keeping = _Keeping(self, at, Desk({"results": self.results, "quiet": self._hide_samples}, job.request.speedup))
+        keeping = _Keeping(self, at, Desk({"results": self.results, "quiet": self._in_a_log}, job.request.speedup))
         self._put(at, State.RUNNING, (*self._cell(at).attempts, Attempt(now())))
         try:
             with keeping.desk:
@@ -168,8 +168,8 @@ class NightRun:
         return 0.0 if self.jobs[0].request.sim else self.retry_after_s
 
     @property
-    def _hide_samples(self) -> bool:
-        """In a log nobody needs a line every five seconds of the night."""
+    def _in_a_log(self) -> bool:
+        """There nobody needs a line every five seconds of the night."""
         return self.quiet or not sys.stderr.isatty()
 
 

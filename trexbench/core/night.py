@@ -87,7 +87,7 @@ def night_from_dict(values: Mapping[str, Any]) -> Night:
     if not isinstance(values, Mapping) or values.get("schema") != SCHEMA:
         raise StoreError("not a night of a suite", f"expected schema {SCHEMA!r}")
     version = values.get("version")
-    if not isinstance(version, int) or version > VERSION or version < 1:
+    if type(version) is not int or version > VERSION or version < 1:
         raise StoreError(f"night of version {version!r}, this trexbench reads up to {VERSION}", "upgrade trexbench")
     try:
         return Night(

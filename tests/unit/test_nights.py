@@ -1,0 +1,179 @@
+"""Nights on disk: whole or not at all, never over one another, and no file stops the others from being read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trexbench.core.errors import StoreError
+from trexbench.core.night import Attempt, CellRecord, Night, State, night_to_dict
+from trexbench.nights import MAX_BYTES, NightWriter, find_nights, load_nights, read_night
+
+CELLS = (
+    CellRecord(
+        "netgate-vpp",
+        "var2-64b",
+        True,
+        3,
+        State.DONE,
+        (Attempt("2026-11-21T00:01:00Z", "2026-11-21/netgate-vpp/a.json"),),
+    ),
+    CellRecord(
+        "lab-linux", "var2-imix", False, None, State.FAILED, (Attempt("2026-11-21T00:02:00Z", None, "gone", 6),)
+    ),
+    CellRecord("lab-linux", "var2-64b", False, None),
+)
+NIGHT = Night("forty", "2026-11-21", "2026-11-21T00:00:00Z", True, CELLS)
+
+
+def written(folder: Path, name: str, text: str | bytes) -> None:
+    place = folder / "nights"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def changed(**values: Any) -> str:
+    return json.dumps({**night_to_dict(NIGHT), **values})
+
+
+ATTEMPT = {"started": "2026-11-21T00:01:00Z", "path": None, "error": None, "code": 0}
+WAITING = night_to_dict(NIGHT)["cells"][2]
+
+
+def with_path(path: str) -> str:
+    return changed(cells=[{**WAITING, "attempts": [{**ATTEMPT, "path": path}]}])
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    writer = NightWriter.begin(tmp_path, NIGHT)
+    assert writer.path == tmp_path / "nights" / "2026-11-21-forty.json"
+    writer.write(replace(NIGHT, finished="2026-11-21T08:00:00Z"))
+    assert read_night(writer.path) == writer.night and writer.night.finished is not None
+    assert [path.name for path in writer.path.parent.iterdir()] == [writer.path.name]
+
+
+def test_no_night_takes_anothers_place(tmp_path: Path) -> None:
+    names = [NightWriter.begin(tmp_path, NIGHT).name for _ in range(3)]
+    assert names == ["2026-11-21-forty", "2026-11-21-forty-2", "2026-11-21-forty-3"]
+
+
+def test_oldest_first(tmp_path: Path) -> None:
+    for date, begun in (("2026-11-22", "03"), ("2026-11-21", "05"), ("2026-11-21", "04")):
+        NightWriter.begin(tmp_path, replace(NIGHT, night=date, started=f"{date}T{begun}:00:00Z"))
+    dates = [(night.night[-2:], night.started[11:13]) for night in load_nights(tmp_path, pytest.fail)]
+    assert dates == [("21", "04"), ("21", "05"), ("22", "03")]
+
+
+def test_no_nights_at_all(tmp_path: Path) -> None:
+    assert load_nights(tmp_path / "nowhere", pytest.fail) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param("", "not JSON", id="empty"),
+        pytest.param(changed()[:-40], "not JSON", id="torn"),
+        pytest.param(b"\xff\xfe{}", "not JSON", id="not text"),
+        pytest.param("[" * 5_000_000, "nested too deeply", id="nested without end"),
+        pytest.param('{"schema":' * 20_000, "nested too deeply", id="objects without end"),
+        pytest.param("[]", "not a run document", id="a list"),
+        pytest.param(changed(schema="trexbench/run"), "not a night", id="a run"),
+        pytest.param(changed(version=2), "upgrade trexbench", id="newer"),
+        pytest.param(changed(version=True), "version", id="a version that is none"),
+        pytest.param(changed(night="../../etc"), "no date", id="a night that is a path"),
+        pytest.param(changed(cells=7), "wrong kind", id="cells that are none"),
+        pytest.param(changed(cells=[None]), "wrong kind", id="a cell that is none"),
+        pytest.param(changed(cells=["x"]), "wrong kind", id="a cell that is a word"),
+        pytest.param(changed(started=7), "wrong kind", id="a number for a time"),
+        pytest.param(changed(finished="x\x00")[:0] + "\x00", "not JSON", id="NUL"),
+        pytest.param(changed(cells=[{**WAITING, "state": "odd"}]), "wrong kind", id="an odd state"),
+        pytest.param(with_path("../../../etc/passwd"), "no path below", id="a path that leads out"),
+        pytest.param(with_path("/etc/passwd"), "no path below", id="a path from the root"),
+        pytest.param(with_path("a\x00b"), "no path below", id="NUL in a path"),
+        pytest.param(with_path("a\nb"), "no path below", id="a line break in a path"),
+        pytest.param(with_path(""), "no path below", id="an empty path"),
+        pytest.param(changed(cells=[{**WAITING, "attempts": [{**ATTEMPT, "code": 1e400}]}]), "not JSON", id="infinite"),
+    ],
+)
+def test_a_bad_file_is_named_and_stops_no_other(tmp_path: Path, text: str | bytes, words: str) -> None:
+    written(tmp_path, "2026-11-20-bad.json", text)
+    NightWriter.begin(tmp_path, NIGHT)
+    warned: list[str] = []
+    assert load_nights(tmp_path, warned.append) == [NIGHT]
+    (line,) = warned
+    assert "2026-11-20-bad.json" in line and words in line and "\n" not in line
+
+
+def test_what_is_no_file_and_what_is_too_large(tmp_path: Path) -> None:
+    NightWriter.begin(tmp_path, NIGHT)
+    (tmp_path / "nights" / "folder.json").mkdir()
+    (tmp_path / "nights" / "gone.json").symlink_to("nowhere")
+    written(tmp_path, "large.json", b" " * (MAX_BYTES + 1))
+    written(tmp_path, ".hidden.json.tmp", "")
+    warned: list[str] = []
+    assert load_nights(tmp_path, warned.append) == [NIGHT]
+    assert [any(name in line for line in warned) for name in ("folder.json", "gone.json", "large.json")] == [True] * 3
+    assert len(warned) == 3
+
+
+def test_a_name_of_terminal_control_is_not_printed_as_such(tmp_path: Path) -> None:
+    written(tmp_path, "\x1b[31mred\n.json", "{")
+    warned: list[str] = []
+    assert find_nights(tmp_path, warned.append) == []
+    assert warned[0].isprintable() and "red" in warned[0]
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "nights").write_text("")
+    with pytest.raises(StoreError, match="cannot be written"):
+        NightWriter.begin(tmp_path, NIGHT)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_a_mutated_night_is_a_night_or_a_named_error(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    values: Any = json.loads(json.dumps(night_to_dict(NIGHT)))
+    node: Any = values
+    while True:
+        key = data.draw(st.sampled_from(sorted(node) if isinstance(node, dict) else list(range(len(node)))))
+        if isinstance(node[key], (dict, list)) and node[key] and data.draw(st.booleans()):
+            node = node[key]
+            continue
+        if data.draw(st.booleans()):
+            node[key] = data.draw(JSON)
+        else:
+            del node[key]
+        break
+    folder = tmp_path_factory.mktemp("night")
+    text = json.dumps(values)
+    written(
+        folder, "2026-11-21-x.json", text[: data.draw(st.integers(0, len(text)))] if data.draw(st.booleans()) else text
+    )
+    warned: list[str] = []
+    nights = load_nights(folder, warned.append)
+    assert len(nights) + len(warned) == 1
+    assert all("2026-11-21-x.json" in line and line.isprintable() for line in warned)
+    for night in nights:
+        NightWriter.begin(folder, night)
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "../../up", "a\x00b", "", "\ud800", "n" * 5000])
+def test_a_suites_name_is_one_harmless_part_of_a_path(tmp_path: Path, name: str) -> None:
+    writer = NightWriter.begin(tmp_path, replace(NIGHT, suite=name))
+    assert writer.path.parent == tmp_path / "nights"
+    assert read_night(writer.path).suite == name

@@ -1,0 +1,124 @@
+"""Suites: what a file says, what is wrong with it in words that help, and the order of the cells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trexbench.config.model import PlanDefaults
+from trexbench.config.read_suite import find_suite, find_suites, read_suite
+from trexbench.config.suite import Suite, SuiteDut, sessions
+from trexbench.core.errors import ConfigError
+from trexbench.core.profile import MODES
+
+ROOT = Path(__file__).resolve().parents[2]
+GOOD = """\
+description: two boxes
+duts:
+  - lab-linux
+  - {name: netgate-vpp, rx_queues: [1, 3]}
+modes: [64b, var2-imix]
+directions: [bidir, uni]
+plan: {ramp_duration: 2m, hold: 5s}
+keep_nights: 30
+"""
+
+
+@pytest.fixture(autouse=True)
+def in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    for name in ("TREXBENCH_DUT_CONFIGS", "TREXBENCH_SUITES"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def suite_of(tmp_path: Path, text: str) -> Suite:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    return read_suite(path)
+
+
+def test_everything_a_suite_may_say(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path, GOOD)
+    assert suite.name == "mine" and suite.description == "two boxes" and suite.keep_nights == 30
+    assert suite.duts == (SuiteDut("lab-linux"), SuiteDut("netgate-vpp", (1, 3)))
+    assert suite.modes == ("var2-64b", "var2-imix")
+    assert suite.directions == (True, False)
+    assert suite.plan == PlanDefaults(ramp_s=120.0, hold_s=5.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        pytest.param("modes", "mods", ("mine.yaml:5: mods", "did you mean 'modes'?"), id="a key misspelt"),
+        pytest.param("- lab-linux", "- lab-linus", ("mine.yaml:3: duts[0]", "lab-linux"), id="an unknown DUT"),
+        pytest.param("- lab-linux", "- ../evil", ("mine.yaml:3", "not the name of a DUT"), id="a path for a DUT"),
+        pytest.param("- lab-linux", "- netgate-vpp", ("mine.yaml:4", "line 3 already"), id="a DUT twice"),
+        pytest.param("[1, 3]", "[1, 4]", ("mine.yaml:4: duts[1].rx_queues", "offers 1, 2, 3"), id="queues it has not"),
+        pytest.param("[1, 3]", "[]", ("mine.yaml:4: duts[1].rx_queues", "empty"), id="no queues"),
+        pytest.param("[64b, var2-imix]", "[65b]", ("mine.yaml:5: modes[0]", "did you mean 64b?"), id="unknown mode"),
+        pytest.param("[64b, var2-imix]", "[64b, var2-64b]", ("mine.yaml:5: modes[1]", "already"), id="an alias twice"),
+        pytest.param("[64b, var2-imix]", "[]", ("mine.yaml:5: modes", "no mode"), id="no modes"),
+        pytest.param("[64b, var2-imix]", "64b", ("mine.yaml:5: modes", "list of mode"), id="a mode, not a list"),
+        pytest.param("[bidir, uni]", "[both]", ("mine.yaml:6: directions[0]", "uni, bidir"), id="unknown direction"),
+        pytest.param("[bidir, uni]", "[]", ("mine.yaml:6: directions", "no direction"), id="no directions"),
+        pytest.param("hold: 5s", "hold: soon", ("mine.yaml:7: plan.hold", "soon"), id="a plan that cannot be read"),
+        pytest.param("hold: 5s", "holt: 5s", ("mine.yaml:7: plan.holt", "hold"), id="a plan's key misspelt"),
+        pytest.param("keep_nights: 30", "keep_nights: 0", ("mine.yaml:8: keep_nights",), id="keeping nothing"),
+        pytest.param("modes: [64b, var2-imix]\n", "", ("'modes' is missing",), id="no modes at all"),
+        pytest.param("description: two boxes\n", "", (), id="a description is not needed"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, before: str, after: str, words: tuple[str, ...]) -> None:
+    assert before in GOOD
+    if not words:
+        assert suite_of(tmp_path, GOOD.replace(before, after)).description == ""
+        return
+    with pytest.raises(ConfigError) as caught:
+        suite_of(tmp_path, GOOD.replace(before, after))
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_the_forty_tests_of_the_article() -> None:
+    suite = read_suite(find_suite("netgate-6100"))
+    assert len(suite.cells) == len(set(map(str, suite.cells))) == 40
+    assert suite.modes == tuple(mode.name for mode in MODES)
+    assert [len(group) for group in sessions(suite.cells)] == [8] * 5
+
+
+def test_suites_are_found_by_name_and_by_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "suites").mkdir()
+    (tmp_path / "suites" / "own.yaml").write_text(GOOD)
+    monkeypatch.chdir(tmp_path)
+    assert {"own", "lab", "netgate-6100"} <= set(find_suites())
+    assert find_suite("own") == Path("suites/own.yaml") and find_suite("a/b.yaml") == Path("a/b.yaml")
+    with pytest.raises(ConfigError, match="unknown suite 'owl': did you mean own"):
+        find_suite("owl")
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcdef"), st.sets(st.integers(1, 8), max_size=4)),
+        min_size=1,
+        unique_by=lambda one: one[0],
+    ),
+    st.integers(1, 4),
+    st.sampled_from([(True,), (False,), (False, True)]),
+)
+def test_a_dut_is_set_up_once_for_each_number_of_queues(
+    duts: list[tuple[str, set[int]]], modes: int, directions: tuple[bool, ...]
+) -> None:
+    suite = Suite(
+        "s", Path("s.yaml"), "",
+        tuple(SuiteDut(name, tuple(queues)) for name, queues in duts),
+        tuple(mode.name for mode in MODES[:modes]),
+        directions,
+    )  # fmt: skip
+    groups = sessions(suite.cells)
+    states = [(group[0].dut, group[0].rx_queues) for group in groups]
+    assert len(states) == len(set(states)) == sum(len(queues) or 1 for _, queues in duts)
+    assert [cell for group in groups for cell in group] == list(suite.cells)
+    assert len(suite.cells) == len(states) * modes * len(directions)
