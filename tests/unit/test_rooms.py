@@ -35,6 +35,9 @@ TABLE = {
     "config": Room(("core",), ("yaml",)),
     "store": Room(("core",)),
     "index": Room(("core", "store")),
+    "judge": Room(("core", "store"), ("jumpavg",)),
+    "loadtest": Room(("core",)),
+    "prune": Room(("core", "index", "nights")),
     "lock": Room(("core.errors",)),
     "lab": Room(("core", "config", "transport", "lock"), ("pyroute2",)),
     "runner": Room(("core",)),
@@ -46,8 +49,8 @@ TABLE = {
 
 _ORDER = """
     errors units fieldengine profile plan sample windows verdict blame knee caveats analysis ramp efficiency telemetry
-    rss spread flowspread spreadcheck losses cycles result damage history night compare
-    ports
+    rss spread flowspread spreadcheck losses cycles result damage history night detect series known regression
+    compare compare_sets ports
 """
 CORE_ORDER = tuple(_ORDER.split())
 
@@ -59,6 +62,7 @@ IMPURE = frozenset(_IMPURE.split())
 """Parts of the standard library that touch files, sockets, clocks or processes."""
 
 ALONE = {
+    "jumpavg": ("judge/jumps.py",),
     "matplotlib": ("report/picture.py", "report/picture_costs.py"),
     "rich": ("report/terminal.py",),
     "pyroute2": ("lab/net.py",),

@@ -16,13 +16,16 @@ _VERBS = {
     "saturate": ("run", "Fill the line at once and count what emerges."),
     "efficiency": ("efficiency", "What a packet costs the DUT at several rates: cycles, vectors, energy."),
     "suite": ("suite", "Many runs in a row, kept as a night: list, plan, run."),
+    "nightly": ("nightly", "A night of a suite: run, judge, report, prune, tell; for cron and systemd."),
     "profile": ("profile", "Say what a mode puts on the wire: list, show, pcap."),
     "dut": ("dut", "DUTs: list, show, plan, apply, verify, telemetry, revert."),
     "lab": ("lab", "The router in network namespaces: up, down, status."),
     "show": ("results", "Show a stored run again: summary and picture."),
-    "compare": ("results", "Compare two stored runs; unlike ones are refused."),
+    "compare": ("compare", "Compare two stored runs, nights, suites or DUTs; unlike ones are refused."),
     "report": ("report", "One page of what was measured: table, ramps, trends, facts; also markdown, pictures."),
     "export": ("results", "Write a stored run in another tool's format."),
+    "results": ("results", "The stored runs: list, show, query, prune, import."),
+    "regress": ("regress", "Judge the nights: what got slower, since when and why; known changes."),
     "serve": ("serve", "Run the embedded STL server on Linux interfaces."),
 }
 """Verb -> module of this package, and the line of help, so that ``--help`` need not import it."""

@@ -1,14 +1,32 @@
-"""``trexbench show``, ``compare`` and ``export``: stored runs again, for people and for other tools."""
+"""``trexbench show``, ``export`` and ``results``: stored runs again, for people and for other tools."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..core.errors import BenchError, ConfigError, StoreError
+from ..core.history import RunRow
+from ..core.result import RunResult
+from ..core.units import parse_speed
+from .params import Parsed
 
+if TYPE_CHECKING:
+    from ..index import Index
+
+results_option = click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    default=Path("results"),
+    show_default=True,
+    help="The directory of the stored runs.",
+)
 _run = click.argument("run", type=click.Path(path_type=Path), required=False)
 _results = click.option(
     "--results",
@@ -17,6 +35,12 @@ _results = click.option(
     show_default=True,
     help="Where to look for the latest run when none is named.",
 )
+
+
+def _date(text: str) -> str:
+    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text.strip()):
+        raise ConfigError(f"{text!r} is no date", "write it as 2026-11-01")
+    return text.strip()
 
 
 @click.command(epilog="\b\nExamples:\n  trexbench show\n  trexbench show run.json --picture run.png\n")
@@ -29,36 +53,10 @@ def show(run: Path | None, results: Path, picture: Path | None, as_json: bool) -
     from ..store import load_run
     from .session import print_result, save_picture
 
-    result = load_run(run or _latest(results))
+    result = load_run(run or latest_run(results))
     if picture is not None:
         save_picture(result, picture)
     print_result(result, as_json)
-
-
-@click.command(
-    epilog="\b\nExamples:\n  trexbench compare before.json after.json\n  trexbench compare a.json b.json --json\n"
-)
-@click.argument("first", type=click.Path(path_type=Path))
-@click.argument("second", type=click.Path(path_type=Path))
-@click.option("--anyway", is_flag=True, help="Compare unlike runs, too; the result says what is unlike.")
-@click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
-def compare(first: Path, second: Path, anyway: bool, as_json: bool) -> None:
-    """Compare two stored runs, direction by direction: difference, noise, and whether it is one.
-
-    Unlike runs are refused: simulated against measured, other traffic, another line rate, a DUT configured otherwise.
-    """
-    from ..core.compare import find_unlike
-    from ..report.compare import comparison_values, format_comparison
-    from ..store import load_run
-
-    one, other = load_run(first), load_run(second)
-    unlike = tuple(find_unlike(one, other))
-    if unlike and not anyway:
-        raise ConfigError(f"{first} and {second} are not comparable: {'; '.join(unlike)}", "or say --anyway")
-    if as_json:
-        click.echo(json.dumps(comparison_values(one, other, unlike), indent=1))
-    else:
-        click.echo(format_comparison(one, other, unlike))
 
 
 @click.command(epilog="\b\nExamples:\n  trexbench export --loadtest results/2026-11-21/lab-linux/*.json -o out/\n")
@@ -85,10 +83,191 @@ def export(runs: tuple[Path, ...], loadtest: bool, named: str) -> None:
         click.echo(target)
 
 
-def _latest(results: Path) -> Path:
+def latest_run(results: Path) -> Path:
     from ..store import find_latest
 
     found = find_latest(results)
     if found is None:
         raise StoreError(f"no run in {results}", "name a run document, or another --results directory")
     return found
+
+
+@click.group()
+def results() -> None:
+    """The stored runs: list, show, query, prune, import.
+
+    They are found by an index beside them, results/index.sqlite, which is made anew from the documents whenever needed.
+    """
+
+
+results.add_command(show)
+
+
+@results.command(
+    "list", epilog="\b\nExamples:\n  trexbench results list --dut netgate-vpp --since 2026-11-01 --limit 20\n"
+)
+@results_option
+@click.option("--dut", help="Only runs of this DUT.")
+@click.option("--mode", help="Only runs of this mode.")
+@click.option("--suite", help="Only runs of this suite.")
+@click.option(
+    "--since", type=Parsed("DATE", _date), help="Only runs that began on this day (UTC) or later: 2026-11-01."
+)
+@click.option("--limit", type=click.IntRange(1, 1 << 31), help="Only the newest so many.")
+@click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
+def list_runs(
+    results: Path,
+    dut: str | None,
+    mode: str | None,
+    suite: str | None,
+    since: str | None,
+    limit: int | None,
+    as_json: bool,
+) -> None:
+    """Stored runs, newest first; documents that cannot be read are named at the end."""
+    from ..index import open_index
+    from ..report.listing import format_rows, row_values
+
+    with open_index(results, note) as index:
+        rows = _of_mode(index, mode, dut=dut, suite=suite, since=since, limit=limit)
+        problems = index.problems()
+    if as_json:
+        values = {
+            "runs": [row_values(row) for row in rows],
+            "problems": [{"path": p, "reason": r} for p, r in problems],
+        }
+        click.echo(json.dumps(values, indent=1))
+    else:
+        click.echo(format_rows(rows) if rows else f"no such run in {results}")
+    for path, reason in problems:
+        note(f"not read: {results}/{path}: {reason}")
+
+
+@results.command(
+    epilog="\b\nExamples:\n"
+    "  trexbench results query \"select night, mode, total_pps from runs where suite = 'nightly' order by 1\"\n"
+    '  trexbench results query --csv "select dut, max(total_pps) from runs group by dut"\n'
+    '  trexbench results query "select * from problems"\n'
+)
+@click.argument("sql")
+@results_option
+@click.option("--csv", "form", flag_value="csv", help="Comma-separated values.")
+@click.option("--json", "form", flag_value="json", help="JSON: a list of objects.")
+def query(sql: str, results: Path, form: str | None) -> None:
+    """Ask the index with one SELECT on its views `runs` and `problems`; nothing can be changed by it.
+
+    \b
+    Columns of runs: path id started status dut mode bidir rx_queues kind simulated traffic facts suite night
+    total_pps at_least uncertainty_pps line_share limited_by hold_loss cycles_per_packet with_polling
+    vectors_per_call power_w uj_per_packet nodes (JSON) warnings line_rate_bps loss_threshold
+    """
+    from ..index import open_index
+    from ..report.listing import format_query
+
+    with open_index(results, note) as index:
+        columns, rows = index.query(sql)
+    click.echo(format_query(columns, rows, form or "text"), nl=False)
+
+
+@results.command(
+    epilog="\b\nExamples:\n  trexbench results prune --keep-nights 400\n"
+    "  trexbench results prune --before 2025-01-01 --yes\n"
+)
+@results_option
+@click.option(
+    "--keep-nights", type=click.IntRange(1, 1 << 31), help="Keep the last so many nights, and what came since."
+)
+@click.option("--before", type=Parsed("DATE", _date), help="What began before this day goes: 2025-01-01.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go; so it is without --yes.")
+@click.option("--yes", is_flag=True, help="Remove it.")
+def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: bool, yes: bool) -> None:
+    """Remove old runs, the pictures beside them, and old nights; what cannot be read is kept.
+
+    Names the files that would go; with --yes it removes them.
+    """
+    from ..prune import find_old, remove
+
+    if (keep_nights is None) == (before is None):
+        raise ConfigError("what is old?", "name --keep-nights N or --before DATE")
+    if yes and dry_run:
+        raise ConfigError("--yes and --dry-run exclude each other", "leave one of them out")
+    paths = find_old(results, keep_nights, before, note)
+    if yes:
+        paths = remove(results, paths, note)
+    for path in paths:
+        click.echo(_clean(results / path))
+    what = "removed" if yes else "would go; --yes removes them"
+    note(f"{len(paths)} file{'' if len(paths) == 1 else 's'} {what}")
+
+
+@results.command(
+    "import", epilog="\b\nExamples:\n  trexbench results import --dut netgate-pf --speed 10gbit theirs/*.json\n"
+)
+@click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
+@results_option
+@click.option("--dut", help="What the DUT is to be called; without it each file's name.")
+@click.option(
+    "--speed",
+    type=Parsed("SPEED", parse_speed),
+    default="10gbit",
+    show_default=True,
+    help="Of the ports; it is not in the file.",
+)
+def import_runs(files: tuple[Path, ...], results: Path, dut: str | None, speed: float) -> None:
+    """Take the trex-loadtest JSON of others into the stored runs; what was taken before is not taken twice."""
+    from ..index import open_index
+    from ..store import RunWriter
+
+    with open_index(results, note) as index:
+        known = {row.id: row.path for row in index.rows()}
+    failed: StoreError | None = None
+    for file in files:
+        try:
+            result = _imported(file, dut, speed)
+            if result.id in known:
+                note(f"{file}: was imported before, as {_clean(results / known[result.id])}")
+                continue
+            writer = RunWriter(results, note)
+            writer.check()
+            path = writer.end(result)
+        except StoreError as error:
+            if failed is not None:
+                note(f"trexbench: {_clean(failed)}")
+            failed = error
+            continue
+        known[result.id] = str(path.relative_to(results)) if path.is_relative_to(results) else str(path)
+        click.echo(path)
+    if failed is not None:  # the others are in by now
+        raise failed
+
+
+def _imported(file: Path, dut: str | None, speed: float) -> RunResult:
+    from ..loadtest import run_from_loadtest
+    from ..store import read_object
+
+    document = read_object(file)
+    written = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(file.stat().st_mtime))
+    try:
+        return run_from_loadtest(document, dut or file.stem.removesuffix(".loadtest"), speed, written)
+    except StoreError as error:
+        raise StoreError(f"{file}: {' '.join(str(error).split())}") from None
+
+
+def _of_mode(index: Index, mode: str | None, **filters: Any) -> list[RunRow]:
+    """Newest first; the mode by its name or an alias, or the stem of a profile of one's own."""
+    from ..core.profile import resolve_mode
+
+    if mode is not None:
+        with contextlib.suppress(ConfigError):
+            mode = resolve_mode(mode).name
+    return index.rows(mode=mode, **filters)[::-1]
+
+
+def _clean(text: object) -> str:
+    from ..report.clean import clean
+
+    return clean(text)
+
+
+def note(text: str) -> None:
+    click.echo(_clean(text), err=True)

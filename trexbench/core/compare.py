@@ -45,17 +45,20 @@ class Pair:
 
     @property
     def verdict(self) -> Verdict:
-        """Bounds decide only where one lies beyond the other's value: at least 5 is faster than 4."""
-        least, value = self.difference_pps, self.noise_pps
-        if self.first.at_least and self.second.at_least:
-            return Verdict.UNKNOWN
-        if self.first.at_least:
-            return Verdict.SLOWER if least < -value else Verdict.UNKNOWN
-        if self.second.at_least:
-            return Verdict.FASTER if least > value else Verdict.UNKNOWN
-        if abs(least) <= value:
-            return Verdict.SAME
-        return Verdict.FASTER if least > 0 else Verdict.SLOWER
+        return judge(self.difference_pps, self.noise_pps, self.first.at_least, self.second.at_least)
+
+
+def judge(difference: float, noise: float, first_at_least: bool, second_at_least: bool) -> Verdict:
+    """Bounds decide only where one lies beyond the other's value: at least 5 is faster than 4."""
+    if first_at_least and second_at_least:
+        return Verdict.UNKNOWN
+    if first_at_least:
+        return Verdict.SLOWER if difference < -noise else Verdict.UNKNOWN
+    if second_at_least:
+        return Verdict.FASTER if difference > noise else Verdict.UNKNOWN
+    if abs(difference) <= noise:
+        return Verdict.SAME
+    return Verdict.FASTER if difference > 0 else Verdict.SLOWER
 
 
 def find_pairs(first: RunResult, second: RunResult) -> tuple[Pair, ...]:
@@ -96,10 +99,11 @@ def _unlike_duts(first: RunResult, second: RunResult) -> Iterator[str]:
     one, other = first.dut.get("facts_sha256"), second.dut.get("facts_sha256")
     if one != other:
         facts = [run.dut.get("facts") for run in (first, second)]
-        yield f"{first.dut.get('name')} was not configured alike{_differing(*facts)}"
+        yield f"{first.dut.get('name')} was not configured alike{differing_facts(*facts)}"
 
 
-def _differing(one: object, other: object) -> str:
+def differing_facts(one: object, other: object) -> str:
+    """Names of the facts in which two DUTs differ, in brackets; nothing where they cannot be named."""
     if not isinstance(one, dict) or not isinstance(other, dict):
         return ""
     keys = sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))

@@ -1,0 +1,97 @@
+"""What of results/ is older than anybody wants to keep: run documents, what was drawn of them, and nights.
+
+Only what could be read is removed, and only inside the directory: no link is followed on the way to a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePosixPath
+
+from .core.history import RunRow
+from .core.night import Night
+from .index import open_index
+from .nights import find_nights
+
+_DERIVED = ("{stem}.png", "{stem}.svg", "{stem}-efficiency.png", "{stem}.loadtest.json")
+"""What is made of a run and lies beside it."""
+
+
+def prune(results: Path, keep_nights: int, warn: Callable[[str], None] = lambda _: None) -> list[Path]:
+    """Remove what is older than the last ``keep_nights`` nights; returns what went, below ``results``."""
+    return remove(results, find_old(results, keep_nights=keep_nights, warn=warn), warn)
+
+
+def find_old(
+    results: Path,
+    keep_nights: int | None = None,
+    before: str | None = None,
+    warn: Callable[[str], None] = lambda _: None,
+) -> list[Path]:
+    """Files older than a date, or than so many nights, below ``results``; what cannot be read is not among them."""
+    with open_index(results, warn) as index:
+        rows = index.rows()
+    nights = find_nights(results, warn)
+    first = before if before is not None else _first_kept(rows, [night for _, night in nights], keep_nights or 0)
+    if first is None:
+        return []
+    found: list[Path] = []
+    for row in rows:
+        if night_of(row) < first:
+            found.append(Path(row.path))
+            found += _derived(results, Path(row.path))
+    return found + [path.relative_to(results) for path, night in nights if night.night < first]
+
+
+def remove(results: Path, paths: Sequence[Path], warn: Callable[[str], None]) -> list[Path]:
+    """Remove these files, and the directories that they leave empty; returns those that went."""
+    gone = []
+    for path in paths:
+        try:
+            if _unlink(results, PurePosixPath(path)):
+                gone.append(path)
+        except OSError as error:
+            warn(f"{results / path} stays: {error.strerror}")
+    return gone
+
+
+def night_of(row: RunRow) -> str:
+    """The date of the night that a run belongs to: its suite's, else its own."""
+    return row.night or row.started[:10]
+
+
+def _first_kept(rows: Sequence[RunRow], nights: Sequence[Night], keep: int) -> str | None:
+    """The oldest of the last nights; None where there are no more than those. Where no suite ran, days are nights."""
+    dates = {night.night for night in nights} | {row.night for row in rows if row.night}
+    found = sorted(dates or {night_of(row) for row in rows}, reverse=True)
+    return found[keep - 1] if 0 < keep < len(found) else None
+
+
+def _derived(results: Path, path: Path) -> list[Path]:
+    beside = [path.with_name(name.format(stem=path.stem)) for name in _DERIVED]
+    return [one for one in beside if os.path.lexists(results / one)]
+
+
+def _unlink(results: Path, path: PurePosixPath) -> bool:
+    """Whether there was such a file; OSError for a link on the way."""
+    if path.is_absolute() or ".." in path.parts:
+        raise OSError(0, "not inside the results")
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    with contextlib.ExitStack() as stack:
+        chain = [os.open(results, flags)]
+        stack.callback(os.close, chain[0])
+        for part in path.parts[:-1]:
+            chain.append(os.open(part, flags | os.O_NOFOLLOW, dir_fd=chain[-1]))
+            stack.callback(os.close, chain[-1])
+        try:
+            os.unlink(path.name, dir_fd=chain[-1])
+        except FileNotFoundError:
+            return False
+        for part, above in reversed(list(zip(path.parts[:-1], chain, strict=False))):
+            try:
+                os.rmdir(part, dir_fd=above)
+            except OSError:  # not empty: there are others
+                break
+    return True

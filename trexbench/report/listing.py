@@ -1,0 +1,84 @@
+"""Stored runs in a line each, as text and as JSON values."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ..core.history import RunRow
+from ..core.units import format_pps, format_share
+from .clean import clean
+from .columns import lay_out
+from .costs import format_cycles
+
+HEAD = (
+    "started",
+    "DUT",
+    "mode",
+    "",
+    "queues",
+    "maximum",
+    "of line",
+    "limit",
+    "loss in hold",
+    "cycles/packet",
+    "document",
+)
+NONE = "-"
+
+
+def format_rows(rows: Sequence[RunRow]) -> str:
+    """The table, in the rows' order; what is no plain complete measurement is marked."""
+    return "\n".join(lay_out([HEAD, *(_row(row) for row in rows)], "llllrrrlrrl"))
+
+
+def row_values(row: RunRow) -> dict[str, Any]:
+    """One run for machines; rates in frames per second, shares as fractions."""
+    return {**asdict(row), "nodes": dict(row.nodes)}
+
+
+def format_query(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: str) -> str:
+    """What a query found: ``text``, ``csv`` or ``json``, each ending as such a text does."""
+    found = [[_value(value) for value in row] for row in rows]
+    if form == "json":
+        return json.dumps([dict(zip(columns, row, strict=True)) for row in found], indent=1) + "\n"
+    if form == "csv":
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(found)
+        return text.getvalue()
+    cells = [[clean(name) for name in columns], *([_cell(value) for value in row] for row in found)]
+    return "".join(f"{line}\n" for line in lay_out(cells, "l" * len(columns)))
+
+
+def _row(row: RunRow) -> tuple[str, ...]:
+    cell = row.cell
+    marks = [row.status] if not row.complete else []
+    marks += ["simulated"] if cell.simulated else []
+    kind = "" if cell.kind == "ramp" else f" {cell.kind}"
+    return (
+        clean(row.started),
+        clean(cell.dut),
+        clean(cell.mode) + kind,
+        "bidir" if cell.bidir else "uni",
+        NONE if cell.rx_queues is None else str(cell.rx_queues),
+        f"{'>= ' if row.at_least else ''}{format_pps(row.total_pps)}",
+        format_share(row.line_share),
+        ", ".join([clean(row.limit), *marks]),
+        NONE if row.hold_loss is None else format_share(row.hold_loss),
+        NONE if row.cycles_per_packet is None else format_cycles(row.cycles_per_packet),
+        clean(row.path),
+    )
+
+
+def _value(value: Any) -> Any:
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _cell(value: Any) -> str:
+    return NONE if value is None else clean(value)
