@@ -38,6 +38,8 @@ TABLE = {
     "judge": Room(("core", "store"), ("jumpavg",)),
     "loadtest": Room(("core",)),
     "prune": Room(("core", "index", "nights")),
+    "nights": Room(("core", "store")),
+    "notify": Room(("core", "store")),
     "lock": Room(("core.errors",)),
     "lab": Room(("core", "config", "transport", "lock"), ("pyroute2",)),
     "runner": Room(("core",)),

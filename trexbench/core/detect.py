@@ -1,0 +1,251 @@
+"""Where a history of nights changed its level: steps that last, and drift. Pure.
+
+A change-point library says where a history may have changed (``Segmenter``); whether it did is decided here, as one
+decides in the morning after each night, from the nights until then:
+
+1. two nights at least lie beyond it, and all of them (of four or more: three in four) the same way;
+2. the difference exceeds the smallest effect worth telling;
+3. it is ``SCORE`` standard errors or more: baseline winsorized, its spread shrunk towards what was known before, the
+   t statistic taken to a normal score (Wallace 1959), so that a short baseline must show more;
+4. the baseline has not been there before as often, or as long, as chance or a second mode of the DUT would have it.
+
+What is found stays found: a later night adds changes, but does not unsay one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Segmenter = Callable[[Sequence[float]], Sequence[int]]
+"""Values in units of their own spread, none below 1, to the places at which a new level begins, ascending."""
+
+Values = NDArray[np.float64]
+
+FIRST_NIGHTS = 5
+"""Fewer before a change say nothing about a DUT's spread."""
+BASELINE, LATELY = 40, 20
+"""Nights that a change is judged by, at most: before it, and since."""
+SCORE, LATE_SCORE, DRIFT_SCORE = 3.3, 3.9, 5.0
+"""Of a step seen for three nights, and for six or more: the longer one looks, the more often chance has its way."""
+PRIOR_WEIGHT = 3.0
+"""How many nights the assumed spread, half the smallest effect, counts for; later levels inherit the former's."""
+CARRIED_WEIGHT = 15.0
+ENOUGH: Values = np.interp(np.arange(2, LATELY + 1), (3, 6), (SCORE, LATE_SCORE))
+CHANCE = 1e-3
+"""Of the baseline alone bringing so many nights like these in a row: above this they prove nothing."""
+_MEDIAN_ERROR = 1.2533
+"""Of a median beside a mean's, of normal values."""
+EPISODES = 3
+"""As many visits of the baseline to the new level make a habit of it."""
+
+
+class Shape(str, Enum):
+    STEP = "step"
+    DRIFT = "drift"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A level left at the night of index ``at``, told after night ``told``. spread: of one night (a standard
+    deviation); score: how many standard errors the difference comes to; drift began at ``at`` and has no sharp edge.
+    """
+
+    at: int
+    told: int
+    before: float
+    after: float
+    spread: float
+    score: float
+    shape: Shape = Shape.STEP
+
+
+@dataclass(frozen=True)
+class Smallest:
+    """The smallest effect worth telling: a share of the level, and a floor in the figure's own unit."""
+
+    share: float
+    absolute: float = 0.0
+
+    def of(self, level: Values) -> Values:
+        return np.maximum(self.share * np.abs(level), self.absolute)
+
+    def at(self, level: float) -> float:
+        return max(self.share * abs(level), self.absolute)
+
+
+@dataclass(frozen=True)
+class _Baselines:
+    """Of the nights before each place: how many, their level and spread, and how many nights that spread is worth."""
+
+    count: Values
+    level: Values
+    spread: Values
+    weight: Values
+
+
+def find_changes(values: Sequence[float], smallest: Smallest, segment: Segmenter) -> list[Change]:
+    """Every change of a history, oldest first; scale and sign of the values make no difference to it."""
+    history = np.asarray(values, dtype=np.float64)
+    changes: list[Change] = []
+    start, known = 0, None
+    while (found := _first_change(history, start, known, smallest, segment)) is not None:
+        changes.append(found)
+        start, known = (found.at if found.shape is Shape.STEP else found.told - 1), found.spread
+    return changes
+
+
+def _first_change(
+    history: Values, start: int, known: float | None, smallest: Smallest, segment: Segmenter
+) -> Change | None:
+    """The first change of the level that began at ``start``."""
+    least = FIRST_NIGHTS if known is None else 2
+    size = len(history) - start
+    if size < least + 2:
+        return None
+    base = _baselines(history[start:], known, smallest)
+    scores, effects = _scores(history[start:], base)
+    possible = (scores >= ENOUGH) & (np.abs(effects) >= smallest.of(base.level)[:, None])
+    possible[:least] = False
+    drifts = _drifts(history[start:], base, smallest)
+    ends = np.arange(size)[:, None] + np.arange(2, LATELY + 1)[None, :]
+    for end in sorted({*ends[possible].tolist(), *drifts}):
+        places = [int(p) for p in range(max(0, end - LATELY), end - 1) if possible[p, end - p - 2]]
+        places = [p for p in places if _lasting(history, start, start + p, start + end, base, p)]
+        if places:
+            told = _locate(history, start, end, places, base, scores, segment)
+            if told is not None:
+                return _as_step_or_drift(history, start, end, told, base, float(scores[told, end - told - 2]))
+        if end in drifts:
+            return _drift(history, start, end, drifts[end], base)
+    return None
+
+
+def _baselines(history: Values, known: float | None, smallest: Smallest) -> _Baselines:
+    """Of the nights [p - BASELINE, p) for every place p."""
+    size = len(history)
+    padded = np.concatenate([np.full(BASELINE, np.nan), history])
+    windows = np.sort(np.lib.stride_tricks.sliding_window_view(padded, BASELINE)[:size], axis=1)  # NaN last
+    count = np.minimum(np.arange(size), BASELINE)
+    middle = _middle(windows, count)
+    distance = np.sort(np.abs(windows - middle[:, None]), axis=1)
+    assumed = smallest.of(middle) / 2 if known is None else np.full(size, known)
+    reach = 3 * np.maximum(1.4826 * _middle(distance, count), assumed)[:, None]
+    clipped = np.clip(windows, middle[:, None] - reach, middle[:, None] + reach)
+    there = ~np.isnan(clipped)
+    filled = np.where(there, clipped, 0.0)
+    level = np.divide(filled.sum(axis=1), count, out=np.zeros(size), where=count > 0)
+    squares = (np.where(there, clipped - level[:, None], 0.0) ** 2).sum(axis=1)
+    prior = PRIOR_WEIGHT if known is None else CARRIED_WEIGHT
+    weight = prior + np.maximum(count - 1, 0)
+    spread = np.sqrt((prior * assumed**2 + squares) / weight)
+    return _Baselines(count.astype(np.float64), level, spread, weight)
+
+
+def _middle(ascending: Values, count: NDArray[np.int_]) -> Values:
+    """The median of the first ``count`` of each row; 0 where there are none."""
+    rows = np.arange(len(ascending))
+    low, high = np.maximum((count - 1) // 2, 0), np.maximum(count // 2, 0)
+    high = np.minimum(high, np.maximum(count - 1, 0))
+    return np.where(count > 0, (ascending[rows, low] + ascending[rows, high]) / 2, 0.0)
+
+
+def _scores(history: Values, base: _Baselines) -> tuple[Values, Values]:
+    """[place, nights since - 2]: score and effect of a change at this place, seen so many nights later; 0: not yet."""
+    size = len(history)
+    sums = np.concatenate([[0.0], np.cumsum(history - history[0])])
+    nights = np.arange(2, LATELY + 1)
+    ends = np.arange(size)[:, None] + nights[None, :]
+    there = (ends <= size) & (base.count[:, None] >= 2)
+    means = (sums[np.minimum(ends, size)] - sums[np.arange(size)][:, None]) / nights + history[0]
+    effects = np.where(there, means - base.level[:, None], 0.0)
+    error = base.spread[:, None] * np.sqrt(1 / nights[None, :] + 1 / np.maximum(base.count, 1)[:, None])
+    ratio = np.divide(np.abs(effects), error, out=np.zeros_like(effects), where=error > 0)
+    ratio[(error <= 0) & (effects != 0)] = np.inf
+    return _normal(ratio, base.weight[:, None]), effects
+
+
+def _normal(ratio: Values, freedom: Values) -> Values:
+    """A t statistic as a normal one."""
+    return (8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(ratio**2 / freedom))
+
+
+def _lasting(history: Values, start: int, place: int, end: int, base: _Baselines, at: int) -> bool:
+    """The nights [place, end) go the same way, one of them does not carry the rest, and they are new to the DUT."""
+    level, spread = float(base.level[at]), float(base.spread[at])
+    since = history[place:end] - level
+    effect = float(since.mean())
+    way = 1.0 if effect > 0 else -1.0
+    agree = int(np.count_nonzero(since * way > abs(effect) / 4))
+    if agree < len(since) - len(since) // 4:
+        return False
+    rest = np.sort(since * way)[:-1]
+    if float(rest.mean()) < (SCORE - 1.5) * spread * (1 / len(rest) + 1 / float(base.count[at])) ** 0.5:
+        return False
+    return not _habitual((history[max(0, place - BASELINE) : place] - level) * way > 0.75 * abs(effect), len(since))
+
+
+def _habitual(beyond: NDArray[np.bool_], nights: int) -> bool:
+    """Whether a DUT that was there on these of its former nights stays so many nights by chance or habit."""
+    share = float(beyond.mean()) if len(beyond) else 0.0
+    if share**nights > CHANCE:
+        return True
+    edges = np.diff(np.concatenate([[0], beyond.astype(np.int8), [0]]))
+    lengths = np.flatnonzero(edges == -1) - np.flatnonzero(edges == 1)
+    return len(lengths) >= EPISODES and nights <= 2 * int(lengths.max())
+
+
+def _locate(
+    history: Values,
+    start: int,
+    end: int,
+    places: Sequence[int],
+    base: _Baselines,
+    scores: Values,
+    segment: Segmenter,
+) -> int | None:
+    """The place where the library, too, sees a level begin; the best of several. None: it sees none of them."""
+    begin = max(0, places[0] - BASELINE)
+    spread = float(base.spread[places[0]])
+    if spread <= 0:
+        return places[0]
+    shown = history[start + begin : start + end] / spread
+    borders = {begin + border for border in segment((shown - shown.min() + 1).tolist())}
+    agreed = [p for p in places if p in borders]
+    return max(agreed, key=lambda p: float(scores[p, end - p - 2]), default=None)
+
+
+def _as_step_or_drift(history: Values, start: int, end: int, place: int, base: _Baselines, score: float) -> Change:
+    """Of the two, what the nights around lie nearer to."""
+    begin = max(0, place - BASELINE)
+    shown = history[start + begin : start + end]
+    edge = place - begin
+    level, after = float(base.level[place]), float(np.median(shown[edge:]))
+    step = float(((shown[:edge] - shown[:edge].mean()) ** 2).sum() + ((shown[edge:] - shown[edge:].mean()) ** 2).sum())
+    nights = np.arange(len(shown))
+    line = float(((shown - np.polyval(np.polyfit(nights, shown, 1), nights)) ** 2).sum())
+    drifts = line < step and len(shown) - edge >= FIRST_NIGHTS
+    shape = Shape.DRIFT if drifts else Shape.STEP
+    at = start + (begin if drifts else place)
+    return Change(at, start + end, level, after, float(base.spread[place]), score, shape)
+
+
+def _drifts(history: Values, base: _Baselines, smallest: Smallest) -> dict[int, float]:
+    """The first end of a history whose last nights left its first ones, too slowly for any step; to its score."""
+    if len(history) < BASELINE + LATELY:
+        return {}
+    level = float(base.level[BASELINE])
+    effects = np.abs(np.median(np.lib.stride_tricks.sliding_window_view(history, LATELY)[BASELINE:], axis=1) - level)
+    error = _MEDIAN_ERROR * float(base.spread[BASELINE]) * (1 / LATELY + 1 / BASELINE) ** 0.5
+    far = np.flatnonzero((effects >= DRIFT_SCORE * error) & (effects >= 2 * smallest.at(level)))
+    return {int(at) + BASELINE + LATELY: float(effects[at] / error) if error else np.inf for at in far[:1]}
+
+
+def _drift(history: Values, start: int, end: int, score: float, base: _Baselines) -> Change:
+    after = float(np.median(history[start + end - LATELY : start + end]))
+    level, spread = float(base.level[BASELINE]), float(base.spread[BASELINE])
+    return Change(start, start + end, level, after, spread, score, Shape.DRIFT)

@@ -1,0 +1,1 @@
+"""Other people's change-point detection, behind core's Segmenter."""
