@@ -84,7 +84,7 @@ def _read(file: Path) -> bytes:
                 raise StoreError("not a file", "name a run document")
             if about.st_size > MAX_BYTES:
                 raise StoreError(f"{about.st_size} bytes, more than any run has", "name a run document")
-            return opened.read(MAX_BYTES + 1)
+            return opened.read(about.st_size + 1)
     except OSError as error:
         raise StoreError(str(error.strerror), "it cannot be read") from None
 

@@ -1,0 +1,155 @@
+"""How fast the index is made of many stored runs, and how soon a verb answers from it.
+
+    python benchmarks/store.py [--runs 10000] [--results DIRECTORY]
+
+One run of VPP's twin, with its looks at the DUT, is measured through the whole harness; its document is then stored so
+many times, as nights of a suite of 40 cells: names, dates and rates differ, samples are the same. 10 000 runs take
+3.3 GB in a temporary directory. Beside it: json.load of the same files (of the first 500).
+
+Aim: index rebuilt at 500 runs/s on one core; `results list` and `regress` in under 2 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from trexbench.index import INDEX_FILE, open_index  # noqa: E402
+
+SAMPLES, AIM_RUNS_S, AIM_S = 660, 500.0, 2.0
+DUTS = ("pfsense", "linux", "vpp-1q", "vpp-2q", "vpp-3q")
+MODES = tuple(f"{flows}-{size}" for flows in ("var2", "1flow") for size in ("1514b", "imix", "64b", "128b"))
+CELLS = [(dut, mode) for dut in DUTS for mode in MODES]
+MARK = b'\n "samples": [\n'
+PLAIN_RUNS, ROUNDS = 500, 5
+VERB = "import sys; sys.path.insert(0, {root!r}); from trexbench.cli import main; main({argv!r})"
+
+
+def measure_one(place: Path) -> Path:
+    """The document of a simulated run."""
+    argv = ["ramp", "--dut", "netgate-vpp", "--mode", "64b", "--bidir", "--sim", "--speedup", "10000"]
+    argv += ["--results", str(place), "--quiet", "--no-picture"]
+    run_verb(argv)
+    return next(place.glob("*/*/*.json"))
+
+
+def run_verb(argv: list[str], codes: tuple[int, ...] = (0,)) -> float:
+    """Seconds that a whole command takes."""
+    begun = time.perf_counter()
+    code = VERB.format(root=str(ROOT), argv=argv)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode not in codes:
+        raise SystemExit(f"{' '.join(argv)}: exit {done.returncode}: {done.stderr[-500:]}")
+    return time.perf_counter() - begun
+
+
+class Template:
+    """A document whose names, dates and rates can be put in; its samples stay as they are."""
+
+    def __init__(self, document: Path) -> None:
+        data = document.read_bytes()
+        at = data.index(MARK)
+        self._tail = data[at:]
+        head: dict[str, Any] = json.loads(data[:at].rstrip(b",") + b"}")
+        self.samples = self._tail.count(b'{"phase":')
+        self._rates = [one["maximum_pps"] for one in head["analysis"]]
+        head |= {"id": "@ID@", "started": "@STARTED@", "simulated": False}
+        head["dut"]["name"] = "@DUT@"
+        head["command"] |= {"mode": "@MODE@", "suite": "benchmark", "night": "@NIGHT@"}
+        for number, one in enumerate(head["analysis"]):
+            one["maximum_pps"] = f"@RATE{number}@"
+        self._head = json.dumps(head, indent=1)[:-2]
+
+    def write(self, results: Path, number: int, rng: random.Random) -> None:
+        night = date(2024, 1, 1) + timedelta(days=number // len(CELLS))
+        dut, mode = CELLS[number % len(CELLS)]
+        clock = f"{number % len(CELLS) // 4:02d}:{number % 4 * 15:02d}:00"
+        head = self._head.replace("@ID@", f"{number}").replace("@STARTED@", f"{night}T{clock}Z")
+        head = head.replace("@DUT@", dut).replace("@MODE@", mode).replace("@NIGHT@", str(night))
+        for at, rate in enumerate(self._rates):
+            head = head.replace(f'"@RATE{at}@"', f"{rate * rng.gauss(1, 0.005):.1f}")
+        folder = results / str(night) / dut
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{clock.replace(':', '')}-{mode}-bidir.json").write_bytes(head.encode() + b"," + self._tail)
+
+
+def timed(work: Callable[[], Any], rounds: int = 1) -> tuple[float, float]:
+    """Median of wall and of CPU seconds."""
+    walls, cpus = [], []
+    for _ in range(rounds):
+        begun, busy = time.perf_counter(), time.process_time()
+        work()
+        walls.append(time.perf_counter() - begun)
+        cpus.append(time.process_time() - busy)
+    return statistics.median(walls), statistics.median(cpus)
+
+
+def load_all(files: list[Path]) -> None:
+    for file in files:
+        json.loads(file.read_bytes())
+
+
+def rows_of(results: Path, expected: int) -> None:
+    with open_index(results, lambda _: None) as index:
+        rows, problems = index.rows(), index.problems()
+    if len(rows) != expected or problems:
+        raise SystemExit(f"{len(rows)} rows of {expected} runs, {len(problems)} problems {problems[:1]}")
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--runs", type=int, default=10_000)
+    options.add_argument("--results", type=Path, help="where to make the directory; it is removed afterwards")
+    chosen = options.parse_args()
+    runs: int = chosen.runs
+    with tempfile.TemporaryDirectory(prefix="trexbench-store-", dir=chosen.results) as folder:
+        template = Template(measure_one(Path(folder) / "one"))
+        size = next((Path(folder) / "one").glob("*/*/*.json")).stat().st_size
+        if shutil.disk_usage(folder).free < 1.5 * runs * size:
+            raise SystemExit(f"{runs} runs take {runs * size / 1e9:.1f} GB, which {folder} has not: fewer --runs")
+        results, rng = Path(folder) / "results", random.Random(1)
+        for number in range(runs):
+            template.write(results, number, rng)
+        return report(results, runs, template.samples, size)
+
+
+def report(results: Path, runs: int, samples: int, size: int) -> int:
+    files = sorted(results.glob("*/*/*.json"))[:PLAIN_RUNS]
+    plain, plain_cpu = timed(lambda: load_all(files))
+    build, build_cpu = timed(lambda: rows_of(results, runs))
+    again, _ = timed(lambda: rows_of(results, runs), ROUNDS)
+    place = ["--results", str(results)]
+    listed = statistics.median(run_verb(["results", "list", *place]) for _ in range(ROUNDS))
+    asked = statistics.median(
+        run_verb(["results", "query", *place, "select dut, mode, avg(total_pps) from runs group by 1, 2"])
+        for _ in range(ROUNDS)
+    )
+    regressed = statistics.median(run_verb(["regress", *place], (0, 3, 4)) for _ in range(ROUNDS))
+    rate, rate_cpu = runs / build, runs / build_cpu
+    print(f"{runs} runs of {samples} samples, {size / 1e3:.0f} kB each; aim for {SAMPLES} samples")
+    print(f"json.load        {len(files) / plain:7.0f} runs/s ({len(files) / plain_cpu:.0f} per CPU second)")
+    print(f"index rebuilt    {rate:7.0f} runs/s ({rate_cpu:.0f} per CPU second), {build:.1f} s in all,", end=" ")
+    print(f"{rate_cpu * plain_cpu / len(files):.1f} times as fast as json.load; aim {AIM_RUNS_S:g} runs/s")
+    print(f"nothing changed  {again:7.3f} s to open the index and have all rows; {INDEX_FILE}", end=" ")
+    print(f"{(results / INDEX_FILE).stat().st_size / 1e6:.1f} MB")
+    for name, seconds in (("results list", listed), ("results query", asked), ("regress", regressed)):
+        print(f"{name:<16} {seconds:7.2f} s, the whole command; aim {AIM_S:g} s")
+    return int(rate < AIM_RUNS_S or max(listed, regressed) > AIM_S)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
