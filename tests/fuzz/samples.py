@@ -105,6 +105,22 @@ cpu0 140574 207594 569756 1468726 1140 0 115801 615 0 0
 cpu1 356471 302004 419431 1288519 4412 0 113950 671 0 0
 intr 57268976 0 0
 """
+_NET_DEV = """\
+Inter-|   Receive                                            |  Transmit
+ face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo colls carrier compressed
+    lo: 1064952   13058 0 0 0 0 0 0  1064952   13058 0 0 0 0 0 0
+    d0:141504360 2358406 0 7 0 0 0 0 54662880  911048 0 0 0 0 0 0
+"""
+_SOFTIRQS = """\
+                    CPU0       CPU1
+          HI:          0          0
+      NET_TX:       5792       5758
+      NET_RX:  500040071  388329485
+"""
+_SOFTNET = """\
+0a4ba3a7 00000000 00000037 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000
+b3b47c64 02f8643d 00002d2d 00000000 00000000 00000000 00000000 00000000 00000000 00628e60 00000000 00000000 00000002
+"""
 _SNMP = """\
 Ip: Forwarding DefaultTTL InReceives InHdrErrors InAddrErrors ForwDatagrams
 Ip: 2 64 669300 0 0 -1
@@ -231,11 +247,15 @@ SAMPLES: Mapping[str, Sequence[str]] = {
     "parse_freebsd_counters.parse_protocol": ("ip:\n\t14 total packets received\n\t3 output packets discarded\n",),
     "parse_linux.number": ("17", "-3"),
     "parse_linux_counters.parse_clocks": (_CLOCKS,),
+    "parse_linux_counters.parse_interrupts": (_INTERRUPTS,),
     "parse_linux_counters.parse_link_counters": (_LINK_COUNTERS,),
+    "parse_linux_counters.parse_net_dev": (_NET_DEV,),
     "parse_linux_counters.parse_nic_counters": (_ETHTOOL_S,),
     "parse_linux_counters.parse_perf": ("1234567,,cycles,1000,100.00,,\n", "12,,cycles:u,1000,100.00,,\n"),
     "parse_linux_counters.parse_qdisc_drops": (_QDISC,),
     "parse_linux_counters.parse_snmp": (_SNMP,),
+    "parse_linux_counters.parse_softirqs": (_SOFTIRQS,),
+    "parse_linux_counters.parse_softnet": (_SOFTNET,),
     "parse_linux_counters.parse_stat": (_STAT,),
     "parse_linux_counters.parse_uptime": ("12345.67 23456.78\n",),
     "parse_linux_nic.count_iptables_rules": ("*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -i lo -j ACCEPT\nCOMMIT\n",),

@@ -44,13 +44,17 @@ class Nic:
 
 @dataclass
 class LinuxBox:
-    """files: of /proc and /sys, by path. routes: as ``ip -json`` shows them, with the words that made each."""
+    """files: of /proc and /sys, by path. interrupts: rows besides those of its queues.
+
+    routes: as ``ip -json`` shows them, with the words that made each.
+    """
 
     programs: Sequence[str] = ("ip", "tee", "cat", "grep", "readlink", "ethtool", "systemctl", "pgrep", "tc")
     nics: dict[str, Nic] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     routes: list[list[str]] = field(default_factory=list)
     neighbours: dict[str, tuple[str, str]] = field(default_factory=dict)
+    interrupts: list[str] = field(default_factory=list)
     irqbalance: bool = True
     systemd: bool = True
 
@@ -71,6 +75,8 @@ class LinuxBox:
             "/proc/cpuinfo": "\n".join(f"processor\t: {cpu}\ncpu MHz\t\t: 2200.000" for cpu in range(4)),
             "/proc/net/snmp": "Ip: InReceives InHdrErrors InDiscards\nIp: 900 3 4\n",
             "/proc/net/netstat": "TcpExt: IPReversePathFilter\nTcpExt: 5\nIpExt: InNoRoutes\nIpExt: 6\n",
+            "/proc/net/softnet_stat": "".join(f"000000ff 0000000{cpu} 00000010 00000000\n" for cpu in range(4)),
+            "/proc/softirqs": "  CPU0 CPU1 CPU2 CPU3\n NET_TX: 0 1 2 3\n NET_RX: 10 11 12 13\n",
         }
         for cpu in range(4):
             self.files[f"/sys/devices/system/cpu/cpufreq/policy{cpu}/scaling_governor"] = "powersave"
@@ -109,7 +115,8 @@ class LinuxBox:
         if words[0].startswith("-r"):
             paths = [path for path in self.files for below in paths if path.startswith(f"{below}/")]
         paths = [path for path in paths if not included or path.rpartition("/")[2] in included]
-        lines = [f"{path}:{line}" for path in paths for line in self.files.get(path, "").splitlines()]
+        files = self.files | {"/proc/net/dev": self._net_dev(), "/proc/interrupts": self._interrupts()}
+        lines = [f"{path}:{line}" for path in paths for line in files.get(path, "").splitlines()]
         return Said("\n".join(lines), returncode=0 if lines else 1)
 
     def _systemctl(self, words: list[str], _: str) -> Said:
@@ -143,12 +150,20 @@ class LinuxBox:
                 for path in (rps, msi, affinity):
                     self.files.pop(path, None)
 
+    def _net_dev(self) -> str:
+        """Of 16 columns, the second and the tenth are packets."""
+        rows = ["Inter-|   Receive            |  Transmit", " face |bytes    packets errs|bytes    packets errs"]
+        for name, nic in self.nics.items():
+            received, sent = nic.stats["rx"]["packets"], nic.stats["tx"]["packets"]
+            rows.append(f"{name}: 1 {received} 0 0 0 0 0 0 2 {sent} 0 0 0 0 0 0")
+        return "\n".join(rows)
+
     def _interrupts(self) -> str:
         rows = ["            CPU0       CPU1       CPU2       CPU3"]
         for name, nic in self.nics.items():
             for queue in range(nic.queues if nic.up else 0):
                 rows.append(f" {nic.irq + queue}: 0 0 0 0  IR-PCI-MSI 1572864-edge      {name}-TxRx-{queue}")
-        return "\n".join([*rows, "LOC:  1  1  1  1   Local timer interrupts"])
+        return "\n".join([*rows, *self.interrupts, "LOC:  1  1  1  1   Local timer interrupts"])
 
     def _ethtool(self, words: list[str], _: str) -> Said:
         words = [word for word in words if word != "--json"]

@@ -81,6 +81,15 @@ def test_no_number_without_its_grounds(before: Observation, after: Observation, 
     assert any(words in caveat.text for caveat in found.caveats if caveat.code == "no-cycles")
 
 
+@pytest.mark.parametrize(
+    ("perf_hz", "told"), [(1.2e9, []), (1.31e9, []), (1.33e9, ["perf-differs"]), (0.6e9, ["perf-differs"])]
+)
+def test_perf_is_told_beside_cpu_time_and_doubted_where_they_differ(perf_hz: float, told: list[str]) -> None:
+    found = one_cost(kernel(1, 0.6), replace(kernel(9, 0.6), perf_hz=perf_hz))
+    assert found.cycles_per_packet == pytest.approx(1200) and codes(found) == told
+    assert found.perf_cycles_per_packet == pytest.approx(perf_hz / PPS)
+
+
 def test_short_stretches_give_no_figure() -> None:
     looks = [look(Moment.BEGIN, 1.0, kernel(1, 0.5)), look(Moment.END, 1.5, kernel(1.5, 0.5))]
     (found,) = find_costs(PLAN, samples(), looks)

@@ -9,21 +9,20 @@ from pathlib import Path
 
 import pytest
 from box_linux import LinuxBox
-from boxes import BoxTransport, Said
+from boxes import BoxTransport
 
 from trexbench.config import DutConfig, load_dut
 from trexbench.core.errors import DutError
 from trexbench.core.telemetry import DropCount, Missing, Observation, PortCount, QueueCount
 from trexbench.dut import Wanted
 from trexbench.dut.linux import LinuxDut
-from trexbench.dut.linux_perf import measure_cycles
 from trexbench.transport import Completed
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests/fixtures/linux-6.18"
 MACS = {0: "02:7b:78:00:00:00", 1: "02:7b:78:00:00:01"}
 HOST = {"lab": {"steer": "cpumap", "router_cpus": [1], "sender_cpu": 0}, "netdev_max_backlog": 4096}
-SENT, RECEIVED = 2417168 + 2417634, 1073456 + 562388
+SENT, RECEIVED = 2358406 + 2358882, 911048 + 459768
 """What the tester counted between the two recorded observations, both ports together."""
 
 
@@ -163,12 +162,40 @@ def test_every_frame_that_a_saturated_lab_lost_is_in_one_counter(config: DutConf
     assert lost(before, after) == {"cpumap queue (redirected, not received)": SENT - RECEIVED}
     arrived = [now.rx_packets - then.rx_packets for now, then in zip(after.ports, before.ports, strict=True)]  # type: ignore[operator]
     assert sum(arrived) == SENT
+    left = [now.tx_packets - then.tx_packets for now, then in zip(after.ports, before.ports, strict=True)]  # type: ignore[operator]
+    assert sum(left) == RECEIVED
     assert [(one.port, one.queue, one.packets) for one in after.queues] == [
         (one.port, 0, one.rx_packets) for one in after.ports
     ]
     assert [one.cpu for one in after.cpus] == [1], "the router's"
     assert after.cpus[0].packet_s is None, "cpumap's thread is no soft interrupt"
     assert after.at_s is not None and before.at_s is not None and after.at_s > before.at_s
+
+
+def test_what_explains_is_told_of_the_routers_cpu(config: DutConfig) -> None:
+    before, after = (dut(config, f"observe-{name}").observe() for name in ("before", "after"))
+    old = {one.name: one.count for one in before.details}
+    moved = {one.name: one.count - old[one.name] for one in after.details}
+    assert {name: count for name, count in moved.items() if not count} == {
+        "softirqs NET_TX cpu1": 0,
+        "softnet_stat dropped cpu1": 0,
+        "softnet_stat time_squeeze cpu1": 0,
+    }
+    assert set(moved) - {"softirqs NET_RX cpu1", "softnet_stat processed cpu1"} == {n for n in moved if not moved[n]}
+    assert moved["softnet_stat processed cpu1"] >= RECEIVED > moved["softirqs NET_RX cpu1"] > 0
+
+
+@pytest.mark.parametrize("without", ["/proc/net/dev", "ip"])
+def test_packets_come_with_cpu_time_or_from_ip(config: DutConfig, without: str) -> None:
+    class Without(Recorded):
+        def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
+            done = super().run(argv, timeout_s, input)
+            kept = [line for line in done.stdout.splitlines() if not line.startswith(f"{without}:")]
+            return replace(done, stdout="\n".join(kept))
+
+    full = dut(config, "observe-after").observe()
+    poorer = LinuxDut(Wanted(config, MACS, None, HOST), Without("observe-after", [without])).observe()
+    assert poorer.ports == full.ports and len(full.ports) == 2
 
 
 @pytest.mark.parametrize(
@@ -203,6 +230,7 @@ def test_what_steering_hides_is_missing(config: DutConfig, steer: str, missing: 
 def test_a_nic_counts_queues_and_what_no_total_holds() -> None:
     box = LinuxBox()
     nic = box.nics["enp3s0f0"]
+    nic.up = True
     nic.stats = {
         "rx": {"packets": 70, "errors": 1, "dropped": 2, "missed_errors": 4, "crc_errors": 1, "fifo_errors": 9},
         "tx": {"packets": 60, "errors": 0, "dropped": 3},
@@ -229,42 +257,32 @@ def test_a_nic_counts_queues_and_what_no_total_holds() -> None:
     assert [(one.cpu, one.packet_s, one.clock_hz) for one in seen.cpus] == [
         (cpu, float(cpu), 2.2e9) for cpu in range(4)
     ]
-    first = len(transport.ran)
+    assert {one.name: one.count for one in seen.details} == {
+        **{f"softirqs NET_RX cpu{cpu}": 10 + cpu for cpu in range(4)},
+        **{f"softirqs NET_TX cpu{cpu}": cpu for cpu in range(4)},
+        **{
+            f"softnet_stat {word} cpu{cpu}": count
+            for cpu in range(4)
+            for word, count in (("processed", 255), ("dropped", cpu), ("time_squeeze", 16))
+        },
+        **{f"interrupts enp3s0f0-TxRx-{queue}": 0 for queue in range(4)},
+    }
+    transport = BoxTransport(box)
     LinuxDut(Wanted(netgate), transport).observe()
-    assert len(transport.ran) - first <= 9
+    assert len(transport.ran) <= 9
 
 
-class Perf:
-    """A box whose only program is perf."""
-
-    place = "the box"
-
-    def __init__(self, said: Said | None) -> None:
-        self._said = said
-
-    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
-        if self._said is None:
-            raise DutError("perf is not installed on the box")
-        assert argv[:7] == ("perf", "stat", "-x,", "-a", "-C", "1,2", "-e")
-        return Completed(tuple(argv), self._said.returncode, "", self._said.stderr, 0.0)
-
-    def close(self) -> None:
-        """There is nothing to close."""
-
-
-@pytest.mark.parametrize(
-    ("said", "found"),
-    [
-        (Said(stderr="4400000000,,cycles,2000000000,100.00,,\n"), 2.2e9),
-        (Said(stderr="Some notice\n4400000000,,cycles:u,2000000000,100.00,,\n"), 2.2e9),
-        (
-            Said(stderr="<not supported>,,cycles,0,100.00,,\n"),
-            Missing("perf stat", "it cannot count cycles there (not supported: a virtual machine without counters?)"),
-        ),
-        (Said(stderr="Error: no permission\n", returncode=255), Missing("perf stat", "Error: no permission")),
-        (Said(stderr=""), Missing("perf stat", "perf stat printed no cycles ('')")),
-        (None, Missing("perf stat", "perf is not installed on the box")),
-    ],
-)
-def test_cycles_are_counted_or_missing(said: Said | None, found: float | Missing) -> None:
-    assert measure_cycles(Perf(said), (1, 2), 2.0) == found
+def test_interrupts_are_the_interfaces_by_number_or_by_name() -> None:
+    """msi_irqs has the number of what is named otherwise; an interface's name is no part of a longer one's."""
+    box = LinuxBox()
+    box.nics["enp3s0f0"].up = True
+    box.interrupts = [
+        " 50: 1 2 3 4  IR-PCI-MSI 1-edge  mlx5_comp0@pci:0000:03:00.0",
+        " 70: 5 0 0 0  IR-PCI-MSI 2-edge  i40e-enp3s0f1-TxRx-7",
+        " 71: 9 9 9 9  IR-PCI-MSI 3-edge  enp3s0f10-TxRx-0",
+        " 72: 9 9 9 9  IR-PCI-MSI 4-edge  virtio0-input.0",
+    ]
+    netgate = load_dut(str(ROOT / "dut_configs/netgate-linux.yaml"))
+    seen = LinuxDut(Wanted(netgate), BoxTransport(box)).observe()
+    told = {one.name: one.count for one in seen.details if one.name.startswith("interrupts") and one.count}
+    assert told == {"interrupts mlx5_comp0@pci:0000:03:00.0": 10, "interrupts i40e-enp3s0f1-TxRx-7": 5}

@@ -229,6 +229,45 @@ def test_queues_by_style(style: str, driver: str) -> None:
     assert list(counters.queue_counts(counters.parse_nic_counters(text)).items()) == [(0, 5), (2, 7), (10, 15)], driver
 
 
+def test_packets_by_interface() -> None:
+    lines = [
+        "Inter-|   Receive   |  Transmit",
+        " face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo colls carrier",
+        "    d0: 10 2 0 7 0 0 0 0 30 4 0 0 0 0 0 0",
+        "eth0.5:10 5 0 0 0 0 0 0 30 6 0 0 0 0 0 0",
+        "  cut: 10 2 0",
+    ]
+    assert counters.parse_net_dev(lines) == {"d0": (2, 4), "eth0.5": (5, 6)}
+
+
+def test_soft_interrupts_by_cpu() -> None:
+    lines = ["     CPU0   CPU3", "  NET_TX:  1  2", "NET_RX: 3 4", "TIMER: 5", "RCU: x 1"]
+    assert counters.parse_softirqs(lines) == {"NET_TX": {0: 1, 3: 2}, "NET_RX": {0: 3, 3: 4}}
+    assert counters.parse_softirqs(lines[1:]) == counters.parse_softirqs([]) == {}
+
+
+def test_softnet_is_hexadecimal_and_names_its_cpu_late_or_never() -> None:
+    zeros = "00000000 " * 9
+    told = [f"000000ff 00000001 00000010 {zeros}00000003", f"0000000a 00000000 00000000 {zeros}00000000"]
+    assert counters.parse_softnet(told) == {
+        3: {"processed": 255, "dropped": 1, "time_squeeze": 16},
+        0: {"processed": 10, "dropped": 0, "time_squeeze": 0},
+    }
+    untold = ["0000000a 00000001 00000002 00000000", "nothing", "0000000b 00000000 00000000"]
+    assert {cpu: one["processed"] for cpu, one in counters.parse_softnet(untold).items()} == {0: 10, 2: 11}
+
+
+def test_interrupts_of_all_cpus_together() -> None:
+    lines = [
+        "   CPU0  CPU1",
+        " 34: 7 5  PCI-MSIX-0000:03:00.0  0-edge  enp3s0f0-TxRx-0",
+        "NMI: 1 1 Non-maskable",
+        "ERR: 0",
+    ]
+    assert counters.parse_interrupts(lines) == {34: ("enp3s0f0-TxRx-0", 12)}
+    assert counters.parse_interrupts(lines[1:]) == counters.parse_interrupts([]) == {}
+
+
 def test_only_the_root_discipline_counts() -> None:
     text = (
         '[{"kind":"mq","dev":"eth0","root":true,"drops":7},{"kind":"fq","dev":"eth0","parent":":1","drops":7},'
@@ -264,6 +303,10 @@ def read_all(text: str) -> None:
         lambda _: counters.parse_uptime(lines),
         lambda one: counters.parse_clocks({"/proc/cpuinfo": lines, **counters.parse_lines(one)}),
         lambda _: counters.parse_snmp(lines),
+        lambda _: counters.parse_net_dev(lines),
+        lambda _: counters.parse_softirqs(lines),
+        lambda _: counters.parse_softnet(lines),
+        lambda _: counters.parse_interrupts(lines),
         counters.parse_link_counters,
         counters.parse_qdisc_drops,
         lambda one: counters.queue_counts(counters.parse_nic_counters(one)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from trexbench.core.efficiency import NodeRuntime, ThreadRuntime
 from trexbench.core.sample import Phase
 from trexbench.core.telemetry import (
     CpuTime,
+    Detail,
     DropCount,
     Missing,
     Moment,
@@ -39,6 +41,7 @@ SEEN = Sighting(
         clock_hz=2.2e9,
         power_w=19.0,
         missing=(Missing("perf", "not allowed"),),
+        details=(Detail("softnet_stat time_squeeze cpu1", 3),),
     ),
     Phase.CONFIRM,
     2,
@@ -49,6 +52,12 @@ def test_there_and_back() -> None:
     assert sighting_from_dict(json.loads(json.dumps(sighting_to_dict(SEEN)))) == SEEN
     silent = Sighting(Moment.START, 0.0, 0.0, Observation())
     assert sighting_from_dict(json.loads(json.dumps(sighting_to_dict(silent)))) == silent
+
+
+def test_a_look_of_before_there_were_details_is_read() -> None:
+    document = json.loads(json.dumps(sighting_to_dict(SEEN)))
+    del document["observation"]["details"]
+    assert sighting_from_dict(document) == replace(SEEN, observation=replace(SEEN.observation, details=()))
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

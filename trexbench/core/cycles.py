@@ -24,6 +24,8 @@ TICK_S = 0.01
 """Systems book CPU time in ticks of about this length."""
 COUNTERS_APART = 0.02
 """Between the DUT's own count of what it sent and the tester's of what it got."""
+PERF_APART = 0.1
+"""Between the cycles that perf counted and busy time x clock."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,9 @@ def _of_kernel(cost: Cost, before: Observation, after: Observation, caveats: lis
     if ticks > COUNTERS_APART and all(_in_ticks(one.busy_s) for one in after.cpus):
         text = f"CPU time comes in ticks of {TICK_S * 1000:g} ms, here {format_share(ticks)} of what is to be measured"
         caveats.append(Caveat("coarse-cpu-time", text))
+    if perf_hz is not None and abs(perf_hz / cycles - 1) > PERF_APART:
+        text = f"perf stat counted {perf_hz:.4g} cycles/s, CPU time x clock makes {cycles:.4g}"
+        caveats.append(Caveat("perf-differs", text))
     return replace(
         cost,
         source="CPU time x clock",

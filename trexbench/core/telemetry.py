@@ -61,6 +61,14 @@ class DropCount:
 
 
 @dataclass(frozen=True)
+class Detail:
+    """A total that decides no figure and explains some, as in ``softnet_stat time_squeeze cpu1``."""
+
+    name: str
+    count: int
+
+
+@dataclass(frozen=True)
 class Missing:
     """What was asked of the DUT and not learnt, and why, in words."""
 
@@ -75,7 +83,7 @@ class Observation:
     at_s: the DUT's own clock when it read its CPU times and packets, so that rates depend on no way to it.
     clock_hz: of the counter that VPP counts its clocks in. power_w: at that moment; energy_j: a total, where the meter
     keeps one. perf_hz: cycles per second of all CPUs that forward, as ``perf stat`` counted them since the interval
-    began, where it is allowed to.
+    began, where it is allowed to. details: what the DUT does not tell of them is left out.
     """
 
     at_s: float | None = None
@@ -89,6 +97,7 @@ class Observation:
     energy_j: float | None = None
     perf_hz: float | None = None
     missing: tuple[Missing, ...] = ()
+    details: tuple[Detail, ...] = ()
 
 
 class Moment(str, Enum):
@@ -126,7 +135,7 @@ def sighting_to_dict(sighting: Sighting) -> dict[str, Any]:
 
 
 def sighting_from_dict(values: Mapping[str, Any]) -> Sighting:
-    """KeyError, TypeError or ValueError for what is no sighting."""
+    """KeyError, TypeError or ValueError for what is no sighting. Those of before there were details have none."""
     seen = values["observation"]
     parts: dict[str, Any] = {
         "cpus": tuple(_made(CpuTime, one) for one in seen["cpus"]),
@@ -135,6 +144,7 @@ def sighting_from_dict(values: Mapping[str, Any]) -> Sighting:
         "drops": tuple(_made(DropCount, one) for one in seen["drops"]),
         "threads": tuple(_thread(one) for one in seen["threads"]),
         "missing": tuple(_made(Missing, one) for one in seen["missing"]),
+        "details": tuple(_made(Detail, one) for one in seen.get("details", ())),
     }
     phase = None if values["phase"] is None else Phase(values["phase"])
     return _made(

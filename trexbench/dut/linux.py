@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..core.telemetry import Observation
 from ..transport import Transport
 from .linux_observe import Observer
+from .linux_perf import PerfBeside
 from .linux_read import Reader
 from .linux_spread import find_spreading
 from .linux_steps import compare, plan_from_nothing, steps
@@ -31,6 +33,7 @@ class LinuxDut:
         self._link_wait_s = link_wait_s
         self._reader = Reader(wanted, transport)
         self._observer = Observer(wanted, transport)
+        self._perf = PerfBeside(transport)
 
     def identity(self) -> str:
         """The boot, and the network namespace: a lab's goes while the machine stays up."""
@@ -50,8 +53,14 @@ class LinuxDut:
         return Attestation(config.name, config.driver, True, facts, wrong, spreading)
 
     def observe(self, clear: bool = False) -> Observation:
-        """clear changes nothing: all of Linux's counters are totals."""
-        return self._observer.look()
+        """clear begins a count of cycles by ``perf stat``, of which the next look tells if it is over by then.
+
+        All other counters of Linux's are totals. Where perf cannot count, perf_hz stays None and nothing is missing.
+        """
+        seen = replace(self._observer.look(), perf_hz=self._perf.take())
+        if clear:
+            self._perf.begin(self._observer.router)
+        return seen
 
     def _await_links(self) -> None:
         """A port that was just set up negotiates for seconds; one without a cable is left for compare to name."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
 from ..core.errors import DutError
-from ..core.telemetry import CpuTime, DropCount, Missing, Observation, PortCount, QueueCount
+from ..core.telemetry import CpuTime, Detail, DropCount, Missing, Observation, PortCount, QueueCount
 from ..transport import Transport
 from ..transport.words import shown
 from . import linux_drops as drops
@@ -21,8 +23,20 @@ T = TypeVar("T")
 Counts = Mapping[str, Mapping[str, int]]
 Lines = Mapping[str, Sequence[str]]
 
-_FILES = ("/proc/uptime", "/proc/stat", "/proc/net/snmp", "/proc/net/netstat", "/proc/cpuinfo")
+_FILES = (
+    "/proc/uptime",
+    "/proc/stat",
+    "/proc/net/dev",
+    "/proc/net/snmp",
+    "/proc/net/netstat",
+    "/proc/net/softnet_stat",
+    "/proc/softirqs",
+    "/proc/interrupts",
+    "/proc/cpuinfo",
+)
+"""In the order of reading: the clock, CPU times and packets next to each other, for they are divided by one another."""
 _ONLINE = "/sys/devices/system/cpu/online"
+_IRQS = ("/sys/class/net/{}/device/msi_irqs", "/sys/class/net/{}/device/../msi_irqs")
 _CLOCK = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq"
 
 
@@ -51,6 +65,9 @@ class Observer:
         self._lab = lab_of(wanted)
         self._drivers: dict[str, str] = {}
         self._cpus: Sequence[int] | None = None
+        self._irqs: frozenset[int] = frozenset()
+        self.router: tuple[int, ...] = wanted.config.linux.cpus or tuple(self._lab.get("router_cpus") or ())
+        """CPUs that forward; none: nobody says, so all may."""
 
     def look(self) -> Observation:
         """NICs first and IP after them: what lies between two readings then never passes for a loss."""
@@ -66,10 +83,11 @@ class Observer:
         return Observation(
             at_s=parse.parse_uptime(files.get("/proc/uptime", ())),
             cpus=look.part("CPU time", partial(self._times, files, look), ()),
-            ports=tuple(self._port_counts(links)),
+            ports=tuple(self._port_counts(files, links)),
             queues=tuple(self._queue_counts(nics)),
             drops=tuple(self._drops(found)),
             missing=tuple(look.missing),
+            details=tuple(self._details(files)),
         )
 
     def _links(self) -> Counts:
@@ -87,10 +105,18 @@ class Observer:
     def _files(self) -> Lines:
         """All files at once; grep's exit code says only whether some were missing, which shows in what it printed."""
         if self._cpus is None:
-            online = self._transport.run(("cat", _ONLINE), TIMEOUT_S)
-            self._cpus = self._wanted.config.linux.cpus or parse_cpus(online.stdout.strip()) or ()
+            self._cpus, self._irqs = self._lasting()
         paths = [*_FILES, *(_CLOCK.format(cpu) for cpu in self._cpus)]
         return parse.parse_lines(self._transport.run(("grep", "-sH", "", *paths), TIMEOUT_S).stdout)
+
+    def _lasting(self) -> tuple[Sequence[int], frozenset[int]]:
+        """What is asked once: the CPUs whose clock is read, and the numbers of the test interfaces' interrupts."""
+        folders = [path.format(name) for name in self._ports.values() for path in _IRQS]
+        found = parse.parse_lines(self._transport.run(("grep", "-rsH", "", _ONLINE, *folders), TIMEOUT_S).stdout)
+        online = parse_cpus("".join(found.get(_ONLINE, ())).strip())
+        numbers = (path.rpartition("/")[2] for path in found if "/msi_irqs/" in path)
+        irqs = frozenset(int(number) for number in numbers if re.fullmatch("[0-9]{1,9}", number))
+        return self._wanted.config.linux.cpus or online or (), irqs
 
     def _ip(self, files: Lines) -> Mapping[str, int]:
         found = parse.parse_snmp(files.get("/proc/net/snmp", ())) | parse.parse_snmp(files.get("/proc/net/netstat", ()))
@@ -104,21 +130,44 @@ class Observer:
         cpumap's thread and NAPI threads are booked as system time, not as soft interrupts.
         """
         steer, threaded = self._lab.get("steer"), bool(self._lab.get("threaded"))
-        router = self._wanted.config.linux.cpus or tuple(self._lab.get("router_cpus") or ())
         if steer == "none" and not threaded:
             raise DutError("lab.steer is none: the router works in the sender's time")
         if steer == "rps" and not threaded:
             look.missing.append(Missing("CPU time of receiving", "lab.steer is rps: its first half runs on the sender"))
         packets_known = steer != "cpumap" and not threaded
         times = parse.parse_stat(files.get("/proc/stat", ()), parse.parse_clocks(files), packets_known)
-        return tuple(time for time in times if not router or time.cpu in router)
+        return tuple(time for time in times if self._forwards(time.cpu))
 
-    def _port_counts(self, links: Counts) -> list[PortCount]:
-        return [
-            PortCount(port, links[name].get("rx.packets"), links[name].get("tx.packets"))
-            for port, name in self._ports.items()
-            if name in links
-        ]
+    def _forwards(self, cpu: int) -> bool:
+        return not self.router or cpu in self.router
+
+    def _port_counts(self, files: Lines, links: Counts) -> list[PortCount]:
+        """As they were when CPU times were read; of a moment before where /proc/net/dev does not tell them."""
+        counts = parse.parse_net_dev(files.get("/proc/net/dev", ()))
+        found = []
+        for port, name in self._ports.items():
+            if name in counts:
+                found.append(PortCount(port, *counts[name]))
+            elif name in links:
+                found.append(PortCount(port, links[name].get("rx.packets"), links[name].get("tx.packets")))
+        return found
+
+    def _details(self, files: Lines) -> Iterator[Detail]:
+        """Of the CPUs that forward, and of the test interfaces' interrupts."""
+        raised = parse.parse_softirqs(files.get("/proc/softirqs", ()))
+        for kind in ("NET_RX", "NET_TX"):
+            for cpu, count in raised.get(kind, {}).items():
+                if self._forwards(cpu):
+                    yield Detail(f"softirqs {kind} cpu{cpu}", count)
+        for cpu, counts in parse.parse_softnet(files.get("/proc/net/softnet_stat", ())).items():
+            for word, count in counts.items():
+                if self._forwards(cpu):
+                    yield Detail(f"softnet_stat {word} cpu{cpu}", count)
+        came: Counter[str] = Counter()
+        for number, (name, count) in parse.parse_interrupts(files.get("/proc/interrupts", ())).items():
+            if number in self._irqs or any(_belongs(name, interface) for interface in self._ports.values()):
+                came[name] += count
+        yield from (Detail(f"interrupts {name}", count) for name, count in came.items())
 
     def _queue_counts(self, nics: Counts) -> list[QueueCount]:
         return [
@@ -138,3 +187,8 @@ class Observer:
         if done.returncode:
             raise DutError(f"{shown(argv)} failed on {self._transport.place}", done.complaint)
         return done.stdout
+
+
+def _belongs(interrupt: str, interface: str) -> bool:
+    """Whether it is named after the interface: eth1-rx-0 and i40e-eth1-TxRx-0 are eth1's, eth10-rx-0 is not."""
+    return re.search(rf"(?<![\w.]){re.escape(interface)}(?![\w.])", interrupt) is not None

@@ -13,6 +13,8 @@ from .parse_linux import parse_json
 USER_HZ = 100
 """Of /proc/stat's ticks: the same on every architecture that Linux routes on (sysconf(_SC_CLK_TCK))."""
 
+_NUMBER = re.compile("[0-9]{1,20}")
+_SOFTNET = ("processed", "dropped", "time_squeeze")
 _COUNT = re.compile(r"\s*([!-9;-~]+(?: [!-9;-~]+)*):\s*([0-9]{1,20})\s*")
 _QUEUE_STYLES = (
     r"rx_queue_([0-9]{1,5})_packets",  # ixgbe, igb, ice, virtio_net
@@ -97,6 +99,59 @@ def parse_snmp(lines: Sequence[str]) -> dict[str, int]:
                 if re.fullmatch("[0-9]{1,20}", word):
                     found[f"{protocol}.{name}"] = int(word)
     return found
+
+
+def parse_net_dev(lines: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """/proc/net/dev: packets received and sent, by interface."""
+    found = {}
+    for line in lines:
+        name, _, rest = line.rpartition(":")
+        words = rest.split()
+        if name.strip() and len(words) >= 10 and all(_NUMBER.fullmatch(words[at]) for at in (1, 9)):
+            found[name.strip()] = (int(words[1]), int(words[9]))
+    return found
+
+
+def parse_softirqs(lines: Sequence[str]) -> dict[str, dict[int, int]]:
+    """/proc/softirqs: how often each kind was raised, by CPU."""
+    cpus = _heading(lines)
+    found = {}
+    for line in lines[1:]:
+        name, _, rest = line.partition(":")
+        words = rest.split()
+        if cpus and len(words) == len(cpus) and all(_NUMBER.fullmatch(word) for word in words):
+            found[name.strip()] = dict(zip(cpus, map(int, words), strict=True))
+    return found
+
+
+def parse_softnet(lines: Sequence[str]) -> dict[int, dict[str, int]]:
+    """/proc/net/softnet_stat by CPU, hexadecimal. The CPU is the 13th column; on older kernels, the row."""
+    found = {}
+    for row, line in enumerate(lines):
+        words = line.split()
+        if len(words) >= len(_SOFTNET) and all(re.fullmatch("[0-9a-f]{1,16}", word) for word in words):
+            cpu = int(words[12], 16) if len(words) > 12 else row
+            found[cpu] = {name: int(word, 16) for name, word in zip(_SOFTNET, words, strict=False)}
+    return found
+
+
+def parse_interrupts(lines: Sequence[str]) -> dict[int, tuple[str, int]]:
+    """/proc/interrupts: name of each numbered interrupt, and how often it came, on all CPUs together."""
+    cpus = len(_heading(lines))
+    found = {}
+    for line in lines[1:]:
+        number, _, rest = line.partition(":")
+        words = rest.split()
+        counts = [int(word) for word in words[:cpus] if _NUMBER.fullmatch(word)]
+        if cpus and _NUMBER.fullmatch(number.strip()) and len(counts) == cpus < len(words):
+            found[int(number)] = (words[-1], sum(counts))
+    return found
+
+
+def _heading(lines: Sequence[str]) -> list[int]:
+    """CPUs of the columns of /proc/softirqs and interrupts; none where that is no heading."""
+    words = lines[0].split() if lines else []
+    return [int(word[3:]) for word in words] if all(re.fullmatch("CPU[0-9]{1,5}", word) for word in words) else []
 
 
 def parse_link_counters(text: str) -> dict[str, dict[str, int]]:

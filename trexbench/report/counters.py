@@ -8,13 +8,19 @@ from ..core import efficiency
 from ..core.telemetry import CpuTime, Observation
 from ..core.units import format_pps, format_share
 
+DETAILS = 12
+"""Lines of details at most."""
+
 
 def format_counters(before: Observation, after: Observation, apart_s: float) -> str:
-    """Rates per port and queue, what was dropped, busy CPUs, VPP's cycles per packet, and what could not be read."""
+    """Rates per port and queue, what was dropped, busy CPUs, VPP's cycles per packet, details, what was not read."""
     lines = [f"in {apart_s:.2f} s", *_ports(before, after, apart_s), *_drops(before, after)]
     lines += [*_cpus(before.cpus, after.cpus), *_threads(after)]
+    if after.perf_hz is not None:
+        lines.append(f"perf stat    {after.perf_hz / 1e6:.0f} million cycles/s")
     if after.power_w is not None:
         lines.append(f"power        {after.power_w:.1f} W")
+    lines += _details(before, after)
     lines += [f"not read     {one.what}: {one.reason}" for one in after.missing]
     return "\n".join(lines) + "\n"
 
@@ -62,6 +68,16 @@ def _threads(after: Observation) -> Iterator[str]:
         vectors = f", {worker.vectors_per_call:.2f} vectors/call" if worker.vectors_per_call else ""
         cycles = f"{worker.cycles_per_packet:.0f} cycles/packet, {worker.cycles_with_polling or 0:.0f} with polling"
         yield f"{worker.worker:<12} {format_pps(worker.pps)}, {cycles}{vectors}"
+
+
+def _details(before: Observation, after: Observation) -> Iterator[str]:
+    """What has risen, the most first. What went back has passed the end of its 32 bits, as some do within the hour."""
+    old = {one.name: one.count for one in before.details}
+    risen = [(one.count - old[one.name], one.name) for one in after.details if one.count > old.get(one.name, one.count)]
+    risen.sort(key=lambda one: (-one[0], one[1]))
+    yield from (f"counted      {count} {name}" for count, name in risen[:DETAILS])
+    if len(risen) > DETAILS:
+        yield f"             and {len(risen) - DETAILS} more"
 
 
 def _rate(then: int | None, now: int | None, apart_s: float) -> str:

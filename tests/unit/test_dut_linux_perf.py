@@ -1,0 +1,137 @@
+"""Cycles that perf counts beside the looks at a Linux DUT: told when they are there, and never waited for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from box_linux import LinuxBox
+from boxes import BoxTransport, Said
+
+from trexbench.config import load_dut
+from trexbench.core.errors import DutError
+from trexbench.core.telemetry import Missing
+from trexbench.dut import Wanted
+from trexbench.dut.linux import LinuxDut
+from trexbench.dut.linux_perf import measure_cycles
+from trexbench.transport import Completed
+
+ROOT = Path(__file__).parents[2]
+
+
+class Perf:
+    """A box whose only program is perf."""
+
+    place = "the box"
+
+    def __init__(self, said: Said | None) -> None:
+        self._said = said
+
+    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
+        if self._said is None:
+            raise DutError("perf is not installed on the box")
+        assert argv[:7] == ("perf", "stat", "-x,", "-a", "-C", "1,2", "-e")
+        return Completed(tuple(argv), self._said.returncode, "", self._said.stderr, 0.0)
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        (Said(stderr="4400000000,,cycles,2000000000,100.00,,\n"), 2.2e9),
+        (Said(stderr="Some notice\n4400000000,,cycles:u,2000000000,100.00,,\n"), 2.2e9),
+        (
+            Said(stderr="<not supported>,,cycles,0,100.00,,\n"),
+            Missing("perf stat", "it cannot count cycles there (not supported: a virtual machine without counters?)"),
+        ),
+        (Said(stderr="Error: no permission\n", returncode=255), Missing("perf stat", "Error: no permission")),
+        (Said(stderr=""), Missing("perf stat", "perf stat printed no cycles ('')")),
+        (None, Missing("perf stat", "perf is not installed on the box")),
+    ],
+)
+def test_cycles_are_counted_or_missing(said: Said | None, found: float | Missing) -> None:
+    assert measure_cycles(Perf(said), (1, 2), 2.0) == found
+
+
+class SlowPerf:
+    """A box that counts cycles for as long as the test wants, beside whatever else it is asked."""
+
+    def __init__(self, inner: BoxTransport, said: Said | None) -> None:
+        self._inner, self._said, self.place = inner, said, inner.place
+        self.asked: list[str] = []
+        self.begun, self.go_on = threading.Semaphore(0), threading.Event()
+
+    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
+        if argv[0] != "perf":
+            return self._inner.run(argv, timeout_s, input)
+        self.asked.append(" ".join(argv))
+        self.begun.release()
+        assert self.go_on.wait(10)
+        if self._said is None:
+            raise DutError("perf is not installed on the box")
+        return Completed(tuple(argv), self._said.returncode, "", self._said.stderr, 0.0)
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+    def begins(self) -> None:
+        assert self.begun.acquire(timeout=10)
+
+    def end(self) -> None:
+        """Let perf end, and wait for it."""
+        self.go_on.set()
+        for thread in threading.enumerate():
+            if thread.name == "perf":
+                thread.join(10)
+        self.go_on.clear()
+
+
+def slow_perf(said: Said | None) -> tuple[SlowPerf, LinuxDut]:
+    transport = SlowPerf(BoxTransport(LinuxBox()), said)
+    netgate = load_dut(str(ROOT / "dut_configs/netgate-linux.yaml"))
+    return transport, LinuxDut(Wanted(netgate), transport)
+
+
+COUNTED = Said(stderr="4400000000,,cycles,2000000000,100.00,,\n")
+
+
+def test_cycles_are_told_by_the_look_after_the_one_that_began_them() -> None:
+    transport, box = slow_perf(COUNTED)
+    assert box.observe(clear=True).perf_hz is None
+    transport.begins()
+    assert box.observe().perf_hz is None, "perf has not ended, and no look waits for it"
+    transport.end()
+    assert box.observe().perf_hz == 2.2e9
+    assert box.observe().perf_hz is None, "told once"
+    assert transport.asked == ["perf stat -x, -a -e cycles sleep 2"]
+
+
+def test_cycles_of_an_earlier_interval_are_nobodys() -> None:
+    transport, box = slow_perf(COUNTED)
+    box.observe(clear=True)
+    transport.begins()
+    assert box.observe(clear=True).perf_hz is None
+    transport.end()
+    assert box.observe().perf_hz is None, "what ended was begun before the interval"
+    box.observe(clear=True)
+    transport.begins()
+    transport.end()
+    assert box.observe(clear=True).perf_hz == 2.2e9, "of the interval that ends with this look"
+    transport.begins()
+    transport.end()
+    assert len(transport.asked) == 3
+
+
+@pytest.mark.parametrize("said", [None, Said(stderr="<not supported>,,cycles,0,100.00,,\n")])
+def test_perf_that_cannot_count_is_tried_once_and_missed_by_nobody(said: Said | None) -> None:
+    transport, box = slow_perf(said)
+    looks = [box.observe(clear=True)]
+    transport.begins()
+    transport.end()
+    looks += [box.observe(), box.observe(clear=True), box.observe()]
+    assert all(one.perf_hz is None and not any("perf" in m.what for m in one.missing) for one in looks)
+    assert len(transport.asked) == 1
