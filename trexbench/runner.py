@@ -50,17 +50,17 @@ def run(plan: Plan, generator: Generator, clock: Clock, sink: Sink) -> Outcome:
         try:
             _drive(plan, generator, clock, _Audience(sink, caveats), samples, caveats)
         except (Exception, Interrupted, KeyboardInterrupt) as raised:
-            error = _as_error(raised)
+            error = as_error(raised)
         error = _silence(generator, error, caveats)
     except (Interrupted, KeyboardInterrupt) as raised:
-        error = _silence(generator, error or _as_error(raised), caveats)
+        error = _silence(generator, error or as_error(raised), caveats)
     except BaseException:
         _silence(generator, error, caveats)
         raise
     return Outcome(samples, error, tuple(caveats))
 
 
-def _as_error(raised: BaseException) -> BenchError | Interrupted:
+def as_error(raised: BaseException) -> BenchError | Interrupted:
     """What ends a run, as one line. A defect of ours does not cost the samples either."""
     if isinstance(raised, (BenchError, Interrupted)):
         return raised
@@ -85,7 +85,7 @@ class _Audience:
             self._sink.sampled(samples, step)
         except Exception as failed:
             if not self._failed:
-                text = f"at {samples[-1].t_s:.1f} s a sample was not shown or stored: {_as_error(failed)}"
+                text = f"at {samples[-1].t_s:.1f} s a sample was not shown or stored: {as_error(failed)}"
                 self._caveats.append(Caveat("sink", text))
             self._failed = True
 
@@ -172,7 +172,7 @@ def _silence(
         generator.stop()
     except Exception as failed:
         if error is None:
-            return _as_error(failed)
-        text = f"the ports could not be told to stop, their start's duration ends the traffic: {_as_error(failed)}"
+            return as_error(failed)
+        text = f"the ports could not be told to stop, their start's duration ends the traffic: {as_error(failed)}"
         caveats.append(Caveat("not-stopped", text))
     return error

@@ -27,7 +27,7 @@ from ..generator.connect import Endpoint, connect
 from ..generator.trex import TrexGenerator
 from ..lab import Lab, LabSpec, RunningLab
 from ..lock import locked
-from ..runner import Outcome, run
+from ..runner import Interrupted, Outcome, as_error, run
 from .box import opened
 from .process import host_facts, signals_as_exceptions
 from .request import Request, build_plan, check_wishes, line_rate_bps
@@ -102,7 +102,7 @@ class Bench:
         sink = recorder.begin(result)
         watcher.start()
         outcome = run(plan, self.generator, self.clock, Fan([sink, watcher]))
-        watcher.finish()
+        outcome = _last_look(watcher, outcome)
         result = _finish(result, outcome, self.lab, watcher)
         recorder.end(result)
         return result, outcome
@@ -123,6 +123,17 @@ class Bench:
         # A simulation's time stands still while it is looked at; any other look must not delay the samples.
         unseen, prepare = _Unseen(), self.lab.hasten if self.lab else lambda: None
         return Watcher(self.observed or unseen, plan, self.clock, mode, not self.request.sim, prepare)
+
+
+def _last_look(watcher: Watcher, outcome: Outcome) -> Outcome:
+    """The DUT once more, in silence. Who interrupts it loses that look, and no sample."""
+    if isinstance(outcome.error, Interrupted):
+        return outcome
+    try:
+        watcher.finish()
+    except (Interrupted, KeyboardInterrupt) as raised:
+        return replace(outcome, error=outcome.error or as_error(raised))
+    return outcome
 
 
 class _Unseen:
