@@ -50,6 +50,7 @@ class Index:
         self._results, self._warn = results, warn
         self._reader = RowReader()
         self._unreadable: list[tuple[str, str]] = []
+        self._nameless: set[str] = set()
         self._connection: sqlite3.Connection | None = None
 
     def rows(
@@ -191,18 +192,18 @@ class Index:
         """What the index keeps of a document; None where it went away meanwhile."""
         file = self._results / path
         try:
-            if _plain(path) != path:
+            if path in self._nameless:
                 raise StoreError("a name that is no Unicode", "rename it")
             return (*values_of(self._reader.row(file, path)), stamp, None)
         except StoreError as error:
-            if not os.path.lexists(file):
+            if not os.path.lexists(file) and path not in self._nameless:
                 return None
             nothing = (None,) * (len(COLUMNS) - 1)
-            return (_plain(path), *nothing, stamp, _plain(" ".join(str(error).split())))
+            return (path, *nothing, stamp, _plain(" ".join(str(error).split())))
 
     def _scan(self) -> dict[str, str]:
         """Every document that may be a run -> what tells whether it is the same as before."""
-        self._unreadable = []
+        self._unreadable, self._nameless = [], set()
         found: dict[str, str] = {}
         for day in self._listed(""):
             if _DATE.fullmatch(day):
@@ -227,7 +228,10 @@ class Index:
                 for entry in entries:
                     name = entry.name
                     if name.endswith(".json") and not name.endswith(".loadtest.json") and name[0] != ".":
-                        yield f"{below}/{name}", _stamp(entry)
+                        path = _plain(f"{below}/{name}")
+                        if path != f"{below}/{name}":
+                            self._nameless.add(path)
+                        yield path, _stamp(entry)
         except FileNotFoundError:
             return
         except OSError as error:

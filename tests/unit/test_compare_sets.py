@@ -1,0 +1,119 @@
+"""Sets of runs side by side: what is matched, what the noise of several runs is, and what may not be compared."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from runs import make_result
+
+from trexbench.core.compare import Verdict
+from trexbench.core.compare_sets import compare_sets, is_bound, noise_of
+from trexbench.core.history import Cell, RunRow, row_of
+from trexbench.report.compare import format_set_comparison, set_comparison_values
+
+ROW = replace(row_of(make_result(), "x.json"), uncertainty_pps=0.0, at_least=False, total_pps=1e6)
+
+
+def row(pps: float = 1e6, noise: float = 0.0, at_least: bool = False, **changes: Any) -> RunRow:
+    cell = {name: changes.pop(name) for name in ("dut", "mode", "bidir", "rx_queues", "simulated") if name in changes}
+    values = {"total_pps": pps, "uncertainty_pps": noise, "at_least": at_least, "cell": replace(ROW.cell, **cell)}
+    return replace(ROW, **(values | changes))
+
+
+HIGH_BOUND = [row(0.9e6), row(0.9e6), row(0.901e6, at_least=True)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        pytest.param([row()], [row()], Verdict.SAME, id="one run each, alike"),
+        pytest.param([row(noise=1e4)], [row(1.02e6, 1e4)], Verdict.FASTER, id="beyond both uncertainties"),
+        pytest.param([row(noise=2e4)], [row(1.02e6, 1e4)], Verdict.SAME, id="within both"),
+        pytest.param([row(x) for x in (1e6, 1.001e6, 0.999e6)], [row(0.95e6)], Verdict.SLOWER, id="beyond the spread"),
+        pytest.param([row(x) for x in (1e6, 1.1e6, 0.9e6)], [row(0.95e6)], Verdict.SAME, id="within the spread"),
+        pytest.param([row(x) for x in (1e6, 1.001e6)], [row(0.997e6)], Verdict.SAME, id="two runs prove little"),
+        pytest.param([row()], [row(1.1e6, at_least=True)], Verdict.FASTER, id="at least 1.1 is more than 1"),
+        pytest.param([row()], [row(0.9e6, at_least=True)], Verdict.UNKNOWN, id="at least 0.9 may be anything"),
+        pytest.param([row()], HIGH_BOUND, Verdict.SLOWER, id="a bound above the median moves no median"),
+    ],
+)  # fmt: skip
+def test_a_difference_counts_beyond_what_runs_leave_open_and_lie_apart(
+    first: list[RunRow], second: list[RunRow], verdict: Verdict
+) -> None:
+    (pair,) = compare_sets(first, second).pairs
+    assert pair.verdict is verdict and pair.difference_pps == pair.second_pps - pair.first_pps
+
+
+def test_the_noise_of_a_median_shrinks_with_runs_but_not_below_their_own() -> None:
+    def spread(count: int) -> list[RunRow]:
+        return [row(1e6 + (1e4 if number % 2 else -1e4), noise=5e3) for number in range(count)]
+
+    assert noise_of(spread(4)) > noise_of(spread(8)) > noise_of(spread(100)) > 5e3
+    assert noise_of([row(noise=5e3)] * 3) == 5e3 == noise_of([row(noise=5e3)])
+
+
+def test_bounds_make_a_bound_only_where_the_median_could_rise() -> None:
+    assert is_bound([row(1e6, at_least=True)]) and is_bound([row(1e6, at_least=True), row(2e6), row(3e6)])
+    assert not is_bound([row(1e6), row(2e6), row(3e6, at_least=True)])
+
+
+def test_cells_are_matched_and_those_of_one_set_named() -> None:
+    first = [row(mode="a"), row(mode="b"), row(mode="b", bidir=True), row(mode="a", rx_queues=2)]
+    second = [row(mode="b", bidir=True), row(mode="a"), row(mode="c"), row(mode="a")]
+    found = compare_sets(first, second)
+    assert [str(pair.cell).split()[1:3] for pair in found.pairs] == [["a", "uni"], ["b", "bidir"]]
+    assert [len(pair.second) for pair in found.pairs] == [2, 1]
+    assert [cell.mode for cell in found.only_first] == ["a", "b"] and [cell.mode for cell in found.only_second] == ["c"]
+
+
+def test_two_duts_stand_side_by_side_where_each_set_is_of_one() -> None:
+    (pair,) = compare_sets([row(dut="a", facts="1")], [row(dut="b", facts="2")]).pairs
+    assert not pair.unlike
+    several = compare_sets([row(dut="a"), row(dut="b")], [row(dut="b"), row(dut="c")])
+    assert [pair.cell.dut for pair in several.pairs] == ["b"] and several.only_second[0].dut == "c"
+
+
+def test_runs_that_ended_early_are_left_out_and_named() -> None:
+    early = row(2e6, status="incomplete", path="early.json")
+    found = compare_sets([row(), early], [row()])
+    assert found.left_out == (early,) and found.pairs[0].first == (row(),)
+    assert compare_sets([early], [row()]).pairs == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"simulated": False}, "one is simulated, the other measured"),
+        ({"traffic": "other"}, "different traffic"),
+        ({"line_rate_bps": 1e10}, "line rates of 1.000 Gbit/s and 10.00 Gbit/s"),
+        ({"loss_threshold": 0.01}, "loss thresholds of"),
+        ({"facts": "other"}, "lab-linux was not configured alike (kernel)"),
+    ],
+)
+def test_unlike_cells_are_told_apart(changes: dict[str, Any], words: str) -> None:
+    found = compare_sets([row()], [row(**changes)], lambda *_: " (kernel)")
+    (pair,) = found.pairs
+    assert len(pair.unlike) == 1 and words in pair.unlike[0]
+    text = format_set_comparison("a", "b", found)
+    assert "[1]" in text and f"*** [1] UNLIKE: {pair.unlike[0]} ***" in text
+
+
+def test_a_simulated_cell_is_put_beside_its_own_kind_where_there_is_one() -> None:
+    found = compare_sets([row(simulated=True)], [row(simulated=True), row(simulated=False)])
+    assert not found.pairs[0].unlike and [cell.simulated for cell in found.only_second] == [False]
+    found = compare_sets([row(simulated=True), row(simulated=False)], [row(simulated=False)])
+    assert not found.pairs[0].unlike and [cell.simulated for cell in found.only_first] == [True]
+
+
+def test_both_forms_say_the_same_and_hostile_names_stay_on_their_line() -> None:
+    evil = "\x1b[2J<script>\n"
+    found = compare_sets([row(dut=evil), row(dut=evil, mode="only")], [row(2e6, at_least=True, dut=evil)])
+    text = format_set_comparison(evil, "b", found)
+    assert "\x1b" not in text and "+100 %" in text.replace(".0", "") and ">= 2.000 Mpps" in text
+    assert len(text.splitlines()) == 6
+    values = json.loads(json.dumps(set_comparison_values(evil, "b", found)))
+    assert values["cells"][0]["verdict"] == "faster" and values["cells"][0]["difference"] == 1.0
+    assert values["only_first"][0] == {**vars(Cell(evil, "only", False, None, "ramp", True))}

@@ -1,0 +1,533 @@
+"""The index: a line per document that is the run's own, whatever happens to the documents, to it, or to its makers."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from runs import World, make_plan, make_result
+from seen import kernel, run_of, vpp
+
+from trexbench.core.errors import ConfigError, StoreError
+from trexbench.core.history import RunRow, row_from_head, row_of
+from trexbench.core.result import RunResult, Status, to_document
+from trexbench.index import INDEX_FILE, RowReader, open_index
+from trexbench.index.schema import COLUMNS
+from trexbench.store import RunWriter, load_run
+
+RUNS = {
+    "saturated": make_result(make_plan(), World(capacity_pps=6e5)),
+    "both ways, noisy, a sample every quarter": make_result(
+        make_plan(bidir=True, sample_s=0.25), World(capacity_pps={"0->1": 6e5, "1->0": 8e5}, noise=0.003)
+    ),
+    "the generator was the limit": make_result(make_plan(), World(tx_limit_pps=9e5)),
+    "its receiving side was": make_result(make_plan(), World(rx_limit_pps=5e5)),
+    "a link that went down": make_result(make_plan(), World(link_down_at_s=30.0)),
+    "nothing was": make_result(make_plan(), World()),
+    "a filled line": make_result(make_plan(kind="saturate", hold_s=20.0), World(capacity_pps=6e5, noise=0.003)),
+    "loss at any rate": make_result(make_plan(), World(base_loss=0.01)),
+    "eight ports": make_result(make_plan(ports=range(8), bidir=True), World(shared_capacity_pps=2e6)),
+    "generator without figures": make_result(make_plan(), World(reports_queue_full=False, cpu_at_full_percent=None)),
+    "ended early": make_result(
+        make_plan(), World(fail_at_s=20.0, failure=StoreError("gone")), status=Status.INCOMPLETE, reason="gone"
+    ),
+    "just begun": replace(make_result(), samples=(), status=Status.RUNNING, finished=None),
+    "one sample": replace(make_result(), samples=make_result().samples[:1], status=Status.RUNNING, finished=None),
+    "of a suite": make_result(
+        dut={"name": "lab-linux", "facts_sha256": "f" * 64},
+        command={"verb": "ramp", "mode": "var2-64b", "rx_queues": 3, "suite": "nightly", "night": "2026-03-01"},
+    ),
+    "odd facts": make_result(
+        dut={"name": 7, "facts_sha256": 3}, command={"mode": None, "rx_queues": True, "suite": ["x"], "night": ""}
+    ),
+    "a kernel that tells": run_of(kernel(66.0), kernel(69.0, power_w=20.0)),
+    "a kernel that does not": run_of(kernel(66.0), kernel(66.0)),
+    "VPP": run_of(vpp(), vpp(), bidir=True),
+    "VPP that cannot be": run_of(vpp(), vpp(clocks=4000.0)),
+}
+RUN = RUNS["VPP"]
+
+
+def store(results: Path, result: RunResult, **changes: Any) -> Path:
+    def warn(text: str) -> None:
+        raise AssertionError(text)
+
+    return RunWriter(results, warn).end(replace(result, **changes))
+
+
+def rows(results: Path, **filters: Any) -> list[RunRow]:
+    with open_index(results, print) as index:
+        return index.rows(**filters)
+
+
+def problems(results: Path) -> dict[str, str]:
+    with open_index(results, print) as index:
+        return dict(index.problems())
+
+
+def snapshot(results: Path) -> tuple[list[RunRow], list[tuple[str, str]]]:
+    with open_index(results, print) as index:
+        return index.rows(), index.problems()
+
+
+# A document's line
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_line_of_a_document_is_the_line_of_its_run(tmp_path: Path, name: str) -> None:
+    path = store(tmp_path, RUNS[name])
+    below = str(path.relative_to(tmp_path))
+    wanted = row_of(load_run(path), below)
+    assert RowReader().row(path, below) == wanted
+    assert RowReader()._quick(path.read_bytes(), below) == wanted, "its head should have been enough"
+    assert rows(tmp_path) == [wanted]
+
+
+def test_the_lines_of_these_runs_tell_something() -> None:
+    row = row_of(RUN, "x")
+    assert row.cycles_per_packet and row.vectors_per_call and set(row.nodes) > {"ip4-lookup <b>"} and row.hold_loss
+    assert row_of(RUNS["a kernel that tells"], "x").uj_per_packet
+
+
+def test_documents_laid_out_otherwise_are_read_as_a_whole(tmp_path: Path) -> None:
+    path = store(tmp_path, RUN)
+    document = json.loads(path.read_text())
+    wanted = row_of(load_run(path), "x")
+    samples = document.pop("samples")
+    for text in (
+        json.dumps({"samples": samples, **document}, indent=1),
+        json.dumps({**document, "samples": samples}),
+        json.dumps({**document, "samples": samples}, indent=4),
+    ):
+        path.write_text(text)
+        assert RowReader()._quick(path.read_bytes(), "x") is None
+        assert RowReader().row(path, "x") == wanted
+
+
+def test_what_was_not_analysed_is_analysed_by_the_index(tmp_path: Path) -> None:
+    path = store(tmp_path, RUN)
+    text = path.read_text()
+    document = json.loads(text)
+    for name in ("analysis", "efficiency", "total_pps", "at_least", "losses"):
+        del document[name]
+    samples = document.pop("samples")
+    body = ",\n".join(json.dumps(sample, separators=(",", ":")) for sample in samples)
+    path.write_text(json.dumps(document, indent=1)[:-2] + f',\n "samples": [\n{body}\n ]\n}}\n')
+    assert RowReader().row(path, "x") == row_of(load_run(path), "x")
+
+
+# Damage
+
+
+def damaged(data: bytes, what: str) -> bytes:
+    text = data.decode()
+    begin = text.index('\n "samples": [')
+    third = [at for at, letter in enumerate(text) if letter == "\n" and at > begin][3]
+    changes: dict[str, Callable[[], str]] = {
+        "empty": lambda: "",
+        "cut in the head": lambda: text[: begin // 2],
+        "cut in the samples": lambda: text[: (begin + len(text)) // 2],
+        "cut at a line": lambda: text[:third],
+        "without its last byte": lambda: text.rstrip()[:-1],
+        "NUL in the samples": lambda: text[: third + 9] + "\0" + text[third + 10 :],
+        "NUL in the head": lambda: text.replace("lab-linux", "lab\0linux", 1),
+        "zeros instead of samples": lambda: text[:third] + "\0" * (len(text) - third),
+        "a newer version": lambda: text.replace('"version": 1', '"version": 2', 1),
+        "another schema": lambda: text.replace('"trexbench/run"', '"trexbench/night"', 1),
+        "no object": lambda: "[1, 2]",
+        "not a number": lambda: text.replace('"total_pps": ', '"total_pps": NaN, "x": ', 1),
+        "too large a number": lambda: text.replace('"line_rate_bps": ', '"line_rate_bps": 1e999, "x": ', 1),
+        "nested in a fact": lambda: text.replace(
+            '"host": {', '"host": {"deep": ' + "[" * 5_000_000 + "]" * 5_000_000 + ",", 1
+        ),
+        "nested and open": lambda: '{"schema": ' + "[" * 10_000_000,
+        "a count that is a fraction": lambda: (
+            text[:third] + text[third:].replace('"opackets":', '"opackets":0.5,"o":', 1)
+        ),
+        "a negative count": lambda: text[:third] + text[third:].replace('"ipackets":', '"ipackets":-', 1),
+        "a number without digits": lambda: text[:third] + text[third:].replace('"trial":0', '"trial":', 1),
+        "a link that is a word": lambda: text[:third] + text[third:].replace("true", '"yes"', 1),
+        "an unknown phase": lambda: text[:third] + text[third:].replace('"ramp"', '"romp"', 1),
+        "a sample without ports": lambda: text[:third] + text[third:].replace('"ports":{', '"porks":{', 1),
+        "a look of words": lambda: text.replace('"took_s": 0.01', '"took_s": "soon"', 1),
+        "a status that is none": lambda: text.replace('"complete"', '"great"', 1),
+    }
+    return changes[what]().encode()
+
+
+DAMAGES = """
+    empty|cut in the head|cut in the samples|cut at a line|without its last byte|NUL in the samples|NUL in the head
+    zeros instead of samples|a newer version|another schema|no object|not a number|too large a number|nested in a fact
+    nested and open|a count that is a fraction|a negative count|a number without digits|a link that is a word
+    an unknown phase|a sample without ports|a look of words|a status that is none
+"""
+
+
+@pytest.mark.parametrize("what", [one.strip() for line in DAMAGES.strip().splitlines() for one in line.split("|")])
+def test_a_damaged_document_is_named_and_stops_no_other(tmp_path: Path, what: str) -> None:
+    good = str(store(tmp_path, RUN).relative_to(tmp_path))
+    path = store(tmp_path, RUN, id="other", started="2026-03-01T13:00:00Z")
+    path.write_bytes(damaged(path.read_bytes(), what))
+    found, refused = snapshot(tmp_path)
+    assert [row.path for row in found] == [good]
+    ((name, reason),) = refused
+    assert name == str(path.relative_to(tmp_path)) and reason and "\n" not in reason and str(tmp_path) not in reason
+    with pytest.raises(StoreError):
+        load_run(path)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_damage_to_the_bytes_is_refused_or_the_line_is_what_the_whole_document_says(
+    tmp_path: Path, data: st.DataObject
+) -> None:
+    original = store(tmp_path / "a", RUNS["of a suite"])
+    content = bytearray(original.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        end = min(len(content), at + data.draw(st.sampled_from([0, 1, 1, 1, 7, 200])))
+        content[at:end] = data.draw(
+            st.binary(max_size=3) | st.sampled_from([b"0", b"-", b",", b"{", b"]", b'"', b"1e999"])
+        )
+    path = original.with_name("damaged.json")
+    path.write_bytes(content)
+    try:
+        row = RowReader().row(path, "x")
+    except StoreError as error:
+        assert "\n" not in str(error)
+        with pytest.raises(StoreError):
+            load_run(path)
+        return
+    finally:
+        shutil.rmtree(tmp_path / "a")
+    assert all(math.isfinite(value) for value in vars(row).values() if isinstance(value, float))
+
+
+DOCUMENT = json.loads(json.dumps(to_document(RUN, with_samples=False)))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [*([at] if at else []), *(place for key, one in children for place in places(one, (*at, key)))]
+
+
+PLACES = places(DOCUMENT)
+
+
+@settings(max_examples=300, deadline=None)
+@given(where=st.sampled_from(PLACES), value=JSON)
+def test_any_wrong_value_in_a_head_is_refused_or_harmless(where: tuple[Any, ...], value: Any) -> None:
+    document = json.loads(json.dumps(DOCUMENT))
+    at = document
+    for key in where[:-1]:
+        at = at[key]
+    at[where[-1]] = value
+    try:
+        row = row_from_head(document, "x")
+    except StoreError:
+        return
+    assert isinstance(row.total_pps, int | float) and isinstance(row.limit, str) and isinstance(row.cell.dut, str)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        pytest.param({"command": {"mode": "m", "rx_queues": 1 << 70}}, "rx_queues is too large", id="a huge number"),
+        pytest.param({"dut": {"name": "\ud800"}}, "dut is no Unicode", id="half a character"),
+    ],
+)
+def test_what_no_table_can_hold_is_a_problem(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    path = store(tmp_path, RUN, **changes)
+    assert words in problems(tmp_path)[str(path.relative_to(tmp_path))] and rows(tmp_path) == []
+
+
+def test_hostile_names_are_kept_as_they_are_and_stop_nothing(tmp_path: Path) -> None:
+    names = [
+        "<script>alert(1)</script>",
+        "../../etc/passwd",
+        "a\0b",
+        "'; drop table documents; --",
+        "\x1b[31mred",
+        "x" * 10**6,
+    ]
+    for number, name in enumerate(names):
+        store(tmp_path, RUN, id=str(number), dut={"name": name})
+    assert [row.cell.dut for row in sorted(rows(tmp_path), key=lambda row: row.id)] == names
+    assert [row.id for row in rows(tmp_path, dut="a\0b")] == ["2"]
+
+
+def test_odd_files_are_problems_or_none_of_ours(tmp_path: Path) -> None:
+    good = store(tmp_path, RUN)
+    folder = good.parent
+    os.mkfifo(folder / "fifo.json")
+    (folder / "directory.json").mkdir()
+    (folder / "nowhere.json").symlink_to(folder / "missing")
+    (folder / os.fsdecode(b"no-\xff-unicode.json")).write_text("{}")
+    for other in (".hidden.json.1-1.tmp", ".hidden.json", "picture.png", "x.loadtest.json", "notes.txt"):
+        (folder / other).write_text("{")
+    (tmp_path / "nights").mkdir()
+    (tmp_path / "nights" / "x.json").write_text("{")
+    (tmp_path / "not-a-date" / "dut").mkdir(parents=True)
+    (tmp_path / "not-a-date" / "dut" / "x.json").write_text("{")
+    found, refused = snapshot(tmp_path)
+    assert [row.path for row in found] == [str(good.relative_to(tmp_path))]
+    day = str(folder.relative_to(tmp_path))
+    assert {name for name, _ in refused} == {
+        f"{day}/{name}" for name in ("fifo.json", "directory.json", "nowhere.json", "no-\\udcff-unicode.json")
+    }
+    before = (tmp_path / INDEX_FILE).stat().st_mtime_ns
+    assert snapshot(tmp_path) == (found, refused) and (tmp_path / INDEX_FILE).stat().st_mtime_ns == before
+
+
+# Up to date
+
+
+def test_new_changed_and_removed_documents_are_seen(tmp_path: Path) -> None:
+    assert snapshot(tmp_path) == ([], [])
+    one = store(tmp_path, RUN)
+    assert [row.status for row in rows(tmp_path)] == ["complete"]
+    two = store(tmp_path, RUN, started="2026-03-02T12:00:00Z", status=Status.RUNNING)
+    assert [row.status for row in rows(tmp_path)] == ["complete", "running"]
+    RunWriter(tmp_path, print).end(RUN)
+    text = two.read_text()
+    two.write_text(text.replace('"running"', '"complete"', 1))
+    assert [row.status for row in rows(tmp_path)] == ["complete"] * 3
+    one.unlink()
+    assert len(rows(tmp_path)) == 2
+    two.write_text("{")
+    assert len(rows(tmp_path)) == 1 and list(problems(tmp_path)) == [str(two.relative_to(tmp_path))]
+    shutil.rmtree(tmp_path / "2026-03-02")
+    assert problems(tmp_path) == {}
+
+
+def test_an_index_that_agrees_is_left_alone(tmp_path: Path) -> None:
+    store(tmp_path, RUN)
+    first = snapshot(tmp_path)
+    before = (tmp_path / INDEX_FILE).stat()
+    assert snapshot(tmp_path) == first
+    after = (tmp_path / INDEX_FILE).stat()
+    assert (before.st_mtime_ns, before.st_ino) == (after.st_mtime_ns, after.st_ino)
+
+
+def test_filters_and_order(tmp_path: Path) -> None:
+    for number, (dut, mode, suite, day) in enumerate(
+        [("a", "m", "s", "03"), ("a", "n", None, "01"), ("b", "m", "s", "02"), ("b", "n", "s", "04")]
+    ):
+        store(
+            tmp_path,
+            RUN,
+            id=str(number),
+            dut={"name": dut},
+            command={"mode": mode, "suite": suite},
+            started=f"2026-03-{day}T12:00:00Z",
+        )
+    wanted: list[tuple[dict[str, Any], str]] = [
+        ({}, "1203"),
+        ({"dut": "a"}, "10"),
+        ({"mode": "n"}, "13"),
+        ({"suite": "s", "dut": "b"}, "23"),
+        ({"since": "2026-03-03"}, "03"),
+        ({"limit": 2}, "03"),
+        ({"limit": 0}, ""),
+        ({"dut": "' or 1 --"}, ""),
+        ({"dut": "\ud800"}, ""),
+    ]
+    for filters, ids in wanted:
+        assert "".join(row.id for row in rows(tmp_path, **filters)) == ids
+
+
+def test_a_directory_that_is_not_there_is_empty_and_stays_away(tmp_path: Path) -> None:
+    assert snapshot(tmp_path / "results") == ([], [])
+    assert not (tmp_path / "results").exists()
+
+
+# The index itself
+
+
+def ruin(what: str, file: Path) -> None:
+    if what == "rubbish":
+        file.write_bytes(b"rubbish" * 1000)
+    elif what == "empty":
+        file.write_bytes(b"")
+    elif what == "torn":
+        content = file.read_bytes()
+        file.write_bytes(content[:4096] + bytes(len(content) - 4096))
+    elif what == "cut":
+        file.write_bytes(file.read_bytes()[:5000])
+    else:
+        with sqlite3.connect(file) as db:
+            db.executescript(what)
+        db.close()
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "rubbish", "empty", "torn", "cut",
+        "pragma user_version = 99", "drop view runs", "drop table documents", "drop view problems",
+        "update documents set nodes = 'no json'", "update documents set rx_queues = null, nodes = null",
+        "create table other (x)", "alter table documents drop column stamp",
+        "drop table documents; create table documents (path, stamp)",
+    ],
+)  # fmt: skip
+def test_an_index_in_any_state_is_made_anew(tmp_path: Path, what: str) -> None:
+    store(tmp_path, RUN)
+    (tmp_path / "2026-03-01" / "lab-linux" / "bad.json").write_text("{")
+    wanted = snapshot(tmp_path)
+    ruin(what, tmp_path / INDEX_FILE)
+    assert snapshot(tmp_path) == wanted == snapshot(tmp_path)
+
+
+def test_where_none_can_be_kept_it_is_made_in_memory_and_said_so(tmp_path: Path) -> None:
+    store(tmp_path, RUN)
+    (tmp_path / INDEX_FILE).mkdir()
+    warnings: list[str] = []
+    with open_index(tmp_path, warnings.append) as index:
+        assert len(index.rows()) == 1
+    assert len(warnings) == 1 and "in memory" in warnings[0] and INDEX_FILE in warnings[0]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_directory_that_may_only_be_read(tmp_path: Path) -> None:
+    store(tmp_path, RUN)
+    kept = snapshot(tmp_path)
+    warnings: list[str] = []
+    store(tmp_path, RUN, started="2026-03-02T12:00:00Z")
+    tmp_path.chmod(0o500)
+    (tmp_path / INDEX_FILE).chmod(0o400)
+    try:
+        with open_index(tmp_path, warnings.append) as index:
+            assert len(index.rows()) == len(kept[0]) + 1
+    finally:
+        tmp_path.chmod(0o700)
+    assert len(warnings) == 1 and "in memory" in warnings[0]
+
+
+def test_many_open_it_at_once(tmp_path: Path) -> None:
+    paths = [store(tmp_path, RUN, id=str(number)) for number in range(12)]
+    found: list[int] = []
+    barrier = threading.Barrier(6)
+
+    def one(number: int) -> None:
+        barrier.wait()
+        for _ in range(5):
+            store(tmp_path, RUN, id=f"{number}")
+            found.append(len(rows(tmp_path)))
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 30 and max(found) == 42 and min(found) > len(paths)
+    assert len(rows(tmp_path)) == 42
+
+
+CHILD = """
+import sys
+sys.path[:0] = {path!r}
+from pathlib import Path
+from test_index import RUN, open_index, store
+results = Path({results!r})
+print("begun", flush=True)
+number = 0
+while True:
+    path = store(results, RUN, id=str(number))
+    with open_index(results, print) as index:
+        index.rows()
+    if number % 3:
+        path.unlink()
+    number += 1
+"""
+
+
+def test_killed_at_any_moment_it_agrees_with_the_documents(tmp_path: Path) -> None:
+    rng, here = random.Random(3), Path(__file__).parent
+    code = CHILD.format(path=[str(here), str(here.parents[1])], results=str(tmp_path))
+    children = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    for child in children:
+        assert child.stdout is not None and child.stdout.readline() == "begun\n"
+        time.sleep(rng.uniform(0.05, 0.3))
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+        there = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("*/*/*.json"))
+        found, refused = snapshot(tmp_path)
+        if child is children[-1]:  # nobody writes any more
+            assert sorted(row.path for row in found) == there and not refused
+    with sqlite3.connect(tmp_path / INDEX_FILE) as db:
+        assert db.execute("pragma integrity_check").fetchone() == ("ok",)
+    db.close()
+
+
+# Questions
+
+
+def test_a_query_reads_the_view(tmp_path: Path) -> None:
+    path = store(tmp_path, RUN)
+    (path.parent / "bad.json").write_text("{")
+    with open_index(tmp_path, print) as index:
+        columns, found = index.query("select * from runs")
+        assert tuple(columns) == COLUMNS and len(found) == 1
+        assert index.query("select count(*) as n, max(total_pps) from runs where dut like 'lab-%'") == (
+            ["n", "max(total_pps)"], [(1, RUN.analysis.total_pps)],
+        )  # fmt: skip
+        assert index.query("with x(n) as (values (1) union all select n + 1 from x where n < 3) select n from x")[
+            1
+        ] == [(1,), (2,), (3,)]
+        assert [name for name, _ in index.query("select * from problems")[1]] == ["2026-03-01/lab-linux/bad.json"]
+        assert index.query("select json_extract(nodes, '$.dpdk-input') > 0 from runs")[1] == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "delete from documents", "update documents set id = 'x'", "insert into documents (path) values ('x')",
+        "drop view runs", "create table x (y)", "create temp table x (y)", "pragma user_version = 7",
+        "pragma query_only",
+        "attach 'other.sqlite' as other", "vacuum into 'copy.sqlite'", "begin immediate", "select 1; drop view runs",
+        "select load_extension('x')", "select writefile('x', 'y')", "nonsense", "", "select * from nothing",
+    ],
+)  # fmt: skip
+def test_a_query_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    store(tmp_path, RUN)
+    wanted = snapshot(tmp_path)
+    before = (tmp_path / INDEX_FILE).read_bytes()
+    with open_index(tmp_path, print) as index:
+        if sql:
+            with pytest.raises(ConfigError, match="query: "):
+                index.query(sql)
+        else:
+            assert index.query(sql) == ([], [])
+        assert index.rows() == wanted[0]
+    assert (tmp_path / INDEX_FILE).read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2026-03-01", INDEX_FILE]
+
+
+def test_a_query_without_end_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trexbench.index.database.QUERY_S", 0.1)
+    endless = "with x(n) as (values (1) union all select n + 1 from x) select count(*) from x"
+    with open_index(tmp_path, print) as index, pytest.raises(ConfigError, match="longer than"):
+        index.query(endless)
