@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -18,6 +19,14 @@ from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WITHIN_S = 60.0
+_AT_3_AND_4 = """
+import os, sys
+ends = [os.dup2(int(one), number) for one, number in zip(sys.argv[1:3], (1003, 1004))]
+for number, one in zip((3, 4), ends):
+    os.dup2(one, number)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""Chromium reads its DevTools pipe at descriptor 3 and writes at 4; a shell knows descriptors of one digit only."""
 
 
 def find_chromium() -> str | None:
@@ -123,11 +132,10 @@ def open_chromium(program: str) -> Iterator[Page]:
             "--remote-debugging-pipe",
             f"--user-data-dir={profile}",
         ]
-        # Chromium reads its pipe at 3 and writes at 4.
-        shell = ["/bin/sh", "-c", f'exec "$@" 3<&{from_us} 4>&{to_us}', "chromium", *command]
-        process = subprocess.Popen(
-            shell, pass_fds=(from_us, to_us), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
-        )
+        ends = (from_us, to_us)
+        wrapped = [sys.executable, "-I", "-S", "-c", _AT_3_AND_4, *map(str, ends), *command]
+        quiet = subprocess.DEVNULL
+        process = subprocess.Popen(wrapped, pass_fds=ends, stdin=quiet, stdout=quiet, stderr=quiet)
         os.close(from_us)
         os.close(to_us)
         try:

@@ -31,7 +31,7 @@ TABLE = {
     "transport": Room(("core.errors",)),
     "dut": Room(("core", "transport", "config"), never=("transport.netns", "transport.local")),
     "generator": Room(("core",), STL_CLIENT),
-    "report": Room(("core",), ("matplotlib", "rich")),
+    "report": Room(("core",), ("matplotlib", "rich", "jinja2", "markupsafe")),
     "config": Room(("core",), ("yaml",)),
     "store": Room(("core",)),
     "index": Room(("core", "store")),
@@ -65,7 +65,8 @@ IMPURE = frozenset(_IMPURE.split())
 
 ALONE = {
     "jumpavg": ("judge/jumps.py",),
-    "matplotlib": ("report/picture.py", "report/picture_costs.py"),
+    "matplotlib": ("report/picture.py", "report/picture_costs.py", "report/picture_report.py"),
+    "jinja2": ("report/html.py",),
     "rich": ("report/terminal.py",),
     "pyroute2": ("lab/net.py",),
 }

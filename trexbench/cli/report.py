@@ -18,6 +18,7 @@ from ..report.clean import clean
 if TYPE_CHECKING:
     from ..core.history import Cell, RunRow
     from ..core.night import Night
+    from ..core.regression import Finding
     from ..core.result import RunResult
     from ..report.report import Report
     from ..report.trends import Change
@@ -28,7 +29,8 @@ MOST_RUNS = 400
 
 
 @click.command(
-    epilog="\b\nExamples:\n  trexbench report\n  trexbench report --suite netgate-6100 --since 2026-01-01 -o morning.html\n"
+    epilog="\b\nExamples:\n  trexbench report\n"
+    "  trexbench report --suite netgate-6100 --since 2026-01-01 -o morning.html\n"
     "  trexbench report --markdown - --dut netgate-vpp\n"
 )
 @click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True)
@@ -93,14 +95,14 @@ def collect(
     if not results.is_dir():
         raise StoreError(f"{results}: no such directory", "name the results with --results")
     with open_index(results, warn) as index:
-        rows, problems = index.rows(suite=suite, since=since), index.problems()
+        rows, problems = index.rows(suite=suite), index.problems()
     nights = [_only(one, duts) for one in load_nights(results, warn) if suite in (None, one.suite)]
-    nights = [one for one in nights if one.cells and one.night >= (since or "")]
     rows = [row for row in rows if not duts or row.cell.dut in duts]
+    changes, judged, remarks = find_changes(results, rows, nights)  # in all of the history, whatever is shown of it
+    nights = [one for one in nights if one.cells and one.night >= (since or "")]
+    rows = [row for row in rows if row.started >= (since or "")]
     table = _table_of(nights, night)
-    changes, judged = find_changes(rows, nights)
-    problems = list(problems)
-    runs = _load(results, rows, table, problems)
+    runs = load_runs(results, rows, table, problems)
     return Report(
         rows=rows,
         nights=nights,
@@ -108,15 +110,45 @@ def collect(
         runs=runs,
         changes=changes,
         problems=problems,
-        title=f"trexbench: {suite or (table.suite if table else 'runs')}",
+        title=f"trexbench: {suite or (table.suite if table else 'stored runs')}",
         made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
         judged=judged,
+        remarks=remarks,
     )
 
 
-def find_changes(rows: Sequence[RunRow], nights: Sequence[Night]) -> tuple[Sequence[Change], str | None]:
-    """What the search for regressions finds in these histories, and what it says of itself."""
-    return (), None
+def find_changes(
+    results: Path, rows: Sequence[RunRow], nights: Sequence[Night]
+) -> tuple[list[Change], str, tuple[str, ...]]:
+    """What the search for regressions finds in these histories, what it says in one line, and what else."""
+    from ..core.regression import Kind, judge_rows
+    from ..judge.jumps import levels
+    from ..judge.known_file import load_known
+    from ..report.regress import finding_line, summary_line
+
+    judgement = judge_rows(rows, levels, load_known(results), nights)
+    found = [one for one in judgement.findings if one.kind is not Kind.INSUFFICIENT and one.since is not None]
+    return [_change_of(one, finding_line(one), rows) for one in found], summary_line(judgement), judgement.remarks
+
+
+def _change_of(finding: Finding, text: str, rows: Sequence[RunRow]) -> Change:
+    """In the terms of the report: it stands at the first run of its first night."""
+    from ..report.trends import Change
+
+    since = finding.since or ""
+    at = next((r.started for r in rows if r.cell == finding.cell and (r.night or r.started) >= since), since)
+    bad = (finding.after < finding.before) == (finding.metric.better == "higher")
+    return Change(
+        cell=finding.cell,
+        metric=finding.metric.name,
+        at=at,
+        text=text,
+        bad=bad,
+        before=finding.before,
+        after=finding.after,
+        note=finding.note,
+        reasons=finding.explanation,
+    )
 
 
 def load_library() -> str:
@@ -141,7 +173,7 @@ def _only(night: Night, duts: Sequence[str]) -> Night:
     return replace(night, cells=tuple(cell for cell in night.cells if not duts or cell.dut in duts))
 
 
-def _load(
+def load_runs(
     results: Path, rows: Sequence[RunRow], table: Night | None, problems: list[tuple[str, str]]
 ) -> dict[Cell, RunResult]:
     """The latest complete run of every cell, of the table's suite where there is one."""

@@ -10,7 +10,7 @@ _SPACES = {ord(space): " " for space in "\t\n\r\v\f\u2028\u2029"}
 
 
 def clean(value: Any, most: int = LONGEST) -> str:
-    """One line without control characters, characters that turn the writing around, or half characters; not too long."""
+    """One line, not too long, without control characters, half ones, and those that turn the writing around."""
     text = str(value)[: most + 1].translate(_SPACES)
     text = text if text.isascii() and text.isprintable() else "".join(map(_visible, text))
     return text if len(text) <= most else f"{text[: most - 3]}..."

@@ -25,9 +25,13 @@ class Column:
     def queues(self) -> str:
         return "" if self.rx_queues is None else f"{self.rx_queues}Q"
 
+    @property
+    def name(self) -> str:
+        """Short, for where the whole picture says that it is simulated."""
+        return f"{self.dut} {self.queues}".rstrip() + (" sim" if self.simulated else "")
+
     def __str__(self) -> str:
-        simulated = " (simulated)" if self.simulated else ""
-        return f"{self.dut} {self.queues}".rstrip() + simulated
+        return f"{self.dut} {self.queues}".rstrip() + (" (simulated)" if self.simulated else "")
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class Grid:
 def build_grid(rows: Sequence[RunRow], night: Night | None) -> Grid:
     """The table of a night, or without one of the latest run of every cell. rows: oldest first."""
     found = _of_night(rows, night) if night is not None else _latest(rows)
-    columns = tuple(dict.fromkeys(column_of(cell) for cell in found))
+    columns = order_columns(column_of(cell) for cell in found)
     blocks, failures = [], []
     for kind, bidir in sorted({(cell.kind, cell.bidir) for cell in found}):
         modes = dict.fromkeys(cell.mode for cell in found if (cell.kind, cell.bidir) == (kind, bidir))
@@ -104,6 +108,13 @@ def build_grid(rows: Sequence[RunRow], night: Night | None) -> Grid:
         blocks.append(Block(name if kind == "ramp" else f"{name}, {kind}", tuple(lines)))
     title = "the latest run of each cell" if night is None else f"{night.suite}, night of {night.night}"
     return Grid(title, columns, tuple(blocks), tuple(failures))
+
+
+def order_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """DUTs as they come, each with its numbers of queues ascending."""
+    every = list(dict.fromkeys(columns))
+    duts = list(dict.fromkeys((column.dut, column.simulated) for column in every))
+    return tuple(sorted(every, key=lambda one: (duts.index((one.dut, one.simulated)), one.rx_queues or 0)))
 
 
 def column_of(cell: Cell) -> Column:

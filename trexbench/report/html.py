@@ -34,7 +34,7 @@ def render(report: Report, library: str) -> str:
         .get_template("page.html")
         .render(
             report=report,
-            choice=default_choice(report.curves),
+            choice=_cleaned(default_choice(report.curves, report.changes)),
             modes=list(dict.fromkeys(cell["mode"] for cell in data["cells"])),
             columns=data["columns"],
             directions=list(dict.fromkeys(curve.direction for curve in report.curves)),
@@ -48,6 +48,11 @@ def render(report: Report, library: str) -> str:
             spark_height=SPARK_HEIGHT,
         )
     )
+
+
+def _cleaned(choice: tuple[str, bool] | None) -> tuple[str, bool] | None:
+    """As the page's data names it."""
+    return None if choice is None else (clean(choice[0]), choice[1])
 
 
 def _policy(*scripts: str) -> str:
@@ -68,7 +73,7 @@ def _packed(library: str) -> str:
 
 
 def _static(name: str) -> str:
-    return resources.files(__package__).joinpath(_STATIC, name).read_text(encoding="utf-8")
+    return (resources.files(__package__) / _STATIC / name).read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=1)

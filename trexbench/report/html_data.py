@@ -9,9 +9,9 @@ from typing import Any
 from ..core.cycles import Cost
 from ..core.history import METRICS, Cell, Metric
 from .clean import clean
-from .grid import Column, column_of
+from .grid import Column, column_of, order_columns
 from .overlay import Curve
-from .trends import Trend
+from .trends import Change, Trend
 
 SCALE: Mapping[str, tuple[float, str]] = {"pps": (1e-6, "Mpps"), "share": (100.0, "%")}
 """What an axis shows in place of a metric's own unit."""
@@ -26,9 +26,9 @@ def page_data(
     """Cells once, and everything else by their place among them."""
     found = [*(c.cell for c in curves), *(t.cell for t in trends), *costs]
     cells = {cell: at for at, cell in enumerate(dict.fromkeys(found))}
-    every = list(dict.fromkeys([*columns, *map(column_of, cells)]))
+    every = order_columns([*columns, *map(column_of, cells)])
     return {
-        "columns": [{"name": clean(str(column)), "simulated": column.simulated} for column in every],
+        "columns": [{"name": clean(column.name), "simulated": column.simulated} for column in every],
         "cells": [
             {
                 "name": clean(str(cell)),
@@ -52,12 +52,20 @@ def embed(values: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def default_choice(curves: Sequence[Curve]) -> tuple[str, bool] | None:
-    """Mode and direction that tell the DUTs apart best: there the shares of line rate lie furthest apart."""
+def default_choice(curves: Sequence[Curve], changes: Sequence[Change] = ()) -> tuple[str, bool] | None:
+    """Mode and direction to begin with: of the first change for the worse that nobody knows of.
+
+    Without one, those that tell the DUTs apart best: there the shares of line rate lie furthest apart.
+    """
+    for change in changes:
+        if change.bad and change.note is None:
+            return change.cell.mode, change.cell.bidir
     groups: dict[tuple[str, bool], dict[Cell, float]] = {}
     for curve in curves:
         shares = groups.setdefault((curve.cell.mode, curve.cell.bidir), {})
-        shares[curve.cell] = shares.get(curve.cell, 0.0) + curve.result.maximum_pps / curve.line_rate_pps
+        shares[curve.cell] = shares.get(curve.cell, 0.0) + curve.result.maximum_pps / curve.line_rate_pps / (
+            1 + curve.cell.bidir
+        )
     spread = {key: max(shares.values()) - min(shares.values()) for key, shares in groups.items()}
     return max(spread, key=lambda key: spread[key], default=None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,7 +20,12 @@ def figure(value: float | None, metric: Metric) -> str:
         return NONE
     if metric.unit == "pps":
         return format_pps(value)
-    return format_share(value) if metric.unit == "share" else f"{value:.4g} {metric.unit}"
+    return share(value) if metric.unit == "share" else f"{value:.4g} {metric.unit}"
+
+
+def share(value: float | None) -> str:
+    """A loss of nothing deserves no zeros after the point."""
+    return NONE if value is None else format_share(value) if value else "0 %"
 
 
 def sparks(trend: Trend, metric: Metric) -> str:
@@ -31,11 +37,17 @@ def at_least(text: str) -> str:
     return text.replace(">= ", "\u2265 ")
 
 
+def tojson_text(value: Any) -> str:
+    """JSON for an attribute: escaped like any other text when it is put there."""
+    return json.dumps(value)
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "figure": figure,
     "sparks": sparks,
     "at_least": at_least,
+    "tojson_text": tojson_text,
     "pps": lambda value: NONE if value is None else format_pps(value),
     "cycles": lambda value: NONE if value is None else f"{value:.4g}",
-    "share": lambda value: NONE if value is None else format_share(value),
+    "share": share,
 }

@@ -93,7 +93,7 @@ Point = tuple[float, float, float]
 
 
 def reduce_windows(windows: Sequence[Window], knee_pps: float | None, most: int = MOST_POINTS) -> list[Point]:
-    """(sent, received, loss) of about ``most`` points; neighbours are pooled by their counters, but for those at the knee.
+    """(sent, received, loss) of about ``most`` points; neighbours are pooled, but for those at the knee.
 
     A pool of windows has the rates and the loss of one long window: nothing is picked, nothing smoothed away.
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..core.cycles import Cost
-from ..core.history import Cell, RunRow
+from ..core.history import METRICS, Cell, Metric, RunRow
 from ..core.night import Night
 from ..core.result import RunResult
 from .facts import DutFacts, RunNotes, find_facts, find_notes
@@ -33,6 +33,7 @@ class Report:
     title: str = "trexbench"
     made: str = ""
     judged: str | None = None
+    remarks: Sequence[str] = ()
 
     @cached_property
     def grid(self) -> Grid:
@@ -45,6 +46,11 @@ class Report:
     @cached_property
     def trends(self) -> tuple[Trend, ...]:
         return find_trends(self.rows, self.nights, self.changes)
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Those that any cell has figures of."""
+        return tuple(metric for metric in METRICS if any(metric in trend.metrics for trend in self.trends))
 
     @cached_property
     def costs(self) -> Mapping[Cell, tuple[Cost, ...]]:

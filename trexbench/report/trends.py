@@ -15,7 +15,8 @@ from .grid import cell_of, reason_of
 class Change:
     """A change that somebody found in a cell's history. at: the first run after it (``started``), or its night.
 
-    before, after: levels, in the metric's unit. bad: for the worse. text: the finding in a sentence.
+    before, after: levels, in the metric's unit. bad: for the worse. text: the finding in a sentence;
+    reasons: what explains it. note: of who knows of it already.
     """
 
     cell: Cell
@@ -26,6 +27,7 @@ class Change:
     before: float | None = None
     after: float | None = None
     note: str | None = None
+    reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

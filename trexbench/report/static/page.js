@@ -3,10 +3,10 @@
   // Okabe and Ito's colours; on a dark ground the same hues, lighter.
   var LIGHT = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#999933"];
   var DARK = ["#56B4E9", "#F0803C", "#2FC79A", "#E69AC4", "#F0C442", "#8AB4F8", "#EEEEEE", "#C5C56A"];
-  var DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
+  var DASHES = ["solid", "dash", "longdash", "dashdot", "longdashdot", "8px 2px"];
   var MARKERS = ["circle", "square", "diamond", "triangle-up", "pentagon", "star", "hexagon", "cross"];
   var LOSS_FLOOR = 0.001; // percent; less has no place on an axis of powers of ten
-  var CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d"] };
+  var CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "sendChartToCloud"] };
   var data = JSON.parse(document.getElementById("data").textContent);
   var dark = window.matchMedia("(prefers-color-scheme: dark)");
   var printing = false;
@@ -55,6 +55,13 @@
     };
   }
 
+  // 1, 2, 5 of every power of ten: an axis without words between its numbers.
+  function decades() {
+    var values = [];
+    for (var power = -6; power <= 9; power++) { [1, 2, 5].forEach(function (one) { values.push(one * Math.pow(10, power)); }); }
+    return { type: "log", tickmode: "array", tickvals: values, ticktext: values.map(function (value) { return digits(value); }) };
+  }
+
   function css(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
 
   function axis(title, more) {
@@ -71,8 +78,9 @@
     var base = {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest", annotations: notes,
       font: { color: css("--ink"), family: "system-ui, sans-serif", size: narrow ? 11 : 13 },
-      margin: { l: 60, r: 14, t: 14, b: 44 }, hoverlabel: { bgcolor: css("--panel"), bordercolor: css("--line"), font: { color: css("--ink") } },
-      legend: narrow || printing ? { orientation: "h", y: -0.18, yanchor: "top" } : { x: 1.01, y: 1 }, uirevision: "stay"
+      margin: { l: 60, r: 14, t: 34, b: 44 },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: css("--soft"), activecolor: css("--link") }, hoverlabel: { bgcolor: css("--panel"), bordercolor: css("--line"), font: { color: css("--ink") } },
+      legend: narrow || printing ? { orientation: "h", y: -0.14, yanchor: "top", font: { size: 11 } } : { x: 1.01, y: 1 }, uirevision: "stay"
     };
     Object.keys(more).forEach(function (key) { base[key] = key === "annotations" ? base[key].concat(more[key]) : more[key]; });
     return base;
@@ -129,7 +137,8 @@
       xaxis: axis("offered, " + unit, { anchor: "y2", rangemode: "tozero" }),
       yaxis: axis("received, " + unit, { domain: [0.33, 1], rangemode: "tozero" }),
       yaxis2: axis("loss, %", { domain: [0, 0.26], type: id("log").checked ? "log" : "linear", exponentformat: "none",
-        dtick: id("log").checked ? 1 : undefined, range: id("log").checked ? [-3.1, 2.1] : undefined }),
+        tickmode: id("log").checked ? "array" : "auto", tickvals: [LOSS_FLOOR, 0.01, 0.1, 1, 10, 100],
+        ticktext: ["0", "0.01", "0.1", "1", "10", "100"], range: id("log").checked ? [-3.15, 2.15] : undefined }),
       shapes: threshold ? [{ type: "line", xref: "paper", x0: 0, x1: 1, yref: "y2", y0: threshold, y1: threshold,
         line: { color: css("--bad"), width: 1, dash: "dash" } }] : []
     }));
@@ -159,8 +168,8 @@
       });
     });
     draw("costs", traces, layout(shown, {
-      xaxis: axis("forwarded, Mpps", { type: "log", dtick: "D2", exponentformat: "none" }),
-      yaxis: axis("cycles/packet", { type: "log", dtick: "D2", exponentformat: "none" })
+      xaxis: axis("forwarded, Mpps", decades()),
+      yaxis: axis("cycles/packet", decades())
     }));
   }
 
@@ -204,7 +213,7 @@
         marker: { symbol: "x", size: 8, color: css("--bad") } });
     }
     draw("trends", traces, layout(shown, {
-      xaxis: axis("", { type: "date" }), shapes: shapes, annotations: notes, margin: { l: 60, r: 14, t: 26, b: 44 },
+      xaxis: axis("", { type: "date" }), shapes: shapes, annotations: notes,
       yaxis: axis(plain(metric.name) + (share ? ", % of line rate" : ", " + plain(metric.unit)), { rangemode: id("zero").checked ? "tozero" : "normal" }),
       yaxis2: { overlaying: "y", range: [0, 1], visible: false, fixedrange: true }
     }));
@@ -232,9 +241,18 @@
     ["controls"].map(id).concat(all(".switches")).forEach(function (part) { if (part) { part.hidden = false; } });
     all(".controls, .switches").forEach(function (part) { part.addEventListener("change", drawAll); });
     id("controls").addEventListener("submit", function (event) { event.preventDefault(); });
+    all(".plot").forEach(function (place) { place.classList.add("drawn"); });
+    all("[data-show]").forEach(function (link) { link.addEventListener("click", function () { show(JSON.parse(link.dataset.show)); }); });
     dark.addEventListener("change", drawAll);
     window.addEventListener("beforeprint", function () { paper(true); });
     window.addEventListener("afterprint", function () { paper(false); });
+  }
+
+  // A change's own cells and figure.
+  function show(wanted) {
+    ["mode", "traffic", "metric"].forEach(function (name) { id(name).value = wanted[name]; });
+    all("input[name=column]").forEach(function (box) { box.checked = true; });
+    drawAll();
   }
 
   // On paper: a page's width, no dark ground, everything unfolded that is short.

@@ -1,0 +1,170 @@
+"""How long the report of 40 cells and a year of nights takes to make, how large it is, and how soon Chromium shows it.
+
+    python benchmarks/report.py [--cells 40] [--nights 365] [--samples 660] [--keep report.html]
+
+The rows are made here (an index would deliver them), the latest documents of all cells are real files and are read as
+the verb reads them. Opening: from the begin of the navigation until every plot is drawn, five times, the median;
+Chromium's own start is not in it. Aim: made in under 10 s, under 10 MB, open in under 3 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "unit"), str(ROOT / "tests" / "commands")]
+
+from browser import find_chromium, open_chromium  # noqa: E402
+from runs import World, make_plan, make_result  # noqa: E402
+
+from trexbench.cli.report import load_library, load_runs  # noqa: E402
+from trexbench.core.history import Cell, RunRow, row_of  # noqa: E402
+from trexbench.core.night import Attempt, CellRecord, Night, State  # noqa: E402
+from trexbench.report.html import render  # noqa: E402
+from trexbench.report.report import Report  # noqa: E402
+from trexbench.report.trends import Change  # noqa: E402
+from trexbench.store import RunWriter  # noqa: E402
+
+MODES = ("var2-1514b", "var2-imix", "var2-64b", "1flow-64b")
+COLUMNS = (("pfsense", None), ("linux", None), ("vpp", 1), ("vpp", 2), ("vpp", 3))
+SUITE, FIRST = "netgate-6100", date(2025, 11, 21)
+
+
+def make_cells(count: int) -> list[Cell]:
+    every = [Cell(dut, mode, bidir, queues) for dut, queues in COLUMNS for bidir in (False, True) for mode in MODES]
+    return [replace(every[i % 40], dut=f"{every[i % 40].dut}{i // 40 or ''}") for i in range(count)]
+
+
+def make_document(results: Path, cell: Cell, samples: int, night: str, rng: random.Random) -> RunRow:
+    """A run of this cell with about so many samples, written as a run writes it."""
+    ramp_s = samples - 60.0
+    plan = make_plan(
+        bidir=cell.bidir, frame_bytes=1514 if "1514" in cell.mode else 64, ramp_s=ramp_s, hold_s=30.0, warmup_s=10.0
+    )
+    world = World(capacity_pps=plan.line_rate_pps * rng.uniform(0.1, 1.1), noise=0.005, seed=rng.randrange(1 << 30))
+    command = {"verb": "ramp", "mode": cell.mode, "rx_queues": cell.rx_queues, "suite": SUITE, "night": night}
+    run = make_result(
+        plan, world, command=command, started=f"{night}T02:00:00Z", dut={"name": cell.dut}, simulated=False
+    )
+    writer = RunWriter(results, lambda text: print(text, file=sys.stderr)).begin(run)
+    return row_of(run, str(writer.end(run).relative_to(results)))
+
+
+def make_history(row: RunRow, nights: int, rng: random.Random) -> list[RunRow]:
+    """The row's cell on all the nights before it: 1 % of noise, a step of 5 % in a tenth of the cells."""
+    last, step = date.fromisoformat(row.night or ""), rng.randrange(nights // 3, nights) if rng.random() < 0.1 else None
+    cycles, watts = rng.uniform(300, 4000), rng.uniform(18, 20)
+    rows = []
+    for back in range(nights - 1, 0, -1):
+        level = (1.05 if step is not None and nights - back < step else 1.0) * rng.gauss(1, 0.01)
+        night = str(last - timedelta(days=back))
+        rows.append(
+            replace(
+                row,
+                path=f"{night}/{row.cell}.json",
+                id=night,
+                started=f"{night}T02:00:00Z",
+                night=night,
+                total_pps=row.total_pps * level,
+                line_share=row.line_share * level,
+                cycles_per_packet=cycles / level,
+                power_w=watts * rng.gauss(1, 0.003),
+            )
+        )
+    return [*rows, replace(row, cycles_per_packet=cycles, power_w=watts)]
+
+
+def make_nights(rows: list[RunRow], rng: random.Random) -> list[Night]:
+    """Their nights; one in forty could not run, and of the others now and then a cell failed."""
+    by_night: dict[str, list[RunRow]] = {}
+    for row in rows:
+        by_night.setdefault(row.night or "", []).append(row)
+    nights = []
+    for night, chosen in sorted(by_night.items()):
+        down = night != max(by_night) and rng.random() < 1 / 40
+        cells = []
+        for row in chosen:
+            failed = down or rng.random() < 0.003
+            attempt = Attempt(row.started, None if failed else row.path, "the DUT did not answer" if failed else None)
+            state = State.FAILED if failed else State.DONE
+            cells.append(CellRecord(row.cell.dut, row.cell.mode, row.cell.bidir, row.cell.rx_queues, state, (attempt,)))
+        nights.append(Night(SUITE, night, f"{night}T02:00:00Z", False, tuple(cells)))
+    return nights
+
+
+def find_steps(rows: list[RunRow]) -> list[Change]:
+    """Stands for the search for changes: one for the first cell."""
+    cell = rows[0].cell
+    runs = [row for row in rows if row.cell == cell]
+    at = runs[2 * len(runs) // 3]
+    text = f"{cell}: maximum rate 1.2 % lower since {at.night}"
+    return [Change(cell, "maximum rate", at.started, text, True, runs[0].total_pps, at.total_pps)]
+
+
+def make_report(results: Path, cells: int, nights: int, samples: int) -> tuple[Report, float]:
+    """The report, and the seconds that reading the documents took."""
+    rng = random.Random(1)
+    night = str(FIRST + timedelta(days=nights - 1))
+    latest = [make_document(results, cell, samples, night, rng) for cell in make_cells(cells)]
+    rows = sorted((one for row in latest for one in make_history(row, nights, rng)), key=lambda row: row.started)
+    made = make_nights(rows, rng)
+    missing = {
+        (one.night, cell.dut, cell.mode, cell.bidir, cell.rx_queues)
+        for one in made
+        for cell in one.cells
+        if not cell.path
+    }
+    rows = [r for r in rows if (r.night, r.cell.dut, r.cell.mode, r.cell.bidir, r.cell.rx_queues) not in missing]
+    begun = time.monotonic()
+    runs = load_runs(results, rows, made[-1], [])
+    took_s = time.monotonic() - begun
+    return Report(rows, made, made[-1], runs, find_steps(rows), title=f"trexbench: {SUITE}", made="a benchmark"), took_s
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cells", type=int, default=40)
+    parser.add_argument("--nights", type=int, default=365)
+    parser.add_argument("--samples", type=int, default=660)
+    parser.add_argument("--keep", type=Path, help="leave the page here")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        report, read_s = make_report(Path(place) / "results", given.cells, given.nights, given.samples)
+        library = load_library()
+        begun, cpu = time.monotonic(), time.process_time()
+        page = render(report, library)
+        made_s, cpu_s = time.monotonic() - begun, time.process_time() - cpu
+        path = given.keep or Path(place) / "report.html"
+        path.write_text(page, encoding="utf-8")
+        print(
+            f"{len(report.rows)} rows of {given.cells} cells, {len(report.runs)} documents;",
+            f"load {os.getloadavg()[0]:.1f}",
+        )
+        print(f"documents read {read_s:5.2f} s")
+        print(f"page made      {made_s:5.2f} s ({cpu_s:.2f} s of CPU)    together under 10 s: {made_s + read_s < 10}")
+        print(f"size           {len(page.encode()) / 1e6:5.2f} MB    under 10 MB: {len(page.encode()) < 10e6}")
+        program = find_chromium()
+        if program is None:
+            print("no Chromium here: not opened")
+            return
+        with open_chromium(program) as browser:
+            opened = []
+            for _ in range(5):
+                begun = time.monotonic()
+                browser.open(path.resolve().as_uri())
+                opened.append(time.monotonic() - begun)
+            middle = statistics.median(opened)
+            print(f"opened in      {middle:5.2f} s ({min(opened):.2f} to {max(opened):.2f})    under 3 s: {middle < 3}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""``trexbench report`` as a whole, and its page in a real browser: silent, drawn, alone, deaf to what names say."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from report_cases import HOSTILE, make_night, make_record, make_run
+
+from trexbench.cli.main import main
+from trexbench.core.history import Cell, row_of
+from trexbench.nights import NightWriter
+from trexbench.store import RunWriter
+
+from .browser import Page, find_chromium, open_chromium
+
+CHROMIUM = find_chromium()
+CELLS = [
+    Cell(dut, mode, bidir, None) for dut in ("linux", "vpp") for mode in ("64b", "imix") for bidir in (False, True)
+]
+DRAWN = "document.querySelectorAll('#plot-ramps .scatterlayer .trace').length"
+browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt install chromium")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three nights of eight cells; of the last one, one failed; and files that are nothing of the kind."""
+    place = tmp_path_factory.mktemp("report") / "results"
+    for at in ("2026-11-18", "2026-11-19", "2026-11-20"):
+        store_night(place, at, CELLS, lost=CELLS[0] if at == "2026-11-20" else None)
+    (place / "2026-11-20" / "vpp" / "999999-x-uni.json").write_text("{")
+    return place
+
+
+def store_night(results: Path, at: str, cells: list[Cell], lost: Cell | None = None) -> None:
+    records = []
+    for cell in cells:
+        labels = {"mode": cell.mode, "rx_queues": None, "suite": "nightly", "night": at}
+        run = make_run(cell, command=labels, started=f"{at}T02:00:00Z", ramp_s=15.0)
+        writer = RunWriter(results, print).begin(run)
+        row = row_of(run, str(writer.end(run).relative_to(results)))
+        records.append(make_record(row, f"{cell.dut} did not answer" if cell == lost else None))
+    night = make_night(*records, at=at)
+    NightWriter.begin(results, replace(night, finished=night.started))
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["report", *arguments])
+    return int(ended.value.code or 0)
+
+
+@pytest.fixture(scope="module")
+def page(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    assert run("--results", str(results), "-o", str(path)) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Page]:
+    assert CHROMIUM is not None
+    with open_chromium(CHROMIUM) as opened:
+        yield opened
+
+
+def test_the_page_is_one_file_of_bearable_size(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert 1_000_000 < len(text) < 10_000_000
+    assert "nightly, night of 2026-11-20" in text and "linux did not answer" in text
+    assert "999999-x-uni.json" in text and "Bidirectional" in text
+    assert [one.name for one in page.parent.iterdir()] == ["report.html"]
+
+
+def test_markdown_goes_to_standard_output(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--results", str(results), "--markdown", "-", "--dut", "vpp") == 0
+    said = capsys.readouterr().out
+    assert said.startswith("# trexbench") and "| 64b |" in said and "linux" not in said
+
+
+def test_pictures_go_into_their_directory(results: Path, tmp_path: Path) -> None:
+    assert run("--results", str(results), "--pictures", str(tmp_path / "new"), "--dut", "vpp") == 0
+    assert len(list((tmp_path / "new").glob("ramps-*.svg"))) == 4 == len(list((tmp_path / "new").glob("trend-*.png")))
+
+
+def test_another_night_can_be_the_tables(results: Path, tmp_path: Path) -> None:
+    path = tmp_path / "r.md"
+    assert run("--results", str(results), "--night", "2026-11-19", "--markdown", str(path)) == 0
+    assert "night of 2026-11-19" in path.read_text() and "did not answer" not in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--results", "/nowhere"), "/nowhere: no such directory"),
+        (("--night", "2020-01-01"), "no night of 2020-01-01"),
+        (("-o", "/proc/report.html"), "/proc/report.html"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(
+    results: Path, arguments: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = arguments if "--results" in arguments else ("--results", str(results), *arguments)
+    assert run(*given) != 0
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert words in said and "Traceback" not in said
+
+
+@browser
+def test_the_page_draws_its_plots_in_silence_and_asks_for_nothing(chromium: Page, page: Path) -> None:
+    chromium.said.clear()
+    chromium.asked.clear()
+    chromium.open(page.as_uri())
+    assert chromium.evaluate(DRAWN) > 2
+    assert chromium.evaluate("document.querySelectorAll('#plot-trends .scatterlayer .trace').length") > 1
+    assert chromium.evaluate("getComputedStyle(document.getElementById('plain')).display") == "none"
+    assert chromium.said == [] and chromium.asked == [page.as_uri()]
+
+
+@browser
+def test_choices_redraw_and_a_change_of_ground_does_too(chromium: Page, page: Path) -> None:
+    chromium.said.clear()
+    chromium.prefer("light")
+    chromium.open(page.as_uri())
+    few = chromium.evaluate(DRAWN)
+    choose = "(function (id, value) { var one = document.getElementById(id); one.value = value;"
+    choose += " one.dispatchEvent(new Event('change', { bubbles: true })); })"
+    chromium.evaluate(f"{choose}('mode', '')")
+    chromium.evaluate(f"{choose}('traffic', '')")
+    assert chromium.evaluate(DRAWN) > few
+    chromium.evaluate(f"{choose}('unit', 'pps')")
+    assert chromium.evaluate("document.querySelector('#plot-ramps .xtitle').textContent") == "offered, Mpps"
+    chromium.evaluate("document.querySelector('input[name=column]').click()")
+    assert "linux" not in chromium.evaluate("document.querySelector('#plot-ramps .legend').textContent")
+    colour = "getComputedStyle(document.querySelector('#plot-ramps .xtitle')).fill"
+    before = chromium.evaluate(colour)
+    chromium.prefer("dark")
+    chromium.wait(f"{colour} !== '{before}'")
+    chromium.prefer("light")
+    assert chromium.said == []
+
+
+@browser
+@pytest.mark.parametrize("width", [390, 800, 1600])
+def test_nothing_sticks_out_of_the_screen(chromium: Page, page: Path, width: int) -> None:
+    chromium.size(width, 900, phone=width < 500)
+    chromium.open(page.as_uri())
+    assert chromium.evaluate("document.documentElement.scrollWidth") <= width
+    chromium.size(1280, 900)
+
+
+@browser
+def test_it_prints(chromium: Page, page: Path) -> None:
+    chromium.said.clear()
+    chromium.open(page.as_uri())
+    pdf = base64.b64decode(chromium.call("Page.printToPDF")["data"])
+    assert pdf.startswith(b"%PDF") and chromium.said == []
+
+
+@browser
+def test_names_cannot_run(chromium: Page, tmp_path: Path) -> None:
+    results, path = tmp_path / "results", tmp_path / "report.html"
+    store_night(results, "2026-11-20", [Cell(HOSTILE, HOSTILE, bidir, None) for bidir in (False, True)])
+    assert run("--results", str(results), "-o", str(path)) == 0
+    chromium.said.clear()
+    chromium.asked.clear()
+    chromium.open(path.as_uri())
+    assert chromium.evaluate(DRAWN) > 1
+    assert chromium.evaluate("typeof window.canary") == "undefined"
+    assert (
+        chromium.evaluate("document.querySelectorAll('main img, main script, svg script, svg image, svg a').length")
+        == 0
+    )
+    assert "<script>" in chromium.evaluate("document.querySelector('#plot-ramps .legend').textContent")
+    assert chromium.said == [] and chromium.asked == [path.as_uri()]
+
+
+@browser
+def test_if_escaping_failed_the_policy_would_still_hold(chromium: Page, page: Path, tmp_path: Path) -> None:
+    """A page into which a script was put after all: it does not run, and Chromium says so."""
+    broken = tmp_path / "broken.html"
+    planted = "<main><script>window.canary = 1</script><img src='http://192.0.2.1/x.png' onerror='window.canary = 2'>"
+    broken.write_text(page.read_text(encoding="utf-8").replace("<main>", planted, 1), encoding="utf-8")
+    chromium.said.clear()
+    chromium.asked.clear()
+    chromium.open(broken.as_uri())
+    assert chromium.evaluate("typeof window.canary") == "undefined"
+    assert any("Content Security Policy" in one for one in chromium.said)
+    assert chromium.evaluate(DRAWN) > 1

@@ -1,0 +1,96 @@
+"""The summary table, as the article has it: what stands where, what is bold, what is said where there is no figure."""
+
+from __future__ import annotations
+
+import pytest
+from report_cases import make_night, make_record, make_row
+
+from trexbench.core.night import State
+from trexbench.report.grid import build_grid
+
+SEED = {
+    ("1514b", False): "97 97 97 97 97",
+    ("imix", False): "61 75 96 95 95",
+    ("64b", False): "15 17 33 66 96",
+    ("1flow", False): "4.4 4.7 33 33 33",
+    ("1514b", True): "192 193 193 193 194",
+    ("1flow", True): "8.6 9.0 61 61 33",
+}
+COLUMNS = (("pfsense", None), ("linux", None), ("vpp", 1), ("vpp", 2), ("vpp", 3))
+
+
+def seed_rows() -> list[object]:
+    return [
+        make_row(dut, mode, bidir=bidir, rx_queues=queues, line_share=float(percent) / 100)
+        for (mode, bidir), line in SEED.items()
+        for (dut, queues), percent in zip(COLUMNS, line.split(), strict=True)
+    ]
+
+
+def test_the_articles_table_comes_out_as_it_went_in() -> None:
+    grid = build_grid(seed_rows(), None)  # type: ignore[arg-type]
+    assert [column.name for column in grid.columns] == ["pfsense", "linux", "vpp 1Q", "vpp 2Q", "vpp 3Q"]
+    assert [block.name for block in grid.blocks] == ["Unidirectional", "Bidirectional"]
+    for block in grid.blocks:
+        for row in block.rows:
+            expected = [f"{one} %" for one in SEED[(row.mode, block.name == "Bidirectional")].split()]
+            assert [cell.percent for cell in row.cells] == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "best"),
+    [("64b", [4]), ("imix", [2]), ("1514b", [0, 1, 2, 3, 4]), ("1flow", [2, 3, 4])],
+)
+def test_the_best_of_a_row_is_marked_with_all_that_read_the_same(mode: str, best: list[int]) -> None:
+    row = next(row for row in build_grid(seed_rows(), None).blocks[0].rows if row.mode == mode)  # type: ignore[arg-type]
+    assert [at for at, cell in enumerate(row.cells) if cell.best] == best
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.97, "97 %"), (1.94, "194 %"), (0.0995, "10 %"), (0.044, "4.4 %"), (0.0004, "0.04 %"), (0.0, "0.0 %")],
+)
+def test_percentages_have_the_digits_that_an_eye_wants(share: float, text: str) -> None:
+    assert build_grid([make_row(line_share=share)], None).blocks[0].rows[0].cells[0].percent == text
+
+
+def test_a_single_figure_is_not_the_best_of_anything() -> None:
+    assert not build_grid([make_row()], None).blocks[0].rows[0].cells[0].best
+
+
+def test_a_bound_is_said_to_be_one() -> None:
+    cell = build_grid([make_row(at_least=True, line_share=0.97, total_pps=1.4e7)], None).blocks[0].rows[0].cells[0]
+    assert (cell.percent, cell.rate) == (">= 97 %", ">= 14.00 Mpps") and "at least" in cell.about
+
+
+def test_without_a_night_the_latest_run_of_a_cell_counts() -> None:
+    rows = [make_row(at="2026-11-19", line_share=0.1), make_row(at="2026-11-20", line_share=0.2)]
+    assert build_grid(rows, None).blocks[0].rows[0].cells[0].percent == "20 %"
+    cut = [*rows, make_row(at="2026-11-21", status="incomplete")]
+    assert build_grid(cut, None).failures == (("vpp 64b uni", "the run of 2026-11-21T02:00:00Z is incomplete"),)
+
+
+def test_a_night_shows_what_failed_and_what_was_not_reached() -> None:
+    rows = [make_row(), make_row(mode="imix"), make_row(mode="1514b"), make_row(mode="1flow")]
+    night = make_night(
+        make_record(rows[0]),
+        make_record(rows[1], "ssh: no route to host"),
+        make_record(rows[2], state=State.WAITING),
+        make_record(rows[3]),
+        error="power cut",
+    )
+    grid = build_grid(rows[:3], night)
+    cells = {row.mode: row.cells[0] for row in grid.blocks[0].rows}
+    assert {mode: cell.percent for mode, cell in cells.items()} == {
+        "64b": "34 %",
+        "imix": "failed",
+        "1514b": "-",
+        "1flow": "failed",
+    }
+    assert cells["1514b"].about == "not measured: power cut" and "cannot be read" in cells["1flow"].about
+    assert ("vpp imix uni", "ssh: no route to host") in grid.failures
+
+
+def test_simulated_and_measured_stand_in_columns_of_their_own() -> None:
+    grid = build_grid([make_row(), make_row(simulated=True)], None)
+    assert [str(column) for column in grid.columns] == ["vpp", "vpp (simulated)"] and grid.simulated

@@ -1,0 +1,81 @@
+"""Curves keep their windows at the knee, and everything else as pools that lose no frame; trends keep every night."""
+
+from __future__ import annotations
+
+import pytest
+from report_cases import make_night, make_record, make_row, make_run
+from runs import World, make_plan, make_result
+
+from trexbench.core.history import METRICS, Cell
+from trexbench.core.night import State
+from trexbench.core.sample import Phase
+from trexbench.core.windows import measured_windows
+from trexbench.report.overlay import AROUND_KNEE, MOST_POINTS, find_curves, reduce_windows
+from trexbench.report.trends import Change, find_trends
+
+CELL = Cell("vpp", "64b", True, None)
+
+
+def test_a_run_has_a_curve_for_each_direction() -> None:
+    curves = find_curves(CELL, make_run(CELL))
+    assert [curve.direction for curve in curves] == ["0->1", "1->0"]
+    for curve in curves:
+        assert curve.knee_pps == pytest.approx(660e3, rel=0.08) and curve.bound_pps is None
+        assert len(curve.offered_pps) == len(curve.received_pps) == len(curve.loss) > 20
+        assert max(curve.loss) > 0.1 > min(curve.loss) and "the DUT saturated" in curve.words
+
+
+def test_a_run_that_the_generator_limits_has_a_bound_and_no_knee() -> None:
+    (curve,) = find_curves(Cell("vpp", "64b", False, None), make_result(make_plan(), World()))
+    assert curve.knee_pps is None and curve.bound_pps and curve.words.startswith(">= ")
+
+
+def test_runs_cut_short_have_the_curve_that_they_have() -> None:
+    run = make_run(CELL)
+    assert find_curves(CELL, make_run(CELL, samples=run.samples[:2])) == ()
+    assert len(find_curves(CELL, make_run(CELL, samples=run.samples[:20]))[0].offered_pps) < 20
+
+
+def test_a_line_filled_at_once_is_points_at_its_one_rate() -> None:
+    cell = Cell("vpp", "64b", False, None, kind="saturate")
+    (curve,) = find_curves(cell, make_result(make_plan(kind="saturate", hold_s=10.0), World(capacity_pps=660e3)))
+    assert max(curve.offered_pps) == pytest.approx(min(curve.offered_pps), rel=0.02)
+
+
+@pytest.mark.parametrize("most", [60, 100, MOST_POINTS])
+def test_reduced_windows_are_few_and_whole_at_the_knee(most: int) -> None:
+    run = make_result(make_plan(ramp_s=600.0), World(capacity_pps=660e3))
+    one = run.analysis.directions[0]
+    windows = measured_windows(run.plan, run.samples, one.direction, (Phase.RAMP,))
+    points = reduce_windows(windows, one.first_bad_pps, most)
+    assert len(points) <= most + 2
+    assert points == sorted(points)
+    at = next(i for i, w in enumerate(windows) if w.sent_pps >= (one.first_bad_pps or 0))
+    kept = {window.sent_pps for window in windows[at - AROUND_KNEE : at + AROUND_KNEE + 1]}
+    assert kept <= {x for x, _, _ in points}
+    assert max(loss for *_, loss in points) == pytest.approx(max(w.loss or 0 for w in windows), rel=0.05)
+
+
+def test_a_trend_has_every_run_and_every_night_without_one() -> None:
+    rows = [make_row(at=f"2026-11-{day}", total_pps=day * 1e5) for day in (17, 18, 20)]
+    lost = make_row(at="2026-11-19")
+    cut = make_row(at="2026-11-21", status="incomplete")
+    nights = [
+        make_night(make_record(lost, "no route to host"), at="2026-11-19"),
+        make_night(make_record(cut, state=State.WAITING), at="2026-11-22", error="the tester was off"),
+    ]
+    change = Change(rows[0].cell, "maximum rate", rows[1].started, "better", bad=False)
+    (trend,) = find_trends([*rows, cut], nights, [change])
+    assert [row.night for row in trend.runs] == ["2026-11-17", "2026-11-18", "2026-11-20"]
+    assert [(at[:10], why) for at, why in trend.failed] == [
+        ("2026-11-19", "no route to host"),
+        ("2026-11-21", "the run is incomplete"),
+        ("2026-11-22", "not measured: the tester was off"),
+    ]
+    assert trend.changes == (change,) and trend.metrics == METRICS[:1] and trend.middle(METRICS[0]) == 18e5
+
+
+def test_a_cell_that_only_ever_failed_has_a_trend() -> None:
+    night = make_night(make_record(make_row(), "no licence"))
+    (trend,) = find_trends([], [night], [])
+    assert trend.runs == () and trend.failed[0][1] == "no licence" and trend.middle(METRICS[0]) is None

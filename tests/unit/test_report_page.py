@@ -1,0 +1,214 @@
+"""The page, its markdown and its pictures: that all is on them, and that no name of anything can be more than text."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_cases import HOSTILE, make_night, make_record, make_row, make_run
+
+from trexbench.core.history import Cell
+from trexbench.report.clean import clean
+from trexbench.report.html import render
+from trexbench.report.html_data import embed
+from trexbench.report.markdown import escape, to_markdown
+from trexbench.report.picture_report import draw_pictures
+from trexbench.report.report import Report
+from trexbench.report.trends import Change
+
+LIBRARY = "window.Plotly = {};"
+
+
+def make_report(name: str = "vpp", mode: str = "64b", **changes: Any) -> Report:
+    """Two nights of two cells with a change and a failure; ``name`` is wherever a document can name something."""
+    simulated = changes.pop("simulated", False)
+    rows = [
+        make_row(name, mode, at, bidir=bidir, suite=name, simulated=simulated)
+        for at in ("2026-11-19", "2026-11-20")
+        for bidir in (False, True)
+    ]
+    lost = make_row(name, f"{mode}2")
+    table = make_night(*(make_record(row) for row in rows[2:]), make_record(lost, f"no {name}"), suite=name)
+    first = rows[0].cell
+    values: dict[str, Any] = {
+        "rows": rows,
+        "nights": [table],
+        "table": table,
+        "runs": {row.cell: make_run(row.cell) for row in rows[:2]},
+        "changes": [Change(first, "maximum rate", rows[2].started, f"{name} slower", True, 6e6, 5e6, reasons=(name,))],
+        "problems": [(name, f"{name}: not JSON")],
+        "title": name,
+        "made": "2026-11-20",
+        "judged": f"1 regression in {name}",
+        "remarks": (name,),
+    }
+    return Report(**(values | changes))
+
+
+class Elements(HTMLParser):
+    """Every element with its attributes, and the text of scripts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.text: list[str] = []
+        self._inside = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        self._inside = tag in ("script", "style")
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = False
+
+    def handle_data(self, data: str) -> None:
+        if self._inside and self.scripts:
+            self.scripts[-1] += data
+        elif not self._inside:
+            self.text.append(data)
+
+
+def test_everything_is_on_the_page() -> None:
+    page = Elements(render(make_report(), LIBRARY))
+    text = " ".join(" ".join(page.text).split())
+    for words in (
+        "Unidirectional",
+        "Bidirectional",
+        "vpp slower",
+        "no vpp",
+        "not JSON",
+        "34 %",
+        "kernel / release",
+        "6.18",
+    ):
+        assert words in text, words
+    places = {attributes.get("id") for tag, attributes in page.found if tag == "div"}
+    assert {"plot-ramps", "plot-trends"} <= places
+
+
+def test_each_plot_has_words_for_who_cannot_see_it() -> None:
+    page = Elements(render(make_report(), LIBRARY))
+    plots = [attributes for _, attributes in page.found if str(attributes.get("id", "")).startswith("plot-")]
+    assert plots and all(one["role"] == "img" and one["aria-label"] for one in plots)
+    tags = [tag for tag, _ in page.found]
+    assert tags.count("figcaption") == len(plots)
+
+
+def test_the_data_of_the_plots_are_all_there() -> None:
+    page = Elements(render(make_report(), LIBRARY))
+    data = json.loads(page.scripts[0])
+    assert len(data["curves"]) == 3 and len(data["trends"]) == 3
+    trend = data["trends"][0]
+    assert trend["x"] == ["2026-11-19 02:00", "2026-11-20 02:00"] and trend["values"]["maximum rate"] == [5e6, 5e6]
+    assert trend["changes"][0]["before"] == 6e6 and data["trends"][2]["failed"][0][1] == "no vpp"
+
+
+def test_only_our_scripts_may_run_and_nothing_is_loaded() -> None:
+    page = render(make_report(), LIBRARY)
+    elements = Elements(page)
+    policy = next(a["content"] for t, a in elements.found if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy and policy.startswith("default-src 'none'; script-src 'sha256-") and "unsafe-eval" not in policy
+    script_rule = next(rule for rule in policy.split("; ") if rule.startswith("script-src"))
+    assert "unsafe-inline" not in script_rule and len(script_rule.split()) == 3
+    assert gzip.decompress(base64.b64decode(elements.scripts[1])).decode() == LIBRARY
+    assert not re.search(r"https?://", page)
+    addresses = [a[key] for _, a in elements.found for key in ("src", "href", "action") if key in a]
+    assert all(one and one[0] in "#d" for one in addresses)
+
+
+def test_hostile_names_are_text_and_nothing_else() -> None:
+    hostile = Elements(render(make_report(HOSTILE, HOSTILE), LIBRARY))
+    harmless = Elements(render(make_report(), LIBRARY))
+    assert [tag for tag, _ in hostile.found] == [tag for tag, _ in harmless.found]
+    assert [set(a) for _, a in hostile.found] == [set(a) for _, a in harmless.found]
+    assert not [key for _, attributes in hostile.found for key in attributes if key.startswith("on")]
+    assert json.loads(hostile.scripts[0])["cells"][0]["mode"] == clean(HOSTILE)
+    assert "49" not in " ".join(hostile.text[:8]) and "{{7*7}}" in " ".join(hostile.text)
+    assert "\0" not in "".join(hostile.text)
+
+
+@pytest.mark.parametrize("simulated", [True, False])
+def test_simulated_runs_are_marked_in_every_form(simulated: bool) -> None:
+    rows = [make_row(simulated=simulated)]
+    report = Report(rows, runs={rows[0].cell: make_run(rows[0].cell)})
+    page, text = render(report, LIBRARY), to_markdown(report)
+    assert ("SIMULATED</strong>" in page) is ("**SIMULATED**" in text) is simulated
+    assert ('class="sim"' in page) is ("(simulated)" in text) is simulated
+    assert json.loads(Elements(page).scripts[0])["columns"][0]["simulated"] is simulated
+
+
+def test_nothing_at_all_makes_a_page_too() -> None:
+    assert "There is no run to report." in render(Report([]), LIBRARY)
+    assert "There is no run to report." in to_markdown(Report([]))
+    assert list(draw_pictures(Report([]))) == []
+
+
+@given(st.recursive(st.text() | st.floats(allow_nan=False, allow_infinity=False), lambda some: st.lists(some)))
+def test_embedded_data_come_back_and_cannot_end_their_element(value: Any) -> None:
+    text = embed(value)
+    assert json.loads(text) == value
+    assert not set(text) & set("<>&") and text.isascii()
+
+
+@given(st.text())
+def test_clean_text_is_one_printable_line(text: str) -> None:
+    cleaned = clean(text)
+    cleaned.encode()
+    assert len(cleaned.splitlines()) <= 1
+    assert not set(cleaned) & set(map(chr, [*range(32), 0x7F, 0x202E, 0x2028]))
+    assert clean(cleaned) == cleaned
+
+
+def test_long_text_is_cut() -> None:
+    assert len(clean("x" * 10**6)) == 2000
+
+
+@given(st.text(alphabet="ab<>|*_`[]()#!@:/\\\n-&~", max_size=40))
+def test_markdown_has_no_meaning_in_names(text: str) -> None:
+    escaped = escape(text)
+    assert not set(escaped) & set("<>|\n") and "://" not in escaped
+    assert not re.search(r"(?<!\\)(?:\\\\)*[`*\[\]~]", escaped)
+    assert not re.search(r"@\w", escaped)
+
+
+def test_markdown_has_the_same_table_and_findings() -> None:
+    text = to_markdown(make_report())
+    for words in ("| 64b | **34 %**", "***Bidirectional***", "vpp slower", "no vpp", "5.000 Mpps"):
+        assert words.replace("**34 %**", "34 %") in text, words
+
+
+def test_a_hostile_table_keeps_its_columns_in_markdown() -> None:
+    text = to_markdown(make_report(HOSTILE, HOSTILE))
+    assert "<script" not in text and "<img" not in text
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    table = lines[: lines.index(next(line for line in lines if line.startswith("| Cell")))]
+    assert {line.count(" |") for line in table} == {2}
+
+
+def test_pictures_of_ramps_and_trends_come_in_both_forms() -> None:
+    pictures = dict(draw_pictures(make_report(simulated=True)))
+    assert sorted(pictures) == [
+        f"{what}-64b-{way}.{form}" for what in ("ramps", "trend") for way in ("bidir", "uni") for form in ("png", "svg")
+    ]
+    assert all(data.startswith(b"\x89PNG") for name, data in pictures.items() if name.endswith("png"))
+    assert all(b"<svg" in data for name, data in pictures.items() if name.endswith("svg"))
+
+
+def test_pictures_of_hostile_names_are_harmless_files() -> None:
+    names = [name for name, _ in draw_pictures(make_report(HOSTILE, f"../../{HOSTILE}"))]
+    assert names and all(re.fullmatch(r"[A-Za-z0-9_-]+\.(png|svg)", name) for name in names)
+    cells = [Cell("a", mode, False, None) for mode in ("x/y", "x?y")]
+    rows = [make_row("a", cell.mode) for cell in cells]
+    names = [name for name, _ in draw_pictures(Report(rows))]
+    assert len(set(names)) == len(names) == 4

@@ -1,0 +1,154 @@
+"""The report's plots as files, PNG and SVG: for each mode and direction the ramps over one another and the trend."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.figure import Figure
+
+from ..core.history import METRICS
+from .clean import clean
+from .grid import Column, column_of, order_columns
+from .overlay import Curve
+from .picture import COLOURS, DPI, GREY, MARKERS, RED
+from .report import Report
+from .trends import Trend
+
+FORMATS = ("png", "svg")
+DASHES: tuple[Any, ...] = ("-", "--", (0, (8, 3)), "-.", (0, (5, 1)), (0, (8, 2, 2, 2)))
+_WATERMARK: dict[str, Any] = {"fontsize": 56, "color": RED, "alpha": 0.12, "rotation": 24, "fontweight": "bold"}
+RATE = METRICS[0]
+
+
+def draw_pictures(report: Report) -> Iterator[tuple[str, bytes]]:
+    """File names and contents; those of a mode and direction that nothing is known of are left out."""
+    columns = order_columns(column_of(trend.cell) for trend in report.trends)
+    groups = dict.fromkeys((trend.cell.mode, trend.cell.bidir, trend.cell.kind) for trend in report.trends)
+    taken: set[str] = set()
+    for mode, bidir, kind in groups:
+        stem = _stem(mode, bidir, kind, taken)
+        curves = [c for c in report.curves if (c.cell.mode, c.cell.bidir, c.cell.kind) == (mode, bidir, kind)]
+        trends = [
+            t for t in report.trends if (t.cell.mode, t.cell.bidir, t.cell.kind) == (mode, bidir, kind) and t.runs
+        ]
+        title = f"{clean(mode, 60)}, {'both ways' if bidir else 'one way'}"
+        if curves and kind == "ramp":
+            yield from _saved(f"ramps-{stem}", _overlay(curves, columns, title))
+        if trends:
+            yield from _saved(f"trend-{stem}", _trend(trends, columns, title))
+
+
+def _stem(mode: str, bidir: bool, kind: str, taken: set[str]) -> str:
+    """A harmless name that no other picture has."""
+    safe = re.sub(r"[^A-Za-z0-9_-]+", "-", mode).strip("-")[:60] or "unnamed"
+    stem = f"{safe}-{'bidir' if bidir else 'uni'}{'' if kind == 'ramp' else '-' + kind}"
+    while stem in taken:
+        stem += "-2"
+    taken.add(stem)
+    return stem
+
+
+def _saved(stem: str, figure: Figure) -> Iterator[tuple[str, bytes]]:
+    for form in FORMATS:
+        buffer = io.BytesIO()
+        with rc_context({"svg.hashsalt": "trexbench", "svg.fonttype": "path"}):
+            figure.savefig(buffer, format=form, metadata={"Title": stem})
+        yield f"{stem}.{form}", buffer.getvalue()
+
+
+def _figure(simulated: bool) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(8.8, 5.2), dpi=DPI, layout="constrained")
+    FigureCanvasAgg(figure)
+    if simulated:
+        figure.text(0.5, 0.5, "SIMULATED", ha="center", va="center", zorder=100, **_WATERMARK)
+    return figure, figure.subplots()
+
+
+def _overlay(curves: Sequence[Curve], columns: Sequence[Column], title: str) -> Figure:
+    figure, axes = _figure(any(curve.cell.simulated for curve in curves))
+    top = 100 * max(max(curve.offered_pps) / curve.line_rate_pps for curve in curves)
+    axes.plot([0, top], [0, top], color=GREY, linewidth=0.9, linestyle=":", label="no loss")
+    for curve in curves:
+        number, scale = columns.index(column_of(curve.cell)), 100 / curve.line_rate_pps
+        colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+        name = column_of(curve.cell).name + (f", {curve.direction}" if curve.cell.bidir else "")
+        first = curve.direction == next(c.direction for c in curves if c.cell == curve.cell)
+        axes.plot(
+            [value * scale for value in curve.offered_pps],
+            [value * scale for value in curve.received_pps],
+            color=colour,
+            linestyle=DASHES[number % len(DASHES)] if first else ":",
+            linewidth=1.6,
+            marker=marker,
+            markevery=max(1, len(curve.offered_pps) // 8),
+            markersize=4,
+            label=_literal(name),
+        )
+        mark = curve.knee_pps if curve.knee_pps is not None else curve.bound_pps
+        if mark is not None:
+            shape = "x" if curve.knee_pps is not None else ">"
+            axes.plot([mark * scale], [mark * scale], marker=shape, markersize=10, color=colour, markerfacecolor="none")
+    axes.set_xlabel("offered, % of line rate")
+    axes.set_ylabel("received, % of line rate")
+    _finish(axes, f"{title}: offered against received")
+    return figure
+
+
+def _trend(trends: Sequence[Trend], columns: Sequence[Column], title: str) -> Figure:
+    figure, axes = _figure(any(trend.cell.simulated for trend in trends))
+    for trend in trends:
+        number = columns.index(column_of(trend.cell))
+        colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+        points = [(when, 100 * row.line_share, row.at_least) for row in trend.runs if (when := _instant(row.started))]
+        style = {"color": colour, "linewidth": 1, "linestyle": DASHES[number % len(DASHES)]}
+        axes.plot(*_sides(points), label=_literal(column_of(trend.cell).name), **style)
+        for bound, shape, face in ((False, marker, colour), (True, "^", "none")):
+            chosen = [point for point in points if point[2] is bound]
+            axes.plot(*_sides(chosen), color=colour, marker=shape, markerfacecolor=face, markersize=4, linestyle="none")
+        for change in trend.changes:
+            when = _instant(change.at)
+            if change.metric == RATE.name and when is not None:
+                axes.axvline(when, color=RED if change.bad else "#009E73", linestyle="--", linewidth=1.2)  # type: ignore[arg-type]
+    failed = [when for trend in trends for at, _ in trend.failed if (when := _instant(at))]
+    if failed:
+        place = axes.get_xaxis_transform()
+        axes.plot(failed, [0.02] * len(failed), "x", color=RED, transform=place, label="failed")  # type: ignore[arg-type]
+    locator = AutoDateLocator()
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    axes.set_ylabel("maximum rate, % of line rate")
+    _finish(axes, f"{title}: maximum rate of every run (open triangle: at least)")
+    return figure
+
+
+def _sides(points: Sequence[tuple[datetime, float, bool]]) -> tuple[Any, Any]:
+    return [when for when, _, _ in points], [value for _, value, _ in points]
+
+
+def _finish(axes: Axes, title: str) -> None:
+    axes.set_title(title, fontsize=11, fontweight="bold", parse_math=False)
+    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.set_ylim(bottom=0)
+    legend = axes.legend(fontsize=8, framealpha=0.9)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def _literal(name: str) -> str:
+    """A name beginning with _ has no place in a legend."""
+    return clean(name, 60).lstrip("_") or "unnamed"
+
+
+def _instant(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text.replace("Z", "+00:00")).replace(tzinfo=None)
+    except ValueError:
+        return None
