@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import signal
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
@@ -12,6 +14,7 @@ from typing import Any
 
 from ..runner import Interrupted
 
+SOON_S = 0.02
 _LIBRARIES = ("trexbench", "lbr-trex-client", "pyzmq", "numpy", "scapy", "matplotlib")
 
 
@@ -45,7 +48,10 @@ def _cpu_model() -> str | None:
 
 @contextmanager
 def signals_as_exceptions() -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP end the block with Interrupted, once: what follows the first is clean-up's time."""
+    """SIGINT, SIGTERM and SIGHUP end the block with Interrupted, once: what follows the first is clean-up's time.
+
+    Python drops what is raised while it collects garbage or finishes an import: then the signal is sent again.
+    """
     seen = False
 
     def handle(number: int, _frame: object) -> None:
@@ -56,9 +62,22 @@ def signals_as_exceptions() -> Iterator[None]:
         name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
         raise Interrupted(name, 128 + number)
 
+    def dropped(about: sys.UnraisableHookArgs) -> None:
+        nonlocal seen
+        if not isinstance(about.exc_value, Interrupted):
+            hook(about)
+            return
+        seen = False
+        again = threading.Timer(SOON_S, os.kill, (os.getpid(), about.exc_value.exit_code - 128))
+        again.daemon = True
+        again.start()
+
+    hook = sys.unraisablehook
+    sys.unraisablehook = dropped
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)

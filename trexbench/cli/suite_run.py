@@ -8,6 +8,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -29,6 +30,9 @@ RETRIED = (GeneratorError, TesterBusy, LabError, DutLost)
 """The tester's or the connection's fault: worth a second try. What a DUT answers, it would answer again."""
 
 
+OpenBench = Callable[[Request, Callable[[str], None]], AbstractContextManager[Bench]]
+
+
 @dataclass
 class NightRun:
     """Carries a night out. say: gets the progress; retry_after_s: pause before a second try.
@@ -42,6 +46,7 @@ class NightRun:
     say: Callable[[str], None]
     quiet: bool = False
     retry_after_s: float = 10.0
+    open_bench: OpenBench = bench
     _tries: dict[int, int] = field(default_factory=dict)
     _expected_s: float = 0.0
     _took_s: float = 0.0
@@ -80,9 +85,9 @@ class NightRun:
                 self.say(f"  a second try in {format_duration(self._pause_s)}")
                 time.sleep(self._pause_s)
 
-    def _bench(self, at: int) -> contextlib.AbstractContextManager[Bench]:
+    def _bench(self, at: int) -> AbstractContextManager[Bench]:
         self._announce(at)
-        return bench(self.jobs[at].request, (lambda _: None) if self._in_a_log else self.say)
+        return self.open_bench(self.jobs[at].request, (lambda _: None) if self._in_a_log else self.say)
 
     def _cells(self, there: Bench, waiting: deque[int]) -> bool:
         """Measure until something fails; whether that is worth a second try, for which the cell is left waiting."""

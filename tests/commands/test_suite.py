@@ -1,0 +1,231 @@
+"""``trexbench suite`` as a user runs it: whole nights, nights with a failure in them, nights that were killed."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import re
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trexbench.core.night import State
+from trexbench.index import open_index
+from trexbench.nights import load_nights
+from trexbench.store import load_run
+
+from .tools import ROOT, await_line, begin, fake_server, trexbench
+
+PLAN = "plan: {warmup: 10kpps:2s, ramp_duration: 20s, hold: 4s, confirm: 2s}"
+TINY = f"""
+duts: [{{name: netgate-vpp, rx_queues: [1, 3]}}]
+modes: [64b]
+directions: [uni, bidir]
+{PLAN}
+"""
+
+
+def folder_with(folder: Path, **suites: str) -> Path:
+    (folder / "suites").mkdir(parents=True, exist_ok=True)
+    for name, text in suites.items():
+        (folder / "suites" / f"{name}.yaml").write_text(text)
+    return folder
+
+
+def without_twin(folder: Path) -> None:
+    (folder / "dut_configs").mkdir()
+    text = (ROOT / "dut_configs" / "netgate-linux.yaml").read_text()
+    bare = re.sub(r"^twin:\n(?:[ #].*\n|\n)*", "", text, flags=re.MULTILINE)
+    (folder / "dut_configs" / "bare.yaml").write_text(bare)
+
+
+def night_at(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+def figures(folder: Path) -> dict[str, float]:
+    """Cell -> packets received, of every complete run that the nights name."""
+    found = {}
+    for night in load_nights(folder / "results", pytest.fail):
+        for cell in night.cells:
+            run = load_run(folder / "results" / str(cell.path))
+            found[f"{night.night} {cell.dut} {cell.mode} {cell.bidir} {cell.rx_queues}"] = run.analysis.total_pps
+    return found
+
+
+def test_suites_are_listed_and_planned(tmp_path: Path) -> None:
+    folder_with(tmp_path, tiny=TINY, broken="duts: 7")
+    listed = trexbench(tmp_path, "suite", "list")
+    assert listed.returncode == 0 and "broken           cannot be read: suites/broken.yaml:1: duts" in listed.stdout
+    assert re.search(r"^netgate-6100 +40 cells", listed.stdout, re.MULTILINE)
+    planned = trexbench(tmp_path, "suite", "plan", "tiny")
+    lines = planned.stdout.splitlines()
+    assert lines[0].startswith("tiny: 4 cells, 2:00 min expected")
+    assert [line for line in lines if not line.startswith("  ")][1:] == [
+        "netgate-vpp is configured with 1 receive queue per port",
+        "netgate-vpp is configured with 3 receive queues per port",
+    ]
+    values = json.loads(trexbench(tmp_path, "suite", "plan", "tiny", "--json", "--only", "*3q").stdout)
+    assert [(cell["direction"], cell["rx_queues"], cell["session"]) for cell in values["cells"]] == [
+        ("uni", 3, 1),
+        ("bidir", 3, 1),
+    ]
+
+
+def test_a_whole_night_and_another(tmp_path: Path) -> None:
+    folder_with(tmp_path, tiny=TINY)
+    done = trexbench(tmp_path, "suite", "run", "tiny", "--sim", "--date", "2026-11-20")
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stderr.splitlines() if line.startswith("cell 4 of 4, ")]
+    again = trexbench(tmp_path, "suite", "run", "suites/tiny.yaml", "--sim", "--date", "2026-11-20", "-q", "--json")
+    assert again.returncode == 0 and again.stderr == ""
+    night = json.loads(again.stdout)
+    assert [cell["state"] for cell in night["cells"]] == ["done"] * 4 and night["simulated"] is True
+    assert night == night_at(tmp_path / "results/nights/2026-11-20-tiny-2.json")
+    assert night_at(tmp_path / "results/nights/2026-11-20-tiny.json")["finished"] is not None
+    with open_index(tmp_path / "results", pytest.fail) as index:
+        rows = index.rows(suite="tiny")
+    assert len(rows) == 8 and {row.night for row in rows} == {"2026-11-20"} and all(row.complete for row in rows)
+
+
+def test_a_cell_that_fails_stops_no_other(tmp_path: Path) -> None:
+    without_twin(tmp_path)
+    text = f"duts: [bare, {{name: netgate-vpp, rx_queues: 1}}]\nmodes: [64b]\ndirections: [uni, bidir]\n{PLAN}\n"
+    folder_with(tmp_path, odd=text)
+    done = trexbench(tmp_path, "suite", "run", "odd", "--sim")
+    assert done.returncode == 2, done.stderr
+    assert "failed   bare var2-64b uni 4q: " in done.stderr and "describes no twin" in done.stderr
+    (night,) = load_nights(tmp_path / "results", pytest.fail)
+    assert [cell.state for cell in night.cells] == [State.FAILED, State.FAILED, State.DONE, State.DONE]
+    assert night.cells[0].attempts[0].code == 2 and night.finished is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(("tony", "--sim"), "unknown suite 'tony': did you mean tiny?", id="no such suite"),
+        pytest.param(("tiny", "--sim", "--only", "x*"), "no cell of tiny is like x*", id="no such cell"),
+        pytest.param(("tiny", "--sim", "--resume"), "no night of tiny in results waits", id="nothing to resume"),
+        pytest.param(("tiny", "--seed", "3"), "--seed means nothing without --sim", id="a seed of nothing"),
+        pytest.param(("wild", "--sim"), "wild.yaml:2: duts[0].rx_queues", id="queues that are not offered"),
+        pytest.param(("high", "--sim"), "--ramp-duration of 1 s is too short", id="a plan that cannot be"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_runs(tmp_path: Path, arguments: Sequence[str], words: str) -> None:
+    wild = TINY.replace("[1, 3]", "[1, 9]")
+    folder_with(tmp_path, tiny=TINY, wild=wild, high=TINY.replace("ramp_duration: 20s", "ramp_duration: 1s"))
+    done = trexbench(tmp_path, "suite", "run", *arguments)
+    assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "results" / "nights").exists()
+
+
+def test_one_night_at_a_time(tmp_path: Path) -> None:
+    folder_with(tmp_path, tiny=TINY)
+    first = begin(tmp_path, "suite", "run", "tiny", "--sim", "--speedup", "1")
+    try:
+        await_line(first, "cell 1 of 4")
+        second = trexbench(tmp_path, "suite", "run", "tiny", "--sim")
+        assert second.returncode == 8 and "a night of tiny is under way in results" in second.stderr
+    finally:
+        first.send_signal(signal.SIGINT)
+        first.communicate(timeout=30)
+    assert first.returncode == 130
+
+
+def test_ctrl_c_then_resume_comes_to_what_an_undisturbed_night_does(tmp_path: Path) -> None:
+    one, other = folder_with(tmp_path / "one", tiny=TINY), folder_with(tmp_path / "other", tiny=TINY)
+    options = ("suite", "run", "tiny", "--sim", "--date", "2026-11-20")
+    run = begin(one, *options, "--speedup", "20")
+    await_line(run, "cell 2 of 4")
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate(timeout=30)
+    assert run.returncode == 130 and "interrupted by Ctrl-C" in err, err
+    (night,) = load_nights(one / "results", pytest.fail)
+    assert night.finished is None and night.left == (1, 2, 3)
+    refused = trexbench(one, *options, "--resume", "--only", "*1q")
+    assert refused.returncode == 2 and "other cells" in refused.stderr
+    resumed = trexbench(one, *options, "--resume")
+    assert resumed.returncode == 0 and "cell 1 of 4" not in resumed.stderr, resumed.stderr
+    assert trexbench(other, *options).returncode == 0
+    assert figures(one) == figures(other)
+
+
+def test_cells_of_one_session_share_the_tester(tmp_path: Path) -> None:
+    """Against a server that other clients may use, too: connected to once for both cells, and left in peace."""
+    (tmp_path / "dut_configs").mkdir()
+    text = (ROOT / "dut_configs" / "lab-linux.yaml").read_text()
+    local = re.sub(r"^lab:\n(?:[ #].*\n|\n)*", "", text.replace("type: netns", "type: local"), flags=re.MULTILINE)
+    (tmp_path / "dut_configs" / "mine.yaml").write_text(local)
+    quick = "plan: {warmup: 10kpps:400ms, ramp_duration: 2s, hold: 400ms, confirm: 0s, sample: 200ms, window: 200ms}"
+    folder_with(tmp_path, two=f"duts: [mine]\nmodes: [64b, imix]\ndirections: [bidir]\n{quick}\n")
+    with fake_server() as server:
+        done = trexbench(tmp_path, "suite", "run", "two", *server.options)
+    assert done.returncode == 0, done.stderr
+    (night,) = load_nights(tmp_path / "results", pytest.fail)
+    assert [cell.state for cell in night.cells] == [State.DONE] * 2 and night.simulated is False
+    with fake_server() as server:
+        gone = server.options
+    away = trexbench(tmp_path, "suite", "run", "two", *gone, "--retry-after", "100ms")
+    assert away.returncode == 5
+    night = load_nights(tmp_path / "results", pytest.fail)[-1]
+    assert night.error is not None and [len(cell.attempts) for cell in night.cells] == [2, 2]
+
+
+KILLS = 20
+FIVE = TINY.replace("[64b]", "[64b, 1flow]").replace("[uni, bidir]", "[uni]")
+PRELOADED = ["trexbench.cli.suite_run", "trexbench.cli.simulate", "trexbench.generator.trex", "trexbench.cli.suite"]
+
+
+def in_a_child(folder: str, arguments: Sequence[str]) -> None:
+    """The command, in a process that has loaded everything already."""
+    from trexbench.cli import main
+
+    os.chdir(folder)
+    os.environ["TREXBENCH_RUN_DIR"] = f"{folder}/run"
+    with open("log", "a") as log:
+        os.dup2(log.fileno(), 2)
+        os.dup2(log.fileno(), 1)
+        sys.exit(main(arguments))
+
+
+def test_killed_at_any_moment_a_night_goes_on_and_no_document_is_torn(tmp_path: Path) -> None:
+    folder_with(tmp_path, five=FIVE)
+    spawn = multiprocessing.get_context("forkserver")
+    spawn.set_forkserver_preload(PRELOADED)
+    moments = random.Random(11)
+    kills, results = 0, tmp_path / "results"
+    while kills < KILLS:
+        unfinished = any(night.finished is None for night in load_nights(results, pytest.fail))
+        arguments = ["suite", "run", "five", "--sim", *(["--resume"] if unfinished else [])]
+        child = spawn.Process(target=in_a_child, args=(str(tmp_path), arguments))
+        child.start()
+        child.join(moments.uniform(0.0, 1.0))
+        if child.is_alive():
+            child.kill()
+            kills += 1
+        child.join()
+        assert child.exitcode in (0, -signal.SIGKILL), (tmp_path / "log").read_text()
+        look_at(results)
+    done = trexbench(tmp_path, "suite", "run", "five", "--sim", "--resume")
+    assert done.returncode == (2 if "waits to be resumed" in done.stderr else 0), done.stderr
+    nights = load_nights(results, pytest.fail)
+    assert all(cell.state is State.DONE for night in nights for cell in night.cells)
+    paths = [cell.path for night in nights for cell in night.cells]
+    with open_index(results, pytest.fail) as index:
+        assert sorted(row.path for row in index.rows() if row.complete) == sorted(map(str, paths))
+        assert index.problems() == []
+
+
+def look_at(results: Path) -> None:
+    """Every document can be read, and those that a night calls done are complete."""
+    documents = {path.relative_to(results).as_posix(): load_run(path) for path in results.glob("*/*/*.json")}
+    for night in load_nights(results, pytest.fail):
+        for cell in night.cells:
+            if cell.state is State.DONE:
+                assert documents[str(cell.path)].status.value == "complete"

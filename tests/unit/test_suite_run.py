@@ -1,0 +1,262 @@
+"""A night's rules: what is tried again, what is not, what goes on, what is on disk meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from runs import make_plan, make_result
+
+from trexbench.cli.measure import Bench, Recorder
+from trexbench.cli.request import Request, expected_s
+from trexbench.cli.suite_jobs import Job, begin_night, labelled, make_jobs, resumed, sessions
+from trexbench.cli.suite_run import NightRun, night_code
+from trexbench.config.read_suite import find_suite, read_suite
+from trexbench.core import errors
+from trexbench.core.errors import BenchError, ConfigError, DutError, DutLost, GeneratorLost, LabError
+from trexbench.core.night import Night, State
+from trexbench.core.result import Status
+from trexbench.nights import load_nights, read_night
+from trexbench.runner import Interrupted, Outcome
+from trexbench.store import load_run
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULT = make_result()
+ON = "on"
+"""Of a script: this one succeeds."""
+
+OPTIONS: dict[str, Any] = {
+    "sim": False, "speedup": None, "seed": None, "configs_dir": None, "server": "trex1", "rpc_port": None,
+    "pub_port": None, "trex_dir": None, "force": False, "no_apply": True,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def configs_of_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TREXBENCH_DUT_CONFIGS", str(ROOT / "dut_configs"))
+    monkeypatch.setenv("TREXBENCH_SUITES", str(ROOT / "suites"))
+
+
+@dataclass
+class Script:
+    """What openings and measurements come to, in their order; when a script is at its end, all goes well."""
+
+    openings: list[BaseException | str] = field(default_factory=list)
+    runs: list[BaseException | str] = field(default_factory=list)
+    closings: list[BaseException | str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    look: Callable[[], None] = lambda: None
+
+    @contextmanager
+    def open(self, request: Request, _say: Callable[[str], None]) -> Iterator[Bench]:
+        self.calls.append(f"open {request.dut.name}")
+        self._play(self.openings)
+        yield cast(Bench, self)
+        self._play(self.closings)
+
+    def measure(self, recorder: Recorder, request: Request) -> tuple[Any, Outcome]:
+        self.calls.append(f"run {request.mode} {request.direction_name}")
+        begun = replace(
+            RESULT,
+            samples=(),
+            status=Status.RUNNING,
+            command={**RESULT.command, "mode": request.mode, **request.labels},
+            dut={**RESULT.dut, "name": request.dut.name},
+        )
+        recorder.begin(begun)
+        self.look()
+        said = self.runs.pop(0) if self.runs else ON
+        if isinstance(said, BaseException) and not isinstance(said, (BenchError, Interrupted)):
+            raise said
+        error = said if isinstance(said, (BenchError, Interrupted)) else None
+        status = Status.COMPLETE if error is None else Status.INCOMPLETE
+        result = replace(begun, samples=RESULT.samples, status=status, reason=str(error) if error else None)
+        recorder.end(result)
+        return result, Outcome(result.samples, error)
+
+    def _play(self, script: list[BaseException | str]) -> None:
+        said = script.pop(0) if script else ON
+        if isinstance(said, BaseException):
+            raise said
+
+
+def jobs_of(name: str = "lab", only: Sequence[str] = (), **options: Any) -> list[Job]:
+    return make_jobs(read_suite(find_suite(name)), {**OPTIONS, **options}, only)
+
+
+def night_of(tmp_path: Path, script: Script, jobs: Sequence[Job] | None = None) -> Night:
+    jobs = jobs or jobs_of()
+    writer = begin_night(tmp_path, "lab", "2026-11-21", jobs)
+    runs = labelled(jobs, "lab", writer)
+    try:
+        return NightRun(runs, writer, tmp_path, lambda _: None, True, 0.0, script.open).go()
+    finally:
+        assert read_night(writer.path) == writer.night
+
+
+def states(night: Night) -> str:
+    return "".join(cell.state.value[0] for cell in night.cells)
+
+
+def test_all_well(tmp_path: Path) -> None:
+    script = Script()
+    night = night_of(tmp_path, script)
+    assert states(night) == "dddd" and night.finished is not None and night.error is None and night_code(night) == 0
+    assert [call.split()[0] for call in script.calls] == ["open", "run", "run", "run", "run"]
+    for cell in night.cells:
+        assert cell.path is not None and load_run(tmp_path / cell.path).status is Status.COMPLETE
+    labels = load_run(tmp_path / str(night.cells[0].path)).command
+    assert (labels["suite"], labels["night"]) == ("lab", "2026-11-21")
+
+
+def test_the_cell_in_flight_is_on_disk_with_its_document(tmp_path: Path) -> None:
+    seen: list[tuple[str, str | None]] = []
+
+    def look() -> None:
+        (night,) = load_nights(tmp_path, pytest.fail)
+        seen.append((states(night), night.cells[len(seen)].path))
+
+    night_of(tmp_path, Script(look=look))
+    assert [word for word, _ in seen] == ["rwww", "drww", "ddrw", "dddr"]
+    assert all(path is not None and (tmp_path / path).exists() for _, path in seen)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(GeneratorLost("TRex went away"), id="the generator"),
+        pytest.param(errors.TesterBusy("somebody else measures"), id="a busy tester"),
+        pytest.param(LabError("no namespaces"), id="the lab"),
+        pytest.param(DutLost("the connection was lost"), id="the connection"),
+    ],
+)
+def test_what_the_tester_failed_is_tried_once_more(tmp_path: Path, error: BenchError) -> None:
+    script = Script(runs=[ON, error])
+    night = night_of(tmp_path, script)
+    assert states(night) == "dddd" and night_code(night) == 0
+    assert [len(cell.attempts) for cell in night.cells] == [1, 2, 1, 1]
+    first, second = night.cells[1].attempts
+    assert first.error == str(error) and first.code == error.exit_code and second.error is None
+    assert first.path is not None and load_run(tmp_path / first.path).status is Status.INCOMPLETE
+    assert [call.split()[0] for call in script.calls] == ["open", "run", "run", "open", "run", "run", "run"]
+
+
+def test_what_fails_twice_has_failed(tmp_path: Path) -> None:
+    lost = GeneratorLost("TRex went away")
+    night = night_of(tmp_path, Script(runs=[lost, lost]))
+    assert states(night) == "fddd" and len(night.cells[0].attempts) == 2 and night_code(night) == 5
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        pytest.param(ConfigError("over line rate", "lower it"), 2, id="what was asked"),
+        pytest.param(DutError("frames do not come back"), 6, id="the DUT"),
+        pytest.param(ZeroDivisionError("a defect"), 1, id="a defect of ours"),
+    ],
+)
+def test_what_would_fail_again_is_not_tried_again(tmp_path: Path, error: Exception, code: int) -> None:
+    script = Script(runs=[ON, error])
+    night = night_of(tmp_path, script)
+    assert states(night) == "dfdd" and night_code(night) == code and len(night.cells[1].attempts) == 1
+    assert [call.split()[0] for call in script.calls] == ["open", "run", "run", "open", "run", "run"]
+
+
+def test_a_dut_that_cannot_be_reached_costs_its_own_cells_only(tmp_path: Path) -> None:
+    away = DutLost("netgate cannot be reached")
+    script = Script(openings=[away, away])
+    jobs = jobs_of("netgate-6100", only=["netgate-linux *64b*", "netgate-vpp *64b uni 1q"])
+    night = night_of(tmp_path, script, jobs)
+    assert states(night) == "ffffdd" and night_code(night) == 6 and night.error is None
+    assert [len(cell.attempts) for cell in night.cells] == [2, 2, 2, 2, 1, 1]
+    assert script.calls[:3] == ["open netgate-linux", "open netgate-linux", "open netgate-vpp"]
+
+
+def test_a_mismatch_is_not_asked_for_twice(tmp_path: Path) -> None:
+    script = Script(openings=[DutError("not what its config says")])
+    night = night_of(tmp_path, script)
+    assert states(night) == "ffff" and script.calls == ["open lab-linux"]
+    assert night.error is not None and "nothing was measured: not what its config says" in night.error
+
+
+def test_an_end_that_fails_costs_no_cell(tmp_path: Path) -> None:
+    night = night_of(tmp_path, Script(closings=[GeneratorLost("release failed")]))
+    assert states(night) == "dddd" and night_code(night) == 0
+
+
+def test_an_interruption_leaves_a_night_that_can_be_resumed(tmp_path: Path) -> None:
+    jobs = jobs_of()
+    with pytest.raises(Interrupted):
+        night_of(tmp_path, Script(runs=[ON, Interrupted("Ctrl-C", 130)]), jobs)
+    (night,) = load_nights(tmp_path, pytest.fail)
+    assert states(night) == "dwww" and night.finished is None and night.error == "interrupted by Ctrl-C"
+    writer = resumed(tmp_path, tmp_path / "nights" / "2026-11-21-lab.json", night, jobs)
+    script = Script()
+    night = NightRun(labelled(jobs, "lab", writer), writer, tmp_path, lambda _: None, True, 0.0, script.open).go()
+    assert states(night) == "dddd" and night.error is None and len(script.calls) == 4
+    assert [len(cell.attempts) for cell in night.cells] == [1, 2, 1, 1]
+
+
+@pytest.mark.parametrize(("complete", "left"), [(True, (2, 3)), (False, (1, 2, 3))])
+def test_a_cell_in_flight_counts_if_its_document_was_finished(
+    tmp_path: Path, complete: bool, left: tuple[int, ...]
+) -> None:
+    """Its runner may have been killed between the two files."""
+    jobs = jobs_of()
+    with pytest.raises(Interrupted):
+        night_of(
+            tmp_path,
+            Script(runs=[ON, ON, Interrupted("Ctrl-C", 130)] if complete else [ON, Interrupted("x", 130)]),
+            jobs,
+        )
+    (night,) = load_nights(tmp_path, pytest.fail)
+    path = tmp_path / "nights" / "2026-11-21-lab.json"
+    killed = replace(
+        night.cells[1], state=State.RUNNING, attempts=(replace(night.cells[1].attempts[0], error=None, code=0),)
+    )
+    again = resumed(tmp_path, path, night.with_cell(1, killed), jobs).night
+    assert again.left == left
+    assert complete or again.cells[1].attempts[0].error == "its runner was killed"
+
+
+def test_a_night_of_other_cells_is_not_resumed(tmp_path: Path) -> None:
+    jobs = jobs_of(no_apply=False)
+    writer = begin_night(tmp_path, "lab", "2026-11-21", jobs)
+    with pytest.raises(ConfigError, match="other cells"):
+        resumed(tmp_path, writer.path, writer.night, jobs[:-1])
+    simulated = jobs_of(sim=True, server=None, no_apply=False)
+    with pytest.raises(ConfigError, match="is measured"):
+        resumed(tmp_path, writer.path, writer.night, simulated)
+
+
+def test_how_long_a_night_takes() -> None:
+    jobs = jobs_of("netgate-6100")
+    assert expected_s(jobs[0].request) == 10 + 600 + 30 + 1 + 10 + 1
+    assert sum(job.expected_s for job in jobs) == 40 * 652
+    quick = jobs_of("netgate-6100", sim=True, server=None, no_apply=False, speedup=10.0)
+    assert quick[0].expected_s == 65.2
+    assert jobs_of()[0].expected_s == make_plan(ramp_s=120.0, hold_s=10.0).duration_s
+
+
+def test_a_simulated_cell_has_noise_of_its_own_each_night(tmp_path: Path) -> None:
+    jobs = jobs_of(sim=True, server=None, no_apply=False)
+    seeds = []
+    for date in ("2026-11-21", "2026-11-21", "2026-11-22"):
+        writer = begin_night(tmp_path, "lab", date, jobs)
+        seeds += [job.request.seed for job in labelled(jobs, "lab", writer)]
+        assert seeds[-4:] == [job.request.seed for job in labelled(jobs, "lab", writer)]
+    assert len(set(seeds)) == 12
+    assert [len(group) for group in sessions(jobs, range(4))] == [1, 1, 1, 1]
+
+
+def test_globs_choose_cells() -> None:
+    assert [str(job.cell) for job in jobs_of(only=["*64b uni*", "*imix bidir*"])] == [
+        "lab-linux var2-64b uni",
+        "lab-linux var2-imix bidir",
+    ]
+    with pytest.raises(ConfigError, match="no cell of lab is like x"):
+        jobs_of(only=["x"])
