@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,8 +73,8 @@ def export(runs: tuple[Path, ...], loadtest: bool, named: str) -> None:
 
     output = Path(named)
     many = len(runs) > 1 or output.is_dir() or named.endswith("/")
-    for path in runs:
-        target = output / f"{path.stem}.loadtest.json" if many else output
+    for path, name in zip(runs, _names_apart(runs), strict=True):
+        target = output / f"{name}.loadtest.json" if many else output
         data = to_loadtest(load_run(path))
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -81,6 +82,15 @@ def export(runs: tuple[Path, ...], loadtest: bool, named: str) -> None:
         except OSError as error:
             raise BenchError(f"{target}: {error.strerror}", "name a place that can be written with -o") from error
         click.echo(target)
+
+
+def _names_apart(runs: Sequence[Path]) -> list[str]:
+    """A name for each file: its own, with its DUT's and its date's before it where two would have the same."""
+    for parts in (1, 2, 3):
+        names = ["-".join(path.absolute().with_suffix("").parts[-parts:]) for path in runs]
+        if len(set(names)) == len(names):
+            return names
+    raise ConfigError("two of these runs would be written to the same file", "export them one by one")
 
 
 def latest_run(results: Path) -> Path:

@@ -1,0 +1,309 @@
+"""``trexbench results`` and ``compare`` as a user calls them: what they find, what they remove, what they refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import World, make_plan, make_result
+from test_nights import NIGHT
+
+from trexbench.cli import main
+from trexbench.core.history import RunRow
+from trexbench.core.result import RunResult
+from trexbench.index import open_index
+from trexbench.nights import NightWriter, find_nights
+from trexbench.prune import find_old, prune
+from trexbench.report.loadtest import to_loadtest
+from trexbench.store import RunWriter
+
+PLAN = make_plan(ramp_s=20.0, confirm_s=0.0)
+SLOW, FAST = (make_result(PLAN, World(capacity_pps=rate)) for rate in (6e5, 9e5))
+
+
+@pytest.fixture(autouse=True)
+def in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def store(day: int, dut: str = "lab-linux", run: RunResult = SLOW, **command: Any) -> Path:
+    changes = {"id": f"{day}-{dut}", "started": f"2026-03-{day:02d}T12:00:00Z", "dut": {"name": dut}}
+    told = {"verb": "ramp", "mode": "var2-64b", **command}
+    return RunWriter(Path("results"), print).end(replace(run, command=told, **changes))  # type: ignore[arg-type]
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def said(capfd: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> tuple[str, str]:
+    found = call(*arguments)
+    out, err = capfd.readouterr()
+    assert found == code, err
+    assert "Traceback" not in err
+    return out, err
+
+
+def test_the_list_is_newest_first_and_names_what_cannot_be_read(capfd: pytest.CaptureFixture[str]) -> None:
+    for day in (1, 3, 2):
+        store(day)
+    store(2, dut="\x1b[2J<script>")
+    bad = Path("results/2026-03-01/lab-linux/bad.json")
+    bad.write_text("{")
+    out, err = said(capfd, "results", "list")
+    lines = out.splitlines()
+    assert [line[:10] for line in lines[1:]] == ["2026-03-03", "2026-03-02", "2026-03-02", "2026-03-01"]
+    assert "\x1b" not in out and "577.4 kpps" in out and "simulated" in lines[1]
+    assert err.startswith(f"not read: {bad}: ") and len(err.splitlines()) == 1
+    out, _ = said(
+        capfd, "results", "list", "--dut", "lab-linux", "--mode", "64b", "--since", "2026-03-02", "--limit", "1"
+    )
+    assert len(out.splitlines()) == 2 and "2026-03-03" in out
+    values = json.loads(said(capfd, "results", "list", "--json")[0])
+    assert len(values["runs"]) == 4 and values["runs"][0]["cell"]["mode"] == "var2-64b"
+    assert [problem["path"] for problem in values["problems"]] == ["2026-03-01/lab-linux/bad.json"]
+    assert "no such run in" in said(capfd, "results", "list", "--dut", "nobody")[0]
+    assert "no such run in" in said(capfd, "results", "list", "--results", "nowhere")[0]
+
+
+def test_a_query_in_three_forms(capfd: pytest.CaptureFixture[str]) -> None:
+    store(1, dut='a,"b"')
+    sql = "select dut, round(total_pps) as pps, night from runs"
+    assert said(capfd, "results", "query", sql)[0].splitlines() == ["dut    pps       night", 'a,"b"  577381.0  -']
+    assert said(capfd, "results", "query", "--csv", sql)[0] == 'dut,pps,night\n"a,""b""",577381.0,\n'
+    assert json.loads(said(capfd, "results", "query", "--json", sql)[0]) == [
+        {"dut": 'a,"b"', "pps": 577381.0, "night": None}
+    ]
+    out, err = said(capfd, "results", "query", "drop view runs", code=2)
+    assert out == "" and "SELECT" in err and len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("list", "--since", "yesterday"), "is no date"),
+        (("list", "--limit", "0"), "--limit"),
+        (("prune",), "--keep-nights N or --before DATE"),
+        (("prune", "--keep-nights", "3", "--before", "2026-01-01"), "--keep-nights N or --before DATE"),
+        (("prune", "--keep-nights", "0"), "--keep-nights"),
+        (("prune", "--before", "2026-01-01", "--yes", "--dry-run"), "exclude each other"),
+        (("import", "x.json", "--speed", "fast"), "speed"),
+    ],
+)
+def test_wrong_usage_is_one_line(arguments: tuple[str, ...], words: str, capfd: pytest.CaptureFixture[str]) -> None:
+    out, err = said(capfd, "results", *arguments, code=2)
+    assert out == "" and words in err and len(err.splitlines()) == 1
+
+
+# Pruning
+
+
+def files() -> list[str]:
+    return sorted(str(path) for path in Path("results").rglob("*") if not path.is_dir() and path.name != "index.sqlite")
+
+
+def test_only_what_is_old_goes_with_its_pictures_and_only_when_said(capfd: pytest.CaptureFixture[str]) -> None:
+    old = store(1)
+    for name in (f"{old.stem}.png", f"{old.stem}-efficiency.png", f"{old.stem}.loadtest.json", "notes.txt"):
+        (old.parent / name).write_text("x")
+    store(2)
+    kept = [*files()]
+    out, err = said(capfd, "results", "prune", "--before", "2026-03-02")
+    assert "4 files would go" in err and files() == kept and len(out.splitlines()) == 4
+    out, err = said(capfd, "results", "prune", "--before", "2026-03-02", "--yes")
+    assert "4 files removed" in err
+    assert files() == [
+        "results/2026-03-01/lab-linux/notes.txt",
+        "results/2026-03-02/lab-linux/120000-var2-64b-uni.json",
+    ]
+    (old.parent / "notes.txt").unlink()
+    assert "0 files removed" in said(capfd, "results", "prune", "--before", "2026-03-02", "--yes")[1]
+
+
+def test_what_it_leaves_empty_goes_too() -> None:
+    store(1)
+    store(2)
+    assert len(prune(Path("results"), 1)) == 1
+    assert sorted(path.name for path in Path("results").iterdir()) == ["2026-03-02", "index.sqlite"]
+
+
+def test_the_last_nights_are_kept_though_a_run_began_after_midnight() -> None:
+    for day in range(1, 6):
+        NightWriter.begin(Path("results"), replace(NIGHT, night=f"2026-03-{day:02d}", cells=()))
+        store(day, suite="forty", night=f"2026-03-{day:02d}")
+    late = store(4, dut="late", suite="forty", night="2026-03-03")
+    by_hand = store(2, dut="by-hand")
+    gone = {str(path) for path in prune(Path("results"), 3)}
+    assert late.exists() and not by_hand.exists() and len(gone) == 5
+    assert [night.night for _, night in find_nights(Path("results"), print)] == [
+        "2026-03-03",
+        "2026-03-04",
+        "2026-03-05",
+    ]
+    assert prune(Path("results"), 3) == [] and prune(Path("results"), 99) == []
+
+
+def test_what_cannot_be_read_stays() -> None:
+    store(1).write_text('{"schema": "trexbench/run", "version": 99}')
+    store(2)
+    Path("results/nights").mkdir()
+    Path("results/nights/2020-01-01-x.json").write_text("{")
+    before = files()
+    assert prune(Path("results"), 1) == [] and files() == before
+
+
+def test_no_link_is_followed_out_of_the_results() -> None:
+    outside = store(1)
+    outside = outside.rename(Path("elsewhere.json"))
+    folder = Path("results/2026-03-01/lab-linux")
+    (folder / "a.json").symlink_to(outside.absolute())
+    moved = Path("moved")
+    store(1, dut="moved")
+    Path("results/2026-03-01/moved").rename(moved)
+    Path("results/2026-03-01/moved").symlink_to(moved.absolute())
+    store(9)
+    warnings: list[str] = []
+    found = find_old(Path("results"), before="2026-03-05", warn=warnings.append)
+    assert len(found) == 2
+    gone = prune(Path("results"), 1, warnings.append)
+    assert [path.name for path in gone] == ["a.json"] and outside.exists() and len(list(moved.iterdir())) == 1
+    assert any("stays" in warning for warning in warnings)
+
+
+def test_no_path_leads_out_of_the_results(tmp_path: Path) -> None:
+    from trexbench.prune import remove
+
+    store(1)
+    victim = Path("victim.json")
+    victim.write_text("x")
+    warnings: list[str] = []
+    assert remove(Path("results"), [Path("../victim.json"), victim.absolute()], warnings.append) == []
+    assert victim.exists() and len(warnings) == 2
+
+
+# Importing
+
+
+def loadtest(name: str, run: RunResult = SLOW) -> str:
+    Path(name).write_bytes(to_loadtest(run))
+    return name
+
+
+def rows() -> list[RunRow]:
+    with open_index(Path("results"), print) as index:
+        return index.rows()
+
+
+def test_files_of_others_become_runs_once(capfd: pytest.CaptureFixture[str]) -> None:
+    one, two = loadtest("pf.loadtest.json"), loadtest("linux.json", FAST)
+    out, err = said(capfd, "results", "import", "--speed", "1gbit", one, two)
+    assert [row.cell.dut for row in sorted(rows(), key=lambda row: row.path)] == ["linux", "pf"]
+    assert len(out.splitlines()) == 2 and err == ""
+    out, err = said(capfd, "results", "import", "--speed", "1gbit", one, two)
+    assert out == "" and err.count("was imported before") == 2 and len(rows()) == 2
+    out, _ = said(capfd, "show", str(Path("results", rows()[0].path)))
+    assert "added up from rates" in out
+    out, _ = said(capfd, "compare", "pf", "linux")
+    assert "faster" in out
+
+
+def test_other_files_are_refused_by_name_and_stop_no_other(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("bad.json").write_text("{}")
+    Path("worse.json").write_text("[")
+    good = loadtest("good.json")
+    out, err = said(
+        capfd, "results", "import", "--speed", "1gbit", "bad.json", "worse.json", "missing.json", good, code=9
+    )
+    assert len(out.splitlines()) == 1 and len(rows()) == 1
+    assert [name for name in ("bad.json", "worse.json", "missing.json") if f"trexbench: {name}: " in err] == [
+        "bad.json", "worse.json", "missing.json",
+    ]  # fmt: skip
+
+
+def test_exports_of_several_duts_do_not_overwrite_one_another(capfd: pytest.CaptureFixture[str]) -> None:
+    paths = [str(store(1)), str(store(1, dut="other")), str(store(2))]
+    out, _ = said(capfd, "export", "--loadtest", *paths, "-o", "out/")
+    assert len(set(out.splitlines())) == 3 == len(os.listdir("out"))
+    assert "2026-03-01-other-120000-var2-64b-uni.loadtest.json" in os.listdir("out")
+    out, _ = said(capfd, "export", "--loadtest", *paths[:2], "-o", "two/")
+    assert sorted(os.listdir("two")) == [f"{dut}-120000-var2-64b-uni.loadtest.json" for dut in ("lab-linux", "other")]
+    said(capfd, "export", "--loadtest", paths[0], paths[0], "-o", "same/", code=2)
+
+
+# Comparing
+
+
+def test_two_files_stand_side_by_side_per_direction(capfd: pytest.CaptureFixture[str]) -> None:
+    one, two = store(1), store(2, run=FAST)
+    assert "0->1" in said(capfd, "compare", str(one), str(two))[0]
+    assert "0->1" in said(capfd, "compare", str(one), "latest")[0]
+    assert said(capfd, "compare", "missing.json", str(two), code=9)[0] == ""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ("2026-03-01", "2026-03-02", ["lab-linux var2-64b uni simulated", "1:1", "faster"]),
+        ("nightly@2026-03-01", "nightly@2026-03-02", ["faster"]),
+        ("lab-linux", "other", ["| other", "2:1"]),
+        ("results/2026-03-0[12]/*/*.json", "latest", ["left out, incomplete"]),
+        ("2026-03-01/*/*.json", "results/2026-03-02", ["faster"]),
+        ("results/2026-03-01/lab-linux/120000-var2-64b-uni.json", "2026-03-02", ["faster"]),
+    ],
+)
+def test_sets_by_date_label_glob_and_file(
+    first: str, second: str, words: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    from trexbench.core.result import Status
+
+    store(1, suite="nightly", night="2026-03-01")
+    store(2, run=FAST, suite="nightly", night="2026-03-02")
+    if "left out, incomplete" in words:
+        store(2, run=replace(SLOW, status=Status.INCOMPLETE, reason="x"))
+    store(5, dut="lab-linux" if second == "latest" else "other", run=FAST)
+    out, _ = said(capfd, "compare", first, second)
+    assert all(word in out for word in words), out
+    values = json.loads(said(capfd, "compare", first, second, "--json")[0])
+    assert values["cells"][0]["second_pps"] >= values["cells"][0]["first_pps"]
+
+
+def test_unlike_sets_are_refused_until_told_to_and_then_marked(capfd: pytest.CaptureFixture[str]) -> None:
+    store(1)
+    store(2, run=replace(SLOW, simulated=False))
+    out, err = said(capfd, "compare", "2026-03-01", "2026-03-02", code=2)
+    assert out == "" and "one is simulated, the other measured" in err and "--anyway" in err
+    out, _ = said(capfd, "compare", "2026-03-01", "2026-03-02", "--anyway")
+    assert "*** [1] UNLIKE: one is simulated, the other measured ***" in out
+
+
+def test_facts_that_differ_are_named(capfd: pytest.CaptureFixture[str]) -> None:
+    for day, kernel in ((1, "6.1"), (2, "6.2")):
+        dut = {"name": "x", "facts_sha256": kernel, "facts": {"kernel": kernel, "mtu": 1500}}
+        RunWriter(Path("results"), print).end(replace(SLOW, dut=dut, started=f"2026-03-0{day}T12:00:00Z"))
+    assert "x was not configured alike (kernel)" in said(capfd, "compare", "2026-03-01", "2026-03-02", code=2)[1]
+
+
+def test_what_means_no_run_is_said_so(capfd: pytest.CaptureFixture[str]) -> None:
+    store(1)
+    for name in ("2025-01-01", "nobody", "nobody@2026-03-01", "results/*/*/x*.json"):
+        out, err = said(capfd, "compare", name, "2026-03-01", code=2)
+        assert out == "" and repr(name) in err and len(err.splitlines()) == 1
+    assert "no run in" in said(capfd, "compare", "latest", "latest", "--results", "nowhere", code=9)[1]
+    store(2, mode="var2-imix")
+    assert "no cell in common" in said(capfd, "compare", "2026-03-01", "2026-03-02", code=2)[1]
+
+
+def test_of_a_glob_what_can_be_read_is_compared(capfd: pytest.CaptureFixture[str]) -> None:
+    store(1).with_name("bad.json").write_text("{")
+    out, err = said(capfd, "compare", "results/2026-03-01/*/*.json", "2026-03-01")
+    assert (
+        "the same" in out
+        and err == "not read: results/2026-03-01/lab-linux/bad.json: " + err.partition("bad.json: ")[2]
+    )
