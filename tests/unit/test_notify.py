@@ -1,0 +1,164 @@
+"""What a night tells: a message that no name in it can turn into more, gauges, and no word of the secret."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from runs import make_result
+
+from trexbench.core.errors import BenchError, ConfigError
+from trexbench.core.history import Cell, RunRow, row_of
+from trexbench.core.night import Attempt, CellRecord, Night, State
+from trexbench.notify import MOST_LETTERS, post, summary, textfile, webhook_url, write_textfile
+
+SECRET = "T0psecret"
+ROW = replace(
+    row_of(make_result(), "2026-03-01/lab-linux/a.json"),
+    cell=Cell("lab-linux", "var2-64b", True, 2),
+    cycles_per_packet=358.5,
+)
+NIGHT = Night(
+    "lab",
+    "2026-03-01",
+    "2026-03-01T12:00:00Z",
+    False,
+    (
+        CellRecord("lab-linux", "var2-64b", True, 2, State.DONE, (Attempt("2026-03-01T12:00:00Z", ROW.path),)),
+        CellRecord("lab-linux", "var2-imix", False, 2, State.FAILED, (Attempt("x", None, "TRex went away", 5),)),
+    ),
+    "2026-03-01T12:30:00Z",
+)
+
+
+@dataclass
+class Hook:
+    """A chat server. answer: status; told: bodies that it was sent, by path."""
+
+    url: str = ""
+    answer: int = 200
+    told: list[tuple[str, Any]] = field(default_factory=list)
+
+
+@contextmanager
+def hook(answer: int = 200) -> Iterator[Hook]:
+    found = Hook(answer=answer)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            found.told.append((self.path, json.loads(body)))
+            self.send_response(found.answer)
+            if found.answer in (301, 302, 307, 308):
+                self.send_header("Location", f"{found.url}/elsewhere")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_GET = do_POST
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    found.url = f"http://127.0.0.1:{server.server_port}/{SECRET}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield found
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_summary_is_posted() -> None:
+    with hook() as there:
+        post(there.url, summary(NIGHT, ["1 regression in 1 cell"]))
+    ((path, body),) = there.told
+    assert path == f"/{SECRET}" and set(body) == {"text"}
+    assert body["text"].splitlines() == [
+        "lab, night of 2026-03-01: 1 of 2 cells measured",
+        "failed: lab-linux var2-imix uni 2q: TRex went away",
+        "1 regression in 1 cell",
+    ]
+
+
+@pytest.mark.parametrize("answer", [301, 302, 307, 308, 404, 500])
+def test_what_is_no_success_is_told_and_nothing_followed(answer: int) -> None:
+    with hook(answer) as there, pytest.raises(BenchError, match=str(answer)) as caught:
+        post(there.url, "x")
+    assert len(there.told) == 1 and SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/", "http://no.such.host.invalid/"])
+def test_nobody_there(url: str) -> None:
+    with pytest.raises(BenchError, match="the webhook was not told") as caught:
+        post(url + SECRET, "x", 2.0)
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://x/T0psecret", "file:///T0psecret", "T0psecret", "http://", "http://a b/T0psecret", "http://x:99999/T0psecret",
+     "http://[::1/T0psecret", "http://x/\u00e4T0psecret", "http://x/\x01T0psecret"],
+)  # fmt: skip
+def test_what_is_no_address_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("TREXBENCH_WEBHOOK", url)
+    with pytest.raises(ConfigError, match="TREXBENCH_WEBHOOK") as caught:
+        webhook_url()
+    assert SECRET not in str(caught.value)
+
+
+def test_no_webhook_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TREXBENCH_WEBHOOK", " ")
+    assert webhook_url() is None
+
+
+def test_names_and_errors_do_nothing_in_a_chat() -> None:
+    cell = CellRecord(
+        "<!channel>", "@here\x1b[31m", False, None, State.FAILED, (Attempt("x", None, "<script> & @all", 6),)
+    )
+    with hook() as there:
+        post(there.url, summary(replace(NIGHT, cells=(cell,)), ["x" * 10_000]))
+    text = there.told[0][1]["text"]
+    assert "<" not in text and ">" not in text and "\x1b" not in text and not re.search(r"@\w", text)
+    assert len(text) < MOST_LETTERS + 100
+
+
+LINE = re.compile(r'trexbench_[a-z_]+(?:\{(?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)*\})? -?[0-9][0-9.e+-]*')
+
+
+def test_gauges(tmp_path: Path) -> None:
+    text = textfile(NIGHT, [ROW], 5)
+    labels = 'suite="lab",dut="lab-linux",mode="var2-64b",direction="bidir",queues="2",simulated="false"'
+    for name, value in (
+        ("maximum_pps", ROW.total_pps),
+        ("at_least", float(ROW.at_least)),
+        ("cycles_per_packet", 358.5),
+        ("last_run_timestamp_seconds", 1772366400.0),
+    ):
+        assert f"# TYPE trexbench_{name} gauge\ntrexbench_{name}{{{labels}}} {value!r}\n" in text
+    assert 'trexbench_night_cells{suite="lab",state="failed"} 1.0\n' in text
+    assert 'trexbench_night_exit_code{suite="lab",simulated="false"} 5.0\n' in text
+    write_textfile(tmp_path / "x.prom", text)
+    write_textfile(tmp_path / "x.prom", text)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.prom"] and (tmp_path / "x.prom").read_text() == text
+
+
+@given(st.text(), st.text(), st.floats())
+def test_no_name_and_no_number_breaks_the_text_format(dut: str, suite: str, cycles: float) -> None:
+    row: RunRow = replace(ROW, cell=replace(ROW.cell, dut=dut), cycles_per_packet=cycles)
+    text = textfile(replace(NIGHT, suite=suite), [row], 0)
+    assert text.endswith("\n")
+    for line in text[:-1].split("\n"):
+        assert line.startswith("# ") or LINE.fullmatch(line), line
