@@ -76,6 +76,18 @@ def test_two_duts_stand_side_by_side_where_each_set_is_of_one() -> None:
     assert [pair.cell.dut for pair in several.pairs] == ["b"] and several.only_second[0].dut == "c"
 
 
+def test_a_dut_with_one_number_of_queues_stands_beside_all_of_another() -> None:
+    many = [row(dut="vpp", rx_queues=number) for number in (1, 2, 3)]
+    found = compare_sets([row(dut="linux", rx_queues=4)], many)
+    assert [pair.second[0].cell.rx_queues for pair in found.pairs] == [1, 2, 3] and not found.only_second
+    assert "| vpp 3q" in format_set_comparison("a", "b", found)
+    assert [pair.first[0].cell.rx_queues for pair in compare_sets(many, [row(dut="linux")]).pairs] == [1, 2, 3]
+    two = [row(dut="other", rx_queues=number) for number in (2, 4)]
+    found = compare_sets(many, two)
+    assert [(pair.cell.rx_queues, pair.second[0].cell.rx_queues) for pair in found.pairs] == [(2, 2)]
+    assert [cell.rx_queues for cell in found.only_second] == [4]
+
+
 def test_runs_that_ended_early_are_left_out_and_named() -> None:
     early = row(2e6, status="incomplete", path="early.json")
     found = compare_sets([row(), early], [row()])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import hypot, sqrt
 from statistics import median, stdev
 
@@ -96,23 +96,25 @@ def noise_of(rows: Sequence[RunRow]) -> float:
 def compare_sets(
     first: Sequence[RunRow], second: Sequence[RunRow], differing: Callable[[RunRow, RunRow], str] = lambda *_: ""
 ) -> SetComparison:
-    """Cells of the first set beside the same ones of the second; sets of one DUT each stand side by side.
+    """Cells of the first set beside the same ones of the second; two DUTs, a set of each, stand side by side.
 
     ``differing`` says in what two runs' facts differ, in words to be added.
     """
     left_out = tuple(row for row in (*first, *second) if not row.complete)
     names = [{row.cell.dut for row in rows if row.complete} for rows in (first, second)]
-    by_dut = not (len(names[0]) == len(names[1]) == 1)
-    ours, theirs = _grouped(first, by_dut), _grouped(second, by_dut)
-    pairs, lonely = [], []
+    two_duts = len(names[0]) == len(names[1]) == 1 and names[0] != names[1]
+    ours, theirs = _grouped(first, two_duts), _grouped(second, two_duts)
+    pairs, lonely, met = [], [], set()
     for key, rows in ours.items():
-        partner = key if key in theirs else _simulated_or_not(key)
-        if partner not in theirs or (partner != key and partner in ours):
+        partners = _partners(key, ours, theirs, two_duts)
+        met |= set(partners)
+        if not partners:
             lonely.append(rows[0].cell)
-            continue
-        others = theirs.pop(partner)
-        pairs.append(CellPair(tuple(rows), tuple(others), tuple(find_unlike_rows(rows, others, differing))))
-    return SetComparison(tuple(pairs), tuple(lonely), tuple(rows[0].cell for rows in theirs.values()), left_out)
+        for partner in partners:
+            others = theirs[partner]
+            pairs.append(CellPair(tuple(rows), tuple(others), tuple(find_unlike_rows(rows, others, differing))))
+    alone = tuple(rows[0].cell for key, rows in theirs.items() if key not in met)
+    return SetComparison(tuple(pairs), tuple(lonely), alone, left_out)
 
 
 def find_unlike_rows(
@@ -135,25 +137,47 @@ def find_unlike_rows(
         yield f"{first[0].cell.dut} was not configured alike{differing(first[0], other)}"
 
 
-_Key = tuple[Hashable, ...]
+@dataclass(frozen=True)
+class _Key:
+    """Of a group of runs: its cell, without the DUT's name where two DUTs stand side by side."""
+
+    cell: Cell
+
+    def without_queues(self) -> Cell:
+        return replace(self.cell, rx_queues=None)
+
+    def otherwise(self) -> _Key:
+        """Measured where this is simulated, and the other way around."""
+        return _Key(replace(self.cell, simulated=not self.cell.simulated))
 
 
-def _grouped(rows: Sequence[RunRow], by_dut: bool) -> dict[_Key, list[RunRow]]:
+def _grouped(rows: Sequence[RunRow], two_duts: bool) -> dict[_Key, list[RunRow]]:
     found: dict[_Key, list[RunRow]] = {}
     for row in sorted((row for row in rows if row.complete), key=lambda row: (_order(row.cell), row.started)):
-        cell = row.cell
-        key = (cell.simulated, cell.dut if by_dut else "", cell.mode, cell.bidir, cell.rx_queues, cell.kind)
-        found.setdefault(key, []).append(row)
+        found.setdefault(_Key(replace(row.cell, dut="") if two_duts else row.cell), []).append(row)
     return found
+
+
+def _partners(key: _Key, ours: Mapping[_Key, object], theirs: Mapping[_Key, object], two_duts: bool) -> list[_Key]:
+    """The other set's groups that this one is put beside: of its own kind, else simulated beside measured.
+
+    Two DUTs need not have the same numbers of queues: where one has only one, it stands beside all of the other's.
+    """
+    for wanted in (key, key.otherwise()):
+        if wanted != key and wanted in ours:
+            break
+        alike = [other for other in theirs if other.without_queues() == wanted.without_queues()]
+        own = [other for other in ours if other.without_queues() == key.without_queues()]
+        if not two_duts or (len(alike) > 1 and len(own) > 1):
+            alike = [other for other in alike if other == wanted]
+        if alike:
+            return alike
+    return []
 
 
 def _order(cell: Cell) -> tuple[str, str, bool, int, str, bool]:
     queues = -1 if cell.rx_queues is None else cell.rx_queues
     return cell.dut, cell.mode, cell.bidir, queues, cell.kind, cell.simulated
-
-
-def _simulated_or_not(key: _Key) -> _Key:
-    return (not key[0], *key[1:])
 
 
 def _sorted(values: Iterator[float]) -> list[float]:

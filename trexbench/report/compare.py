@@ -88,7 +88,7 @@ def set_comparison_values(first: str, second: str, compared: SetComparison) -> d
 def _set_values(pair: CellPair) -> dict[str, Any]:
     return {
         "cell": _cell_values(pair.cell),
-        "second_dut": pair.second[0].cell.dut,
+        "second_cell": _cell_values(pair.second[0].cell),
         "first_runs": [row.path for row in pair.first],
         "second_runs": [row.path for row in pair.second],
         "first_pps": pair.first_pps,
@@ -108,8 +108,9 @@ def _cell_values(cell: Cell) -> dict[str, Any]:
 
 
 def _set_row(pair: CellPair, mark: str) -> tuple[str, ...]:
-    other = pair.second[0].cell.dut
-    name = clean(pair.cell) + (f" | {clean(other)}" if other != pair.cell.dut else "")
+    other = pair.second[0].cell
+    queues = f" {other.rx_queues}q" if other.rx_queues is not None and other.rx_queues != pair.cell.rx_queues else ""
+    name = clean(pair.cell) + (f" | {clean(other.dut)}{queues}" if other.dut != pair.cell.dut else "")
     noise = f"+- {format_pps(pair.noise_pps)}" if pair.noise_pps else "-"
     runs = f"{len(pair.first)}:{len(pair.second)}"
     rates = _bounded(pair.first_pps, pair.first_at_least), _bounded(pair.second_pps, pair.second_at_least)

@@ -1,0 +1,210 @@
+"""Two simulated nights of a small suite, and everything that the stored runs can be asked for afterwards."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trexbench.core.history import row_of
+from trexbench.index import open_index
+from trexbench.store import load_run
+
+from .tools import trexbench
+
+SUITE = """
+duts: [netgate-linux, {name: netgate-vpp, rx_queues: [1]}]
+modes: [var2-64b, var2-1514b]
+directions: [uni, bidir]
+plan: {ramp_duration: 30s, hold: 5s, confirm: 2s, warmup: "1kpps:5s"}
+"""
+NIGHTS = ("2026-03-01", "2026-03-02")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the results of both nights."""
+    folder = tmp_path_factory.mktemp("nights")
+    (folder / "small.yaml").write_text(SUITE)
+    for seed, night in enumerate(NIGHTS, start=1):
+        arguments = ("suite", "run", "small.yaml", "--sim", "-q", "--date", night, "--seed", str(seed))
+        done = trexbench(folder, *arguments, timeout_s=300)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def exported(place: Path) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Every run as trex-loadtest's JSON: file name -> text and document."""
+    runs = sorted(str(path.relative_to(place)) for path in place.glob("results/*/*/*.json"))
+    done = trexbench(place, "export", "--loadtest", *runs, "-o", "exported/")
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == len(runs) == 16
+    texts = {path.name: path.read_text() for path in (place / "exported").iterdir()}
+    assert len(texts) == 16
+    return {name: (text, json.loads(text)) for name, text in texts.items()}
+
+
+def said(place: Path, *arguments: str) -> str:
+    done = trexbench(place, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_index_agrees_with_the_documents(place: Path) -> None:
+    with open_index(place / "results", print) as index:
+        found, problems = index.rows(), index.problems()
+    assert len(found) == 16 and not problems
+    for row in found:
+        assert row == row_of(load_run(place / "results" / row.path), row.path)
+    assert {row.suite for row in found} == {"small"} and {row.night for row in found} == set(NIGHTS)
+    assert all(row.cycles_per_packet for row in found if row.cell.dut == "netgate-vpp")
+
+
+def test_they_are_listed_asked_and_compared(place: Path) -> None:
+    assert len(said(place, "results", "list", "--suite", "small", "--dut", "netgate-vpp").splitlines()) == 9
+    counted = said(place, "results", "query", "--csv", "select night, count(*) from runs group by night order by 1")
+    assert counted.splitlines()[1:] == [f"{night},8" for night in NIGHTS]
+    nights = json.loads(said(place, "compare", *NIGHTS, "--json"))
+    assert len(nights["cells"]) == 8 and not nights["only_first"] and not nights["only_second"]
+    assert {cell["verdict"] for cell in nights["cells"]} <= {"same", "unknown"}
+    duts = json.loads(said(place, "compare", "netgate-linux", "netgate-vpp", "--json", "--anyway"))
+    smallest = [cell for cell in duts["cells"] if cell["cell"]["mode"] == "var2-64b" and not cell["cell"]["bidir"]]
+    assert [cell["verdict"] for cell in smallest] == ["faster"]
+
+
+# What graph.rb needs of a file, rule by rule
+
+Document = dict[str, Any]
+KEYS = ("warmup_mult", "warmup_duration", "rampup_target", "rampup_duration", "hold_duration")
+
+
+def seconds(document: Document) -> list[Document]:
+    return list(document["stats"].values())
+
+
+def has_vars_and_stats(document: Document) -> bool:
+    return {"vars", "stats"} <= document.keys() and set(KEYS) <= document["vars"].keys() and len(document["stats"]) > 30
+
+
+def names_its_profile(document: Document) -> bool:
+    return isinstance(document["vars"]["profile_file"], str) and document["vars"]["profile_file"].endswith(".py")
+
+
+def has_a_real_boolean(document: Document) -> bool:
+    return isinstance(document["vars"]["unidirectional"], bool)
+
+
+def is_at_one_hertz_in_time_order(document: Document) -> bool:
+    times = [float(key) for key in document["stats"]]
+    return all(abs(after - before - 1) < 0.06 for before, after in itertools.pairwise(times))
+
+
+def has_every_key_it_reads(document: Document) -> bool:
+    ways = [("0", "1")] if document["vars"]["unidirectional"] else [("0", "1"), ("1", "0")]
+    return all(
+        {"tx_pps"} <= one[tx].keys() and {"rx_pps", "rx_util"} <= one[rx].keys()
+        for one in seconds(document)
+        for tx, rx in ways
+    )
+
+
+def has_floats_only(document: Document) -> bool:
+    return all(type(value) is float for one in seconds(document) for port in one.values() for value in port.values())
+
+
+def never_divides_by_zero(document: Document) -> bool:
+    senders = ("0",) if document["vars"]["unidirectional"] else ("0", "1")
+    return all(one[port]["tx_pps"] > 0 for one in seconds(document) for port in senders)
+
+
+def has_no_ramp_down(document: Document) -> bool:
+    told = document["vars"]
+    planned = told["warmup_duration"] + told["rampup_duration"] + told["hold_duration"]
+    sent = [one["0"]["tx_pps"] for one in seconds(document)]
+    return len(sent) == planned and sent[-1] > 0.9 * max(sent)
+
+
+RULES: tuple[Callable[[Document], bool], ...] = (
+    has_vars_and_stats, names_its_profile, has_a_real_boolean, is_at_one_hertz_in_time_order, has_every_key_it_reads,
+    has_floats_only, never_divides_by_zero, has_no_ramp_down,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_every_exported_file_keeps_the_rule(
+    exported: dict[str, tuple[str, Document]], rule: Callable[[Document], bool]
+) -> None:
+    assert [name for name, (_, document) in exported.items() if not rule(document)] == []
+
+
+def test_floats_have_their_point_in_the_text(exported: dict[str, tuple[str, Document]]) -> None:
+    for text, _ in exported.values():
+        rates = re.findall(r'"[rt]x_pps": ([^,\s}]+)', text)
+        assert rates and all("." in rate or "e" in rate for rate in rates)
+
+
+def test_files_of_one_profile_have_the_same_settings_of_the_same_types(
+    exported: dict[str, tuple[str, Document]],
+) -> None:
+    by_profile: dict[str, list[Document]] = {}
+    for _, document in exported.values():
+        by_profile.setdefault(document["vars"]["profile_file"], []).append(document["vars"])
+    assert len(by_profile) == 2
+    for told in by_profile.values():
+        for key in KEYS:
+            assert len({(type(one[key]), one[key]) for one in told}) == 1, key
+
+
+def test_ramps_of_one_profile_are_aligned(exported: dict[str, tuple[str, Document]]) -> None:
+    """The ideal line is the largest rate sent in any file: where nobody was short, all sent the same in each second."""
+    by_profile: dict[str, list[list[float]]] = {}
+    for _, document in exported.values():
+        sent = [one["0"]["tx_pps"] for one in seconds(document)]
+        by_profile.setdefault(document["vars"]["profile_file"], []).append(sent)
+    for ramps in by_profile.values():
+        ideal = [max(rates) for rates in zip(*ramps, strict=True)]
+        for ramp in ramps:
+            assert all(abs(sent / best - 1) < 0.02 for sent, best in zip(ramp[5:], ideal[5:], strict=True))
+
+
+def test_its_maximum_is_ours(place: Path, exported: dict[str, tuple[str, Document]]) -> None:
+    """graph.rb's: the rate at the first second of a loss that is still there in the last one."""
+    saturated = 0
+    for path in place.glob("results/*/*/*.json"):
+        run = load_run(path)
+        said(place, "export", "--loadtest", str(path), "-o", "one.json")
+        document = json.loads((place / "one.json").read_text())
+        assert document in [one for _, one in exported.values()]
+        for direction, (tx, rx) in zip(run.analysis.directions, (("0", "1"), ("1", "0")), strict=False):
+            found = None
+            for one in seconds(document):
+                lossy = (one[tx]["tx_pps"] - one[rx]["rx_pps"]) / one[tx]["tx_pps"] > run.plan.loss_threshold
+                found = (found or one[tx]["tx_pps"]) if lossy else None
+            if direction.first_bad_pps is not None:
+                saturated += 1
+                assert found == pytest.approx(direction.first_bad_pps, abs=1.5 * run.plan.step_pps)
+    assert saturated >= 8
+
+
+def test_imported_again_they_are_the_same_runs(place: Path, exported: dict[str, tuple[str, Document]]) -> None:
+    said(
+        place,
+        "results",
+        "import",
+        "--speed",
+        "10gbit",
+        "--results",
+        "again",
+        *(f"exported/{name}" for name in exported),
+    )
+    with open_index(place / "results", print) as first, open_index(place / "again", print) as second:
+        ours, theirs = first.rows(), second.rows()
+    assert len(theirs) == 16
+    assert sorted(round(row.line_share, 3) for row in ours) == pytest.approx(
+        sorted(round(row.line_share, 3) for row in theirs), abs=0.002
+    )
