@@ -15,8 +15,9 @@ What is found stays found: a later night adds changes, but does not unsay one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,12 @@ FIRST_NIGHTS = 5
 """Fewer before a change say nothing about a DUT's spread."""
 BASELINE, LATELY = 40, 20
 """Nights that a change is judged by, at most: before it, and since."""
-SCORE, LATE_SCORE, DRIFT_SCORE = 3.3, 3.9, 5.0
+SCORE, LATE_SCORE, DRIFT_SCORE = 3.2, 4.5, 5.0
 """Of a step seen for three nights, and for six or more: the longer one looks, the more often chance has its way."""
+REST_SCORE, AGREE = 1.5, 0.2
+"""Of a step without its farthest night; and how far of the way a night must go to speak for it."""
+SLOPE_SCORE = 2.5
+"""Of the nights before: with less of a slope they are level."""
 PRIOR_WEIGHT = 3.0
 """How many nights the assumed spread, half the smallest effect, counts for; later levels inherit the former's."""
 CARRIED_WEIGHT = 15.0
@@ -40,8 +45,12 @@ CHANCE = 1e-3
 """Of the baseline alone bringing so many nights like these in a row: above this they prove nothing."""
 _MEDIAN_ERROR = 1.2533
 """Of a median beside a mean's, of normal values."""
-EPISODES = 3
-"""As many visits of the baseline to the new level make a habit of it."""
+FARTHEST = 1e4
+"""Spreads that a library is shown at most: its arithmetic is not made for more, nor is any more surprising."""
+SURPRISE = 0.25
+"""Nights that a DUT may have been there unseen: of a few nights one cannot tell what is rare."""
+EPISODES, LONG = 3, 60
+"""As many visits to the new level in so many nights make a habit of it."""
 
 
 class Shape(str, Enum):
@@ -89,14 +98,17 @@ class _Baselines:
 
 
 def find_changes(values: Sequence[float], smallest: Smallest, segment: Segmenter) -> list[Change]:
-    """Every change of a history, oldest first; scale and sign of the values make no difference to it."""
-    history = np.asarray(values, dtype=np.float64)
+    """Every change of a history, oldest first; their unit makes no difference to it."""
+    unit = 2.0 ** int(np.frexp(np.max(np.abs(values), initial=0.0))[1])
+    history = np.asarray(values, dtype=np.float64) / unit  # so that no square of it overflows
+    inside = Smallest(smallest.share, smallest.absolute / unit)
     changes: list[Change] = []
     start, known = 0, None
-    while (found := _first_change(history, start, known, smallest, segment)) is not None:
-        changes.append(found)
-        start, known = (found.at if found.shape is Shape.STEP else found.told - 1), found.spread
-    return changes
+    with np.errstate(over="ignore"):
+        while (found := _first_change(history, start, known, inside, segment)) is not None:
+            changes.append(found)
+            start, known = (found.at if found.shape is Shape.STEP else found.told - 1), found.spread
+    return [replace(one, before=one.before * unit, after=one.after * unit, spread=one.spread * unit) for one in changes]
 
 
 def _first_change(
@@ -180,21 +192,29 @@ def _lasting(history: Values, start: int, place: int, end: int, base: _Baselines
     since = history[place:end] - level
     effect = float(since.mean())
     way = 1.0 if effect > 0 else -1.0
-    agree = int(np.count_nonzero(since * way > abs(effect) / 4))
+    agree = int(np.count_nonzero(since * way > abs(effect) * AGREE))
     if agree < len(since) - len(since) // 4:
         return False
     rest = np.sort(since * way)[:-1]
-    if float(rest.mean()) < (SCORE - 1.5) * spread * (1 / len(rest) + 1 / float(base.count[at])) ** 0.5:
+    if float(rest.mean()) < REST_SCORE * spread * (1 / len(rest) + 1 / float(base.count[at])) ** 0.5:
         return False
-    return not _habitual((history[max(0, place - BASELINE) : place] - level) * way > 0.75 * abs(effect), len(since))
+    before = history[max(0, place - LONG) : place]
+    there = (before - level) * way > 0.75 * abs(effect)
+    usual = float(np.median(before))
+    returns = abs(level + effect - usual) < abs(level - usual)
+    asked = there[-(place - start) :] if returns else there  # that it was there before it left says nothing
+    return not _by_chance(asked, len(since), agree) and not _by_habit(there, len(since))
 
 
-def _habitual(beyond: NDArray[np.bool_], nights: int) -> bool:
-    """Whether a DUT that was there on these of its former nights stays so many nights by chance or habit."""
-    share = float(beyond.mean()) if len(beyond) else 0.0
-    if share**nights > CHANCE:
-        return True
-    edges = np.diff(np.concatenate([[0], beyond.astype(np.int8), [0]]))
+def _by_chance(there: NDArray[np.bool_], nights: int, agree: int) -> bool:
+    """Whether a DUT that was there on these of its former nights is so again on so many of them by chance."""
+    share = (float(there.sum()) + SURPRISE) / (len(there) + 2 * SURPRISE)
+    return comb(nights, agree) * share**agree > CHANCE
+
+
+def _by_habit(there: NDArray[np.bool_], nights: int) -> bool:
+    """Whether a DUT that comes and goes has stayed as long before."""
+    edges = np.diff(np.concatenate([[0], there.astype(np.int8), [0]]))
     lengths = np.flatnonzero(edges == -1) - np.flatnonzero(edges == 1)
     return len(lengths) >= EPISODES and nights <= 2 * int(lengths.max())
 
@@ -214,7 +234,7 @@ def _locate(
     if spread <= 0:
         return places[0]
     shown = history[start + begin : start + end] / spread
-    borders = {begin + border for border in segment((shown - shown.min() + 1).tolist())}
+    borders = {begin + border for border in segment((np.minimum(shown - shown.min(), FARTHEST) + 1).tolist())}
     agreed = [p for p in places if p in borders]
     return max(agreed, key=lambda p: float(scores[p, end - p - 2]), default=None)
 
@@ -229,9 +249,24 @@ def _as_step_or_drift(history: Values, start: int, end: int, place: int, base: _
     nights = np.arange(len(shown))
     line = float(((shown - np.polyval(np.polyfit(nights, shown, 1), nights)) ** 2).sum())
     drifts = line < step and len(shown) - edge >= FIRST_NIGHTS
+    drifts |= _went_there(history[start + max(0, place - LONG) : start + place], len(shown) - edge, after - level)
     shape = Shape.DRIFT if drifts else Shape.STEP
     at = start + (begin if drifts else place)
     return Change(at, start + end, level, after, float(base.spread[place]), score, shape)
+
+
+def _went_there(before: Values, nights: int, effect: float) -> bool:
+    """Whether the nights before were on their way already, and would have come half as far in so many more."""
+    count = len(before)
+    if count < LATELY:
+        return False
+    middle = (count - 1) / 2
+    slope, offset = np.polyfit(np.arange(count), before, 1)
+    rest = before - (slope * np.arange(count) + offset)
+    error = float(np.sqrt((rest**2).sum() / (count - 2) * 12 / count**3))
+    way = 1.0 if effect > 0 else -1.0
+    gone = float(slope) * (count + (nights - 1) / 2 - middle) * way
+    return float(slope) * way >= SLOPE_SCORE * error and gone >= abs(effect) / 2
 
 
 def _drifts(history: Values, base: _Baselines, smallest: Smallest) -> dict[int, float]:
@@ -241,7 +276,7 @@ def _drifts(history: Values, base: _Baselines, smallest: Smallest) -> dict[int, 
     level = float(base.level[BASELINE])
     effects = np.abs(np.median(np.lib.stride_tricks.sliding_window_view(history, LATELY)[BASELINE:], axis=1) - level)
     error = _MEDIAN_ERROR * float(base.spread[BASELINE]) * (1 / LATELY + 1 / BASELINE) ** 0.5
-    far = np.flatnonzero((effects >= DRIFT_SCORE * error) & (effects >= 2 * smallest.at(level)))
+    far = np.flatnonzero((effects > 0) & (effects >= DRIFT_SCORE * error) & (effects >= 2 * smallest.at(level)))
     return {int(at) + BASELINE + LATELY: float(effects[at] / error) if error else np.inf for at in far[:1]}
 
 

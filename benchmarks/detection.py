@@ -1,0 +1,234 @@
+"""Which change-point library, and what our rule makes of it: simulated nights whose changes are known.
+
+    python benchmarks/detection.py [--quick] [--seed 1]
+
+Histories of 200 nights: noise of 0.2 to 2 %, steps down of 0.5 to 10 % at a random night, single bad nights, drift, a
+DUT with two modes. Every method judges each history after every night, as a cron job does, and what it then says is
+new is an alarm. A false alarm is a regression of 1 % or more that is told of a history, or of the nights of it, without
+one; found is a step told within three nights, its first included. Beside our rule: the libraries with
+their defaults (a change for the worse at a group's border in the last 20 nights), jumpavg with the histories scaled as
+our rule scales them, and our rule with no library at all. Apache Otava takes part where it is installed (it brings
+scipy and the clients of three clouds); it is asked for the last 60 nights, on fewer histories.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+import jumpavg  # noqa: E402
+
+from trexbench.core.detect import FIRST_NIGHTS, Segmenter, Shape, Smallest, find_changes  # noqa: E402
+from trexbench.judge.jumps import levels  # noqa: E402
+
+try:
+    from otava.analysis import compute_change_points
+except ImportError:
+    compute_change_points = None
+
+NIGHTS, LEVEL, MINIMUM = 200, 5e6, 0.01
+LATELY, WINDOW, WITHIN = 20, 60, 3
+YEAR = 365
+History = NDArray[np.float64]
+Alarms = list[tuple[int, int, str]]
+"""Index of the night that the change is said to begin with, how many nights were known when it was told, its shape."""
+
+
+def ours(history: History, segment: Segmenter = levels) -> Alarms:
+    """Our rule; what it says after each night depends on the nights until then alone, so that one pass is enough."""
+    changes = find_changes(history.tolist(), Smallest(MINIMUM), segment)
+    return [(one.at, one.told, one.shape.value) for one in changes if one.after < one.before]
+
+
+def everywhere(values: Sequence[float]) -> Sequence[int]:
+    """No library: a level may begin at any night."""
+    return range(1, len(values))
+
+
+def nightly(find: Callable[[Sequence[float]], list[tuple[int, float]]], history: History) -> Alarms:
+    """A library by itself, asked after each night; a border within a night of one that is known is no news."""
+    alarms: Alarms = []
+    known: list[int] = []
+    for end in range(FIRST_NIGHTS + 2, len(history) + 1):
+        begin = max(0, end - WINDOW)
+        for place, change in find(history[begin:end].tolist()):
+            at = begin + place
+            if end - at <= LATELY and not any(abs(at - one) <= 1 for one in known):
+                known.append(at)
+                if change <= -MINIMUM:
+                    alarms.append((at, end, Shape.STEP.value))
+    return alarms
+
+
+def jumpavg_borders(values: Sequence[float]) -> list[tuple[int, float]]:
+    """jumpavg's groups, with its defaults."""
+    groups = jumpavg.classify(list(values))
+    found, at = [], len(groups[0])
+    for before, after in pairwise(groups):
+        found.append((at, after.stats.avg / before.stats.avg - 1))
+        at += len(after)
+    return found
+
+
+def otava_borders(values: Sequence[float]) -> list[tuple[int, float]]:
+    """Apache Otava's change points, with its defaults (windows of 50, p 0.001)."""
+    points, _ = compute_change_points(list(values))
+    return [(int(one.index), float(one.stats.forward_rel_change())) for one in points]
+
+
+@dataclass(frozen=True)
+class Method:
+    """share: of the histories that it is asked about, so that the slow ones end."""
+
+    name: str
+    alarms: Callable[[History], Alarms]
+    share: float
+
+
+def methods() -> list[Method]:
+    found = [
+        Method("our rule on jumpavg", ours, 1.0),
+        Method("our rule, no library", partial(ours, segment=everywhere), 1.0),
+        Method("jumpavg by itself", partial(nightly, jumpavg_borders), 0.03),
+    ]
+    if compute_change_points is not None:
+        found.insert(1, Method("our rule on Otava", partial(ours, segment=otava_levels), 1.0))
+        found.append(Method("Otava by itself", partial(nightly, otava_borders), 0.03))
+    return found
+
+
+def otava_levels(values: Sequence[float]) -> list[int]:
+    """Otava as a Segmenter."""
+    return [place for place, _ in otava_borders(values)]
+
+
+def noisy(rng: np.random.Generator, noise: float) -> History:
+    return LEVEL * (1 + noise * rng.standard_normal(NIGHTS))
+
+
+def stepped(rng: np.random.Generator, noise: float, step: float) -> tuple[History, int]:
+    """A history that ends 20 nights after its step."""
+    at = int(rng.integers(30, NIGHTS - LATELY))
+    history = noisy(rng, noise)
+    history[at:] -= step * LEVEL
+    return history[: at + LATELY], at
+
+
+def with_outliers(rng: np.random.Generator, noise: float) -> History:
+    """Single bad nights, 3 to 30 % low, about one in forty, never two in a row."""
+    history = noisy(rng, noise)
+    bad = np.flatnonzero(rng.random(NIGHTS) < 0.025)
+    bad = bad[np.concatenate([[True], np.diff(bad) > 1])] if len(bad) else bad
+    history[bad] *= 1 - rng.uniform(0.03, 0.3, len(bad))
+    return history
+
+
+def drifting(rng: np.random.Generator, noise: float) -> History:
+    """5 % lost evenly over the 200 nights."""
+    return noisy(rng, noise) * (1 - 0.05 * np.arange(NIGHTS) / NIGHTS)
+
+
+def bimodal(rng: np.random.Generator, noise: float, low: float) -> History:
+    """The lower mode, 4 % below, in this share of the nights, each by itself."""
+    return noisy(rng, noise) * np.where(rng.random(NIGHTS) < low, 0.96, 1.0)
+
+
+def dwelling(rng: np.random.Generator, noise: float) -> History:
+    """Two modes 4 % apart, each left after five nights on average."""
+    return noisy(rng, noise) * np.where(np.cumsum(rng.random(NIGHTS) < 0.2) % 2, 0.96, 1.0)
+
+
+def per_year(method: Method, make: Callable[[np.random.Generator], History], count: int, seed: int) -> float:
+    """Alarms per series and year."""
+    rng, asked = np.random.default_rng(seed), max(4, round(count * method.share))
+    return sum(len(method.alarms(make(rng))) for _ in range(asked)) / asked / NIGHTS * YEAR
+
+
+def found(method: Method, noise: float, step: float, count: int, seed: int) -> tuple[float, float, float]:
+    """Shares found within three nights and within twenty; median delay in nights, of those found."""
+    rng, asked = np.random.default_rng(seed), max(8, round(count * method.share))
+    delays = []
+    for _ in range(asked):
+        history, at = stepped(rng, noise, step)
+        told = [end - at for place, end, _ in method.alarms(history) if end > at and place >= at - LATELY // 2]
+        delays += [min(told)] if told else []
+    early = sum(delay <= WITHIN for delay in delays)
+    return early / asked, len(delays) / asked, float(np.median(delays)) if delays else float("nan")
+
+
+def print_false(all_methods: Sequence[Method], count: int, seed: int) -> None:
+    print(f"\nfalse alarms per figure and year, {count} histories of {NIGHTS} nights (a cell has up to four figures)")
+    makes: list[tuple[str, Callable[[np.random.Generator], History]]] = [
+        *((f"noise {noise:.1%}", partial(noisy, noise=noise)) for noise in (0.002, 0.005, 0.01, 0.02)),
+        *((f"single bad nights, noise {noise:.1%}", partial(with_outliers, noise=noise)) for noise in (0.002, 0.01)),
+        *((f"two modes, {low:.0%} low", partial(bimodal, noise=0.005, low=low)) for low in (0.1, 0.2, 0.5)),
+        ("two modes, 5 nights each", partial(dwelling, noise=0.005)),
+    ]
+    print_row("", [method.name for method in all_methods])
+    for name, make in makes:
+        print_row(name, [f"{per_year(method, make, count, seed):.2f}" for method in all_methods])
+
+
+def print_found(all_methods: Sequence[Method], count: int, seed: int) -> None:
+    print(f"\nsteps down found within {WITHIN} nights / within {LATELY} (median delay in nights), {count} histories")
+    print_row("noise, step", [method.name for method in all_methods])
+    for noise in (0.002, 0.005, 0.01, 0.02):
+        steps = sorted({0.005, 0.01, 0.02, 0.05, 0.1, 3 * noise})
+        for step in steps:
+            cells = [found(method, noise, step, count, seed) for method in all_methods]
+            mark = "  <- 3 sigma" if step == 3 * noise else ""
+            texts = [f"{early:4.0%} /{late:4.0%} ({delay:.0f})" for early, late, delay in cells]
+            print_row(f"{noise:.1%}, {step:.1%} ({step / noise:.1f} sigma)", texts, mark)
+
+
+def print_drift(count: int, seed: int) -> None:
+    print(f"\ndrift of 5 % over {NIGHTS} nights, our rule: histories in which it is told, and as what first")
+    for noise in (0.002, 0.005, 0.01):
+        rng = np.random.default_rng(seed)
+        firsts = [alarms[0][2] if (alarms := ours(drifting(rng, noise))) else "nothing" for _ in range(count)]
+        print_row(f"noise {noise:.1%}", [f"{name} {firsts.count(name) / count:.0%}" for name in sorted(set(firsts))])
+
+
+def print_times(all_methods: Sequence[Method], seed: int) -> None:
+    print(f"\nCPU time per history of {NIGHTS} nights, judged after every night")
+    for method in all_methods:
+        rng = np.random.default_rng(seed)
+        histories = [noisy(rng, 0.01) for _ in range(max(2, round(40 * method.share)))]
+        begin_s = time.process_time()
+        for history in histories:
+            method.alarms(history)
+        print_row(method.name, [f"{(time.process_time() - begin_s) / len(histories) * 1e3:.1f} ms"])
+
+
+def print_row(name: str, cells: Sequence[str], mark: str = "") -> None:
+    print(f"{name:34}{''.join(f'{cell:>24}' for cell in cells)}{mark}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a fifth of the histories")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    count = 60 if arguments.quick else 300
+    if compute_change_points is None:
+        print("Apache Otava is not installed: it is left out")
+    print_false(methods(), count, arguments.seed)
+    print_found(methods(), count, arguments.seed)
+    print_drift(count, arguments.seed)
+    print_times(methods(), arguments.seed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Steps, drift and what is neither, by the rule on top of the library."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nights import noisy
+
+from trexbench.core.detect import FIRST_NIGHTS, Change, Shape, Smallest, find_changes
+from trexbench.judge.jumps import levels
+
+ONE_PERCENT = Smallest(0.01)
+
+
+def find(values: Sequence[float], smallest: Smallest = ONE_PERCENT) -> list[Change]:
+    return find_changes(values, smallest, levels)
+
+
+def two_modes(count: int, low: float, seed: int) -> list[float]:
+    rng = random.Random(seed)
+    return [value * (0.96 if rng.random() < low else 1.0) for value in noisy(count, seed=seed)]
+
+
+@pytest.mark.parametrize(
+    ("values", "at", "told"),
+    [
+        ([*noisy(40), *noisy(2, 4.75e6)], 40, 42),  # 5 % less: two nights are enough
+        ([*noisy(10), *noisy(2, 4.75e6)], 10, 12),  # even after ten nights
+        ([*noisy(5, noise=0.0), *noisy(3, 4.75e6)], 5, 8),  # after the fewest, three
+        ([*noisy(40), *noisy(2, 5.25e6)], 40, 42),  # more is a change, too
+        ([*[5e6] * 40, *[4.9e6] * 2], 40, 42),  # without any noise
+        ([*noisy(40), 5e6, *noisy(30), *noisy(3, 4.8e6)], 71, 73),
+        ([*[0.0] * 20, *[0.5] * 2], 20, 22),  # from nothing
+    ],
+)
+def test_a_step_is_told_after_two_nights(values: list[float], at: int, told: int) -> None:
+    (change,) = find(values)
+    assert (change.at, change.told, change.shape) == (at, told, Shape.STEP)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [],
+        [5e6],
+        [5e6, 1e6, 5e6, 1e6],
+        [5e6] * 100,
+        [0.0] * 100,
+        noisy(200),
+        [*noisy(40), 2.5e6],  # one bad night, the last one
+        [*noisy(40), 2.5e6, *noisy(40)],
+        [*noisy(40), 2.5e6, 5e6, 2.5e6],  # and another, not in a row
+        [*noisy(40), 0.0, *noisy(3)],
+        [*noisy(40), *noisy(40, 4.98e6)],  # 0.4 %: too little to be told
+        [*noisy(4), *noisy(10, 4e6)][: FIRST_NIGHTS + 1],  # too few nights before
+        two_modes(200, 0.1, 3),
+        two_modes(200, 0.2, 2),
+    ],
+)
+def test_what_is_no_change(values: list[float]) -> None:
+    assert find(values) == []
+
+
+def test_one_bad_night_within_a_step_does_not_hide_it() -> None:
+    values = [*noisy(40), *noisy(2, 4.75e6), 1e6, *noisy(4, 4.75e6)]
+    (change,) = find(values)
+    assert change.at == 40 and change.told == 42
+
+
+def test_up_and_down_again_are_two_changes() -> None:
+    down, up = find([*noisy(40), *noisy(10, 4.75e6), *noisy(10, seed=3)])
+    assert (down.at, up.at) == (40, 50)
+    assert down.after < down.before and up.after > up.before
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.2])
+def test_a_slow_drift_is_told_as_drift(share: float) -> None:
+    values = [value * (1 - share * night / 200) for night, value in enumerate(noisy(200))]
+    changes = find(values)
+    assert changes and changes[0].shape is Shape.DRIFT
+    assert all(change.after < change.before for change in changes)
+
+
+def test_what_was_told_is_not_unsaid() -> None:
+    values = [*noisy(30), *noisy(20, 4.8e6), *noisy(20, 5.1e6), *two_modes(30, 0.3, 4)]
+    for end in range(len(values)):
+        earlier = find(values[:end])
+        assert find(values)[: len(earlier)] == earlier
+
+
+def test_the_library_has_a_say() -> None:
+    assert find_changes([*noisy(40), *noisy(2, 4.75e6)], ONE_PERCENT, lambda values: []) == []
+
+
+@given(st.floats(0, 1e12), st.integers(0, 100))
+def test_constant_histories_never_change(value: float, count: int) -> None:
+    assert find([value] * count) == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(900, 1100), min_size=7, max_size=60), st.integers(-40, 40))
+def test_the_unit_does_not_matter(values: list[int], exponent: int) -> None:
+    plain, scaled = find([float(value) for value in values]), find([value * 2.0**exponent for value in values])
+    assert [(one.at, one.told, one.shape) for one in plain] == [(one.at, one.told, one.shape) for one in scaled]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.floats(0, 1e300, allow_nan=False), max_size=60))
+def test_any_history_is_judged(values: list[float]) -> None:
+    for change in find(values):
+        assert 0 <= change.at < change.told <= len(values)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(FIRST_NIGHTS, 60), st.floats(0.01, 1e6))
+def test_one_bad_night_never_alarms(seed: int, count: int, bad: float) -> None:
+    steady = [5e6] * count
+    rng = random.Random(seed)
+    at = rng.randrange(FIRST_NIGHTS, count + 1)
+    assert find([*steady[:at], bad, *steady[at:]]) == []

@@ -1,0 +1,69 @@
+"""Known changes on disk."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from trexbench.core.errors import StoreError
+from trexbench.core.known import Known
+from trexbench.judge.known_file import FILE, add_known, load_known, remove_known
+
+ONE = Known("2026-11-20", "netgate-vpp *", "power", "a <b> fan")
+OTHER = Known("2026-11-21", "*", None, "moved")
+
+
+def test_kept_listed_and_removed(tmp_path: Path) -> None:
+    assert load_known(tmp_path) == []
+    add_known(tmp_path, ONE)
+    add_known(tmp_path, OTHER)
+    assert load_known(tmp_path) == [ONE, OTHER]
+    assert remove_known(tmp_path, 1) == ONE
+    assert load_known(tmp_path) == [OTHER]
+    with pytest.raises(StoreError, match="no known change 2"):
+        remove_known(tmp_path, 2)
+
+
+def test_many_at_once_lose_nothing(tmp_path: Path) -> None:
+    threads = [threading.Thread(target=add_known, args=(tmp_path, ONE)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert load_known(tmp_path) == [ONE] * 8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        "[" * 100_000,
+        '{"schema": "trexbench/acknowledged", "version": 2, "acknowledged": []}',
+        '{"schema": "trexbench/acknowledged", "version": true, "acknowledged": []}',
+        '{"schema": "trexbench/acknowledged", "version": 1, "acknowledged": {}}',
+        '{"schema": "trexbench/acknowledged", "version": 1, "acknowledged": [3]}',
+        '{"schema": "trexbench/acknowledged", "version": 1, "acknowledged": [{"date": "soon"}]}',
+        json.dumps(
+            {
+                "schema": "trexbench/acknowledged",
+                "version": 1,
+                "acknowledged": [{"date": "2026-11-20", "cell": 1, "metric": None, "note": ""}],
+            }
+        ),
+    ],
+)
+def test_damage_is_told_with_the_files_name(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE).write_text(text, encoding="utf-8")
+    with pytest.raises(StoreError, match=FILE):
+        load_known(tmp_path)
+
+
+def test_where_nothing_can_be_kept(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="No such file"):
+        add_known(tmp_path / "nowhere", ONE)

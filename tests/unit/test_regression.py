@@ -1,0 +1,232 @@
+"""What got slower, since when and why: histories of cells, judged."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nights import LINUX, VPP, date, make_row, make_rows, noisy
+
+from trexbench.core.history import Cell, RunRow
+from trexbench.core.known import Known
+from trexbench.core.night import Attempt, CellRecord, Night, State
+from trexbench.core.regression import NEEDED_NIGHTS, Finding, Judgement, Kind, judge_rows
+from trexbench.judge.jumps import levels
+
+RATE = "maximum rate"
+STEP = [*noisy(30), *noisy(3, 4.75e6, seed=2)]
+
+
+def judged(rows: Sequence[RunRow], **more: Any) -> Judgement:
+    return judge_rows(rows, levels, **more)
+
+
+def only(judgement: Judgement, kind: Kind) -> Finding:
+    (finding,) = judgement.findings
+    assert finding.kind is kind
+    return finding
+
+
+def test_a_slower_cell_is_a_regression_since_its_first_slower_night() -> None:
+    judgement = judged([*make_rows(STEP), *make_rows(noisy(33, 6e5, seed=5), LINUX)])
+    finding = only(judgement, Kind.REGRESSION)
+    assert (finding.cell, finding.metric.name, finding.since, finding.nights) == (VPP, RATE, date(30), 3)
+    assert finding.share == pytest.approx(-0.05, abs=0.01) and judgement.exit_code == 3
+    assert judgement.judged == 2 and judgement.steady == ((LINUX, RATE),)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "code"),
+    [
+        (noisy(30), None, 0),
+        ([*noisy(30), *noisy(3, 5.25e6)], Kind.IMPROVEMENT, 0),
+        ([*noisy(30), *noisy(40, 5.25e6)], None, 0),  # no news any more
+        ([*noisy(30), *noisy(60, 4.75e6)], Kind.REGRESSION, 3),  # until it is acknowledged
+        ([*noisy(30), *noisy(10, 4.75e6), *noisy(10, seed=7)], None, 0),  # or has recovered
+        ([*noisy(30), *noisy(10, 4.5e6), *noisy(10, 4.75e6)], Kind.REGRESSION, 3),  # half of it is not all
+        ([*noisy(30), 4e6], None, 0),  # one bad night
+        (noisy(NEEDED_NIGHTS - 1), Kind.INSUFFICIENT, 4),
+        ([5e6], Kind.INSUFFICIENT, 4),
+    ],
+)
+def test_verdicts(values: list[float], kind: Kind | None, code: int) -> None:
+    judgement = judged(make_rows(values))
+    assert [finding.kind for finding in judgement.findings] == ([kind] if kind else [])
+    assert judgement.exit_code == code
+
+
+def test_without_any_run_there_is_no_verdict() -> None:
+    assert judged([]).exit_code == 4
+
+
+def test_lower_is_better_for_costs() -> None:
+    rows = [make_row(number, cycles_per_packet=170.0 if number < 30 else 180.0) for number in range(33)]
+    finding = only(judged(rows), Kind.REGRESSION)
+    assert finding.metric.name == "cycles/packet" and finding.after > finding.before
+    better = [make_row(number, cycles_per_packet=170.0 if number < 30 else 160.0) for number in range(33)]
+    only(judged(better), Kind.IMPROVEMENT)
+
+
+def bound(number: int, value: float) -> RunRow:
+    return make_row(number, value, at_least=True, limit="generator-tx")
+
+
+def measured(number: int, value: float) -> RunRow:
+    return make_row(number, value)
+
+
+@pytest.mark.parametrize(
+    ("before", "first", "after", "second", "kind"),
+    [
+        (bound, 14.4e6, bound, 14.4e6, None),
+        (bound, 14.4e6, bound, 13e6, None),  # the generator does less: nothing is known of the DUT
+        (bound, 14.4e6, bound, 14.8e6, None),  # nor by how much it was above before
+        (bound, 14.4e6, measured, 12e6, Kind.REGRESSION),  # at least 14.4, and now 12
+        (bound, 14.4e6, measured, 14.6e6, None),
+        (measured, 12e6, bound, 11e6, None),  # it may still do 12
+        (measured, 12e6, bound, 14e6, Kind.IMPROVEMENT),
+        (measured, 12e6, measured, 11e6, Kind.REGRESSION),
+    ],
+)
+def test_bounds_prove_only_what_they_bound(before: Any, first: float, after: Any, second: float, kind: Kind) -> None:
+    rows = [*(before(number, first) for number in range(30)), *(after(number, second) for number in range(30, 34))]
+    judgement = judged(rows)
+    assert [finding.kind for finding in judgement.findings] == ([kind] if kind else [])
+    silent = after is bound and second < first
+    assert any("the generator is its limit since" in remark for remark in judgement.remarks) == silent
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"traffic": "1" * 64}, "other traffic"),
+        ({"line_rate_bps": 1e9}, "line rate 10.00 Gbit/s -> 1.000 Gbit/s"),
+        ({"loss_threshold": 0.01}, "loss threshold"),
+    ],
+)
+def test_other_conditions_begin_another_history(changes: dict[str, Any], words: str) -> None:
+    rows = [*make_rows(noisy(30)), *(make_row(number, 4e6, **changes) for number in range(30, 33))]
+    judgement = judged(rows)
+    assert only(judgement, Kind.INSUFFICIENT).nights == 3
+    assert any(words in remark and date(30) in remark for remark in judgement.remarks)
+
+
+def test_simulated_and_measured_runs_are_two_cells() -> None:
+    simulated = Cell("netgate-vpp", "var2-64b", False, 1, simulated=True)
+    rows = [*make_rows(noisy(30)), *make_rows(noisy(33, 4e6), simulated)]
+    assert judged(rows).exit_code == 0
+
+
+def test_runs_of_one_night_count_as_their_median() -> None:
+    rows = make_rows(noisy(30))
+    for number in (30, 31):
+        rows += [make_row(number, value, id=str(at)) for at, value in enumerate((5e6, 2e6, 5.001e6))]
+    assert judged(rows).exit_code == 0
+
+
+def test_runs_by_hand_do_not_count_where_there_are_nights() -> None:
+    by_hand = [make_row(number, 3e6, night=None, suite=None) for number in range(20, 40)]
+    assert judged([*make_rows(noisy(30)), *by_hand]).exit_code == 0
+    assert judged([make_row(n, v, night=None) for n, v in enumerate(STEP)]).exit_code == 3
+
+
+def test_incomplete_runs_do_not_count() -> None:
+    rows = [*make_rows(noisy(30)), *(make_row(number, 1e6, status="incomplete") for number in range(30, 34))]
+    assert judged(rows).findings == ()
+
+
+def test_a_change_smaller_than_what_one_run_leaves_open_is_not_told() -> None:
+    assert judged([make_row(n, v, uncertainty_pps=0.0) for n, v in enumerate(STEP)]).exit_code == 3
+    assert judged([make_row(n, v, uncertainty_pps=5e5) for n, v in enumerate(STEP)]).exit_code == 0
+
+
+def test_a_regression_is_explained_by_nodes_and_facts() -> None:
+    rows = []
+    for number, value in enumerate(STEP):
+        slow = number >= 30
+        nodes = {"ip4-lookup": 131.0 if slow else 100.0, "ip4-rewrite": 60.0, "dpdk-input": 79.0 if slow else 80.0}
+        facts = ("a" if slow else "b") * 64
+        rows.append(make_row(number, value, nodes=nodes, cycles_per_packet=240.0 + 30 * slow, facts=facts))
+    findings = {finding.metric.name: finding for finding in judged(rows).of(Kind.REGRESSION)}
+    assert set(findings) == {RATE, "cycles/packet"}
+    for finding in findings.values():
+        assert finding.explanation == (
+            "ip4-lookup +31 cycles/packet since 3 February",
+            "the DUT's facts changed the same night",
+        )
+
+
+def test_a_drift_is_told_as_drift() -> None:
+    values = [value * (1 - 0.1 * night / 200) for night, value in enumerate(noisy(200))]
+    finding = only(judged(make_rows(values)), Kind.REGRESSION)
+    assert "a slow drift since about" in finding.explanation[0]
+
+
+def known(day: str, cell: str = "netgate-vpp *", metric: str | None = None) -> Known:
+    return Known(day, cell, metric, "new firmware")
+
+
+@pytest.mark.parametrize(
+    ("note", "alarms"),
+    [
+        (known(date(32)), False),
+        (known(date(30), metric=RATE), False),
+        (known(date(29)), False),  # announced the day before
+        (known(date(20)), True),  # long before: it was about something else
+        (known(date(32), metric="power"), True),
+        (known(date(32), cell="netgate-linux *"), True),
+        (known(date(32), cell="*"), False),
+    ],
+)
+def test_known_changes_do_not_alarm(note: Known, alarms: bool) -> None:
+    judgement = judged(make_rows(STEP), known=[note])
+    finding = only(judgement, Kind.REGRESSION if alarms else Kind.KNOWN)
+    assert judgement.exit_code == (3 if alarms else 0)
+    assert finding.note == (None if alarms else "new firmware")
+
+
+def test_after_a_known_change_the_new_level_is_what_counts() -> None:
+    rows = make_rows([*STEP, *noisy(20, 4.75e6), *noisy(3, 4.5e6)])
+    finding = only(judged(rows, known=[known(date(32))]), Kind.REGRESSION)
+    assert finding.since == date(53) and finding.before == pytest.approx(4.75e6, rel=0.01)
+
+
+def test_since_lists_older_regressions_without_alarm() -> None:
+    rows = make_rows(STEP)
+    assert judged(rows, since=date(30)).exit_code == 3
+    later = judged(rows, since=date(31))
+    assert later.exit_code == 0 and len(later.older) == 1
+
+
+def test_a_cell_left_out_for_long_is_not_judged() -> None:
+    judgement = judged([*make_rows(STEP), *make_rows(noisy(70, 6e5), LINUX)])
+    assert judgement.exit_code == 0 and any("not judged" in remark for remark in judgement.remarks)
+
+
+def test_cells_that_failed_in_the_last_night_are_told() -> None:
+    attempt = Attempt("2026-11-20T01:00:00Z", None, "tester 10.0.0.1 is not there", 5)
+    failed = CellRecord("netgate-vpp", "var2-64b", False, 1, State.FAILED, (attempt,))
+    done = CellRecord("netgate-linux", "var2-64b", False, None, State.DONE)
+    night = Night("nightly", "2026-11-20", "2026-11-20T01:00:00Z", False, (failed, done), finished="x")
+    (missing,) = judged(make_rows(noisy(30)), nights=[night]).missing
+    assert (missing.cell, missing.night) == ("netgate-vpp var2-64b uni 1q", "2026-11-20")
+    assert missing.reason == "tester 10.0.0.1 is not there"
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(-12, 12))
+def test_neither_the_rows_order_nor_their_unit_matters(rng: random.Random, exponent: int) -> None:
+    rows = make_rows([value * 2.0**exponent for value in STEP])
+    rng.shuffle(rows)
+    finding = only(judged(rows), Kind.REGRESSION)
+    assert finding.since == date(30) and finding.share == pytest.approx(-0.05, abs=0.01)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.floats(0, 1e9), st.integers(0, 80))
+def test_constant_cells_never_alarm(value: float, count: int) -> None:
+    assert not judged(make_rows([value] * count)).regressions

@@ -1,0 +1,118 @@
+"""A judgement's forms: text, markdown, GitHub's annotations, JUnit, JSON; names in it are untrusted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nights import VPP
+
+from trexbench.core.history import METRICS
+from trexbench.core.regression import Finding, Judgement, Kind, Missing
+from trexbench.report.regress import escape_markdown, format_github, format_judgement, format_markdown
+from trexbench.report.regress_forms import format_junit, judgement_values
+
+SLOWER = Finding(
+    cell=VPP,
+    metric=METRICS[0],
+    kind=Kind.REGRESSION,
+    nights=2,
+    since="2026-11-19",
+    told="2026-11-20",
+    before=5.01e6,
+    after=4.76e6,
+    spread=15e3,
+    score=12.0,
+    explanation=("ip4-lookup +31 cycles/packet since 19 November",),
+)
+FASTER = replace(SLOWER, kind=Kind.IMPROVEMENT, after=5.3e6, explanation=())
+KNOWN = replace(SLOWER, kind=Kind.KNOWN, metric=METRICS[1], before=438.0, after=460.0, spread=1.0, note="NIC firmware")
+FEW = Finding(VPP, METRICS[3], Kind.INSUFFICIENT, 3)
+MISSING = Missing("netgate-vpp imix uni", "nightly", "2026-11-20", "the tester was not there")
+ALL = Judgement((SLOWER, FASTER, KNOWN, FEW), 3, (MISSING,), ("a remark",), None, ((VPP, "steady"),))
+NOTHING = Judgement((), 4)
+HOSTILE = "<script>alert(1)</script>\x1b[2J\x00]]>&*_[x](y)\r\n::error::%0A|@all\ud800"
+BAD = replace(
+    ALL,
+    findings=(replace(SLOWER, cell=replace(VPP, dut=HOSTILE, mode=HOSTILE), explanation=(HOSTILE,)),),
+    missing=(Missing(HOSTILE, HOSTILE, "2026-11-20", HOSTILE),),
+    remarks=(HOSTILE,),
+)
+
+
+def test_text_has_a_line_per_finding_worst_first() -> None:
+    text = format_judgement(ALL)
+    assert text.startswith("1 regression in 1 cell; 1 cell not measured\n")
+    line = (
+        "netgate-vpp var2-64b uni 1q  maximum rate -5.0 %: 5.010 Mpps -> 4.760 Mpps since 2026-11-19 (2 nights;"
+    )
+    assert f"{line} noise 0.3 %)" in text
+    assert "      ip4-lookup +31 cycles/packet since 19 November\n" in text
+    assert text.index("REGRESSIONS") < text.index("IMPROVEMENTS") < text.index("KNOWN") < text.index("NOT MEASURED")
+    assert "netgate-vpp imix uni not measured on 2026-11-20: the tester was not there" in text
+    assert "known: NIC firmware" in text and "1 figure with too few nights" in text and "note: a remark" in text
+
+
+@pytest.mark.parametrize(
+    ("judgement", "words"),
+    [
+        (NOTHING, "no regression in 4 figures"),
+        (Judgement((), 0), "not enough data"),
+        (replace(ALL, since="2026-11-20"), "REGRESSIONS BEFORE 2026-11-20, NOT ALARMING"),
+    ],
+)
+def test_text_of_other_judgements(judgement: Judgement, words: str) -> None:
+    assert words in format_judgement(judgement)
+
+
+def test_markdown_is_short() -> None:
+    many = replace(ALL, findings=(SLOWER,) * 100)
+    assert len(format_markdown(many).splitlines()) == 14 and "and 89 more" in format_markdown(many)
+    assert format_markdown(ALL).startswith("**REGRESSION**: 1 regression in 1 cell")
+    assert format_markdown(NOTHING).startswith("**OK**") and format_markdown(Judgement((), 0)).startswith(
+        "**NO VERDICT**"
+    )
+
+
+def test_junit_has_a_case_per_figure() -> None:
+    root = ElementTree.fromstring(format_junit(ALL).encode())
+    assert root.attrib == {"tests": "6", "failures": "1", "skipped": "1", "errors": "1"}
+    failed = [case for case in root.iter("testcase") if case.find("failure") is not None]
+    assert [(case.get("classname"), case.get("name")) for case in failed] == [(str(VPP), "maximum rate")]
+    assert "ip4-lookup" in (failed[0].findtext("failure") or "")
+
+
+def test_github_escapes_by_its_rules() -> None:
+    odd = replace(SLOWER, cell=replace(VPP, dut="a:b,c%"), explanation=("50 % more",))
+    first, *_ = format_github(replace(ALL, findings=(odd,))).splitlines()
+    assert first.startswith("::error title=a%3Ab%2Cc%25 var2-64b uni 1q%3A maximum rate::")
+    assert "%0A50 %25 more" in first
+
+
+def test_hostile_names_stay_text() -> None:
+    ElementTree.fromstring(format_junit(BAD).encode())
+    for text in (format_judgement(BAD), format_markdown(BAD), format_github(BAD)):
+        assert "\x1b" not in text and "\x00" not in text and "\r" not in text
+        text.encode()
+    assert "<script>" not in format_markdown(BAD) and "](y)" not in format_markdown(BAD).replace("\\]\\(", "")
+    assert all(line.startswith("::") for line in format_github(BAD).splitlines())
+    assert len(format_github(BAD).splitlines()) == 3
+    json.dumps(judgement_values(BAD), allow_nan=False)
+
+
+@given(st.text())
+def test_any_text_is_one_plain_line(text: str) -> None:
+    escaped = escape_markdown(text)
+    assert "\n" not in escaped and "<" not in escaped
+    name = replace(SLOWER, explanation=(text,))
+    ElementTree.fromstring(format_junit(replace(ALL, findings=(name,))).encode())
+
+
+def test_json_says_it_all() -> None:
+    values = judgement_values(ALL)
+    assert values["exit_code"] == 3 and values["regressions"][0]["change"] == pytest.approx(-0.0499, abs=1e-3)
+    assert [len(values[name]) for name in ("improvements", "known", "insufficient", "missing")] == [1, 1, 1, 1]
