@@ -51,7 +51,8 @@ def make_night(*records: CellRecord, at: str = "2026-11-20", **changes: Any) -> 
 
 
 def make_run(cell: Cell, **changes: Any) -> RunResult:
-    """A run of this cell that saturates."""
+    """A run of this cell that saturates at ``capacity_pps``."""
+    capacity_pps = changes.pop("capacity_pps", 660e3)
     plan = make_plan(bidir=cell.bidir, ramp_s=changes.pop("ramp_s", 30.0), kind=cell.kind)
     facts = {
         "name": cell.dut,
@@ -60,4 +61,4 @@ def make_run(cell: Cell, **changes: Any) -> RunResult:
         "facts_sha256": "ab",
     }
     values = {"dut": facts, "simulated": cell.simulated, "command": {"mode": cell.mode, "rx_queues": cell.rx_queues}}
-    return make_result(plan, World(capacity_pps=660e3, noise=0.01), **(values | changes))
+    return make_result(plan, World(capacity_pps=capacity_pps, noise=0.01), **(values | changes))

@@ -34,7 +34,7 @@ def render(report: Report, library: str) -> str:
         .get_template("page.html")
         .render(
             report=report,
-            choice=_cleaned(default_choice(report.curves, report.changes)),
+            choice=_cleaned(default_choice(report.curves, report.alarming)),
             modes=list(dict.fromkeys(cell["mode"] for cell in data["cells"])),
             columns=data["columns"],
             directions=list(dict.fromkeys(curve.direction for curve in report.curves)),

@@ -52,14 +52,13 @@ def embed(values: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def default_choice(curves: Sequence[Curve], changes: Sequence[Change] = ()) -> tuple[str, bool] | None:
-    """Mode and direction to begin with: of the first change for the worse that nobody knows of.
+def default_choice(curves: Sequence[Curve], alarming: Change | None) -> tuple[str, bool] | None:
+    """Mode and direction to begin with: of the alarming change.
 
     Without one, those that tell the DUTs apart best: there the shares of line rate lie furthest apart.
     """
-    for change in changes:
-        if change.bad and change.note is None:
-            return change.cell.mode, change.cell.bidir
+    if alarming is not None:
+        return alarming.cell.mode, alarming.cell.bidir
     groups: dict[tuple[str, bool], dict[Cell, float]] = {}
     for curve in curves:
         shares = groups.setdefault((curve.cell.mode, curve.cell.bidir), {})

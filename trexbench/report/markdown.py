@@ -43,8 +43,12 @@ def escape(text: object, most: int = 300) -> str:
 
 
 def _about(report: Report) -> str:
-    parts = [escape(report.grid.title), f"{len(report.rows)} runs of {len(report.trends)} cells"]
+    parts = [escape(report.grid.title), f"{_count(len(report.rows), 'run')} of {_count(len(report.trends), 'cell')}"]
     return ", ".join([*parts, *([f"made {escape(report.made)}"] if report.made else [])])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _simulated(report: Report) -> str:

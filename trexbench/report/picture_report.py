@@ -39,6 +39,8 @@ def draw_pictures(report: Report) -> Iterator[tuple[str, bytes]]:
         trends = [
             t for t in report.trends if (t.cell.mode, t.cell.bidir, t.cell.kind) == (mode, bidir, kind) and t.runs
         ]
+        curves.sort(key=lambda curve: columns.index(column_of(curve.cell)))
+        trends.sort(key=lambda trend: columns.index(column_of(trend.cell)))
         title = f"{clean(mode, 60)}, {'both ways' if bidir else 'one way'}"
         if curves and kind == "ramp":
             yield from _saved(f"ramps-{stem}", _overlay(curves, columns, title))

@@ -70,6 +70,11 @@ class Report:
         return find_notes(self.runs)
 
     @property
+    def alarming(self) -> Change | None:
+        """The first change for the worse that nobody knows of."""
+        return next((change for change in self.changes if change.bad and change.note is None), None)
+
+    @property
     def simulated(self) -> bool:
         return any(row.cell.simulated for row in self.rows) or any(night.simulated for night in self.nights)
 

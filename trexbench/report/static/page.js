@@ -8,6 +8,9 @@
   var LOSS_FLOOR = 0.001; // percent; less has no place on an axis of powers of ten
   var CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "sendChartToCloud"] };
   var data = JSON.parse(document.getElementById("data").textContent);
+  [data.curves, data.trends].forEach(function (lines) {
+    lines.sort(function (a, b) { return data.cells[a.cell].column - data.cells[b.cell].column; });
+  });
   var dark = window.matchMedia("(prefers-color-scheme: dark)");
   var printing = false;
 
@@ -258,9 +261,13 @@
   // On paper: a page's width, no dark ground, everything unfolded that is short.
   function paper(on) {
     printing = on;
+    all("#table details").forEach(function (part) { part.open = on; });
     drawAll();
     all(".plot").forEach(function (place) {
-      if (place.data) { window.Plotly.relayout(place, on ? { width: 680, autosize: false } : { width: null, autosize: true }); }
+      var height = place.classList.contains("tall") ? 560 : 400;
+      if (place.data) {
+        window.Plotly.relayout(place, on ? { width: 680, height: height, autosize: false } : { width: null, height: null, autosize: true });
+      }
     });
   }
 
