@@ -101,11 +101,11 @@ def methods() -> list[Method]:
     found = [
         Method("our rule on jumpavg", ours, 1.0),
         Method("our rule, no library", partial(ours, segment=everywhere), 1.0),
-        Method("jumpavg by itself", partial(nightly, jumpavg_borders), 0.03),
+        Method("jumpavg by itself", partial(nightly, jumpavg_borders), 0.02),
     ]
     if compute_change_points is not None:
         found.insert(1, Method("our rule on Otava", partial(ours, segment=otava_levels), 1.0))
-        found.append(Method("Otava by itself", partial(nightly, otava_borders), 0.03))
+        found.append(Method("Otava by itself", partial(nightly, otava_borders), 0.1))
     return found
 
 

@@ -35,7 +35,7 @@ SCORE, LATE_SCORE, DRIFT_SCORE = 3.2, 4.5, 5.0
 """Of a step seen for three nights, and for six or more: the longer one looks, the more often chance has its way."""
 REST_SCORE, AGREE = 1.5, 0.2
 """Of a step without its farthest night; and how far of the way a night must go to speak for it."""
-SLOPE_SCORE = 2.5
+SLOPE_SCORE = 2.0
 """Of the nights before: with less of a slope they are level."""
 PRIOR_WEIGHT = 3.0
 """How many nights the assumed spread, half the smallest effect, counts for; later levels inherit the former's."""
@@ -256,7 +256,7 @@ def _as_step_or_drift(history: Values, start: int, end: int, place: int, base: _
 
 
 def _went_there(before: Values, nights: int, effect: float) -> bool:
-    """Whether the nights before were on their way already, and would have come half as far in so many more."""
+    """Whether the nights before were on their way already, and would have come a third as far in so many more."""
     count = len(before)
     if count < LATELY:
         return False
@@ -266,7 +266,7 @@ def _went_there(before: Values, nights: int, effect: float) -> bool:
     error = float(np.sqrt((rest**2).sum() / (count - 2) * 12 / count**3))
     way = 1.0 if effect > 0 else -1.0
     gone = float(slope) * (count + (nights - 1) / 2 - middle) * way
-    return float(slope) * way >= SLOPE_SCORE * error and gone >= abs(effect) / 2
+    return float(slope) * way >= SLOPE_SCORE * error and gone >= abs(effect) / 3
 
 
 def _drifts(history: Values, base: _Baselines, smallest: Smallest) -> dict[int, float]:

@@ -94,12 +94,16 @@ def _point(night: str, rows: Sequence[RunRow], metric: Metric) -> Point | None:
         bound=metric.bounded and 2 * sum(row.at_least for _, row in values) > len(values),
         facts=frozenset(row.facts for _, row in values if row.facts is not None),
         cycles=_median_of(row.cycles_per_packet for _, row in values),
-        nodes={
-            name: median(row.nodes.get(name, 0.0) for _, row in values)
-            for name in sorted({name for _, row in values for name in row.nodes})
-        },
+        nodes=_median_nodes([row for _, row in values]),
         resolution=_median_of(row.uncertainty_pps for _, row in values) or 0.0 if metric.bounded else 0.0,
     )
+
+
+def _median_nodes(rows: Sequence[RunRow]) -> Mapping[str, float]:
+    if len(rows) == 1:
+        return rows[0].nodes
+    names = sorted({name for row in rows for name in row.nodes})
+    return {name: median(row.nodes.get(name, 0.0) for row in rows) for name in names}
 
 
 def _median_of(values: Iterable[float | None]) -> float | None:
