@@ -48,25 +48,28 @@ class RowReader:
         begin = data.find(_SAMPLES)
         if begin < 0 or not data.endswith(_END) or b"\0" in data:
             return None
-        body = data[begin + len(_SAMPLES) : -len(_END)]
         try:
             document = json.loads(data[:begin].rstrip(b",") + b"}", parse_constant=_refuse)
             row = row_from_head(document, path)
-            return row if not body or self._sound(body, plan_from_dict(document["plan"])) else None
+            return row if self._sound(data, begin, plan_from_dict(document["plan"])) else None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, StoreError):
             return None
 
-    def _sound(self, body: bytes, plan: Plan) -> bool:
+    def _sound(self, data: bytes, begin: int, plan: Plan) -> bool:
         """Every sample is whole and of the right kinds, as far as that can be told from all but its digits.
 
         ValueError, TypeError or KeyError where one is not.
         """
-        shapes = body.translate(None, _DIGITS).split(b",\n")
-        if _NO_NUMBER.search(body):
+        first, last = begin + len(_SAMPLES), len(data) - len(_END)
+        if first >= last:
+            return first == last  # not one sample yet
+        if _NO_NUMBER.search(data, first, last):
             return False
+        bare = data.translate(None, _DIGITS)  # as a whole: a copy of the samples costs more than their head does
+        shapes = bare[bare.index(_SAMPLES) + len(_SAMPLES) : -len(_END)].split(b",\n")
         new = {shape for shape in set(shapes) if (shape, plan.ports) not in self._known}
         if new:
-            lines = dict(zip(shapes, body.split(b",\n"), strict=True))
+            lines = dict(zip(shapes, data[first:last].split(b",\n"), strict=True))
             samples = [sample_from_dict(json.loads(lines[shape], parse_constant=_refuse)) for shape in new]
             if any(find_sample_damage(sample, plan) for sample in samples):
                 return False
