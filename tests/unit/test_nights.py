@@ -142,7 +142,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_a_mutated_night_is_a_night_or_a_named_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

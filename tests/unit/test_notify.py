@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from runs import make_result
 
@@ -155,6 +155,7 @@ def test_gauges(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["x.prom"] and (tmp_path / "x.prom").read_text() == text
 
 
+@settings(deadline=None)
 @given(st.text(), st.text(), st.floats())
 def test_no_name_and_no_number_breaks_the_text_format(dut: str, suite: str, cycles: float) -> None:
     row: RunRow = replace(ROW, cell=replace(ROW.cell, dut=dut), cycles_per_packet=cycles)

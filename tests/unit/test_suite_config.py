@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trexbench.config.model import PlanDefaults
@@ -99,6 +99,7 @@ def test_suites_are_found_by_name_and_by_path(tmp_path: Path, monkeypatch: pytes
         find_suite("owl")
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abcdef"), st.sets(st.integers(1, 8), max_size=4)),

@@ -1,0 +1,166 @@
+"""``trexbench nightly`` as cron runs it: what is measured, judged, reported, kept, told; with which exit code."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trexbench.core.night import State
+from trexbench.nights import load_nights
+
+from .test_suite import TINY, folder_with, without_twin
+from .tools import ROOT, trexbench
+
+FOUR = """
+duts: [{name: netgate-vpp, rx_queues: 1}, netgate-linux]
+modes: [64b]
+directions: [uni, bidir]
+plan: {warmup: 10kpps:2s, ramp_to: 40%, ramp_duration: 120s, hold: 5s, confirm: 5s}
+"""
+
+
+@contextmanager
+def chat() -> Iterator[tuple[str, list[Any]]]:
+    """A webhook's address, and what it is told."""
+    told: list[Any] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/T0psecret", told
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_night_leaves_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder_with(tmp_path, tiny=TINY + "keep_nights: 2\n")
+    with chat() as (url, told):
+        monkeypatch.setenv("TREXBENCH_WEBHOOK", url)
+        for date in ("2026-11-01", "2026-11-02", "2026-11-03"):
+            done = trexbench(tmp_path, "nightly", "tiny", "--sim", "--date", date, "--prometheus", "out/x.prom")
+            assert done.returncode == (9 if date == "2026-11-01" else 0), done.stderr
+            (tmp_path / "out").mkdir(exist_ok=True)
+            assert "T0psecret" not in done.stdout + done.stderr
+    assert [body["text"].splitlines()[0] for body in told] == [
+        f"tiny, night of 2026-11-0{day} (simulated): 4 of 4 cells measured" for day in (1, 2, 3)
+    ]
+    assert [night.night for night in load_nights(tmp_path / "results", pytest.fail)] == ["2026-11-02", "2026-11-03"]
+    assert len(list(tmp_path.glob("results/*/netgate-vpp/*.json"))) == 8
+    page = (tmp_path / "results" / "report.html").read_text()
+    assert "netgate-vpp" in page and "2026-11-03" in page
+    gauges = (tmp_path / "out" / "x.prom").read_text()
+    assert len(re.findall(r"^trexbench_maximum_pps{", gauges, re.MULTILINE)) == 4
+    assert "not enough data" in done.stdout
+    strict = trexbench(tmp_path, "nightly", "tiny", "--sim", "--date", "2026-11-04", "-q", "--strict")
+    assert strict.returncode == 4 and "the webhook was not told" in strict.stderr and "T0psecret" not in strict.stderr
+
+
+def test_a_night_that_cannot_be_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder_with(tmp_path, broken=TINY.replace("64b", "65b"))
+    with chat() as (url, told):
+        monkeypatch.setenv("TREXBENCH_WEBHOOK", url)
+        done = trexbench(tmp_path, "nightly", "broken", "--sim", "--prometheus", "x.prom")
+    assert done.returncode == 2 and "broken.yaml:3: modes[0]" in done.stderr
+    (night,) = load_nights(tmp_path / "results", pytest.fail)
+    assert night.suite == "broken" and night.cells == () and "modes[0]" in str(night.error) and night.finished
+    assert "unknown mode" in told[0]["text"]
+    assert 'trexbench_night_exit_code{suite="broken",simulated="false"} 2.0' in (tmp_path / "x.prom").read_text()
+
+
+def test_failed_cells_decide_the_exit_code_and_the_rest_is_reported(tmp_path: Path) -> None:
+    without_twin(tmp_path)
+    folder_with(tmp_path, odd=TINY.replace("[{", "[bare, {"))
+    done = trexbench(tmp_path, "nightly", "odd", "--sim", "-q")
+    assert done.returncode == 2, done.stderr
+    assert "describes no twin" in done.stderr and "not measured" in done.stdout
+    assert "netgate-vpp" in (tmp_path / "results" / "report.html").read_text()
+
+
+def test_an_unfinished_night_is_gone_on_with(tmp_path: Path) -> None:
+    folder_with(tmp_path, tiny=TINY)
+    trexbench(tmp_path, "suite", "run", "tiny", "--sim", "-q")
+    (path,) = tmp_path.glob("results/nights/*.json")
+    night = json.loads(path.read_text())
+    night["finished"], night["cells"][3] = None, {**night["cells"][3], "state": "waiting", "attempts": []}
+    path.write_text(json.dumps(night))
+    done = trexbench(tmp_path, "nightly", "tiny", "--sim")
+    assert done.returncode == 0 and "cell 4 of 4" in done.stderr and "cell 3 of 4" not in done.stderr
+    (resumed,) = load_nights(tmp_path / "results", pytest.fail)
+    assert [cell.state for cell in resumed.cells] == [State.DONE] * 4 and resumed.started == night["started"]
+    again = trexbench(tmp_path, "nightly", "tiny", "--sim")
+    assert again.returncode == 0 and "cell 1 of 4" in again.stderr
+    assert len(load_nights(tmp_path / "results", pytest.fail)) == 2
+
+
+def test_a_webhook_that_is_no_address_is_refused_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder_with(tmp_path, tiny=TINY)
+    monkeypatch.setenv("TREXBENCH_WEBHOOK", "gopher://T0psecret")
+    done = trexbench(tmp_path, "nightly", "tiny", "--sim")
+    assert done.returncode == 2 and "T0psecret" not in done.stderr and not (tmp_path / "results").exists()
+
+
+def test_the_commands_of_the_document(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    for line in block.splitlines():
+        program, *words = shlex.split(line)
+        done = trexbench(tmp_path, *words)
+        assert program == "trexbench" and done.returncode == 0, f"{line}: {done.stderr}"
+    (suite,) = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    folder_with(tmp_path, shown=suite)
+    planned = trexbench(tmp_path, "suite", "plan", "shown")
+    assert planned.returncode == 0 and planned.stdout.startswith("shown: 32 cells"), planned.stderr
+
+
+def slower(folder: Path, factor: float) -> None:
+    """From here on VPP's twin needs so much longer for every packet."""
+    (folder / "dut_configs").mkdir()
+    text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
+    keys = r"^(  (?:cycles_per_packet|cycles_per_vector|cycles_per_fetch): )([0-9.]+)"
+    found, count = re.subn(keys, lambda match: f"{match[1]}{float(match[2]) * factor:.2f}", text, flags=re.MULTILINE)
+    assert count == 3
+    (folder / "dut_configs" / "netgate-vpp.yaml").write_text(found)
+
+
+def test_twelve_nights_the_last_two_with_a_slower_vpp(tmp_path: Path) -> None:
+    folder_with(tmp_path, four=FOUR)
+    codes = []
+    for day in range(1, 13):
+        if day == 11:
+            slower(tmp_path, 1.05)
+        done = trexbench(tmp_path, "nightly", "four", "--sim", "-q", "--date", f"2026-11-{day:02}", "--seed", "7")
+        assert done.stderr == ""
+        codes.append(done.returncode)
+    assert codes[:10] == [0] * 10 and codes[11] == 3, done.stdout
+    values = json.loads(trexbench(tmp_path, "regress", "--suite", "four", "--json").stdout)
+    found = {(one["dut"], one["bidir"], one["metric"]): one for one in values["regressions"]}
+    told = {(bidir, metric) for dut, bidir, metric in found if dut == "netgate-vpp"}
+    certain = {(bidir, metric) for bidir in (False, True) for metric in ("maximum rate", "cycles/packet")}
+    assert len(told) == len(found), values
+    # The hold is above what this DUT can carry, so that it loses more there, too.
+    assert certain <= told <= certain | {(bidir, "loss in the hold") for bidir in (False, True)}, values
+    assert {one["since"] for one in found.values()} == {"2026-11-11"}
+    assert all(0.03 < abs(found[("netgate-vpp", *one)]["change"]) < 0.07 for one in certain), values
+    assert not values["improvements"] and not values["missing"]
