@@ -8,11 +8,11 @@ new is an alarm. A false alarm is a regression of 1 % or more that is told of a 
 one; found is a step told within three nights, its first included. Beside our rule: the libraries with
 their defaults (a change for the worse at a group's border in the last 20 nights), jumpavg with the histories scaled as
 our rule scales them, and our rule with no library at all. Apache Otava takes part where it is installed (it brings
-scipy and the clients of three clouds); it is asked for the last 60 nights, on fewer histories.
+scipy and the clients of several databases); it is asked for the last 60 nights, on fewer histories.
 
-Seen: our rule on jumpavg makes 0.30 false alarms per figure and year at 1 % noise and finds 91 to 92 % of steps of 3 sigma
-within three nights; on Otava 0.12 and 90 to 93 %. By itself jumpavg finds 12 to 50 % of them and makes 8.7 false alarms a
-year of single bad nights; Otava finds 88 % and makes 5.8. jumpavg was chosen: docs/regression.md says why.
+Seen: our rule on jumpavg makes 0.30 false alarms per figure and year at 1 % noise and finds 91 to 92 % of steps of
+3 sigma within three nights; on Otava 0.12 and 90 to 93 %. By itself jumpavg finds 12 to 50 % of them and makes 8.7
+false alarms a year of single bad nights; Otava finds 88 % and makes 5.8. docs/regression.md says why it is jumpavg.
 """
 
 from __future__ import annotations

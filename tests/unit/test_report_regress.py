@@ -47,9 +47,7 @@ BAD = replace(
 def test_text_has_a_line_per_finding_worst_first() -> None:
     text = format_judgement(ALL)
     assert text.startswith("1 regression in 1 cell; 1 cell not measured\n")
-    line = (
-        "netgate-vpp var2-64b uni 1q  maximum rate -5.0 %: 5.010 Mpps -> 4.760 Mpps since 2026-11-19 (2 nights;"
-    )
+    line = "netgate-vpp var2-64b uni 1q  maximum rate -5.0 %: 5.010 Mpps -> 4.760 Mpps since 2026-11-19 (2 nights;"
     assert f"{line} noise 0.3 %)" in text
     assert "      ip4-lookup +31 cycles/packet since 19 November\n" in text
     assert text.index("REGRESSIONS") < text.index("IMPROVEMENTS") < text.index("KNOWN") < text.index("NOT MEASURED")
