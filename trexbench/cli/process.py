@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import platform
 import signal
 import sys
-import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
@@ -14,7 +15,7 @@ from typing import Any
 
 from ..runner import Interrupted
 
-SOON_S = 0.02
+SOON_S = 0.1
 _LIBRARIES = ("trexbench", "lbr-trex-client", "pyzmq", "numpy", "scapy", "matplotlib")
 
 
@@ -63,14 +64,17 @@ def signals_as_exceptions() -> Iterator[None]:
         raise Interrupted(name, 128 + number)
 
     def dropped(about: sys.UnraisableHookArgs) -> None:
-        nonlocal seen
-        if not isinstance(about.exc_value, Interrupted):
+        if isinstance(about.exc_value, Interrupted):
+            # Not threading.Thread, whose start waits: the signal must not come while this is still running.
+            _thread.start_new_thread(send_again, (about.exc_value.exit_code - 128,))
+        else:
             hook(about)
-            return
+
+    def send_again(number: int) -> None:
+        nonlocal seen
+        time.sleep(SOON_S)
         seen = False
-        again = threading.Timer(SOON_S, os.kill, (os.getpid(), about.exc_value.exit_code - 128))
-        again.daemon = True
-        again.start()
+        os.kill(os.getpid(), number)
 
     hook = sys.unraisablehook
     sys.unraisablehook = dropped
