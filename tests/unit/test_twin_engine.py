@@ -104,7 +104,8 @@ def test_with_a_perfect_router_it_is_the_fake_engine(
 ) -> None:
     bench = Bench()
     streams = [replace(one, stream_id=number) for number, one in enumerate(streams, 1)]
-    pair = (bench.engine(), FakeEngine(speed_bps=1e9, clock=lambda: bench.now_s))
+    # two chains that link to one stream with a limited number of entries: who is first shows within a step only
+    pair = (bench.engine(step_s=0.01), FakeEngine(speed_bps=1e9, clock=lambda: bench.now_s))
     ended: tuple[list[int], list[int]] = ([], [])
     for engine in pair:
         engine.start(0, streams, 1.3, duration_s)
@@ -273,11 +274,11 @@ def test_the_router_gets_each_flow_with_its_spread() -> None:
     bench = Bench(router)
     engine = bench.engine()
     engine.start(0, list(IMIX), 10.0, None)
-    bench.now_s = 0.0151
+    bench.now_s = 0.0551
     engine.update(0, 20.0)
-    assert router.spans == pytest.approx([0.01, 0.0051])
+    assert router.spans == pytest.approx([0.05, 0.0051])
     assert [(one.frame_bytes, one.spread, one.frames) for one in router.seen[0]] == [
-        (64, (1.0,), pytest.approx(2.8)), (590, (1.0,), pytest.approx(1.6)), (1514, (1.0,), pytest.approx(0.4))
+        (64, (1.0,), pytest.approx(14)), (590, (1.0,), pytest.approx(8)), (1514, (1.0,), pytest.approx(2))
     ]  # fmt: skip
     assert len({one.tag for one in router.seen[0]}) == 3
 

@@ -20,7 +20,7 @@ from .ports import Router
 from .tester import TxPort, between, skew_of
 from .world import Flow, Port, World
 
-STEP_S = 0.01
+STEP_S = 0.05
 """Distance of the grid's lines."""
 SAME_INSTANT_S = 1e-9
 

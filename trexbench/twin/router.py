@@ -15,7 +15,7 @@ from .noise import normal
 from .placement import place
 from .ports import Arrival
 from .rss import Rss
-from .shared import Feedback, Load, settle
+from .shared import Feedback, Load, Solved, settle
 
 NOISE_S = 0.1
 """A worker's speed is drawn anew this often."""
@@ -74,6 +74,7 @@ class TwinRouter:
             for number in range(spec.workers)
         ]
         self._feedback = Feedback.none(spec.workers, ports)
+        self._solved: Solved | None = None
         self._sizes: dict[Key, float] = {}
         self._gone: dict[Key, float] = {}
         self._speeds: tuple[int, tuple[float, ...]] = (-1, ())
@@ -136,8 +137,12 @@ class TwinRouter:
                     held[one.port, one.tag] = held.get((one.port, one.tag), 0.0) + frames
         loads = [self._load(queue, span_s) for queue in self._queues]
         queues_of = [worker.queues for worker in self._workers]
-        paces, self._feedback = settle(self.spec, loads, queues_of, self._speed(cell), self._feedback)
-        for worker, found in zip(self._workers, paces, strict=True):
+        speeds = self._speed(cell)
+        if self._solved is None or not self._solved.fits(loads, speeds):
+            # As long as nothing changes, the workers go on as they do.
+            paces, self._feedback = settle(self.spec, loads, queues_of, speeds, self._feedback)
+            self._solved = Solved(tuple(loads), speeds, tuple(paces))
+        for worker, found in zip(self._workers, self._solved.paces, strict=True):
             for at, rate_pps in zip(worker.queues, found.rates_pps, strict=True):
                 self._fetch(self._queues[at], rate_pps, span_s, worker)
             self._count(worker, found, span_s)
