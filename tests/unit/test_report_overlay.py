@@ -79,3 +79,16 @@ def test_a_cell_that_only_ever_failed_has_a_trend() -> None:
     night = make_night(make_record(make_row(), "no licence"))
     (trend,) = find_trends([], [night], [])
     assert trend.runs == () and trend.failed[0][1] == "no licence" and trend.middle(METRICS[0]) is None
+
+
+def test_a_night_that_knew_no_cells_is_seen_in_every_trend_of_its_suite() -> None:
+    """Its suite could not be read: a gap would look as if nobody had wanted to measure."""
+    rows = [
+        make_row(at="2026-11-18"),
+        make_row("linux", at="2026-11-18"),
+        make_row("other", at="2026-11-18", suite="b"),
+    ]
+    night = make_night(at="2026-11-19", error="suites/nightly.yaml: not YAML")
+    failed = {str(trend.cell): trend.failed for trend in find_trends(rows, [night], [])}
+    told = (("2026-11-19T01:00:00Z", "suites/nightly.yaml: not YAML"),)
+    assert failed == {"vpp 64b uni": told, "linux 64b uni": told, "other 64b uni": ()}

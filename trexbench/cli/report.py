@@ -99,7 +99,8 @@ def collect(
     nights = [_only(one, duts) for one in load_nights(results, warn) if suite in (None, one.suite)]
     rows = [row for row in rows if not duts or row.cell.dut in duts]
     changes, judged, remarks = find_changes(results, rows, nights)  # in all of the history, whatever is shown of it
-    nights = [one for one in nights if one.cells and one.night >= (since or "")]
+    nights = [one for one in nights if (one.cells or one.error) and one.night >= (since or "")]
+    remarks = (*remarks, *_not_run(nights))
     rows = [row for row in rows if row.started >= (since or "")]
     table = _table_of(nights, night)
     runs = load_runs(results, rows, table, problems)
@@ -162,11 +163,19 @@ def load_library() -> str:
 
 
 def _table_of(nights: Sequence[Night], date: str | None) -> Night | None:
-    chosen = [one for one in nights if date in (None, one.night)]
+    chosen = [one for one in nights if one.cells and date in (None, one.night)]
     if date is not None and not chosen:
         known = ", ".join(sorted({one.night for one in nights})[-3:]) or "none"
         raise StoreError(f"no night of {date}", f"the latest are: {known}")
     return max(chosen, key=lambda one: (one.night, one.started), default=None)
+
+
+def _not_run(nights: Sequence[Night]) -> list[str]:
+    """The last night, if there was nothing that it could have measured."""
+    last = max(nights, key=lambda one: (one.night, one.started), default=None)
+    if last is None or last.cells:
+        return []
+    return [f"the night of {last.night} was not run ({last.suite}): {last.error}"]
 
 
 def _only(night: Night, duts: Sequence[str]) -> Night:

@@ -53,12 +53,18 @@ class Trend:
 
 
 def find_trends(rows: Sequence[RunRow], nights: Iterable[Night], changes: Sequence[Change]) -> tuple[Trend, ...]:
-    """In the order in which cells first appeared; a cell that only ever failed has a trend without runs."""
+    """In the order in which cells first appeared; a cell that only ever failed has a trend without runs.
+
+    A night that knew no cells, for its suite could not be read, is one that failed for all cells of that suite.
+    """
     nights = list(nights)
     runs = cells_of(rows)
     failed: dict[Cell, dict[str, str]] = {}
     counted = {attempt.path for night in nights for cell in night.cells for attempt in cell.attempts}
     for night in nights:
+        if not night.cells:
+            for cell in {row.cell for row in rows if row.suite == night.suite}:
+                failed.setdefault(cell, {})[night.started] = night.error or "not run"
         for record in night.cells:
             if record.state is not State.DONE:
                 at = record.attempts[-1].started if record.attempts else night.started
