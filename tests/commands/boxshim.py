@@ -1,78 +1,45 @@
-"""A box of tests/unit behind a real sshd: a folder with each of its programs, all one script that asks the pickled box.
+"""A box of tests/unit behind a real sshd: a folder with each of its programs, all one script that asks this process.
 
-The folder goes first into the PATH of the session (``SetEnv``). The script takes one command at a time, writes down
-what arrived, and obeys orders: fail, hang, or cut the connection, before or after the box has done what it was told.
+The folder goes first into the PATH of the session (``SetEnv``). The script imports nothing but what the interpreter has
+built in, for it is started for every command; the box, its log and its orders (fail, hang, cut the connection, before
+or after the box has done what it was told) are in a thread of the test.
 """
 
 from __future__ import annotations
 
-import json
-import pickle
+import copy
+import marshal
+import os
+import signal
+import socket
 import sys
+import threading
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-
 HANGS_S = 30
 
-_SCRIPT = '''#!{python} -SE
-import sys
-sys.path[:0] = [{root!r}, {unit!r}]
-import fcntl, json, os, pickle, signal, time
-
-folder = {folder!r}
-argv = [os.path.basename(sys.argv[0]), *sys.argv[1:]]
+_SCRIPT = """#!{python} -SEI
+import sys, posix, marshal, time, _socket
+argv = [sys.argv[0].rpartition("/")[2], *sys.argv[1:]]
 if argv == ["cat"]:
-    os.execv("/bin/cat", argv)  # what keeps the connection open, not a command of the driver's
-fed = sys.stdin.read()
-
-
-def cut():
-    """Kill the child of sshd that serves this connection."""
-    pid = os.getpid()
-    while True:
-        with open(f"/proc/{{pid}}/stat") as file:
-            parent = int(file.read().rpartition(")")[2].split()[1])
-        if parent == {server} or parent <= 1:
-            break
-        pid = parent
-    if parent == {server}:
-        os.kill(pid, signal.SIGKILL)
-
-
-with open(folder + "/lock", "w") as lock:
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    with open(folder + "/log", "a") as log:
-        log.write(json.dumps(argv) + "\\n")
-    with open(folder + "/orders") as file:
-        orders = json.load(file)
-    line = " ".join(argv)
-    order = next((one for one in orders if one["words"] in line), dict(do="run", after=True))
-    if order["do"] == "fail":
-        sys.stderr.write(order["says"] + "\\n")
-        sys.exit(1)
-    stdout = stderr = ""
-    code = 0
-    if order["do"] == "run" or order["after"]:
-        with open(folder + "/box", "rb") as file:
-            box = pickle.load(file)
-        said = box.run(argv, fed)
-        stdout, stderr, code = said.stdout, said.stderr, said.returncode
-        with open(folder + "/box.new", "wb") as file:
-            pickle.dump(box, file)
-        os.replace(folder + "/box.new", folder + "/box")
-if order["do"] == "hang":
-    time.sleep({hangs})
-if order["do"] == "cut":
-    cut()
-    time.sleep(1)
+    posix.execv("/bin/cat", argv)  # what keeps the connection open, not a command of the driver's
+there = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+there.connect({socket!r})
+there.sendall(marshal.dumps((argv, sys.stdin.read(), posix.getpid())))
+there.shutdown(_socket.SHUT_WR)
+answer = b""
+while part := there.recv(1 << 16):
+    answer += part
+stdout, stderr, code, hangs_s = marshal.loads(answer)
+time.sleep(hangs_s)
 sys.stdout.write(stdout)
 sys.stderr.write(stderr)
 sys.exit(code)
-'''
+"""
 
 
 @dataclass(frozen=True)
@@ -93,42 +60,86 @@ def programs_of(box: Any) -> list[str]:
 
 
 class Shim:
-    """A folder that is a box; ``path`` is what goes into PATH."""
+    """A folder that is a box; ``path`` is what goes into PATH. Closed with the test's process."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
         self.path = folder / "bin"
         self.path.mkdir(parents=True)
+        self._script = folder / "script"
+        self._script.write_text(_SCRIPT.format(python=sys.executable, socket=str(folder / "s")))
+        self._script.chmod(0o755)
+        self._lock = threading.Lock()
+        self._box: Any = None
+        self._server = 0
+        self._orders: Sequence[Order] = ()
+        self._arrived: list[list[str]] = []
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(str(folder / "s"))
+        self._listener.listen(16)
+        threading.Thread(target=self._serve, daemon=True).start()
 
     def install(self, box: Any, server: int) -> None:
         """This box from now on, with nothing logged and no orders. server: process of sshd."""
         for old in self.path.iterdir():
             old.unlink()
-        script = self._folder / "script"
-        unit = ROOT / "tests/unit"
-        names = {"python": sys.executable, "root": str(ROOT), "unit": str(unit), "folder": str(self._folder)}
-        script.write_text(_SCRIPT.format(**names, server=server, hangs=HANGS_S))
-        script.chmod(0o755)
         for program in programs_of(box):
-            (self.path / program).symlink_to(script)
-        self.set_box(box)
-        (self._folder / "log").write_text("")
+            (self.path / program).symlink_to(self._script)
+        self._box, self._server = box, server
+        self.forget()
         self.order()
-
-    def set_box(self, box: Any) -> None:
-        (self._folder / "box").write_bytes(pickle.dumps(box))
 
     @property
     def box(self) -> Any:
-        return pickle.loads((self._folder / "box").read_bytes())
+        """As it is now; what becomes of it later does not change what was got."""
+        with self._lock:
+            return copy.deepcopy(self._box)
 
     def order(self, *orders: Order) -> None:
-        (self._folder / "orders").write_text(json.dumps([asdict(order) for order in orders]))
+        self._orders = orders
 
     @property
     def arrived(self) -> Sequence[Sequence[str]]:
         """Every command that arrived, as argv."""
-        return [json.loads(line) for line in (self._folder / "log").read_text().splitlines()]
+        return list(self._arrived)
 
     def forget(self) -> None:
-        (self._folder / "log").write_text("")
+        self._arrived = []
+
+    def _serve(self) -> None:
+        while True:
+            there, _ = self._listener.accept()
+            threading.Thread(target=self._answer, args=(there,), daemon=True).start()
+
+    def _answer(self, there: socket.socket) -> None:
+        with there, suppress(OSError):
+            asked = b""
+            while part := there.recv(1 << 16):
+                asked += part
+            argv, fed, pid = marshal.loads(asked)
+            with self._lock:
+                said = self._do(argv, fed, pid)
+            there.sendall(marshal.dumps(said))
+
+    def _do(self, argv: list[str], fed: str, pid: int) -> tuple[str, str, int, float]:
+        self._arrived.append(argv)
+        order = next((one for one in self._orders if one.words in " ".join(argv)), Order("", "run", after=True))
+        if order.do == "fail":
+            return "", f"{order.says}\n", 1, 0.0
+        stdout, stderr, code = "", "", 0
+        if order.after:
+            said = self._box.run(argv, fed)
+            stdout, stderr, code = said.stdout, said.stderr, said.returncode
+        if order.do == "cut":
+            self._cut(pid)
+        return stdout, stderr, code, {"hang": float(HANGS_S), "cut": 1.0}.get(order.do, 0.0)
+
+    def _cut(self, pid: int) -> None:
+        """Kill the child of sshd that serves the connection which this process came by."""
+        while True:
+            parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            if parent == self._server:
+                os.kill(pid, signal.SIGKILL)
+                return
+            if parent <= 1:
+                return
+            pid = parent

@@ -66,7 +66,8 @@ def nightly(name: str, strict: bool, prometheus: Path | None, **options: Any) ->
             end.writer = _measure(suite, jobs, options)
             end.found(_code_of(end.writer.night))
             end.step("judge", lambda: _judge(end, results, label, strict))
-            end.step("report", lambda: _report(end, results, label))
+        end.step("report", lambda: _report(end, results, label))
+        if suite is not None:
             end.step("prune", lambda: _prune(end, results, suite))
         night = end.writer.night
         if prometheus is not None:
