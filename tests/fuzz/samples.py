@@ -242,6 +242,7 @@ SAMPLES: Mapping[str, Sequence[str]] = {
     "parse_freebsd_counters.parse_cpu_times": (_SYSCTL,),
     "parse_freebsd_counters.parse_cpus": ("irq 264 mask: 0, 1, 2, 3\n",),
     "parse_freebsd_counters.parse_interface_counts": (_NETSTAT_I,),
+    "parse_freebsd_counters.parse_interrupt_totals": ("interrupt  total  rate\nirq264: ix0:rxq0    1218965    12\n",),
     "parse_freebsd_counters.parse_interrupts": ("interrupt  total  rate\nirq264: ix0:rxq0    1218965    12\n",),
     "parse_freebsd_counters.parse_netisr_drops": (_NETISR,),
     "parse_freebsd_counters.parse_protocol": ("ip:\n\t14 total packets received\n\t3 output packets discarded\n",),

@@ -42,6 +42,11 @@ def parse_interrupts(text: str) -> list[tuple[int, str]]:
     return [(int(match[1]), match[2]) for match in map(_IRQ.fullmatch, text.splitlines()) if match]
 
 
+def parse_interrupt_totals(text: str) -> dict[str, int]:
+    """``vmstat -ia``: how often each interrupt came since boot, by name, as in ``ix0:rxq0``."""
+    return {match[2]: int(match[3]) for match in map(_IRQ.fullmatch, text.splitlines()) if match}
+
+
 def receive_queues(interrupts: Iterable[tuple[int, str]]) -> dict[str, dict[int, int]]:
     """Interrupt of each receive queue, by interface and queue."""
     found: dict[str, dict[int, int]] = {}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from ..core.errors import DutError
-from ..core.telemetry import CpuTime, DropCount, Missing, Observation, PortCount, QueueCount
+from ..core.telemetry import CpuTime, Detail, DropCount, Missing, Observation, PortCount, QueueCount
 from ..transport import Transport
 from ..transport.words import shown
 from . import parse_freebsd as parse
@@ -60,7 +60,12 @@ class Observer:
         none: tuple[DropCount, ...] = ()
         drops += read("netisr", self._netisr, none) + read("ip", self._ip, none)
         return Observation(
-            cpus=cpus, ports=self._ports(counts, missing), queues=queues, drops=drops, missing=tuple(missing)
+            cpus=cpus,
+            ports=self._ports(counts, missing),
+            queues=queues,
+            drops=drops,
+            details=read("interrupts", self._interrupts, ()),
+            missing=tuple(missing),
         )
 
     def _say(self, *argv: str) -> str:
@@ -68,6 +73,12 @@ class Observer:
         if done.returncode:
             raise DutError(f"{shown(argv)} failed on {self._transport.place}", done.complaint)
         return done.stdout
+
+    def _interrupts(self) -> tuple[Detail, ...]:
+        """Of the test's interfaces."""
+        names = tuple(f"{port.interface}:" for port in self._config.ports)
+        totals = counters.parse_interrupt_totals(self._say("vmstat", "-ia"))
+        return tuple(Detail(f"irq {name}", count) for name, count in totals.items() if name.startswith(names))
 
     def _sysctl(self) -> Mapping[str, str]:
         if self._names is None:
