@@ -188,11 +188,11 @@ def test_profile_verbs(tmp_path: Path) -> None:
 def test_dut_verbs(tmp_path: Path) -> None:
     listed = trexbench(tmp_path, "dut", "list")
     assert [line.split()[0] for line in listed.stdout.splitlines()] == [
-        "lab-linux", "netgate-linux", "netgate-pfsense", "netgate-vpp"
+        "lab-linux", "lab-vpp", "netgate-linux", "netgate-pfsense", "netgate-vpp"
     ]  # fmt: skip
     assert "invalid" not in listed.stdout
     shown = trexbench(tmp_path, "dut", "show", "netgate-pfsense")
-    assert "100.65.1.1/24" in shown.stdout and "--no-apply" in shown.stdout
+    assert "100.65.1.1/24" in shown.stdout and "ssh to netgate" in shown.stdout
 
 
 def test_help_names_every_verb_with_examples(tmp_path: Path) -> None:

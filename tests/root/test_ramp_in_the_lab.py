@@ -96,7 +96,8 @@ def test_ramp_measures_a_router_that_forwards(tmp_path: Path, dut: Path) -> None
 
 
 def test_a_limited_generator_is_named_and_the_dut_is_not(tmp_path: Path, dut: Path) -> None:
-    dut.write_text(dut.read_text().replace("  queues: 1\n", "  queues: 1\n  sender_limit: 50kpps\n"))
+    assert "  txqueuelen: 1000\n" in dut.read_text()
+    dut.write_text(dut.read_text().replace("  txqueuelen: 1000\n", "  txqueuelen: 1000\n  sender_limit: 50kpps\n"))
     done = trexbench(tmp_path, "ramp", "--dut", str(dut), "--mode", "var2-64b", "-q", "--no-picture", *SHORT)
     assert done.returncode == 0, done.stderr
     (one,) = document(tmp_path)["analysis"]  # type: ignore[misc]
