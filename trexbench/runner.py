@@ -14,7 +14,7 @@ from .core.sample import Phase, Sample, find_setback, find_standstill
 from .core.verdict import Caveat
 
 SLACK_S = 5.0
-"""How much longer than the plan a start may last before the generator ends it by itself."""
+"""How much longer than the plan a start may last before the generator ends it by itself; two samples, if longer."""
 
 STANDSTILL_S = 10.0
 """For so long a sending port's counters may stand still; less costs windows, not the run."""
@@ -123,9 +123,9 @@ def _offer(plan: Plan, generator: Generator, step: Step, sending: bool) -> bool:
 
 def _start_duration(plan: Plan, step: Step) -> float:
     """The dead man's switch: what this start may need at most."""
-    if step.phase is Phase.CONFIRM:
-        return plan.confirm_s + SLACK_S
-    return plan.sending_s + SLACK_S
+    # Each phase may end late by almost half a sample.
+    slack_s = max(SLACK_S, 2 * plan.sample_s)
+    return (plan.confirm_s if step.phase is Phase.CONFIRM else plan.sending_s) + slack_s
 
 
 def _check_counters(plan: Plan, samples: Sequence[Sample]) -> None:

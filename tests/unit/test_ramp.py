@@ -64,7 +64,11 @@ def test_the_ramp_rises_to_the_target_in_the_time_planned(plan: Plan) -> None:
     assert outcome.samples[-1].t_s == pytest.approx(plan.duration_s)
 
 
+LONG_SAMPLES = {"warmup_s": 18.0, "ramp_s": 117.0, "hold_s": 0.5, "confirm_s": 0.0, "sample_s": 9.0}
+
+
 @settings(max_examples=80, deadline=None)
+@example(make_plan(line_rate_bps=1e7, warmup_pps=100.0, target=1.0, **LONG_SAMPLES), 0.375, 248)
 @given(plans(), st.floats(0, 0.45), st.integers(0, 1000))
 def test_lateness_neither_adds_up_nor_skips_a_phase(plan: Plan, late: float, seed: int) -> None:
     """Each sample late by up to 45 % of the interval: the whole is late by less than one such lateness a phase."""
