@@ -11,6 +11,7 @@ from trexbench.core.efficiency import NodeRuntime, ThreadRuntime
 from trexbench.core.plan import Plan, pair_directions
 from trexbench.core.sample import Phase, PortCounters, Reading, Sample
 from trexbench.core.telemetry import CpuTime, Missing, Moment, Observation, PortCount, Sighting
+from trexbench.report.costs import cost_words
 
 PPS = 1e6
 PLAN = Plan(pair_directions((0, 1), False), 10e9, 64.0, 14.88e6, PPS, kind="saturate", hold_s=10.0)
@@ -173,3 +174,21 @@ def test_each_stretch_between_two_ticks_of_a_ramp_has_its_cost() -> None:
     found = find_costs(PLAN, samples(), ticks)
     assert [(cost.begin_s, cost.end_s) for cost in found] == [(1.0, 5.0), (5.0, 9.0)]
     assert all(cost.cycles_per_packet == pytest.approx(1000) for cost in found)
+
+
+def test_what_cannot_be_is_no_figure() -> None:
+    """More clocks than VPP has, counters that were not cleared, a CPU that told nothing: doubts, and no number."""
+    taken = samples(2 * 5e6, 5e6)
+    dear = Observation(threads=runtime(1358.0, 40_000_000, 156_250), clock_hz=2.2e9)
+    found = one_cost(Observation(), dear, taken)
+    assert found.cycles_per_packet is None and found.with_polling is None and "budget-exceeds-clock" in codes(found)
+    assert "come to" in cost_words(found)
+
+    (thread,) = runtime(358.0, 40_000_000, 156_250)
+    old = Observation(threads=(replace(thread, time_s=610.0),), clock_hz=2.2e9)
+    found = one_cost(Observation(), old, taken)
+    assert found.cycles_per_packet is None and "counts since 610 s" in cost_words(found)
+
+    two = [replace(kernel(t_s, 0.6), cpus=(*kernel(t_s, 0.6).cpus, CpuTime(2, 5.0, 1.0, None, 2e9))) for t_s in (1, 9)]
+    found = one_cost(*two)
+    assert found.cycles_per_packet is None and "CPU 2: its times did not advance" in cost_words(found)

@@ -100,8 +100,11 @@ class Bench:
         spread = self._foretell(profiles, plan)
         result = replace(result, sightings=watcher.sightings, telemetry=request.telemetry_mode, spread=spread)
         sink = recorder.begin(result)
-        watcher.start()
-        outcome = run(plan, self.generator, self.clock, Fan([sink, watcher]))
+        try:
+            watcher.start()
+            outcome = run(plan, self.generator, self.clock, Fan([sink, watcher]))
+        except (Interrupted, KeyboardInterrupt) as raised:  # before the first sample; of the others the loop takes care
+            outcome = Outcome((), as_error(raised))
         outcome = _last_look(watcher, outcome)
         result = _finish(result, outcome, self.lab, watcher)
         recorder.end(result)

@@ -24,6 +24,8 @@ TICK_S = 0.01
 """Systems book CPU time in ticks of about this length."""
 COUNTERS_APART = 0.02
 """Between the DUT's own count of what it sent and the tester's of what it got."""
+CLEARED_WITHIN_S, CLEARED_WITHIN = 1.0, 0.1
+"""Between a stretch and the time that VPP's counters have run: seconds, or a share of it, whichever is more."""
 PERF_APART = 0.1
 """Between the cycles that perf counted and busy time x clock."""
 
@@ -84,7 +86,7 @@ class Cost:
 
 
 def find_costs(plan: Plan, samples: Sequence[Sample], sightings: Sequence[Sighting]) -> tuple[Cost, ...]:
-    """The cost of every stretch that begins and ends with a look at the DUT, in the order of time."""
+    """The cost of every stretch that begins and ends with a look at the DUT: holds first, then those of the ramp."""
     return tuple(_cost(plan, samples, before, after) for before, after in find_stretches(sightings))
 
 
@@ -118,13 +120,21 @@ def _cost(plan: Plan, samples: Sequence[Sample], before: Sighting, after: Sighti
         caveats.append(Caveat("packets-unclear", text))
     lossy = offered > 0 and (offered - received) / offered > plan.loss_threshold
     if after.observation.threads:
-        cost = _of_vpp(cost, after.observation, lossy, caveats)
+        counted_s = after.t_s - before.t_s - before.took_s  # a look that begins a stretch clears the counters last
+        cost = _of_vpp(cost, after.observation, counted_s, lossy, caveats)
     else:
         cost = _of_kernel(cost, before.observation, after.observation, caveats)
     return replace(_powered(cost, before, after), caveats=tuple(caveats))
 
 
-def _of_vpp(cost: Cost, after: Observation, lossy: bool, caveats: list[Caveat]) -> Cost:
+def _of_vpp(cost: Cost, after: Observation, counted_s: float, lossy: bool, caveats: list[Caveat]) -> Cost:
+    """counted_s: for so long VPP's runtime counters have run, if they were cleared when the stretch began."""
+    slack_s = max(CLEARED_WITHIN_S, CLEARED_WITHIN * counted_s)
+    other_s = [one.time_s for one in after.threads if one.time_s is not None and abs(one.time_s - counted_s) > slack_s]
+    if other_s:
+        text = f"show runtime counts since {other_s[0]:g} s, the stretch lasts {counted_s:.1f} s: it was not cleared"
+        caveats.append(Caveat("no-cycles", f"no cycles per packet: {text}"))
+        return cost
     workers = efficiency.of_threads(after.threads)
     together = efficiency.overall(workers)
     # That a worker has nothing to do is no doubt about the others.
@@ -139,6 +149,8 @@ def _of_vpp(cost: Cost, after: Observation, lossy: bool, caveats: list[Caveat]) 
             efficiency.check_budget(worker, clock, saturated=lossy and worker is busiest) for worker in workers
         )
         caveats += [budget.caveat for budget in budgets if budget.caveat is not None]
+    if any(budget.impossible for budget in budgets):  # a doubt that is told, and no figure
+        return replace(cost, clock_hz=clock, workers=workers, budgets=budgets)
     return replace(
         cost,
         source="VPP's show runtime",
@@ -168,7 +180,7 @@ def _of_kernel(cost: Cost, before: Observation, after: Observation, caveats: lis
         cpus.append(CpuShare(now.cpu, busy / total, packets, clock))
         cycles += busy / total * (clock or 0.0)
     cost = replace(cost, cpus=tuple(cpus), clock_hz=max((one.clock_hz or 0.0 for one in cpus), default=0.0) or None)
-    reason = _no_cycles(cost)
+    reason = _no_cycles(cost, len(after.cpus))
     if reason is not None:
         caveats.append(Caveat("no-cycles", f"no cycles per packet: {reason}"))
         return cost
@@ -192,10 +204,12 @@ def _in_ticks(time_s: float) -> bool:
     return abs(time_s / TICK_S - round(time_s / TICK_S)) < 1e-6
 
 
-def _no_cycles(cost: Cost) -> str | None:
-    """Why busy CPUs make no figure here; None where they do."""
+def _no_cycles(cost: Cost, cpus: int) -> str | None:
+    """Why busy CPUs make no figure here; None where they do. cpus: that forward, each of which must have told."""
     if not cost.cpus:
         return "the DUT did not tell its CPU times"
+    if len(cost.cpus) < cpus:
+        return "what some of its CPUs did is not known"
     if any(one.clock_hz is None for one in cost.cpus):
         return "the DUT did not tell its CPUs' clock"
     if not cost.forwarded_pps:

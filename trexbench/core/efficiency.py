@@ -132,6 +132,11 @@ class Budget:
     share: float | None
     caveat: Caveat | None
 
+    @property
+    def impossible(self) -> bool:
+        """More clocks are accounted for than there are."""
+        return self.share is not None and self.share > 1 + BUDGET_TOLERANCE
+
 
 @dataclass(frozen=True)
 class Overall:
@@ -217,7 +222,7 @@ def check_budget(worker: WorkerEfficiency, clock_hz: float, saturated: bool) -> 
     figures = (
         f"{worker.worker}: cycles/packet x pps come to {effective / 1e6:.0f} MHz, its clock is {clock_hz / 1e6:.0f}"
     )
-    if share > 1 + BUDGET_TOLERANCE:
+    if share > 1 + BUDGET_TOLERANCE:  # Budget.impossible
         caveat = Caveat("budget-exceeds-clock", f"{figures}: the counters or the clock are wrong")
     elif saturated and share < 1 - BUDGET_TOLERANCE:
         caveat = Caveat(

@@ -12,7 +12,7 @@ from typing import Any
 from ..config import DutConfig, Port, Route
 from ..core.errors import DutError
 from .linux_tuning import compare_tuning, host_steps, placement_steps, queue_steps, require_queues
-from .model import Command, Mismatch, Step, Wanted
+from .model import Command, Mismatch, Step, Wanted, ends_of
 
 Facts = Mapping[str, Any]
 
@@ -241,16 +241,9 @@ def probes(wanted: Wanted) -> list[tuple[Route, IPv4Address, IPv4Address, str]]:
         index = config.ports.index(wanted.port_of(route))
         partner = config.ports[index ^ 1]
         back = next((r.to for r in config.routes if r.via == partner.neighbour.address), None)
-        source = _hosts(back)[0] if back else partner.neighbour.address
-        found += [(route, destination, source, partner.interface) for destination in _hosts(route.to)]
+        source = ends_of(back)[0] if back else partner.neighbour.address
+        found += [(route, destination, source, partner.interface) for destination in ends_of(route.to)]
     return found
-
-
-def _hosts(network: IPv4Network) -> list[IPv4Address]:
-    """Its lowest and its highest host address."""
-    if network.num_addresses <= 2:
-        return [network.network_address]
-    return [network.network_address + 1, network.broadcast_address - 1]
 
 
 def _text(value: object) -> str | None:

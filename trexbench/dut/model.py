@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from ipaddress import IPv4Address, IPv4Network
 from typing import Any, Protocol
 
 from ..config import DutConfig, Port, Route
@@ -14,6 +15,13 @@ from ..core.spread import Spreading
 from ..core.telemetry import Observation
 
 TIMEOUT_S = 15.0
+
+
+def ends_of(network: IPv4Network) -> tuple[IPv4Address, ...]:
+    """A route's lowest and highest host, to ask a DUT about: something more specific may lead them elsewhere."""
+    if network.num_addresses <= 2:
+        return (network.network_address,)
+    return network.network_address + 1, network.broadcast_address - 1
 
 
 @dataclass(frozen=True)

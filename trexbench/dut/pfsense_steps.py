@@ -13,7 +13,7 @@ from typing import Any
 from ..config import DutConfig, Port, Route
 from ..core.errors import DutError
 from ..core.units import format_bits
-from .model import Command, Mismatch, Step, Wanted
+from .model import Command, Mismatch, Step, Wanted, ends_of
 from .parse_freebsd_counters import device
 
 Facts = Mapping[str, Any]
@@ -176,13 +176,7 @@ def _firewall(config: DutConfig, facts: Facts) -> list[Step]:
 
 def probes(config: DutConfig) -> list[tuple[Route, IPv4Address]]:
     """The lowest and the highest host of each route, to ask the kernel about."""
-    return [(route, host) for route in config.routes for host in _hosts(route.to)]
-
-
-def _hosts(network: IPv4Network) -> list[IPv4Address]:
-    if network.num_addresses <= 2:
-        return [network.network_address]
-    return [network.network_address + 1, network.broadcast_address - 1]
+    return [(route, host) for route in config.routes for host in ends_of(route.to)]
 
 
 def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:

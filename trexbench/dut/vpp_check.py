@@ -7,12 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from ..config import DutConfig, Port, Route
-from ..core.rss import MICROSOFT_KEY
 from ..core.spread import PortHash, QueuePlace, Spreading
-from .model import Mismatch, Wanted
+from .hashes import stated_hash
+from .model import Mismatch, Wanted, ends_of
 from .parse_vpp_fib import FibEntry, via
 from .parse_vpp_show import Neighbour
-from .vpp_facts import VppFacts, hosts
+from .vpp_facts import VppFacts
 
 
 def compare(wanted: Wanted, facts: VppFacts) -> list[Mismatch]:
@@ -73,10 +73,9 @@ def _hash(config: DutConfig, port: Port, queues: int) -> PortHash:
         return PortHash(port.tester, None, reason="VPP does not show the NIC's hash, the config has no rss: section")
     if config.rss.key == "random":
         return PortHash(port.tester, None, reason="rss.key is random: drawn by the driver, and not shown by VPP")
-    key = MICROSOFT_KEY.hex() if config.rss.key == "microsoft" else config.rss.key.replace(":", "").lower()
     if not queues:
         return PortHash(port.tester, None, reason="VPP shows no receive queue of it")
-    return PortHash(port.tester, key, config.rss.fields, tuple(at % queues for at in range(config.rss.table)))
+    return stated_hash(config.rss, port.tester, queues)
 
 
 def _up(facts: VppFacts, name: str) -> bool:
@@ -146,7 +145,7 @@ def _compare_route(wanted: Wanted, route: Route, facts: VppFacts) -> list[Mismat
         why = f" (unresolved: {', '.join(stale)})" if stale else ""
         wrong.append(Mismatch(f"forwarding of {route.to}", forwards, " and ".join(entry.buckets) + why))
     ours = {str(other.to) for other in wanted.config.routes}
-    for host in hosts(route):
+    for host in map(str, ends_of(route.to)):
         found = facts.routes.get(host)
         inside = found is not None and entry is not None and found.prefix not in (entry.prefix, *ours)
         if found is not None and inside and found.buckets != (forwards,):

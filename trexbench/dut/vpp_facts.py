@@ -10,7 +10,7 @@ from ..core.errors import DutError
 from ..transport import Transport
 from ..transport.words import shown
 from . import parse_vpp_show as show
-from .model import TIMEOUT_S
+from .model import TIMEOUT_S, ends_of
 from .parse_vpp_fib import FibEntry, parse_fib
 
 _MARK = "=== "
@@ -83,13 +83,6 @@ def uses(entry: FibEntry, interfaces: set[str]) -> bool:
     return any(path.hop.split()[-1] in interfaces or " if_index:" in path.hop for path in entry.paths)
 
 
-def hosts(route: Route) -> tuple[str, ...]:
-    """A route's lowest and highest address: something more specific may lead them elsewhere."""
-    if route.to.num_addresses <= 2:
-        return (str(route.to.network_address),)
-    return (str(route.to.network_address + 1), str(route.to.broadcast_address - 1))
-
-
 def ask(transport: Transport, socket: str, commands: Sequence[str]) -> dict[str, str]:
     """Each command's answer, in one round trip; DutError where VPP does not answer.
 
@@ -117,7 +110,7 @@ def ask(transport: Transport, socket: str, commands: Sequence[str]) -> dict[str,
 
 def read(transport: Transport, config: DutConfig) -> VppFacts:
     """Everything that plan and verify look at."""
-    asked = [str(one) for route in config.routes for one in (route.to, *hosts(route))]
+    asked = [str(one) for route in config.routes for one in (route.to, *ends_of(route.to))]
     of = {one: f"show ip fib table 0 {one}" for one in asked}
     said = ask(transport, config.vpp.socket, [*_BASICS, *of.values()])
     version, pid = show.parse_version(said["show version verbose"])

@@ -9,13 +9,14 @@ from ..core.efficiency import WorkerEfficiency
 from ..core.units import format_pps, format_share
 
 NONE = "-"
+NO_CYCLES = "no cycles per packet"
 
 
 def cost_words(cost: Cost, cpus: bool = True) -> str:
     """One stretch in a line: cycles per packet, vectors, clocks, energy; or that there is no figure."""
     if cost.cycles_per_packet is None:
-        reasons = [caveat.text for caveat in cost.caveats if caveat.code.startswith("no-")]
-        return f"no cycles per packet{': ' + reasons[0] if reasons else ''}"
+        reasons = [c.text for c in cost.caveats if c.code.startswith("no-") or c.code == "budget-exceeds-clock"]
+        return f"no cycles per packet: {reasons[0].removeprefix('no cycles per packet: ')}" if reasons else NO_CYCLES
     words = [f"{format_cycles(cost.cycles_per_packet)} cycles/packet"]
     if cost.with_polling is not None:
         words[0] += f" ({format_cycles(cost.with_polling)} with polling)"
