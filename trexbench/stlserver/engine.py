@@ -6,7 +6,7 @@ already turned every multiplier into a factor by which a stream's own rate is mu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -42,7 +42,8 @@ class StreamSpec:
     ``multi_burst``; total_pkts: per burst; count: bursts (0 means for ever); ibg_us / isg_us: gap between
     bursts, and before the first packet. next_stream_id -1: none. action_count: how often this stream may be
     entered through a ``next`` link (0: no limit). instructions: the field engine program, TRex's JSON as it is.
-    fixed_rate: the stream ignores the factor (latency streams).
+    fixed_rate: the stream ignores the factor (latency streams). pg_id: of a latency stream, whose frames carry the
+    time of their sending and are timed where they arrive; None: of a stream whose frames are only counted.
     """
 
     stream_id: int
@@ -57,6 +58,7 @@ class StreamSpec:
     next_stream_id: int = -1
     action_count: int = 0
     fixed_rate: bool = False
+    pg_id: int | None = None
     instructions: Sequence[dict[str, Any]] = field(default_factory=tuple)
     vm_cache: int = 0
 
@@ -71,6 +73,27 @@ class PortCounters:
     ibytes: int = 0
     ierrors: int = 0
     oerrors: int = 0
+
+
+@dataclass(frozen=True)
+class LatencyTotals:
+    """What became of one packet group's frames since their stream was started. Times in seconds, bytes with FCS.
+
+    sum_s: of the latencies of all received frames; min_s, max_s: 0 while none was received. histogram: received frames
+    by the lower bound of their bucket in microseconds, one significant digit as in TRex: 0 (below 10), 10, 20 ... 90,
+    100, 200 ... out_of_order: frames that came after a later one of their group.
+    """
+
+    rx_port: int
+    sent: int = 0
+    sent_bytes: int = 0
+    received: int = 0
+    received_bytes: int = 0
+    sum_s: float = 0.0
+    min_s: float = 0.0
+    max_s: float = 0.0
+    histogram: Mapping[int, int] = field(default_factory=dict)
+    out_of_order: int = 0
 
 
 @dataclass(frozen=True)
@@ -108,6 +131,9 @@ class Engine(Protocol):
         """Ports whose traffic ended by itself (duration over, bursts sent, engine failure) since the last call."""
 
     def counters(self, port: int) -> PortCounters: ...
+
+    def latency(self, port: int) -> Mapping[int, LatencyTotals]:
+        """By pg_id, of the latency streams that this port sends or sent last; they begin at zero with every start."""
 
     def load(self) -> EngineLoad: ...
 
