@@ -15,7 +15,7 @@ from .store import read_object, replace_file
 FOLDER = "nights"
 MAX_BYTES = 8 << 20
 """Larger files are not read: a night of a thousand cells has half a megabyte."""
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 class NightWriter:

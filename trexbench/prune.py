@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
+from .core.detect import LONG
 from .core.history import RunRow
+from .core.known import is_date
 from .core.night import Night
 from .index import open_index
 from .nights import find_nights
 
 _DERIVED = ("{stem}.png", "{stem}.svg", "{stem}-efficiency.png", "{stem}.loadtest.json")
 """What is made of a run and lies beside it."""
-
-
-def prune(results: Path, keep_nights: int, warn: Callable[[str], None] = lambda _: None) -> list[Path]:
-    """Remove what is older than the last ``keep_nights`` nights; returns what went, below ``results``."""
-    return remove(results, find_old(results, keep_nights=keep_nights, warn=warn), warn)
 
 
 def find_old(
@@ -43,6 +40,55 @@ def find_old(
             found.append(Path(row.path))
             found += _derived(results, Path(row.path))
     return found + [path.relative_to(results) for path, night in nights if night.night < first]
+
+
+def find_old_nights(
+    results: Path,
+    suite: str,
+    keep_nights: int,
+    tonight: str,
+    since: Mapping[bool, str],
+    warn: Callable[[str], None] = lambda _: None,
+) -> list[Path]:
+    """Files of the suite's nights before the last ``keep_nights`` that measured something; nobody else's files.
+
+    Simulated nights (True) and measured ones (False) are counted apart, those after ``tonight`` not at all. since: the
+    night in which the oldest standing regression began; what it is held against stays, too. A night's runs come
+    before its own file, and what was drawn of a run before the run: who is killed in between leaves nothing that the
+    next call does not find.
+    """
+    with open_index(results, warn) as index:
+        found_rows = index.rows(suite=suite)
+    rows = [(row, row.night) for row in found_rows if row.suite == suite and row.night and is_date(row.night)]
+    measured: dict[bool, set[str]] = {False: set(), True: set()}
+    for row, night in rows:
+        if row.complete:
+            measured[row.cell.simulated].add(night)
+    first = {
+        kind: _first_of_suite([date for date in dates if date <= tonight], keep_nights, since.get(kind))
+        for kind, dates in measured.items()
+    }
+    oldest = min((first[kind] for kind, dates in measured.items() if dates), default="")
+    found: list[tuple[str, int, str, list[Path]]] = []
+    for row, night in rows:
+        if night < first[row.cell.simulated]:
+            path = Path(row.path)
+            found.append((night, 0, row.path, [*_derived(results, path), path]))
+    for path, one in find_nights(results, warn):
+        # A night that knew no cells was neither simulated nor measured.
+        if one.suite == suite and one.night < (first[one.simulated] if one.cells else oldest):
+            found.append((one.night, 1, path.name, [path.relative_to(results)]))
+    return [path for *_, paths in sorted(found) for path in paths]
+
+
+def _first_of_suite(dates: Iterable[str], keep: int, since: str | None) -> str:
+    """The oldest of the nights that stay; empty where all do."""
+    nights = sorted(dates, reverse=True)
+    if len(nights) < keep:
+        return ""
+    if since is None:
+        return nights[keep - 1]
+    return min(nights[keep - 1], since, *[night for night in nights if night < since][:LONG])
 
 
 def remove(results: Path, paths: Sequence[Path], warn: Callable[[str], None]) -> list[Path]:

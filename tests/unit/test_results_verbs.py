@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from trexbench.core.history import RunRow
 from trexbench.core.result import RunResult
 from trexbench.index import open_index
 from trexbench.nights import NightWriter, find_nights
-from trexbench.prune import find_old, prune
+from trexbench.prune import find_old, remove
 from trexbench.report.loadtest import to_loadtest
 from trexbench.store import RunWriter
 
@@ -105,6 +106,10 @@ def test_wrong_usage_is_one_line(arguments: tuple[str, ...], words: str, capfd: 
 # Pruning
 
 
+def prune(results: Path, keep_nights: int, warn: Callable[[str], None] = print) -> list[Path]:
+    return remove(results, find_old(results, keep_nights, warn=warn), warn)
+
+
 def files() -> list[str]:
     return sorted(str(path) for path in Path("results").rglob("*") if not path.is_dir() and path.name != "index.sqlite")
 
@@ -178,8 +183,6 @@ def test_no_link_is_followed_out_of_the_results() -> None:
 
 
 def test_no_path_leads_out_of_the_results(tmp_path: Path) -> None:
-    from trexbench.prune import remove
-
     store(1)
     victim = Path("victim.json")
     victim.write_text("x")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..config.suite import Suite
     from ..core.history import RunRow
     from ..core.night import Night
+    from ..core.regression import Judgement
     from ..nights import NightWriter
     from .suite_jobs import Job
 
@@ -79,10 +80,11 @@ def nightly(name: str, strict: bool, prometheus: Path | None, **options: Any) ->
 
 @dataclass
 class _End:
-    """What the night comes to. findings: lines for people; code: the worst so far."""
+    """What the night comes to. findings: lines for people; code: the worst so far; judged: None until it was."""
 
     quiet: bool
     writer: NightWriter = field(init=False)
+    judged: Judgement | None = None
     findings: list[str] = field(default_factory=list)
     code: int = 0
 
@@ -163,7 +165,7 @@ def _judge(end: _End, results: Path, suite: str, strict: bool) -> None:
     from ..report.regress import finding_line, format_judgement, summary_line
     from .regress import judge
 
-    judgement = judge(results, _warn, suite=suite)
+    judgement = end.judged = judge(results, _warn, suite=suite)
     click.echo(format_judgement(judgement), nl=False)
     end.findings += [summary_line(judgement), *map(finding_line, judgement.regressions)]
     if judgement.exit_code != TOO_LITTLE or strict:
@@ -181,13 +183,23 @@ def _report(end: _End, results: Path, suite: str) -> None:
 
 
 def _prune(end: _End, results: Path, suite: Suite) -> None:
-    """What is older than the nights that the suite keeps."""
-    from ..prune import prune
+    """What is older than the nights that the suite keeps, and than what its regressions are held against."""
+    from ..core.regression import Kind
+    from ..prune import find_old_nights, remove
 
-    if suite.keep_nights is not None:
-        gone = prune(results, suite.keep_nights, _warn)
-        if gone:
-            end.say(f"pruned   {len(gone)} file{'' if len(gone) == 1 else 's'}")
+    if suite.keep_nights is None:
+        return
+    if end.judged is None:
+        end.say("pruned   nothing: what must stay is not known before the nights are judged")
+        return
+    since: dict[bool, str] = {}
+    for finding in end.judged.of(Kind.REGRESSION):
+        kind, night = finding.cell.simulated, finding.since or ""
+        since[kind] = min(since.get(kind, night), night)
+    old = find_old_nights(results, suite.name, suite.keep_nights, end.writer.night.night, since, _warn)
+    gone = remove(results, old, _warn)
+    if gone:
+        end.say(f"pruned   {len(gone)} file{'' if len(gone) == 1 else 's'}")
 
 
 def _warn(text: str) -> None:
