@@ -1,0 +1,135 @@
+"""A night of a suite on real packets: one lab for the cells of a session, and none left, whatever ends the night."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from commands.tools import ROOT, await_line, begin, trexbench
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
+]
+
+PREFIX = f"tbs{os.getpid()}"
+CELLS = 3
+SUITE = """
+duts: [own]
+modes: [64b, imix, 1flow]
+directions: [uni]
+plan: {warmup: 1kpps:1s, ramp_duration: 3s, hold: 1s, confirm: 0s, drain: 500ms, sample: 200ms, window: 200ms}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """With a suite of lab-linux in namespaces of our own."""
+    text = (ROOT / "dut_configs" / "lab-linux.yaml").read_text().replace("prefix: tbx ", f"prefix: {PREFIX} ")
+    for place, content in (("dut_configs/own.yaml", text), ("suites/short.yaml", SUITE)):
+        (tmp_path / place).parent.mkdir()
+        (tmp_path / place).write_text(content)
+    yield tmp_path
+    trexbench(tmp_path, "lab", "down", "--dut", "own", "--force")
+    assert not namespaces()
+
+
+def namespaces() -> list[str]:
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    return [line.split()[0] for line in listed.splitlines() if line.startswith(PREFIX)]
+
+
+def servers() -> set[int]:
+    """Process ids of packet servers in our labs."""
+    mark, found = f"TREXBENCH_LAB={PREFIX}".encode(), set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            ours = mark in (entry / "environ").read_bytes().split(b"\0")
+            if ours and b"trexbench.stlserver" in (entry / "cmdline").read_bytes().split(b"\0"):
+                found.add(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def until(condition: Callable[[], bool], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def night(folder: Path) -> Any:
+    (path,) = folder.glob("results/nights/*.json")
+    return json.loads(path.read_text())
+
+
+def documents(folder: Path) -> list[Any]:
+    """In the order in which they were begun."""
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("results/*/*/*.json"))]
+
+
+def assert_measured(run: Any) -> None:
+    assert run["status"] == "complete" and run["simulated"] is False
+    assert run["dut"]["attested"] and run["dut"]["facts"]["ip_forward"] == 1
+    assert all(one["received"] > 10_000 for one in run["analysis"]), run["analysis"]
+
+
+def test_cells_of_a_session_share_one_lab(folder: Path) -> None:
+    run = begin(folder, "suite", "run", "short")
+    seen, spaces = [], []
+    await_line(run, f"cell 1 of {CELLS}")
+    for number in range(2, CELLS + 1):
+        await_line(run, f"cell {number} of {CELLS}")
+        seen.append(servers())
+        spaces.append([os.stat(f"/run/netns/{name}").st_ino for name in sorted(namespaces())])
+    _, said = run.communicate(timeout=60)
+    assert run.returncode == 0 and f"{CELLS} of {CELLS} cells measured" in said, said
+    assert len(seen[0]) == 1 and seen[1:] == seen[:-1]
+    assert len(spaces[0]) == 2 and spaces[1:] == spaces[:-1]
+    assert not namespaces() and not servers()
+    found = documents(folder)
+    assert [one["command"]["mode"] for one in found] == ["var2-64b", "var2-imix", "1flow-64b"]
+    for one in found:
+        assert_measured(one)
+        assert one["command"]["suite"] == "short"
+    assert len({one["generator"]["host"]["uptime"] for one in found}) == 1, "of the server, since which it runs"
+    assert [cell["state"] for cell in night(folder)["cells"]] == ["done"] * CELLS and night(folder)["finished"]
+
+
+def test_kill_9_takes_the_lab_along_and_the_night_goes_on_in_another(folder: Path) -> None:
+    suite = ("suite", "run", "short", "--only", "*64b*")
+    run = begin(folder, *suite)
+    await_line(run, "cell 2 of 2")
+    assert until(lambda: len(documents(folder)) == 2, 15)
+    assert len(servers()) == 1 and len(namespaces()) == 2
+    run.kill()
+    _, said = run.communicate(timeout=10)
+    assert run.returncode == -signal.SIGKILL, said
+    assert until(lambda: not namespaces() and not servers(), 10)
+    assert [cell["state"] for cell in night(folder)["cells"]] == ["done", "running"] and not night(folder)["finished"]
+    resumed = trexbench(folder, *suite, "--resume")
+    assert resumed.returncode == 0 and "cell 1 of 2" not in resumed.stderr, resumed.stderr
+    assert not namespaces() and not servers()
+    first, killed, second = documents(folder)
+    assert killed["status"] == "running"
+    for one in (first, second):
+        assert_measured(one)
+    cells = night(folder)["cells"]
+    assert [cell["state"] for cell in cells] == ["done", "done"] and night(folder)["finished"]
+    assert [len(cell["attempts"]) for cell in cells] == [1, 2] and cells[1]["attempts"][0]["code"] == 137
+    kept = [json.loads((folder / "results" / cell["attempts"][-1]["path"]).read_text()) for cell in cells]
+    assert kept == [first, second]
