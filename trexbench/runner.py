@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .core.analysis import check_warmup
-from .core.errors import BenchError, DutError, GeneratorError
+from .core.errors import BenchError, DutError, GeneratorError, GeneratorLost, PortOwned
+from .core.latency import tagged_pps
 from .core.plan import Plan
 from .core.ports import Clock, Generator, Sink
 from .core.ramp import Step, next_step
@@ -96,6 +97,8 @@ def _drive(
     samples.append(Sample(Phase.BASELINE, clock.now(), 0.0, generator.read()))
     sending = False
     while (step := next_step(plan, samples)) is not None:
+        if step.phase is Phase.LATENCY and not sending and not _tag(plan, generator, step, caveats):
+            return
         sending = _offer(plan, generator, step, sending)
         clock.sleep_until(step.until_s)
         reading = generator.read()
@@ -121,11 +124,24 @@ def _offer(plan: Plan, generator: Generator, step: Step, sending: bool) -> bool:
     return True
 
 
+def _tag(plan: Plan, generator: Generator, step: Step, caveats: list[Caveat]) -> bool:
+    """Whether the generator tags frames now; if it refuses, what was measured until then stands as it is."""
+    try:
+        generator.tag(dict.fromkeys(plan.tx_ports, tagged_pps(step.offered_pps)))
+    except (GeneratorLost, PortOwned):
+        raise
+    except GeneratorError as error:
+        caveats.append(Caveat("no-latency", f"no latency was measured: {error}"))
+        return False
+    return True
+
+
 def _start_duration(plan: Plan, step: Step) -> float:
     """The dead man's switch: what this start may need at most."""
     # Each phase may end late by almost half a sample.
     slack_s = max(SLACK_S, 2 * plan.sample_s)
-    return (plan.confirm_s if step.phase is Phase.CONFIRM else plan.sending_s) + slack_s
+    lengths = {Phase.CONFIRM: plan.confirm_s, Phase.LATENCY: plan.latency_s}
+    return lengths.get(step.phase, plan.sending_s) + slack_s
 
 
 def _check_counters(plan: Plan, samples: Sequence[Sample]) -> None:

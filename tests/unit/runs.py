@@ -20,7 +20,7 @@ from trexbench.core.plan import Direction, Plan, pair_directions
 from trexbench.core.ports import Sink
 from trexbench.core.ramp import Step
 from trexbench.core.result import RunResult, Status
-from trexbench.core.sample import PortCounters, Reading, Sample
+from trexbench.core.sample import LatencyCounters, PortCounters, Reading, Sample
 from trexbench.core.units import line_rate_pps
 
 GIGABIT = 1e9
@@ -35,7 +35,8 @@ class World:
     base_loss: share lost at any load. noise: relative deviation of the capacity per interval. latency_s: in flight.
     tx_limit_pps, rx_limit_pps: of a port of the generator. foreign_pps: frames of others that reach every port.
     blips: (begin_s, end_s) in which nothing is forwarded. read_s: between the readings of two ports.
-    late_s: how late the loop wakes at most. fail_at_s: from when on reading raises ``failure``.
+    late_s: how late the loop wakes at most. fail_at_s: from when on reading raises ``failure``. frame_s: what tagged
+    frames take when idle; half as much again at the capacity. tag_failure: raised when frames are to be tagged.
     """
 
     capacity_pps: float | Mapping[str, float] = math.inf
@@ -56,6 +57,8 @@ class World:
     late_s: float = 0.0
     fail_at_s: float = math.inf
     failure: BaseException | None = None
+    frame_s: float = 20e-6
+    tag_failure: BaseException | None = None
     seed: int = 1
 
     def capacity(self, direction: Direction) -> float:
@@ -98,6 +101,7 @@ class SimulatedGenerator:
         self._rng = random.Random(world.seed)
         self._ports = {p: _Port() for p in plan.ports}
         self._flying = dict.fromkeys(plan.directions, 0)
+        self._tagged: dict[Direction, tuple[float, float, float]] = {}
         self._queue_full = 0
         self._then_s = clock.now_s
 
@@ -116,6 +120,13 @@ class SimulatedGenerator:
         self.calls.append(("stop",))
         self.rates = {}
 
+    def tag(self, rates_pps: Mapping[int, float]) -> None:
+        self.calls.append(("tag", dict(rates_pps)))
+        if self.world.tag_failure is not None:
+            raise self.world.tag_failure
+        assert not self.rates
+        self._tagged = {d: (rates_pps[d.tx], 0.0, 0.0) for d in self.plan.directions}
+
     def read(self) -> Reading:
         if self.clock.now_s >= self.world.fail_at_s and self.world.failure is not None:
             raise self.world.failure
@@ -126,7 +137,17 @@ class SimulatedGenerator:
             ports[number] = self._counters(number)
         cpu, full = self.world.cpu_at_full_percent, self._queue_full
         load = sum(self.rates.values()) / (self.plan.line_rate_pps * len(self.plan.directions))
-        return Reading(ports, full if self.world.reports_queue_full else None, None if cpu is None else cpu * load)
+        latency = {d.tx: self._timed(d) for d in self._tagged}
+        full = full if self.world.reports_queue_full else None
+        return Reading(ports, full, None if cpu is None else cpu * load, latency)
+
+    def _timed(self, direction: Direction) -> LatencyCounters:
+        _, sent, received = self._tagged[direction]
+        took_s = self.world.frame_s * (1 + 0.5 * self.rates.get(direction.tx, 0.0) / self.world.capacity(direction))
+        bucket = int(float(f"{took_s * 1e6:.0e}")) if took_s >= 1e-5 else 0
+        return LatencyCounters(
+            int(sent), int(received), took_s, took_s, took_s, 0.0, {bucket: int(received)} if received >= 1 else {}
+        )
 
     def _counters(self, number: int) -> PortCounters:
         port, size = self._ports[number], self.plan.mean_frame_bytes
@@ -152,6 +173,10 @@ class SimulatedGenerator:
         shared = self.world.shared_capacity_pps * sending_s * share
         total = sum(sent.values())
         for direction, frames in sent.items():
+            if direction in self._tagged:
+                pps, tagged, returned = self._tagged[direction]
+                tagged += pps * sending_s if self.rates else 0.0
+                self._tagged[direction] = pps, tagged, tagged if share else returned
             alone = self.world.capacity(direction) * sending_s * share
             forwarded = self._forward(direction, frames, min(alone, shared * frames / total if total else alone))
             self._deliver(direction, forwarded if share else 0, end - begin)

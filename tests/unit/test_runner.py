@@ -50,6 +50,9 @@ class Tripwire:
     def update(self, rates_pps: Mapping[int, float]) -> None:
         self._pass("update", lambda: self._generator.update(rates_pps))
 
+    def tag(self, rates_pps: Mapping[int, float]) -> None:
+        self._pass("tag", lambda: self._generator.tag(rates_pps))
+
     def stop(self) -> None:
         self._pass("stop", self._generator.stop)
 

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from .simulate import Simulation
 
 
+NO_LATENCY = Caveat("no-latency", "no latency was measured: the generator's ports cannot time frames")
+
+
 class RunClock:
     """Seconds since it was made, on the monotonic clock."""
 
@@ -95,8 +98,12 @@ class Bench:
         """One run of the request that this was opened for, or of one like it: of the same DUT, ports and queues."""
         request = request or self.request
         profiles, plan = _plan(request, self.generator)
+        unable = plan.latency_s > 0 and not self.generator.can_tag
+        plan = replace(plan, latency_s=0.0) if unable else plan
         watcher = self._watcher(plan)
         result = _begin(request, self, profiles, plan)
+        if unable:
+            result = replace(result, caveats=(*result.caveats, NO_LATENCY))
         spread = self._foretell(profiles, plan)
         result = replace(result, sightings=watcher.sightings, telemetry=request.telemetry_mode, spread=spread)
         sink = recorder.begin(result)

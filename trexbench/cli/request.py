@@ -19,6 +19,7 @@ DEFAULTS = PlanDefaults(
     ramp_s=600.0,
     hold_s=30.0,
     confirm_s=10.0,
+    latency_s=0.0,
     drain_s=1.0,
     sample_s=1.0,
     window_s=1.0,
@@ -162,7 +163,10 @@ def _plan(request: Request, wish: PlanDefaults, rates: Rates) -> Plan:
         warmup_pps=rates.warmup_pps,
         **{
             name: getattr(wish, name)
-            for name in ("warmup_s", "ramp_s", "hold_s", "confirm_s", "drain_s", "sample_s", "window_s", "windows")
+            for name in (
+                *("warmup_s", "ramp_s", "hold_s", "confirm_s", "latency_s"),
+                *("drain_s", "sample_s", "window_s", "windows"),
+            )
         },
         loss_threshold=wish.loss if wish.loss is not None else 0.0,
         stop_on_saturation=bool(wish.stop_on_saturation),

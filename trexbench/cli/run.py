@@ -21,6 +21,7 @@ Examples:
   trexbench ramp --dut lab-linux --mode var2-64b --bidir
   trexbench ramp --dut netgate-vpp --mode imix --no-apply --server trex1.lab
   trexbench ramp --dut lab-linux --mode 64b --ramp-to 1.2mpps --ramp-duration 120 --stop-on-saturation
+  trexbench ramp --dut netgate-linux --mode 64b --latency --sim
 """
 
 SATURATE_EXAMPLES = """\b
@@ -127,6 +128,13 @@ THRESHOLDS = options_of(
 @click.option("--ramp-duration", type=DURATION, help="From zero to the target (600).")
 @click.option("--hold", type=DURATION, help="Stay at the target for this long (30).")
 @click.option("--confirm", type=DURATION, help="After saturation, hold the last good rate again this long; 0 not (10).")
+@click.option(
+    "--latency",
+    type=DURATION,
+    is_flag=False,
+    flag_value="10s",
+    help="Then measure latency at 10, 50 and 90 % of the throughput found, each for so long (10s; off).",
+)
 @click.option("--stop-on-saturation", is_flag=True, help="End the ramp once every direction is saturated.")
 @THRESHOLDS
 @SIM
@@ -142,6 +150,7 @@ def ramp(**options: Any) -> int:
         ramp_to=options["ramp_to"],
         ramp_s=options["ramp_duration"],
         confirm_s=options["confirm"],
+        latency_s=options["latency"],
         stop_on_saturation=options["stop_on_saturation"] or None,
         **_common(options),
     )

@@ -104,6 +104,7 @@ class PlanDefaults:
     ramp_s: float | None = None
     hold_s: float | None = None
     confirm_s: float | None = None
+    latency_s: float | None = None
     drain_s: float | None = None
     sample_s: float | None = None
     window_s: float | None = None

@@ -33,7 +33,7 @@ _TOP = (
     *("rx_queues", "linux", "vpp", "pfsense", "rss", "power", "plan", "generator", "lab", "twin", "notes"),
 )
 _PLAN = (
-    *("warmup", "ramp_to", "ramp_duration", "hold", "confirm", "drain"),
+    *("warmup", "ramp_to", "ramp_duration", "hold", "confirm", "latency", "drain"),
     *("sample", "window", "loss", "windows", "stop_on_saturation"),
 )
 _LAB = (
@@ -191,6 +191,7 @@ def read_plan(value: Value) -> PlanDefaults:
         ramp_s=table.get("ramp_duration", r.seconds, None),
         hold_s=table.get("hold", r.seconds, None),
         confirm_s=table.get("confirm", r.seconds, None),
+        latency_s=table.get("latency", r.seconds, None),
         drain_s=table.get("drain", r.seconds, None),
         sample_s=table.get("sample", r.seconds, None),
         window_s=table.get("window", r.seconds, None),

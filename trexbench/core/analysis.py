@@ -11,7 +11,7 @@ from .blame import blame, generator_short, misses
 from .caveats import find_caveats
 from .knee import find_knee, find_sustained
 from .plan import MIN_OFFERED_PPS, Direction, Plan
-from .sample import Phase, Sample, find_setback
+from .sample import CONFIRM_PHASES, LATENCY_PHASES, Phase, Sample, find_setback
 from .units import format_pps, format_share
 from .verdict import Analysis, Caveat, DirectionResult, Limit, Trial
 from .windows import Window, build_window, judged_windows, last_windows
@@ -51,6 +51,12 @@ def confirmation_rate(plan: Plan, samples: Sequence[Sample]) -> float | None:
         return None
     rate = min(r.maximum_pps for r in saturated) * (1 - TRIAL_STEP * trial)
     return rate if rate >= MIN_OFFERED_PPS else None
+
+
+def find_throughput(plan: Plan, samples: Sequence[Sample]) -> float:
+    """What every direction carried at once: confirmed where it was held again, else the last good rate; 0 if none."""
+    results = analyse(plan, [s for s in samples if s.phase not in LATENCY_PHASES]).directions
+    return min((r.maximum_pps if r.confirmed_pps is None else r.confirmed_pps for r in results), default=0.0)
 
 
 def check_warmup(plan: Plan, samples: Sequence[Sample]) -> str | None:
@@ -197,7 +203,7 @@ def _trials(plan: Plan, samples: Sequence[Sample], direction: Direction) -> tupl
     """Trials that came to their end. One passes when what was asked was sent, and no more of it lost than may be."""
     trials = []
     for number in sorted({s.trial for s in samples if s.phase is Phase.CONFIRM_DRAIN}):
-        inside = [i for i, s in enumerate(samples) if s.trial == number]
+        inside = [i for i, s in enumerate(samples) if s.trial == number and s.phase in CONFIRM_PHASES]
         held = [i for i in inside if samples[i].phase is Phase.CONFIRM]
         window = build_window(direction, samples[inside[0] - 1 : inside[-1] + 1])
         # Its first sample holds the moment that a start takes; where there are more, the sent rate is theirs.

@@ -9,7 +9,7 @@ from typing import Any
 
 from .plan import Plan
 from .result import RunResult
-from .sample import COUNTS, PortCounters, Sample
+from .sample import COUNTS, LatencyCounters, PortCounters, Sample
 
 _NOT_NUMBERS = ("directions", "kind", "stop_on_saturation")
 _TOO_LARGE = 1e300
@@ -22,7 +22,9 @@ def find_damage(result: RunResult) -> str | None:
     if first is not None:
         return first
     try:
-        result.analysis  # noqa: B018  # the proof that the samples fit together
+        # The proof that the samples fit together.
+        result.analysis  # noqa: B018
+        result.latencies  # noqa: B018
     except (ArithmeticError, LookupError) as error:
         return f"the samples cannot be analysed ({type(error).__name__})"
     return None
@@ -73,6 +75,8 @@ def _of_sample(sample: Sample, plan: Plan, before_s: float) -> Iterator[str]:
             yield f"port {port} is missing"
     for port, counters in sample.reading.ports.items():
         yield from (f"port {port}: {problem}" for problem in _of_port(counters))
+    for port, tagged in sample.reading.latency.items():
+        yield from (f"latency of port {port}: {problem}" for problem in _of_latency(tagged))
 
 
 def _of_port(counters: PortCounters) -> Iterator[str]:
@@ -83,6 +87,18 @@ def _of_port(counters: PortCounters) -> Iterator[str]:
     for name in COUNTS:
         if not _is_count(getattr(counters, name)):
             yield f"{name} is no count"
+
+
+def _of_latency(counters: LatencyCounters) -> Iterator[str]:
+    for name in ("sent", "received", "out_of_order", "duplicate"):
+        if not _is_count(getattr(counters, name)):
+            yield f"{name} is no count"
+    for name in ("average_s", "min_s", "max_s", "jitter_s"):
+        value = getattr(counters, name)
+        if value is not None and not (_is_number(value) and value >= 0):
+            yield f"{name} is no time"
+    if not all(0 <= low < 1 << 40 and _is_count(count) for low, count in counters.histogram.items()):
+        yield "histogram counts no frames"
 
 
 def _is_number(value: Any) -> bool:

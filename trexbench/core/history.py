@@ -8,6 +8,7 @@ from typing import Any
 
 from .damage import find_damage
 from .errors import StoreError
+from .latency import history_latency
 from .result import RunResult, Status, from_document
 from .sample import Phase
 from .verdict import Limit
@@ -41,7 +42,8 @@ class RunRow:
     of what was read back from the DUT. suite, night: where a suite's run belongs (night: a date). total_pps: of all
     directions, a lower bound where at_least; uncertainty_pps: of that sum; line_share: of one direction's line rate, so
     up to 2 both ways. limit: of the direction that is worst off (``dut``, ``generator-tx`` ...). hold_loss: the worst
-    direction's. cycles_per_packet and the like: of the hold. nodes: cycles per packet by VPP's node, over all workers.
+    direction's; latency_s: its mean at half of the throughput. cycles_per_packet and the like: of the hold.
+    nodes: cycles per packet by VPP's node, over all workers.
     """
 
     path: str
@@ -61,6 +63,7 @@ class RunRow:
     line_share: float
     limit: str
     hold_loss: float | None = None
+    latency_s: float | None = None
     cycles_per_packet: float | None = None
     with_polling: float | None = None
     vectors_per_call: float | None = None
@@ -94,6 +97,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("maximum rate", "pps", "higher", lambda row: row.total_pps, 0.01, bounded=True),
     Metric("cycles/packet", "cycles", "lower", lambda row: row.cycles_per_packet, 0.01),
     Metric("loss in the hold", "share", "lower", lambda row: row.hold_loss, 0.02, absolute=0.001),
+    Metric("latency", "s", "lower", lambda row: row.latency_s, 0.05, absolute=1e-6),
     Metric("power", "W", "lower", lambda row: row.power_w, 0.02),
 )
 
@@ -112,7 +116,8 @@ def row_of(result: RunResult, path: str) -> RunRow:
             (worker.packets, [(node.name, node.cycles_per_packet) for node in worker.nodes]) for worker in held.workers
         ]
         figures = {name: getattr(held, name) for name in _FIGURES} | {"nodes": _nodes(workers)}
-    warnings = len(result.caveats) + len(analysis.caveats) + len(result.dut_caveats)
+    figures["latency_s"] = history_latency([one.to_dict() for one in result.latencies])
+    warnings = len(result.caveats) + len(result.analysis_caveats) + len(result.dut_caveats)
     return _row(result, path, directions, warnings, figures)
 
 
@@ -132,6 +137,7 @@ def row_from_head(document: Mapping[str, Any], path: str) -> RunRow:
             raise ValueError("analysis of other directions than the plan's")
         held = next((cost for cost in document["efficiency"] if cost["phase"] == Phase.HOLD.value), None)
         figures = {} if held is None else _figures_from(held)
+        figures["latency_s"] = history_latency([_latency_from(one) for one in document.get("latency", ())])
         sources = [one["source"] for one in document["warnings"]]
         if not set(sources) <= {"run", "analysis", "dut"}:
             raise ValueError("a warning from nowhere")
@@ -227,6 +233,11 @@ def _figures_from(cost: Mapping[str, Any]) -> dict[str, Any]:
         nodes = [(_word(node["name"]), _number(node["cycles_per_packet"])) for node in worker["nodes"]]
         workers.append((own, nodes))
     return figures | {"nodes": _nodes(workers)}
+
+
+def _latency_from(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    mean_s = values["mean_s"]
+    return {"share": _number(values["share"]), "mean_s": None if mean_s is None else _number(mean_s)}
 
 
 def _number(value: Any) -> float:

@@ -12,6 +12,9 @@ from .units import l1_bits
 # TRex leaves a packet that is already queued in its old slot; from near zero a stream could stall for seconds.
 MIN_OFFERED_PPS = 1000.0
 
+LATENCY_LOADS = (0.1, 0.5, 0.9)
+"""Shares of the throughput found at which latency is measured."""
+
 _ABOVE_ZERO = (
     "line_rate_bps",
     "mean_frame_bytes",
@@ -41,7 +44,8 @@ class Plan:
 
     kind: ``ramp`` (linear to target_pps), or ``saturate`` (target_pps at once, for hold_s).
     windows: consecutive windows of window_s above the threshold that make a direction saturated.
-    confirm_s: how long the last good rate is held after the ramp to confirm it; 0 leaves that out.
+    confirm_s: how long the last good rate is held after the ramp to confirm it; 0 leaves that out. latency_s: how long
+    each of LATENCY_LOADS is held at the end, with tagged frames; 0 leaves that out.
     """
 
     directions: tuple[Direction, ...]
@@ -55,6 +59,7 @@ class Plan:
     ramp_s: float = 600.0
     hold_s: float = 30.0
     confirm_s: float = 10.0
+    latency_s: float = 0.0
     drain_s: float = 1.0
     sample_s: float = 1.0
     window_s: float = 1.0
@@ -97,7 +102,7 @@ class Plan:
         for name in _ABOVE_ZERO:
             value = getattr(self, name)
             _require(0 < value < inf, f"{name.replace('_', ' ')} of {value:g}", "it must be finite and above 0")
-        for name in ("ramp_s", "hold_s", "confirm_s", "drain_s"):
+        for name in ("ramp_s", "hold_s", "confirm_s", "latency_s", "drain_s"):
             value = getattr(self, name)
             _require(
                 0 <= value < inf, f"{name.replace('_', ' ')} of {value:g}", "durations are finite and count up from 0"
@@ -133,9 +138,14 @@ class Plan:
 
     @property
     def duration_s(self) -> float:
-        """Expected length of the whole run, confirmation at its first trial included."""
+        """Expected length of the whole run, confirmation at its first trial and latency included."""
         confirm = self.confirm_s + self.drain_s if self.kind == "ramp" and self.confirm_s else 0.0
-        return self.sending_s + self.drain_s + confirm
+        return self.sending_s + self.drain_s + confirm + len(LATENCY_LOADS) * self.load_s
+
+    @property
+    def load_s(self) -> float:
+        """Expected length of one of the latency's loads; 0 where none is measured."""
+        return self.latency_s + self.drain_s if self.kind == "ramp" and self.latency_s else 0.0
 
     @property
     def sending_s(self) -> float:

@@ -21,6 +21,12 @@ class Generator(Protocol):
     def stop(self) -> None:
         """Silence every port that is ours; safe to call when nothing runs."""
 
+    def tag(self, rates_pps: Mapping[int, float]) -> None:
+        """From the next start on so many of each named port's frames per second are tagged, and timed on their return.
+
+        They are a part of the rate that a start asks for, and count in ``Reading.latency`` from zero. Nothing may run.
+        """
+
     def read(self) -> Reading:
         """Raw counters of every port that is ours, each with the run's time at which it was read."""
 

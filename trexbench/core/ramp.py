@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from .analysis import all_saturated, confirmation_rate
-from .plan import MIN_OFFERED_PPS, Plan
-from .sample import Phase, Sample
+from .analysis import all_saturated, confirmation_rate, find_throughput
+from .plan import LATENCY_LOADS, MIN_OFFERED_PPS, Plan
+from .sample import LATENCY_PHASES, Phase, Sample
 
 MAX_TRIALS = 3
 """Confirmation trials after saturation, each at a lower rate than the one before."""
@@ -50,7 +50,13 @@ def next_step(plan: Plan, samples: Sequence[Sample]) -> Step | None:
         if _left(plan.confirm_s, elapsed, plan):
             return _confirm(plan, last.asked_pps, begun, last.t_s, last.trial)
         return Step(Phase.CONFIRM_DRAIN, 0.0, last.t_s + plan.drain_s, last.trial)
-    return _next_trial(plan, samples)
+    if last.phase is Phase.LATENCY:
+        if _left(plan.latency_s, elapsed, plan):
+            return _load(plan, last.asked_pps, begun, last.t_s, last.trial)
+        return Step(Phase.LATENCY_DRAIN, 0.0, last.t_s + plan.drain_s, last.trial)
+    if last.phase is Phase.LATENCY_DRAIN:
+        return _next_load(plan, samples, last.trial + 1)
+    return _next_trial(plan, samples) or _next_load(plan, samples, 1)
 
 
 def _next_trial(plan: Plan, samples: Sequence[Sample]) -> Step | None:
@@ -59,6 +65,17 @@ def _next_trial(plan: Plan, samples: Sequence[Sample]) -> Step | None:
         return None
     rate = confirmation_rate(plan, samples)
     return None if rate is None else _confirm(plan, rate, last.t_s, last.t_s, last.trial + 1)
+
+
+def _next_load(plan: Plan, samples: Sequence[Sample], first: int) -> Step | None:
+    """The next share of the throughput that is enough to be sent; a saturated line has none."""
+    if plan.kind != "ramp" or plan.latency_s == 0:
+        return None
+    throughput, now_s = find_throughput(plan, samples), samples[-1].t_s
+    for trial, share in enumerate(LATENCY_LOADS[first - 1 :], first):
+        if share * throughput >= MIN_OFFERED_PPS:
+            return _load(plan, share * throughput, now_s, now_s, trial)
+    return None
 
 
 def _phase_begun(samples: Sequence[Sample]) -> float:
@@ -70,9 +87,9 @@ def _phase_begun(samples: Sequence[Sample]) -> float:
 _ORDER = {phase: place for place, phase in enumerate(Phase)}
 
 
-def _place(sample: Sample) -> tuple[int, int]:
+def _place(sample: Sample) -> tuple[bool, int, int]:
     """Samples are in this order, which spares walking over all of them."""
-    return sample.trial, _ORDER[sample.phase]
+    return sample.phase in LATENCY_PHASES, sample.trial, _ORDER[sample.phase]
 
 
 def _ticks(length_s: float, plan: Plan) -> int:
@@ -107,3 +124,7 @@ def _hold(plan: Plan, begun_s: float, now_s: float) -> Step:
 
 def _confirm(plan: Plan, rate_pps: float, begun_s: float, now_s: float, trial: int) -> Step:
     return Step(Phase.CONFIRM, rate_pps, _until(begun_s, plan.confirm_s, now_s, plan), trial)
+
+
+def _load(plan: Plan, rate_pps: float, begun_s: float, now_s: float, trial: int) -> Step:
+    return Step(Phase.LATENCY, rate_pps, _until(begun_s, plan.latency_s, now_s, plan), trial)

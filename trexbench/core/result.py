@@ -16,9 +16,10 @@ from .analysis import analyse
 from .cycles import Cost, find_costs, find_stretches
 from .errors import ConfigError, StoreError
 from .flowspread import FlowSpread
+from .latency import Latency, find_latencies, find_latency_caveats
 from .losses import LossReport, locate
 from .plan import Direction, Plan
-from .sample import Phase, PortCounters, Reading, Sample
+from .sample import LatencyCounters, Phase, PortCounters, Reading, Sample
 from .spreadcheck import SpreadCheck, compare_spread
 from .telemetry import Moment, Sighting, sighting_from_dict, sighting_to_dict
 from .verdict import Analysis, Caveat, DirectionResult
@@ -69,6 +70,11 @@ class RunResult:
         return find_costs(self.plan, self.samples, tuple(self.sightings))
 
     @cached_property
+    def latencies(self) -> tuple[Latency, ...]:
+        """How long frames took at shares of the throughput found; see core.latency."""
+        return find_latencies(self.plan, self.samples)
+
+    @cached_property
     def losses(self) -> LossReport | None:
         """Where the run's lost frames were lost; None where the DUT was not looked at before and after it."""
         seen = {one.moment: one.observation for one in tuple(self.sightings)}
@@ -98,6 +104,11 @@ class RunResult:
         found += self.losses.caveats if self.losses else ()
         found += self.spread_check.caveats if self.spread_check else ()
         return tuple(dict.fromkeys(found))
+
+    @property
+    def analysis_caveats(self) -> tuple[Caveat, ...]:
+        """Doubts about what was measured, as it follows from the samples."""
+        return (*self.analysis.caveats, *find_latency_caveats(self.plan, self.latencies))
 
     @cached_property
     def analysis(self) -> Analysis:
@@ -143,6 +154,7 @@ def _derived_part(result: RunResult) -> dict[str, Any]:
         "analysis": [_direction_to_dict(d) for d in analysis.directions],
         "total_pps": analysis.total_pps,
         "at_least": analysis.at_least,
+        "latency": [one.to_dict() for one in result.latencies],
         "efficiency": [_cost_to_dict(cost) for cost in result.costs],
         "losses": result.losses.to_dict() if result.losses else None,
         "spread": {
@@ -151,7 +163,7 @@ def _derived_part(result: RunResult) -> dict[str, Any]:
         },
         "warnings": [
             *(_warning("run", c) for c in result.caveats),
-            *(_warning("analysis", c) for c in analysis.caveats),
+            *(_warning("analysis", c) for c in result.analysis_caveats),
             *(_warning("dut", c) for c in result.dut_caveats),
         ],
     }
@@ -244,6 +256,7 @@ def _cost_to_dict(cost: Cost) -> dict[str, Any]:
 
 def sample_to_dict(sample: Sample) -> dict[str, Any]:
     reading = sample.reading
+    tagged = {"latency": {str(p): dict(vars(c)) for p, c in reading.latency.items()}} if reading.latency else {}
     return {
         "phase": sample.phase.value,
         "trial": sample.trial,
@@ -252,14 +265,20 @@ def sample_to_dict(sample: Sample) -> dict[str, Any]:
         "queue_full": reading.queue_full,
         "cpu_percent": reading.cpu_percent,
         "ports": {str(p): dict(vars(c)) for p, c in reading.ports.items()},
+        **tagged,
     }
 
 
 def sample_from_dict(values: Mapping[str, Any]) -> Sample:
     """KeyError, TypeError or ValueError for what is no sample; whether its figures can be is find_damage's to say."""
     ports = {int(p): PortCounters(**c) for p, c in values["ports"].items()}
-    reading = Reading(ports, values["queue_full"], values["cpu_percent"])
+    latency = {int(p): _latency_counters(c) for p, c in values["latency"].items()} if "latency" in values else {}
+    reading = Reading(ports, values["queue_full"], values["cpu_percent"], latency)
     return Sample(Phase(values["phase"]), float(values["t_s"]), float(values["asked_pps"]), reading, values["trial"])
+
+
+def _latency_counters(values: Mapping[str, Any]) -> LatencyCounters:
+    return LatencyCounters(**{**values, "histogram": {int(low): n for low, n in values["histogram"].items()}})
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

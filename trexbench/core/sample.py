@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 COUNTS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")
@@ -20,6 +20,12 @@ class Phase(str, Enum):
     DRAIN = "drain"
     CONFIRM = "confirm"
     CONFIRM_DRAIN = "confirm-drain"
+    LATENCY = "latency"
+    LATENCY_DRAIN = "latency-drain"
+
+
+CONFIRM_PHASES = (Phase.CONFIRM, Phase.CONFIRM_DRAIN)
+LATENCY_PHASES = (Phase.LATENCY, Phase.LATENCY_DRAIN)
 
 
 @dataclass(frozen=True)
@@ -40,19 +46,40 @@ class PortCounters:
 
 
 @dataclass(frozen=True)
+class LatencyCounters:
+    """A port's tagged frames since they were put on it: their counts, and the generator's statistics of their times.
+
+    sent: by this port; received: on whichever. average_s: smoothed over the last seconds, as TRex does (which cuts it
+    to whole microseconds). histogram: received frames by the lower bound of their bucket in microseconds, of one
+    significant digit: 0 (below 10), 10, 20 ... 90, 100, 200 ... None means it did not say.
+    """
+
+    sent: int
+    received: int
+    average_s: float | None = None
+    min_s: float | None = None
+    max_s: float | None = None
+    jitter_s: float | None = None
+    histogram: Mapping[int, int] = field(default_factory=dict)
+    out_of_order: int = 0
+    duplicate: int = 0
+
+
+@dataclass(frozen=True)
 class Reading:
-    """One look at the generator. None means it did not say, never zero."""
+    """One look at the generator. None means it did not say, never zero. latency: by sending port, where it tags."""
 
     ports: Mapping[int, PortCounters]
     queue_full: int | None
     cpu_percent: float | None
+    latency: Mapping[int, LatencyCounters] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Sample:
     """A reading, with what was asked of every sending port since the sample before it (frames per second).
 
-    ``trial`` numbers the confirmation trials from 1; it is 0 outside of them.
+    ``trial`` numbers the confirmation trials from 1, and so the loads of the latency; it is 0 outside of both.
     """
 
     phase: Phase

@@ -118,6 +118,12 @@ def format_bits(bps: float) -> str:
     return format_scaled(bps, "bit/s")
 
 
+def format_time(seconds: float) -> str:
+    """A short time in the unit that fits it: ``23.4 us``, ``1.52 ms``."""
+    scale, unit = (1e6, "us") if seconds < 1e-3 else (1e3, "ms") if seconds < 1 else (1.0, "s")
+    return f"{_significant(seconds * scale, 3)} {unit}"
+
+
 def format_share(fraction: float) -> str:
     """A fraction as a percentage with as many places as it deserves: ``33.7 %``, ``0.021 %``."""
     percent = fraction * 100

@@ -76,6 +76,22 @@ def _pps(path: Path, rate: Mapping[str, Any], length: int) -> float:
     return value / per_frame[str(rate["type"])]
 
 
+def tagged_streams(client: Client, streams: Sequence[Any], pps: float, first_pg_id: int) -> list[Any]:
+    """A latency stream beside each of these, of the same frames and flows; all together at ``pps`` by their shares.
+
+    Their packet groups are numbered from first_pg_id on. TRex sends them at their own rate whatever the multiplier.
+    """
+    shares = [_pps(Path("-"), one.to_json()["mode"]["rate"], len(bytes(one.get_pkt()))) for one in streams]
+    found = []
+    for number, (stream, share) in enumerate(zip(streams, shares, strict=True)):
+        values = {key: value for key, value in stream.to_json().items() if key not in ("name", "next", "stream_id")}
+        group = client.api.STLFlowLatencyStats(pg_id=first_pg_id + number)
+        rate = client.api.STLTXCont(pps=pps * share / sum(shares))
+        changed = {"mode": rate.to_json(), "flow_stats": group.to_json()}
+        found.append(client.api.STLStream.from_json({**values, **changed}))
+    return found
+
+
 def decode(client: Client, profile: Profile) -> list[str]:
     """The first packet of each stream, taken apart by the client's scapy, with a hex dump."""
     texts = []

@@ -16,7 +16,8 @@ from trexbench.core.sample import PortCounters, Reading
 
 from .client import API, Client
 from .guard import Guard
-from .profile_loader import as_profile, load_streams
+from .latency import count_tagged
+from .profile_loader import as_profile, load_streams, tagged_streams
 from .rpc import Call, Channel, Refusal, ServerClock, uninterrupted
 
 STATUS_EVERY_S = 0.45
@@ -29,6 +30,8 @@ samples: loss counts when it lasts for three windows, and a link that was down f
 ALL_CORES = 2**64 - 1
 _DEFAULT_PROFILE = "_"
 _TRY_AGAIN = -32001
+_FIRST_PG_ID = 0x7B00
+"""Packet groups are numbered over all of a server's ports; small numbers are other people's."""
 
 
 class TrexGenerator:
@@ -46,6 +49,8 @@ class TrexGenerator:
         self._clock = clock
         self._server_clock = ServerClock()
         self._running: dict[int, float] = {}
+        self._streams: dict[int, list[Any]] = {}
+        self._groups: dict[int, range] = {}
         self._status: dict[int, Mapping[str, Any]] = {}
         self._status_at = -math.inf
         self._guard: Guard | None = None
@@ -86,20 +91,34 @@ class TrexGenerator:
             self._refused("stop", answer.refusals()[0])
         self._running = {}
 
+    def tag(self, rates_pps: Mapping[int, float]) -> None:
+        first = _FIRST_PG_ID
+        self._groups = {}
+        for port, pps in rates_pps.items():
+            streams = self._streams[port]
+            self._put(port, [*streams, *tagged_streams(self.client, streams, pps, first)])
+            self._groups[port] = range(first, first + len(streams))
+            first += len(streams)
+
     def read(self) -> Reading:
         self._refresh_status()
         calls: list[Call] = [("get_global_stats", {}), ("ping", {})]
         for port in self.ports:
             calls += [("get_port_stats", {"port_id": port}), ("ping", {})]
+        groups = [one for numbers in self._groups.values() for one in numbers]
+        if groups:
+            calls.append(("get_pgid_stats", {"pgids": groups}))
         answer = self._channel.batch(calls)
         if answer.refusals():
             self._refused("read", answer.refusals()[0])
-        total, stamps, counters = answer.results[0], answer.results[1::2], answer.results[2::2]
+        *results, last = answer.results if groups else (*answer.results, {})
+        tagged = count_tagged(last, self._groups)
+        total, stamps, counters = results[0], results[1::2], results[2::2]
         times = self._times(answer.sent_s, answer.received_s, [one.get("ts") for one in stamps])
         ports = {
             port: self._counters(port, time, raw) for port, time, raw in zip(self.ports, times, counters, strict=True)
         }
-        return Reading(ports, _whole(total.get("m_total_queue_full")), _busiest(total, counters))
+        return Reading(ports, _whole(total.get("m_total_queue_full")), _busiest(total, counters), tagged)
 
     # what connect and the command line use besides
 
@@ -110,11 +129,16 @@ class TrexGenerator:
             self._require_destination(port)
             streams = load_streams(self.client, path, tunables, port)
             profile = as_profile(path, tunables, port, streams)
-            with self.client.namespace(), uninterrupted():
-                self._foreign(self._stl.remove_all_streams, ports=[port])
-                self._foreign(self._stl.add_streams, streams, ports=[port])
-            loaded[port] = profile
+            self._put(port, streams)
+            self._streams[port], loaded[port] = streams, profile
+        self._groups = {}
         return loaded
+
+    @property
+    def can_tag(self) -> bool:
+        """Whether every port times the frames of latency streams that come back to it."""
+        described = {int(one["index"]): one for one in self._stl.get_server_system_info()["ports"]}
+        return all("latency" in described[port].get("rx", {}).get("caps", ()) for port in self.ports)
 
     def speed_bps(self, port: int) -> float:
         """The port's nominal L1 speed; 0 when it does not know one."""
@@ -153,6 +177,12 @@ class TrexGenerator:
         self._guard = guard
 
     # inside
+
+    def _put(self, port: int, streams: list[Any]) -> None:
+        """These streams and no others."""
+        with self.client.namespace(), uninterrupted():
+            self._foreign(self._stl.remove_all_streams, ports=[port])
+            self._foreign(self._stl.add_streams, streams, ports=[port])
 
     def _owned(self, port: int) -> dict[str, Any]:
         return {"port_id": port, "handler": self._stl.ports[port].handler, "profile_id": _DEFAULT_PROFILE}

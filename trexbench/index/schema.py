@@ -10,7 +10,7 @@ from typing import Any
 from ..core.errors import StoreError
 from ..core.history import Cell, RunRow
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """To be raised with every change of the tables, and of what a RunRow means."""
 VIEW = "runs"
 _CELL = ("dut", "mode", "bidir", "rx_queues", "kind", "simulated")
@@ -26,6 +26,7 @@ _TYPES = {
     "uncertainty_pps": "REAL",
     "line_share": "REAL",
     "hold_loss": "REAL",
+    "latency_s": "REAL",
     "cycles_per_packet": "REAL",
     "with_polling": "REAL",
     "vectors_per_call": "REAL",

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, TextIO
 
-from ..core.plan import Plan
+from ..core.plan import LATENCY_LOADS, Plan
 from ..core.ports import Sink
 from ..core.ramp import Step
 from ..core.result import RunResult
-from ..core.sample import Phase, Sample
+from ..core.sample import LATENCY_PHASES, Phase, Sample
 from ..core.units import format_duration, format_pps, format_share
 from ..core.windows import Window, build_window
 
 LINE_S = 5.0
 """Without a terminal: seconds between lines, and one more at each phase."""
 
-ORDER = (Phase.WARMUP, Phase.RAMP, Phase.HOLD, Phase.DRAIN, Phase.CONFIRM, Phase.CONFIRM_DRAIN)
+ORDER = tuple(phase for phase in Phase if phase is not Phase.BASELINE)
 WORDS = {
     Phase.BASELINE: "begin",
     Phase.WARMUP: "warm-up",
@@ -29,6 +29,8 @@ WORDS = {
     Phase.DRAIN: "drain",
     Phase.CONFIRM: "confirm",
     Phase.CONFIRM_DRAIN: "drain again",
+    Phase.LATENCY: "latency",
+    Phase.LATENCY_DRAIN: "drain",
 }
 
 
@@ -98,11 +100,11 @@ class Follower:
         last = samples[-1]
         recent = samples[max(self._begun_index, len(samples) - 1 - self._window) :]
         windows = [build_window(d, recent) for d in self._plan.directions] if len(recent) > 1 else []
-        left = time_left(self._plan, last.phase, last.t_s - self._begun_s)
+        left = time_left(self._plan, last.phase, last.t_s - self._begun_s, last.trial)
         return Progress(last.phase, last.trial, last.asked_pps, last.t_s - samples[0].t_s, left, windows, self._speedup)
 
 
-def time_left(plan: Plan, phase: Phase, in_phase_s: float) -> float:
+def time_left(plan: Plan, phase: Phase, in_phase_s: float, trial: int = 0) -> float:
     """Seconds to the end of the run, if saturation is found and its first trial confirms it."""
     if phase is Phase.BASELINE:
         return plan.duration_s
@@ -114,9 +116,12 @@ def time_left(plan: Plan, phase: Phase, in_phase_s: float) -> float:
         Phase.DRAIN: plan.drain_s,
         Phase.CONFIRM: plan.confirm_s if confirms else 0.0,
         Phase.CONFIRM_DRAIN: plan.drain_s if confirms else 0.0,
+        Phase.LATENCY: plan.latency_s if plan.load_s else 0.0,
+        Phase.LATENCY_DRAIN: plan.drain_s if plan.load_s else 0.0,
     }
     later = sum(lengths[one] for one in ORDER[ORDER.index(phase) + 1 :])
-    return max(0.0, lengths[phase] - in_phase_s) + later
+    loads = len(LATENCY_LOADS) - (trial if phase in LATENCY_PHASES else 1)
+    return max(0.0, lengths[phase] - in_phase_s) + later + loads * plan.load_s
 
 
 class PlainLive:

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.plan import Direction, Plan
+from ..core.latency import Latency
+from ..core.plan import LATENCY_LOADS, Direction, Plan
 from ..core.result import RunResult, Status
 from ..core.sample import Phase
-from ..core.units import format_bits, format_duration, format_pps, format_share
+from ..core.units import format_bits, format_duration, format_pps, format_share, format_time
 from ..core.verdict import DirectionResult, Limit
 from ..core.windows import phase_window
 from .costs import cost_words
@@ -80,14 +81,14 @@ class Summary:
 
 
 def summarise(result: RunResult) -> Summary:
-    analysis, answers = result.analysis, answers_of(result)
+    answers = answers_of(result)
     return Summary(
         banners=_banners(result),
         headline=headline(result, answers),
         directions=tuple(str(a.direction) for a in answers),
         rows=_rows(result, answers),
         verdicts=tuple((str(a.direction), f"{limit_words(result, a)}: {'; '.join(a.result.reasons)}") for a in answers),
-        doubts=tuple(c.text for c in (*result.caveats, *analysis.caveats, *result.dut_caveats)),
+        doubts=tuple(c.text for c in (*result.caveats, *result.analysis_caveats, *result.dut_caveats)),
         facts=_facts(result),
     )
 
@@ -199,8 +200,18 @@ def _rows(result: RunResult, answers: Sequence[Answer]) -> tuple[tuple[str, ...]
         ("loss in the hold", [_share(a.result.hold_loss) for a in answers]),
         ("frames sent, whole run", [_count(a.result.sent) for a in answers]),
         ("frames received", [_count(a.result.received) for a in answers]),
+        *_latency_rows(result),
     ]
     return tuple((label, *cells) for label, cells in rows)
+
+
+def _latency_rows(result: RunResult) -> Iterator[tuple[str, list[str]]]:
+    """Mean, and the time that 99 of 100 tagged frames kept within, at each share of the throughput found."""
+    for share in dict.fromkeys(one.share for one in result.latencies):
+        yield (
+            f"latency at {100 * share:g} % of the throughput, mean (99 % within)",
+            [_time(one) for one in result.latencies if one.share == share],
+        )
 
 
 def _facts(result: RunResult) -> tuple[tuple[str, str], ...]:
@@ -261,6 +272,9 @@ def plan_words(plan: Plan) -> str:
         steps.append(f"hold {format_duration(plan.hold_s)}")
         if plan.confirm_s:
             steps.append(f"confirm {format_duration(plan.confirm_s)}")
+        if plan.latency_s:
+            loads = ", ".join(f"{100 * share:g}" for share in LATENCY_LOADS)
+            steps.append(f"latency at {loads} % of the throughput, {format_duration(plan.latency_s)} each")
     else:
         steps.append(f"{target} at once for {format_duration(plan.hold_s)}")
     judged = (
@@ -284,6 +298,13 @@ def _pps(value: float | None) -> str:
 
 def _share(value: float | None) -> str:
     return NONE if value is None else format_share(value)
+
+
+def _time(latency: Latency) -> str:
+    if latency.mean_s is None:
+        return NONE
+    within = "" if latency.p99_s is None else f" ({format_time(latency.p99_s)})"
+    return f"{format_time(latency.mean_s)}{within}"
 
 
 def _count(value: int) -> str:

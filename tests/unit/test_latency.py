@@ -1,0 +1,213 @@
+"""Latency at shares of the throughput: what is sent for it, what is made of the counts, what casts doubt on it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result, simulate
+
+from trexbench.core.analysis import find_throughput
+from trexbench.core.errors import GeneratorError, GeneratorLost
+from trexbench.core.history import row_from_head, row_of
+from trexbench.core.latency import bucket_end_us, find_latencies, find_latency_caveats, quantile_s
+from trexbench.core.plan import LATENCY_LOADS, Direction, Plan
+from trexbench.core.ramp import next_step
+from trexbench.core.result import from_document, to_document
+from trexbench.core.sample import LatencyCounters, Phase, Sample
+from trexbench.generator.latency import count_tagged
+from trexbench.report.live import time_left
+from trexbench.report.text import format_summary
+from trexbench.runner import run
+
+K = 1e3
+PLAN = make_plan(bidir=True, latency_s=5.0)
+TINY = make_plan(target=0.01, latency_s=5.0)
+SLOW = World(capacity_pps=700 * K)
+
+
+def loads(samples: list[Sample] | tuple[Sample, ...]) -> list[float]:
+    """What was asked at each load, once."""
+    found = {s.trial: s.asked_pps for s in samples if s.phase is Phase.LATENCY}
+    return [found[trial] for trial in sorted(found)]
+
+
+def test_three_loads_follow_the_run_each_with_silence_after_it() -> None:
+    clock = HeldClock()
+    generator = SimulatedGenerator(PLAN, SLOW, clock)
+    outcome = run(PLAN, generator, clock, Silent())
+    assert outcome.error is None and not outcome.caveats
+    throughput = find_throughput(PLAN, outcome.samples)
+    assert throughput == pytest.approx(700 * K, rel=0.03)
+    assert loads(list(outcome.samples)) == pytest.approx([share * throughput for share in LATENCY_LOADS])
+    tail = [call[0] for call in generator.calls if call[0] != "update"][-10:]
+    assert tail == ["tag", "start", "stop"] * 3 + ["stop"]
+    assert [call[1] for call in generator.calls if call[0] == "tag"] == [{0: 1000.0, 1: 1000.0}] * 3
+    starts = [call[2] for call in generator.calls if call[0] == "start"]
+    assert starts[-3:] == [10.0] * 3, "each is bounded: its five seconds and some slack"
+
+
+def test_the_run_takes_as_long_as_was_said() -> None:
+    outcome = simulate(PLAN, SLOW)
+    assert outcome.samples[-1].t_s == pytest.approx(PLAN.duration_s)
+    begun = next(i for i, s in enumerate(outcome.samples) if s.phase is Phase.LATENCY)
+    for before, sample in zip(outcome.samples, outcome.samples[1:], strict=False):
+        if sample.phase in (Phase.LATENCY, Phase.LATENCY_DRAIN) and before.phase is not sample.phase:
+            left = time_left(PLAN, sample.phase, sample.t_s - before.t_s, sample.trial)
+            assert left == pytest.approx(outcome.samples[-1].t_s - sample.t_s)
+    assert time_left(PLAN, Phase.HOLD, 0.0) == pytest.approx(
+        PLAN.hold_s + PLAN.confirm_s + 2 * PLAN.drain_s + 3 * (PLAN.latency_s + PLAN.drain_s)
+    )
+    assert outcome.samples[begun - 1].phase is Phase.CONFIRM_DRAIN
+
+
+@pytest.mark.parametrize(
+    ("plan", "world", "expected"),
+    [
+        pytest.param(replace(PLAN, latency_s=0.0), SLOW, 0, id="not asked for"),
+        pytest.param(
+            make_plan(kind="saturate", hold_s=8.0, latency_s=5.0), SLOW, 0, id="a filled line has no throughput"
+        ),
+        pytest.param(TINY, World(capacity_pps=5 * K), 2, id="a tenth of this is too little to send evenly"),
+        pytest.param(PLAN, World(base_loss=0.5), 0, id="no rate without loss"),
+        pytest.param(PLAN, World(), 3, id="without a limit: of what was carried"),
+        pytest.param(replace(PLAN, confirm_s=0.0), SLOW, 3, id="without confirmation"),
+        pytest.param(replace(PLAN, hold_s=0.0, stop_on_saturation=True), SLOW, 3, id="after a ramp that was cut short"),
+    ],
+)
+def test_loads_are_those_that_can_be_sent(plan: Plan, world: World, expected: int) -> None:
+    outcome = simulate(plan, world)
+    assert outcome.error is None
+    assert len(loads(list(outcome.samples))) == expected
+    assert len(find_latencies(plan, outcome.samples)) == expected * len(plan.directions)
+
+
+def test_what_tagged_frames_took_is_told_by_load_and_direction() -> None:
+    result = make_result(PLAN, SLOW)
+    assert [(str(one.direction), one.share) for one in result.latencies] == [
+        (direction, share) for share in LATENCY_LOADS for direction in ("0->1", "1->0")
+    ]
+    for one in result.latencies:
+        assert one.sent == one.received == 5000
+        assert one.mean_s == pytest.approx(20e-6 * (1 + 0.5 * one.offered_pps / (700 * K)))
+        assert one.loss == 0 and one.p99_s == one.max_s == pytest.approx(20e-6)
+    assert find_latency_caveats(PLAN, result.latencies) == ()
+    row = row_of(result, "x.json")
+    assert row.latency_s == pytest.approx(20e-6 * 1.25, rel=0.02)
+    text = format_summary(result)
+    assert "latency at 50 % of the throughput, mean (99 % within)" in text and "25.0 us (20.0 us)" in text
+
+
+def test_a_document_keeps_all_of_it() -> None:
+    result = make_result(PLAN, SLOW)
+    document = to_document(result)
+    again = from_document(document)
+    assert again.latencies == result.latencies and again.samples == result.samples
+    assert [one["share"] for one in document["latency"]] == [one.share for one in result.latencies]
+    assert row_from_head(document, "x.json") == row_of(result, "x.json")
+    older = {name: value for name, value in document.items() if name != "latency"}
+    assert row_from_head(older, "x.json").latency_s is None, "documents from before there was any"
+
+
+def test_a_generator_that_refuses_to_tag_costs_the_run_nothing_else() -> None:
+    refused = GeneratorError("TRex server x: cannot add streams", "no room")
+    outcome = simulate(PLAN, replace(SLOW, tag_failure=refused))
+    assert outcome.error is None and [c.code for c in outcome.caveats] == ["no-latency"]
+    assert "no room" in outcome.caveats[0].text
+    plain = simulate(replace(PLAN, latency_s=0.0), SLOW)
+    assert [s.phase for s in outcome.samples] == [s.phase for s in plain.samples]
+    gone = simulate(PLAN, replace(SLOW, tag_failure=GeneratorLost("TRex server x does not answer")))
+    assert isinstance(gone.error, GeneratorLost)
+
+
+def test_doubts_are_told() -> None:
+    result = make_result(PLAN, SLOW)
+    (one, *_) = result.latencies
+    doubtful = (
+        replace(one, loss=0.01),
+        replace(one, received=0, mean_s=None),
+        replace(one, out_of_order=3, duplicate=1),
+    )
+    found = find_latency_caveats(PLAN, doubtful)
+    assert [c.code for c in found] == ["latency-under-loss", "no-latency", "reordered"]
+    assert "0->1 at 10 % of the throughput" in found[0].text and "full queues" in found[0].text
+    assert "3 came out of order, 1 twice" in found[2].text
+
+
+def test_silence_of_the_tagged_frames_is_no_figure() -> None:
+    samples = list(simulate(PLAN, SLOW).samples)
+    deaf = [
+        replace(
+            s, reading=replace(s.reading, latency={p: LatencyCounters(c.sent, 0) for p, c in s.reading.latency.items()})
+        )
+        for s in samples
+    ]
+    for one in find_latencies(PLAN, deaf):
+        assert one.mean_s is one.p50_s is one.p99_s is one.min_s is one.max_s is None and one.sent == 5000
+    none = [replace(s, reading=replace(s.reading, latency={})) for s in samples]
+    assert {one.sent for one in find_latencies(PLAN, none)} == {0}
+
+
+def test_a_load_that_was_cut_short_is_not_told() -> None:
+    samples = [s for s in simulate(PLAN, SLOW).samples if (s.phase, s.trial) != (Phase.LATENCY_DRAIN, 3)]
+    assert {one.share for one in find_latencies(PLAN, samples)} == {0.1, 0.5}
+    step = next_step(PLAN, samples)
+    assert step is not None and step.phase is Phase.LATENCY_DRAIN
+
+
+@given(st.dictionaries(st.sampled_from([0, 10, 20, 90, 100, 200, 900, 1000, 30000]), st.integers(0, 1000), min_size=1))
+def test_quantiles_are_bounds_of_what_was_counted(histogram: dict[int, int]) -> None:
+    received = sum(histogram.values())
+    counters = LatencyCounters(received, received, histogram=histogram, max_s=1.0)
+    if not received:
+        assert quantile_s(counters, 0.5) is None
+        return
+    bounds = [quantile_s(counters, share) for share in (0.01, 0.5, 0.99, 1.0)]
+    assert bounds == sorted(bounds)  # type: ignore[type-var]
+    median = bounds[1]
+    assert median is not None
+    inside = sum(count for low, count in histogram.items() if bucket_end_us(low) <= median * 1e6 * (1 + 1e-9))
+    assert inside >= received / 2
+
+
+@pytest.mark.parametrize(("low", "end"), [(0, 10), (10, 20), (90, 100), (100, 200), (900, 1000), (1000, 2000)])
+def test_buckets_have_one_digit(low: int, end: int) -> None:
+    assert bucket_end_us(low) == end
+
+
+def test_groups_of_a_port_are_one_count() -> None:
+    """As TRex tells them; of a group that has sent nothing there is no latency."""
+    answer: dict[str, Any] = {
+        "flow_stats": {
+            "7": {"tp": {"0": 100, "1": 0}, "rp": {"0": 0, "1": 100}},
+            "8": {"tp": {"0": 301, "1": 0}, "rp": {"0": 0, "1": 300}},
+            "9": {"tp": {"0": 0, "1": 0}, "rp": {"0": 0, "1": 0}},
+        },
+        "latency": {
+            "7": {
+                "lat": {"average": 10.0, "total_min": 5, "total_max": 80, "jit": 4, "histogram": {"0": 60, "10": 40}}
+            },
+            "8": {
+                "lat": {"average": 30.0, "total_min": 9, "total_max": 50, "jit": 0, "histogram": {"10": 300}},
+                "er": {"ooo": 2, "dup": 1},
+            },
+            "g": None,
+        },
+    }
+    found = count_tagged(answer, {0: range(7, 9), 1: range(9, 10)})
+    assert found[0].average_s == pytest.approx(25e-6) and found[0].jitter_s == pytest.approx(1e-6)
+    rest = replace(found[0], average_s=None, jitter_s=None)
+    assert rest == LatencyCounters(401, 400, None, 5e-6, 80e-6, None, {0: 60, 10: 340}, 2, 1)
+    assert found[1] == LatencyCounters(0, 0)
+    assert count_tagged({"flow_stats": None, "latency": {"g": None}}, {0: [7]}) == {0: LatencyCounters(0, 0)}
+
+
+def test_directions_are_kept_apart() -> None:
+    result = make_result(PLAN, World(capacity_pps={"0->1": 700 * K, "1->0": 900 * K}))
+    half = {one.direction: one.mean_s for one in result.latencies if one.share == 0.5}
+    slow, fast = half[Direction(0, 1)], half[Direction(1, 0)]
+    assert slow is not None and fast is not None and slow > fast
+    assert row_of(result, "x.json").latency_s == slow, "the worst direction has the history"
