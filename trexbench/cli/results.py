@@ -168,7 +168,7 @@ def query(sql: str, results: Path, form: str | None) -> None:
 
     \b
     Columns of runs: path id started status dut mode bidir rx_queues kind simulated traffic facts suite night
-    total_pps at_least uncertainty_pps line_share limited_by hold_loss cycles_per_packet with_polling
+    total_pps at_least uncertainty_pps line_share limited_by hold_loss latency_s cycles_per_packet with_polling
     vectors_per_call power_w uj_per_packet nodes (JSON) warnings line_rate_bps loss_threshold
     """
     from ..index import open_index

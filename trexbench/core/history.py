@@ -97,7 +97,9 @@ METRICS: tuple[Metric, ...] = (
     Metric("maximum rate", "pps", "higher", lambda row: row.total_pps, 0.01, bounded=True),
     Metric("cycles/packet", "cycles", "lower", lambda row: row.cycles_per_packet, 0.01),
     Metric("loss in the hold", "share", "lower", lambda row: row.hold_loss, 0.02, absolute=0.001),
-    Metric("latency", "s", "lower", lambda row: row.latency_s, 0.05, absolute=1e-6),
+    Metric(
+        "latency", "us", "lower", lambda row: None if row.latency_s is None else 1e6 * row.latency_s, 0.05, absolute=1.0
+    ),
     Metric("power", "W", "lower", lambda row: row.power_w, 0.02),
 )
 

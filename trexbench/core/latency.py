@@ -29,9 +29,10 @@ HISTORY_LOAD = 0.5
 class Latency:
     """One direction at one load; times in seconds, rates in frames per second of that direction.
 
-    share: of the throughput found. loss: of all frames, tagged or not. sent, received: tagged frames. mean_s: of the
-    generator's own averages, one a sample; p50_s, p99_s: so many did not take longer (upper ends of its buckets, which
-    have one significant digit); jitter_s: RFC 3550's, at the end. All are None where no tagged frame came back.
+    share: of the throughput found. loss: of all frames, tagged or not; ierrors: those that the tester's own port lost.
+    sent, received: tagged frames. mean_s: of the generator's own averages, one a sample; p50_s, p99_s: so many did not
+    take longer (upper ends of its buckets, which have one significant digit); jitter_s: RFC 3550's, at the end. All are
+    None where no tagged frame came back.
     """
 
     direction: Direction
@@ -39,6 +40,7 @@ class Latency:
     trial: int
     offered_pps: float
     loss: float | None
+    ierrors: int
     sent: int
     received: int
     mean_s: float | None = None
@@ -73,7 +75,8 @@ def find_latency_caveats(plan: Plan, latencies: Sequence[Latency]) -> tuple[Cave
         if one.mean_s is None:
             found.append(Caveat("no-latency", f"{where}: no tagged frame came back of {one.sent}"))
         elif one.loss is not None and one.loss > plan.loss_threshold:
-            text = f"{where}: {format_share(one.loss)} of the frames were lost, so it is that of full queues"
+            whose = f" ({one.ierrors} frames by the tester's own port)" if one.ierrors else ""
+            text = f"{where}: {format_share(one.loss)} of the frames were lost{whose}, so it is that of full queues"
             found.append(Caveat("latency-under-loss", text))
         if one.out_of_order or one.duplicate:
             text = f"{where}: of {one.received} tagged frames {one.out_of_order} came out of order"
@@ -121,6 +124,7 @@ def _latency(samples: Sequence[Sample], trial: int, direction: Direction) -> Lat
         trial=trial,
         offered_pps=held[0].asked_pps,
         loss=window.loss,
+        ierrors=window.ierrors,
         sent=last.sent,
         received=last.received,
         mean_s=fmean(known) if known else None,

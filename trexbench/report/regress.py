@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ..core.detect import Shape
 from ..core.history import Metric
 from ..core.regression import Finding, Judgement, Kind, Missing
-from ..core.units import format_pps, format_scaled, format_share
+from ..core.units import format_pps, format_scaled, format_share, format_time
 
 CHAT_LINES = 12
 """A message for chat shows so many findings; the rest is a number."""
@@ -84,6 +84,8 @@ def format_value(metric: Metric, value: float) -> str:
         return format_pps(value)
     if metric.unit == "share":
         return format_share(value)
+    if metric.unit == "us":
+        return format_time(value / 1e6)
     return format_scaled(value, metric.unit) if metric.unit == "W" else f"{value:.4g}"
 
 
