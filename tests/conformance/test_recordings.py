@@ -11,18 +11,20 @@ from typing import Any
 
 import pytest
 
-from conformance.compare import differences, essence
+from conformance.compare import differences, essence, shape
 from trexbench.config.twin import TwinSpec
 from trexbench.stlserver import dispatch
 from trexbench.stlserver.context import Context
 from trexbench.stlserver.engine import Engine
 from trexbench.stlserver.engine_fake import FakeEngine
+from trexbench.stlserver.group_meter import BUCKETS_US
 from trexbench.twin.engine import SimEngine
 from trexbench.twin.router import TwinRouter
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "trex-v3.08"
 RECORDINGS = ("ramp-bidir", "imix-uni", "vms", "errors")
-NO_RX_STATS = "RX stats is not supported on this interface"
+NO_FLOW_STATS = "Interface does not support given rule type"
+FRAMES_APART = 15  # what the recorded server had sent in the milliseconds that its start took
 # the recorded server had been in use before: which streams and states it began with is its own history
 BEGUN_WITH = ("state", "state_profile", "max_stream_id", "attr")
 
@@ -40,7 +42,9 @@ class Player:
     answers: dict[str, Any] = field(default_factory=dict)
     now_s: float = 0.0
     renamed: dict[str, str] = field(default_factory=dict)
+    refused: set[int] = field(default_factory=set)
     compared: int = 0
+    compared_groups: int = 0
     complaints: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -54,9 +58,12 @@ class Player:
         for request, found in zip(requests, replies, strict=True):
             expected = self.answers[request["id"]]
             self._learn(request["method"], expected, found)
-            if self._asks_for_rx_stats(request):
+            if self._asks_for_flow_stats(request):
                 self._refused(request, found)
-            elif request["method"] not in ("get_pgid_stats", "get_active_pgids"):
+                self.refused.add(request["params"]["stream"]["flow_stats"]["stream_id"])
+            elif request["method"] == "get_pgid_stats":
+                self._compare_groups(expected["result"], found["result"])
+            elif request["method"] != "get_active_pgids" or not expected["result"]["ids"]["flow_stats"]:
                 self._compare(request, expected, found)
 
     def _send(self, recorded: Any) -> list[dict[str, Any]]:
@@ -75,6 +82,31 @@ class Player:
         where = f"{self.now_s:.3f} {method}"
         self.complaints += differences(theirs, ours, where)
 
+    def _compare_groups(self, expected: dict[str, Any], found: dict[str, Any]) -> None:
+        """Latency streams' counts as recorded, give or take the start; their times in the same words.
+
+        What a group's number (ver_id) is depends on how many there were before.
+        """
+        told = {pg_id for pg_id in expected["ver_id"] or () if int(pg_id) not in self.refused}
+        where = f"{self.now_s:.3f} get_pgid_stats"
+        for part in ("flow_stats", "latency", "ver_id"):
+            theirs = {key for key in expected[part] or () if key in told}
+            ours = (found[part] or {}).keys() - {"g"}
+            if theirs != ours:
+                self.complaints.append(f"{where}.{part}: groups {ours}, TRex says {theirs}")
+        for pg_id in told:
+            self.compared_groups += 1
+            theirs, ours = expected["flow_stats"][pg_id], found["flow_stats"][pg_id]
+            self.complaints += differences(shape(theirs), shape(ours), where)
+            for name, port in (("tp", "0"), ("rp", "1")):
+                if abs(theirs[name][port] - ours[name][port]) > FRAMES_APART:
+                    self.complaints.append(f"{where}.{name}: {ours[name]}, TRex says {theirs[name]}")
+            if pg_id in expected["latency"]:
+                theirs, ours = (one["latency"][pg_id]["lat"] for one in (expected, found))
+                self.complaints += differences(shape({**theirs, "histogram": {}}), shape({**ours, "histogram": {}}))
+                if not ours["histogram"].keys() <= {str(bound) for bound in BUCKETS_US}:
+                    self.complaints.append(f"{where}: histogram {ours['histogram']}")
+
     def _learn(self, method: str, expected: dict[str, Any], found: dict[str, Any]) -> None:
         if "result" not in expected or "result" not in found:
             return
@@ -85,12 +117,15 @@ class Player:
             self.renamed[f'"api_h": "{theirs}"'] = f'"api_h": "{ours}"'
 
     @staticmethod
-    def _asks_for_rx_stats(request: dict[str, Any]) -> bool:
-        return bool(request["method"] == "add_stream" and request["params"]["stream"]["flow_stats"]["enabled"])
+    def _asks_for_flow_stats(request: dict[str, Any]) -> bool:
+        if request["method"] != "add_stream":
+            return False
+        asked = request["params"]["stream"]["flow_stats"]
+        return bool(asked["enabled"] and asked["rule_type"] == "stats")
 
     def _refused(self, request: dict[str, Any], found: dict[str, Any]) -> None:
-        """Statistics by stream are refused, truthfully; the same stream without them lets the play go on."""
-        if found["error"]["specific_err"] != NO_RX_STATS:
+        """Statistics without latency are refused, truthfully; the same stream without them lets the play go on."""
+        if found["error"]["specific_err"] != NO_FLOW_STATS:
             self.complaints.append(f"{self.now_s:.3f} a stream with statistics: {found}")
         plain = {**request["params"], "stream": {**request["params"]["stream"], "flow_stats": {"enabled": False}}}
         self._send({**request, "params": plain})
@@ -122,6 +157,7 @@ def test_answers_as_recorded(name: str, engine: str) -> None:
             player.play(line["t"], line["msg"])
     assert player.complaints == []
     assert player.compared > 50
+    assert player.compared_groups == (4 if name == "vms" else 0)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

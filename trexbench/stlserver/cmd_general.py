@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 from trexbench.stlserver.context import API_MAJOR, API_MINOR, API_NAME, Context
+from trexbench.stlserver.groups import MAX_LATENCY_GROUPS
 from trexbench.stlserver.method import Method, Table
 from trexbench.stlserver.params import Params
 from trexbench.stlserver.port import ACTIVE, Port
@@ -83,7 +84,7 @@ def _port_info(port: Port) -> Json:
         "numa": -1,
         "hw_mac": port.info.src_mac,
         "stack": "legacy",
-        "rx": {"caps": [], "counters": 0},
+        "rx": {"caps": ["latency", "rx_bytes"], "counters": MAX_LATENCY_GROUPS},
         "is_fc_supported": False,
         "is_led_supported": False,
         "is_link_supported": False,
@@ -97,7 +98,7 @@ def _port_info(port: Port) -> Json:
 
 
 def get_system_info(ctx: Context, p: Params) -> Json:
-    """No receive capabilities: flow and latency statistics are not counted here, and clients are told so."""
+    """Of receive statistics only those of latency streams are kept, and clients are told so."""
     ports = ctx.box.ports
     return {
         "hostname": socket.gethostname(),

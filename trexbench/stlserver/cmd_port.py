@@ -71,8 +71,8 @@ def get_port_status(ctx: Context, p: Params) -> Json:
         "profile_count": len(port.profiles),
         "max_stream_id": max((i for one in port.profiles.values() for i in one.streams), default=0),
         "rx_info": {
-            name: {"is_active": False}
-            for name in ("latency", "queue", "stack", "grat_arp", "capture_port", "capwap_proxy")
+            "latency": {"is_active": ctx.box.groups.active},
+            **{name: {"is_active": False} for name in ("queue", "stack", "grat_arp", "capture_port", "capwap_proxy")},
         },
     }
     profile = p.profile("")

@@ -1,4 +1,4 @@
-"""Counters: ports, the whole, extended ones; packet groups, of which there are none."""
+"""Counters: ports, the whole, extended ones; packet groups."""
 
 from __future__ import annotations
 
@@ -43,15 +43,22 @@ def get_port_xstats_values(ctx: Context, p: Params) -> Json:
 
 
 def get_active_pgids(ctx: Context, p: Params) -> Json:
-    return {"ids": {"flow_stats": [], "latency": []}}
+    return {"ids": {"flow_stats": [], "latency": ctx.box.groups.ids()}}
 
 
 def get_pgid_stats(ctx: Context, p: Params) -> Json:
-    """No group is ever active, since streams that ask for one are refused."""
-    for pgid in p.array("pgids"):
-        if isinstance(pgid, (str, list, dict)):
-            raise cannot_execute("Value is not convertible to UInt.")
-    return {"flow_stats": None, "latency": {"g": None}, "ver_id": None}
+    pgids = [_uint(pgid) for pgid in p.array("pgids")]
+    return ctx.stats.held(("pgids", *pgids), lambda: ctx.box.groups.to_json(pgids, ctx.stats.latency))
+
+
+def _uint(value: Json) -> int:
+    """As TRex's JSON library converts: null is zero, true one, fractions are cut off."""
+    if isinstance(value, (str, list, dict)):
+        raise cannot_execute("Value is not convertible to UInt.")
+    number = int(value or 0)
+    if not 0 <= number < 1 << 32:
+        raise cannot_execute("LargestInt out of UInt range" if isinstance(value, int) else "double out of UInt range")
+    return number
 
 
 def get_tpg_status(ctx: Context, p: Params) -> Json:

@@ -7,6 +7,7 @@ from trexbench.stlserver.graph import Multiplier, RateEvent
 from trexbench.stlserver.method import Table, owned
 from trexbench.stlserver.params import Params
 from trexbench.stlserver.port import Port, Profile
+from trexbench.stlserver.stream import Rate
 from trexbench.stlserver.wire import Json, RpcError, bad_params, cannot_execute
 
 KINDS = ("raw", "bps", "bpsl1", "pps", "percentage")
@@ -118,15 +119,17 @@ def validate(ctx: Context, p: Params) -> Json:
         raise cannot_execute("no streams attached to port")
     ctx.box.check_profile(profile)
     found = ctx.box.graph_of(port, profile)
-    peak = found.peak
-    # 100.01 is TRex's own factor
-    utilisation = peak.bps_l1 / port.info.speed_bps * 100.01
-    most = {"pps": peak.pps, "bps_l1": peak.bps_l1, "bps_l2": peak.bps_l2, "line_util": utilisation}
-    rate = {f"max_{unit}": value for unit, value in most.items()}
-    rate.update({f"min_{unit}": 0.0 for unit in most})
+    rate = {**_rate_json("max", found.at(1.0), port), **_rate_json("min", found.fixed, port)}
     events = [_event_json(event) for event in found.events[:MAX_EVENTS_SHOWN]]
     duration = {"expected_duration": found.duration_us, "events_count": len(found.events)}
     return {"rate": rate, "graph": {**duration, "events": events}}
+
+
+def _rate_json(which: str, rate: Rate, port: Port) -> dict[str, Json]:
+    # 100.01 is TRex's own factor
+    utilisation = rate.bps_l1 / port.info.speed_bps * 100.01
+    values = {"pps": rate.pps, "bps_l1": rate.bps_l1, "bps_l2": rate.bps_l2, "line_util": utilisation}
+    return {f"{which}_{unit}": value for unit, value in values.items()}
 
 
 def _event_json(event: RateEvent) -> Json:
@@ -141,7 +144,9 @@ def _event_json(event: RateEvent) -> Json:
 
 def remove_rx_filters(ctx: Context, p: Params) -> Json:
     port, name = _target(ctx, p)
-    port.profile(name).require("remove_rx_filters", "STREAMS")
+    profile = port.profile(name)
+    profile.require("remove_rx_filters", "STREAMS")
+    ctx.box.remove_rx_filters(profile)
     return {}
 
 

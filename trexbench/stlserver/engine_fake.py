@@ -6,9 +6,10 @@ Counters are computed from the time that has passed on a clock that the test may
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from trexbench.stlserver.engine import EngineError, EngineLoad, EnginePort, PortCounters, StreamSpec
+from trexbench.stlserver.engine import EngineError, EngineLoad, EnginePort, LatencyTotals, PortCounters, StreamSpec
+from trexbench.stlserver.group_meter import bucket_us
 from trexbench.stlserver.traffic import Tally, Traffic, frame_bytes
 
 
@@ -21,7 +22,9 @@ class FakeEngine:
         speed_bps: float = 10e9,
         clock: Callable[[], float] = time.monotonic,
         resolved: bool = True,
+        latency_s: float = 20e-6,
     ) -> None:
+        """latency_s: of every frame, on its way from a port to its neighbour."""
         self._clock = clock
         self._at_s = clock()
         self._ports = tuple(
@@ -37,7 +40,9 @@ class FakeEngine:
             )
             for index in range(port_count)
         )
+        self._latency_s = latency_s
         self._runs: dict[int, Traffic] = {}
+        self._groups: dict[int, dict[int, Tally]] = {}
         self._sent = [Tally() for _ in self._ports]
         self._ended: list[int] = []
         self.links = [True] * port_count
@@ -54,6 +59,7 @@ class FakeEngine:
 
     def start(self, port: int, streams: Sequence[StreamSpec], factor: float, duration_s: float | None) -> None:
         self._advance()
+        self._groups[port] = {spec.pg_id: Tally() for spec in streams if spec.pg_id is not None}
         self._runs[port] = Traffic.begin(streams, factor, self._at_s, duration_s)
 
     def update(self, port: int, factor: float) -> None:
@@ -83,6 +89,20 @@ class FakeEngine:
         arrived = self._sent[port ^ 1] if port ^ 1 < len(self._ports) else Tally()
         return PortCounters(sent.packets, sent.bytes, arrived.packets, arrived.bytes)
 
+    def latency(self, port: int) -> Mapping[int, LatencyTotals]:
+        self._advance()
+        return {pg_id: self._timed(port ^ 1, sent) for pg_id, sent in self._groups.get(port, {}).items()}
+
+    def _timed(self, rx_port: int, sent: Tally) -> LatencyTotals:
+        frames, octets = sent.packets, sent.bytes
+        if rx_port >= len(self._ports):
+            return LatencyTotals(rx_port, frames, octets)
+        each_s = self._latency_s if frames else 0.0
+        histogram = {bucket_us(each_s): frames} if frames else {}
+        return LatencyTotals(
+            rx_port, frames, octets, frames, octets, frames * each_s, each_s, each_s, histogram=histogram
+        )
+
     def load(self) -> EngineLoad:
         return EngineLoad()
 
@@ -108,6 +128,8 @@ class FakeEngine:
         for port, run in list(self._runs.items()):
             for spec, pkts in run.advance(self._at_s, now_s):
                 self._sent[port].add(frame_bytes(spec), pkts)
+                if spec.pg_id is not None:
+                    self._groups[port][spec.pg_id].add(frame_bytes(spec), pkts)
             if run.over(now_s):
                 del self._runs[port]
                 self._ended.append(port)

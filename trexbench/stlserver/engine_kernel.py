@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from trexbench.stlserver import bpf
-from trexbench.stlserver.engine import EngineError, EngineLoad, EnginePort, PortCounters, StreamSpec
+from trexbench.stlserver.engine import EngineError, EngineLoad, EnginePort, LatencyTotals, PortCounters, StreamSpec
 from trexbench.stlserver.field_engine import FlowVar
 from trexbench.stlserver.kernel_port import KernelPort, Moved, open_port
 from trexbench.stlserver.netdev import inside
@@ -98,6 +98,8 @@ class KernelEngine:
                 f"stream {stream.stream_id}: a packet of {size} bytes does not fit port {port} "
                 f"({state.device.name}, MTU {state.device.mtu}: 14 to {most} bytes)"
             )
+        if stream.pg_id is not None:
+            raise EngineError(f"stream {stream.stream_id}: this engine times no frames (latency stream)")
         alone = StreamSpec(**{**vars(stream), "next_stream_id": -1})
         plan_port(state.device.ifindex, [alone], seed=0)
 
@@ -233,6 +235,9 @@ class KernelEngine:
             self._snapshot_until = time.monotonic() + _SNAPSHOT_LASTS_S
             self._snapshot = {number: state.moved() for number, state in enumerate(self._ports)}
         return self._ports[port].counters(self._snapshot.pop(port))
+
+    def latency(self, port: int) -> Mapping[int, LatencyTotals]:
+        return {}
 
     def peer_ring_drops(self, port: int) -> int:
         """Frames sent (they count in opackets) that the receiver behind the port had no room for."""

@@ -15,11 +15,11 @@ save for those that happen once: they happen at the end of the leap.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import inf
 
-from trexbench.stlserver.engine import Engine, EngineLoad, EnginePort, PortCounters, StreamSpec
+from trexbench.stlserver.engine import Engine, EngineLoad, EnginePort, LatencyTotals, PortCounters, StreamSpec
 from trexbench.stlserver.state import Box
 from trexbench.stlserver.stats import Stats
 
@@ -239,6 +239,9 @@ class FaultyEngine:
     def counters(self, port: int) -> PortCounters:
         self._count()
         return PortCounters(**self._shown[port])
+
+    def latency(self, port: int) -> Mapping[int, LatencyTotals]:
+        return self._engine.latency(port)
 
     def load(self) -> EngineLoad:
         load = self._engine.load()

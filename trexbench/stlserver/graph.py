@@ -5,6 +5,7 @@ The same approximation as TRex's: bursts are steps on a time line, the peak of t
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from trexbench.stlserver.stream import Rate, Stream
 from trexbench.stlserver.wire import cannot_execute
 
 MIN_BURST_PKTS = 1000  # shorter bursts count as the least bandwidth there is
+NO_RATE = Rate(0.0, 0.0, 0.0)
 LEAST_RATE = Rate(pps=1.0, bps_l1=272.0, bps_l2=112.0)
 
 
@@ -27,41 +29,53 @@ class RateEvent:
 
 @dataclass(frozen=True)
 class Graph:
-    """peak: the largest sum at factor 1. duration_us: -1 when it never ends."""
+    """peak: the largest sum at factor 1 of the streams that the factor concerns. fixed: the sum of those that keep
+    their rate (latency streams); as in TRex they are no events. duration_us: -1 when it never ends."""
 
     peak: Rate
     duration_us: int
     events: Sequence[RateEvent] = field(default_factory=tuple)
+    fixed: Rate = NO_RATE
+
+    def at(self, factor: float) -> Rate:
+        """The largest sum of all streams."""
+        return self.peak.scaled(factor).plus(self.fixed)
 
 
 def build(streams: Mapping[int, Stream], speed_bps: float) -> Graph:
     """The graph of all enabled streams, walked from each that starts by itself along its ``next`` links."""
     enabled = {stream_id: s for stream_id, s in streams.items() if s.enabled}
     events: list[RateEvent] = []
+    fixed: list[Rate] = []
     endless = False
     # TRex comes to the newest first; where steps fall on one moment, the peak depends on it
     for root in reversed(enabled.values()):
         if root.self_start:
-            endless |= _walk(root, enabled, speed_bps, events)
+            endless |= _walk(root, enabled, speed_bps, events, fixed)
     events.sort(key=lambda event: event.time_us)
     duration_us = -1 if endless else int(events[-1].time_us) if events else 0
-    return Graph(_peak(events), duration_us, tuple(events))
+    return Graph(_peak(events), duration_us, tuple(events), functools.reduce(Rate.plus, fixed, NO_RATE))
 
 
-def _walk(root: Stream, enabled: Mapping[int, Stream], speed_bps: float, events: list[RateEvent]) -> bool:
-    """Append the steps of one chain; True when it never ends (a continuous stream, or a loop)."""
+def _walk(
+    root: Stream, enabled: Mapping[int, Stream], speed_bps: float, events: list[RateEvent], fixed: list[Rate]
+) -> bool:
+    """Append the steps and the fixed rates of one chain; True when it never ends (a continuous stream, or a loop)."""
     stream, offset_us, seen = root, 0.0, set()
     while True:
         seen.add(stream.stream_id)
         rate = stream.rate(speed_bps)
         start_us = offset_us + stream.isg_us
-        if stream.mode == "continuous":
+        if stream.fixed_rate:
+            fixed.append(rate)
+        elif stream.mode == "continuous":
             events.append(RateEvent(start_us, rate, stream.stream_id))
             return True
-        change = LEAST_RATE if stream.total_pkts < MIN_BURST_PKTS else rate
-        events.append(RateEvent(start_us, change, stream.stream_id))
-        offset_us = start_us + _length_us(stream, rate.pps)
-        events.append(RateEvent(offset_us, change.scaled(-1.0), stream.stream_id))
+        else:
+            change = LEAST_RATE if stream.total_pkts < MIN_BURST_PKTS else rate
+            events.append(RateEvent(start_us, change, stream.stream_id))
+            offset_us = start_us + _length_us(stream, rate.pps)
+            events.append(RateEvent(offset_us, change.scaled(-1.0), stream.stream_id))
         if stream.next_stream_id == -1:
             return False
         if stream.next_stream_id in seen:
@@ -80,7 +94,7 @@ def _length_us(stream: Stream, pps: float) -> float:
 
 
 def _peak(events: Sequence[RateEvent]) -> Rate:
-    total = peak = Rate(0.0, 0.0, 0.0)
+    total = peak = NO_RATE
     for event in events:
         total = total.plus(event.change)
         peak = Rate(max(peak.pps, total.pps), max(peak.bps_l1, total.bps_l1), max(peak.bps_l2, total.bps_l2))
@@ -135,19 +149,22 @@ def factor_for(graph: Graph, mul: Multiplier, current: float, speed_bps: float, 
     ``current`` is the running factor, of which relative percentages are taken. Over line rate is refused
     unless ``force``; without it the result is never above the line rate's own factor.
     """
-    peak = graph.peak
-    if peak.bps_l1 <= 0:
+    if graph.at(1.0).bps_l1 <= 0:
         raise _no_bandwidth(0.0)
-    factor = _wanted_factor(peak, mul, current, speed_bps)
-    expected_bps = peak.bps_l1 * factor
+    factor = _wanted_factor(graph, mul, current, speed_bps)
+    expected_bps = graph.at(factor).bps_l1
     if expected_bps <= 0:
         raise _no_bandwidth(expected_bps)
+    if factor <= 0:
+        raise cannot_execute(f"Factor must be positive, got: {factor:g}")
     if force and math.isfinite(expected_bps):
         return factor
     if expected_bps / speed_bps > 1.0001:
         text = f"Expected L1 B/W: '{expected_bps / 1e9:g} Gbps' exceeds port line rate: '{speed_bps / 1e9:g} Gbps'"
         raise cannot_execute(text)
-    return min(factor, speed_bps / peak.bps_l1)
+    if graph.peak.bps_l1 <= 0:
+        return factor
+    return min(factor, (speed_bps - graph.fixed.bps_l1) / graph.peak.bps_l1)
 
 
 def _no_bandwidth(bps: float) -> Exception:
@@ -158,21 +175,22 @@ def _no_bandwidth(bps: float) -> Exception:
     return cannot_execute(text)
 
 
-def _wanted_factor(peak: Rate, mul: Multiplier, current: float, speed_bps: float) -> float:
+def _wanted_factor(graph: Graph, mul: Multiplier, current: float, speed_bps: float) -> float:
     if mul.kind == "raw":
         return mul.value
     if mul.kind == "percentage" and mul.op != "abs":
         return current * mul.value / 100.0
     if mul.kind == "percentage":
-        unit, wanted, per_factor = "BPS L1", mul.value / 100.0 * speed_bps, peak.bps_l1
+        unit, wanted = "BPS L1", mul.value / 100.0 * speed_bps
     else:
-        unit, per_factor = {
-            "pps": ("pps", peak.pps),
-            "bps": ("BPS L2", peak.bps_l2),
-            "bpsl1": ("BPS L1", peak.bps_l1),
-        }[mul.kind]
-        wanted = mul.value
-    if wanted < 0:
-        text = f"current stream configuration enforces a minimum rate of '0' {unit}"
+        unit, wanted = {"pps": "pps", "bps": "BPS L2", "bpsl1": "BPS L1"}[mul.kind], mul.value
+    per_factor, fixed = {
+        "pps": (graph.peak.pps, graph.fixed.pps),
+        "BPS L2": (graph.peak.bps_l2, graph.fixed.bps_l2),
+        "BPS L1": (graph.peak.bps_l1, graph.fixed.bps_l1),
+    }[unit]
+    if wanted < fixed:
+        text = f"current stream configuration enforces a minimum rate of '{fixed:g}' {unit}"
         raise cannot_execute(text)
-    return wanted / per_factor
+    # TRex divides by zero where all rates are fixed: any factor is right, one is a number
+    return (wanted - fixed) / per_factor if per_factor else 1.0

@@ -12,6 +12,7 @@ from trexbench.stlserver import graph, vm
 from trexbench.stlserver.engine import Engine, EngineError, StreamSpec
 from trexbench.stlserver.events import Event, EventQueues
 from trexbench.stlserver.graph import Graph, Multiplier
+from trexbench.stlserver.groups import Groups
 from trexbench.stlserver.port import (
     ACTIVE,
     BY_ACTIVITY,
@@ -40,6 +41,7 @@ class Box:
         self.now_s = now_s
         self.events = EventQueues()
         self.ports: Mapping[int, Port] = {info.index: Port.of(info) for info in engine.ports}
+        self.groups = Groups(self.ports)
         self.first_start_s: float | None = None
 
     # ownership
@@ -78,7 +80,12 @@ class Box:
         profile.require("add_stream", IDLE, STREAMS)
         if len(profile.streams) >= MAX_STREAMS:
             raise cannot_execute(f"Reached limit of {MAX_STREAMS} streams at the port.")
-        self._ask_engine(port, stream)
+        self.groups.add(port.index, stream)
+        try:
+            self._ask_engine(port, stream)
+        except RpcError:
+            self.groups.remove([stream])
+            raise
         port.profiles[profile_name] = profile
         profile.streams[stream.stream_id] = stream
         profile.graph = None
@@ -98,7 +105,7 @@ class Box:
 
     def remove_stream(self, port: Port, profile: Profile, stream_id: int) -> None:
         profile.require("remove_stream", STREAMS)
-        del profile.streams[stream_id]
+        self.groups.remove([profile.streams.pop(stream_id)])
         profile.graph = None
         if not profile.streams:
             profile.state = IDLE
@@ -106,6 +113,7 @@ class Box:
 
     def remove_all_streams(self, port: Port, profile: Profile) -> None:
         profile.require("remove_and_delete_all_streams", IDLE, STREAMS)
+        self.groups.remove(profile.streams.values())
         profile.streams.clear()
         profile.graph = None
         profile.state = IDLE
@@ -133,10 +141,10 @@ class Box:
             self._check_layer2(port, profile)
         profile.graph = None
         speed_bps = port.info.speed_bps
-        peak = self.graph_of(port, profile).peak
-        if peak.bps_l1 <= 0 and mul.kind != "raw":
+        if self.graph_of(port, profile).at(1.0).bps_l1 <= 0 and mul.kind != "raw":
             self.check_profile(profile)
         factor = graph.factor_for(self.graph_of(port, profile), mul, profile.factor, speed_bps, force)
+        self.groups.require_counters(self.groups.of(profile.streams.values()))
         self.check_profile(profile)
         if at_s and at_s < self.now_s + 0.1:
             raise cannot_execute("start_at_ts, if defined, should be at least 100ms from now_sec()")
@@ -147,7 +155,7 @@ class Box:
         specs = tuple(self._spec(port, stream) for stream in profile.streams.values() if stream.enabled)
         launch = Launch(at_s, specs, factor, duration_s if duration_s > 0 else None)
         if not at_s:
-            self._launch(port, launch)
+            self._launch(port, profile, launch)
         profile.launch = launch if at_s else None
         profile.factor, profile.duration_s = factor, duration_s
         profile.all_continuous = all(stream.mode == "continuous" for stream in profile.streams.values())
@@ -206,6 +214,7 @@ class Box:
                     self._launch_late(port, profile, launch)
         for index in self.engine.poll():
             self._finished(self.ports[index])
+        self.groups.advance(self.engine.latency, self.now_s)
 
     def next_launch_s(self) -> float | None:
         """When the next delayed start is due."""
@@ -236,12 +245,19 @@ class Box:
             if profile.state in ACTIVE and profile.launch is None:
                 self._enter(port, profile, STREAMS, Event.PROFILE_FINISHED_TX)
 
-    def _launch(self, port: Port, launch: Launch) -> None:
+    def remove_rx_filters(self, profile: Profile) -> None:
+        """Frames of the profile's packet groups that arrive from now on are nobody's."""
+        self.groups.filters_removed(self.groups.of(profile.streams.values()), self.engine.latency, self.now_s)
+
+    def _launch(self, port: Port, profile: Profile, launch: Launch) -> None:
+        groups = self.groups.of(profile.streams.values())
+        self.groups.starting(groups, self.engine.latency)
         self._engine_do(lambda: self.engine.start(port.index, launch.specs, launch.factor, launch.duration_s))
+        self.groups.started(groups, self.now_s)
 
     def _launch_late(self, port: Port, profile: Profile, launch: Launch) -> None:
         try:
-            self._launch(port, launch)
+            self._launch(port, profile, launch)
         except RpcError as err:
             data = {"port_id": port.index, "profile_id": profile.name, "thread_id": 0, "what": str(err)}
             self._post(Event.PROFILE_ERROR, data)

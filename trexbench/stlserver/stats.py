@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 
-from trexbench.stlserver.engine import Engine, EngineLoad, PortCounters
+from trexbench.stlserver.engine import Engine, EngineLoad, LatencyTotals, PortCounters
 from trexbench.stlserver.wire import Json
 
 RATE_PERIOD_S = 1.0
@@ -74,18 +74,22 @@ class Stats:
         self._cpu_percent = 0.0
         self.cpu_history = [0] * CPU_HISTORY
         self._snapshot: Snapshot | None = None
+        self._latency: dict[int, Mapping[int, LatencyTotals]] = {}
+        self._answers: dict[Hashable, Json] = {}
         self._held = False
 
     def forget(self) -> None:
         """The next reading goes to the engine again, unless it is held."""
         if not self._held:
             self._snapshot = None
+            self._latency.clear()
 
     def hold(self, now_s: float, held: bool) -> None:
         """From now on, and until this is taken back, everybody gets the reading of now."""
         if held and not self._held:
             self.forget()
             self.read(now_s)
+            self._answers.clear()
         self._held = held
 
     def read(self, now_s: float) -> Snapshot:
@@ -97,6 +101,20 @@ class Stats:
             self._note_cpu(now_s, load)
             self._snapshot = Snapshot(counters, rates, load)
         return self._snapshot
+
+    def held(self, question: Hashable, answer: Callable[[], Json]) -> Json:
+        """The answer of now, or, while the reading is held, what was answered first."""
+        if not self._held:
+            return answer()
+        if question not in self._answers:
+            self._answers[question] = answer()
+        return self._answers[question]
+
+    def latency(self, port: int) -> Mapping[int, LatencyTotals]:
+        """What became of the latency streams that the port sends, by packet group; shared and held as counters are."""
+        if port not in self._latency:
+            self._latency[port] = self._engine.latency(port)
+        return self._latency[port]
 
     def _note_cpu(self, now_s: float, load: EngineLoad) -> None:
         if self._cpu_s is None or now_s - self._cpu_s >= RATE_PERIOD_S:

@@ -67,6 +67,12 @@ class Stream:
     mean_len_bytes: float
     instructions: tuple[dict[str, Any], ...] = field(default_factory=tuple)
     vm_cache: int = 0
+    pg_id: int | None = None
+
+    @property
+    def fixed_rate(self) -> bool:
+        """Multipliers leave the rates of latency streams alone."""
+        return self.pg_id is not None
 
     @property
     def explicit_dst_mac(self) -> bool:
@@ -101,6 +107,8 @@ class Stream:
             self_start=self.self_start,
             next_stream_id=self.next_stream_id,
             action_count=self.action_count,
+            fixed_rate=self.fixed_rate,
+            pg_id=self.pg_id,
             instructions=self.instructions,
             vm_cache=self.vm_cache,
         )
@@ -121,13 +129,13 @@ def parse_stream(p: Params, stream_id: int, core_count: int) -> Stream:
     flags, action_count = p.integer("flags"), p.uint32("action_count")
     p.uint32("random_seed", 0)
     isg_us, next_stream_id = p.udouble("isg"), p.integer("next_stream_id")
-    _check_core(p.integer("core_id", -1), core_count)
+    core_id = p.integer("core_id", -1)
+    _check_core(core_id, core_count)
     packet = _parse_packet(p.object("packet"))
     program = p.object("vm")
     instructions = vm.parse_instructions(program)
     vm_cache = program.uint16("cache", 0)
-    if p.object("flow_stats").boolean("enabled"):
-        raise bad_params("RX stats is not supported on this interface")
+    pg_id = _parse_group(p.object("flow_stats"), stream_id, core_id)
     if flags & FLAG_DUMMY:
         raise cannot_execute(f"stream {stream_id} is a dummy stream, which this server cannot schedule")
     if start_paused:
@@ -151,7 +159,26 @@ def parse_stream(p: Params, stream_id: int, core_count: int) -> Stream:
         mean_len_bytes=vm.mean_packet_len(instructions, len(packet)),
         instructions=instructions,
         vm_cache=vm_cache,
+        pg_id=pg_id,
     )
+
+
+def _parse_group(p: Params, stream_id: int, core_id: int) -> int | None:
+    """The packet group of a latency stream; None for a stream whose frames nobody times."""
+    if not p.boolean("enabled"):
+        return None
+    pg_id: int = p.uint32("stream_id")
+    vxlan = p.boolean("vxlan", False)
+    if p.boolean("ieee_1588", False):
+        raise cannot_execute("Driver doesn't support IEEE-1588.")
+    rule = p.string("rule_type")
+    if rule != "stats" and core_id >= 0:
+        raise cannot_execute("Core ID pinning is not supported for sequenced streams.")
+    if rule != "latency":
+        raise cannot_execute("Interface does not support given rule type")
+    if vxlan:
+        raise cannot_execute(f"stream {stream_id}: this server times no frames inside of VXLAN tunnels")
+    return pg_id
 
 
 def _parse_bursts(mode: Params, kind: str) -> tuple[int, int, float]:

@@ -312,3 +312,13 @@ def mean_packet_len(instructions: Sequence[Instruction], packet_len: int) -> flo
             except RpcError:
                 break
     return float(packet_len)
+
+
+def packet_len_range(instructions: Sequence[Instruction], packet_len: int) -> tuple[int, int]:
+    """Shortest and longest frame without FCS after ``trim_pkt_size``; the packet's own where there is none."""
+    names = [one["name"] for one in instructions if one["type"] == "trim_pkt_size"]
+    variable = next((v for v in instructions if v["type"] == "flow_var" and v["name"] in names), None)
+    if variable is None:
+        return packet_len, packet_len
+    bounds = variable.get("value_list") or (variable["min_value"], variable["max_value"])
+    return max(min(min(bounds), packet_len), SHORTEST_FRAME_BYTES), min(max(bounds), packet_len)

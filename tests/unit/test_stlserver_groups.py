@@ -1,0 +1,326 @@
+"""Latency streams: what is accepted, what they do to multipliers, and what became of them in TRex's words."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_stlserver_state import STREAM, Bench
+
+from trexbench.stlserver.engine import LatencyTotals
+from trexbench.stlserver.engine_fake import FakeEngine
+from trexbench.stlserver.faults import FaultyEngine
+from trexbench.stlserver.group_meter import BUCKETS_US, GroupMeter, bucket_us, merged
+
+ETHERNET = bytes(12)
+UDP_FRAME = bytes.fromhex("0200000000010200000000020800") + bytes.fromhex(
+    "4500002e00010000401100001000000430000004040100 0c001a0000".replace(" ", "")
+)
+
+
+def latency(pg_id: Any = 7, packet: bytes = UDP_FRAME.ljust(60, b"x"), pps: float = 100.0, **changes: Any) -> Any:
+    flow_stats = {"enabled": True, "stream_id": pg_id, "vxlan": False, "ieee_1588": False, "rule_type": "latency"}
+    flow_stats.update({key: changes.pop(key) for key in list(changes) if key in flow_stats})
+    binary = base64.b64encode(packet).decode()
+    mode = {"type": "continuous", "rate": {"type": "pps", "value": pps}}
+    return {**STREAM, "mode": mode, "packet": {"binary": binary, "meta": ""}, "flow_stats": flow_stats, **changes}
+
+
+def frame(ether_type: int, rest: bytes, length: int = 60) -> bytes:
+    return (ETHERNET + ether_type.to_bytes(2, "big") + rest).ljust(length, b"x")
+
+
+def ipv4(protocol: int, words: int = 5) -> bytes:
+    return bytes([0x40 | words]) + bytes(8) + bytes([protocol]) + bytes(4 * words - 10)
+
+
+def ipv6(protocol: int) -> bytes:
+    return bytes([0x60]) + bytes(5) + bytes([protocol]) + bytes(33)
+
+
+SHORT = "Need at least 16 payload bytes for payload rules. Packet only has "
+REFUSED: list[tuple[str, Any, str]] = [
+    ("no room behind UDP", latency(packet=frame(0x0800, ipv4(17, 6))), SHORT + "14 bytes"),
+    ("none behind TCP", latency(packet=frame(0x0800, ipv4(6) + bytes(12) + b"\x50")), SHORT + "6 bytes"),
+    ("nothing behind TCP", latency(packet=frame(0x0800, ipv4(6) + bytes(12) + b"\xf0")), "Failed getting payload len"),
+    ("nor behind IPv6", latency(packet=frame(0x86DD, ipv6(58), 69)), SHORT + "15 bytes"),
+    ("cut header", latency(packet=frame(0x8100, b"\0\0\x81\0" * 9 + b"\0\0\x08\0")), "Packet IP header too short"),
+    ("too many tags", latency(packet=frame(0x8100, b"\0\0\x81\0" * 12)), "Packet too short"),
+    ("statistics alone", latency(rule_type="stats"), "Interface does not support given rule type"),
+    ("tagged groups", latency(rule_type="tpg"), "Interface does not support given rule type"),
+    ("IEEE 1588", latency(ieee_1588=True), "Driver doesn't support IEEE-1588."),
+    ("a tunnel", latency(vxlan=True), "times no frames inside of VXLAN tunnels"),
+    ("a core of its own", latency(core_id=0), "Core ID pinning is not supported for sequenced streams."),
+    ("no number", latency(pg_id=-1), "'stream_id' is 'int', expecting 'uint32'"),
+    ("no kind", latency(rule_type=None), "field 'rule_type' value is null"),
+    (
+        "sizes that leave no room",
+        latency(
+            packet=UDP_FRAME.ljust(200, b"x"),
+            vm={
+                "instructions": [
+                    {
+                        "type": "flow_var", "name": "v", "size": 2, "op": "inc", "step": 1,
+                        "init_value": 70, "min_value": 70, "max_value": 200,
+                    },
+                    {"type": "trim_pkt_size", "name": "v"},
+                ]
+            },
+        ),
+        "minimum packet size of 70 bytes. For latency together with random packet size, minimum packet size should be "
+        "at least 76",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("about", "stream", "text"), REFUSED, ids=[row[0] for row in REFUSED])
+def test_streams_that_cannot_be_timed_are_refused_in_trexs_words(about: str, stream: Any, text: str) -> None:
+    bench = Bench()
+    assert text in bench.call("add_stream", stream_id=1, stream=stream)
+    assert bench.call("get_active_pgids")["ids"] == {"flow_stats": [], "latency": []}
+    assert bench.call("get_stream_list") == []
+
+
+ACCEPTED = [
+    ("UDP", UDP_FRAME.ljust(60, b"x")),
+    ("behind a VLAN tag", frame(0x8100, b"\0\x05\x08\0" + ipv4(17), 62)),
+    ("IPv6", frame(0x86DD, ipv6(17), 78)),
+    ("IPv6 with an extension", frame(0x86DD, ipv6(0) + bytes([17, 0]) + bytes(6), 86)),
+    ("no IP at all", frame(0x88B5, b"")),
+]
+
+
+@pytest.mark.parametrize(("about", "packet"), ACCEPTED)
+def test_whatever_has_room_is_accepted(about: str, packet: bytes) -> None:
+    assert Bench().call("add_stream", stream_id=1, stream=latency(packet=packet)) == {}
+
+
+def test_a_group_belongs_to_one_stream_until_that_goes() -> None:
+    bench = Bench()
+    bench.call("add_stream", stream_id=1, stream=latency())
+    refusal = bench.call("add_stream", stream_id=2, stream=latency())
+    assert refusal.startswith("For payload rules: Can't have two streams with same pg_id")
+    assert bench.call("get_active_pgids")["ids"]["latency"] == [7]
+    assert bench.call("get_pgid_stats", pgids=[7])["ver_id"] == {"7": 0}
+    bench.call("remove_stream", stream_id=1)
+    assert bench.call("add_stream", stream_id=2, stream=latency()) == {}
+    assert bench.call("get_pgid_stats", pgids=[])["ver_id"] == {"7": 1}
+    bench.call("remove_all_streams")
+    assert bench.call("get_pgid_stats", pgids=[7]) == {"flow_stats": None, "latency": {"g": None}, "ver_id": None}
+
+
+def test_a_stream_that_the_engine_refuses_leaves_no_group() -> None:
+    bench = Bench()
+    bench.engine.refusal = "cannot be timed"
+    assert bench.call("add_stream", stream_id=1, stream=latency()) == "cannot be timed"
+    assert bench.call("get_active_pgids")["ids"]["latency"] == []
+
+
+def test_no_more_groups_are_sent_than_trex_has_counters() -> None:
+    bench = Bench()
+    for number in range(129):
+        assert bench.call("add_stream", stream_id=number, stream=latency(pg_id=1000 + number)) == {}
+    assert bench.start().startswith("Failed allocating statistic counter.")
+    bench.call("remove_stream", stream_id=5)
+    assert bench.start()["multiplier"] == 1
+
+
+def started(bench: Bench, **start: Any) -> Any:
+    bench.call("add_stream", stream_id=1, stream=latency(pps=100))
+    bench.call("add_stream", stream_id=2, stream={**STREAM, "mode": latency(pps=10)["mode"]})
+    return bench.start(**start)
+
+
+def mul(kind: str, value: float, op: str = "abs") -> dict[str, Any]:
+    return {"type": kind, "op": op, "value": value}
+
+
+L1_BITS = (64 + 20) * 8
+MULTIPLIERS: list[tuple[str, dict[str, Any], Any]] = [
+    ("a factor is a factor", mul("raw", 3), 3),
+    ("packets", mul("pps", 150), 5),
+    ("bits", mul("bps", 150 * 512), 5),
+    ("bits on the wire", mul("bpsl1", 150 * L1_BITS), 5),
+    ("a share", mul("percentage", 100 * 150 * L1_BITS / 10e9), 5),
+    ("less than is fixed", mul("pps", 99), "current stream configuration enforces a minimum rate of '100' pps"),
+    ("fewer bits", mul("bps", 1), "current stream configuration enforces a minimum rate of '51200' BPS L2"),
+    ("a smaller share", mul("percentage", 1e-9), "enforces a minimum rate of '67200' BPS L1"),
+    ("just what is fixed", mul("pps", 100), "Factor must be positive, got: 0"),
+    ("over the line", mul("percentage", 101), "exceeds port line rate"),
+]
+
+
+@pytest.mark.parametrize(("about", "wanted", "factor"), MULTIPLIERS, ids=[row[0] for row in MULTIPLIERS])
+def test_multipliers_leave_fixed_rates_alone(about: str, wanted: dict[str, Any], factor: Any) -> None:
+    answer = started(Bench(), mul=wanted)
+    if isinstance(factor, str):
+        assert factor in answer
+    else:
+        assert answer["multiplier"] == pytest.approx(factor)
+
+
+def test_a_full_line_has_room_for_both() -> None:
+    bench = Bench()
+    factor = started(bench, mul=mul("percentage", 100))["multiplier"]
+    assert factor * 10 + 100 == pytest.approx(10e9 / L1_BITS)
+
+
+def test_latency_streams_alone_take_any_rate_above_their_own() -> None:
+    bench = Bench()
+    bench.call("add_stream", stream_id=1, stream=latency(pps=100))
+    assert bench.start(mul=mul("pps", 500))["multiplier"] == 1
+    bench.wait(1)
+    assert bench.call("get_port_stats")["opackets"] == 100
+
+
+def test_the_graph_tells_least_and_most() -> None:
+    bench = Bench()
+    started(bench)
+    rate = bench.call("validate")["rate"]
+    assert (rate["min_pps"], rate["max_pps"]) == (100, 110)
+    assert rate["min_bps_l1"] == 100 * L1_BITS
+    assert rate["max_line_util"] == pytest.approx(110 * L1_BITS / 10e9 * 100.01)
+    events = bench.call("validate")["graph"]["events"]
+    assert [one["stream_id"] for one in events] == [2]
+
+
+def test_statistics_from_the_first_stream_to_the_last_frame() -> None:
+    bench = Bench()
+    bench.call("add_stream", stream_id=1, stream=latency(pps=1000))
+    before = bench.call("get_pgid_stats", pgids=[7])
+    assert before["latency"] == {"g": None}
+    assert before["flow_stats"]["7"]["tp"] == {"0": 0, "1": 0}
+    assert not bench.call("get_port_status")["rx_info"]["latency"]["is_active"]
+    bench.start(duration=2)
+    assert bench.call("get_port_status", port_id=1)["rx_info"]["latency"]["is_active"]
+    for _ in range(3):
+        bench.wait(0.5)
+    stats = bench.call("get_pgid_stats", pgids=[7, 8])
+    flow = stats["flow_stats"]["7"]
+    assert flow["tp"] == {"0": 1500, "1": 0} and flow["rp"] == {"0": 0, "1": 1500}
+    assert flow["tb"] == {"0": 96_000, "1": 0} and flow["rb"] == {"0": 0, "1": 96_000}
+    assert flow["tps"] == {"0": 1000.0, "1": 0.0} and flow["rbs"] == {"0": 0.0, "1": 512_000.0}
+    lat = {"average": 20.0, "histogram": {"20": 1500}, "jit": 0, "last_max": 20, "total_max": 20, "total_min": 20}
+    assert stats["latency"] == {"7": {"lat": lat}, "g": None}
+    bench.wait(1)
+    bench.call("remove_rx_filters")
+    after = bench.call("get_pgid_stats", pgids=[])
+    assert after["flow_stats"]["7"]["tps"] == {"0": 0.0, "1": 0.0}
+    assert after["latency"]["7"]["lat"]["histogram"] == {"20": 2000}
+    assert not bench.call("get_port_status")["rx_info"]["latency"]["is_active"]
+
+
+def test_another_start_goes_on_counting() -> None:
+    bench = Bench()
+    bench.call("add_stream", stream_id=1, stream=latency(pps=1000))
+    for _ in range(2):
+        bench.start(duration=1)
+        bench.wait(1)
+    stats = bench.call("get_pgid_stats", pgids=[7])
+    assert stats["flow_stats"]["7"]["rp"]["1"] == 2000
+    assert stats["latency"]["7"]["lat"]["histogram"] == {"20": 2000}
+
+
+def test_held_statistics_stand_still() -> None:
+    bench = Bench()
+    bench.call("add_stream", stream_id=1, stream=latency(pps=1000))
+    bench.start()
+    bench.wait(1)
+    bench.ctx.stats.hold(bench.now_s, True)
+    first = bench.call("get_pgid_stats", pgids=[7])
+    bench.wait(1)
+    assert bench.call("get_pgid_stats", pgids=[7]) == first
+    bench.ctx.stats.hold(bench.now_s, False)
+    assert bench.call("get_pgid_stats", pgids=[7])["flow_stats"]["7"]["tp"]["0"] == 2000
+
+
+PGIDS: list[tuple[Any, str]] = [
+    ([[]], "Value is not convertible to UInt."),
+    (["7"], "Value is not convertible to UInt."),
+    ([-1], "LargestInt out of UInt range"),
+    ([1e30], "double out of UInt range"),
+    (list(range(1153)), "Asking information for too many packet group IDs. Max allowed is 1152"),
+]
+
+
+@pytest.mark.parametrize(("pgids", "text"), PGIDS, ids=[row[1][:20] for row in PGIDS])
+def test_questions_that_are_none(pgids: Any, text: str) -> None:
+    assert Bench().call("get_pgid_stats", pgids=pgids) == text
+
+
+def test_faults_leave_latencies_alone() -> None:
+    bench = Bench()
+    bench.call("add_stream", stream_id=1, stream=latency())
+    bench.start()
+    bench.wait(1)
+    assert FaultyEngine(bench.engine).latency(0) == bench.engine.latency(0)
+    assert bench.engine.latency(0)[7].received == 100 and bench.engine.latency(1) == {}
+
+
+def test_a_port_without_neighbour_receives_nothing() -> None:
+    bench = Bench()
+    bench.engine = FakeEngine(1, clock=lambda: bench.now_s)  # type: ignore[assignment]
+    bench.engine.start(0, [bench_spec()], 1.0, None)
+    bench.now_s = 1.0
+    totals = bench.engine.latency(0)[7]
+    assert (totals.sent, totals.received, totals.histogram) == (100, 0, {})
+
+
+def bench_spec() -> Any:
+    bench = Bench()
+    bench.call("add_stream", stream_id=1, stream=latency())
+    return bench.engine.spec
+
+
+def totals(*latencies_us: int, sent: int = 0, **more: Any) -> LatencyTotals:
+    """Of frames that took so long."""
+    seconds = [one / 1e6 for one in latencies_us]
+    histogram: dict[int, int] = {}
+    for one in seconds:
+        histogram[bucket_us(one)] = histogram.get(bucket_us(one), 0) + 1
+    received = len(seconds)
+    return LatencyTotals(
+        rx_port=1, sent=sent or received, sent_bytes=64 * (sent or received), received=received,
+        received_bytes=64 * received, sum_s=sum(seconds), min_s=min(seconds, default=0.0),
+        max_s=max(seconds, default=0.0), histogram=histogram, **more,
+    )  # fmt: skip
+
+
+def test_the_average_slides_and_the_last_maximum_is_of_the_last_period() -> None:
+    meter = GroupMeter()
+    meter.begin(0.0)
+    meter.add(1.0, totals(100, 300))
+    meter.add(2.0, totals(100, 300, 1400))
+    meter.add(3.0, totals(100, 300, 1400, 55))
+    shown = meter.to_json(totals(100, 300, 1400, 55))["lat"]
+    assert shown["average"] == (((100 + 300) / 2 + 1400) / 2 + 55) / 2
+    assert (shown["total_max"], shown["total_min"], shown["last_max"]) == (1400, 55, 60)
+    assert shown["histogram"] == {"50": 1, "100": 1, "300": 1, "1000": 1}
+
+
+def test_errors_are_told_where_there_are_any() -> None:
+    assert GroupMeter().to_json(totals(50, out_of_order=2, missing=3))["er"] == {"drp": 3, "ooo": 2, "stl": 2}
+    assert "er" not in GroupMeter().to_json(totals(50))
+    assert "histogram" not in GroupMeter().to_json(totals(sent=5))["lat"]
+
+
+@pytest.mark.parametrize(
+    ("latency_us", "bucket"),
+    [(0, 0), (9.9, 0), (10, 10), (19.9, 10), (20, 20), (99, 90), (100, 100), (199, 100), (54_321, 50_000),
+     (999_999, 900_000), (1_500_000, 1_000_000), (1e9, 9_000_000)],
+)  # fmt: skip
+def test_buckets_have_one_digit(latency_us: float, bucket: int) -> None:
+    assert bucket_us(latency_us / 1e6) == bucket
+
+
+@given(st.lists(st.integers(0, 10**7)), st.lists(st.integers(0, 10**7)))
+def test_two_starts_are_as_one(first: list[int], then: list[int]) -> None:
+    both, together = merged(totals(*first), totals(*then)), totals(*first, *then)
+    assert both.sum_s == pytest.approx(together.sum_s)
+    for name in ("sent", "sent_bytes", "received", "received_bytes", "min_s", "max_s", "histogram"):
+        assert getattr(both, name) == getattr(together, name)
+    assert sum(both.histogram.values()) == both.received
+    assert set(both.histogram) <= set(BUCKETS_US)

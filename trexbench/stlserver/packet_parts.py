@@ -1,0 +1,59 @@
+"""Where the parts of an Ethernet frame begin, as TRex's flow statistics look for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ETHERNET_BYTES, VLAN_BYTES, IPV4_BYTES, IPV6_BYTES = 14, 4, 20, 40
+IPV4, IPV6, VLAN, QINQ, MPLS = 0x0800, 0x86DD, 0x8100, 0x88A8, (0x8847, 0x8848)
+ICMP, TCP, UDP = 1, 6, 17
+_EXTENSIONS = (0, 43, 44, 51, 60, 135)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Offsets into the frame, None where there is no such part. error: why TRex could not parse it."""
+
+    ipv4: int | None = None
+    layer4: int | None = None
+    protocol: int | None = None
+    payload: int | None = None
+    error: str = ""
+
+
+def find(packet: bytes) -> Parts:
+    """The parts of a frame without FCS; what is neither IPv4 nor IPv6 is all payload behind the Ethernet header."""
+    at, kind = ETHERNET_BYTES, _u16(packet, 12)
+    while kind in (VLAN, QINQ):
+        if at + VLAN_BYTES > len(packet):
+            return Parts(error=" Packet too short")
+        at, kind = at + VLAN_BYTES, _u16(packet, at + 2)
+    if kind == IPV4:
+        if at + IPV4_BYTES > len(packet):
+            return Parts(error=" Packet IP header too short")
+        layer4, protocol = at + 4 * (packet[at] & 15), packet[at + 9]
+        return Parts(at, layer4, protocol, _payload(packet, layer4, protocol))
+    if kind == IPV6:
+        if at + IPV6_BYTES > len(packet):
+            return Parts(error=" Packet IP header too short")
+        layer4, protocol = _behind_extensions(packet, at)
+        return Parts(None, layer4, protocol, _payload(packet, layer4, protocol))
+    return Parts(payload=ETHERNET_BYTES)
+
+
+def _u16(packet: bytes, at: int) -> int:
+    return int.from_bytes(packet[at : at + 2], "big")
+
+
+def _behind_extensions(packet: bytes, at: int) -> tuple[int, int]:
+    """Offset and protocol of what follows an IPv6 header and its extensions."""
+    protocol, at = packet[at + 6], at + IPV6_BYTES
+    while protocol in _EXTENSIONS and at + 8 <= len(packet):
+        protocol, at = packet[at], at + 8 * (packet[at + 1] + 1)
+    return at, protocol
+
+
+def _payload(packet: bytes, layer4: int, protocol: int) -> int | None:
+    if protocol == TCP:
+        return layer4 + 4 * (packet[layer4 + 12] >> 4) if layer4 + 20 <= len(packet) else None
+    return layer4 + (8 if protocol in (UDP, ICMP) else 0)
