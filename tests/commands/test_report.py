@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import base64
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from report_cases import HOSTILE, make_night, make_record, make_run
+from report_cases import HOSTILE, make_night, make_record, make_row, make_run
 
 from trexbench.cli.main import main
+from trexbench.cli.report import load_older
 from trexbench.core.history import Cell, row_of
 from trexbench.nights import NightWriter
 from trexbench.store import RunWriter
@@ -124,10 +126,61 @@ def test_a_findings_link_shows_its_cell(slower: Path, tmp_path: Path, chromium: 
     chromium.said.clear()
     chromium.open(path.as_uri())
     chromium.evaluate("document.getElementById('mode').value = ''")
+    chromium.evaluate("document.querySelector('input[name=older][value=change]').checked = false")
     chromium.evaluate("document.querySelector('[data-show]').click()")
+    assert chromium.evaluate("document.querySelector('input[name=older][value=change]').checked")
     assert chromium.evaluate("document.getElementById('mode').value") == "64b"
     assert chromium.evaluate("document.querySelectorAll('#plot-trends .shapelayer path').length") == 3
     assert chromium.said == []
+
+
+LEGEND = "document.querySelector('#plot-ramps .legend').textContent"
+
+
+@browser
+def test_older_nights_are_laid_over_the_latest_and_taken_away(slower: Path, tmp_path: Path, chromium: Page) -> None:
+    path = tmp_path / "r.html"
+    assert run("--results", str(slower), "-o", str(path)) == 0
+    chromium.said.clear()
+    chromium.open(path.as_uri())
+    assert "2026-11-12, latest" in chromium.evaluate(LEGEND)
+    assert "2026-11-09, before the change" in chromium.evaluate(LEGEND)  # from the first, for there is a change
+    assert "2026-11-11" not in chromium.evaluate(LEGEND)
+    box = "document.querySelector('input[name=older][value={}]')"
+    chromium.evaluate(box.format("night") + ".focus()")
+    for event in ("keyDown", "keyUp"):
+        chromium.call(
+            "Input.dispatchKeyEvent", type=event, key=" ", code="Space", text=" " if event == "keyDown" else ""
+        )
+    assert "2026-11-11, the night before" in chromium.evaluate(LEGEND)
+    for which in ("night", "change"):
+        chromium.evaluate(box.format(which) + ".click()")
+    assert "2026-11" not in chromium.evaluate(LEGEND)
+    assert chromium.said == []
+
+
+def test_an_older_night_whose_document_is_damaged_is_left_out_and_named(
+    slower: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "results"
+    shutil.copytree(slower, results)
+    document = next((results / "2026-11-09").glob("*/*.json"))
+    document.write_text(document.read_text().replace('"trials": [', '"trails": [', 1))
+    assert run("--results", str(results), "-o", str(tmp_path / "r.html")) == 0
+    said, page = capsys.readouterr().err, (tmp_path / "r.html").read_text()
+    words = "run document without 'trials'"
+    assert said.count("\n") == 1 and str(document) in said and words in said
+    assert "the night of 2026-11-09 is not laid over the latest of vpp 64b uni" in said
+    assert document.name in page and '"why":["night"]' in page and '"why":["change"]' not in page
+
+
+def test_an_older_night_whose_document_went_meanwhile_is_left_out_and_named(tmp_path: Path) -> None:
+    latest, gone = make_row(), make_row(at="2026-11-19")
+    problems: list[tuple[str, str]] = []
+    said: list[str] = []
+    runs = {latest.cell: make_run(latest.cell, started=latest.started)}
+    assert load_older(tmp_path, [gone, latest], runs, [], problems, said.append) == {}
+    assert [path for path, _ in problems] == [gone.path] and gone.path in said[0] and "No such file" in said[0]
 
 
 @pytest.mark.parametrize(

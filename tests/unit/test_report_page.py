@@ -19,6 +19,8 @@ from trexbench.report.clean import clean
 from trexbench.report.html import render
 from trexbench.report.html_data import embed
 from trexbench.report.markdown import escape, to_markdown
+from trexbench.report.older import Older
+from trexbench.report.overlay import find_curves
 from trexbench.report.picture_report import draw_pictures
 from trexbench.report.report import Report
 from trexbench.report.trends import Change
@@ -42,6 +44,9 @@ def make_report(name: str = "vpp", mode: str = "64b", **changes: Any) -> Report:
         "nights": [table],
         "table": table,
         "runs": {row.cell: make_run(row.cell) for row in rows[:2]},
+        "older": {
+            first: (Older(rows[0], ("night", "change"), otherwise=True, curves=find_curves(first, make_run(first))),)
+        },
         "changes": [Change(first, "maximum rate", rows[2].started, f"{name} slower", True, 6e6, 5e6, reasons=(name,))],
         "problems": [(name, f"{name}: not JSON")],
         "title": name,
@@ -112,6 +117,28 @@ def test_the_data_of_the_plots_are_all_there() -> None:
     trend = data["trends"][0]
     assert trend["x"] == ["2026-11-19 02:00", "2026-11-20 02:00"] and trend["values"]["maximum rate"] == [5e6, 5e6]
     assert trend["changes"][0]["before"] == 6e6 and data["trends"][2]["failed"][0][1] == "no vpp"
+
+
+def test_older_nights_can_be_laid_beside_the_latest() -> None:
+    report = make_report()
+    page = Elements(render(report, LIBRARY))
+    data = json.loads(page.scripts[0])
+    (older,) = data["older"]
+    assert (older["night"], older["why"], older["otherwise"]) == ("2026-11-19", ["night", "change"], True)
+    assert older["label"] == "the night before, before the change"
+    assert (data["curves"][0]["night"], data["curves"][0]["cell"]) == ("2026-03-01", older["cell"])
+    boxes = {a["value"]: "checked" in a for _, a in page.found if a.get("name") == "older"}
+    assert boxes == {"change": True, "night": False}
+    text = " ".join(" ".join(page.text).split())
+    assert "Older nights as a table" in text and "the DUT was configured otherwise" in text and "+0.0 %" in text
+
+
+def test_an_unlike_night_is_named_and_not_drawn() -> None:
+    rows = [make_row(), make_row(at="2026-11-19", line_rate_bps=1e9)]
+    older = {rows[0].cell: (Older(rows[1], ("night",), "line rate of 1 Gbit/s"),)}
+    page = Elements(render(Report(rows, runs={rows[0].cell: make_run(rows[0].cell)}, older=older), LIBRARY))
+    assert json.loads(page.scripts[0])["older"] == [] and "older" not in [a.get("name") for _, a in page.found]
+    assert "not laid over the latest: line rate of 1 Gbit/s" in " ".join(page.text)
 
 
 def test_only_our_scripts_may_run_and_nothing_is_loaded() -> None:

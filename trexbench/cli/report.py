@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from importlib import util
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..core.night import Night
     from ..core.regression import Finding
     from ..core.result import RunResult
+    from ..report.older import Older
     from ..report.report import Report
     from ..report.trends import Change
 
@@ -104,11 +105,13 @@ def collect(
     rows = [row for row in rows if row.started >= (since or "")]
     table = _table_of(nights, night)
     runs = load_runs(results, rows, table, problems)
+    older = load_older(results, rows, runs, changes, problems, warn)
     return Report(
         rows=rows,
         nights=nights,
         table=table,
         runs=runs,
+        older=older,
         changes=changes,
         problems=problems,
         title=f"trexbench: {suite or (table.suite if table else 'stored runs')}",
@@ -196,6 +199,49 @@ def load_runs(
         except StoreError as error:
             problems.append((row.path, str(error)))
     return found
+
+
+def load_older(
+    results: Path,
+    rows: Sequence[RunRow],
+    runs: Mapping[Cell, RunResult],
+    changes: Sequence[Change],
+    problems: list[tuple[str, str]],
+    warn: Say,
+) -> dict[Cell, tuple[Older, ...]]:
+    """Of every cell's ramps those of older nights that explain something; only their documents are read.
+
+    One that cannot be read is left out, which is told twice: now, and on the page.
+    """
+    from ..core.history import cells_of
+    from ..report.older import choose_older
+
+    found: dict[Cell, tuple[Older, ...]] = {}
+    for cell, history in cells_of(rows).items():
+        latest = next((row for row in history if cell in runs and row.started == runs[cell].started), None)
+        if latest is None or cell.kind != "ramp":
+            continue
+        chosen = choose_older(latest, history, [change for change in changes if change.cell == cell])
+        read = (one if one.unlike else _with_curves(results, one, problems, warn) for one in chosen)
+        found[cell] = tuple(one for one in read if one is not None)
+    return {cell: older for cell, older in found.items() if older}
+
+
+def _with_curves(results: Path, one: Older, problems: list[tuple[str, str]], warn: Say) -> Older | None:
+    from ..report.older import older_curves
+    from ..store import read_object
+
+    path = results / one.row.path
+    try:
+        document = read_object(path)
+        try:
+            return replace(one, curves=older_curves(one.row, document))
+        except StoreError as error:
+            raise StoreError(f"{path}: {error}") from error
+    except StoreError as error:
+        problems.append((one.row.path, str(error)))
+        warn(f"{error}; the night of {one.night} is not laid over the latest of {one.row.cell}")
+        return None
 
 
 def _warner() -> Say:

@@ -20,6 +20,7 @@ from markupsafe import Markup
 from .clean import clean
 from .html_data import SPARK_HEIGHT, SPARK_WIDTH, default_choice, embed, page_data
 from .html_filters import FILTERS
+from .older import REASONS
 from .report import Report
 
 _STATIC = "static"
@@ -27,8 +28,8 @@ _STATIC = "static"
 
 def render(report: Report, library: str) -> str:
     """The page. library: the plotting library's JavaScript."""
-    script = _static("page.js")
-    data = page_data(report.grid.columns, report.curves, report.trends, report.costs)
+    script = _static("ramps.js") + _static("page.js")
+    data = page_data(report)
     return (
         _environment()
         .get_template("page.html")
@@ -38,6 +39,8 @@ def render(report: Report, library: str) -> str:
             modes=list(dict.fromkeys(cell["mode"] for cell in data["cells"])),
             columns=data["columns"],
             directions=list(dict.fromkeys(curve.direction for curve in report.curves)),
+            latest={(curve.cell, curve.direction): curve for curve in report.curves},
+            older=[(key, REASONS[key]) for key in REASONS if any(key in one["why"] for one in data["older"])],
             metrics=[metric["name"] for metric in data["metrics"]],
             policy=_policy(script, library),
             style=Markup(_static("page.css")),

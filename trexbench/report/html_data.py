@@ -9,8 +9,10 @@ from typing import Any
 from ..core.cycles import Cost
 from ..core.history import METRICS, Cell, Metric
 from .clean import clean
-from .grid import Column, column_of, order_columns
+from .grid import column_of, order_columns
+from .older import Older
 from .overlay import Curve
+from .report import Report, night_of_run
 from .trends import Change, Trend
 
 SCALE: Mapping[str, tuple[float, str]] = {"pps": (1e-6, "Mpps"), "share": (100.0, "%")}
@@ -20,13 +22,15 @@ MOST_SPARKS = 200
 """Points of a small picture: it is no wider."""
 
 
-def page_data(
-    columns: Sequence[Column], curves: Sequence[Curve], trends: Sequence[Trend], costs: Mapping[Cell, Sequence[Cost]]
-) -> dict[str, Any]:
+def page_data(report: Report) -> dict[str, Any]:
     """Cells once, and everything else by their place among them."""
+    curves, trends, costs = report.curves, report.trends, report.costs
     found = [*(c.cell for c in curves), *(t.cell for t in trends), *costs]
     cells = {cell: at for at, cell in enumerate(dict.fromkeys(found))}
-    every = order_columns([*columns, *map(column_of, cells)])
+    every = order_columns([*report.grid.columns, *map(column_of, cells)])
+    older = [
+        (one, curve) for cell, some in report.older.items() if cell in cells for one in some for curve in one.curves
+    ]
     return {
         "columns": [{"name": clean(column.name), "simulated": column.simulated} for column in every],
         "cells": [
@@ -40,7 +44,11 @@ def page_data(
             for cell in cells
         ],
         "metrics": [_metric(metric) for metric in METRICS if any(metric in trend.metrics for trend in trends)],
-        "curves": [_curve(curve, cells[curve.cell]) for curve in curves],
+        "curves": [
+            _curve(curve, cells[curve.cell]) | {"night": clean(night_of_run(report.runs[curve.cell]))}
+            for curve in curves
+        ],
+        "older": [_older(one, curve, cells[curve.cell]) for one, curve in older],
         "trends": [_trend(trend, cells[trend.cell]) for trend in trends],
         "costs": [_cost(cost, cells[cell]) for cell, stretches in costs.items() for cost in stretches],
     }
@@ -110,6 +118,12 @@ def _curve(curve: Curve, cell: int) -> dict[str, Any]:
     }
 
 
+def _older(older: Older, curve: Curve, cell: int) -> dict[str, Any]:
+    """As a curve of the latest, with what makes it worth a look."""
+    about = {"night": clean(older.night), "why": older.why, "label": older.words, "otherwise": older.otherwise}
+    return _curve(curve, cell) | {"loss": [_short(value, 3) for value in curve.loss]} | about
+
+
 def _trend(trend: Trend, cell: int) -> dict[str, Any]:
     return {
         "cell": cell,
@@ -146,9 +160,9 @@ def _cost(cost: Cost, cell: int) -> dict[str, Any]:
     }
 
 
-def _short(value: float) -> float:
+def _short(value: float, digits: int = 6) -> float:
     """Six digits: more than any of these figures has."""
-    return float(f"{value:.6g}")
+    return float(f"{value:.{digits}g}")
 
 
 def _instant(text: str) -> str:

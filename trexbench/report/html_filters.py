@@ -9,6 +9,7 @@ from typing import Any
 from ..core.history import Metric
 from ..core.units import format_pps, format_share
 from .html_data import spark
+from .overlay import Curve
 from .trends import Trend
 
 NONE = "-"
@@ -28,6 +29,13 @@ def share(value: float | None) -> str:
     return NONE if value is None else format_share(value) if value else "0 %"
 
 
+def against(latest: Curve | None, older: Curve) -> str:
+    """How much more or less the latest run's direction carried than an older one's; bounds say nothing of that."""
+    if latest is None or latest.result.at_least or older.result.at_least or not older.result.maximum_pps:
+        return NONE
+    return f"{100 * (latest.result.maximum_pps / older.result.maximum_pps - 1):+.1f} %"
+
+
 def sparks(trend: Trend, metric: Metric) -> str:
     return " ".join(f"{x:g},{y:g}" for x, y in spark(trend, metric))
 
@@ -45,6 +53,7 @@ def tojson_text(value: Any) -> str:
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "figure": figure,
     "sparks": sparks,
+    "against": against,
     "at_least": at_least,
     "tojson_text": tojson_text,
     "pps": lambda value: NONE if value is None else format_pps(value),

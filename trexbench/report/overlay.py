@@ -22,8 +22,8 @@ AROUND_KNEE = 12
 class Curve:
     """One direction of one run. Rates in frames per second; loss: per point, a share.
 
-    hold: what was sent and received at the target. knee_pps: the last rate without loss, None where no DUT saturated;
-    bound_pps: a rate that was carried, where the DUT's own limit is unknown.
+    knee_pps: the last rate without loss, None where no DUT saturated; bound_pps: a rate that was carried, where the
+    DUT's own limit is unknown.
     """
 
     cell: Cell
@@ -34,7 +34,6 @@ class Curve:
     received_pps: tuple[float, ...]
     loss: tuple[float, ...]
     result: DirectionResult
-    hold: tuple[float, float] | None
 
     @property
     def knee_pps(self) -> float | None:
@@ -62,31 +61,20 @@ class Curve:
 
 def find_curves(cell: Cell, result: RunResult) -> tuple[Curve, ...]:
     """One for every direction that was measured at all."""
-    curves = []
-    for answer in answers_of(result):
-        plan, one = result.plan, answer.result
-        phases = (Phase.RAMP,) if plan.kind == "ramp" else (Phase.HOLD,)
-        windows = [w for w in measured_windows(plan, result.samples, one.direction, phases) if w.sent]
-        held = [w for w in measured_windows(plan, result.samples, one.direction, (Phase.HOLD,)) if w.sent]
-        points = reduce_windows(windows, one.first_bad_pps)
-        if not points:
-            continue
-        offered, received, loss = zip(*points, strict=True)
-        hold = _pooled(held)[:2] if held else None
-        curves.append(
-            Curve(
-                cell,
-                str(one.direction),
-                plan.line_rate_pps,
-                plan.loss_threshold,
-                offered,
-                received,
-                loss,
-                one,
-                hold,
-            )
-        )
-    return tuple(curves)
+    made = (curve_of(cell, result, answer.result) for answer in answers_of(result))
+    return tuple(curve for curve in made if curve is not None)
+
+
+def curve_of(cell: Cell, result: RunResult, one: DirectionResult, most: int = MOST_POINTS) -> Curve | None:
+    """The direction of this verdict, at about ``most`` points; None where it was not measured."""
+    plan = result.plan
+    phases = (Phase.RAMP,) if plan.kind == "ramp" else (Phase.HOLD,)
+    windows = [w for w in measured_windows(plan, result.samples, one.direction, phases) if w.sent]
+    points = reduce_windows(windows, one.first_bad_pps, most)
+    if not points:
+        return None
+    offered, received, loss = zip(*points, strict=True)
+    return Curve(cell, str(one.direction), plan.line_rate_pps, plan.loss_threshold, offered, received, loss, one)
 
 
 Point = tuple[float, float, float]

@@ -12,6 +12,7 @@ from ..core.night import Night
 from ..core.result import RunResult
 from .facts import DutFacts, RunNotes, find_facts, find_notes
 from .grid import Grid, build_grid
+from .older import Older
 from .overlay import Curve, find_curves
 from .trends import Change, Trend, find_trends
 
@@ -20,7 +21,8 @@ from .trends import Change, Trend, find_trends
 class Report:
     """All that is reported. rows, nights: oldest first. table: the night whose table is shown, None: the latest runs'.
 
-    runs: the latest of each cell whose document is shown in full. problems: documents that could not be read, and why.
+    runs: the latest of each cell whose document is shown in full. older: those of earlier nights to hold them against,
+    newest first. problems: documents that could not be read, and why.
     made: when, UTC. judged: what the search for changes says of itself; None: there was none.
     """
 
@@ -28,6 +30,7 @@ class Report:
     nights: Sequence[Night] = ()
     table: Night | None = None
     runs: Mapping[Cell, RunResult] = field(default_factory=dict)
+    older: Mapping[Cell, Sequence[Older]] = field(default_factory=dict)
     changes: Sequence[Change] = ()
     problems: Sequence[tuple[str, str]] = ()
     title: str = "trexbench"
@@ -81,3 +84,9 @@ class Report:
     @property
     def all_simulated(self) -> bool:
         return self.simulated and all(row.cell.simulated for row in self.rows)
+
+
+def night_of_run(run: RunResult) -> str:
+    """As an index tells it: the suite's night, or the day on which the run began."""
+    night = run.command.get("night")
+    return night if isinstance(night, str) and night else run.started[:10]

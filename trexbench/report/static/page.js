@@ -5,10 +5,9 @@
   var DARK = ["#56B4E9", "#F0803C", "#2FC79A", "#E69AC4", "#F0C442", "#8AB4F8", "#EEEEEE", "#C5C56A"];
   var DASHES = ["solid", "dash", "longdash", "dashdot", "longdashdot", "8px 2px"];
   var MARKERS = ["circle", "square", "diamond", "triangle-up", "pentagon", "star", "hexagon", "cross"];
-  var LOSS_FLOOR = 0.001; // percent; less has no place on an axis of powers of ten
   var CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "sendChartToCloud"] };
   var data = JSON.parse(document.getElementById("data").textContent);
-  [data.curves, data.trends].forEach(function (lines) {
+  [data.curves, data.older, data.trends].forEach(function (lines) {
     lines.sort(function (a, b) { return data.cells[a.cell].column - data.cells[b.cell].column; });
   });
   var dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -98,55 +97,6 @@
     if (place) { window.Plotly.react(place, traces, shape, CONFIG); }
   }
 
-  function drawRamps(now) {
-    var ways = all("input[name=direction]").filter(function (box) { return box.checked; }).map(function (box) { return box.value; });
-    var share = now.unit === "share", traces = [], shown = [], top = 0, threshold = 0;
-    data.curves.forEach(function (curve) {
-      var cell = data.cells[curve.cell];
-      if (!chosen(cell, now) || ways.indexOf(curve.direction) < 0) { return; }
-      var scale = share ? 100 / curve.line : 1e-6, style = look(cell);
-      var way = data.cells[curve.cell].bidir || ways.length > 1 ? ", " + plain(curve.direction) : "";
-      var name = label(cell, now) + (cell.bidir ? way : "");
-      var backwards = cell.bidir && Number(curve.direction.split("->")[0]) > Number(curve.direction.split("->")[1]);
-      var x = curve.x.map(function (value) { return value * scale; });
-      var told = curve.x.map(function (value, at) {
-        return "<b>" + name + "</b><br>offered " + mpps(value) + ", " + digits(100 * value / curve.line) + " %<br>received " +
-          mpps(curve.y[at]) + "<br>loss " + digits(100 * curve.loss[at]) + " %";
-      });
-      var line = { color: style.colour, width: 1.8, dash: backwards ? "dot" : style.dash };
-      var single = curve.x.length < 3;
-      var basic = { x: x, type: "scatter", mode: single ? "markers" : "lines", line: line, name: name, legendgroup: name,
-        hoverinfo: "text", hovertext: told, marker: { color: style.colour, symbol: style.marker, size: 8 } };
-      shown.push(cell);
-      top = Math.max(top, Math.max.apply(null, x));
-      threshold = Math.max(threshold, 100 * curve.threshold);
-      traces.push(Object.assign({ y: curve.y.map(function (value) { return value * scale; }) }, basic));
-      traces.push(Object.assign({}, basic, { yaxis: "y2", showlegend: false, y: curve.loss.map(function (value) {
-        return id("log").checked ? Math.max(100 * value, LOSS_FLOOR) : 100 * value;
-      }) }));
-      var mark = curve.knee !== null ? curve.knee : curve.bound;
-      if (mark !== null) {
-        traces.push({ x: [mark * scale], y: [mark * scale], type: "scatter", mode: "markers", name: name, legendgroup: name, showlegend: false,
-          marker: { size: 12, color: style.colour, symbol: curve.knee !== null ? "x-thin" : "triangle-right-open",
-            line: { width: 2.5, color: style.colour } },
-          error_x: { type: "data", array: [curve.uncertainty * scale], color: style.colour, visible: curve.uncertainty > 0 },
-          hoverinfo: "text", hovertext: ["<b>" + name + "</b><br>" + plain(curve.words).replace(/, /g, "<br>")] });
-      }
-    });
-    var unit = share ? "% of line rate" : "Mpps";
-    traces.push({ x: [0, top], y: [0, top], type: "scatter", mode: "lines", name: "no loss", hoverinfo: "skip",
-      line: { color: css("--soft"), width: 1, dash: "dot" } });
-    draw("ramps", traces, layout(shown, {
-      xaxis: axis("offered, " + unit, { anchor: "y2", rangemode: "tozero" }),
-      yaxis: axis("received, " + unit, { domain: [0.33, 1], rangemode: "tozero" }),
-      yaxis2: axis("loss, %", { domain: [0, 0.26], type: id("log").checked ? "log" : "linear", exponentformat: "none",
-        tickmode: id("log").checked ? "array" : "auto", tickvals: [LOSS_FLOOR, 0.01, 0.1, 1, 10, 100],
-        ticktext: ["0", "0.01", "0.1", "1", "10", "100"], range: id("log").checked ? [-3.15, 2.15] : undefined }),
-      shapes: threshold ? [{ type: "line", xref: "paper", x0: 0, x1: 1, yref: "y2", y0: threshold, y1: threshold,
-        line: { color: css("--bad"), width: 1, dash: "dash" } }] : []
-    }));
-  }
-
   function drawCosts(now) {
     var groups = {}, traces = [], shown = [];
     data.costs.forEach(function (cost) {
@@ -233,6 +183,9 @@
     return plain(text).replace(/(.{40,60}?) /g, "$1<br>");
   }
 
+  var drawRamps = rampsPlot({ data: data, id: id, all: all, plain: plain, chosen: chosen, label: label, look: look, css: css,
+    axis: axis, layout: layout, digits: digits, mpps: mpps, draw: draw });
+
   function drawAll() {
     var now = choice();
     if (id("plot-ramps")) { drawRamps(now); }
@@ -251,10 +204,10 @@
     window.addEventListener("afterprint", function () { paper(false); });
   }
 
-  // A change's own cells and figure.
+  // A change's own cells and figure, and their ramps before and after it.
   function show(wanted) {
     ["mode", "traffic", "metric"].forEach(function (name) { id(name).value = wanted[name]; });
-    all("input[name=column]").forEach(function (box) { box.checked = true; });
+    all("input[name=column], input[name=older][value=change]").forEach(function (box) { box.checked = true; });
     drawAll();
   }
 
