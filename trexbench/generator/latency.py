@@ -27,7 +27,7 @@ def _of_group(stats: Mapping[str, Any], timed: Mapping[str, Any]) -> LatencyCoun
         received=received,
         average_s=_seconds(times, "average") if received else None,
         min_s=_seconds(times, "total_min") if received else None,
-        max_s=_seconds(times, "total_max") if received else None,
+        max_s=(_seconds(times, "total_max") if received else None) or None,  # 0: TRex leaves the first frames out
         jitter_s=_seconds(times, "jit") if received else None,
         histogram={int(low): int(count) for low, count in (times.get("histogram") or {}).items()},
         out_of_order=int(errors.get("ooo", 0)),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from textwrap import wrap
+from textwrap import fill, wrap
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -39,6 +39,8 @@ BLUE, ORANGE, GREEN, RED, SKY, PURPLE, GREY = (
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED, "#222222", "#999933")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DPI = 110
+TITLE_LETTERS = 44
+"""So many fit over one direction's curve."""
 LOSS_FLOOR_PERCENT = 0.01
 """Below this the axis of loss is linear, so that no loss has a place on it."""
 PER_ROW = 4
@@ -124,7 +126,8 @@ def _draw_direction(axes: Axes, result: RunResult, answer: Answer, number: int, 
     share = axes.secondary_xaxis("top", functions=_percent_of(plan))
     share.tick_params(labelsize=8)
     share.set_xlabel("offered, % of line rate", fontsize=8, color=GREY)
-    axes.set_title(f"{answer.direction}: {_answer_words(result, answer)}", fontsize=10.5, fontweight="bold", pad=8)
+    title = fill(f"{answer.direction}: {_answer_words(result, answer)}", TITLE_LETTERS)
+    axes.set_title(title, fontsize=10.5, fontweight="bold", pad=8)
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.legend(loc="upper left", fontsize=8, framealpha=0.9)
 
