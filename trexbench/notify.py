@@ -116,6 +116,8 @@ _GAUGES = (
     ),
     ("at_least", "1 where maximum_pps is a lower bound only.", lambda row: float(row.at_least)),
     ("cycles_per_packet", "What a packet cost the DUT in the hold.", lambda row: row.cycles_per_packet),
+    ("latency_seconds", "Mean at half of the throughput, of the worse direction.", lambda row: row.latency_s),
+    ("power_watts", "What the DUT drew in the hold.", lambda row: row.power_w),
     ("last_run_timestamp_seconds", "When the run began.", lambda row: _seconds(row.started)),
 )
 

@@ -27,6 +27,8 @@ ROW = replace(
     row_of(make_result(), "2026-03-01/lab-linux/a.json"),
     cell=Cell("lab-linux", "var2-64b", True, 2),
     cycles_per_packet=358.5,
+    latency_s=31e-6,
+    power_w=19.0,
 )
 NIGHT = Night(
     "lab",
@@ -145,6 +147,8 @@ def test_gauges(tmp_path: Path) -> None:
         ("maximum_pps", ROW.total_pps),
         ("at_least", float(ROW.at_least)),
         ("cycles_per_packet", 358.5),
+        ("latency_seconds", 31e-6),
+        ("power_watts", 19.0),
         ("last_run_timestamp_seconds", 1772366400.0),
     ):
         assert f"# TYPE trexbench_{name} gauge\ntrexbench_{name}{{{labels}}} {value!r}\n" in text

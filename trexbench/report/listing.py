@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..core.history import RunRow
-from ..core.units import format_pps, format_share
+from ..core.units import format_pps, format_share, format_time
 from .clean import clean
 from .columns import lay_out
 from .costs import format_cycles
@@ -26,6 +26,7 @@ HEAD = (
     "limit",
     "loss in hold",
     "cycles/packet",
+    "latency",
     "document",
 )
 NONE = "-"
@@ -33,7 +34,7 @@ NONE = "-"
 
 def format_rows(rows: Sequence[RunRow]) -> str:
     """The table, in the rows' order; what is no plain complete measurement is marked."""
-    return "\n".join(lay_out([HEAD, *(_row(row) for row in rows)], "llllrrrlrrl"))
+    return "\n".join(lay_out([HEAD, *(_row(row) for row in rows)], "llllrrrlrrrl"))
 
 
 def row_values(row: RunRow) -> dict[str, Any]:
@@ -72,6 +73,7 @@ def _row(row: RunRow) -> tuple[str, ...]:
         ", ".join([clean(row.limit), *marks]),
         NONE if row.hold_loss is None else format_share(row.hold_loss),
         NONE if row.cycles_per_packet is None else format_cycles(row.cycles_per_packet),
+        NONE if row.latency_s is None else format_time(row.latency_s),
         clean(row.path),
     )
 
