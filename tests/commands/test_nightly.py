@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,15 +18,9 @@ import pytest
 from trexbench.core.night import State
 from trexbench.nights import load_nights
 
-from .test_suite import TINY, folder_with, without_twin
-from .tools import ROOT, trexbench
-
-FOUR = """
-duts: [{name: netgate-vpp, rx_queues: 1}, netgate-linux]
-modes: [64b]
-directions: [uni, bidir]
-plan: {warmup: 10kpps:2s, ramp_to: 40%, ramp_duration: 120s, hold: 5s, confirm: 5s}
-"""
+from .conftest import FOUR, TwelveNights
+from .test_suite import TINY, without_twin
+from .tools import ROOT, folder_with, trexbench
 
 
 @contextmanager
@@ -52,6 +47,18 @@ def chat() -> Iterator[tuple[str, list[Any]]]:
         server.server_close()
 
 
+def relabelled(folder: Path, suite: str | None) -> Path:
+    """A run of the night once more, as another suite's, or as nobody's."""
+    found = min(folder.glob("results/*/netgate-vpp/*.json"))
+    run = json.loads(found.read_text())
+    del run["command"]["suite"], run["command"]["night"]
+    if suite is not None:
+        run["command"] |= {"suite": suite, "night": "2026-11-01"}
+    path = found.with_name(f"010000-{suite}.json")
+    path.write_text(json.dumps({**run, "id": f"{suite}"}))
+    return path
+
+
 def test_a_night_leaves_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder_with(tmp_path, tiny=TINY + "keep_nights: 2\n")
     with chat() as (url, told):
@@ -60,12 +67,15 @@ def test_a_night_leaves_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             done = trexbench(tmp_path, "nightly", "tiny", "--sim", "--date", date, "--prometheus", "out/x.prom")
             assert done.returncode == (9 if date == "2026-11-01" else 0), done.stderr
             (tmp_path / "out").mkdir(exist_ok=True)
+            if date == "2026-11-01":
+                others = [relabelled(tmp_path, "other"), relabelled(tmp_path, None)]
             assert "T0psecret" not in done.stdout + done.stderr
     assert [body["text"].splitlines()[0] for body in told] == [
         f"tiny, night of 2026-11-0{day} (simulated): 4 of 4 cells measured" for day in (1, 2, 3)
     ]
     assert [night.night for night in load_nights(tmp_path / "results", pytest.fail)] == ["2026-11-02", "2026-11-03"]
-    assert len(list(tmp_path.glob("results/*/netgate-vpp/*.json"))) == 8
+    assert len(list(tmp_path.glob("results/*/netgate-vpp/*.json"))) == 8 + len(others)
+    assert all(path.exists() for path in others), "as old as those that went, and another suite's, or nobody's"
     page = (tmp_path / "results" / "report.html").read_text()
     assert "netgate-vpp" in page and "2026-11-03" in page
     gauges = (tmp_path / "out" / "x.prom").read_text()
@@ -134,33 +144,36 @@ def test_the_commands_of_the_document(tmp_path: Path) -> None:
     assert planned.returncode == 0 and planned.stdout.startswith("shown: 32 cells"), planned.stderr
 
 
-def slower(folder: Path, factor: float) -> None:
-    """From here on VPP's twin needs so much longer for every packet."""
-    (folder / "dut_configs").mkdir()
-    text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
-    keys = r"^(  (?:cycles_per_packet|cycles_per_vector|cycles_per_fetch): )([0-9.]+)"
-    found, count = re.subn(keys, lambda match: f"{match[1]}{float(match[2]) * factor:.2f}", text, flags=re.MULTILINE)
-    assert count == 3
-    (folder / "dut_configs" / "netgate-vpp.yaml").write_text(found)
-
-
-def test_twelve_nights_the_last_two_with_a_slower_vpp(tmp_path: Path) -> None:
-    folder_with(tmp_path, four=FOUR)
-    codes = []
-    for day in range(1, 13):
-        if day == 11:
-            slower(tmp_path, 1.05)
-        done = trexbench(tmp_path, "nightly", "four", "--sim", "-q", "--date", f"2026-11-{day:02}", "--seed", "7")
-        assert done.stderr == ""
-        codes.append(done.returncode)
-    assert codes[:10] == [0] * 10 and codes[11] == 3, done.stdout
-    values = json.loads(trexbench(tmp_path, "regress", "--suite", "four", "--json").stdout)
+def test_twelve_nights_the_last_two_with_a_slower_vpp(twelve_nights: TwelveNights) -> None:
+    codes, last = [done.returncode for done in twelve_nights.done], twelve_nights.done[-1]
+    assert [done.stderr for done in twelve_nights.done] == [""] * 12
+    assert codes[:10] == [0] * 10 and codes[11] == 3, last.stdout
+    values = json.loads(trexbench(twelve_nights.folder, "regress", "--suite", "four", "--json").stdout)
     found = {(one["dut"], one["bidir"], one["metric"]): one for one in values["regressions"]}
     told = {(bidir, metric) for dut, bidir, metric in found if dut == "netgate-vpp"}
     certain = {(bidir, metric) for bidir in (False, True) for metric in ("maximum rate", "cycles/packet")}
     assert len(told) == len(found), values
     # The hold is above what this DUT can carry, so that it loses more there, too.
     assert certain <= told <= certain | {(bidir, "loss in the hold") for bidir in (False, True)}, values
-    assert {one["since"] for one in found.values()} == {"2026-11-11"}
+    assert {one["since"] for one in found.values()} == {twelve_nights.slower_from}
     assert all(0.03 < abs(found[("netgate-vpp", *one)]["change"]) < 0.07 for one in certain), values
     assert not values["improvements"] and not values["missing"]
+
+
+def test_what_a_regression_is_held_against_is_kept_until_it_is_acknowledged(
+    twelve_nights: TwelveNights, tmp_path: Path
+) -> None:
+    shutil.copytree(twelve_nights.folder, tmp_path / "here")
+    here = folder_with(tmp_path / "here", four=FOUR + "keep_nights: 3\n")
+    tonight = ("nightly", "four", "--sim", "--seed", "7", "--date")
+    standing = trexbench(here, *tonight, "2026-11-21")
+    assert standing.returncode == 3 and "pruned" not in standing.stderr
+    assert len(load_nights(here / "results", pytest.fail)) == 13
+    assert trexbench(here, "regress", "--acknowledge", "*", "--note", "known", "--date", "2026-11-22").returncode == 0
+    known = trexbench(here, *tonight, "2026-11-22")
+    assert known.returncode == 0 and "pruned   55 files" in known.stderr, known.stderr
+    nights = load_nights(here / "results", pytest.fail)
+    assert [night.night for night in nights] == ["2026-11-20", "2026-11-21", "2026-11-22"]
+    assert {cell.path for night in nights for cell in night.cells} == {
+        path.relative_to(here / "results").as_posix() for path in here.glob("results/*/netgate-*/*.json")
+    }

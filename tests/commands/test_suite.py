@@ -20,7 +20,7 @@ from trexbench.index import open_index
 from trexbench.nights import load_nights
 from trexbench.store import load_run
 
-from .tools import ROOT, await_line, begin, fake_server, trexbench
+from .tools import ROOT, await_line, begin, fake_server, folder_with, trexbench
 
 PLAN = "plan: {warmup: 10kpps:2s, ramp_duration: 20s, hold: 4s, confirm: 2s}"
 TINY = f"""
@@ -29,13 +29,6 @@ modes: [64b]
 directions: [uni, bidir]
 {PLAN}
 """
-
-
-def folder_with(folder: Path, **suites: str) -> Path:
-    (folder / "suites").mkdir(parents=True, exist_ok=True)
-    for name, text in suites.items():
-        (folder / "suites" / f"{name}.yaml").write_text(text)
-    return folder
 
 
 def without_twin(folder: Path) -> None:

@@ -46,6 +46,14 @@ def begin(cwd: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
+def folder_with(folder: Path, **suites: str) -> Path:
+    """The folder, with these suites in it."""
+    (folder / "suites").mkdir(parents=True, exist_ok=True)
+    for name, text in suites.items():
+        (folder / "suites" / f"{name}.yaml").write_text(text)
+    return folder
+
+
 def await_line(run: subprocess.Popen[str], *words: str) -> None:
     """Read the run's progress until a line has all of these words, or it ends."""
     assert run.stderr is not None
