@@ -10,13 +10,15 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from .core.detect import LONG
+from .core.detect import BASELINE, LONG
 from .core.history import RunRow
 from .core.known import is_date
 from .core.night import Night
 from .index import open_index
 from .nights import find_nights
 
+AGAINST_NIGHTS = max(BASELINE, LONG)
+"""So many nights before a regression does the judge look back on."""
 _DERIVED = ("{stem}.png", "{stem}.svg", "{stem}-efficiency.png", "{stem}.loadtest.json")
 """What is made of a run and lies beside it."""
 
@@ -88,7 +90,7 @@ def _first_of_suite(dates: Iterable[str], keep: int, since: str | None) -> str:
         return ""
     if since is None:
         return nights[keep - 1]
-    return min(nights[keep - 1], since, *[night for night in nights if night < since][:LONG])
+    return min(nights[keep - 1], since, *[night for night in nights if night < since][:AGAINST_NIGHTS])
 
 
 def remove(results: Path, paths: Sequence[Path], warn: Callable[[str], None]) -> list[Path]:

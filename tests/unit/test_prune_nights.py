@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from runs import World, make_plan, make_result
 
-from trexbench.core.detect import LONG
 from trexbench.core.night import CellRecord, Night
 from trexbench.core.result import Status
 from trexbench.index import open_index
 from trexbench.nights import NightWriter, find_nights
-from trexbench.prune import find_old_nights, remove
+from trexbench.prune import AGAINST_NIGHTS, find_old_nights, remove
 from trexbench.store import RunWriter
 
 RESULTS = Path("results")
@@ -103,14 +102,14 @@ def test_nights_without_a_measurement_do_not_count_and_go_with_those_around() ->
 
 
 def test_what_a_regression_is_held_against_stays() -> None:
-    nights = [whole("ours", day) for day in range(LONG + 20)]
+    nights = [whole("ours", day) for day in range(AGAINST_NIGHTS + 20)]
     last = len(nights) - 1
     assert len(old(3, last)) == 3 * (len(nights) - 3)
-    since = LONG + 10
+    since = AGAINST_NIGHTS + 10
     assert old(3, last, since={False: since}) == [path for files in nights[:10] for path in files]
     assert old(3, last, since={False: 4}) == [] and old(3, last, since={False: 0}) == []
     assert len(old(3, last, since={True: 4})) == 3 * (len(nights) - 3), "a simulated one is not held against these"
-    assert len(old(3, last, since={False: last})) == 3 * (last - LONG)
+    assert len(old(3, last, since={False: last})) == 3 * (last - AGAINST_NIGHTS)
 
 
 def test_nights_to_come_are_neither_counted_nor_removed() -> None:
