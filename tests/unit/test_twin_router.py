@@ -157,14 +157,6 @@ def test_past_saturation_less_comes_through(name: str) -> None:
     assert through[0] > 1.01 * through[1] and through[1] > 1.02 * through[2] > 600e3
 
 
-def test_a_full_ring_makes_frames_wait() -> None:
-    router = TwinRouter(PLAIN)
-    offer(router, (0.5e6,), 0.2, (1.0, 0.0))
-    assert router.latency_s(0) == PLAIN.latency_s
-    offer(router, (3e6,), 0.2, (1.0, 0.0))
-    assert router.latency_s(0) == pytest.approx(PLAIN.latency_s + PLAIN.ring / 1e6, rel=0.01)
-
-
 def test_noise_is_normal_and_its_own() -> None:
     drawn = [normal(1, worker, cell) for worker in range(4) for cell in range(2000)]
     mean = sum(drawn) / len(drawn)

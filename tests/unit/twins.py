@@ -24,6 +24,7 @@ from trexbench.core.sample import PortCounters, Reading
 from trexbench.stlserver.engine import StreamSpec
 from trexbench.stlserver.stats import Stats
 from trexbench.stlserver.traffic import frame_bytes
+from trexbench.twin.delay import Delay
 from trexbench.twin.engine import SimEngine
 from trexbench.twin.headers import headers_of
 from trexbench.twin.ports import Arrival, Router
@@ -47,6 +48,12 @@ class PerfectRouter:
         self.spans.append(span_s)
         self.seen.append(arrivals)
         return [one.frames for one in arrivals]
+
+    def delays(self, port: int, tag: int) -> Sequence[Delay]:
+        return (Delay(1.0, 5e-6, 5e-6),)
+
+    def kept(self, port: int, tag: int) -> float:
+        return 0.0
 
 
 @dataclass
@@ -78,6 +85,12 @@ class QueueRouter:
             for queue, pps in enumerate(capacities):
                 self._serve(port, queue, pps * self._deviation(port, queue, instant) * span_s, coming, out)
         return [out[one.port, one.tag] for one in arrivals]
+
+    def delays(self, port: int, tag: int) -> Sequence[Delay]:
+        return (Delay(1.0, 10e-6, 30e-6),)
+
+    def kept(self, port: int, tag: int) -> float:
+        return sum(held.get(tag, 0.0) for (at, _), held in self.held.items() if at == port)
 
     def _serve(
         self, port: int, queue: int, room: float, coming: Sequence[Arrival], out: dict[tuple[int, int], float]

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import floor
 
 from ..config.twin import TesterSpec
-from ..stlserver.engine import EngineLoad, EnginePort, PortCounters, StreamSpec
+from ..stlserver.engine import EngineLoad, EnginePort, LatencyTotals, PortCounters, StreamSpec
 from ..stlserver.traffic import Tally, Traffic, frame_bytes
 from .headers import check_program, headers_of
+from .latency import Group
+from .noise import mixed
 from .ports import Router
 from .tester import TxPort, between, skew_of
 from .world import Flow, Port, World
@@ -66,7 +68,7 @@ class SimEngine:
         self._view: tuple[float, World] | None = None
         self._past: deque[tuple[float, list[tuple[Tally, ...]]]] = deque()
         self._shown = [PortCounters() for _ in self._ports]
-        self._queue_full = 0
+        self._queue_full = self._starts = 0
         self._ended: list[int] = []
         self._told: set[int] = set()
         self.promiscuous = [False] * ports
@@ -87,6 +89,10 @@ class SimEngine:
         for flow in flows.values():
             world.tags.setdefault(flow, len(world.tags))
         state.flows = flows
+        state.groups = {
+            flow.mark: Group(mixed(self._seed, port, *flow.mark) / 2**64) for flow in flows.values() if flow.mark
+        }
+        self._starts += 1
         state.tx.traffic = Traffic.begin(streams, factor, world.at_s, duration_s)
         state.tx.owed_s = 0.0
         self._told.discard(port)
@@ -135,6 +141,12 @@ class SimEngine:
         self._shown[port] = PortCounters(**{name: max(getattr(before, name), getattr(found, name)) for name in names})
         return self._shown[port]
 
+    def latency(self, port: int) -> Mapping[int, LatencyTotals]:
+        """As the protocol says, as of the grid's last line: a frame that has been timed stays so."""
+        self._settle()
+        world, groups = self._world, self._world.ports[port].groups
+        return {mark[0]: group.totals(port ^ 1, world.kept(port, mark)) for mark, group in groups.items()}
+
     def load(self) -> EngineLoad:
         ports = self._at(self._settle()).ports
         self._queue_full = max(self._queue_full, sum(port.tx.queue_full.packets for port in ports))
@@ -175,7 +187,8 @@ class SimEngine:
 
     def _flow(self, port: int, spec: StreamSpec) -> Flow:
         check_program(spec)
-        return port, frame_bytes(spec), tuple(self._world.router.spread(port, headers_of(spec)))
+        spread = tuple(self._world.router.spread(port, headers_of(spec)))
+        return Flow(port, frame_bytes(spec), spread, None if spec.pg_id is None else (spec.pg_id, self._starts))
 
     def _settle(self, split: bool = False) -> float:
         """Let the world come to the grid's last line, or with ``split`` to this very moment, which is returned."""

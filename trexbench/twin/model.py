@@ -40,12 +40,20 @@ class Costs:
 
 @dataclass(frozen=True)
 class Pace:
-    """What a worker does per second. rates: frames fetched by queue; idle: cycles of rounds that found nothing."""
+    """What a worker does per second. rates: frames fetched by queue; idle: cycles of rounds that found nothing.
+
+    period: cycles from one batch to the next, or with ``hurried``, without any pause, from round to round. costs and
+    demands: what it follows from.
+    """
 
     rates_pps: tuple[float, ...]
     vectors: float
     busy: float
     idle: float
+    period: float
+    hurried: bool
+    costs: Costs
+    demands: Sequence[Demand]
 
 
 def pace(costs: Costs, demands: Sequence[Demand]) -> Pace:
@@ -62,7 +70,9 @@ def _unhurried(costs: Costs, demands: Sequence[Demand]) -> Pace | None:
     left = costs.batch_cycles - busy - costs.loop_cycles * min(vectors, 1.0)
     if left < 0:
         return None
-    return Pace(tuple(one.rate_pps for one in demands), vectors / per_batch, busy / per_batch, left / per_batch)
+    rates = tuple(one.rate_pps for one in demands)
+    per_second = (vectors / per_batch, busy / per_batch, left / per_batch)
+    return Pace(rates, *per_second, costs.batch_cycles, False, costs, demands)
 
 
 def _polls(frames: float, vector: int) -> float:
@@ -97,4 +107,4 @@ def _round_after_round(costs: Costs, demands: Sequence[Demand]) -> Pace:
     rounds = costs.hz / length
     rates = tuple(min(one.rate_pps, costs.vector * rounds) for one in demands)
     vectors = sum(min(rate, rounds) for rate in rates)
-    return Pace(rates, vectors, costs.hz - fixed * rounds, idle * rounds)
+    return Pace(rates, vectors, costs.hz - fixed * rounds, idle * rounds, length, True, costs, demands)

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from .delay import Delay
+
 
 @dataclass(frozen=True)
 class Arrival:
     """Frames that reached the router on one port within a span of time, all of one stream.
 
     port: the tester's port that sent them. spread: their share per receive queue of that port, summing to 1.
-    frame_bytes: mean size with FCS. tag: the sender's own mark, handed back with what comes out.
+    frame_bytes: mean size with FCS. tag: the sender's own mark, handed back with what comes out. timed: whether the
+    sender will ask what these frames took.
     """
 
     port: int
@@ -20,6 +23,7 @@ class Arrival:
     spread: tuple[float, ...]
     frames: float
     frame_bytes: float
+    timed: bool = False
 
 
 class Router(Protocol):
@@ -34,3 +38,9 @@ class Router(Protocol):
         One figure per arrival, in their order; what leaves may have arrived in an earlier span with the same port and
         tag. Frames that are neither gone nor lost are kept inside. Call it with no frames to let the rings run empty.
         """
+
+    def delays(self, port: int, tag: int) -> Sequence[Delay]:
+        """What the timed frames of this port and tag took that left in the last ``carry``; not empty if any did."""
+
+    def kept(self, port: int, tag: int) -> float:
+        """Frames of this port and tag that are neither gone nor lost."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from math import floor
@@ -10,6 +10,7 @@ from typing import Any
 
 from ..config.twin import TwinSpec
 from .counters import QueueCounters, WorkerCounters
+from .delay import Delay, Ring, Service, delays, service
 from .model import Pace
 from .noise import normal
 from .placement import place
@@ -26,14 +27,16 @@ Key = tuple[int, int]
 
 @dataclass
 class Queue:
-    """One receive queue. held: frames in its ring, by stream; frame_bytes: their mean size, last known."""
+    """One receive queue. held: frames in its ring, by stream. kept: all of them at the end of the last span, in which
+    it was emptied at rate_pps."""
 
     port: int
     number: int
     held: dict[Key, float] = field(default_factory=dict)
     packets: float = 0.0
     drops: float = 0.0
-    wait_s: float = 0.0
+    kept: float = 0.0
+    rate_pps: float = 0.0
 
     def copy(self) -> Queue:
         found = copy(self)
@@ -77,6 +80,8 @@ class TwinRouter:
         self._solved: Solved | None = None
         self._sizes: dict[Key, float] = {}
         self._gone: dict[Key, float] = {}
+        self._timed: frozenset[Key] = frozenset()
+        self._taken: dict[Key, list[Delay]] = {}
         self._speeds: tuple[int, tuple[float, ...]] = (-1, ())
 
     def __deepcopy__(self, _memo: dict[int, Any]) -> TwinRouter:
@@ -85,6 +90,7 @@ class TwinRouter:
         found._queues = [queue.copy() for queue in self._queues]
         found._workers = [copy(worker) for worker in self._workers]
         found._sizes, found._gone = dict(self._sizes), dict(self._gone)
+        found._taken = {}
         return found
 
     def spread(self, port: int, packets: Sequence[bytes]) -> tuple[float, ...]:
@@ -94,6 +100,7 @@ class TwinRouter:
         """As the protocol says. The span is cut where workers' speeds change, never elsewhere."""
         for one in arrivals:
             self._sizes[one.port, one.tag] = one.frame_bytes
+        self._timed, self._taken = frozenset((one.port, one.tag) for one in arrivals if one.timed), {}
         end_s = self.time_s + span_s
         while end_s - self.time_s > 1e-12:
             cell = floor(self.time_s / NOISE_S + 1e-6)
@@ -124,9 +131,11 @@ class TwinRouter:
             for worker in self._workers
         ]
 
-    def latency_s(self, port: int) -> float:
-        """Seconds that frames of this port spend inside now, on average over what left last."""
-        return self.spec.latency_s + max(queue.wait_s for queue in self._queues if queue.port == port)
+    def delays(self, port: int, tag: int) -> Sequence[Delay]:
+        return self._taken.get((port, tag), ())
+
+    def kept(self, port: int, tag: int) -> float:
+        return sum(queue.held.get((port, tag), 0.0) for queue in self._queues)
 
     def _step(self, span_s: float, cell: int, arrivals: Sequence[Arrival], part: float) -> None:
         for one in arrivals:
@@ -143,8 +152,12 @@ class TwinRouter:
             paces, self._feedback = settle(self.spec, loads, queues_of, speeds, self._feedback)
             self._solved = Solved(tuple(loads), speeds, tuple(paces))
         for worker, found in zip(self._workers, self._solved.paces, strict=True):
-            for at, rate_pps in zip(worker.queues, found.rates_pps, strict=True):
-                self._fetch(self._queues[at], rate_pps, span_s, worker)
+            for number, (at, rate_pps) in enumerate(zip(worker.queues, found.rates_pps, strict=True)):
+                queue = self._queues[at]
+                timed = {key: queue.held[key] for key in self._timed if key in queue.held} if self._timed else {}
+                ring = self._fetch(queue, rate_pps, span_s, worker)
+                if timed and ring.gone:
+                    self._time(timed, ring, service(found, number, self.spec.drive == "polling"))
             self._count(worker, found, span_s)
 
     def _load(self, queue: Queue, span_s: float) -> Load:
@@ -154,20 +167,30 @@ class TwinRouter:
         size = sum(self._sizes[key] * count for key, count in queue.held.items()) / frames
         return Load(queue.port, frames / span_s, size)
 
-    def _fetch(self, queue: Queue, rate_pps: float, span_s: float, worker: Worker) -> None:
+    def _fetch(self, queue: Queue, rate_pps: float, span_s: float, worker: Worker) -> Ring:
         """Frames leave the ring, of every stream the same share; what the ring cannot hold is dropped."""
         waiting = sum(queue.held.values())
         gone = min(waiting, rate_pps * span_s)
         if waiting - gone < 1e-6:
             gone = waiting
         kept = min(waiting - gone, float(self.spec.ring))
+        dropped = waiting - gone - kept
+        came = waiting - queue.kept
+        ring = Ring(queue.kept, kept, came, gone, dropped, span_s, rate_pps, queue.rate_pps, self.spec.ring)
         queue.packets += gone
-        queue.drops += waiting - gone - kept
-        queue.wait_s = kept / rate_pps if rate_pps else 0.0
+        queue.drops += dropped
+        queue.kept, queue.rate_pps = kept, rate_pps
         worker.packets += gone
         for key, count in queue.held.items():
             self._gone[key] = self._gone.get(key, 0.0) + count * gone / waiting
         queue.held = {key: count * kept / waiting for key, count in queue.held.items()} if kept else {}
+        return ring
+
+    def _time(self, timed: Mapping[Key, float], ring: Ring, services: Sequence[Service]) -> None:
+        """What these streams' frames took that left the queue in this span; ``timed``: how many were in it."""
+        share = ring.gone / (ring.before + ring.came)
+        for key, frames in timed.items():
+            self._taken.setdefault(key, []).extend(delays(frames * share, self.spec.latency_s, services, ring))
 
     def _count(self, worker: Worker, found: Pace, span_s: float) -> None:
         worker.vectors += found.vectors * span_s

@@ -5,32 +5,48 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from ..stlserver.traffic import Tally, frame_bytes
+from ..stlserver.traffic import Tally
+from .latency import Group
 from .ports import Arrival, Router
 from .tester import TxPort, received_share
 
 LINGER_S = 2.0
 """So long after a flow's last frame the router is still asked for what it kept of it."""
 
-Flow = tuple[int, int, tuple[float, ...]]
-"""Frames that the router cannot tell apart: port, length with FCS, spread over the receive queues."""
+Mark = tuple[int, int]
+"""A packet group of one start: its pg_id and the start's number."""
+
+
+class Flow(NamedTuple):
+    """Frames that nobody tells apart: port, length with FCS, spread over the receive queues, and whether timed."""
+
+    port: int
+    length: int
+    spread: tuple[float, ...]
+    mark: Mark | None = None
 
 
 @dataclass
 class Port:
-    """One of the tester's ports. flows: where the frames of each of its streams belong, by the stream's id."""
+    """One of the tester's ports. flows: where the frames of each of its streams belong, by the stream's id.
+
+    groups: of the latency streams that were started last.
+    """
 
     tx: TxPort
     link_up: bool = True
     flows: dict[int, Flow] = field(default_factory=dict)
+    groups: dict[Mark, Group] = field(default_factory=dict)
     sent: Tally = field(default_factory=Tally)
     received: Tally = field(default_factory=Tally)
     errors: Tally = field(default_factory=Tally)
 
     def copy(self) -> Port:
         tallies = {name: getattr(self, name).copy() for name in ("sent", "received", "errors")}
-        return replace(self, tx=self.tx.copy(), **tallies)
+        groups = {mark: group.copy() for mark, group in self.groups.items()}
+        return replace(self, tx=self.tx.copy(), groups=groups, **tallies)
 
     def tallies(self) -> tuple[Tally, ...]:
         return self.sent.copy(), self.received.copy(), self.errors.copy()
@@ -62,9 +78,8 @@ class World:
                 self.active_s[flow] = end_s
         flows = list(self.active_s)
         arrivals = [
-            Arrival(port, self.tags[flow], spread, frames.get(flow, 0.0), length)
+            Arrival(flow.port, self.tags[flow], flow.spread, frames.get(flow, 0.0), flow.length, flow.mark is not None)
             for flow in flows
-            for port, length, spread in (flow,)
         ]
         gone = self.router.carry(span_s, arrivals)
         self._receive(span_s, list(zip(flows, gone, strict=True)))
@@ -76,6 +91,11 @@ class World:
         self.at_s = end_s
         return self._end_traffic()
 
+    def kept(self, port: int, mark: Mark) -> float:
+        """Frames of the group, which this port sent, that are still in the router."""
+        flows = {flow for flow in self.ports[port].flows.values() if flow.mark == mark}
+        return sum(self.router.kept(port, self.tags[flow]) for flow in flows)
+
     def _send(self, end_s: float) -> dict[Flow, float]:
         """What leaves the tester towards the router."""
         frames: dict[Flow, float] = {}
@@ -84,20 +104,26 @@ class World:
                 if not port.link_up:
                     continue
                 flow = port.flows[spec.stream_id]
-                port.sent.add(frame_bytes(spec), count)
+                port.sent.add(flow.length, count)
+                if flow.mark is not None:
+                    port.groups[flow.mark].sent.add(flow.length, count)
                 frames[flow] = frames.get(flow, 0.0) + count
         return frames
 
     def _receive(self, span_s: float, gone: Sequence[tuple[Flow, float]]) -> None:
         for number, port in enumerate(self.ports):
-            arrived = [(length, count) for (sender, length, _), count in gone if sender ^ 1 == number and count]
+            arrived = [(flow, count) for flow, count in gone if flow.port ^ 1 == number and count]
             if not arrived or not port.link_up:
                 continue
             share = received_share(port.tx.tester, sum(count for _, count in arrived), span_s)
-            for length, count in arrived:
-                port.received.add(length, count * share)
+            for flow, count in arrived:
+                port.received.add(flow.length, count * share)
                 if share < 1:
-                    port.errors.add(length, count * (1 - share))
+                    port.errors.add(flow.length, count * (1 - share))
+                # frames of an earlier start belong to no group any more
+                group = None if flow.mark is None else self.ports[flow.port].groups.get(flow.mark)
+                if group is not None:
+                    group.receive(flow.length, count * share, self.router.delays(flow.port, self.tags[flow]))
 
     def _end_traffic(self) -> list[int]:
         ended = []

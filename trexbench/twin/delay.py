@@ -1,0 +1,128 @@
+"""How long frames stay in a simulated router, from what its workers do: no frame is followed, ranges of them are.
+
+A frame waits in the ring while others stand before it, then until the worker comes round to its queue, then for the
+work on what is fetched with it. Each of these is a range of times that its frames fill evenly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .model import Pace
+
+
+@dataclass(frozen=True)
+class Delay:
+    """So many frames (or a share of them) that took from ``least_s`` to ``most_s``, spread evenly over that range."""
+
+    frames: float
+    least_s: float
+    most_s: float
+
+
+@dataclass(frozen=True)
+class Ring:
+    """What stood in a ring at the beginning and the end of a span, in frames; and what came, went, was dropped.
+
+    rate_pps: at which it was emptied in this span; before_pps: in the one before it. capacity: frames it can hold.
+    """
+
+    before: float
+    after: float
+    came: float
+    gone: float
+    dropped: float
+    span_s: float
+    rate_pps: float
+    before_pps: float
+    capacity: float
+
+
+@dataclass(frozen=True)
+class Service:
+    """What a share of the frames takes from the head of the ring on.
+
+    wait_s: at most, until the worker comes; of the frames that it then fetches at once, the first is done after
+    first_s, the last after last_s. together: they leave as one.
+    """
+
+    share: float
+    wait_s: float
+    first_s: float
+    last_s: float
+    together: bool
+
+
+def service(found: Pace, at: int, polling: bool) -> tuple[Service, ...]:
+    """Of the worker's queue number ``at``; the shares sum to 1.
+
+    A worker that has nothing to do comes at the next look (polling), or when the batch is complete (interrupt
+    moderation: a frame on its own does not wait). One that is busy comes after the round that it is in. Vectors of one
+    that polls go through its graph as a whole; else every frame is sent when it is done.
+    """
+    costs, one = found.costs, found.demands[at]
+    came = max(one.rate_pps * found.period / costs.hz, 1.0)
+    batch = min(came, costs.vector) if found.hurried else came
+    first = costs.poll_cycles + (min(batch, costs.vector) if polling else 1.0) * one.cycles
+    last = costs.poll_cycles * max(1.0, batch / costs.vector) + batch * one.cycles
+    busy = 1.0 if found.hurried else min(1.0, found.busy / costs.hz)
+    if found.hurried:
+        stretch = found.period
+    else:
+        # of one vector, or of all that a batch brings
+        stretch = max(found.busy / found.vectors if found.vectors else 0.0, busy * found.period)
+    idle = costs.loop_cycles + costs.idle_cycles
+    if not polling and not found.hurried:
+        idle = max(idle, (1 - 1 / batch) * found.period)
+    parts = ((1 - busy, idle), (busy, max(idle, stretch)))
+    return tuple(
+        Service(share, wait / costs.hz, first / costs.hz, last / costs.hz, polling)
+        for share, wait in parts
+        if share > 0
+    )
+
+
+def standing(ring: Ring) -> tuple[Delay, ...]:
+    """What frames that left in the span had waited for those before them in the ring; the shares sum to 1."""
+    if (not ring.before and not ring.after) or not ring.rate_pps:
+        return (Delay(1.0, 0.0, 0.0),)
+    if not ring.after:
+        # faster than the mean rate of this span, in which it ran empty: as before it
+        pps = max(ring.rate_pps, ring.before_pps)
+        spare_pps = pps - ring.came / ring.span_s
+        frames = pps * ring.before / spare_pps if spare_pps > 0 else ring.gone
+        return _parts(frames / ring.gone, Delay(1.0, 0.0, ring.before / pps), 0.0)
+    begin_s, end_s = ring.before / ring.rate_pps, ring.after / ring.rate_pps
+    changing = Delay(1.0, min(begin_s, end_s), max(begin_s, end_s))
+    if not ring.dropped:
+        return (changing,)
+    return _parts((ring.after - ring.before) / (ring.after - ring.before + ring.dropped), changing, end_s)
+
+
+def _parts(share: float, changing: Delay, then_s: float) -> tuple[Delay, ...]:
+    """This share of the frames left while the ring filled or emptied, the others after it."""
+    share = min(1.0, max(0.0, share))
+    parts = (Delay(share, changing.least_s, changing.most_s), Delay(1 - share, then_s, then_s))
+    return tuple(part for part in parts if part.frames > 0)
+
+
+def delays(frames: float, base_s: float, services: Sequence[Service], ring: Ring) -> list[Delay]:
+    """What so many frames took in all: any that waited in the ring may have met any service.
+
+    Where several even spreads meet, the sum is taken for an even one over the same range: mean and ends are right, the
+    shoulders are not.
+    """
+    found = []
+    for before in standing(ring):
+        for one in services:
+            # what a full ring holds is all there can be before a frame
+            most_s = min(before.most_s + one.wait_s, max(ring.capacity / ring.rate_pps, one.wait_s))
+            least_s = min(before.least_s, most_s)
+            # of what is fetched at once, the first to come waited longest
+            firsts_s, lasts_s = most_s + one.first_s, least_s + one.last_s
+            if one.together:
+                firsts_s, lasts_s = least_s + one.first_s, most_s + one.last_s
+            span = sorted((firsts_s, lasts_s))
+            found.append(Delay(frames * before.frames * one.share, base_s + span[0], base_s + span[1]))
+    return found
