@@ -53,7 +53,9 @@ def make_night(*records: CellRecord, at: str = "2026-11-20", **changes: Any) -> 
 def make_run(cell: Cell, **changes: Any) -> RunResult:
     """A run of this cell that saturates at ``capacity_pps``."""
     capacity_pps = changes.pop("capacity_pps", 660e3)
-    plan = make_plan(bidir=cell.bidir, ramp_s=changes.pop("ramp_s", 30.0), kind=cell.kind)
+    plan = make_plan(
+        bidir=cell.bidir, ramp_s=changes.pop("ramp_s", 30.0), kind=cell.kind, latency_s=changes.pop("latency_s", 0.0)
+    )
     facts = {
         "name": cell.dut,
         "description": "a router",

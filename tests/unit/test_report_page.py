@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -14,7 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import HOSTILE, make_night, make_record, make_row, make_run
 
-from trexbench.core.history import Cell
+from trexbench.core.history import Cell, row_of
+from trexbench.core.plan import LATENCY_LOADS
+from trexbench.core.result import RunResult
+from trexbench.core.units import format_time
 from trexbench.report.clean import clean
 from trexbench.report.html import render
 from trexbench.report.html_data import embed
@@ -139,6 +143,54 @@ def test_an_unlike_night_is_named_and_not_drawn() -> None:
     page = Elements(render(Report(rows, runs={rows[0].cell: make_run(rows[0].cell)}, older=older), LIBRARY))
     assert json.loads(page.scripts[0])["older"] == [] and "older" not in [a.get("name") for _, a in page.found]
     assert "not laid over the latest: line rate of 1 Gbit/s" in " ".join(page.text)
+
+
+def make_timed(loss: float = 0.0) -> tuple[Report, RunResult]:
+    """One run both ways with its latencies; ``loss``: of the first direction at the first load."""
+    cell = Cell("vpp", "64b", True, None)
+    run = make_run(cell, latency_s=3.0)
+    changed = tuple(replace(one, loss=loss) if at == 0 else one for at, one in enumerate(run.latencies))
+    vars(run)["latencies"] = changed  # where the cached property keeps it
+    return Report([row_of(run, "x.json")], runs={cell: run}), run
+
+
+def test_latency_is_a_table_and_a_plot_of_every_direction_at_every_load() -> None:
+    report, run = make_timed()
+    assert report.latency.shares == LATENCY_LOADS and [row.direction for row in report.latency.rows] == ["0->1", "1->0"]
+    page = Elements(render(report, LIBRARY))
+    data = json.loads(page.scripts[0])
+    assert [(one["direction"], one["share"]) for one in data["latency"]] == [
+        (direction, share) for direction in ("0->1", "1->0") for share in LATENCY_LOADS
+    ]
+    worst = run.latencies[-1]
+    assert worst.mean_s and data["latency"][-1]["mean"] == pytest.approx(1e6 * worst.mean_s, rel=1e-5)
+    text = " ".join(" ".join(page.text).split())
+    assert "at 50 % of the throughput" in text and format_time(worst.mean_s).replace("us", "\u00b5s") in text
+    assert "at 10 , 50 and 90" not in text and "at 10, 50 and 90" in text and "lost 5" not in text
+    assert "plot-latency" in [a.get("id") for _, a in page.found]
+
+
+def test_latency_has_a_trend_in_its_unit() -> None:
+    report, run = make_timed()
+    data = json.loads(Elements(render(report, LIBRARY)).scripts[0])
+    assert {"name": "latency", "unit": "\u00b5s", "scale": 1.0, "better": "lower"} in data["metrics"]
+    halves = [one.mean_s for one in run.latencies if one.share == 0.5 and one.mean_s]
+    assert data["trends"][0]["values"]["latency"] == [pytest.approx(1e6 * max(halves), rel=1e-5)]
+
+
+def test_latency_under_loss_is_marked_in_every_form() -> None:
+    report, _ = make_timed(loss=0.05)
+    page, text = render(report, LIBRARY), to_markdown(report)
+    assert "lost 5.00 %" in page and [one["lossy"] for one in json.loads(Elements(page).scripts[0])["latency"]] == [
+        True,
+        *[False] * 5,
+    ]
+    assert text.count("under loss") == 1 and "| vpp 64b bidir | 1-&gt;0 |" in text
+
+
+def test_without_latencies_nothing_is_said_of_them() -> None:
+    report = make_report()
+    assert 'id="plot-latency"' not in render(report, LIBRARY) and "Latency" not in to_markdown(report)
 
 
 def test_only_our_scripts_may_run_and_nothing_is_loaded() -> None:

@@ -24,11 +24,13 @@ from .older import REASONS
 from .report import Report
 
 _STATIC = "static"
+SCRIPTS = ("ramps.js", "latency.js", "page.js")
+"""They become one, in this order."""
 
 
 def render(report: Report, library: str) -> str:
     """The page. library: the plotting library's JavaScript."""
-    script = _static("ramps.js") + _static("page.js")
+    script = "".join(map(_static, SCRIPTS))
     data = page_data(report)
     return (
         _environment()

@@ -8,14 +8,16 @@ from typing import Any
 
 from ..core.cycles import Cost
 from ..core.history import METRICS, Cell, Metric
+from ..core.latency import Latency
 from .clean import clean
 from .grid import column_of, order_columns
+from .latency import LatencyRow
 from .older import Older
 from .overlay import Curve
 from .report import Report, night_of_run
 from .trends import Change, Trend
 
-SCALE: Mapping[str, tuple[float, str]] = {"pps": (1e-6, "Mpps"), "share": (100.0, "%")}
+SCALE: Mapping[str, tuple[float, str]] = {"pps": (1e-6, "Mpps"), "share": (100.0, "%"), "us": (1.0, "\u00b5s")}
 """What an axis shows in place of a metric's own unit."""
 SPARK_WIDTH, SPARK_HEIGHT = 150, 26
 MOST_SPARKS = 200
@@ -49,6 +51,9 @@ def page_data(report: Report) -> dict[str, Any]:
             for curve in curves
         ],
         "older": [_older(one, curve, cells[curve.cell]) for one, curve in older],
+        "latency": [
+            _latency(one, row, cells[row.cell]) for row in report.latency.rows for one in row.loads if one is not None
+        ],
         "trends": [_trend(trend, cells[trend.cell]) for trend in trends],
         "costs": [_cost(cost, cells[cell]) for cell, stretches in costs.items() for cost in stretches],
     }
@@ -158,6 +163,20 @@ def _cost(cost: Cost, cell: int) -> dict[str, Any]:
         "polling": None if cost.with_polling is None else _short(cost.with_polling),
         "vectors": None if cost.vectors_per_call is None else _short(cost.vectors_per_call),
     }
+
+
+def _latency(one: Latency, row: LatencyRow, cell: int) -> dict[str, Any]:
+    """Times in microseconds."""
+    times = {"mean": one.mean_s, "p99": one.p99_s}
+    return {
+        "cell": cell,
+        "direction": row.direction,
+        "line": round(row.line_rate_pps),
+        "share": one.share,
+        "x": round(one.offered_pps),
+        "loss": None if one.loss is None else _short(one.loss, 3),
+        "lossy": row.lossy(one),
+    } | {name: None if value is None else _short(1e6 * value) for name, value in times.items()}
 
 
 def _short(value: float, digits: int = 6) -> float:

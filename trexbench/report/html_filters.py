@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.history import Metric
-from ..core.units import format_pps, format_share
+from ..core.units import format_pps, format_share, format_time
 from .html_data import spark
 from .overlay import Curve
 from .trends import Trend
@@ -21,12 +21,18 @@ def figure(value: float | None, metric: Metric) -> str:
         return NONE
     if metric.unit == "pps":
         return format_pps(value)
+    if metric.unit == "us":
+        return duration(value / 1e6)
     return share(value) if metric.unit == "share" else f"{value:.4g} {metric.unit}"
 
 
 def share(value: float | None) -> str:
     """A loss of nothing deserves no zeros after the point."""
     return NONE if value is None else format_share(value) if value else "0 %"
+
+
+def duration(value_s: float | None) -> str:
+    return NONE if value_s is None else format_time(value_s).replace("us", "\u00b5s")
 
 
 def against(latest: Curve | None, older: Curve) -> str:
@@ -54,6 +60,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "figure": figure,
     "sparks": sparks,
     "against": against,
+    "duration": duration,
     "at_least": at_least,
     "tojson_text": tojson_text,
     "pps": lambda value: NONE if value is None else format_pps(value),

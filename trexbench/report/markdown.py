@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from .clean import clean
 from .grid import Block, Grid
-from .html_filters import figure
+from .html_filters import duration, figure
+from .latency import LatencyTable
 from .report import Report
 
 _MEANT = {letter: f"\\{letter}" for letter in "\\`*_[]#~"} | {
@@ -30,6 +31,7 @@ def to_markdown(report: Report) -> str:
         *([["## Failed", "", *_failures(report)]] if report.grid.failures else []),
         ["## Highest rate without loss, % of line rate", "", *_grid(report.grid, rates=False)],
         ["## The same in frames per second", "", *_grid(report.grid, rates=True)],
+        *([["## Latency, mean (99 % within)", "", *_latency(report.latency)]] if report.latency.rows else []),
         *([["## Trends", "", *_trends(report)]] if report.trends else []),
         *([["## Warnings", "", *_doubts(report)]] if any(note.doubts for note in report.notes) else []),
     ]
@@ -91,6 +93,17 @@ def _block(block: Block, rates: bool, columns: int) -> Iterator[str]:
         texts = [text.replace(">= ", "\u2265 ") for text in texts]
         cells = [f"**{text}**" if cell.best else text for text, cell in zip(texts, row.cells, strict=True)]
         yield _line([escape(row.mode), *cells])
+
+
+def _latency(table: LatencyTable) -> Iterator[str]:
+    yield _line(["Run", "Direction", *(f"at {100 * share:g} % of the throughput" for share in table.shares)])
+    yield _line(["---", "---:", *["---:"] * len(table.shares)])
+    for row in table.rows:
+        loads = [
+            "-" if one is None else f"{duration(one.mean_s)} ({duration(one.p99_s)}){' under loss' * row.lossy(one)}"
+            for one in row.loads
+        ]
+        yield _line([escape(row.cell), escape(row.direction), *loads])
 
 
 def _trends(report: Report) -> Iterator[str]:

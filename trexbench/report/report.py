@@ -12,6 +12,7 @@ from ..core.night import Night
 from ..core.result import RunResult
 from .facts import DutFacts, RunNotes, find_facts, find_notes
 from .grid import Grid, build_grid
+from .latency import LatencyTable, find_latency_table
 from .older import Older
 from .overlay import Curve, find_curves
 from .trends import Change, Trend, find_trends
@@ -63,6 +64,10 @@ class Report:
             for cell, run in self.runs.items()
         }
         return {cell: costs for cell, costs in found.items() if costs}
+
+    @cached_property
+    def latency(self) -> LatencyTable:
+        return find_latency_table(self.runs)
 
     @cached_property
     def facts(self) -> tuple[DutFacts, ...]:

@@ -7,7 +7,7 @@
   var MARKERS = ["circle", "square", "diamond", "triangle-up", "pentagon", "star", "hexagon", "cross"];
   var CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "sendChartToCloud"] };
   var data = JSON.parse(document.getElementById("data").textContent);
-  [data.curves, data.older, data.trends].forEach(function (lines) {
+  [data.curves, data.older, data.latency, data.trends].forEach(function (lines) {
     lines.sort(function (a, b) { return data.cells[a.cell].column - data.cells[b.cell].column; });
   });
   var dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -183,13 +183,17 @@
     return plain(text).replace(/(.{40,60}?) /g, "$1<br>");
   }
 
-  var drawRamps = rampsPlot({ data: data, id: id, all: all, plain: plain, chosen: chosen, label: label, look: look, css: css,
-    axis: axis, layout: layout, digits: digits, mpps: mpps, draw: draw });
+  function backwards(one) { return Number(one.direction.split("->")[0]) > Number(one.direction.split("->")[1]); }
+
+  var tools = { data: data, id: id, all: all, plain: plain, chosen: chosen, label: label, look: look, css: css, axis: axis,
+    layout: layout, digits: digits, mpps: mpps, decades: decades, backwards: backwards, draw: draw };
+  var drawRamps = rampsPlot(tools), drawLatency = latencyPlot(tools);
 
   function drawAll() {
     var now = choice();
     if (id("plot-ramps")) { drawRamps(now); }
     if (id("plot-costs")) { drawCosts(now); }
+    if (id("plot-latency")) { drawLatency(now); }
     if (id("plot-trends")) { drawTrends(now); }
   }
 

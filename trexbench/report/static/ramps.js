@@ -14,17 +14,15 @@ function rampsPlot(page) {
     return page.all("input[name=" + name + "]").filter(function (box) { return box.checked; }).map(function (box) { return box.value; });
   }
 
-  function backwards(curve) { return Number(curve.direction.split("->")[0]) > Number(curve.direction.split("->")[1]); }
-
   function latestStyle(curve, look) {
-    var dash = data.cells[curve.cell].bidir && backwards(curve) ? "dot" : look.dash;
+    var dash = data.cells[curve.cell].bidir && page.backwards(curve) ? "dot" : look.dash;
     return { line: { color: look.colour, width: 1.8, dash: dash }, marker: { color: look.colour, symbol: look.marker, size: 8 },
       mode: curve.x.length < 3 ? "markers" : "lines", opacity: 1 };
   }
 
   function olderStyle(curve, look) {
     var kind = OLDER[curve.why[0]];
-    return { line: { color: look.colour, width: 1.3, dash: backwards(curve) ? "2px 4px" : "5px 3px" },
+    return { line: { color: look.colour, width: 1.3, dash: page.backwards(curve) ? "2px 4px" : "5px 3px" },
       marker: { color: look.colour, symbol: kind.symbol, size: 7, maxdisplayed: SIGNS, line: { width: 1.4 } },
       mode: "lines+markers", opacity: kind.opacity };
   }
