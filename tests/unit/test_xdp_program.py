@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +14,7 @@ from bpf_vm import Machine
 from trexbench.stlserver import kernel_port
 from trexbench.stlserver.engine import EngineError, StreamSpec
 from trexbench.stlserver.kernel_port import KernelPort
+from trexbench.stlserver.xdp_latency import Mark, map_bytes
 from trexbench.stlserver.xdp_layout import FRACTION_BITS, PORT_WORDS_MAX, Core, Gate, Port, interval, ticks
 from trexbench.stlserver.xdp_plan import plan_port
 from trexbench.stlserver.xdp_program import SenderProgram
@@ -42,7 +43,12 @@ class Sent:
 class Bench:
     """Ports with their streams, the program over them, and a clock."""
 
-    def __init__(self, ports: Sequence[Sequence[StreamSpec]], limit_pps: float | None = None) -> None:
+    def __init__(
+        self,
+        ports: Sequence[Sequence[StreamSpec]],
+        limit_pps: float | None = None,
+        marks: Mapping[int, Mark] | None = None,
+    ) -> None:
         self.maps = {CORE_FD: bytearray(64)}
         self.core = memoryview(self.maps[CORE_FD]).cast("Q")
         self.ports: list[Any] = []
@@ -51,8 +57,9 @@ class Bench:
             self.maps[fd] = bytearray(8 * PORT_WORDS_MAX)
             memory: Any = SimpleNamespace(fd=fd, words=memoryview(self.maps[fd]).cast("Q"))
             nothing: Any = None
-            port = KernelPort(nothing, limit_pps, memory, nothing, -1, nothing)
-            port.prepare(plan_port(100 + number, specs, limited=limit_pps is not None, seed=1), 1.0, None)
+            port = KernelPort(nothing, limit_pps, memory, nothing, nothing, -1, nothing)
+            plan = plan_port(100 + number, specs, limited=limit_pps is not None, seed=1, marks=marks)
+            port.prepare(plan, 1.0, None)
             self.ports.append(port)
         size = max(port.plan.frame_size for port in self.ports)
         program = SenderProgram(
@@ -251,7 +258,7 @@ def test_too_many_streams_are_refused_not_cut() -> None:
 
 def test_the_receiver_counts_unicast_and_drops_all() -> None:
     memory = bytearray(64)
-    machine = Machine(receiver(5, 1), {5: memory})
+    machine = Machine(receiver(5, 6, 1), {5: memory, 6: bytearray(map_bytes(1))})
     counters = memoryview(memory).cast("Q")
     for first in (0x02, 0xFF, 0x33, 0x00):
         machine.packet[0] = first

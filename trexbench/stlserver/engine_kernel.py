@@ -20,6 +20,7 @@ from trexbench.stlserver import bpf
 from trexbench.stlserver.engine import EngineError, EngineLoad, EnginePort, LatencyTotals, PortCounters, StreamSpec
 from trexbench.stlserver.field_engine import FlowVar
 from trexbench.stlserver.kernel_port import KernelPort, Moved, open_port
+from trexbench.stlserver.kernel_timing import Timing, totals
 from trexbench.stlserver.netdev import inside
 from trexbench.stlserver.sender import Sender
 from trexbench.stlserver.xdp_layout import FRACTION_BITS, Core, Gate
@@ -65,6 +66,7 @@ class KernelEngine:
             raise EngineError(f"batch {batch} must be from 1 to 256")
         self._seed, self._limit_pps = random_seed, limit_pps
         self._ports: list[KernelPort] = []
+        self._timing = Timing()
         self._core: bpf.SharedMap | None = None
         self._sender: Sender | None = None
         self._epoch_ns = time.monotonic_ns()
@@ -98,8 +100,6 @@ class KernelEngine:
                 f"stream {stream.stream_id}: a packet of {size} bytes does not fit port {port} "
                 f"({state.device.name}, MTU {state.device.mtu}: 14 to {most} bytes)"
             )
-        if stream.pg_id is not None:
-            raise EngineError(f"stream {stream.stream_id}: this engine times no frames (latency stream)")
         alone = StreamSpec(**{**vars(stream), "next_stream_id": -1})
         plan_port(state.device.ifindex, [alone], seed=0)
 
@@ -109,8 +109,10 @@ class KernelEngine:
             raise EngineError(f"port {port} has no streams to send")
         if not state.device.carrier:
             raise EngineError(f"port {port} ({state.device.name}) has no link")
-        plan = plan_port(state.device.ifindex, streams, limited=self._limit_pps is not None, seed=self._seed)
+        limited, marks = self._limit_pps is not None, self._timing.reserve(port, streams, self._ports)
+        plan = plan_port(state.device.ifindex, streams, limited=limited, seed=self._seed, marks=marks)
         self.stop(port)
+        self._timing.activate(plan, state.plan, self._ports)
         if state.plan is not None:
             state.retire()
         if not any(other.sending or other.gate == Gate.PAUSED for other in self._ports):
@@ -237,7 +239,7 @@ class KernelEngine:
         return self._ports[port].counters(self._snapshot.pop(port))
 
     def latency(self, port: int) -> Mapping[int, LatencyTotals]:
-        return {}
+        return totals(port, self._ports)
 
     def peer_ring_drops(self, port: int) -> int:
         """Frames sent (they count in opackets) that the receiver behind the port had no room for."""

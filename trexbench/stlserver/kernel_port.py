@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from trexbench.stlserver import bpf
 from trexbench.stlserver.engine import EngineError, PortCounters, StreamSpec
 from trexbench.stlserver.netdev import LinkCounters, NetDevice
+from trexbench.stlserver.xdp_latency import map_bytes
 from trexbench.stlserver.xdp_layout import (
     BIAS,
     FCS_BYTES,
@@ -68,6 +69,7 @@ class KernelPort:
     limit_pps: float | None
     memory: bpf.SharedMap
     received: bpf.SharedMap
+    timed: bpf.SharedMap
     link_fd: int
     first: LinkCounters
     cpus: int = 1
@@ -232,6 +234,7 @@ class KernelPort:
         self.lists = {}
         self.memory.close()
         self.received.close()
+        self.timed.close()
         self.device.close()
 
 
@@ -245,12 +248,14 @@ def open_port(name: str, limit_pps: float | None) -> KernelPort:
         cpus = possible_cpus()
         opened.append(bpf.SharedMap("trexbench_port", 8 * PORT_WORDS_MAX))
         opened.append(bpf.SharedMap("trexbench_rx", 8 * Received.LINE_WORDS * cpus))
-        program = bpf.load_xdp("trexbench_rx", receiver(opened[1].fd, cpus))
+        opened.append(bpf.SharedMap("trexbench_timed", map_bytes(cpus)))
+        program = bpf.load_xdp("trexbench_rx", receiver(opened[1].fd, opened[2].fd, cpus))
         try:
             link = _attach(program, device)
         finally:
             os.close(program)
-        return KernelPort(device, limit_pps, opened[0], opened[1], link, device.counters(), cpus)
+        memory, received, timed = opened
+        return KernelPort(device, limit_pps, memory, received, timed, link, device.counters(), cpus)
     except BaseException:
         for memory in opened:
             memory.close()

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trexbench.stlserver.engine import EngineError, StreamSpec
 from trexbench.stlserver.field_engine import FieldProgram
 from trexbench.stlserver.field_parse import build_program
+from trexbench.stlserver.xdp_latency import Mark, check_timed, timed_packet
 from trexbench.stlserver.xdp_layout import PORT_WORDS_MAX, Port, Slot
 
 
 @dataclass(frozen=True)
 class StreamPlan:
-    """One stream ready to be coded. base: its first word in the port's map; next_slot -1: none."""
+    """One stream ready to be coded. base: its first word in the port's map; next_slot -1: none. mark: of a latency
+    stream's frames."""
 
     spec: StreamSpec
     program: FieldProgram
     base: int
     next_slot: int
+    mark: Mark | None = None
 
     @property
     def bursts(self) -> bool:
@@ -50,8 +53,18 @@ class PortPlan:
         return max(len(stream.program.packet) for stream in self.streams)
 
 
-def plan_port(ifindex: int, specs: Sequence[StreamSpec], *, limited: bool = False, seed: int | None = None) -> PortPlan:
-    """Check and place the streams of a port; raises EngineError. seed: of ``random`` variables, else drawn."""
+def plan_port(
+    ifindex: int,
+    specs: Sequence[StreamSpec],
+    *,
+    limited: bool = False,
+    seed: int | None = None,
+    marks: Mapping[int, Mark] | None = None,
+) -> PortPlan:
+    """Check and place the streams of a port; raises EngineError. seed: of ``random`` variables, else drawn.
+
+    marks: of the latency streams' frames, by pg_id; without them the plan is for checking only.
+    """
     slots = {spec.stream_id: number for number, spec in enumerate(specs)}
     plans: list[StreamPlan] = []
     base = int(Port.STREAMS)
@@ -59,12 +72,16 @@ def plan_port(ifindex: int, specs: Sequence[StreamSpec], *, limited: bool = Fals
         if spec.next_stream_id >= 0 and spec.next_stream_id not in slots:
             raise EngineError(f"stream {spec.stream_id}: its next stream {spec.next_stream_id} is not there")
         check_mode(spec)
-        program = build_program(spec.packet, spec.instructions)
+        timed = spec.pg_id is not None
+        program = build_program(timed_packet(spec) if timed else spec.packet, spec.instructions)
+        if timed:
+            check_timed(spec, program)
         if program.seed_word >= 0:
             words = list(program.words)
             words[program.seed_word] = seed if seed is not None else secrets.randbits(32)
             program = replace(program, words=tuple(words))
-        plans.append(StreamPlan(spec, program, base, slots.get(spec.next_stream_id, -1)))
+        mark = None if spec.pg_id is None else (marks or {}).get(spec.pg_id)
+        plans.append(StreamPlan(spec, program, base, slots.get(spec.next_stream_id, -1), mark))
         base = plans[-1].end
     if base > PORT_WORDS_MAX:
         raise EngineError(f"{len(specs)} streams need {base} words of state, {PORT_WORDS_MAX} fit; use fewer streams")

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from trexbench.stlserver.bpf_asm import R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, Assembler, Helper
 from trexbench.stlserver.field_code import FieldCode, write_constants
 from trexbench.stlserver.field_engine import Trim
+from trexbench.stlserver.xdp_latency import stamp
 from trexbench.stlserver.xdp_layout import (
     BIAS,
     FRACTION_BITS,
@@ -329,6 +330,8 @@ class SenderProgram:
         variables = stream.at(Slot.VARIABLES)
         lists = {word: fd for (at, base, word), fd in self.lists.items() if (at, base) == (port, stream.base)}
         FieldCode(asm, stream.program, variables, lists, refused).emit()
+        if stream.mark is not None:
+            stamp(asm, stream.program, stream.mark, stream.at(Slot.SENT))
         self._resize(stream, refused)
         if plan.ifindex == self.ingress:
             asm.exit(XDP_TX)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trexbench.stlserver.bpf_asm import R0, R1, R2, R3, R4, R6, R7, Assembler, Helper
+from trexbench.stlserver.xdp_latency import receive
 from trexbench.stlserver.xdp_layout import FCS_BYTES, XDP_DROP, Received
 
 
@@ -16,8 +17,8 @@ def trampoline(slot_fd: int) -> bytes:
     return asm.assemble()
 
 
-def receiver(counters_fd: int, cpus: int) -> bytes:
-    """Drops every frame and counts those with a unicast destination.
+def receiver(counters_fd: int, timed_fd: int, cpus: int) -> bytes:
+    """Drops every frame and counts those with a unicast destination; books timed frames beside that.
 
     A router's ARP, IPv6 neighbour discovery and the like must not be taken for test traffic; they are counted
     apart. The host's own stack sees nothing of the port, as with TRex. One cache line per CPU, so that no atomic
@@ -34,6 +35,7 @@ def receiver(counters_fd: int, cpus: int) -> bytes:
     asm.mov(R6, R3)
     asm.alu("sub", R6, R2)
     asm.alu("add", R6, FCS_BYTES)
+    receive(asm, timed_fd, cpus)
     asm.call(Helper.GET_SMP_PROCESSOR_ID)
     asm.alu("and", R0, cpus - 1)
     asm.alu("lsh", R0, 6)

@@ -1,0 +1,285 @@
+"""Timed frames: what the sender writes into them and what the receiver books; run by the tests' own machine."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from bpf_vm import Machine
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_xdp_program import EPOCH_NS, Bench
+
+from trexbench.stlserver.engine import EngineError, LatencyTotals, StreamSpec
+from trexbench.stlserver.field_engine import fold, sum_words
+from trexbench.stlserver.group_meter import BUCKETS_US, bucket_us
+from trexbench.stlserver.kernel_timing import Timing, totals
+from trexbench.stlserver.xdp_latency import LONGEST_NS, MAGIC, SLOTS, Line, Mark, lines_of, map_bytes
+from trexbench.stlserver.xdp_layout import Gate, Received
+from trexbench.stlserver.xdp_plan import plan_port
+from trexbench.stlserver.xdp_receive import receiver
+
+HEADER = bytes.fromhex("0200000000020200000000010800")
+
+
+def udp(size: int = 60, length: int | None = None, protocol: int = 17) -> bytes:
+    """An IPv4 frame with right checksums, that of UDP apart."""
+    length = size - 14 if length is None else length
+    ip = bytearray(bytes.fromhex("4500000000010000400000001000000430000004"))
+    ip[2:4], ip[9] = length.to_bytes(2, "big"), protocol
+    ip[10:12] = (fold(sum_words(bytes(ip))) ^ 0xFFFF).to_bytes(2, "little")
+    layer4 = bytes.fromhex("04010c00") + (length - 20).to_bytes(2, "big") + b"\x12\x34"
+    return (HEADER + bytes(ip) + layer4 + bytes(range(256)) * 6)[:size]
+
+
+def timed(pg_id: int = 7, packet: bytes | None = None, **more: Any) -> StreamSpec:
+    spec = StreamSpec(1, packet or udp(), 1e5, fixed_rate=True, pg_id=pg_id)
+    return replace(spec, **more)
+
+
+class Port:
+    """A receiving port's counters as Timing sees them, and the program that fills them."""
+
+    def __init__(self, cpus: int = 1) -> None:
+        self.counters, self.map = bytearray(64 * cpus), bytearray(map_bytes(cpus) + 4096)
+        self.timed: Any = SimpleNamespace(words=memoryview(self.map).cast("Q"))
+        self.cpus, self.plan, self.sending, self.gate = cpus, None, False, Gate.CLOSED
+        self.code = receiver(5, 6, cpus)
+
+    def take(self, frame: bytes, at_ns: int) -> int:
+        machine = Machine(self.code, {5: self.counters, 6: self.map}, len(frame))
+        machine.packet[:] = frame
+        machine.clock_ns = at_ns
+        return machine.run()
+
+    @property
+    def received(self) -> int:
+        return int(memoryview(self.counters).cast("Q")[Received.PACKETS])
+
+
+def trailer(mark: Mark, number: int, sent_ns: int) -> bytes:
+    return mark.word.to_bytes(4, "little") + number.to_bytes(4, "little") + sent_ns.to_bytes(8, "little")
+
+
+def frame(mark: Mark, number: int, sent_ns: int, size: int = 60, ip_id: int = 0xFFFF) -> bytes:
+    packet = bytearray(udp(size))
+    packet[18:20] = ip_id.to_bytes(2, "big")
+    return bytes(packet[:-16]) + trailer(mark, number, sent_ns)
+
+
+def booked(latencies_ns: Sequence[int], numbers: Sequence[int] | None = None, size: int = 60) -> LatencyTotals:
+    """What is told of frames that took so long."""
+    port: Any = Port()
+    plan = plan_port(1, [timed()], marks={7: Mark(3, 9)})
+    Timing().activate(plan, None, [port])
+    port.plan = plan
+    for number, latency_ns in zip(numbers or range(1, len(latencies_ns) + 1), latencies_ns, strict=True):
+        assert port.take(frame(Mark(3, 9), number, EPOCH_NS, size), EPOCH_NS + latency_ns) == 1
+    assert port.received == len(latencies_ns), "timed frames are counted as all others, too"
+    return told(port)
+
+
+def told(port: Any) -> LatencyTotals:
+    sender = SimpleNamespace(**vars(port), memory=SimpleNamespace(words=[0] * 4000))
+    return totals(0, [sender])[7]  # type: ignore[list-item]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, LONGEST_NS), min_size=1, max_size=8))
+def test_the_receiver_adds_up_what_frames_took(latencies_ns: list[int]) -> None:
+    found = booked(latencies_ns)
+    count = len(latencies_ns)
+    assert (found.received, found.received_bytes) == (count, 64 * count)
+    assert found.sum_s == pytest.approx(sum(latencies_ns) / 1e9)
+    assert (found.min_s, found.max_s) == (min(latencies_ns) / 1e9, max(latencies_ns) / 1e9)
+    assert (found.out_of_order, found.missing) == (0, 0)
+    wanted: dict[int, int] = {}
+    for one in latencies_ns:
+        bucket = bucket_us(one // 1000 / 1e6)
+        wanted[bucket] = wanted.get(bucket, 0) + 1
+    assert found.histogram == wanted
+    jitter_16 = 0
+    for before, after in itertools.pairwise(latencies_ns):
+        jitter_16 += abs(after - before) - (jitter_16 >> 4)
+    assert found.jitter_s == pytest.approx(jitter_16 / 16e9)
+
+
+@pytest.mark.parametrize("bound_us", BUCKETS_US)
+def test_every_bucket_begins_where_it_says(bound_us: int) -> None:
+    assert booked([1000 * bound_us]).histogram == {bound_us: 1}
+    if bound_us:
+        assert booked([1000 * bound_us - 1]).histogram == {BUCKETS_US[BUCKETS_US.index(bound_us) - 1]: 1}
+
+
+ORDERS = [
+    ("in order", [1, 2, 3], 0, 0),
+    ("a loss", [1, 2, 5], 0, 2),
+    ("swapped", [2, 1, 3], 1, 0),
+    ("late, after a loss", [1, 4, 2], 1, 1),
+    ("twice", [1, 2, 2], 1, 0),
+    ("the first are lost", [4], 0, 3),
+]
+
+
+@pytest.mark.parametrize(("about", "numbers", "behind", "missing"), ORDERS)
+def test_order_and_loss_show_in_the_frames_numbers(about: str, numbers: list[int], behind: int, missing: int) -> None:
+    found = booked([20_000] * len(numbers), numbers)
+    assert (found.out_of_order, found.missing) == (behind, missing)
+
+
+MARK = Mark(3, 9)
+STRANGERS = [
+    ("another IP ID", frame(MARK, 1, EPOCH_NS, ip_id=0xFFFE)),
+    ("another magic", frame(MARK, 1, EPOCH_NS)[:-16] + b"\0\0" + trailer(MARK, 1, EPOCH_NS)[2:]),
+    ("another slot", frame(Mark(4, 9), 1, EPOCH_NS)),
+    ("no slot at all", frame(Mark(SLOTS, 9), 1, EPOCH_NS)),
+    ("an earlier start", frame(Mark(3, 8), 1, EPOCH_NS)),
+    ("a time to come", frame(MARK, 1, EPOCH_NS + 30_000)),
+    ("a time long ago", frame(MARK, 1, EPOCH_NS - LONGEST_NS)),
+    ("not IPv4", frame(MARK, 1, EPOCH_NS).replace(b"\x08\x00\x45", b"\x86\xdd\x45")),
+    ("cut short", frame(MARK, 1, EPOCH_NS)[:33]),
+    ("without a header", frame(MARK, 1, EPOCH_NS)[:16]),
+]
+
+
+@pytest.mark.parametrize(("about", "packet"), STRANGERS, ids=[row[0] for row in STRANGERS])
+def test_other_frames_are_counted_and_not_timed(about: str, packet: bytes) -> None:
+    port: Any = Port()
+    port.plan = plan_port(1, [timed()], marks={7: MARK})
+    Timing().activate(port.plan, None, [port])
+    assert port.take(packet, EPOCH_NS + 20_000) == 1
+    assert port.received == 1 and told(port).received == 0
+    assert not any(port.timed.words[SLOTS:].tolist())
+
+
+def test_random_frames_with_the_ip_id_of_timed_ones_are_not_mistaken() -> None:
+    port: Any = Port()
+    port.plan = plan_port(1, [timed()], marks={7: MARK})
+    Timing().activate(port.plan, None, [port])
+    chance = random.Random(1)
+    for _ in range(300):
+        packet = bytearray(udp())
+        packet[18:20] = b"\xff\xff"
+        packet[-16:] = chance.randbytes(16)
+        if chance.random() < 0.5:
+            packet[-16:-14] = MAGIC.to_bytes(2, "little")
+        port.take(bytes(packet), EPOCH_NS)
+    assert told(port).received == 0 and port.received == 300
+
+
+def sent(spec: StreamSpec, turns_ns: int = 100_000, longest: int = 60) -> list[bytes]:
+    """The frames that the program sends for one port."""
+    other = StreamSpec(2, udp(longest), 1.0)
+    bench = Bench([[spec, other]], marks={7: Mark(3, 9)})
+    bench.open()
+    frames = []
+    for _ in range(turns_ns // 100):
+        if bench.turn() in (3, 4) and len(bench.sent) > 0:
+            data = bytes(bench.machine.packet[: bench.machine.size])
+            if data[-16:-12] == Mark(3, 9).word.to_bytes(4, "little"):
+                frames.append(data)
+        bench.now_ns += 100
+    return frames
+
+
+def test_the_sender_writes_number_and_time_into_every_frame() -> None:
+    frames = sent(timed())
+    assert len(frames) == 10
+    for number, packet in enumerate(frames, 1):
+        assert int.from_bytes(packet[-12:-8], "little") == number
+        sent_ns = int.from_bytes(packet[-8:], "little") - EPOCH_NS
+        assert 0 <= sent_ns - 1_000_000 - (number - 1) * 10_000 < 200
+        assert packet[18:20] == b"\xff\xff" and packet[40:42] == b"\0\0"
+        assert fold(sum_words(packet[14:34])) == 0xFFFF, "the header's checksum is right"
+        assert packet[42:-16] == udp()[42:-16] and packet[:18] == udp()[:18]
+
+
+def test_a_wrong_header_checksum_stays_wrong_and_tcp_keeps_its_own() -> None:
+    wrong = bytearray(udp(80, protocol=6))
+    wrong[24] ^= 0x40
+    wrong[46] = 0x50
+    (packet, *_) = sent(timed(packet=bytes(wrong)))
+    assert fold(sum_words(packet[14:34])) != 0xFFFF
+    assert packet[50:52] == bytes(wrong[50:52])
+
+
+def test_a_shorter_frame_among_long_ones_is_stamped_at_its_own_end() -> None:
+    assert {len(packet) for packet in sent(timed(), longest=1514)} == {60}
+
+
+def test_a_checksum_that_the_field_engine_renews_is_taken_out_again() -> None:
+    fields = {"op": "inc", "size": 4, "min_value": 0x10000004, "max_value": 0x100000FE, "init_value": 0x10000004}
+    program = [
+        {"type": "flow_var", "name": "s", "step": 1, "split_to_cores": False, "next_var": None, **fields},
+        {"type": "write_flow_var", "name": "s", "pkt_offset": 26, "add_value": 0, "is_big_endian": True},
+        {"type": "fix_checksum_hw", "l2_len": 14, "l3_len": 20, "l4_type": 11},
+    ]
+    frames = sent(timed(instructions=program))
+    assert [packet[29] for packet in frames[:3]] == [4, 5, 6]
+    for packet in frames:
+        assert packet[40:42] == b"\0\0" and fold(sum_words(packet[14:34])) == 0xFFFF
+
+
+def field(offset: int) -> dict[str, Any]:
+    fields = {"op": "inc", "size": 1, "min_value": 0, "max_value": 9, "init_value": 0, "step": 1}
+    variable = {"type": "flow_var", "name": "a", "split_to_cores": False, "next_var": None, **fields}
+    write = {"type": "write_flow_var", "name": "a", "pkt_offset": offset, "add_value": 0, "is_big_endian": True}
+    return {"instructions": [variable, write]}
+
+
+def trim() -> dict[str, Any]:
+    fields = {"op": "inc", "size": 2, "min_value": 76, "max_value": 90, "init_value": 76, "step": 1}
+    variable = {"type": "flow_var", "name": "a", "split_to_cores": False, "next_var": None, **fields}
+    return {"packet": udp(90), "instructions": [variable, {"type": "trim_pkt_size", "name": "a"}]}
+
+
+REFUSALS: list[tuple[str, dict[str, Any], str]] = [
+    ("padding behind IP", {"packet": udp(60, length=40)}, "ends after 54 bytes of a frame of 60; routers cut"),
+    ("IP beyond the frame", {"packet": udp(60, length=47)}, "ends after 61 bytes of a frame of 60"),
+    ("IPv6", {"packet": HEADER[:12] + b"\x86\xdd\x60" + bytes(70)}, "IPv4 without VLAN tags only"),
+    ("a VLAN tag", {"packet": HEADER[:12] + b"\x81\0\0\5" + udp()[12:]}, "IPv4 without VLAN tags only"),
+    ("no IP", {"packet": HEADER[:12] + b"\x88\xb5" + bytes(46)}, "IPv4 without VLAN tags only"),
+    ("no room", {"packet": udp(50)}, "8 bytes of payload have no room"),
+    ("a field in the time", field(59), "writes byte 59, by which"),
+    ("a field in the IP ID", field(18), "writes byte 18, by which"),
+    ("a field in the IP length", field(16), "writes byte 16, by which"),
+    ("changing sizes", trim(), "change their size"),
+]
+
+
+@pytest.mark.parametrize(("about", "changes", "text"), REFUSALS, ids=[row[0] for row in REFUSALS])
+def test_what_cannot_be_timed_is_refused(about: str, changes: dict[str, Any], text: str) -> None:
+    with pytest.raises(EngineError, match=f"stream 1: .*{text}") as caught:
+        plan_port(1, [timed(**changes)])
+    assert "\n" not in str(caught.value)
+
+
+def test_slots_are_handed_out_once_and_anew() -> None:
+    timing, ports = Timing(), [Port(2), Port(2)]
+    busy: Any = ports
+    marks = timing.reserve(0, [timed(pg_id) for pg_id in range(100)], busy)
+    assert sorted(mark.slot for mark in marks.values()) == list(range(100))
+    first = plan_port(1, [timed(pg_id) for pg_id in range(3)], marks=marks)
+    timing.activate(first, None, busy)
+    busy[0].plan, busy[0].sending = first, True
+    again = timing.reserve(1, [timed(pg_id) for pg_id in range(125)], busy)
+    assert {mark.slot for mark in again.values()} == set(range(3, SLOTS))
+    with pytest.raises(EngineError, match="126 latency streams and 3 on other ports: 128 can be timed"):
+        timing.reserve(1, [timed(pg_id) for pg_id in range(126)], busy)
+    busy[0].sending = False
+    assert len(timing.reserve(1, [timed(pg_id) for pg_id in range(128)], busy)) == 128
+    renewed = timing.reserve(0, [timed(0)], busy)
+    assert (renewed[0].slot, renewed[0].generation) == (0, marks[0].generation + 1)
+    timing.activate(plan_port(1, [timed(0)], marks=renewed), first, busy)
+    for port in busy:
+        assert port.timed.words[:4].tolist() == [renewed[0].control, 0, 0, 0]
+
+
+def test_lines_fill_their_map() -> None:
+    assert Line.BUCKETS + len(BUCKETS_US) == Line.WORDS
+    assert lines_of(SLOTS - 1, 4).stop * 8 == map_bytes(4)
