@@ -241,7 +241,7 @@ def test_interrupt_moderation_holds_back_what_is_not_alone() -> None:
 
 
 def test_a_full_ring_makes_frames_wait() -> None:
-    spec = replace(PLAIN, ring=1000, vector=1, workers=1, queues=1)
+    spec = replace(PLAIN, ring=1000, vector=1, workers=1, queues=1, idle_poll_cycles=1.0)
     below, above = measured(spec, 0.99e6, flows=1), measured(spec, 3e6, flows=1)
     assert below.max_s < 25e-6
     # a thousand frames at a million per second

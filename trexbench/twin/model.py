@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _ROUNDS = 64
 
@@ -38,8 +39,7 @@ class Costs:
         return max(self.hz * self.batch_s, self.loop_cycles + self.idle_cycles, 1.0)
 
 
-@dataclass(frozen=True)
-class Pace:
+class Pace(NamedTuple):
     """What a worker does per second. rates: frames fetched by queue; idle: cycles of rounds that found nothing.
 
     period: cycles from one batch to the next, or with ``hurried``, without any pause, from round to round. costs and

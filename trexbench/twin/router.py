@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from math import floor
@@ -68,6 +68,7 @@ class TwinRouter:
         self.spec, self.rx_queues = spec, rx_queues or spec.queues
         self.time_s = 0.0
         self._seed = spec.seed if seed is None else seed
+        self._polling = spec.drive == "polling"
         self._name = "vpp_wk_" if spec.drive == "polling" else "cpu"
         self._rss = Rss(spec.rss, spec.seed)
         self._queues = [Queue(port, number) for port in range(ports) for number in range(self.rx_queues)]
@@ -80,7 +81,7 @@ class TwinRouter:
         self._solved: Solved | None = None
         self._sizes: dict[Key, float] = {}
         self._gone: dict[Key, float] = {}
-        self._timed: frozenset[Key] = frozenset()
+        self._timed: tuple[Key, ...] = ()
         self._taken: dict[Key, list[Delay]] = {}
         self._speeds: tuple[int, tuple[float, ...]] = (-1, ())
 
@@ -100,7 +101,7 @@ class TwinRouter:
         """As the protocol says. The span is cut where workers' speeds change, never elsewhere."""
         for one in arrivals:
             self._sizes[one.port, one.tag] = one.frame_bytes
-        self._timed, self._taken = frozenset((one.port, one.tag) for one in arrivals if one.timed), {}
+        self._timed, self._taken = tuple((one.port, one.tag) for one in arrivals if one.timed), {}
         end_s = self.time_s + span_s
         while end_s - self.time_s > 1e-12:
             cell = floor(self.time_s / NOISE_S + 1e-6)
@@ -154,10 +155,10 @@ class TwinRouter:
         for worker, found in zip(self._workers, self._solved.paces, strict=True):
             for number, (at, rate_pps) in enumerate(zip(worker.queues, found.rates_pps, strict=True)):
                 queue = self._queues[at]
-                timed = {key: queue.held[key] for key in self._timed if key in queue.held} if self._timed else {}
-                ring = self._fetch(queue, rate_pps, span_s, worker)
-                if timed and ring.gone:
-                    self._time(timed, ring, service(found, number, self.spec.drive == "polling"))
+                if self._timed and queue.held:
+                    self._fetch_timed(queue, rate_pps, span_s, worker, service(found, number, self._polling))
+                else:
+                    self._fetch(queue, rate_pps, span_s, worker)
             self._count(worker, found, span_s)
 
     def _load(self, queue: Queue, span_s: float) -> Load:
@@ -167,16 +168,14 @@ class TwinRouter:
         size = sum(self._sizes[key] * count for key, count in queue.held.items()) / frames
         return Load(queue.port, frames / span_s, size)
 
-    def _fetch(self, queue: Queue, rate_pps: float, span_s: float, worker: Worker) -> Ring:
-        """Frames leave the ring, of every stream the same share; what the ring cannot hold is dropped."""
+    def _fetch(self, queue: Queue, rate_pps: float, span_s: float, worker: Worker) -> tuple[float, float]:
+        """Frames leave the ring, of every stream the same share; what the ring cannot hold is dropped: both counts."""
         waiting = sum(queue.held.values())
         gone = min(waiting, rate_pps * span_s)
         if waiting - gone < 1e-6:
             gone = waiting
         kept = min(waiting - gone, float(self.spec.ring))
         dropped = waiting - gone - kept
-        came = waiting - queue.kept
-        ring = Ring(queue.kept, kept, came, gone, dropped, span_s, rate_pps, queue.rate_pps, self.spec.ring)
         queue.packets += gone
         queue.drops += dropped
         queue.kept, queue.rate_pps = kept, rate_pps
@@ -184,13 +183,21 @@ class TwinRouter:
         for key, count in queue.held.items():
             self._gone[key] = self._gone.get(key, 0.0) + count * gone / waiting
         queue.held = {key: count * kept / waiting for key, count in queue.held.items()} if kept else {}
-        return ring
+        return gone, dropped
 
-    def _time(self, timed: Mapping[Key, float], ring: Ring, services: Sequence[Service]) -> None:
-        """What these streams' frames took that left the queue in this span; ``timed``: how many were in it."""
-        share = ring.gone / (ring.before + ring.came)
-        for key, frames in timed.items():
-            self._taken.setdefault(key, []).extend(delays(frames * share, self.spec.latency_s, services, ring))
+    def _fetch_timed(
+        self, queue: Queue, rate_pps: float, span_s: float, worker: Worker, services: Sequence[Service]
+    ) -> None:
+        """Fetch, and note what the frames took that are timed."""
+        held, before, before_pps = queue.held, queue.kept, queue.rate_pps
+        gone, dropped = self._fetch(queue, rate_pps, span_s, worker)
+        if not gone:
+            return
+        waiting = sum(held.values())
+        ring = Ring(before, queue.kept, waiting - before, gone, dropped, span_s, rate_pps, before_pps, self.spec.ring)
+        for key in self._timed:
+            if frames := held.get(key, 0.0) * gone / waiting:
+                self._taken.setdefault(key, []).extend(delays(frames, self.spec.latency_s, services, ring))
 
     def _count(self, worker: Worker, found: Pace, span_s: float) -> None:
         worker.vectors += found.vectors * span_s
