@@ -219,6 +219,35 @@ def survives_a_reset(api: Any, client: Any, target: Target) -> None:
         other.release(ports=PAIR)
 
 
+def times_frames(api: Any, client: Any, target: Target) -> None:
+    """A thousand timed frames a second beside as many others, through what is between the ports."""
+    client.reset(ports=PAIR)
+    timed = api.STLStream(
+        packet=packet(api), mode=api.STLTXCont(pps=1000), flow_stats=api.STLFlowLatencyStats(pg_id=12)
+    )
+    client.add_streams([timed, continuous(api)], ports=[0])
+    refused(api, lambda: client.add_streams([timed], ports=[1]), "Can't have two streams with same pg_id")
+    client.remove_all_streams(ports=[1])
+    assert client.get_active_pgids() == {"flow_stats": [], "latency": [12]}
+    client.clear_stats()
+    refused(api, lambda: client.start(ports=[0], mult="900pps"), "enforces a minimum rate of '1000' pps")
+    client.start(ports=[0], mult="2kpps", duration=2)
+    assert eventually(lambda: client.get_pgid_stats([12])["flow_stats"][12]["rx_pkts"][1] > 500)
+    client.wait_on_traffic(ports=[0], timeout=10)
+    stats = client.get_pgid_stats([12])
+    flow, latency = stats["flow_stats"][12], stats["latency"][12]["latency"]
+    # a tester that shares its core may lose slots
+    assert 1000 <= flow["tx_pkts"][0] <= 2010
+    assert 0.9 * flow["tx_pkts"][0] <= flow["rx_pkts"][1] <= flow["tx_pkts"][0]
+    assert flow["tx_bytes"][0] == 64 * flow["tx_pkts"][0] and flow["rx_pkts"][0] == 0
+    assert sum(latency["histogram"].values()) == flow["rx_pkts"][1]
+    assert 0 <= latency["total_min"] <= latency["average"] < 1e6
+    assert stats["latency"][12]["err_cntrs"]["out_of_order"] == 0
+    assert client.get_stats()[0]["opackets"] > flow["tx_pkts"][0]
+    client.remove_all_streams(ports=[0])
+    assert client.get_active_pgids() == {"flow_stats": [], "latency": []}
+
+
 def eventually(condition: Callable[[], bool], within_s: float = 3.0) -> bool:
     """Whether the condition comes true in time."""
     until_s = time.monotonic() + within_s
@@ -238,6 +267,7 @@ SCENARIOS: list[Scenario] = [
     refuses_what_trex_refuses,
     pauses_and_resumes,
     bursts_end_by_themselves,
+    times_frames,
     keeps_streams,
     survives_a_reset,
     configures_ports,

@@ -1,0 +1,173 @@
+"""What the kernel engine says of the time that real frames take: through a router, and through a held hand."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from test_engine_kernel import Tap, continuous, flow_var, netns, run, udp_frame, wait_for, write
+
+from trexbench.stlserver.engine import LatencyTotals, StreamSpec
+from trexbench.stlserver.engine_kernel import KernelEngine
+from trexbench.stlserver.netdev import NetDevice, inside
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: network namespaces and BPF programs"),
+    pytest.mark.skipif(shutil.which("ip") is None, reason="needs ip (iproute2)"),
+]
+__all__ = ["netns"]  # a fixture of the other file
+
+MACS = ("02:00:00:00:00:02", "02:00:00:00:01:02")
+HELD_S = 0.005
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def routed() -> Iterator[tuple[KernelEngine, list[bytes]]]:
+    """Two ports with a Linux router between them, and each port's frame of 64 bytes to the other."""
+    tester, dut = (f"tbl{side}{os.getpid()}x{next(_numbers)}" for side in "td")
+    for name in (tester, dut):
+        run("ip", "netns", "add", name)
+    try:
+        for number, side in enumerate(("16", "48")):
+            near, far, link = f"p{number}", f"d{number}", f"100.65.{number + 1}"
+            peer = ("peer", "name", far, "netns", dut)
+            run("ip", "-n", tester, "link", "add", near, "address", MACS[number], "type", "veth", *peer)
+            run("ip", "netns", "exec", dut, "ethtool", "-K", far, "gro", "on")
+            run("ip", "-n", dut, "addr", "add", f"{link}.1/24", "dev", far)
+            run("ip", "-n", tester, "link", "set", near, "up")
+            run("ip", "-n", dut, "link", "set", far, "up")
+            neighbour = (f"{link}.2", "lladdr", MACS[number], "dev", far, "nud", "permanent")
+            run("ip", "-n", dut, "neigh", "replace", *neighbour)
+            run("ip", "-n", dut, "route", "add", f"{side}.0.0.0/8", "via", f"{link}.2")
+        run("ip", "netns", "exec", dut, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+        macs = inside(dut, lambda: [NetDevice(f"d{number}").mac for number in range(2)])
+        engine = KernelEngine(["p0", "p1"], speed_bps=10e9, netns=tester)
+        try:
+            yield engine, [routable(number, macs[number]) for number in range(2)]
+        finally:
+            engine.close()
+    finally:
+        for name in (tester, dut):
+            run("ip", "netns", "del", name)
+
+
+def routable(port: int, router_mac: str, size: int = 60) -> bytes:
+    """UDP from the hosts behind one port to those behind the other; the checksum of the IP header is right."""
+    frame = bytearray(udp_frame(size))
+    frame[:12] = bytes.fromhex((router_mac + MACS[port]).replace(":", ""))
+    frame[26:34] = bytes([16, 0, 0, 4, 48, 0, 0, 4] if port == 0 else [48, 0, 0, 4, 16, 0, 0, 4])
+    total = sum(int.from_bytes(frame[at : at + 2], "big") for at in range(14, 34, 2) if at != 24)
+    total = (total & 0xFFFF) + (total >> 16)
+    frame[24:26] = (0xFFFF - ((total & 0xFFFF) + (total >> 16))).to_bytes(2, "big")
+    return bytes(frame)
+
+
+def timed(pg_id: int, frame: bytes, rate_pps: float = 1000.0, number: int = 1) -> StreamSpec:
+    return StreamSpec(number, frame, rate_pps, fixed_rate=True, pg_id=pg_id)
+
+
+def finished(engine: KernelEngine, *ports: int) -> None:
+    """Wait for the end of the ports' traffic and for what is on its way."""
+    silent: set[int] = set()
+    assert wait_for(lambda: bool(silent.update(engine.poll()) or silent >= set(ports)), 10.0)
+    assert wait_for(lambda: all(one.sent == one.received for port in ports for one in engine.latency(port).values()))
+
+
+def plausible(totals: LatencyTotals) -> None:
+    assert totals.received == totals.sent == sum(totals.histogram.values()) > 0
+    assert totals.received_bytes == totals.sent_bytes == 64 * totals.sent
+    assert totals.out_of_order == totals.missing == 0
+    assert 1e-6 < totals.min_s <= totals.sum_s / totals.received <= totals.max_s
+    assert totals.min_s < 10e-3, "most of the time nobody else has the CPU"
+    assert min(totals.histogram) <= totals.min_s * 1e6 and max(totals.histogram) <= totals.max_s * 1e6
+    assert 0 < totals.jitter_s < totals.max_s
+
+
+def test_every_frame_through_a_router_is_timed(routed: tuple[KernelEngine, list[bytes]]) -> None:
+    engine, frames = routed
+    for port, frame in enumerate(frames):
+        specs = [timed(7 + port, frame), replace(continuous(1000.0), stream_id=2, packet=frame)]
+        engine.check(port, specs[0])
+        engine.start(port, specs, 3.0, 1.0)
+    finished(engine, 0, 1)
+    for port in (0, 1):
+        (pg_id, totals), *others = engine.latency(port).items()
+        assert (pg_id, totals.rx_port, others) == (7 + port, 1 - port, [])
+        plausible(totals)
+        assert engine.counters(port).opackets > totals.sent, "the frames that are not timed are counted, too"
+        assert engine.counters(1 - port).ipackets == engine.counters(port).opackets
+
+
+def test_groups_are_told_apart_and_begin_anew(routed: tuple[KernelEngine, list[bytes]]) -> None:
+    engine, frames = routed
+    fields = [flow_var("s", "inc", 4, 0x10000004, 0x100000FE), write("s", 26)]
+    fields.append({"type": "fix_checksum_ipv4", "pkt_offset": 14})
+    specs = [timed(100, frames[0], 400.0), replace(timed(5, frames[0], 100.0, 2), instructions=fields)]
+    for _ in range(2):
+        engine.start(0, specs, 1.0, 0.5)
+        finished(engine, 0)
+        found = engine.latency(0)
+        assert set(found) == {100, 5}
+        for totals in found.values():
+            plausible(totals)
+        assert 0 < found[5].sent <= 50 and found[5].sent < found[100].sent <= 200
+    engine.start(0, [replace(specs[0], pg_id=None)], 1.0, 0.1)
+    assert engine.latency(0) == {}
+
+
+def test_a_hand_that_holds_each_frame_shows_in_the_times(netns: str) -> None:
+    engine = KernelEngine(["p0", "p1"], speed_bps=10e9, netns=netns)
+    arriving, leaving, done = Tap(netns, "q0"), Tap(netns, "q1"), threading.Event()
+    held_s: list[float] = []
+
+    def hold() -> None:
+        while not done.is_set():
+            try:
+                frame = arriving.socket.recv(4096)
+            except TimeoutError:
+                continue
+            taken_s = time.monotonic()
+            time.sleep(HELD_S)
+            held_s.append(time.monotonic() - taken_s)
+            leaving.socket.send(frame)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        began_s = time.monotonic()
+        engine.start(0, [timed(3, udp_frame(60), 50.0)], 1.0, 1.0)
+        finished(engine, 0)
+        (totals,) = engine.latency(0).values()
+        assert totals.received == sum(totals.histogram.values()) == totals.sent > 10
+        # how long a frame waits before the hand is free depends on who else wants the CPU
+        assert totals.min_s >= min(held_s) >= HELD_S and totals.sum_s >= sum(held_s)
+        assert totals.max_s < time.monotonic() - began_s
+        assert min(totals.histogram) >= 5000 and totals.missing == totals.out_of_order == 0
+    finally:
+        done.set()
+        thread.join(5)
+        engine.close()
+
+
+def test_what_never_comes_back_is_missing_not_slow(netns: str) -> None:
+    """Every second frame is put on the wire again, every third of those twice."""
+    engine = KernelEngine(["p0", "p1"], speed_bps=10e9, netns=netns)
+    try:
+        arriving, leaving = Tap(netns, "q0"), Tap(netns, "q1")
+        engine.start(0, [replace(timed(3, udp_frame(60)), mode="single_burst", total_pkts=60)], 1.0, 5.0)
+        for number, frame in enumerate(arriving.take(60)):
+            for _ in range((number % 2) * (2 if number % 6 == 5 else 1)):
+                leaving.socket.send(frame)
+        assert wait_for(lambda: engine.latency(0)[3].received == 40)
+        totals = engine.latency(0)[3]
+        assert (totals.sent, totals.out_of_order, totals.missing) == (60, 10, 20)
+    finally:
+        engine.close()
