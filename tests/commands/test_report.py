@@ -43,7 +43,9 @@ def store_night(
     records = []
     for cell in cells:
         labels = {"mode": cell.mode, "rx_queues": None, "suite": "nightly", "night": at}
-        run = make_run(cell, command=labels, started=f"{at}T02:00:00Z", ramp_s=15.0, capacity_pps=capacity_pps)
+        timed_s = 3.0 if cell.dut == "vpp" else 0.0
+        started = f"{at}T02:00:00Z"
+        run = make_run(cell, command=labels, started=started, ramp_s=15.0, capacity_pps=capacity_pps, latency_s=timed_s)
         writer = RunWriter(results, print).begin(run)
         row = row_of(run, str(writer.end(run).relative_to(results)))
         records.append(make_record(row, f"{cell.dut} did not answer" if cell == lost else None))
@@ -209,6 +211,21 @@ def test_the_page_draws_its_plots_in_silence_and_asks_for_nothing(chromium: Page
     assert chromium.evaluate("document.querySelectorAll('#plot-trends .scatterlayer .trace').length") > 1
     assert chromium.evaluate("getComputedStyle(document.getElementById('plain')).display") == "none"
     assert chromium.said == [] and elsewhere(chromium, page) == []
+
+
+@browser
+def test_latencies_are_drawn_and_have_a_trend(chromium: Page, page: Path) -> None:
+    chromium.said.clear()
+    chromium.open(page.as_uri())
+    lines = "document.querySelectorAll('#plot-latency .scatterlayer .trace').length"
+    both = chromium.evaluate(lines)
+    assert both == 2 * chromium.evaluate("document.querySelectorAll('#plot-latency .legend .traces').length") > 0
+    chromium.evaluate("document.getElementById('p99').click()")
+    assert chromium.evaluate(lines) == both / 2
+    choose = "(function (one) { one.value = 'latency'; one.dispatchEvent(new Event('change', { bubbles: true })); })"
+    chromium.evaluate(f"{choose}(document.getElementById('metric'))")
+    assert chromium.evaluate("document.querySelector('#plot-trends .ytitle').textContent") == "latency, \u00b5s"
+    assert chromium.said == []
 
 
 @browser

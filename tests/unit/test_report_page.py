@@ -284,6 +284,11 @@ def test_pictures_of_ramps_and_trends_come_in_both_forms() -> None:
     assert all(b"<svg" in data for name, data in pictures.items() if name.endswith("svg"))
 
 
+def test_pictures_of_ramps_show_the_night_before_a_change() -> None:
+    with_it, without = (dict(draw_pictures(report)) for report in (make_report(), make_report(older={})))
+    assert [n for n in with_it if n.endswith("png") and with_it[n] != without[n]] == ["ramps-64b-uni.png"]
+
+
 def test_pictures_of_hostile_names_are_harmless_files() -> None:
     names = [name for name, _ in draw_pictures(make_report(HOSTILE, f"../../{HOSTILE}"))]
     assert names and all(re.fullmatch(r"[A-Za-z0-9_-]+\.(png|svg)", name) for name in names)

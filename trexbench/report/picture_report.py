@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 
-from ..core.history import METRICS
+from ..core.history import METRICS, Cell
 from .clean import clean
 from .grid import Column, column_of, order_columns
 from .overlay import Curve
@@ -43,7 +43,7 @@ def draw_pictures(report: Report) -> Iterator[tuple[str, bytes]]:
         trends.sort(key=lambda trend: columns.index(column_of(trend.cell)))
         title = f"{clean(mode, 60)}, {'both ways' if bidir else 'one way'}"
         if curves and kind == "ramp":
-            yield from _saved(f"ramps-{stem}", _overlay(curves, columns, title))
+            yield from _saved(f"ramps-{stem}", _overlay(curves, columns, title, _before_changes(report)))
         if trends:
             yield from _saved(f"trend-{stem}", _trend(trends, columns, title))
 
@@ -74,26 +74,37 @@ def _figure(simulated: bool) -> tuple[Figure, Axes]:
     return figure, figure.subplots()
 
 
-def _overlay(curves: Sequence[Curve], columns: Sequence[Column], title: str) -> Figure:
+Before = Mapping[tuple[Cell, str], tuple[str, Curve]]
+
+
+def _before_changes(report: Report) -> Before:
+    """By cell and direction: the night before the newest change, and its curve."""
+    return {
+        (cell, curve.direction): (one.night, curve)
+        for cell, some in report.older.items()
+        for one in some
+        if "change" in one.why
+        for curve in one.curves
+    }
+
+
+def _overlay(curves: Sequence[Curve], columns: Sequence[Column], title: str, before: Before) -> Figure:
     figure, axes = _figure(any(curve.cell.simulated for curve in curves))
-    top = 100 * max(max(curve.offered_pps) / curve.line_rate_pps for curve in curves)
+    older = {curve: before[key] for curve in curves if (key := (curve.cell, curve.direction)) in before}
+    drawn = [*curves, *(curve for _, curve in older.values())]
+    top = 100 * max(max(curve.offered_pps) / curve.line_rate_pps for curve in drawn)
     axes.plot([0, top], [0, top], color=GREY, linewidth=0.9, linestyle=":", label="no loss")
     for curve in curves:
         number, scale = columns.index(column_of(curve.cell)), 100 / curve.line_rate_pps
         colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
         name = column_of(curve.cell).name + (f", {curve.direction}" if curve.cell.bidir else "")
         first = curve.direction == next(c.direction for c in curves if c.cell == curve.cell)
-        axes.plot(
-            [value * scale for value in curve.offered_pps],
-            [value * scale for value in curve.received_pps],
-            color=colour,
-            linestyle=DASHES[number % len(DASHES)] if first else ":",
-            linewidth=1.6,
-            marker=marker,
-            markevery=max(1, len(curve.offered_pps) // 8),
-            markersize=4,
-            label=_literal(name),
-        )
+        dash = DASHES[number % len(DASHES)] if first else ":"
+        _draw(axes, curve, name, color=colour, linestyle=dash, linewidth=1.6, marker=marker)
+        if curve in older:
+            night, then = older[curve]
+            thin: dict[str, Any] = {"linestyle": (0, (3, 2)), "linewidth": 1, "marker": "D", "markerfacecolor": "none"}
+            _draw(axes, then, f"{name}, {night}, before the change", color=colour, **thin)
         mark = curve.knee_pps if curve.knee_pps is not None else curve.bound_pps
         if mark is not None:
             shape = "x" if curve.knee_pps is not None else ">"
@@ -102,6 +113,12 @@ def _overlay(curves: Sequence[Curve], columns: Sequence[Column], title: str) -> 
     axes.set_ylabel("received, % of line rate")
     _finish(axes, f"{title}: offered against received")
     return figure
+
+
+def _draw(axes: Axes, curve: Curve, name: str, **style: Any) -> None:
+    scale, every = 100 / curve.line_rate_pps, max(1, len(curve.offered_pps) // 8)
+    offered, received = ([value * scale for value in side] for side in (curve.offered_pps, curve.received_pps))
+    axes.plot(offered, received, label=_literal(name), markevery=every, markersize=4, **style)
 
 
 def _trend(trends: Sequence[Trend], columns: Sequence[Column], title: str) -> Figure:

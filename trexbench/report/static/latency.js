@@ -19,11 +19,12 @@ function latencyPlot(page) {
       var loads = lines[key], first = loads[0], cell = data.cells[first.cell], look = page.look(cell);
       var name = page.label(cell, now) + (cell.bidir ? ", " + plain(first.direction) : ""), scale = share ? 100 / first.line : 1e-6;
       shown.push(cell);
-      [["mean", name, 1.8, "", cell.bidir && page.backwards(first) ? "dot" : look.dash], ["p99", name + "<br>99 % within", 1, "-open", "3px 3px"]].forEach(function (kind) {
+      // One entry in the legend hides and shows both.
+      [["mean", true, 1.8, "", cell.bidir && page.backwards(first) ? "dot" : look.dash], ["p99", false, 1, "-open", "3px 3px"]].forEach(function (kind) {
         var known = loads.filter(function (one) { return one[kind[0]] !== null; });
         if (!known.length || (kind[0] === "p99" && !page.id("p99").checked)) { return; }
         made.push({ x: known.map(function (one) { return one.x * scale; }), y: known.map(function (one) { return one[kind[0]]; }),
-          type: "scatter", mode: "lines+markers", name: kind[1], line: { color: look.colour, width: kind[2], dash: kind[4] },
+          type: "scatter", mode: "lines+markers", name: name, legendgroup: key, showlegend: kind[1], line: { color: look.colour, width: kind[2], dash: kind[4] },
           marker: { color: look.colour, size: 9, symbol: (now.mode && now.traffic ? look.marker : look.symbol) + kind[3] },
           hoverinfo: "text", hovertext: known.map(function (one) { return told(one, name, kind[0] === "mean" ? "mean" : "99 % within", one[kind[0]]); }) });
       });

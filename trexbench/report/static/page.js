@@ -82,7 +82,7 @@
       font: { color: css("--ink"), family: "system-ui, sans-serif", size: narrow ? 11 : 13 },
       margin: { l: 60, r: 14, t: 34, b: 44 },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: css("--soft"), activecolor: css("--link") }, hoverlabel: { bgcolor: css("--panel"), bordercolor: css("--line"), font: { color: css("--ink") } },
-      legend: narrow || printing ? { orientation: "h", y: -0.14, yanchor: "top", font: { size: 11 } } : { x: 1.01, y: 1 }, uirevision: "stay"
+      legend: narrow || printing ? { orientation: "h", yref: "container", y: 0, yanchor: "bottom", font: { size: 11 } } : { x: 1.01, y: 1 }, uirevision: "stay"
     };
     Object.keys(more).forEach(function (key) { base[key] = key === "annotations" ? base[key].concat(more[key]) : more[key]; });
     return base;
