@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from twins import PerfectRouter, stream
 
 from trexbench.config import read_dut
-from trexbench.config.twin import TesterSpec, TwinSpec
-from trexbench.stlserver.engine import LatencyTotals
+from trexbench.config import twin as specs
+from trexbench.config.twin import TwinSpec
+from trexbench.stlserver.engine import LatencyTotals, StreamSpec
 from trexbench.twin.delay import Delay, Ring, service, standing
 from trexbench.twin.engine import SimEngine
 from trexbench.twin.latency import Group, bucket_us
@@ -29,7 +31,7 @@ PLAIN = TwinSpec(workers=2, clock_hz=1e9, packet_cycles=1000, ring=100, queues=2
 """One worker forwards a million frames per second; one frame takes 21 us."""
 
 
-def shipped(name: str, **changes: object) -> TwinSpec:
+def shipped(name: str, **changes: Any) -> TwinSpec:
     twin = read_dut(ROOT / "dut_configs" / f"{name}.yaml").twin
     assert twin is not None
     return replace(twin, **changes)
@@ -38,7 +40,7 @@ def shipped(name: str, **changes: object) -> TwinSpec:
 class Bench:
     """A simulating engine on a clock in the hand."""
 
-    def __init__(self, router: Router, **options: object) -> None:
+    def __init__(self, router: Router, **options: Any) -> None:
         self.now_s = 0.0
         self.engine = SimEngine(router, clock=lambda: self.now_s, **options)
 
@@ -47,7 +49,7 @@ class Bench:
         return self.engine
 
 
-def tagged(pps: float = 1000.0, pg_id: int = 7, flows: int = 251, **changes: object) -> object:
+def tagged(pps: float = 1000.0, pg_id: int = 7, flows: int = 251, **changes: Any) -> StreamSpec:
     return stream(64, pps, flows, 100 + pg_id, fixed_rate=True, pg_id=pg_id, **changes)
 
 
@@ -143,7 +145,7 @@ def test_what_is_counted_is_consistent(
         PLAIN, drive="polling" if polling else "interrupt", batch_s=batch_s, noise=0.05, vector_cycles=500,
         loop_cycles=50, drop_cycles=20, contention=0.05,
     )  # fmt: skip
-    bench = Bench(TwinRouter(spec), tester=TesterSpec(rx_limit_pps=rx_limit))
+    bench = Bench(TwinRouter(spec), tester=specs.TesterSpec(rx_limit_pps=rx_limit))
     for port in (0, 1):
         streams = [stream(64, 1e6, flows), tagged(tagged_pps, 3, flows), tagged(tagged_pps / 3, 4)]
         bench.engine.start(port, streams, rates[0][port] / 1e6 + 1e-6, None)
