@@ -47,8 +47,6 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("none behind TCP", latency(packet=frame(0x0800, ipv4(6) + bytes(12) + b"\x50")), SHORT + "6 bytes"),
     ("nothing behind TCP", latency(packet=frame(0x0800, ipv4(6) + bytes(12) + b"\xf0")), "Failed getting payload len"),
     ("nor behind IPv6", latency(packet=frame(0x86DD, ipv6(58), 69)), SHORT + "15 bytes"),
-    ("cut header", latency(packet=frame(0x8100, b"\0\0\x81\0" * 9 + b"\0\0\x08\0")), "Packet IP header too short"),
-    ("too many tags", latency(packet=frame(0x8100, b"\0\0\x81\0" * 12)), "Packet too short"),
     ("statistics alone", latency(rule_type="stats"), "Interface does not support given rule type"),
     ("tagged groups", latency(rule_type="tpg"), "Interface does not support given rule type"),
     ("IEEE 1588", latency(ieee_1588=True), "Driver doesn't support IEEE-1588."),
@@ -90,6 +88,8 @@ ACCEPTED = [
     ("IPv6", frame(0x86DD, ipv6(17), 78)),
     ("IPv6 with an extension", frame(0x86DD, ipv6(0) + bytes([17, 0]) + bytes(6), 86)),
     ("no IP at all", frame(0x88B5, b"")),
+    ("an IP header that is cut short", frame(0x8100, b"\0\0\x81\0" * 9 + b"\0\0\x08\0")),
+    ("nothing but tags", frame(0x8100, b"\0\0\x81\0" * 12)),
 ]
 
 
@@ -241,6 +241,7 @@ PGIDS: list[tuple[Any, str]] = [
     ([[]], "Value is not convertible to UInt."),
     (["7"], "Value is not convertible to UInt."),
     ([-1], "LargestInt out of UInt range"),
+    ([1 << 40], "LargestUInt out of UInt range"),
     ([1e30], "double out of UInt range"),
     (list(range(1153)), "Asking information for too many packet group IDs. Max allowed is 1152"),
 ]

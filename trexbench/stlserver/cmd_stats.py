@@ -57,7 +57,8 @@ def _uint(value: Json) -> int:
         raise cannot_execute("Value is not convertible to UInt.")
     number = int(value or 0)
     if not 0 <= number < 1 << 32:
-        raise cannot_execute("LargestInt out of UInt range" if isinstance(value, int) else "double out of UInt range")
+        kind = "double" if isinstance(value, float) else "LargestInt" if number < 0 else "LargestUInt"
+        raise cannot_execute(f"{kind} out of UInt range")
     return number
 
 

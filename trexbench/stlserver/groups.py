@@ -26,8 +26,6 @@ def check_packet(stream: Stream) -> None:
     """Refuse a latency stream whose frames have no room for the time of their sending."""
     packet = stream.packet
     parts = packet_parts.find(packet)
-    if parts.error:
-        raise cannot_execute(f"Failed parsing given packet for flow stat. {parts.error}")
     if parts.payload is None or parts.payload >= len(packet):
         raise cannot_execute("Failed getting payload len")
     payload_bytes = len(packet) - parts.payload

@@ -5,37 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 ETHERNET_BYTES, VLAN_BYTES, IPV4_BYTES, IPV6_BYTES = 14, 4, 20, 40
-IPV4, IPV6, VLAN, QINQ, MPLS = 0x0800, 0x86DD, 0x8100, 0x88A8, (0x8847, 0x8848)
+IPV4, IPV6, VLAN, QINQ = 0x0800, 0x86DD, 0x8100, 0x88A8
 ICMP, TCP, UDP = 1, 6, 17
 _EXTENSIONS = (0, 43, 44, 51, 60, 135)
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Offsets into the frame, None where there is no such part. error: why TRex could not parse it."""
+    """Offsets into the frame, None where there is no such part."""
 
     ipv4: int | None = None
     layer4: int | None = None
     protocol: int | None = None
     payload: int | None = None
-    error: str = ""
 
 
 def find(packet: bytes) -> Parts:
-    """The parts of a frame without FCS; what is neither IPv4 nor IPv6 is all payload behind the Ethernet header."""
+    """The parts of a frame without FCS; of what is not IP, or cut short, all behind the Ethernet header is payload."""
     at, kind = ETHERNET_BYTES, _u16(packet, 12)
     while kind in (VLAN, QINQ):
         if at + VLAN_BYTES > len(packet):
-            return Parts(error=" Packet too short")
+            return Parts(payload=ETHERNET_BYTES)
         at, kind = at + VLAN_BYTES, _u16(packet, at + 2)
-    if kind == IPV4:
-        if at + IPV4_BYTES > len(packet):
-            return Parts(error=" Packet IP header too short")
+    if kind == IPV4 and at + IPV4_BYTES <= len(packet):
         layer4, protocol = at + 4 * (packet[at] & 15), packet[at + 9]
         return Parts(at, layer4, protocol, _payload(packet, layer4, protocol))
-    if kind == IPV6:
-        if at + IPV6_BYTES > len(packet):
-            return Parts(error=" Packet IP header too short")
+    if kind == IPV6 and at + IPV6_BYTES <= len(packet):
         layer4, protocol = _behind_extensions(packet, at)
         return Parts(None, layer4, protocol, _payload(packet, layer4, protocol))
     return Parts(payload=ETHERNET_BYTES)
