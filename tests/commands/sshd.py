@@ -66,8 +66,8 @@ class Sshd:
 
 
 @contextmanager
-def running_sshd(*settings: str) -> Iterator[Sshd]:
-    """The server, trusted and accepting; settings: more lines of its config."""
+def running_sshd(*settings: str, path: str = "") -> Iterator[Sshd]:
+    """The server, trusted and accepting; settings: more lines of its config; path: where its sessions find programs."""
     assert SSHD
     if os.geteuid() == 0:
         _PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
@@ -80,7 +80,9 @@ def running_sshd(*settings: str) -> Iterator[Sshd]:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        _write_configs(folder, port, settings)
+        # A home of its own: what a shell does when it starts is not up to whoever runs the tests.
+        given = " ".join([f"HOME={folder}", *([f"PATH={path}"] if path else [])])
+        _write_configs(folder, port, (*settings, f"SetEnv {given}"))
         argv = [SSHD, "-D", "-f", str(folder / "sshd_config"), "-E", str(folder / "log")]
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
         server = Sshd(folder, port, process)

@@ -148,7 +148,7 @@ class Place:
 def served(request: pytest.FixtureRequest) -> Iterator[tuple[Kind, Sshd, Shim]]:
     with tempfile.TemporaryDirectory(prefix="tbx-box-") as name:
         shim = Shim(Path(name))
-        with running_sshd(f"SetEnv PATH={shim.path}:/usr/bin:/bin") as server:
+        with running_sshd(path=f"{shim.path}:/usr/bin:/bin") as server:
             yield request.param, server, shim
 
 

@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from .tools import Server, await_line, begin, fake_server, trexbench
+from .tools import ROOT, Server, await_line, begin, fake_server, trexbench
 
-SHORT = ("--warmup", "10kpps:1s", "--ramp-duration", "5", "--hold", "1", "--sample", "500ms")
+Options = tuple[str, ...]
+PLAN = (
+    "{warmup: 10kpps:400ms, ramp_duration: 2s, hold: 400ms, confirm: 400ms, drain: 200ms, sample: 200ms, window: 200ms}"
+)
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +25,21 @@ def server() -> Iterator[Server]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> Options:
+    """Options of runs that last a few seconds, by the plan of their DUT's config."""
+    folder = tmp_path_factory.mktemp("dut_configs")
+    text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
+    (folder / "netgate-vpp.yaml").write_text(f"{text}\nplan: {PLAN}\n")
+    return ("--configs-dir", str(folder))
+
+
 def documents(folder: Path) -> list[Path]:
     return sorted(folder.glob("results/*/*/*.json"))
 
 
-def test_ramp_leaves_a_document_a_picture_and_the_answer_first(tmp_path: Path, server: Server) -> None:
-    done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "imix", "--bidir", *SHORT, *server.options)
+def test_ramp_leaves_a_document_a_picture_and_the_answer_first(tmp_path: Path, server: Server, short: Options) -> None:
+    done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "imix", "--bidir", *short, *server.options)
     assert done.returncode == 0, done.stderr
     assert "SIMULATED" in done.stdout, "the server behind it moves no packets"
     assert "netgate-vpp var2-imix bidir simulated: >= 6.3" in done.stdout, done.stdout
@@ -42,7 +54,7 @@ def test_ramp_leaves_a_document_a_picture_and_the_answer_first(tmp_path: Path, s
     assert "Traceback" not in done.stderr
 
 
-def test_json_is_all_that_is_on_standard_output(tmp_path: Path, server: Server) -> None:
+def test_json_is_all_that_is_on_standard_output(tmp_path: Path, server: Server, short: Options) -> None:
     done = trexbench(
         tmp_path,
         "ramp",
@@ -53,7 +65,7 @@ def test_json_is_all_that_is_on_standard_output(tmp_path: Path, server: Server) 
         "--json",
         "-q",
         "--no-picture",
-        *SHORT,
+        *short,
         *server.options,
     )
     assert done.returncode == 0, done.stderr
@@ -62,10 +74,11 @@ def test_json_is_all_that_is_on_standard_output(tmp_path: Path, server: Server) 
     assert document["total_pps"] == pytest.approx(0.97 * 10e9 / (84 * 8), rel=0.01)
 
 
-def test_show_and_export_read_what_ramp_wrote(tmp_path: Path, server: Server) -> None:
+def test_show_and_export_read_what_ramp_wrote(tmp_path: Path, server: Server, short: Options) -> None:
     made = trexbench(
-        tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "1514b", "-q", "--no-picture", *SHORT, *server.options
-    )
+        tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "1514b", "--ramp-duration", "6", "-q", "--no-picture",
+        *short, *server.options,
+    )  # fmt: skip
     assert made.returncode == 0, made.stderr
     shown = trexbench(tmp_path, "show", "--picture", "again.png")
     assert shown.returncode == 0, shown.stderr
@@ -78,19 +91,19 @@ def test_show_and_export_read_what_ramp_wrote(tmp_path: Path, server: Server) ->
     assert len(stats) >= 5
 
 
-def test_saturate_says_what_emerged(tmp_path: Path, server: Server) -> None:
+def test_saturate_says_what_emerged(tmp_path: Path, server: Server, short: Options) -> None:
     done = trexbench(
-        tmp_path, "saturate", "--dut", "netgate-vpp", "--mode", "1flow", "--warmup", "10kpps:2s", "--hold", "5",
+        tmp_path, "saturate", "--dut", "netgate-vpp", "--mode", "1flow", "--hold", "1", *short,
         "-q", "--no-picture", *server.options,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "14.88 Mpps" in done.stdout
 
 
-def test_four_ports_are_two_pairs(tmp_path: Path, server: Server) -> None:
+def test_four_ports_are_two_pairs(tmp_path: Path, server: Server, short: Options) -> None:
     done = trexbench(
         tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--ports", "0,1,2,3", "--bidir", "--json", "-q",
-        "--no-picture", *SHORT, *server.options,
+        "--no-picture", *short, *server.options,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     names = [one["direction"] for one in json.loads(done.stdout)["analysis"]]
@@ -99,11 +112,11 @@ def test_four_ports_are_two_pairs(tmp_path: Path, server: Server) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_run_and_keeps_what_was_measured(
-    tmp_path: Path, server: Server, number: signal.Signals, code: int
+    tmp_path: Path, server: Server, short: Options, number: signal.Signals, code: int
 ) -> None:
     run = begin(
-        tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--warmup", "10kpps:1s", "--no-picture",
-        "--sample", "200ms", *server.options,
+        tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--ramp-duration", "60", "--no-picture",
+        *short, *server.options,
     )  # fmt: skip
     await_line(run, "ramp", "asked")
     os.kill(run.pid, number)
@@ -114,16 +127,16 @@ def test_a_signal_ends_the_run_and_keeps_what_was_measured(
     assert any(sample["phase"] == "ramp" for sample in document["samples"])
     assert "INCOMPLETE" in output.upper()
     again = trexbench(
-        tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "-q", "--no-picture", *SHORT, *server.options
+        tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "-q", "--no-picture", *short, *server.options
     )
     assert again.returncode == 0, again.stderr  # the ports were given back, and were idle
 
 
-def test_a_server_that_dies_ends_the_run_as_incomplete(tmp_path: Path) -> None:
+def test_a_server_that_dies_ends_the_run_as_incomplete(tmp_path: Path, short: Options) -> None:
     with fake_server(2) as mortal:
         run = begin(
-            tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--warmup", "10kpps:1s", "--no-picture",
-            "--sample", "200ms", *mortal.options,
+            tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--ramp-duration", "60", "--no-picture",
+            *short, *mortal.options,
         )  # fmt: skip
         await_line(run, "ramp", "asked")
         os.kill(mortal.process.pid, signal.SIGKILL)
@@ -134,33 +147,33 @@ def test_a_server_that_dies_ends_the_run_as_incomplete(tmp_path: Path) -> None:
     assert document["status"] == "incomplete" and document["samples"]
 
 
-def test_one_run_per_tester_at_a_time(tmp_path: Path, server: Server) -> None:
+def test_one_run_per_tester_at_a_time(tmp_path: Path, server: Server, short: Options) -> None:
     run = begin(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--no-picture", *server.options)
     await_line(run, "asked")
-    second = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "imix", *SHORT, *server.options)
+    second = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "imix", *short, *server.options)
     run.terminate()
     run.communicate(timeout=20)
     assert second.returncode == 8
     assert f"process {run.pid}" in second.stderr and "var2-64b" in second.stderr
 
 
-def test_ports_of_others_are_taken_only_by_force(tmp_path: Path, server: Server) -> None:
+def test_ports_of_others_are_taken_only_by_force(tmp_path: Path, server: Server, short: Options) -> None:
     run = begin(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--no-picture", *server.options)
     await_line(run, "asked")
     elsewhere = tmp_path / "other"  # another machine, as far as locks are concerned
     elsewhere.mkdir()
-    refused = trexbench(elsewhere, "ramp", "--dut", "netgate-vpp", "--mode", "imix", *SHORT, *server.options)
+    refused = trexbench(elsewhere, "ramp", "--dut", "netgate-vpp", "--mode", "imix", *short, *server.options)
     assert refused.returncode == 5
     assert "belongs to" in refused.stderr and "--force" in refused.stderr
     taken = trexbench(elsewhere, "ramp", "--dut", "netgate-vpp", "--mode", "imix", "-q", "--force", "--no-picture",
-                      *SHORT, *server.options)  # fmt: skip
+                      *short, *server.options)  # fmt: skip
     assert taken.returncode == 0, taken.stderr
     _, said = run.communicate(timeout=30)
     assert run.returncode == 5
     assert "taken" in said or "not owned" in said
 
 
-def test_kill_9_leaves_idle_ports(tmp_path: Path, server: Server) -> None:
+def test_kill_9_leaves_idle_ports(tmp_path: Path, server: Server, short: Options) -> None:
     run = begin(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--no-picture", *server.options)
     await_line(run, "asked")
     run.kill()
@@ -168,7 +181,7 @@ def test_kill_9_leaves_idle_ports(tmp_path: Path, server: Server) -> None:
     assert json.loads(documents(tmp_path)[0].read_text())["status"] == "running"
     end = time.monotonic() + 10
     while True:  # the watchdog gives the ports back, so that nobody needs force
-        again = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "-q", *SHORT, *server.options)
+        again = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "-q", *short, *server.options)
         if again.returncode == 0 or time.monotonic() > end:
             break
     assert again.returncode == 0, again.stderr
