@@ -61,9 +61,10 @@ class TwinSpec:
     frame that found the ring full. idle_poll_cycles: a poll that finds nothing; loop_cycles: around the polls. drive:
     ``polling`` or ``interrupt`` (the latter has no idle polls). batch_s: frames reach a queue in batches this far apart
     (interrupt moderation, descriptor write-back, the sender's own bursts). contention: how much more everything costs
-    per other worker that is fully busy. ring: frames a queue holds. latency_s: of a frame that waits for nobody. noise:
-    standard deviation of a worker's speed, drawn anew every 100 ms. placement: of queues on workers, ``round-robin``
-    over all ports' queues in the order of their registration, or ``per-port`` (queue i of each port on worker i).
+    per other worker that is fully busy. ring: frames a queue holds. latency_s: of a frame that waits for nobody, but
+    for the work on it. noise: standard deviation of a worker's speed, drawn anew every 100 ms. placement: of queues on
+    workers, ``round-robin`` over all ports' queues in the order of their registration, or ``per-port`` (queue i of
+    each port on worker i).
     """
 
     workers: int
