@@ -169,11 +169,18 @@ def test_what_a_regression_is_held_against_is_kept_until_it_is_acknowledged(
     standing = trexbench(here, *tonight, "2026-11-21")
     assert standing.returncode == 3 and "pruned" not in standing.stderr
     assert len(load_nights(here / "results", pytest.fail)) == 13
-    assert trexbench(here, "regress", "--acknowledge", "*", "--note", "known", "--date", "2026-11-22").returncode == 0
-    known = trexbench(here, *tonight, "2026-11-22")
-    assert known.returncode == 0 and "pruned   55 files" in known.stderr, known.stderr
+    assert trexbench(here, "regress", "--acknowledge", "*", "--note", "known", "--date", "2026-11-23").returncode == 0
+    notes = here / "results" / "acknowledged.json"
+    (tmp_path / "whole").write_text(notes.read_text())
+    notes.write_text("{")
+    unjudged = trexbench(here, *tonight, "2026-11-22")
+    assert unjudged.returncode == 9 and "pruned   nothing" in unjudged.stderr, unjudged.stderr
+    assert len(load_nights(here / "results", pytest.fail)) == 14
+    shutil.copy(tmp_path / "whole", notes)
+    known = trexbench(here, *tonight, "2026-11-23")
+    assert known.returncode == 0 and "pruned   60 files" in known.stderr, known.stderr
     nights = load_nights(here / "results", pytest.fail)
-    assert [night.night for night in nights] == ["2026-11-20", "2026-11-21", "2026-11-22"]
+    assert [night.night for night in nights] == ["2026-11-21", "2026-11-22", "2026-11-23"]
     assert {cell.path for night in nights for cell in night.cells} == {
         path.relative_to(here / "results").as_posix() for path in here.glob("results/*/netgate-*/*.json")
     }

@@ -58,12 +58,21 @@ def test_the_same_seed_gives_the_same_document_but_for_times_and_names(tmp_path:
     assert documents[0] == documents[1]
 
 
-def test_another_seed_gives_other_noise(tmp_path: Path) -> None:
-    totals = set()
+@pytest.fixture(scope="module")
+def two_seeds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A directory, and in it the documents of two runs that differ in their seed."""
+    folder = tmp_path_factory.mktemp("seeds")
+    paths = []
     for seed in ("1", "2"):
-        done = trexbench(tmp_path, *FIRST, *SHORT, "--seed", seed, "--speedup", "2000", "-q", "--json")
+        done = trexbench(folder, *FIRST, *SHORT, "--seed", seed, "--speedup", "2000", "-q")
         assert done.returncode == 0, done.stderr
-        totals.add(tuple(one["received"] for one in json.loads(done.stdout)["analysis"]))
+        paths.append(re.findall(r"result +(\S+)", done.stderr)[0])
+    return folder, paths
+
+
+def test_another_seed_gives_other_noise(two_seeds: tuple[Path, list[str]]) -> None:
+    folder, paths = two_seeds
+    totals = {tuple(one["received"] for one in document_at(folder / path)["analysis"]) for path in paths}
     assert len(totals) == 2
 
 
@@ -112,25 +121,21 @@ def test_saturate_counts_what_a_twin_emits(tmp_path: Path) -> None:
     assert direction["limit"] == "dut" and 4.5e6 < direction["maximum_pps"] < 5.5e6
 
 
-def test_simulated_is_not_compared_with_measured(tmp_path: Path) -> None:
-    paths = []
-    for seed in ("1", "2"):
-        done = trexbench(tmp_path, *FIRST, *SHORT, "--seed", seed, "--speedup", "2000", "-q")
-        assert done.returncode == 0, done.stderr
-        paths.append(re.findall(r"result +(\S+)", done.stderr)[0])
-    alike = trexbench(tmp_path, "compare", *paths)
+def test_simulated_is_not_compared_with_measured(two_seeds: tuple[Path, list[str]]) -> None:
+    folder, paths = two_seeds
+    alike = trexbench(folder, "compare", *paths)
     assert alike.returncode == 0 and "the same, as far as can be told" in alike.stdout, alike.stderr
     assert "bidir simulated" in alike.stdout
-    real = document_at(tmp_path / paths[1])
+    real = document_at(folder / paths[1])
     real["simulated"] = False
-    (tmp_path / "real.json").write_text(json.dumps(real))
-    refused = trexbench(tmp_path, "compare", paths[0], "real.json")
+    (folder / "real.json").write_text(json.dumps(real))
+    refused = trexbench(folder, "compare", paths[0], "real.json")
     assert refused.returncode == 2 and "one is simulated, the other measured" in refused.stderr
-    marked = trexbench(tmp_path, "compare", paths[0], "real.json", "--anyway")
+    marked = trexbench(folder, "compare", paths[0], "real.json", "--anyway")
     assert marked.returncode == 0 and "*** UNLIKE" in marked.stdout
-    exported = trexbench(tmp_path, "export", "--loadtest", paths[0], "-o", "out.json")
+    exported = trexbench(folder, "export", "--loadtest", paths[0], "-o", "out.json")
     assert exported.returncode == 0, exported.stderr
-    assert document_at(tmp_path / "out.json")["vars"]["profile_file"] == "bench-var2-64b-simulated.py"
+    assert document_at(folder / "out.json")["vars"]["profile_file"] == "bench-var2-64b-simulated.py"
 
 
 def test_serve_puts_a_twin_behind_a_port_for_any_client(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -89,15 +90,24 @@ def test_efficiency_as_json_and_what_it_refuses(tmp_path: Path) -> None:
         assert refused.returncode == 2 and message in refused.stderr and len(refused.stderr.splitlines()) == 1
 
 
-def test_a_stored_run_says_the_same_again(tmp_path: Path) -> None:
-    done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", *SHORT)
-    again = trexbench(tmp_path, "show")
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A directory with one run, and what the command said of it."""
+    folder = tmp_path_factory.mktemp("stored")
+    done = trexbench(folder, "ramp", "--dut", "netgate-vpp", "--mode", "64b", *SHORT)
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout
+
+
+def test_a_stored_run_says_the_same_again(stored: tuple[Path, str]) -> None:
+    folder, said = stored
+    again = trexbench(folder, "show")
     assert again.returncode == 0, again.stderr
-    assert again.stdout == done.stdout
+    assert again.stdout == said
 
 
-def test_a_damaged_look_is_refused_with_the_files_name(tmp_path: Path) -> None:
-    assert trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", *SHORT).returncode == 0
+def test_a_damaged_look_is_refused_with_the_files_name(stored: tuple[Path, str], tmp_path: Path) -> None:
+    shutil.copytree(stored[0], tmp_path, dirs_exist_ok=True)
     (path,) = tmp_path.glob("results/*/*/*.json")
     found = json.loads(path.read_text())
     found["telemetry"]["sightings"][1]["observation"]["clock_hz"] = "fast"
