@@ -4,5 +4,11 @@ from __future__ import annotations
 
 import signal
 
+from hypothesis import HealthCheck, settings
+
 # A shell's background jobs ignore Ctrl-C, and what they start inherits that: tests of Ctrl-C would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A busy machine is no defect: no example is too slow.
+settings.register_profile("trexbench", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("trexbench")
