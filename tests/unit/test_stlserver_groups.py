@@ -303,7 +303,8 @@ def test_the_average_slides_and_the_last_maximum_is_of_the_last_period() -> None
 
 
 def test_errors_are_told_where_there_are_any() -> None:
-    assert GroupMeter().to_json(totals(50, out_of_order=2, missing=3))["er"] == {"drp": 3, "ooo": 2, "stl": 2}
+    shown = GroupMeter().to_json(totals(50, out_of_order=2, missing=3, duplicate=1))
+    assert shown["er"] == {"drp": 3, "ooo": 2, "dup": 1, "stl": 3}
     assert "er" not in GroupMeter().to_json(totals(50))
     assert "histogram" not in GroupMeter().to_json(totals(sent=5))["lat"]
 

@@ -117,19 +117,20 @@ def test_every_bucket_begins_where_it_says(bound_us: int) -> None:
 
 
 ORDERS = [
-    ("in order", [1, 2, 3], 0, 0),
-    ("a loss", [1, 2, 5], 0, 2),
-    ("swapped", [2, 1, 3], 1, 0),
-    ("late, after a loss", [1, 4, 2], 1, 1),
-    ("twice", [1, 2, 2], 1, 0),
-    ("the first are lost", [4], 0, 3),
+    ("in order", [1, 2, 3], 0, 0, 0),
+    ("a loss", [1, 2, 5], 0, 0, 2),
+    ("swapped", [2, 1, 3], 1, 0, 0),
+    ("late, after a loss", [1, 4, 2], 1, 0, 1),
+    ("twice", [1, 2, 2], 0, 1, 0),
+    ("twice, after a loss", [1, 4, 4, 4], 0, 2, 2),
+    ("the first are lost", [4], 0, 0, 3),
 ]
 
 
-@pytest.mark.parametrize(("about", "numbers", "behind", "missing"), ORDERS)
-def test_order_and_loss_show_in_the_frames_numbers(about: str, numbers: list[int], behind: int, missing: int) -> None:
+@pytest.mark.parametrize(("about", "numbers", "behind", "twice", "missing"), ORDERS, ids=[row[0] for row in ORDERS])
+def test_order_and_loss_show_in_numbers(about: str, numbers: list[int], behind: int, twice: int, missing: int) -> None:
     found = booked([20_000] * len(numbers), numbers)
-    assert (found.out_of_order, found.missing) == (behind, missing)
+    assert (found.out_of_order, found.duplicate, found.missing) == (behind, twice, missing)
 
 
 MARK = Mark(3, 9)

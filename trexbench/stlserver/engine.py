@@ -82,7 +82,8 @@ class LatencyTotals:
     sum_s: of the latencies of all received frames; min_s, max_s: 0 while none was received. histogram: received frames
     by the lower bound of their bucket in microseconds, one significant digit as in TRex: 0 (below 10), 10, 20 ... 90,
     100, 200 ... out_of_order: frames that came after a later one of their group. missing: frames sent before
-    one that has come, and not come themselves. jitter_s: smoothed difference of successive latencies (RFC 3550, 6.4.1).
+    one that has come, and not come themselves. duplicate: frames that came again right after themselves. jitter_s:
+    smoothed difference of successive latencies (RFC 3550, 6.4.1).
     """
 
     rx_port: int
@@ -97,6 +98,7 @@ class LatencyTotals:
     out_of_order: int = 0
     missing: int = 0
     jitter_s: float = 0.0
+    duplicate: int = 0
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ def merged(first: LatencyTotals | None, then: LatencyTotals) -> LatencyTotals:
         histogram=Counter(first.histogram) + Counter(then.histogram),
         out_of_order=first.out_of_order + then.out_of_order,
         missing=first.missing + then.missing,
+        duplicate=first.duplicate + then.duplicate,
         jitter_s=then.jitter_s if then.received else first.jitter_s,
     )
 
@@ -106,7 +107,8 @@ class GroupMeter:
         }
         if totals.received:
             lat["histogram"] = {str(bound): count for bound, count in sorted(totals.histogram.items()) if count}
-        errors = {"drp": totals.missing, "ooo": totals.out_of_order, "stl": totals.out_of_order}
+        errors = {"drp": totals.missing, "ooo": totals.out_of_order, "dup": totals.duplicate}
+        errors["stl"] = totals.out_of_order + totals.duplicate
         told = {name: count for name, count in errors.items() if count}
         return {"lat": lat, "er": told} if told else {"lat": lat}
 

@@ -89,6 +89,7 @@ def _arrived(sent: LatencyTotals, mark: Mark, ports: Sequence[KernelPort]) -> La
     if not lines:
         return sent
     received = sum(by_port.values())
+    twice = sum(line[Line.BEHIND_OR_TWICE] >> 32 for line in lines)
     histogram: Counter[int] = Counter()
     for line in lines:
         histogram.update(dict(buckets(line)))
@@ -101,7 +102,8 @@ def _arrived(sent: LatencyTotals, mark: Mark, ports: Sequence[KernelPort]) -> La
         min_s=min(_ALL_ONES - line[Line.LEAST_INVERTED] for line in lines) / 1e9,
         max_s=max(line[Line.MOST] for line in lines) / 1e9,
         histogram=dict(histogram),
-        out_of_order=sum(line[Line.BEHIND] for line in lines),
-        missing=max(0, max(line[Line.HIGHEST] for line in lines) - received),
+        out_of_order=sum(line[Line.BEHIND_OR_TWICE] & 0xFFFFFFFF for line in lines),
+        missing=max(0, max(line[Line.HIGHEST] for line in lines) - (received - twice)),
         jitter_s=sum(line[Line.JITTER_16] * line[Line.RECEIVED] for line in lines) / 16e9 / received,
+        duplicate=twice,
     )

@@ -35,7 +35,7 @@ class Line(IntEnum):
     SUM = 2
     LEAST_INVERTED = 3
     MOST = 4
-    BEHIND = 5
+    BEHIND_OR_TWICE = 5  # lower half: came after a later one; upper half: the same number as the one before
     HIGHEST = 6
     LAST = 7
     JITTER_16 = 8
@@ -210,9 +210,13 @@ def _book(asm: Assembler) -> None:
     asm.load(8, R2, R10, -8)
     asm.load(8, R1, R9, 8 * Line.HIGHEST)
     asm.jump_if("gt", R2, R1, "in_order")
-    asm.load(8, R1, R9, 8 * Line.BEHIND)
-    asm.alu("add", R1, 1)
-    asm.store(8, R9, 8 * Line.BEHIND, R1)
+    asm.mov(R3, 1)
+    asm.jump_if("ne", R2, R1, "behind")
+    asm.alu("lsh", R3, 32)
+    asm.label("behind")
+    asm.load(8, R1, R9, 8 * Line.BEHIND_OR_TWICE)
+    asm.alu("add", R1, R3)
+    asm.store(8, R9, 8 * Line.BEHIND_OR_TWICE, R1)
     asm.mov(R2, 0)
     asm.label("in_order")
     _raise_to(asm, Line.HIGHEST, R2)
