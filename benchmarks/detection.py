@@ -44,7 +44,8 @@ except ImportError:
 
 NIGHTS, LEVEL, MINIMUM = 200, 5e6, 0.01
 LATELY, WINDOW, WITHIN = 20, 60, 3
-YEAR = 365
+YEAR, FIGURES = 365, 5
+"""A cell's maximum rate, cycles/packet, loss in the hold, power and latency."""
 History = NDArray[np.float64]
 Alarms = list[tuple[int, int, str]]
 """Index of the night that the change is said to begin with, how many nights were known when it was told, its shape."""
@@ -130,6 +131,20 @@ def stepped(rng: np.random.Generator, noise: float, step: float) -> tuple[Histor
     return history[: at + LATELY], at
 
 
+def heavy_tailed(rng: np.random.Generator, noise: float, freedom: int) -> History:
+    """Noise of Student's t, of this standard deviation."""
+    nights: History = rng.standard_t(freedom, NIGHTS) * ((freedom - 2) / freedom) ** 0.5
+    return LEVEL * (1 + noise * nights)
+
+
+def alike(rng: np.random.Generator, noise: float, share: float) -> History:
+    """Noise of which each night keeps a share of the one before (autoregressive), of this standard deviation."""
+    nights = rng.standard_normal(NIGHTS)
+    for at in range(1, NIGHTS):
+        nights[at] = share * nights[at - 1] + (1 - share**2) ** 0.5 * nights[at]
+    return LEVEL * (1 + noise * nights)
+
+
 def with_outliers(rng: np.random.Generator, noise: float) -> History:
     """Single bad nights, 3 to 30 % low, about one in forty, never two in a row."""
     history = noisy(rng, noise)
@@ -154,10 +169,22 @@ def dwelling(rng: np.random.Generator, noise: float) -> History:
     return noisy(rng, noise) * np.where(np.cumsum(rng.random(NIGHTS) < 0.2) % 2, 0.96, 1.0)
 
 
-def per_year(method: Method, make: Callable[[np.random.Generator], History], count: int, seed: int) -> float:
-    """Alarms per series and year."""
+def per_year(
+    method: Method, make: Callable[[np.random.Generator], History], count: int, seed: int, figures: int = 1
+) -> float:
+    """Alarms a year of cells with so many figures, each of its own noise."""
     rng, asked = np.random.default_rng(seed), max(4, round(count * method.share))
-    return sum(len(method.alarms(make(rng))) for _ in range(asked)) / asked / NIGHTS * YEAR
+    return sum(len(method.alarms(make(rng))) for _ in range(asked * figures)) / asked / NIGHTS * YEAR
+
+
+def print_cells(all_methods: Sequence[Method], count: int, seed: int) -> None:
+    print(
+        f"\nfalse alarms per cell and year: {count} cells of {FIGURES} noisy figures, {NIGHTS} nights (aim at 1 %: < 1)"
+    )
+    print_row("", [method.name for method in all_methods])
+    for noise in (0.002, 0.005, 0.01, 0.02):
+        make = partial(noisy, noise=noise)
+        print_row(f"noise {noise:.1%}", [f"{per_year(one, make, count, seed, FIGURES):.2f}" for one in all_methods])
 
 
 def found(method: Method, noise: float, step: float, count: int, seed: int) -> tuple[float, float, float]:
@@ -173,9 +200,12 @@ def found(method: Method, noise: float, step: float, count: int, seed: int) -> t
 
 
 def print_false(all_methods: Sequence[Method], count: int, seed: int) -> None:
-    print(f"\nfalse alarms per figure and year, {count} histories of {NIGHTS} nights (a cell has up to four figures)")
+    print(f"\nfalse alarms per figure and year, {count} histories of {NIGHTS} nights")
     makes: list[tuple[str, Callable[[np.random.Generator], History]]] = [
         *((f"noise {noise:.1%}", partial(noisy, noise=noise)) for noise in (0.002, 0.005, 0.01, 0.02)),
+        ("1 %, Student's t of 3", partial(heavy_tailed, noise=0.01, freedom=3)),
+        ("1 %, Student's t of 5", partial(heavy_tailed, noise=0.01, freedom=5)),
+        *((f"1 %, {share:.0%} of the night before", partial(alike, noise=0.01, share=share)) for share in (0.3, 0.6)),
         *((f"single bad nights, noise {noise:.1%}", partial(with_outliers, noise=noise)) for noise in (0.002, 0.01)),
         *((f"two modes, {low:.0%} low", partial(bimodal, noise=0.005, low=low)) for low in (0.1, 0.2, 0.5)),
         ("two modes, 5 nights each", partial(dwelling, noise=0.005)),
@@ -229,6 +259,7 @@ def main() -> None:
     if compute_change_points is None:
         print("Apache Otava is not installed: it is left out")
     print_false(methods(), count, arguments.seed)
+    print_cells(methods(), count // 2, arguments.seed)
     print_found(methods(), count, arguments.seed)
     print_drift(count, arguments.seed)
     print_times(methods(), arguments.seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from statistics import NormalDist, pstdev
 
 import pytest
 from hypothesis import given, settings
@@ -23,6 +24,13 @@ def find(values: Sequence[float], smallest: Smallest = ONE_PERCENT) -> list[Chan
 def two_modes(count: int, low: float, seed: int) -> list[float]:
     rng = random.Random(seed)
     return [value * (0.96 if rng.random() < low else 1.0) for value in noisy(count, seed=seed)]
+
+
+def even_noise(count: int, noise: float = 0.01) -> list[float]:
+    """Normal noise of exactly this spread, in no order, so that scores can be reckoned by hand."""
+    nights = [NormalDist().inv_cdf((night + 0.5) / count) for night in range(count)]
+    random.Random(1).shuffle(nights)
+    return [5e6 * (1 + noise * night / pstdev(nights)) for night in nights]
 
 
 @pytest.mark.parametrize(
@@ -122,3 +130,47 @@ def test_one_bad_night_never_alarms(seed: int, count: int, bad: float) -> None:
     rng = random.Random(seed)
     at = rng.randrange(FIRST_NIGHTS, count + 1)
     assert find([*steady[:at], bad, *steady[at:]]) == []
+
+
+@pytest.mark.parametrize(
+    ("sigmas", "told"),
+    [
+        ([2.6, 2.6], None),  # 3.6 standard errors: two nights must show more
+        ([2.6, 2.6, -1.0], None),  # and the third must bear them out
+        ([2.6, 2.6, 2.6], 3),
+        ([2.2, 2.2, 2.2], 3),  # 3.7
+        ([1.8, 1.8, 1.8], None),  # 3.0
+        ([4.0, 4.0], 2),
+        ([1.9] * 8, 8),  # after the third night, more again
+    ],
+)
+def test_the_third_night_decides(sigmas: list[float], told: int | None) -> None:
+    before = even_noise(60)
+    changes = find([*before, *(5e6 * (1 - 0.01 * one) for one in sigmas)])
+    assert [change.told - 60 for change in changes] == ([told] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("lows", "nights", "told"),
+    [
+        (0, [0.96, 0.96], True),  # never seen before
+        (1, [0.96, 0.96], True),  # one bad night is no mode
+        (6, [0.96, 0.96], False),  # one in ten is: twice in a row happens
+        (6, [0.96, 0.96, 0.994], False),  # nor does the noise of a night make it news
+        (6, [0.96, 0.994, 0.96, 0.994], False),
+        (6, [0.96, 0.96, 0.96, 0.96], True),  # four times in a row does not happen
+        (6, [1.04, 1.04], True),  # there, it never was
+    ],
+)
+def test_a_mode_seen_before_is_no_news(lows: int, nights: list[float], told: bool) -> None:
+    before = even_noise(60, 0.005)
+    for low in range(lows):
+        before[5 + 10 * low] *= 0.96
+    assert bool(find([*before, *(5e6 * night for night in nights)])) is told
+
+
+def test_a_step_to_an_old_bad_night_is_found_within_three_nights() -> None:
+    before = even_noise(60)
+    before[10], before[40] = 4.85e6, 4.8e6
+    (change,) = find([*before, 4.85e6, 4.86e6, 4.84e6])
+    assert (change.at, change.told) == (60, 63)

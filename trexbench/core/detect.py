@@ -5,9 +5,11 @@ decides in the morning after each night, from the nights until then:
 
 1. two nights at least lie beyond it, and all of them (of four or more: three in four) the same way;
 2. the difference exceeds the smallest effect worth telling;
-3. it is ``SCORE`` standard errors or more: baseline winsorized, its spread shrunk towards what was known before, the
-   t statistic taken to a normal score (Wallace 1959), so that a short baseline must show more;
-4. the baseline has not been there before as often, or as long, as chance or a second mode of the DUT would have it.
+3. it is ``SCORE`` standard errors after three nights, more after fewer or later ones: baseline winsorized, its spread
+   shrunk towards what was known before, the t statistic taken to a normal score (Wallace 1959), so that a short
+   baseline must show more;
+4. the DUT has not been there before as often, or as long, that a second mode of it, together with noise for the
+   nights that are only on the way there, would bring it again.
 
 What is found stays found: a later night adds changes, but does not unsay one.
 """
@@ -17,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from math import comb
+from math import comb, erfc, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,25 +31,28 @@ Values = NDArray[np.float64]
 
 FIRST_NIGHTS = 5
 """Fewer before a change say nothing about a DUT's spread."""
-BASELINE, LATELY = 40, 20
+BASELINE, LATELY = 60, 20
 """Nights that a change is judged by, at most: before it, and since."""
-SCORE, LATE_SCORE, DRIFT_SCORE = 3.2, 4.5, 5.0
-"""Of a step seen for three nights, and for six or more: the longer one looks, the more often chance has its way."""
-REST_SCORE, AGREE = 1.5, 0.2
+EARLY_SCORE, SCORE, LATER_SCORE, LATE_SCORE, DRIFT_SCORE = 3.9, 3.35, 4.0, 4.5, 5.0
+"""Of a step seen for two nights, three, four, and six or more: every look is one more chance for chance, so that one of
+them, the third night's, decides, and the others are for what is beyond doubt."""
+REST_SCORE, AGREE = 2.0, 0.2
 """Of a step without its farthest night; and how far of the way a night must go to speak for it."""
 SLOPE_SCORE = 2.0
 """Of the nights before: with less of a slope they are level."""
 PRIOR_WEIGHT = 3.0
 """How many nights the assumed spread, half the smallest effect, counts for; later levels inherit the former's."""
 CARRIED_WEIGHT = 15.0
-ENOUGH: Values = np.interp(np.arange(2, LATELY + 1), (3, 6), (SCORE, LATE_SCORE))
+ENOUGH: Values = np.interp(np.arange(2, LATELY + 1), (2, 3, 4, 6), (EARLY_SCORE, SCORE, LATER_SCORE, LATE_SCORE))
 CHANCE = 1e-3
-"""Of the baseline alone bringing so many nights like these in a row: above this they prove nothing."""
+"""Of what the DUT did before bringing such nights again: above this they prove nothing."""
+NEAR = 0.8
+"""A night that went so much of the way is there: of the nights since, and of those before."""
 _MEDIAN_ERROR = 1.2533
 """Of a median beside a mean's, of normal values."""
 FARTHEST = 1e4
 """Spreads that a library is shown at most: its arithmetic is not made for more, nor is any more surprising."""
-SURPRISE = 0.25
+SURPRISE = 0.1
 """Nights that a DUT may have been there unseen: of a few nights one cannot tell what is rare."""
 EPISODES, LONG = 3, 60
 """As many visits to the new level in so many nights make a habit of it."""
@@ -195,21 +200,38 @@ def _lasting(history: Values, start: int, place: int, end: int, base: _Baselines
     agree = int(np.count_nonzero(since * way > abs(effect) * AGREE))
     if agree < len(since) - len(since) // 4:
         return False
-    rest = np.sort(since * way)[:-1]
-    if float(rest.mean()) < REST_SCORE * spread * (1 / len(rest) + 1 / float(base.count[at])) ** 0.5:
+    ascending, baseline = np.sort(since * way), (spread, float(base.count[at]))
+    if _score_of(ascending[:-1], *baseline) < REST_SCORE:
         return False
     before = history[max(0, place - LONG) : place]
-    there = (before - level) * way > 0.75 * abs(effect)
+    there = (before - level) * way > NEAR * abs(effect)
     usual = float(np.median(before))
     returns = abs(level + effect - usual) < abs(level - usual)
     asked = there[-(place - start) :] if returns else there  # that it was there before it left says nothing
-    return not _by_chance(asked, len(since), agree) and not _by_habit(there, len(since))
+    rest = ascending[ascending <= NEAR * abs(effect)]
+    by_mode = _by_chance(asked, len(since), len(since) - len(rest))
+    return by_mode * _by_noise(_score_of(rest, *baseline)) <= CHANCE and not _by_habit(there, len(since))
 
 
-def _by_chance(there: NDArray[np.bool_], nights: int, agree: int) -> bool:
-    """Whether a DUT that was there on these of its former nights is so again on so many of them by chance."""
-    share = (float(there.sum()) + SURPRISE) / (len(there) + 2 * SURPRISE)
-    return comb(nights, agree) * share**agree > CHANCE
+def _score_of(nights: Values, spread: float, count: float) -> float:
+    """How many standard errors their mean is beyond a level of so many nights."""
+    mean = float(nights.mean()) if len(nights) else 0.0
+    error = spread * (1 / max(len(nights), 1) + 1 / count) ** 0.5
+    return mean / error if error > 0 else np.inf if mean > 0 else 0.0
+
+
+def _by_noise(score: float) -> float:
+    """How likely noise brings a score as high, or higher; nothing to be explained is certain."""
+    return erfc(score / 2**0.5) / 2 if score else 1.0
+
+
+def _by_chance(there: NDArray[np.bool_], nights: int, again: int) -> float:
+    """How likely a DUT that was there on these of its former nights is there on so many of the next.
+
+    The share of such nights is not known, but estimated: hence a beta-binomial, not a binomial probability.
+    """
+    seen, count = float(there.sum()) + SURPRISE, len(there) + 2 * SURPRISE
+    return comb(nights, again) * prod((seen + one) / (count + one) for one in range(again))
 
 
 def _by_habit(there: NDArray[np.bool_], nights: int) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import jumpavg
 
-UNIT = 2.0
+UNIT = 3.0
 """Resolution of a night in units of its spread: what jumpavg pays for a new level shrinks with finer histories."""
 
 
