@@ -47,7 +47,7 @@ def test_the_same_seed_gives_the_same_document_but_for_times_and_names(tmp_path:
     for run, speedup in (("one", "50"), ("two", "2000")):
         folder = tmp_path / run
         folder.mkdir()
-        done = trexbench(folder, *FIRST, *SHORT, "--seed", "5", "--speedup", speedup, "-q")
+        done = trexbench(folder, *FIRST, *SHORT, "--latency", "2s", "--seed", "5", "--speedup", speedup, "-q")
         assert done.returncode == 0, done.stderr
         documents.append(document(folder))
     for one in documents:
@@ -56,6 +56,23 @@ def test_the_same_seed_gives_the_same_document_but_for_times_and_names(tmp_path:
         one["generator"]["server"].pop("address")
         one["generator"]["host"].pop("uptime")
     assert documents[0] == documents[1]
+
+
+def test_latency_is_measured_after_the_run_and_rises_with_the_load(tmp_path: Path) -> None:
+    done = trexbench(tmp_path, "ramp", "--dut", "netgate-linux", "--mode", "imix", "--sim", *SHORT, "--latency")
+    assert done.returncode == 0, done.stderr
+    assert "latency at 90 % of the throughput, mean (99 % within)" in done.stdout
+    assert "latency 3" in done.stderr, "progress names the load"
+    found = document(tmp_path)
+    assert found["plan"]["latency_s"] == 10.0
+    (throughput,) = [one["confirmed_pps"] or one["maximum_pps"] for one in found["analysis"]]
+    loads = found["latency"]
+    assert [one["offered_pps"] / throughput for one in loads] == pytest.approx([0.1, 0.5, 0.9])
+    assert all(one["sent"] == one["received"] == pytest.approx(10_000, rel=0.01) for one in loads)
+    means = [one["mean_s"] for one in loads]
+    assert means == sorted(means) and 20e-6 < means[0] < means[-1] < 1e-3
+    shown = trexbench(tmp_path, "results", "query", "--json", "select latency_s from runs")
+    assert json.loads(shown.stdout) == [{"latency_s": means[1]}]
 
 
 @pytest.fixture(scope="module")

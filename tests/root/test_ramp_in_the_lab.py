@@ -83,7 +83,8 @@ def started(run: subprocess.Popen[str]) -> None:
 
 
 def test_ramp_measures_a_router_that_forwards(tmp_path: Path, dut: Path) -> None:
-    done = trexbench(tmp_path, "ramp", "--dut", str(dut), "--mode", "var2-64b", "--bidir", "-q", *SHORT)
+    command = ("ramp", "--dut", str(dut), "--mode", "var2-64b", "--bidir", "--latency", "2s", "-q", *SHORT)
+    done = trexbench(tmp_path, *command)
     assert done.returncode == 0, done.stderr
     found = document(tmp_path)
     assert found["status"] == "complete" and found["simulated"] is False
@@ -91,6 +92,11 @@ def test_ramp_measures_a_router_that_forwards(tmp_path: Path, dut: Path) -> None
     assert all(one["received"] > 10_000 for one in found["analysis"])  # type: ignore[attr-defined]
     assert found["dut"]["attested"] and found["dut"]["facts"]["ip_forward"] == 1  # type: ignore[index]
     assert found["profile"]["flows"] == 251  # type: ignore[index]
+    latencies: list[dict[str, float]] = found["latency"]  # type: ignore[assignment]
+    assert [(one["share"], one["direction"]) for one in latencies] == [
+        (share, direction) for share in (0.1, 0.5, 0.9) for direction in ("0->1", "1->0")
+    ]
+    assert all(one["received"] and 1e-6 < one["min_s"] <= one["mean_s"] <= one["max_s"] for one in latencies)
     assert next(tmp_path.glob("results/*/*/*.png")).read_bytes().startswith(b"\x89PNG")
     assert not namespaces()
 

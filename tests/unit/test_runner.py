@@ -21,6 +21,7 @@ from trexbench.core.verdict import Limit
 from trexbench.runner import SLACK_S, Interrupted, Outcome, run
 
 SHORT = make_plan(warmup_s=2.0, ramp_s=8.0, hold_s=2.0, confirm_s=2.0)
+TIMED = replace(SHORT, latency_s=2.0)
 BUSY = World(capacity_pps=0.5e6)
 
 
@@ -77,8 +78,8 @@ class Tripwire:
 
 
 def trip(nth: int | None, what: BaseException, after: bool = False) -> tuple[Tripwire, Outcome]:
-    world = Tripwire(SHORT, BUSY, nth, what, after)
-    return world, run(SHORT, world, world, world)
+    world = Tripwire(TIMED, BUSY, nth, what, after)
+    return world, run(TIMED, world, world, world)
 
 
 CALLS = len(trip(None, ValueError())[0].calls)
@@ -124,7 +125,7 @@ def test_a_signal_at_any_line_of_the_loop_leaves_the_ports_silent() -> None:
 
 
 def _lines_until(nth: int | None) -> int:
-    plan = replace(SHORT, ramp_s=4.0, windows=2, confirm_s=0.0)
+    plan = replace(TIMED, ramp_s=4.0, windows=2, confirm_s=0.0, latency_s=1.0)
     world = Tripwire(plan, World(), None, ValueError())
     count = 0
 
