@@ -15,8 +15,8 @@ cell of five noisy figures makes the false alarms of all five.
 
 Seen: our rule on jumpavg makes 0.16 false alarms per figure and year at 1 % noise, 0.6 to 0.8 per cell of five figures,
 and finds 90 to 91 % of steps of 3 sigma within three nights; on Otava 0.06 and 85 to 86 %. By itself jumpavg finds 12
-to 50 % of them and makes 8.7 false alarms a year of single bad nights; Otava finds 88 %, and makes 5.8, and 4 per cell of
-five figures at 1 % noise. docs/regression.md says why it is jumpavg.
+to 50 % of them and makes 8.7 false alarms a year of single bad nights; Otava finds 88 %, and makes 5.8, and 4 per cell
+of five figures at 1 % noise. docs/regression.md says why it is jumpavg.
 """
 
 from __future__ import annotations
