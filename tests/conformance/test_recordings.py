@@ -15,9 +15,8 @@ from conformance.compare import differences, essence, shape
 from trexbench.config.twin import TwinSpec
 from trexbench.stlserver import dispatch
 from trexbench.stlserver.context import Context
-from trexbench.stlserver.engine import Engine
+from trexbench.stlserver.engine import BUCKETS_US, Engine
 from trexbench.stlserver.engine_fake import FakeEngine
-from trexbench.stlserver.group_meter import BUCKETS_US
 from trexbench.twin.engine import SimEngine
 from trexbench.twin.router import TwinRouter
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_stlserver_state import STREAM, Bench
 
-from trexbench.stlserver.engine import LatencyTotals
+from trexbench.stlserver.engine import BUCKETS_US, LatencyTotals, bucket_us
 from trexbench.stlserver.engine_fake import FakeEngine
 from trexbench.stlserver.faults import FaultyEngine
-from trexbench.stlserver.group_meter import BUCKETS_US, GroupMeter, bucket_us, merged
+from trexbench.stlserver.group_meter import GroupMeter, merged
 
 ETHERNET = bytes(12)
 UDP_FRAME = bytes.fromhex("0200000000010200000000020800") + bytes.fromhex(

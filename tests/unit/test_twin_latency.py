@@ -17,10 +17,10 @@ from twins import PerfectRouter, stream
 from trexbench.config import read_dut
 from trexbench.config import twin as specs
 from trexbench.config.twin import TwinSpec
-from trexbench.stlserver.engine import LatencyTotals, StreamSpec
+from trexbench.stlserver.engine import LatencyTotals, StreamSpec, bucket_us
 from trexbench.twin.delay import Delay, Ring, service, standing
 from trexbench.twin.engine import SimEngine
-from trexbench.twin.latency import Group, bucket_us
+from trexbench.twin.latency import Group
 from trexbench.twin.model import Costs, Demand, pace
 from trexbench.twin.ports import Arrival, Router
 from trexbench.twin.router import TwinRouter
@@ -74,25 +74,6 @@ def check(totals: LatencyTotals) -> None:
         assert 0 < totals.min_s <= mean_s * (1 + 1e-9) and mean_s <= totals.max_s * (1 + 1e-9)
         assert (min(totals.histogram), max(totals.histogram)) == (bucket_us(totals.min_s), bucket_us(totals.max_s))
         assert 0 <= totals.jitter_s <= totals.max_s - totals.min_s + 1e-12
-
-
-@pytest.mark.parametrize(
-    ("us", "bucket"),
-    [
-        (0, 0),
-        (9.99, 0),
-        (10, 10),
-        (19.9, 10),
-        (30, 30),
-        (99.9, 90),
-        (100, 100),
-        (199, 100),
-        (4321, 4000),
-        (7e5, 700000),
-    ],
-)
-def test_buckets_have_one_digit_as_trexs(us: float, bucket: int) -> None:
-    assert bucket_us(us * 1e-6) == bucket
 
 
 PARTS = st.lists(st.tuples(st.floats(0.01, 50), st.floats(1e-6, 1e-3), st.floats(0, 1e-3)), min_size=1, max_size=6)

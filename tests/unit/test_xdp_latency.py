@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_xdp_program import EPOCH_NS, Bench
 
-from trexbench.stlserver.engine import EngineError, LatencyTotals, StreamSpec
+from trexbench.stlserver.engine import BUCKETS_US, EngineError, LatencyTotals, StreamSpec, bucket_us
 from trexbench.stlserver.field_engine import fold, sum_words
-from trexbench.stlserver.group_meter import BUCKETS_US, bucket_us
 from trexbench.stlserver.kernel_timing import Timing, totals
 from trexbench.stlserver.xdp_latency import LONGEST_NS, MAGIC, SLOTS, Line, Mark, lines_of, map_bytes
 from trexbench.stlserver.xdp_layout import Gate, Received

@@ -219,30 +219,31 @@ def _direction_from(values: Mapping[str, Any]) -> _Direction:
     return _Direction(
         limit=Limit(values["limit"]).value,
         at_least=values["at_least"],
-        maximum_pps=_number(values["maximum_pps"]),
-        uncertainty_pps=_number(values["uncertainty_pps"]),
-        hold_loss=None if loss is None else _number(loss),
+        maximum_pps=plain_number(values["maximum_pps"]),
+        uncertainty_pps=plain_number(values["uncertainty_pps"]),
+        hold_loss=None if loss is None else plain_number(loss),
     )
 
 
 def _figures_from(cost: Mapping[str, Any]) -> dict[str, Any]:
-    figures: dict[str, Any] = {name: None if cost[name] is None else _number(cost[name]) for name in _FIGURES}
+    figures: dict[str, Any] = {name: None if cost[name] is None else plain_number(cost[name]) for name in _FIGURES}
     workers = []
     for worker in cost["workers"]:
         own = worker["packets"]
         if own is not None and (type(own) is not int or not 0 <= own < 1 << 64):
             raise ValueError(f"packets is {own!r}")
-        nodes = [(_word(node["name"]), _number(node["cycles_per_packet"])) for node in worker["nodes"]]
+        nodes = [(_word(node["name"]), plain_number(node["cycles_per_packet"])) for node in worker["nodes"]]
         workers.append((own, nodes))
     return figures | {"nodes": _nodes(workers)}
 
 
 def _latency_from(values: Mapping[str, Any]) -> Mapping[str, Any]:
     mean_s = values["mean_s"]
-    return {"share": _number(values["share"]), "mean_s": None if mean_s is None else _number(mean_s)}
+    return {"share": plain_number(values["share"]), "mean_s": None if mean_s is None else plain_number(mean_s)}
 
 
-def _number(value: Any) -> float:
+def plain_number(value: Any) -> float:
+    """A figure of a document as it stands there; ValueError for what is none, or no float can hold."""
     if type(value) not in (int, float) or not abs(value) < _TOO_LARGE:
         raise ValueError(f"{str(value)[:40]!r} is no number")
     return value  # type: ignore[no-any-return]  # as it stands: a row of the document equals one of the run

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.damage import find_sample_damage
 from ..core.errors import StoreError
-from ..core.history import RunRow
+from ..core.history import RunRow, plain_number
 from ..core.plan import Direction
 from ..core.result import RunResult, from_document
 from ..core.series import night_of
@@ -30,7 +30,6 @@ REASONS: Mapping[str, str] = {
 """Why an older night is worth a look; so many curves a cell has at most."""
 _ABOUT_DAYS: Mapping[str, tuple[int, int]] = {"month": (30, 10), "year": (365, 45)}
 """So many days before, give or take."""
-_TOO_LARGE = 1e300
 
 
 @dataclass(frozen=True)
@@ -160,15 +159,15 @@ def _verdict_from(values: Mapping[str, Any]) -> DirectionResult:
     tx, rx = values["direction"].split("->")
     if type(values["at_least"]) is not bool:
         raise ValueError(f"at_least is {str(values['at_least'])[:40]!r}")
-    trials = [Trial(**{**one, "offered_pps": _number(one["offered_pps"])}) for one in values["trials"]]
+    trials = [Trial(**{**one, "offered_pps": plain_number(one["offered_pps"])}) for one in values["trials"]]
     return DirectionResult(
         direction=Direction(int(tx), int(rx)),
         limit=Limit(values["limit"]),
         at_least=values["at_least"],
-        maximum_pps=_number(values["maximum_pps"]),
+        maximum_pps=plain_number(values["maximum_pps"]),
         first_bad_pps=_optional(values["first_bad_pps"]),
-        uncertainty_pps=_number(values["uncertainty_pps"]),
-        max_received_pps=_number(values["max_received_pps"]),
+        uncertainty_pps=plain_number(values["uncertainty_pps"]),
+        max_received_pps=plain_number(values["max_received_pps"]),
         saturated_at_s=_optional(values["saturated_at_s"]),
         reasons=(),
         hold_loss=_optional(values["hold_loss"]),
@@ -179,10 +178,4 @@ def _verdict_from(values: Mapping[str, Any]) -> DirectionResult:
 
 
 def _optional(value: Any) -> float | None:
-    return None if value is None else _number(value)
-
-
-def _number(value: Any) -> float:
-    if type(value) not in (int, float) or not abs(value) < _TOO_LARGE:
-        raise ValueError(f"{str(value)[:40]!r} is no number")
-    return float(value)
+    return None if value is None else plain_number(value)

@@ -6,9 +6,13 @@ already turned every multiplier into a factor by which a stream's own rate is mu
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+BUCKETS_US = (0, *(digit * power for power in (10, 100, 1000, 10_000, 100_000, 1_000_000) for digit in range(1, 10)))
+"""Lower bounds of the latency histogram's buckets, of one significant digit as TRex's; the last has no upper bound."""
 
 
 class EngineError(Exception):
@@ -99,6 +103,12 @@ class LatencyTotals:
     missing: int = 0
     jitter_s: float = 0.0
     duplicate: int = 0
+
+
+def bucket_us(latency_s: float) -> int:
+    """The lower bound of the histogram's bucket that holds it."""
+    whole_us = int(latency_s * 1e6 + 1e-6)  # 30 us are 30, whatever their last binary digit
+    return BUCKETS_US[bisect_right(BUCKETS_US, whole_us) - 1]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from trexbench.stlserver.engine import EngineError, EngineLoad, EnginePort, LatencyTotals, PortCounters, StreamSpec
-from trexbench.stlserver.group_meter import bucket_us
+from trexbench.stlserver.engine import (
+    EngineError,
+    EngineLoad,
+    EnginePort,
+    LatencyTotals,
+    PortCounters,
+    StreamSpec,
+    bucket_us,
+)
 from trexbench.stlserver.traffic import Tally, Traffic, frame_bytes
 
 

@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from trexbench.stlserver.engine import LatencyTotals
+from trexbench.stlserver.engine import BUCKETS_US, LatencyTotals
 from trexbench.stlserver.wire import Json
 
 PERIOD_S = 0.5
-BUCKETS_US = (0, *(digit * power for power in (10, 100, 1000, 10_000, 100_000, 1_000_000) for digit in range(1, 10)))
-
-
-def bucket_us(latency_s: float) -> int:
-    """The lower bound of the histogram's bucket that holds it; the last one has no upper bound."""
-    whole_us = int(latency_s * 1e6 + 1e-6)
-    return max(bound for bound in BUCKETS_US if bound <= whole_us)
 
 
 def merged(first: LatencyTotals | None, then: LatencyTotals) -> LatencyTotals:

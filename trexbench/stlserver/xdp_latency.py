@@ -13,9 +13,8 @@ from enum import IntEnum
 
 from trexbench.stlserver import packet_parts
 from trexbench.stlserver.bpf_asm import R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, Assembler, Helper, Reg
-from trexbench.stlserver.engine import EngineError, StreamSpec
+from trexbench.stlserver.engine import BUCKETS_US, EngineError, StreamSpec
 from trexbench.stlserver.field_engine import U16, FieldProgram, fold
-from trexbench.stlserver.group_meter import BUCKETS_US
 
 SLOTS = 128
 TRAILER_BYTES = 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ..stlserver.engine import LatencyTotals
+from ..stlserver.engine import LatencyTotals, bucket_us
 from ..stlserver.traffic import Tally
 from .delay import Delay
 
@@ -86,15 +86,6 @@ class Group:
         self.sum_s += time_s * frames
         bucket = bucket_us(time_s)
         self.histogram[bucket] = self.histogram.get(bucket, 0) + frames
-
-
-def bucket_us(time_s: float) -> int:
-    """The lower bound of the time's bucket in TRex's histogram: one significant digit, 0 below 10 us."""
-    # 30 us are 30, whatever their last binary digit
-    tens, scale = int(time_s * 1e6 + 1e-6) // 10, 10
-    while tens >= 10:
-        tens, scale = tens // 10, scale * 10
-    return tens * scale
 
 
 def _exact(tally: Tally) -> float:
