@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .core.analysis import check_warmup
 from .core.errors import BenchError, DutError, GeneratorError, GeneratorLost, PortOwned
 from .core.latency import tagged_pps
-from .core.plan import Plan
+from .core.plan import LATENCY_LOADS, Plan
 from .core.ports import Clock, Generator, Sink
 from .core.ramp import Step, next_step
 from .core.sample import Phase, Sample, find_setback, find_standstill
@@ -131,7 +131,8 @@ def _tag(plan: Plan, generator: Generator, step: Step, caveats: list[Caveat]) ->
     except (GeneratorLost, PortOwned):
         raise
     except GeneratorError as error:
-        caveats.append(Caveat("no-latency", f"no latency was measured: {error}"))
+        load = f"{100 * LATENCY_LOADS[step.trial - 1]:g} % of the throughput"
+        caveats.append(Caveat("no-latency", f"latency was not measured at {load} and above: {error}"))
         return False
     return True
 

@@ -27,6 +27,8 @@ from trexbench.core.plan import Direction, pair_directions
         ({"kind": "saturate", "hold_s": 3.0}, "--hold of 3 s is too short"),
         ({"hold_s": -1.0}, "hold s of -1"),
         ({"confirm_s": -1.0}, "confirm s of -1"),
+        ({"latency_s": -1.0}, "latency s of -1"),
+        ({"latency_s": 1.0}, "--latency of 1 s is too short"),
         ({"drain_s": -0.1}, "drain s of -0.1"),
         ({"ramp_s": math.inf}, "ramp s of inf"),
         ({"hold_s": math.nan}, "hold s of nan"),
@@ -79,7 +81,8 @@ def test_ports_that_make_no_pairs(ports: Sequence[int], words: str) -> None:
     [
         ({}, 5 + 60 + 5 + 1 + 5 + 1),
         ({"confirm_s": 0.0}, 5 + 60 + 5 + 1),
-        ({"kind": "saturate", "hold_s": 30.0}, 5 + 30 + 1),
+        ({"latency_s": 8.0}, 5 + 60 + 5 + 1 + 5 + 1 + 3 * (8 + 1)),
+        ({"kind": "saturate", "hold_s": 30.0, "latency_s": 8.0}, 5 + 30 + 1),
     ],
 )
 def test_durations(changes: dict[str, Any], seconds: float) -> None:

@@ -89,6 +89,11 @@ class Plan:
             f"warm-up of {self.warmup_s:g} s is too short to prove anything",
             f"use at least {2 * self.sample_s:g} s",
         )
+        _require(
+            self.latency_s == 0 or self.latency_s >= 2 * self.sample_s,
+            f"--latency of {self.latency_s:g} s is too short for a mean",
+            f"use at least {2 * self.sample_s:g} s, or 0",
+        )
         needed = (self.windows + 1) * max(self.window_s, self.sample_s)
         length, option = (self.ramp_s, "--ramp-duration") if self.kind == "ramp" else (self.hold_s, "--hold")
         _require(
