@@ -125,7 +125,7 @@ def test_a_signal_at_any_line_of_the_loop_leaves_the_ports_silent() -> None:
 
 
 def _lines_until(nth: int | None) -> int:
-    plan = replace(TIMED, ramp_s=4.0, windows=2, confirm_s=0.0, latency_s=1.0)
+    plan = replace(TIMED, ramp_s=4.0, windows=2, confirm_s=0.0)
     world = Tripwire(plan, World(), None, ValueError())
     count = 0
 
