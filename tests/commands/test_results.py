@@ -32,7 +32,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("nights")
     (folder / "small.yaml").write_text(SUITE)
     for seed, night in enumerate(NIGHTS, start=1):
-        arguments = ("suite", "run", "small.yaml", "--sim", "-q", "--date", night, "--seed", str(seed))
+        told = ("--date", night, "--seed", str(seed), "--label", f"firmware-{seed}")
+        arguments = ("suite", "run", "small.yaml", "--sim", "-q", *told)
         done = trexbench(folder, *arguments, timeout_s=300)
         assert done.returncode == 0, done.stderr
     return folder
@@ -81,6 +82,18 @@ def test_they_are_listed_asked_and_compared(place: Path) -> None:
 
 Document = dict[str, Any]
 KEYS = ("warmup_mult", "warmup_duration", "rampup_target", "rampup_duration", "hold_duration")
+
+
+def test_labels_name_runs(place: Path) -> None:
+    rows = json.loads(said(place, "results", "list", "--label", "firmware-2", "--json"))["runs"]
+    assert len(rows) == 8 and {(row["label"], row["night"]) for row in rows} == {("firmware-2", NIGHTS[1])}
+    by_label = json.loads(said(place, "compare", "firmware-1", "firmware-2", "--json"))
+    by_night = json.loads(said(place, "compare", *NIGHTS, "--json"))
+    assert by_label["cells"] == by_night["cells"] and len(by_label["cells"]) == 8
+    assert "label      firmware-2\n" in said(place, "show", f"results/{rows[0]['path']}")
+    for word in ("2026-03-01", "latest", "a b", "", "x" * 65, "../x", "<b>"):
+        done = trexbench(place, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--sim", "--label", word)
+        assert done.returncode == 2 and "would not be found again" in done.stderr
 
 
 def seconds(document: Document) -> list[Document]:

@@ -21,7 +21,7 @@ LATEST = "latest"
 @click.command(
     epilog="\b\nExamples:\n  trexbench compare before.json after.json\n  trexbench compare 2026-11-20 2026-11-21\n"
     "  trexbench compare netgate-linux netgate-vpp --json\n  trexbench compare 'results/2026-11-2*/*/*.json' latest\n"
-    "  trexbench compare nightly@2026-11-20 nightly@2026-11-21\n"
+    "  trexbench compare nightly@2026-11-20 nightly@2026-11-21\n  trexbench compare kernel-6.12 kernel-6.18\n"
 )
 @click.argument("first")
 @click.argument("second")
@@ -31,9 +31,9 @@ LATEST = "latest"
 def compare(first: str, second: str, results: Path, anyway: bool, as_json: bool) -> None:
     """Compare two runs, direction by direction, or two sets of runs, cell by cell: difference, noise, verdict.
 
-    Each is a file, a directory or a glob of files, a date (of a night), the name of a suite or of a DUT (with @DATE: of
-    that night), or `latest`. Unlike runs are refused: simulated against measured, other traffic, another line rate, a
-    DUT configured otherwise.
+    Each is a file, a directory or a glob of files, a date (of a night), a label, the name of a suite or of a DUT (with
+    @DATE: of that night), or `latest`. Unlike runs are refused: simulated against measured, other traffic, another line
+    rate, a DUT configured otherwise.
     """
     files = [
         Path(one) if Path(one).is_file() or (one.endswith(".json") and not _is_glob(one)) else None
@@ -100,20 +100,19 @@ def _labelled(name: str, results: Path) -> list[RunRow]:
     from ..index import open_index
     from ..prune import night_of
 
-    label, _, date = (
-        name.rpartition("@") if "@" in name else ("", "", name) if _DATE.fullmatch(name) else (name, "", "")
-    )
+    word, _, date = name.rpartition("@") if "@" in name else ("", "", name) if _DATE.fullmatch(name) else (name, "", "")
     with open_index(results, note) as index:
         rows = index.rows()
     found = [
         row
         for row in rows
-        if (not date or date in (night_of(row), row.started[:10])) and (not label or label in (row.suite, row.cell.dut))
+        if (not date or date in (night_of(row), row.started[:10]))
+        and (not word or word in (row.label, row.suite, row.cell.dut))
     ]
     if not found:
         raise ConfigError(
             f"no run in {results} is meant by {name!r}",
-            "name a file, a glob, a date, a suite, a DUT, or latest; `trexbench results list` shows what there is",
+            "name a file, a glob, a date, a label, a suite, a DUT, or latest; see `trexbench results list`",
         )
     return found
 
@@ -131,7 +130,9 @@ def _rows_of(files: Iterable[Path], results: Path, name: str = "") -> list[RunRo
                 raise StoreError(f"{file}: {error}") from None
             note(f"not read: {file}: {error}")
     if not rows:
-        raise ConfigError(f"no run is meant by {name!r}", "name run documents, a date, a suite, a DUT, or latest")
+        raise ConfigError(
+            f"no run is meant by {name!r}", "name run documents, a date, a label, a suite, a DUT, or latest"
+        )
     return sorted(rows, key=lambda row: row.started)
 
 

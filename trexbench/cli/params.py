@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,9 @@ from click.shell_completion import CompletionItem
 from ..core.errors import ConfigError
 from ..core.profile import MODES
 from ..core.units import Rate, parse_duration, parse_rate, parse_share
+
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
@@ -52,11 +56,21 @@ def _tunables(text: str) -> dict[str, str]:
     return found
 
 
+def _label(text: str) -> str:
+    if not _LABEL.fullmatch(text) or _DATE.fullmatch(text) or text == "latest":
+        raise ConfigError(
+            f"label {text[:80]!r} would not be found again",
+            "take up to 64 of A-Z a-z 0-9 . _ + -, as in kernel-6.18; no date, and not latest",
+        )
+    return text
+
+
 RATE = Parsed("RATE", parse_rate)
 WARMUP = Parsed("RATE[:TIME]", _warmup)
 DURATION = Parsed("TIME", parse_duration)
 SHARE = Parsed("SHARE", parse_share)
 PORTS = Parsed("0,1", _ports)
+LABEL = Parsed("LABEL", _label)
 TUNABLES = Parsed("NAME=VALUE,...", _tunables)
 
 

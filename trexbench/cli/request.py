@@ -31,7 +31,7 @@ DEFAULTS = PlanDefaults(
 
 @dataclass(frozen=True)
 class Request:
-    """One run, as asked. profile_file: the STL profile; mode: its name in results; labels: of a suite's run."""
+    """One run, as asked. profile_file: the STL profile; mode: its name in results; labels: the user's, a suite's."""
 
     verb: str
     dut: DutConfig

@@ -120,6 +120,7 @@ results.add_command(show)
 @click.option("--dut", help="Only runs of this DUT.")
 @click.option("--mode", help="Only runs of this mode.")
 @click.option("--suite", help="Only runs of this suite.")
+@click.option("--label", help="Only runs with this label.")
 @click.option(
     "--since", type=Parsed("DATE", _date), help="Only runs that began on this day (UTC) or later: 2026-11-01."
 )
@@ -130,6 +131,7 @@ def list_runs(
     dut: str | None,
     mode: str | None,
     suite: str | None,
+    label: str | None,
     since: str | None,
     limit: int | None,
     as_json: bool,
@@ -139,7 +141,7 @@ def list_runs(
     from ..report.listing import format_rows, row_values
 
     with open_index(results, note) as index:
-        rows = _of_mode(index, mode, dut=dut, suite=suite, since=since, limit=limit)
+        rows = _of_mode(index, mode, dut=dut, suite=suite, label=label, since=since, limit=limit)
         problems = index.problems()
     if as_json:
         values = {
@@ -169,7 +171,7 @@ def query(sql: str, results: Path, form: str | None) -> None:
     \b
     Columns of runs: path id started status dut mode bidir rx_queues kind simulated traffic facts suite night
     total_pps at_least uncertainty_pps line_share limited_by hold_loss latency_s cycles_per_packet with_polling
-    vectors_per_call power_w uj_per_packet nodes (JSON) warnings line_rate_bps loss_threshold
+    vectors_per_call power_w uj_per_packet nodes (JSON) warnings label line_rate_bps loss_threshold
     """
     from ..index import open_index
     from ..report.listing import format_query

@@ -10,7 +10,7 @@ import click
 
 from ..config import PlanDefaults
 from ..core.units import Rate
-from .params import DURATION, PORTS, RATE, SHARE, TUNABLES, WARMUP, complete_duts, complete_modes
+from .params import DURATION, LABEL, PORTS, RATE, SHARE, TUNABLES, WARMUP, complete_duts, complete_modes
 
 SPEEDUP = 100.0
 F = TypeVar("F", bound=Callable[..., Any])
@@ -22,6 +22,7 @@ Examples:
   trexbench ramp --dut netgate-vpp --mode imix --no-apply --server trex1.lab
   trexbench ramp --dut lab-linux --mode 64b --ramp-to 1.2mpps --ramp-duration 120 --stop-on-saturation
   trexbench ramp --dut netgate-linux --mode 64b --latency --sim
+  trexbench ramp --dut netgate-linux --mode 64b --label kernel-6.18
 """
 
 SATURATE_EXAMPLES = """\b
@@ -103,6 +104,7 @@ OUTPUT = options_of(
         show_default=True,
         help="Where the result goes: <date>/<dut>/<time>-<mode>-<direction>.json, a picture beside it.",
     ),
+    click.option("--label", type=LABEL, help="A word kept with the result, to find and compare it by: kernel-6.18."),
     click.option("--picture/--no-picture", default=True, help="Draw the PNG (default), or leave it out."),
     click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output."),
     click.option("-q", "--quiet", is_flag=True, help="No progress."),

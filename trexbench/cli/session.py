@@ -60,6 +60,7 @@ def make_request(verb: str, options: dict[str, Any], wished: PlanDefaults) -> Re
         speedup=options["speedup"] or (SPEEDUP if options["sim"] else 1.0),
         seed=options["seed"],
         telemetry=options["telemetry"],
+        labels={"label": options["label"]} if options.get("label") else {},
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..core.errors import ConfigError
-from .params import DURATION
+from .params import DURATION, LABEL
 from .run import WHERE, options_of
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ NIGHT = options_of(
     click.option(
         "--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Where they go."
     ),
+    click.option("--label", type=LABEL, help="A word kept with the night's runs, to find and compare them by."),
     click.option("-q", "--quiet", is_flag=True, help="No progress."),
 )
 

@@ -88,7 +88,7 @@ def labelled(jobs: Sequence[Job], suite: str, writer: NightWriter) -> list[Job]:
 
 
 def _of_night(job: Job, suite: str, writer: NightWriter) -> Request:
-    labels = {"suite": suite, "night": writer.night.night}
+    labels = {**job.request.labels, "suite": suite, "night": writer.night.night}
     if not job.request.sim:
         return replace(job.request, labels=labels)
     base = 1 if job.request.seed is None else job.request.seed

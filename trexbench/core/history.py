@@ -39,11 +39,11 @@ class RunRow:
     """What an index keeps of one run's document. Absent is None.
 
     path: below the results directory. started: UTC, ISO 8601. traffic: digest of what went on the wire. facts: SHA-256
-    of what was read back from the DUT. suite, night: where a suite's run belongs (night: a date). total_pps: of all
-    directions, a lower bound where at_least; uncertainty_pps: of that sum; line_share: of one direction's line rate, so
-    up to 2 both ways. limit: of the direction that is worst off (``dut``, ``generator-tx`` ...). hold_loss: the worst
-    direction's; latency_s: its mean at half of the throughput. cycles_per_packet and the like: of the hold.
-    nodes: cycles per packet by VPP's node, over all workers.
+    of what was read back from the DUT. suite, night: where a suite's run belongs (night: a date); label: the user's
+    word. total_pps: of all directions, a lower bound where at_least; uncertainty_pps: of that sum; line_share: of one
+    direction's line rate, so up to 2 both ways. limit: of the direction that is worst off (``dut``, ``generator-tx``
+    ...). hold_loss: the worst direction's; latency_s: its mean at half of the throughput. cycles_per_packet and the
+    like: of the hold. nodes: cycles per packet by VPP's node, over all workers.
     """
 
     path: str
@@ -71,6 +71,7 @@ class RunRow:
     uj_per_packet: float | None = None
     nodes: Mapping[str, float] = field(default_factory=dict)
     warnings: int = 0
+    label: str | None = None
 
     @property
     def complete(self) -> bool:
@@ -190,6 +191,7 @@ def _row(
         facts=_text(result.dut.get("facts_sha256")),
         suite=_text(command.get("suite")),
         night=_text(command.get("night")),
+        label=_text(command.get("label")),
         total_pps=total_pps,
         at_least=any(one.at_least for one in directions),
         uncertainty_pps=sum(one.uncertainty_pps**2 for one in directions) ** 0.5,

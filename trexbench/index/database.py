@@ -59,11 +59,18 @@ class Index:
         dut: str | None = None,
         mode: str | None = None,
         suite: str | None = None,
+        label: str | None = None,
         since: str | None = None,
         limit: int | None = None,
     ) -> list[RunRow]:
         """Every readable run, oldest first. since: a date or the beginning of one. limit: only the newest so many."""
-        wanted = [("dut = ?", dut), ("mode = ?", mode), ("suite = ?", suite), ("started >= ?", since)]
+        wanted = [
+            ("dut = ?", dut),
+            ("mode = ?", mode),
+            ("suite = ?", suite),
+            ("label = ?", label),
+            ("started >= ?", since),
+        ]
         given = [(words, _plain(value)) for words, value in wanted if value is not None]
         where = f" WHERE {' AND '.join(words for words, _ in given)}" if given else ""
         sql = f"SELECT {', '.join(COLUMNS)} FROM {VIEW}{where} ORDER BY started DESC, path DESC LIMIT ?"

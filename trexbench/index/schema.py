@@ -10,7 +10,7 @@ from typing import Any
 from ..core.errors import StoreError
 from ..core.history import Cell, RunRow
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """To be raised with every change of the tables, and of what a RunRow means."""
 VIEW = "runs"
 _CELL = ("dut", "mode", "bidir", "rx_queues", "kind", "simulated")

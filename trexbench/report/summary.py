@@ -221,6 +221,7 @@ def _facts(result: RunResult) -> tuple[tuple[str, str], ...]:
         ("plan", plan_words(result.plan)),
         ("DUT", text_of(result.dut, "description", text_of(result.dut, "name", "?"))),
         ("generator", _generator(result.generator)),
+        *([("label", text_of(result.command, "label", ""))] if result.command.get("label") else []),
         ("started", f"{result.started}{f', ended {result.finished}' if result.finished else ''}"),
     ]
     return tuple(facts)
