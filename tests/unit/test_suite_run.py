@@ -239,7 +239,7 @@ def test_how_long_a_night_takes() -> None:
     assert sum(job.expected_s for job in jobs) == 40 * 685
     quick = jobs_of("netgate-6100", sim=True, server=None, no_apply=False, speedup=10.0)
     assert quick[0].expected_s == 68.5
-    assert jobs_of()[0].expected_s == make_plan(ramp_s=120.0, hold_s=10.0).duration_s
+    assert jobs_of()[0].expected_s == make_plan(ramp_s=120.0, hold_s=10.0, latency_s=5.0).duration_s
 
 
 def test_a_simulated_cell_has_noise_of_its_own_each_night(tmp_path: Path) -> None:
