@@ -180,6 +180,21 @@ def test_facts_name_server_client_and_ports(bench: Bench, generator: TrexGenerat
     assert generator.speed_bps(1) == 10e9
 
 
+def test_what_a_run_both_ways_left_is_in_no_other_runs_way(bench: Bench) -> None:
+    """A session's next run sends one way only, with more streams: more packet groups from the same number on."""
+    with bench.connect() as generator:
+        generator.load(BENCH, VAR2, (0, 1))
+        generator.tag({0: 1000.0, 1: 1000.0})
+        assert sorted(generator.read().latency) == [0, 1]
+        generator.load(BENCH, {"size": "imix"}, (0,))
+        assert generator.read().latency == {} and ask(bench, "get_active_pgids")["ids"]["latency"] == []
+        generator.tag({0: 1000.0})
+        generator.start({0: 1e4}, 5.0)
+        bench.clock.time_s += 1.0
+        assert generator.read().latency[0].received == pytest.approx(1000, abs=3)
+        generator.stop()
+
+
 def test_a_foreign_owner_is_named_and_not_disturbed(bench: Bench, generator: TrexGenerator) -> None:
     generator.start({0: 1000.0}, 60)
     with pytest.raises(PortOwned, match=r"port 0 .* belongs to '.+ \(trexbench \d+\)'.*--force"), bench.connect():

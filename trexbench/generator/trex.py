@@ -123,8 +123,13 @@ class TrexGenerator:
     # what connect and the command line use besides
 
     def load(self, path: Path, tunables: Mapping[str, str], tx_ports: Sequence[int]) -> dict[int, Profile]:
-        """Put the profile's streams on these ports, each with its own direction; what they had before goes."""
+        """Put the profile's streams on these ports, each with its own direction; what ours had before goes.
+
+        From the others as well: what one of them was left from an earlier run would keep its packet groups' numbers.
+        """
         loaded = {}
+        for silent in sorted(set(self.ports) - set(tx_ports)):
+            self._put(silent, [])
         for port in tx_ports:
             self._require_destination(port)
             streams = load_streams(self.client, path, tunables, port)
