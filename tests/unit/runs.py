@@ -22,6 +22,7 @@ from trexbench.core.ramp import Step
 from trexbench.core.result import RunResult, Status
 from trexbench.core.sample import LatencyCounters, PortCounters, Reading, Sample
 from trexbench.core.units import line_rate_pps
+from trexbench.stlserver.engine import bucket_us
 
 GIGABIT = 1e9
 
@@ -102,6 +103,7 @@ class SimulatedGenerator:
         self._ports = {p: _Port() for p in plan.ports}
         self._flying = dict.fromkeys(plan.directions, 0)
         self._tagged: dict[Direction, tuple[float, float, float]] = {}
+        self._load_pps: dict[int, float] = {}
         self._queue_full = 0
         self._then_s = clock.now_s
 
@@ -109,6 +111,7 @@ class SimulatedGenerator:
         self._pass_time()
         self.calls.append(("start", dict(rates_pps), duration_s))
         self.rates, self.deadline_s = dict(rates_pps), self.clock.now_s + duration_s
+        self._load_pps = dict(rates_pps)
 
     def update(self, rates_pps: Mapping[int, float]) -> None:
         self._pass_time()
@@ -143,11 +146,9 @@ class SimulatedGenerator:
 
     def _timed(self, direction: Direction) -> LatencyCounters:
         _, sent, received = self._tagged[direction]
-        took_s = self.world.frame_s * (1 + 0.5 * self.rates.get(direction.tx, 0.0) / self.world.capacity(direction))
-        bucket = int(float(f"{took_s * 1e6:.0e}")) if took_s >= 1e-5 else 0
-        return LatencyCounters(
-            int(sent), int(received), took_s, took_s, took_s, 0.0, {bucket: int(received)} if received >= 1 else {}
-        )
+        took_s = self.world.frame_s * (1 + 0.5 * self._load_pps.get(direction.tx, 0.0) / self.world.capacity(direction))
+        histogram = {bucket_us(took_s): int(received)} if received >= 1 else {}
+        return LatencyCounters(int(sent), int(received), took_s, took_s, took_s, 0.0, histogram)
 
     def _counters(self, number: int) -> PortCounters:
         port, size = self._ports[number], self.plan.mean_frame_bytes

@@ -32,7 +32,7 @@ class Latency:
     share: of the throughput found. loss: of all frames, tagged or not; ierrors: those that the tester's own port lost.
     sent, received: tagged frames. mean_s: of the generator's own averages, one a sample; p50_s, p99_s: so many did not
     take longer (upper ends of its buckets, which have one significant digit); jitter_s: RFC 3550's, at the end. All are
-    None where no tagged frame came back.
+    None where no tagged frame came back, or nothing was told of their times.
     """
 
     direction: Direction
@@ -73,7 +73,9 @@ def find_latency_caveats(plan: Plan, latencies: Sequence[Latency]) -> tuple[Cave
     for one in latencies:
         where = f"latency of {one.direction} at {100 * one.share:g} % of the throughput"
         if one.mean_s is None:
-            found.append(Caveat("no-latency", f"{where}: no tagged frame came back of {one.sent}"))
+            seen = f"{one.received} tagged frames came back, but the generator told no average of their times"
+            text = seen if one.received else f"no tagged frame came back of {one.sent}"
+            found.append(Caveat("no-latency", f"{where}: {text}"))
         elif one.loss is not None and one.loss > plan.loss_threshold:
             whose = f" ({one.ierrors} frames by the tester's own port)" if one.ierrors else ""
             text = f"{where}: {format_share(one.loss)} of the frames were lost{whose}, so it is that of full queues"

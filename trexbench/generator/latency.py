@@ -25,7 +25,7 @@ def _of_group(stats: Mapping[str, Any], timed: Mapping[str, Any]) -> LatencyCoun
     return LatencyCounters(
         sent=sum(int(one) for one in (stats.get("tp") or {}).values()),
         received=received,
-        average_s=_seconds(times, "average") if received else None,
+        average_s=(_seconds(times, "average") if received else None) or None,  # 0: none yet, in the first half second
         min_s=_seconds(times, "total_min") if received else None,
         max_s=(_seconds(times, "total_max") if received else None) or None,  # 0: TRex leaves the first frames out
         jitter_s=_seconds(times, "jit") if received else None,
