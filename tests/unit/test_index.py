@@ -219,7 +219,8 @@ def test_any_damage_to_the_bytes_is_refused_or_the_line_is_what_the_whole_docume
     assert all(math.isfinite(value) for value in vars(row).values() if isinstance(value, float))
 
 
-DOCUMENT = json.loads(json.dumps(to_document(RUN, with_samples=False)))
+TIMED = make_result(make_plan(bidir=True, latency_s=3.0), World(0.7e6))
+DOCUMENT = json.loads(json.dumps(to_document(RUN, with_samples=False) | {"latency": to_document(TIMED)["latency"]}))
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given, settings
@@ -12,9 +14,11 @@ from hypothesis import strategies as st
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate
 
 from trexbench.core.analysis import analyse
-from trexbench.core.plan import Plan
+from trexbench.core.latency import find_latencies
+from trexbench.core.plan import LATENCY_LOADS, Plan
 from trexbench.core.ramp import MAX_TRIALS, next_step
 from trexbench.core.sample import Phase, Sample
+from trexbench.report.live import time_left
 from trexbench.runner import run
 
 
@@ -81,6 +85,36 @@ def test_lateness_neither_adds_up_nor_skips_a_phase(plan: Plan, late: float, see
     assert abs(samples[-1].t_s - plan.duration_s) <= len(phases) * (late_s + plan.sample_s / 2) + 1e-6
     ramp = of(samples, Phase.RAMP)
     assert all(0 < a.asked_pps <= b.asked_pps <= plan.target_pps for a, b in itertools.pairwise(ramp))
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    plans(), st.floats(2, 8), st.sampled_from([None, 0.3, 0.5]), st.booleans(), st.floats(0, 0.45), st.integers(0, 1000)
+)
+def test_loads_of_the_latency_last_as_planned_one_after_the_other(
+    plan: Plan, ticks: float, capacity: float | None, stop: bool, late: float, seed: int
+) -> None:
+    """After whatever ramp, and however late samples are: each load once, ascending, then silence."""
+    plan = replace(plan, latency_s=ticks * plan.sample_s, confirm_s=2 * plan.sample_s, stop_on_saturation=stop)
+    late_s = late * plan.sample_s
+    most = math.inf if capacity is None else capacity * plan.line_rate_pps
+    outcome = simulate(plan, World(most, late_s=late_s, seed=seed))
+    assert outcome.error is None
+    samples = outcome.samples
+    places = [place for place, _ in itertools.groupby((s.phase, s.trial) for s in samples)]
+    assert len(places) == len(set(places))
+    loads = [trial for phase, trial in places if phase is Phase.LATENCY]
+    assert loads == list(range(len(LATENCY_LOADS) + 1 - len(loads), len(LATENCY_LOADS) + 1))
+    assert places[len(places) - 2 * len(loads) :] == [
+        (phase, trial) for trial in loads for phase in (Phase.LATENCY, Phase.LATENCY_DRAIN)
+    ]
+    for trial in loads:
+        at = [i for i, s in enumerate(samples) if (s.phase, s.trial) == (Phase.LATENCY, trial)]
+        assert len(at) >= 2 and len({samples[i].asked_pps for i in at}) == 1
+        assert abs(samples[at[-1]].t_s - samples[at[0] - 1].t_s - plan.latency_s) <= plan.sample_s / 2 + late_s + 1e-6
+    one_a_load = len(plan.directions) * len(loads)
+    assert len(find_latencies(plan, samples)) == one_a_load
+    assert all(time_left(plan, s.phase, 0.0, s.trial) >= 0 for s in samples)
 
 
 def test_a_loop_that_stalls_goes_on_where_the_clock_is() -> None:

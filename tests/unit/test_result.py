@@ -15,10 +15,12 @@ from runs import World, make_plan, make_result
 
 from trexbench.core.damage import find_damage
 from trexbench.core.errors import StoreError
+from trexbench.core.history import row_of
 from trexbench.core.plan import Plan, pair_directions
 from trexbench.core.result import RunResult, Status, from_document, plan_from_dict, plan_to_dict, to_document
 from trexbench.core.sample import Phase, PortCounters, Reading, Sample
 from trexbench.core.verdict import Caveat
+from trexbench.report.summary import summarise
 
 counts = st.integers(0, 2**63)
 times = st.floats(0, 1e6)
@@ -118,7 +120,7 @@ def test_a_document_without_samples_says_the_rest() -> None:
     assert {**brief, "samples": whole["samples"]} == whole and list(whole)[-1] == "samples"
 
 
-DOCUMENT = json.loads(json.dumps(to_document(make_result(make_plan(bidir=True), World(0.7e6)))))
+DOCUMENT = json.loads(json.dumps(to_document(make_result(make_plan(bidir=True, latency_s=3.0), World(0.7e6)))))
 DOCUMENT["samples"] = DOCUMENT["samples"][:12] + DOCUMENT["samples"][-3:]
 
 
@@ -167,7 +169,10 @@ def test_a_damaged_document_is_a_store_error_or_a_run_that_can_be_told(seed: int
             assert "\n" not in str(error)
             refused += 1
             continue
-        to_document(result)
+        derived = to_document(result)
+        json.dumps([derived["analysis"], derived["latency"], derived["total_pps"]], allow_nan=False)
+        row_of(result, "x.json")
+        summarise(result)
     assert refused > 30
 
 
