@@ -82,8 +82,9 @@ def test_a_query_in_three_forms(capfd: pytest.CaptureFixture[str]) -> None:
     assert json.loads(said(capfd, "results", "query", "--json", sql)[0]) == [
         {"dut": 'a,"b"', "pps": 577381.0, "night": None}
     ]
-    out, err = said(capfd, "results", "query", "drop view runs", code=2)
-    assert out == "" and "SELECT" in err and len(err.splitlines()) == 1
+    for wrong in ("drop view runs", "", " ; ", "-- nothing", "select 1; select 2"):
+        out, err = said(capfd, "results", "query", wrong, code=2)
+        assert out == "" and "SELECT" in err and len(err.splitlines()) == 1 and ".:" not in err
 
 
 @pytest.mark.parametrize(
@@ -299,8 +300,17 @@ def test_what_means_no_run_is_said_so(capfd: pytest.CaptureFixture[str]) -> None
         out, err = said(capfd, "compare", name, "2026-03-01", code=2)
         assert out == "" and repr(name) in err and len(err.splitlines()) == 1
     assert "no run in" in said(capfd, "compare", "latest", "latest", "--results", "nowhere", code=9)[1]
+    assert "an empty name" in said(capfd, "compare", "", "latest", code=2)[1]
     store(2, mode="var2-imix")
     assert "no cell in common" in said(capfd, "compare", "2026-03-01", "2026-03-02", code=2)[1]
+
+
+def test_of_a_directory_its_runs_are_compared_and_nothing_is_said_of_nights(capfd: pytest.CaptureFixture[str]) -> None:
+    store(1)
+    NightWriter.begin(Path("results"), NIGHT)
+    Path("results/acknowledged.json").write_text("{}")
+    out, err = said(capfd, "compare", "results", "2026-03-01")
+    assert "the same" in out and err == ""
 
 
 def test_of_a_glob_what_can_be_read_is_compared(capfd: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from .results import latest_run, note, results_option
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 LATEST = "latest"
+_NAMED = "name run documents, a date, a label, a suite, a DUT, or latest"
 
 
 @click.command(
@@ -84,12 +85,14 @@ def _compare_sets(first: str, second: str, results: Path, anyway: bool, as_json:
 def find_rows(name: str, results: Path) -> list[RunRow]:
     """The runs that these words mean, oldest first; ConfigError where there are none."""
     path = Path(name)
+    if not name.strip():
+        raise ConfigError("an empty name means no run", _NAMED)
     if name == LATEST:
         return _rows_of([latest_run(results)], results)
     if path.is_file():
         return _rows_of([path], results)
     if path.is_dir() and ("/" in name or not _DATE.fullmatch(name)):
-        return _rows_of(sorted(path.rglob("*.json")), results, name)
+        return _rows_of(filter(_may_be_run, sorted(path.rglob("*.json"))), results, name)
     if _is_glob(name):
         found = glob.glob(name, recursive=True) or glob.glob(str(results / name), recursive=True)
         return _rows_of(map(Path, sorted(found)), results, name)
@@ -130,9 +133,7 @@ def _rows_of(files: Iterable[Path], results: Path, name: str = "") -> list[RunRo
                 raise StoreError(f"{file}: {error}") from None
             note(f"not read: {file}: {error}")
     if not rows:
-        raise ConfigError(
-            f"no run is meant by {name!r}", "name run documents, a date, a label, a suite, a DUT, or latest"
-        )
+        raise ConfigError(f"no run is meant by {name!r}", _NAMED)
     return sorted(rows, key=lambda row: row.started)
 
 
@@ -150,6 +151,14 @@ def _differing(results: Path, one: RunRow, other: RunRow) -> str:
             return ""
         facts.append(dut.get("facts") if isinstance(dut, dict) else None)
     return differing_facts(*facts)
+
+
+def _may_be_run(path: Path) -> bool:
+    """Not what lies beside the runs by design: nights, and known changes."""
+    from ..judge.known_file import FILE
+    from ..nights import FOLDER
+
+    return path.parent.name != FOLDER and path.name != FILE
 
 
 def _is_glob(name: str) -> bool:

@@ -93,9 +93,11 @@ class Index:
         db.set_progress_handler(lambda: int(time.monotonic() > ends_s), 100_000)  # also where Ctrl-C is heard
         try:
             cursor = db.execute(sql)
-            return [column[0] for column in cursor.description or ()], cursor.fetchall()
+            if cursor.description is None:
+                raise ValueError("there is no statement in it")
+            return [column[0] for column in cursor.description], cursor.fetchall()
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
-            reason = f"it took longer than {QUERY_S:g} s" if "interrupted" in str(error) else str(error)
+            reason = f"it took longer than {QUERY_S:g} s" if "interrupted" in str(error) else str(error).rstrip(".")
             raise ConfigError(f"query: {reason}", "it takes one SELECT on the view `runs`") from None
         finally:
             db.set_authorizer(lambda *_: sqlite3.SQLITE_OK)  # None takes it away since Python 3.11 only
