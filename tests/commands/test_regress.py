@@ -53,6 +53,7 @@ def test_forms_of_one_judgement(nights: Path) -> None:
     [
         (("--dut", "netgate-linux"), 0, "no regression"),
         (("--since", "2026-11-20"), 0, "NOT ALARMING"),
+        (("--mode", "64b"), 3, "REGRESSIONS"),
         (("--suite", "other"), 4, "not enough data"),
         (("--since", "yesterday"), 2, "is no date"),
         (("--json", "--github"), 2, "several forms"),
@@ -77,5 +78,10 @@ def test_known_changes_are_kept_shown_and_forgotten(nights: Path) -> None:
     assert trexbench(nights, "regress", "--known").stdout.startswith(
         "1  until 2026-11-20: all figures of netgate-vpp *"
     )
+    (known,) = json.loads(trexbench(nights, "regress", "--known", "--json").stdout)
+    assert known["number"] == 1 and known["note"] == "5 % more work" and known["metric"] is None
+    assert trexbench(nights, "regress", "--forget", "1").returncode == 0
+    nobody = trexbench(nights, "regress", "--acknowledge", "netgate-vp *", "--note", "a typing error")
+    assert nobody.returncode == 0 and "no cell in results is like that yet" in nobody.stderr and not done.stderr
     assert trexbench(nights, "regress", "--forget", "1").returncode == 0
     assert trexbench(nights, "regress").returncode == 3

@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from ..core.errors import ConfigError
-from ..core.profile import MODES
+from ..core.profile import MODES, resolve_mode
 from ..core.units import Rate, parse_duration, parse_rate, parse_share
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
@@ -74,9 +74,25 @@ LABEL = Parsed("LABEL", _label)
 TUNABLES = Parsed("NAME=VALUE,...", _tunables)
 
 
+def mode_named(mode: str | None) -> str | None:
+    """A mode's own name, by its name or an alias; others, as a profile of one's own, stay as they are."""
+    try:
+        return mode and resolve_mode(mode).name
+    except ConfigError:
+        return mode
+
+
 def complete_modes(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     names = {name: mode.summary for mode in MODES for name in (mode.name, *mode.aliases)}
     return [CompletionItem(name, help=text) for name, text in names.items() if name.startswith(incomplete)]
+
+
+def complete_suites(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of suites; where none begins like this, it is a file's."""
+    from ..config.read_suite import find_suites
+
+    names = [CompletionItem(name) for name in sorted(find_suites()) if name.startswith(incomplete)]
+    return names or [CompletionItem(incomplete, type="file")]
 
 
 def complete_duts(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ import click
 from ..core.errors import BenchError, ConfigError, StoreError
 from ..core.history import METRICS
 from ..core.known import Known, is_date
+from .params import complete_duts, complete_modes, complete_suites, mode_named
 
 if TYPE_CHECKING:
     from ..core.regression import Judgement
@@ -49,7 +51,7 @@ def judge(
 
     if not results.is_dir():
         raise StoreError(f"{results}: no such directory", "name the results with --results")
-    known = load_known(results)
+    known, mode = load_known(results), mode_named(mode)
     with open_index(results, warn) as index:
         rows = index.rows(dut=dut, mode=mode, suite=suite)
     nights = [night for night in load_nights(results, warn) if suite in (None, night.suite)]
@@ -64,9 +66,9 @@ def _named(dut: str | None, mode: str | None) -> Callable[[str, str], bool]:
 @click.option(
     "--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Where the runs are."
 )
-@click.option("--dut", metavar="NAME", help="Only this device under test.")
-@click.option("--mode", metavar="MODE", help="Only this mode.")
-@click.option("--suite", metavar="NAME", help="Only this suite's runs.")
+@click.option("--dut", metavar="NAME", shell_complete=complete_duts, help="Only this device under test.")
+@click.option("--mode", metavar="MODE", shell_complete=complete_modes, help="Only this mode, or its alias.")
+@click.option("--suite", metavar="NAME", shell_complete=complete_suites, help="Only this suite's runs.")
 @click.option("--since", metavar="DATE", help="Regressions that began before this night are listed, but no alarm.")
 @click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
 @click.option("--junit", metavar="FILE", help="JUnit's XML to this file, - for standard output.")
@@ -105,7 +107,7 @@ def regress(
     if metric is not None or note is not None or date is not None:
         raise ConfigError("--metric, --note and --date say what is acknowledged", "name the cells with --acknowledge")
     if known or forget is not None:
-        return _forget(results, forget) if forget is not None else _list_known(results)
+        return _forget(results, forget) if forget is not None else _list_known(results, as_json)
     to_stdout = [as_json, junit == "-", markdown == "-", github].count(True)
     if to_stdout > 1:
         raise ConfigError("several forms for one standard output", "give the others a file")
@@ -159,7 +161,17 @@ def _acknowledge(results: Path, one: Known) -> int:
         raise ConfigError("a change is acknowledged without saying why", "add --note")
     add_known(results, one)
     click.echo(f"known: {_line(one)}")
+    if not _is_about_any(results, one):
+        click.echo(f"trexbench: no cell in {results} is like that yet: names are as `regress` prints them", err=True)
     return 0
+
+
+def _is_about_any(results: Path, one: Known) -> bool:
+    from ..index import open_index
+
+    with open_index(results, lambda text: click.echo(text, err=True)) as index:
+        cells = {row.cell for row in index.rows()}
+    return any(one.is_about(cell, metric) for cell in cells for metric in NAMES)
 
 
 def _forget(results: Path, number: int) -> int:
@@ -169,10 +181,14 @@ def _forget(results: Path, number: int) -> int:
     return 0
 
 
-def _list_known(results: Path) -> int:
+def _list_known(results: Path, as_json: bool) -> int:
     from ..judge.known_file import load_known
 
-    for number, one in enumerate(load_known(results), 1):
+    known = load_known(results)
+    if as_json:
+        click.echo(json.dumps([{"number": number, **asdict(one)} for number, one in enumerate(known, 1)], indent=1))
+        return 0
+    for number, one in enumerate(known, 1):
         click.echo(f"{number}  {_line(one)}")
     return 0
 

@@ -14,6 +14,7 @@ import click
 
 from ..core.errors import BenchError, StoreError
 from ..report.clean import clean
+from .params import complete_duts, complete_suites
 
 if TYPE_CHECKING:
     from ..core.history import Cell, RunRow
@@ -35,8 +36,14 @@ MOST_RUNS = 400
     "  trexbench report --markdown - --dut netgate-vpp\n"
 )
 @click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True)
-@click.option("--suite", help="Only the runs and nights of this suite; default: all, the table is the latest night's.")
-@click.option("--dut", "duts", multiple=True, help="Only these DUTs (repeat for several).")
+@click.option(
+    "--suite",
+    shell_complete=complete_suites,
+    help="Only the runs and nights of this suite; default: all, the table is the latest night's.",
+)
+@click.option(
+    "--dut", "duts", multiple=True, shell_complete=complete_duts, help="Only these DUTs (repeat for several)."
+)
 @click.option("--since", metavar="DATE", help="Only runs from this day on, as in 2026-11-21.")
 @click.option("--night", metavar="DATE", help="The night of the table; default: the latest.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The page (report.html).")

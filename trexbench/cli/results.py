@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import time
@@ -16,7 +15,7 @@ from ..core.errors import BenchError, ConfigError, StoreError
 from ..core.history import RunRow
 from ..core.result import RunResult
 from ..core.units import parse_speed
-from .params import Parsed
+from .params import Parsed, complete_duts, complete_modes, complete_suites, mode_named
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -117,9 +116,9 @@ results.add_command(show)
     "list", epilog="\b\nExamples:\n  trexbench results list --dut netgate-vpp --since 2026-11-01 --limit 20\n"
 )
 @results_option
-@click.option("--dut", help="Only runs of this DUT.")
-@click.option("--mode", help="Only runs of this mode.")
-@click.option("--suite", help="Only runs of this suite.")
+@click.option("--dut", shell_complete=complete_duts, help="Only runs of this DUT.")
+@click.option("--mode", shell_complete=complete_modes, help="Only runs of this mode.")
+@click.option("--suite", shell_complete=complete_suites, help="Only runs of this suite.")
 @click.option("--label", help="Only runs with this label.")
 @click.option(
     "--since", type=Parsed("DATE", _date), help="Only runs that began on this day (UTC) or later: 2026-11-01."
@@ -267,12 +266,7 @@ def _imported(file: Path, dut: str | None, speed: float) -> RunResult:
 
 def _of_mode(index: Index, mode: str | None, **filters: Any) -> list[RunRow]:
     """Newest first; the mode by its name or an alias, or the stem of a profile of one's own."""
-    from ..core.profile import resolve_mode
-
-    if mode is not None:
-        with contextlib.suppress(ConfigError):
-            mode = resolve_mode(mode).name
-    return index.rows(mode=mode, **filters)[::-1]
+    return index.rows(mode=mode_named(mode), **filters)[::-1]
 
 
 def _clean(text: object) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..core.errors import ConfigError
-from .params import DURATION, LABEL
+from .params import DURATION, LABEL, complete_suites
 from .run import WHERE, options_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Examples:
   trexbench suite run lab --only '*64b uni*'
 """
 
-NAME = click.argument("name", metavar="SUITE")
+NAME = click.argument("name", metavar="SUITE", shell_complete=complete_suites)
 CONFIGS = click.option("--configs-dir", type=click.Path(path_type=Path), help="Where DUT configs are.")
 ONLY = click.option(
     "--only", multiple=True, metavar="PATTERN", help="Only cells like this, as in '*vpp* bidir*'; may be repeated."
