@@ -82,7 +82,7 @@ def test_a_query_in_three_forms(capfd: pytest.CaptureFixture[str]) -> None:
     assert json.loads(said(capfd, "results", "query", "--json", sql)[0]) == [
         {"dut": 'a,"b"', "pps": 577381.0, "night": None}
     ]
-    for wrong in ("drop view runs", "", " ; ", "-- nothing", "select 1; select 2"):
+    for wrong in ("drop view runs", "", " ; ", "/* nothing */", "select 1; select 2"):
         out, err = said(capfd, "results", "query", wrong, code=2)
         assert out == "" and "SELECT" in err and len(err.splitlines()) == 1 and ".:" not in err
 
