@@ -50,8 +50,8 @@ class Port:
         self.cpus, self.plan, self.sending, self.gate = cpus, None, False, Gate.CLOSED
         self.code = receiver(5, 6, cpus)
 
-    def take(self, frame: bytes, at_ns: int) -> int:
-        machine = Machine(self.code, {5: self.counters, 6: self.map}, len(frame))
+    def take(self, frame: bytes, at_ns: int, kind: type[Machine] = Machine) -> int:
+        machine = kind(self.code, {5: self.counters, 6: self.map}, len(frame))
         machine.packet[:] = frame
         machine.clock_ns = at_ns
         return machine.run()
@@ -86,6 +86,26 @@ def booked(latencies_ns: Sequence[int], numbers: Sequence[int] | None = None, si
 def told(port: Any) -> LatencyTotals:
     sender = SimpleNamespace(**vars(port), memory=SimpleNamespace(words=[0] * 4000))
     return totals(0, [sender])[7]  # type: ignore[list-item]
+
+
+def test_who_reads_while_a_frame_is_booked_finds_all_of_those_that_are_counted() -> None:
+    """The server reads whenever it is asked; a frame that is counted but has no time yet would be the shortest ever."""
+    port: Any = Port()
+    port.plan = plan_port(1, [timed()], marks={7: Mark(3, 9)})
+    Timing().activate(port.plan, None, [port])
+    seen: list[LatencyTotals] = []
+
+    class Watched(Machine):
+        def write(self, address: int, size: int, value: int) -> None:
+            super().write(address, size, value)
+            seen.append(told(port))
+
+    for number in (1, 2):
+        port.take(frame(Mark(3, 9), number, EPOCH_NS), EPOCH_NS + 30_000 * number, Watched)
+    assert {one.received for one in seen} == {0, 1, 2}
+    for one in seen:
+        assert sum(one.histogram.values()) >= one.received
+        assert one.sum_s >= [0.0, 30e-6, 90e-6][one.received] and (not one.received or one.min_s == 30e-6)
 
 
 @settings(max_examples=60, deadline=None)

@@ -192,16 +192,14 @@ def _find_line(asm: Assembler, timed_fd: int, cpus: int) -> None:
 
 
 def _book(asm: Assembler) -> None:
-    """Add a frame that took R8 to the line at R9."""
+    """Add a frame that took R8 to the line at R9; it is counted last, so that who reads meanwhile finds all of it."""
     asm.load(8, R5, R9, 8 * Line.RECEIVED)
     asm.jump_if("eq", R5, 0, "first")
     _jitter(asm)
     asm.label("first")
     asm.store(8, R9, 8 * Line.LAST, R8)
-    for word, step in ((Line.RECEIVED, 1), (Line.BYTES, R6), (Line.SUM, R8)):
-        asm.load(8, R1, R9, 8 * word)
-        asm.alu("add", R1, step)
-        asm.store(8, R9, 8 * word, R1)
+    _add(asm, Line.BYTES, R6)
+    _add(asm, Line.SUM, R8)
     asm.mov(R2, -1)
     asm.alu("sub", R2, R8)
     _raise_to(asm, Line.LEAST_INVERTED, R2)
@@ -213,13 +211,18 @@ def _book(asm: Assembler) -> None:
     asm.jump_if("ne", R2, R1, "behind")
     asm.alu("lsh", R3, 32)
     asm.label("behind")
-    asm.load(8, R1, R9, 8 * Line.BEHIND_OR_TWICE)
-    asm.alu("add", R1, R3)
-    asm.store(8, R9, 8 * Line.BEHIND_OR_TWICE, R1)
+    _add(asm, Line.BEHIND_OR_TWICE, R3)
     asm.mov(R2, 0)
     asm.label("in_order")
     _raise_to(asm, Line.HIGHEST, R2)
     _bucket(asm)
+    _add(asm, Line.RECEIVED, 1)
+
+
+def _add(asm: Assembler, word: Line, step: Reg | int) -> None:
+    asm.load(8, R1, R9, 8 * word)
+    asm.alu("add", R1, step)
+    asm.store(8, R9, 8 * word, R1)
 
 
 def _raise_to(asm: Assembler, word: Line, reg: Reg) -> None:
