@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlsplit
 
-from .core.errors import BenchError, ConfigError
+from .core.errors import BenchError, ConfigError, StoreError
 from .core.history import RunRow
 from .core.night import CellRecord, Night, State
 from .store import replace_file
@@ -145,9 +145,19 @@ def textfile(night: Night, rows: Iterable[RunRow], code: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def check_textfile(path: Path | None) -> None:
+    """ConfigError for a name that the node exporter would pass over."""
+    if path is not None and path.suffix != ".prom":
+        raise ConfigError(f"{path}: the node exporter reads files that end in .prom", "name it so with --prometheus")
+
+
 def write_textfile(path: Path, text: str) -> None:
-    """At once: the node exporter finds the former file or this one. StoreError where it cannot be written."""
-    replace_file(path, text.encode("utf-8", "replace"))
+    """At once: the node exporter finds the former file or this one. BenchError where it cannot be written."""
+    try:
+        replace_file(path, text.encode("utf-8", "replace"))
+    except StoreError as error:
+        reason = getattr(error.__cause__, "strerror", None) or " ".join(str(error).split())
+        raise StoreError(f"{path}: {reason}", "name a place that can be written with --prometheus") from None
 
 
 def _gauge(name: str, about: str, values: Sequence[tuple[str, float]]) -> list[str]:

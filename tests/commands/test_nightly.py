@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from trexbench.cli.nightly import _End
 from trexbench.core.night import State
 from trexbench.nights import load_nights
 
@@ -129,6 +130,33 @@ def test_a_webhook_that_is_no_address_is_refused_before_anything_runs(
     monkeypatch.setenv("TREXBENCH_WEBHOOK", "gopher://T0psecret")
     done = trexbench(tmp_path, "nightly", "tiny", "--sim")
     assert done.returncode == 2 and "T0psecret" not in done.stderr and not (tmp_path / "results").exists()
+
+
+def test_gauges_that_nobody_would_read_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    folder_with(tmp_path, tiny=TINY)
+    done = trexbench(tmp_path, "nightly", "tiny", "--sim", "--prometheus", "gauges.txt")
+    assert done.returncode == 2 and "end in .prom" in done.stderr and not (tmp_path / "results").exists()
+
+
+def test_where_no_night_can_be_kept_the_webhook_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder_with(tmp_path, tiny=TINY)
+    (tmp_path / "results").write_text("a file")
+    with chat() as (url, told):
+        monkeypatch.setenv("TREXBENCH_WEBHOOK", url)
+        done = trexbench(tmp_path, "nightly", "tiny", "--sim", "-q")
+    assert done.returncode == 9 and "results/nights cannot be written" in done.stderr
+    assert len(told) == 1 and "results/nights cannot be written" in told[0]["text"]
+
+
+def test_a_step_that_fails_unforeseen_stops_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    end = _End(quiet=True)
+
+    def break_down() -> None:
+        raise ZeroDivisionError("of nothing")
+
+    end.step("judge", break_down)
+    assert end.code == 1 and len(end.findings) == 1 and end.findings[0].startswith("judge: ZeroDivisionError")
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_the_commands_of_the_document(tmp_path: Path) -> None:

@@ -53,18 +53,19 @@ def nightly(name: str, strict: bool, prometheus: Path | None, **options: Any) ->
     posted, if it is set.
     Exit codes: of the first cell that failed; else 3 with a regression; else 0.
     """
-    from ..notify import webhook_url
+    from ..notify import check_textfile, webhook_url
 
     url, results = webhook_url(), options["results"]
+    check_textfile(prometheus)
     suite, jobs, error = _read(name, options)
     label = suite.name if suite is not None else Path(name).stem
     with suite_lock(label, results):
         end = _End(options["quiet"])
         if suite is None:
-            end.writer = _not_run(results, label, options, error)
+            end.writer = _told_of_trouble(url, label, options, lambda: _not_run(results, label, options, error))
             end.keep(error)
         else:
-            end.writer = _measure(suite, jobs, options)
+            end.writer = _told_of_trouble(url, suite.name, options, lambda: _measure(suite, jobs, options))
             end.found(_code_of(end.writer.night))
             end.step("judge", lambda: _judge(end, results, label, strict))
         end.step("report", lambda: _report(end, results, label))
@@ -105,8 +106,11 @@ class _End:
         """Do it; a failure is told, and stops nothing that comes after."""
         try:
             do()
-        except BenchError as error:
-            self.keep(type(error)(f"{what}: {error}"))
+        except Exception as error:  # a defect of ours, too, costs its own step only
+            from .suite_run import as_bench_error
+
+            found = as_bench_error(error)
+            self.keep(type(found)(f"{what}: {found}"))
 
     def say(self, text: str) -> None:
         if not self.quiet:
@@ -145,6 +149,22 @@ def _measure(suite: Suite, jobs: Sequence[Job], options: dict[str, Any]) -> Nigh
     writer = writer or begin_night(results, suite.name, date_of(options), jobs)
     carry_out(suite, jobs, writer, options)
     return writer
+
+
+def _told_of_trouble(
+    url: str | None, suite: str, options: dict[str, Any], measure: Callable[[], NightWriter]
+) -> NightWriter:
+    """The night; where none can be kept (a full disk), the webhook is the last that can be told of it."""
+    from ..core.night import Night
+    from .suite_jobs import now
+
+    try:
+        return measure()
+    except StoreError as error:
+        if url is not None:
+            text = " ".join(str(error).split())
+            _tell(url, Night(suite, date_of(options), now(), bool(options["sim"]), (), now(), text), ())
+        raise
 
 
 def _age_s(started: str) -> float:

@@ -76,7 +76,7 @@ class NightRun:
             except StoreError:
                 raise
             except Exception as error:
-                failure = _as_bench_error(error)
+                failure = as_bench_error(error)
             if failure is not None and opened:
                 self.say(f"  the session did not end as it should: {failure}")
             elif failure is not None:
@@ -141,7 +141,7 @@ class NightRun:
         """Note why; an interruption is raised again, and its cell waits for the night to be resumed."""
         ended = isinstance(failure, (Interrupted, KeyboardInterrupt))
         if not ended:
-            failure = _as_bench_error(failure)
+            failure = as_bench_error(failure)
         state = State.WAITING if ended or self._worth_it(at, failure) else State.FAILED
         *before, last = self._cell(at).attempts
         self._put(at, state, (*before, failed_attempt(failure, last.started, last.path)))
@@ -234,7 +234,8 @@ def night_code(night: Night) -> int:
     return next((cell.attempts[-1].code or 1 for cell in night.failed if cell.attempts), 0)
 
 
-def _as_bench_error(error: BaseException) -> BenchError:
+def as_bench_error(error: BaseException) -> BenchError:
+    """What nobody foresaw, as an error of ours; our own as they are."""
     if isinstance(error, BenchError):
         return error
     found = BenchError(f"{type(error).__name__}: {error}", "this is a defect of trexbench; please report it")
