@@ -224,6 +224,20 @@ def test_another_start_goes_on_counting() -> None:
     assert stats["latency"]["7"]["lat"]["histogram"] == {"20": 2000}
 
 
+def test_a_start_that_the_engine_refuses_counts_nothing_twice() -> None:
+    bench = Bench()
+    bench.call("add_stream", stream_id=1, stream=latency(pps=1000))
+    bench.start(duration=1)
+    bench.wait(1)
+    bench.engine.refusal = "port 0 has no link"
+    assert bench.start(duration=1) == "port 0 has no link"
+    bench.engine.refusal = None
+    assert bench.call("get_pgid_stats", pgids=[7])["flow_stats"]["7"]["rp"]["1"] == 1000
+    bench.start(duration=1)
+    bench.wait(1)
+    assert bench.call("get_pgid_stats", pgids=[7])["flow_stats"]["7"]["rp"]["1"] == 2000
+
+
 def test_held_statistics_stand_still() -> None:
     bench = Bench()
     bench.call("add_stream", stream_id=1, stream=latency(pps=1000))

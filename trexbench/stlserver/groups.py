@@ -99,13 +99,14 @@ class Groups:
             text = "Failed allocating statistic counter. Probably all are used for this rule type."
             raise cannot_execute(text)
 
-    def starting(self, groups: Iterable[Group], reading: Reading) -> None:
-        """Their engine is about to count from zero again: keep what it has counted so far."""
-        for group in groups:
-            group.past = group.totals(reading) if group.started else None
+    def counted(self, groups: Iterable[Group], reading: Reading) -> list[tuple[Group, LatencyTotals | None]]:
+        """What their engine has counted of each so far, before a start that lets it begin at zero again."""
+        return [(group, group.totals(reading) if group.started else None) for group in groups]
 
-    def started(self, groups: Iterable[Group], now_s: float) -> None:
-        for group in groups:
+    def started(self, counted: Iterable[tuple[Group, LatencyTotals | None]], now_s: float) -> None:
+        """The start was not refused: what was counted before it is kept beside what comes."""
+        for group, past in counted:
+            group.past = past
             group.started = group.active = True
             group.meter.begin(now_s)
 

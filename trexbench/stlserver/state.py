@@ -250,10 +250,9 @@ class Box:
         self.groups.filters_removed(self.groups.of(profile.streams.values()), self.engine.latency, self.now_s)
 
     def _launch(self, port: Port, profile: Profile, launch: Launch) -> None:
-        groups = self.groups.of(profile.streams.values())
-        self.groups.starting(groups, self.engine.latency)
+        counted = self.groups.counted(self.groups.of(profile.streams.values()), self.engine.latency)
         self._engine_do(lambda: self.engine.start(port.index, launch.specs, launch.factor, launch.duration_s))
-        self.groups.started(groups, self.now_s)
+        self.groups.started(counted, self.now_s)
 
     def _launch_late(self, port: Port, profile: Profile, launch: Launch) -> None:
         try:
