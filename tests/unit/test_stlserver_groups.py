@@ -13,7 +13,9 @@ from test_stlserver_state import STREAM, Bench
 from trexbench.stlserver.engine import BUCKETS_US, LatencyTotals, bucket_us
 from trexbench.stlserver.engine_fake import FakeEngine
 from trexbench.stlserver.faults import FaultyEngine
+from trexbench.stlserver.graph import Graph, Multiplier, factor_for
 from trexbench.stlserver.group_meter import GroupMeter, merged
+from trexbench.stlserver.stream import Rate
 
 ETHERNET = bytes(12)
 UDP_FRAME = bytes.fromhex("0200000000010200000000020800") + bytes.fromhex(
@@ -166,6 +168,12 @@ def test_a_full_line_has_room_for_both() -> None:
     bench = Bench()
     factor = started(bench, mul=mul("percentage", 100))["multiplier"]
     assert factor * 10 + 100 == pytest.approx(10e9 / L1_BITS)
+
+
+def test_a_line_that_is_full_of_fixed_rates_leaves_no_factor_below_zero() -> None:
+    """They may exceed it by a ten-thousandth, which the others must not pay with a negative rate."""
+    others, fixed = Rate(1.0, 672.0, 512.0), Rate(14_881.5, 10_000_500.0, 7_619_328.0)
+    assert factor_for(Graph(others, -1, (), fixed), Multiplier("raw", "abs", 1e-6), 1.0, 1e7, False) == 1e-6
 
 
 def test_latency_streams_alone_take_any_rate_above_their_own() -> None:

@@ -162,9 +162,10 @@ def factor_for(graph: Graph, mul: Multiplier, current: float, speed_bps: float, 
     if expected_bps / speed_bps > 1.0001:
         text = f"Expected L1 B/W: '{expected_bps / 1e9:g} Gbps' exceeds port line rate: '{speed_bps / 1e9:g} Gbps'"
         raise cannot_execute(text)
-    if graph.peak.bps_l1 <= 0:
+    room_bps = speed_bps - graph.fixed.bps_l1
+    if graph.peak.bps_l1 <= 0 or room_bps <= 0:  # fixed rates alone may be over line rate by what is forgiven above
         return factor
-    return min(factor, (speed_bps - graph.fixed.bps_l1) / graph.peak.bps_l1)
+    return min(factor, room_bps / graph.peak.bps_l1)
 
 
 def _no_bandwidth(bps: float) -> Exception:
