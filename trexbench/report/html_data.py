@@ -180,7 +180,7 @@ def _latency(one: Latency, row: LatencyRow, cell: int) -> dict[str, Any]:
 
 
 def _short(value: float, digits: int = 6) -> float:
-    """Six digits: more than any of these figures has."""
+    """As many digits, by default more than any of these figures has."""
     return float(f"{value:.{digits}g}")
 
 
