@@ -82,7 +82,9 @@ def test_a_night_leaves_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     gauges = (tmp_path / "out" / "x.prom").read_text()
     assert len(re.findall(r"^trexbench_maximum_pps{", gauges, re.MULTILINE)) == 4
     assert "not enough data" in done.stdout
-    strict = trexbench(tmp_path, "nightly", "tiny", "--sim", "--date", "2026-11-04", "-q", "--strict")
+    strict = trexbench(tmp_path, "nightly", "tiny", "--sim", "--date", "2026-11-04", "-q", "--strict", "--json")
+    values = json.loads(strict.stdout)
+    assert values["exit_code"] == values["judgement"]["exit_code"] == 4 and len(values["night"]["cells"]) == 4
     assert strict.returncode == 4 and "the webhook was not told" in strict.stderr and "T0psecret" not in strict.stderr
 
 
@@ -90,8 +92,10 @@ def test_a_night_that_cannot_be_is_seen(tmp_path: Path, monkeypatch: pytest.Monk
     folder_with(tmp_path, broken=TINY.replace("64b", "65b"))
     with chat() as (url, told):
         monkeypatch.setenv("TREXBENCH_WEBHOOK", url)
-        done = trexbench(tmp_path, "nightly", "broken", "--sim", "--prometheus", "x.prom")
-    assert done.returncode == 2 and "broken.yaml:3: modes[0]" in done.stderr
+        done = trexbench(tmp_path, "nightly", "broken", "--sim", "--prometheus", "x.prom", "--json")
+    assert (
+        done.returncode == 2 and "broken.yaml:3: modes[0]" in done.stderr and not json.loads(done.stdout)["judgement"]
+    )
     (night,) = load_nights(tmp_path / "results", pytest.fail)
     assert night.suite == "broken" and night.cells == () and "modes[0]" in str(night.error) and night.finished
     assert "unknown mode" in told[0]["text"]

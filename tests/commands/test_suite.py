@@ -57,6 +57,8 @@ def test_suites_are_listed_and_planned(tmp_path: Path) -> None:
     listed = trexbench(tmp_path, "suite", "list")
     assert listed.returncode == 0 and "broken           cannot be read: suites/broken.yaml:1: duts" in listed.stdout
     assert re.search(r"^netgate-6100 +40 cells", listed.stdout, re.MULTILINE)
+    told = {one["name"]: one for one in json.loads(trexbench(tmp_path, "suite", "list", "--json").stdout)}
+    assert told["tiny"]["cells"] == 4 and told["tiny"]["error"] is None and "duts" in told["broken"]["error"]
     planned = trexbench(tmp_path, "suite", "plan", "tiny")
     lines = planned.stdout.splitlines()
     assert lines[0].startswith("tiny: 4 cells, 2:00 min expected")

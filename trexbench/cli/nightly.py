@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from calendar import timegm
 from collections.abc import Callable, Sequence
@@ -46,7 +47,8 @@ Examples:
 @click.option(
     "--prometheus", type=click.Path(path_type=Path, dir_okay=False), help="Write gauges to this file, at once."
 )
-def nightly(name: str, strict: bool, prometheus: Path | None, **options: Any) -> int:
+@click.option("--json", "as_json", is_flag=True, help="The night and its judgement as JSON on standard output.")
+def nightly(name: str, strict: bool, prometheus: Path | None, as_json: bool, **options: Any) -> int:
     """Measure a suite, judge what was found by the nights before, write results/report.html, prune, and tell.
 
     A night of the last 12 hours that was not finished is gone on with. TREXBENCH_WEBHOOK names where a summary is
@@ -60,7 +62,7 @@ def nightly(name: str, strict: bool, prometheus: Path | None, **options: Any) ->
     suite, jobs, error = _read(name, options)
     label = suite.name if suite is not None else Path(name).stem
     with suite_lock(label, results):
-        end = _End(options["quiet"])
+        end = _End(options["quiet"], as_json)
         if suite is None:
             end.writer = _told_of_trouble(url, label, options, lambda: _not_run(results, label, options, error))
             end.keep(error)
@@ -76,6 +78,8 @@ def nightly(name: str, strict: bool, prometheus: Path | None, **options: Any) ->
             end.step("gauges", lambda: _write_gauges(prometheus, night, results, end.code))
         if url is not None:
             _tell(url, night, end.findings)
+    if as_json:
+        click.echo(json.dumps(_values(end), indent=1, allow_nan=False))
     return end.code
 
 
@@ -84,6 +88,7 @@ class _End:
     """What the night comes to. findings: lines for people; code: the worst so far; judged: None until it was."""
 
     quiet: bool
+    as_json: bool = False
     writer: NightWriter = field(init=False)
     judged: Judgement | None = None
     findings: list[str] = field(default_factory=list)
@@ -115,6 +120,15 @@ class _End:
     def say(self, text: str) -> None:
         if not self.quiet:
             click.echo(text, err=True)
+
+
+def _values(end: _End) -> dict[str, Any]:
+    """What ``--json`` prints; judgement: null where the nights could not be judged."""
+    from ..core.night import night_to_dict
+    from ..report.regress_forms import judgement_values
+
+    judgement = judgement_values(end.judged) if end.judged is not None else None
+    return {"exit_code": end.code, "night": night_to_dict(end.writer.night), "judgement": judgement}
 
 
 def _read(name: str, options: dict[str, Any]) -> tuple[Suite | None, Sequence[Job], BenchError | None]:
@@ -186,7 +200,8 @@ def _judge(end: _End, results: Path, suite: str, strict: bool) -> None:
     from .regress import judge
 
     judgement = end.judged = judge(results, _warn, suite=suite)
-    click.echo(format_judgement(judgement), nl=False)
+    if not end.as_json:
+        click.echo(format_judgement(judgement), nl=False)
     end.findings += [summary_line(judgement), *map(finding_line, judgement.regressions)]
     if judgement.exit_code != TOO_LITTLE or strict:
         end.found(judgement.exit_code)

@@ -62,21 +62,34 @@ def suite() -> None:
     """Suites cross DUTs, modes, directions and queues; files in suites/ (docs/nightly.md)."""
 
 
-@suite.command("list")
+@suite.command("list", epilog="\b\nExamples:\n  trexbench suite list\n  trexbench suite list --json\n")
 @CONFIGS
-def list_(configs_dir: Path | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
+def list_(configs_dir: Path | None, as_json: bool) -> None:
     """The suites there are, with the number of their cells."""
     from ..config.read_suite import find_suites, read_suite
 
+    values: list[dict[str, Any]] = []
     for name, path in sorted(find_suites().items()):
         try:
             found = read_suite(path, configs_dir)
-            click.echo(f"{name:16} {len(found.cells):4} cells  {found.description}")
+            told = {"cells": len(found.cells), "description": found.description, "error": None}
         except ConfigError as error:
-            click.echo(f"{name:16} cannot be read: {' '.join(str(error).split())}")
+            told = {"cells": None, "description": None, "error": " ".join(str(error).split())}
+        values.append({"name": name, "path": str(path), **told})
+    if as_json:
+        click.echo(json.dumps(values, indent=1))
+        return
+    for one in values:
+        about = f"cannot be read: {one['error']}" if one["error"] else f"{one['cells']:4} cells  {one['description']}"
+        click.echo(f"{one['name']:16} {about}")
 
 
-@suite.command("plan")
+@suite.command(
+    "plan",
+    epilog="\b\nExamples:\n  trexbench suite plan netgate-6100\n"
+    "  trexbench suite plan netgate-6100 --sim --only '*vpp* bidir*' --json\n",
+)
 @NAME
 @ONLY
 @CONFIGS
