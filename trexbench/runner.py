@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .core.analysis import check_warmup
 from .core.errors import BenchError, DutError, GeneratorError, GeneratorLost, PortOwned
@@ -97,8 +97,11 @@ def _drive(
     samples.append(Sample(Phase.BASELINE, clock.now(), 0.0, generator.read()))
     sending = False
     while (step := next_step(plan, samples)) is not None:
-        if step.phase is Phase.LATENCY and not sending and not _tag(plan, generator, step, caveats):
-            return
+        if step.phase is Phase.LATENCY and not sending:
+            if not _tag(plan, generator, step, caveats):
+                return
+            # What tagging takes is no part of the load's first sample, which would be of silence.
+            step = replace(step, until_s=step.until_s + clock.now() - samples[-1].t_s)
         sending = _offer(plan, generator, step, sending)
         clock.sleep_until(step.until_s)
         reading = generator.read()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -122,6 +123,25 @@ def test_a_generator_that_refuses_to_tag_costs_the_run_nothing_else() -> None:
     assert [s.phase for s in outcome.samples] == [s.phase for s in plain.samples]
     gone = simulate(PLAN, replace(SLOW, tag_failure=GeneratorLost("TRex server x does not answer")))
     assert isinstance(gone.error, GeneratorLost)
+
+
+@pytest.mark.parametrize("tagging_s", [0.3, 1.7])
+@pytest.mark.parametrize(("sample_s", "latency_s"), [(0.05, 0.1), (1.0, 2.0), (1.0, 10.0)])
+def test_a_generator_that_takes_long_to_tag_measures_all_the_same(
+    tagging_s: float, sample_s: float, latency_s: float
+) -> None:
+    class Slow(SimulatedGenerator):
+        def tag(self, rates_pps: Mapping[int, float]) -> None:
+            super().tag(rates_pps)
+            self.clock.now_s += tagging_s
+
+    plan, clock = make_plan(sample_s=sample_s, latency_s=latency_s), HeldClock()
+    outcome = run(plan, Slow(plan, SLOW, clock), clock, Silent())
+    assert outcome.error is None and not outcome.caveats
+    found = find_latencies(plan, outcome.samples)
+    assert [one.share for one in found] == list(LATENCY_LOADS)
+    least_s = max(sample_s, latency_s - tagging_s - sample_s)
+    assert all(one.received == one.sent >= 1000 * least_s - 1 and one.mean_s for one in found)
 
 
 def test_doubts_are_told() -> None:
