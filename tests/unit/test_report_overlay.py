@@ -11,7 +11,7 @@ from trexbench.core.night import State
 from trexbench.core.sample import Phase
 from trexbench.core.windows import measured_windows
 from trexbench.report.overlay import AROUND_KNEE, MOST_POINTS, find_curves, reduce_windows
-from trexbench.report.trends import Change, find_trends
+from trexbench.report.trends import Change, find_trends, instant_of
 
 CELL = Cell("vpp", "64b", True, None)
 
@@ -73,6 +73,24 @@ def test_a_trend_has_every_run_and_every_night_without_one() -> None:
         ("2026-11-22", "not measured: the tester was off"),
     ]
     assert trend.changes == (change,) and trend.metrics == METRICS[:1] and trend.middle(METRICS[0]) == 18e5
+
+
+@pytest.mark.parametrize(
+    ("started", "night", "stands"),
+    [
+        pytest.param("2026-11-20T22:00:00Z", "2026-11-20", "2026-11-20T22:00:00Z", id="in its night"),
+        pytest.param("2026-11-21T04:00:00Z", "2026-11-20", "2026-11-21T04:00:00Z", id="after midnight"),
+        pytest.param("2026-11-21T04:00:00Z", "2026-03-01", "2026-03-01", id="a night dated otherwise"),
+        pytest.param("2026-11-21T04:00:00Z", None, "2026-11-21T04:00:00Z", id="by hand"),
+        pytest.param("2026-11-21T04:00:00Z", "<b>", "2026-11-21T04:00:00Z", id="no date"),
+    ],
+)
+def test_a_run_stands_in_time_where_it_began_or_in_the_night_it_was_given(
+    started: str, night: str | None, stands: str
+) -> None:
+    row = make_row(started=started, night=night)
+    (trend,) = find_trends([row], [], [])
+    assert instant_of(started, night) == stands and trend.instants() == {started: stands}
 
 
 def test_a_cell_that_only_ever_failed_has_a_trend() -> None:

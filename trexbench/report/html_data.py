@@ -130,12 +130,14 @@ def _older(older: Older, curve: Curve, cell: int) -> dict[str, Any]:
 
 
 def _trend(trend: Trend, cell: int) -> dict[str, Any]:
+    at = trend.instants()
+    runs = sorted(trend.runs, key=lambda row: at[row.started])
     return {
         "cell": cell,
-        "x": [_instant(row.started) for row in trend.runs],
-        "bound": [int(row.at_least) for row in trend.runs],
+        "x": [_instant(at[row.started]) for row in runs],
+        "bound": [int(row.at_least) for row in runs],
         "values": {
-            metric.name: [None if (value := metric.of(row)) is None else _short(value) for row in trend.runs]
+            metric.name: [None if (value := metric.of(row)) is None else _short(value) for row in runs]
             for metric in trend.metrics
         },
         "line": [_short(row.total_pps / row.line_share) if row.line_share else None for row in trend.runs[-1:]],
@@ -143,7 +145,7 @@ def _trend(trend: Trend, cell: int) -> dict[str, Any]:
         "changes": [
             {
                 "metric": clean(change.metric),
-                "x": _instant(change.at),
+                "x": _instant(at.get(change.at, change.at)),
                 "text": clean(change.text),
                 "bad": change.bad,
                 "before": change.before,

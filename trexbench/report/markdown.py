@@ -67,6 +67,9 @@ def _changes(report: Report) -> Iterator[str]:
     if report.changes:
         yield ""
     yield escape(report.judged or "Nobody has looked for changes.")
+    for remark in report.remarks:
+        yield ""
+        yield f"note: {escape(remark, 1000)}"
 
 
 def _failures(report: Report) -> Iterator[str]:

@@ -126,14 +126,16 @@ def _trend(trends: Sequence[Trend], columns: Sequence[Column], title: str) -> Fi
     for trend in trends:
         number = columns.index(column_of(trend.cell))
         colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
-        points = [(when, 100 * row.line_share, row.at_least) for row in trend.runs if (when := _instant(row.started))]
+        at = trend.instants()
+        placed = ((_instant(at[row.started]), row) for row in sorted(trend.runs, key=lambda row: at[row.started]))
+        points = [(when, 100 * row.line_share, row.at_least) for when, row in placed if when is not None]
         style = {"color": colour, "linewidth": 1, "linestyle": DASHES[number % len(DASHES)]}
         axes.plot(*_sides(points), label=_literal(column_of(trend.cell).name), **style)
         for bound, shape, face in ((False, marker, colour), (True, "^", "none")):
             chosen = [point for point in points if point[2] is bound]
             axes.plot(*_sides(chosen), color=colour, marker=shape, markerfacecolor=face, markersize=4, linestyle="none")
         for change in trend.changes:
-            when = _instant(change.at)
+            when = _instant(at.get(change.at, change.at))
             if change.metric == RATE.name and when is not None:
                 axes.axvline(when, color=RED if change.bad else "#009E73", linestyle="--", linewidth=1.2)  # type: ignore[arg-type]
     failed = [when for trend in trends for at, _ in trend.failed if (when := _instant(at))]

@@ -100,6 +100,7 @@ def format_markdown(judgement: Judgement) -> str:
         said = "; ".join(_sentences(finding))
         entries.append(f"{mark}: {finding_line(finding)}{f' -- {said}' if said else ''}")
     entries += [missing_line(missing) for missing in judgement.missing]
+    entries += [f"note: {remark}" for remark in judgement.remarks]
     lines += [f"- {escape_markdown(entry)}" for entry in entries[:CHAT_LINES]]
     if len(entries) > CHAT_LINES:
         lines.append(f"- and {len(entries) - CHAT_LINES} more")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from statistics import median
 
 from ..core.history import METRICS, Cell, Metric, RunRow, cells_of
@@ -30,6 +31,15 @@ class Change:
     reasons: tuple[str, ...] = ()
 
 
+def instant_of(started: str, night: str | None) -> str:
+    """Where a run stands in time: where it began, or in its night if that was dated otherwise (``--date``)."""
+    try:
+        apart = (date.fromisoformat(started[:10]) - date.fromisoformat(night or started[:10])).days
+    except ValueError:
+        return started
+    return started if night is None or 0 <= apart <= 1 else night
+
+
 @dataclass(frozen=True)
 class Trend:
     """One cell's history, oldest first. failed: when and why there is no figure."""
@@ -46,6 +56,10 @@ class Trend:
 
     def values(self, metric: Metric) -> list[tuple[RunRow, float]]:
         return [(row, value) for row in self.runs if (value := metric.of(row)) is not None]
+
+    def instants(self) -> dict[str, str]:
+        """Of every run, by when it began, where it stands in time."""
+        return {row.started: instant_of(row.started, row.night) for row in self.runs}
 
     def middle(self, metric: Metric) -> float | None:
         known = [value for _, value in self.values(metric)]
@@ -64,14 +78,14 @@ def find_trends(rows: Sequence[RunRow], nights: Iterable[Night], changes: Sequen
     for night in nights:
         if not night.cells:
             for cell in {row.cell for row in rows if row.suite == night.suite}:
-                failed.setdefault(cell, {})[night.started] = night.error or "not run"
+                failed.setdefault(cell, {})[instant_of(night.started, night.night)] = night.error or "not run"
         for record in night.cells:
             if record.state is not State.DONE:
                 at = record.attempts[-1].started if record.attempts else night.started
-                failed.setdefault(cell_of(record, night), {})[at] = reason_of(record, night)
+                failed.setdefault(cell_of(record, night), {})[instant_of(at, night.night)] = reason_of(record, night)
     for row in rows:
         if not row.complete and row.path not in counted:
-            failed.setdefault(row.cell, {})[row.started] = f"the run is {row.status}"
+            failed.setdefault(row.cell, {})[instant_of(row.started, row.night)] = f"the run is {row.status}"
     order = dict.fromkeys([*(row.cell for row in rows), *failed])
     return tuple(
         Trend(
