@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..core.errors import BenchError, StoreError
+from ..core.errors import BenchError, ConfigError, StoreError
 from ..report.clean import clean
 from .params import complete_duts, complete_suites
 
@@ -44,7 +44,7 @@ MOST_RUNS = 400
 @click.option(
     "--dut", "duts", multiple=True, shell_complete=complete_duts, help="Only these DUTs (repeat for several)."
 )
-@click.option("--since", metavar="DATE", help="Only runs from this day on, as in 2026-11-21.")
+@click.option("--since", metavar="DATE", help="Only this night and later ones, as in 2026-11-21.")
 @click.option("--night", metavar="DATE", help="The night of the table; default: the latest.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The page (report.html).")
 @click.option("--markdown", metavar="FILE", help="Tables and findings as markdown to this file, - for standard output.")
@@ -65,6 +65,11 @@ def report(
 
     It needs no network and no other file. --markdown and --pictures are made in its place unless -o is given, too.
     """
+    from ..core.known import is_date
+
+    for date in (since, night):
+        if date is not None and not is_date(date):
+            raise ConfigError(f"{date!r} is no date", "write it as 2026-11-21")
     warn = _warner()
     made = collect(results, warn, suite=suite, duts=duts, since=since, night=night)
     if markdown is not None:
@@ -98,6 +103,7 @@ def collect(
     """All that a report is about: rows from the index, nights, and the latest document of every cell."""
     from ..index import open_index
     from ..nights import load_nights
+    from ..prune import night_of
     from ..report.report import Report
 
     if not results.is_dir():
@@ -106,10 +112,15 @@ def collect(
         rows, problems = index.rows(suite=suite), index.problems()
     nights = [_only(one, duts) for one in load_nights(results, warn) if suite in (None, one.suite)]
     rows = [row for row in rows if not duts or row.cell.dut in duts]
+    if (suite or duts) and not rows and not any(one.cells or one.error for one in nights):
+        raise StoreError(
+            f"nothing in {results} is of {' or '.join([*([suite] if suite else []), *duts])}",
+            "`trexbench results list` shows what there is",
+        )
     changes, judged, remarks = find_changes(results, rows, nights)  # in all of the history, whatever is shown of it
     nights = [one for one in nights if (one.cells or one.error) and one.night >= (since or "")]
     remarks = (*remarks, *_not_run(nights))
-    rows = [row for row in rows if row.started >= (since or "")]
+    rows = [row for row in rows if night_of(row) >= (since or "")]
     table = _table_of(nights, night)
     runs = load_runs(results, rows, table, problems)
     older = load_older(results, rows, runs, changes, problems, warn)
