@@ -91,7 +91,7 @@ def test_labels_name_runs(place: Path) -> None:
     by_night = json.loads(said(place, "compare", *NIGHTS, "--json"))
     assert by_label["cells"] == by_night["cells"] and len(by_label["cells"]) == 8
     assert "label      firmware-2\n" in said(place, "show", f"results/{rows[0]['path']}")
-    for word in ("2026-03-01", "latest", "a b", "", "x" * 65, "../x", "<b>"):
+    for word in ("2026-03-01", "latest", "a b", "", "x" * 65, "../x", "<b>", "x.json"):
         done = trexbench(place, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--sim", "--label", word)
         assert done.returncode == 2 and "would not be found again" in done.stderr
 

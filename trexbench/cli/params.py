@@ -57,10 +57,10 @@ def _tunables(text: str) -> dict[str, str]:
 
 
 def _label(text: str) -> str:
-    if not _LABEL.fullmatch(text) or _DATE.fullmatch(text) or text == "latest":
+    if not _LABEL.fullmatch(text) or _DATE.fullmatch(text) or text == "latest" or text.endswith(".json"):
         raise ConfigError(
             f"label {text[:80]!r} would not be found again",
-            "take up to 64 of A-Z a-z 0-9 . _ + -, as in kernel-6.18; no date, and not latest",
+            "take up to 64 of A-Z a-z 0-9 . _ + -, as in kernel-6.18; no date, no name of a document, and not latest",
         )
     return text
 
