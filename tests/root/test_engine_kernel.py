@@ -303,6 +303,12 @@ def test_bursts_and_chains_come_in_their_order_and_end(name: str, engine: Kernel
     assert engine.poll() == []
 
 
+def test_bursts_without_end_do_not_end(engine: KernelEngine) -> None:
+    engine.start(0, [burst(1, 5, mode="multi_burst", count=0, ibg_us=100.0), continuous(1000.0)], 1.0, 5.0)
+    assert wait_for(lambda: engine.counters(0).opackets > 1000)
+    assert engine.poll() == []
+
+
 def continuous(rate_pps: float, **more: Any) -> StreamSpec:
     return replace(StreamSpec(1, udp_frame(60), rate_pps), **more)
 

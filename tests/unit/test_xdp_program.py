@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ import pytest
 from bpf_vm import Machine
 
 from trexbench.stlserver import kernel_port
+from trexbench.stlserver.bpf_asm import R0, Assembler
 from trexbench.stlserver.engine import EngineError, StreamSpec
 from trexbench.stlserver.kernel_port import KernelPort
 from trexbench.stlserver.xdp_latency import Mark, map_bytes
@@ -30,6 +32,38 @@ def stream(number: int, rate_pps: float, **more: Any) -> StreamSpec:
 
 def burst(number: int, total: int, **more: Any) -> StreamSpec:
     return stream(number, 1e6, **{"mode": "single_burst", "total_pkts": total, **more})
+
+
+def unreached(code: bytes) -> list[int]:
+    """Instructions that no way through the program comes to."""
+    words = list(struct.iter_unpack("<BBhi", code))
+    reached: set[int] = set()
+    waiting = [0]
+    while waiting:
+        at = waiting.pop()
+        if at in reached:
+            continue
+        reached.add(at)
+        opcode, _, off, _ = words[at]
+        if opcode == 0x18:  # a constant of 64 bits takes two
+            reached.add(at + 1)
+            waiting.append(at + 2)
+        elif opcode == 0x05:
+            waiting.append(at + 1 + off)
+        elif opcode != 0x95:
+            waiting.append(at + 1)
+            if opcode & 7 in (5, 6) and opcode != 0x85:
+                waiting.append(at + 1 + off)
+    return sorted(set(range(len(words))) - reached)
+
+
+def test_code_that_nothing_reaches_is_found() -> None:
+    asm = Assembler()
+    asm.jump("end")
+    asm.mov(R0, 1)
+    asm.label("end")
+    asm.exit(0)
+    assert unreached(asm.assemble()) == [1]
 
 
 @dataclass(frozen=True)
@@ -69,7 +103,9 @@ class Bench:
             frame_size=size,
             epoch_ns=EPOCH_NS,
         )
-        self.machine = Machine(program.code(), self.maps, size)
+        code = program.code()
+        assert unreached(code) == [], "the kernel refuses code that nothing reaches"
+        self.machine = Machine(code, self.maps, size)
         self.now_ns = 1_000_000
         self.sent: list[Sent] = []
 
@@ -206,6 +242,13 @@ def test_bursts_and_chains_are_sent_when_trex_would(name: str) -> None:
     for one, (_, at_us) in zip(sent, wanted, strict=True):
         assert one.at_ns - sent[0].at_ns == pytest.approx(at_us * 1000, abs=300)
     assert bench.ports[0].gate == Gate.ENDED
+
+
+def test_bursts_without_end_go_on() -> None:
+    bench = Bench([[burst(1, 2, mode="multi_burst", count=0, ibg_us=9.0), stream(2, 1e5)]])
+    bench.open()
+    assert Counter(one.number for one in bench.run(1_000_000))[1] == pytest.approx(200, abs=2)
+    assert bench.ports[0].gate == Gate.RUNNING
 
 
 def test_a_limit_holds_each_port_back_and_is_counted() -> None:

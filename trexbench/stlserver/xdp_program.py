@@ -259,21 +259,30 @@ class SenderProgram:
         asm.jump(on_time)
 
     def _burst(self, number: int, plan: PortPlan, stream: StreamPlan) -> None:
-        asm, spec, go, last = self.asm, stream.spec, f"send{number}", f"last{number}"
+        asm, spec, go = self.asm, stream.spec, f"send{number}"
         asm.load(8, R1, R9, stream.at(Slot.BURST_LEFT))
         asm.alu("sub", R1, 1)
         asm.store(8, R9, stream.at(Slot.BURST_LEFT), R1)
         asm.jump_if("ne", R1, 0, go)
-        if spec.mode == "single_burst" or spec.count:
+        endless = bursts_of(spec) == 0
+        if not endless:
             asm.load(8, R1, R9, stream.at(Slot.BURSTS_LEFT))
             asm.alu("sub", R1, 1)
             asm.store(8, R9, stream.at(Slot.BURSTS_LEFT), R1)
-            asm.jump_if("eq", R1, 0, last)
+            asm.jump_if("eq", R1, 0, f"last{number}")
         asm.mov(R1, spec.total_pkts)
         asm.store(8, R9, stream.at(Slot.BURST_LEFT), R1)
         self._schedule(stream, stream, spec.ibg_us)
-        asm.jump(go)
-        asm.label(last)
+        if not endless:
+            asm.jump(go)
+            self._last_burst(number, plan, stream)
+        asm.label(go)
+
+    def _last_burst(self, number: int, plan: PortPlan, stream: StreamPlan) -> None:
+        """The stream is over, and starts the next one or is the port's last. Code of endless bursts has none of this:
+        the verifier refuses what nothing jumps to."""
+        asm, go = self.asm, f"send{number}"
+        asm.label(f"last{number}")
         asm.store(8, R9, stream.at(Slot.ACTIVE), 0)
         none = f"no_next{number}"
         if stream.next_slot >= 0:
@@ -285,7 +294,6 @@ class SenderProgram:
         asm.store(8, R9, 8 * Port.ACTIVE, R1)
         asm.jump_if("ne", R1, 0, go)
         asm.store(8, R9, 8 * Port.GATE, Gate.ENDED)
-        asm.label(go)
 
     def _schedule(self, after: StreamPlan, stream: StreamPlan, gap_us: float) -> None:
         """The next packet of ``stream`` is due ``gap_us`` after the one just sent by ``after``."""
