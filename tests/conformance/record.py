@@ -1,6 +1,7 @@
 """Writes the answers of a real TRex to the conversation of calls.py: ``python -m conformance.record HOST [RPC]``.
 
 Run it in ``tests/`` with the project on PYTHONPATH, against a TRex that was just started; it replaces the fixture.
+Its port 0 is to have the addresses that addresses.py calls RECORDED.
 """
 
 from __future__ import annotations

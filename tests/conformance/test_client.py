@@ -13,6 +13,7 @@ from conformance.targets import Target
 from trexbench.generator.client import Client, load_client
 
 PAIR = [0, 1]
+FORWARDS = "what is between the ports must forward 16.0.0.0/8 to port 0 and 48.0.0.0/8 to port 1"
 Scenario = Callable[[Any, Any, Target], None]
 
 
@@ -92,7 +93,7 @@ def sends_for_a_while(api: Any, client: Any, target: Target) -> None:
     for port in PAIR:
         assert 1990 <= stats[port]["opackets"] <= 2010
         assert stats[port]["obytes"] == 64 * stats[port]["opackets"]
-        assert stats[port]["ipackets"] >= 0.9 * stats[port ^ 1]["opackets"]
+        assert stats[port]["ipackets"] >= 0.9 * stats[port ^ 1]["opackets"], FORWARDS
     assert client.get_active_ports() == []
 
 
@@ -232,7 +233,7 @@ def times_frames(api: Any, client: Any, target: Target) -> None:
     client.clear_stats()
     refused(api, lambda: client.start(ports=[0], mult="900pps"), "enforces a minimum rate of '1000' pps")
     client.start(ports=[0], mult="2kpps", duration=2)
-    assert eventually(lambda: client.get_pgid_stats([12])["flow_stats"][12]["rx_pkts"][1] > 500)
+    assert eventually(lambda: client.get_pgid_stats([12])["flow_stats"][12]["rx_pkts"][1] > 500), FORWARDS
     client.wait_on_traffic(ports=[0], timeout=10)
     stats = client.get_pgid_stats([12])
     flow, latency = stats["flow_stats"][12], stats["latency"][12]["latency"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from conformance import record
+from conformance.addresses import RECORDED, configured_layers, with_layers
 from conformance.calls import CONVERSATION, FRAMES, Call
 from conformance.compare import differences, essence
 from conformance.targets import Target
@@ -15,10 +16,26 @@ EXPECTED = record.stored()
 
 
 @pytest.fixture(scope="module")
-def replies(twin: Target) -> dict[str, Any]:
-    if record.profiles(twin.host, twin.rpc_port) != ["_"]:
+def replies(target: Target) -> dict[str, Any]:
+    if record.profiles(target.host, target.rpc_port) != ["_"]:
         pytest.skip("profiles remain of an earlier run, which TRex keeps until it is restarted")
-    return record.converse(twin.host, twin.rpc_port)
+    return record.converse(target.host, target.rpc_port)
+
+
+@pytest.fixture(scope="module")
+def expected_replies(target: Target) -> dict[str, Any]:
+    return with_layers(EXPECTED, CONVERSATION, target.layers)
+
+
+def test_the_recording_is_as_its_addresses_say() -> None:
+    """With the recorded addresses nothing is filled in, and with others nothing but them."""
+    assert with_layers(EXPECTED, CONVERSATION, RECORDED) == EXPECTED
+    other = with_layers(EXPECTED, CONVERSATION, configured_layers("02:00:00:00:00:0a", "02:00:00:00:00:0b"))
+    lines = [line for about in EXPECTED for line in differences(EXPECTED[about], other[about])]
+    assert len(lines) > 20
+    assert {line.partition(":")[0] for line in lines} == {
+        f".result.attr.layer_cfg.{name}" for name in ("ether.src", "ether.dst", "ipv4.src", "ipv4.dst", "ipv4.state")
+    }
 
 
 def test_calls_are_told_apart() -> None:
@@ -27,8 +44,8 @@ def test_calls_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("call", CONVERSATION, ids=lambda call: call.about)
-def test_answers_as_trex(call: Call, replies: dict[str, Any]) -> None:
-    expected, found = (essence(call.method, one[call.about]) for one in (EXPECTED, replies))
+def test_answers_as_trex(call: Call, replies: dict[str, Any], expected_replies: dict[str, Any]) -> None:
+    expected, found = (essence(call.method, one[call.about]) for one in (expected_replies, replies))
     assert differences(expected, found) == []
 
 
