@@ -1,0 +1,136 @@
+"""Latency timed by a real TRex in the lab: counts, what is left in it afterwards, and a session of cells on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from commands.tools import ROOT, trexbench
+from conformance.rpc import RawClient
+
+from trexbench.core.latency import tagged_pps
+from trexbench.lab.net import inside
+
+TREX_DIR = os.environ.get("TREXBENCH_TREX_DIR", "")
+PREFIX = f"trx{os.getpid()}"
+LOADS, LATENCY_S = 3, 2.0
+SHORT = ("--bidir", "--warmup", "1kpps:2s", "--ramp-to", "20kpps", "--ramp-duration", "4s", "--hold", "1s")
+SUITE = """
+duts: [own]
+modes: [64b, imix]
+directions: [bidir]
+plan: {warmup: 1kpps:2s, ramp_to: 20kpps, ramp_duration: 4s, hold: 1s, confirm: 0s, latency: 2s}
+"""
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
+    pytest.mark.skipif(not TREX_DIR, reason="TREXBENCH_TREX_DIR names no TRex installation"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """lab-linux in namespaces of our own, and a suite of it."""
+    text = (ROOT / "dut_configs" / "lab-linux.yaml").read_text().replace("prefix: tbx ", f"prefix: {PREFIX} ")
+    for place, content in (("dut_configs/own.yaml", text), ("suites/two.yaml", SUITE)):
+        (tmp_path / place).parent.mkdir()
+        (tmp_path / place).write_text(content)
+    yield tmp_path
+    trexbench(tmp_path, "lab", "down", "--dut", "own", "--force")
+    assert not list(Path("/run/netns").glob(f"{PREFIX}-*"))
+
+
+def documents(folder: Path) -> list[Any]:
+    """In the order in which they were begun."""
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("results/*/*/*.json"))]
+
+
+def done(run: subprocess.CompletedProcess[str]) -> str:
+    assert run.returncode == 0, run.stderr
+    return run.stdout + run.stderr
+
+
+def assert_timed(run: Any) -> None:
+    """Every load both ways, its frames counted from zero and a share of what the port sent meanwhile."""
+    assert run["status"] == "complete" and run["simulated"] is False
+    assert run["generator"]["kind"] == "TRex"
+    assert len(run["latency"]) == 2 * LOADS
+    for one in run["latency"]:
+        port, far = one["direction"].split("->")
+        phase = [sample for sample in run["samples"] if sample["trial"] == one["trial"]]
+        samples = [sample for sample in phase if sample["phase"].startswith("latency")]
+        before = run["samples"][run["samples"].index(samples[0]) - 1]
+        sent = samples[-1]["ports"][port]["opackets"] - before["ports"][port]["opackets"]
+        offered = one["offered_pps"]
+        assert one["sent"] / sent == pytest.approx(tagged_pps(offered) / offered, rel=0.1), one
+        # a TRex that shares its core sends less than was asked, and the router may lose frames; more there cannot be
+        assert 0.5 * one["sent"] < one["received"] <= one["sent"] <= 1.1 * LATENCY_S * tagged_pps(offered), one
+        assert samples[-1]["ports"][far]["ipackets"] - before["ports"][far]["ipackets"] <= sent
+        assert 0 < one["min_s"] <= one["mean_s"] <= one["max_s"] < 1 and one["jitter_s"] < one["max_s"], one
+        assert one["min_s"] <= one["p50_s"] <= one["p99_s"] <= one["max_s"], one
+
+
+def assert_nothing_left() -> None:
+    with inside(f"{PREFIX}-tester"):
+        client = RawClient("127.0.0.1", 4501)
+        try:
+            client.sync()
+            for port in (0, 1):
+                status = client.call("get_port_status", {"port_id": port, "block": False})["result"]
+                streams = client.call("get_stream_list", {"port_id": port, "profile_id": "*"})["result"]
+                assert (status["state"], status["owner"], streams) == ("IDLE", "", {"_": []})
+            assert client.call("get_active_pgids", {})["result"] == {"ids": {"flow_stats": [], "latency": []}}
+        finally:
+            client.close()
+
+
+def test_two_runs_of_one_trex(folder: Path) -> None:
+    """The second finds nothing of the first, neither streams nor counts."""
+    done(trexbench(folder, "lab", "up", "--dut", "own", "--trex-dir", TREX_DIR))
+    for number in (1, 2):
+        said = done(trexbench(folder, "ramp", "--dut", "own", "--mode", "64b", *SHORT, "--latency", "2s"))
+        assert "latency at 90 % of the throughput" in said
+        assert len(documents(folder)) == number
+        assert_nothing_left()
+    first, second = documents(folder)
+    assert_timed(first)
+    assert_timed(second)
+    assert second["samples"][0]["ports"]["0"]["opackets"] >= first["samples"][-1]["ports"]["0"]["opackets"] > 0
+
+
+def test_a_session_of_cells_on_it(folder: Path) -> None:
+    said = done(trexbench(folder, "suite", "run", "two", "--trex-dir", TREX_DIR))
+    assert "2 of 2 cells measured" in said
+    found = documents(folder)
+    assert [one["command"]["mode"] for one in found] == ["var2-64b", "var2-imix"]
+    for one in found:
+        assert_timed(one)
+    assert len({one["generator"]["host"]["uptime"] for one in found}) == 1, "of the server, since which it runs"
+
+
+def test_a_trex_that_keeps_finer_histograms(folder: Path) -> None:
+    """``--hdrh`` adds to each answer about latency; the figures are made of the rest."""
+    directory = folder / "trex"
+    directory.mkdir()
+    for entry in Path(TREX_DIR).iterdir():
+        if not entry.name.startswith("_t-rex-64"):
+            (directory / entry.name).symlink_to(entry)
+    for name in ("_t-rex-64", "_t-rex-64-o"):
+        (directory / name).write_text(f'#!/bin/sh\nexec "{TREX_DIR}/{name}" "$@" --hdrh\n')
+        (directory / name).chmod(0o755)
+    run = trexbench(
+        folder, "ramp", "--dut", "own", "--mode", "1flow", *SHORT, "--latency", "2s", "--trex-dir", str(directory)
+    )
+    assert "latency at 90 % of the throughput" in done(run)
+    (found,) = documents(folder)
+    assert_timed(found)
