@@ -98,11 +98,12 @@ def _drive(
     sending = False
     while (step := next_step(plan, samples)) is not None:
         if step.phase is Phase.LATENCY and not sending:
-            if not _tag(plan, generator, step, caveats):
+            if not _start_tagged(plan, generator, step, caveats):
                 return
-            # What tagging takes is no part of the load's first sample, which would be of silence.
-            step = replace(step, until_s=step.until_s + clock.now() - samples[-1].t_s)
-        sending = _offer(plan, generator, step, sending)
+            # What that took is no part of the load's first sample, which would be of silence.
+            step, sending = replace(step, until_s=step.until_s + clock.now() - samples[-1].t_s), True
+        else:
+            sending = _offer(plan, generator, step, sending)
         clock.sleep_until(step.until_s)
         reading = generator.read()
         samples.append(Sample(step.phase, clock.now(), step.offered_pps, reading, step.trial))
@@ -127,10 +128,11 @@ def _offer(plan: Plan, generator: Generator, step: Step, sending: bool) -> bool:
     return True
 
 
-def _tag(plan: Plan, generator: Generator, step: Step, caveats: list[Caveat]) -> bool:
-    """Whether the generator tags frames now; if it refuses, what was measured until then stands as it is."""
+def _start_tagged(plan: Plan, generator: Generator, step: Step, caveats: list[Caveat]) -> bool:
+    """Whether tagged frames are sent now; if the generator refuses, what was measured until then stands as it is."""
     try:
         generator.tag(dict.fromkeys(plan.tx_ports, tagged_pps(step.offered_pps)))
+        _offer(plan, generator, step, sending=False)
     except (GeneratorLost, PortOwned):
         raise
     except GeneratorError as error:

@@ -125,6 +125,21 @@ def test_a_generator_that_refuses_to_tag_costs_the_run_nothing_else() -> None:
     assert isinstance(gone.error, GeneratorLost)
 
 
+def test_a_generator_that_refuses_to_send_what_it_tagged_costs_the_run_nothing_else() -> None:
+    class Refuses(SimulatedGenerator):
+        def start(self, rates_pps: Mapping[int, float], duration_s: float) -> None:
+            if any(call[0] == "tag" for call in self.calls):
+                raise GeneratorError("TRex server x cannot start", "all counters are used")
+            super().start(rates_pps, duration_s)
+
+    clock = HeldClock()
+    generator = Refuses(PLAN, SLOW, clock)
+    outcome = run(PLAN, generator, clock, Silent())
+    assert outcome.error is None and [c.code for c in outcome.caveats] == ["no-latency"]
+    assert "at 10 % of the throughput and above: TRex server x cannot start" in outcome.caveats[0].text
+    assert outcome.samples[-1].phase is Phase.CONFIRM_DRAIN and generator.calls[-1] == ("stop",)
+
+
 @pytest.mark.parametrize("tagging_s", [0.3, 1.7])
 @pytest.mark.parametrize(("sample_s", "latency_s"), [(0.05, 0.1), (1.0, 2.0), (1.0, 10.0)])
 def test_a_generator_that_takes_long_to_tag_measures_all_the_same(
