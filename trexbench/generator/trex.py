@@ -187,7 +187,8 @@ class TrexGenerator:
         """These streams and no others."""
         with self.client.namespace(), uninterrupted():
             self._foreign(self._stl.remove_all_streams, ports=[port])
-            self._foreign(self._stl.add_streams, streams, ports=[port])
+            if streams:
+                self._foreign(self._stl.add_streams, streams, ports=[port])
 
     def _owned(self, port: int) -> dict[str, Any]:
         return {"port_id": port, "handler": self._stl.ports[port].handler, "profile_id": _DEFAULT_PROFILE}
