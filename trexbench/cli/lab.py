@@ -19,7 +19,7 @@ _configs = click.option("--configs-dir", type=click.Path(path_type=Path), help="
 _EXAMPLES = """\b
 Examples:
   trexbench lab up                      the embedded STL server sends
-  trexbench lab up --trex-dir /opt/trex a real TRex sends, on the same ports
+  trexbench lab up --trex-dir /opt/trex   a real TRex sends, on the same ports
   trexbench lab status
   trexbench lab down
 """
