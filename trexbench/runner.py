@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from .core.analysis import check_warmup
 from .core.errors import BenchError, DutError, GeneratorError, GeneratorLost, PortOwned
 from .core.latency import tagged_pps
-from .core.plan import LATENCY_LOADS, Plan
+from .core.plan import LATENCY_LOADS, MIN_OFFERED_PPS, Plan
 from .core.ports import Clock, Generator, Sink
 from .core.ramp import Step, next_step
 from .core.sample import Phase, Sample, find_setback, find_standstill
@@ -113,6 +113,7 @@ def _drive(
         _check_links(samples[-1])
         if step.phase is Phase.WARMUP:
             _check_path(plan, samples)
+    _name_missing_loads(plan, samples, caveats)
 
 
 def _offer(plan: Plan, generator: Generator, step: Step, sending: bool) -> bool:
@@ -140,6 +141,17 @@ def _start_tagged(plan: Plan, generator: Generator, step: Step, caveats: list[Ca
         caveats.append(Caveat("no-latency", f"latency was not measured at {load} and above: {error}"))
         return False
     return True
+
+
+def _name_missing_loads(plan: Plan, samples: Sequence[Sample], caveats: list[Caveat]) -> None:
+    """Of a plan that was carried out: loads that were left out are those too small to be sent evenly."""
+    measured = {sample.trial for sample in samples if sample.phase is Phase.LATENCY}
+    missing = [f"{100 * share:g}" for trial, share in enumerate(LATENCY_LOADS, 1) if trial not in measured]
+    if plan.load_s and missing:
+        text = (
+            f"latency was not measured at {', '.join(missing)} % of the throughput, less than {MIN_OFFERED_PPS:g} pps"
+        )
+        caveats.append(Caveat("no-latency", text))
 
 
 def _start_duration(plan: Plan, step: Step) -> float:

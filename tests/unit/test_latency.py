@@ -83,6 +83,10 @@ def test_loads_are_those_that_can_be_sent(plan: Plan, world: World, expected: in
     outcome = simulate(plan, world)
     assert outcome.error is None
     assert len(loads(list(outcome.samples))) == expected
+    left_out = {0: "10, 50, 90 %", 2: "10 %"}.get(expected if plan.load_s else 3)
+    assert [c.text for c in outcome.caveats] == (
+        [f"latency was not measured at {left_out} of the throughput, less than 1000 pps"] if left_out else []
+    )
     assert len(find_latencies(plan, outcome.samples)) == expected * len(plan.directions)
 
 
