@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -218,23 +219,31 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
 @results_option
 @click.option("--dut", help="What the DUT is to be called; without it each file's name.")
 @click.option(
+    "--mode",
+    shell_complete=complete_modes,
+    help="What was sent, if it was one of our modes; without it the name of the profile.",
+)
+@click.option(
     "--speed",
     type=Parsed("SPEED", parse_speed),
     default="10gbit",
     show_default=True,
     help="Of the ports; it is not in the file.",
 )
-def import_runs(files: tuple[Path, ...], results: Path, dut: str | None, speed: float) -> None:
+def import_runs(files: tuple[Path, ...], results: Path, dut: str | None, mode: str | None, speed: float) -> None:
     """Take the trex-loadtest JSON of others into the stored runs; what was taken before is not taken twice."""
+    from ..core.profile import resolve_mode
     from ..index import open_index
     from ..store import RunWriter
 
     with open_index(results, note) as index:
         known = {row.id: row.path for row in index.rows()}
     failed: StoreError | None = None
+    told = {} if mode is None else {"mode": resolve_mode(mode).name}
     for file in files:
         try:
             result = _imported(file, dut, speed)
+            result = replace(result, command={**result.command, **told})
             if result.id in known:
                 note(f"{file}: was imported before, as {_clean(results / known[result.id])}")
                 continue
