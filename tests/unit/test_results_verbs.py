@@ -19,6 +19,7 @@ from trexbench.core.result import RunResult
 from trexbench.index import open_index
 from trexbench.nights import NightWriter, find_nights
 from trexbench.prune import find_old, remove
+from trexbench.report.listing import format_rows
 from trexbench.report.loadtest import to_loadtest
 from trexbench.store import RunWriter
 
@@ -72,6 +73,13 @@ def test_the_list_is_newest_first_and_names_what_cannot_be_read(capfd: pytest.Ca
     assert [problem["path"] for problem in values["problems"]] == ["2026-03-01/lab-linux/bad.json"]
     assert "no such run in" in said(capfd, "results", "list", "--dut", "nobody")[0]
     assert "no such run in" in said(capfd, "results", "list", "--results", "nowhere")[0]
+
+
+def test_a_run_that_was_killed_before_it_saw_anything_is_listed_without_a_rate() -> None:
+    store(1)
+    (whole,) = rows()
+    cut = replace(whole, status="running", total_pps=0.0, line_share=0.0, at_least=True)
+    assert "577.4 kpps" in format_rows([whole]) and "pps" not in format_rows([cut]) and "running" in format_rows([cut])
 
 
 def test_a_query_in_three_forms(capfd: pytest.CaptureFixture[str]) -> None:

@@ -58,7 +58,7 @@ def format_query(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: st
 
 
 def _row(row: RunRow) -> tuple[str, ...]:
-    cell = row.cell
+    cell, nothing = row.cell, not row.complete and row.total_pps == 0  # killed before it saw anything
     marks = [row.status] if not row.complete else []
     marks += ["simulated"] if cell.simulated else []
     kind = "" if cell.kind == "ramp" else f" {cell.kind}"
@@ -68,8 +68,8 @@ def _row(row: RunRow) -> tuple[str, ...]:
         clean(cell.mode) + kind,
         "bidir" if cell.bidir else "uni",
         NONE if cell.rx_queues is None else str(cell.rx_queues),
-        f"{'>= ' if row.at_least else ''}{format_pps(row.total_pps)}",
-        format_share(row.line_share),
+        NONE if nothing else f"{'>= ' if row.at_least else ''}{format_pps(row.total_pps)}",
+        NONE if nothing else format_share(row.line_share),
         ", ".join([clean(row.limit), *marks]),
         NONE if row.hold_loss is None else format_share(row.hold_loss),
         NONE if row.cycles_per_packet is None else format_cycles(row.cycles_per_packet),
