@@ -217,6 +217,23 @@ def test_hostile_names_are_text_and_nothing_else() -> None:
     assert "\0" not in "".join(hostile.text)
 
 
+def with_older(report: Report, night: str, unlike: str) -> Report:
+    """The same with two older nights of its first cell, one laid over the latest and one that is not."""
+    cell, run = next(iter(report.runs.items()))
+    row = replace(report.rows[-1], cell=cell, night=night)
+    some = (Older(row, ("night",), curves=find_curves(cell, run)), Older(row, ("year",), unlike))
+    return replace(report, older={cell: some})
+
+
+def test_hostile_nights_are_text_and_nothing_else() -> None:
+    report = with_older(make_report(HOSTILE, HOSTILE), HOSTILE, f"line rate of {HOSTILE}")
+    hostile = Elements(render(report, LIBRARY))
+    harmless = Elements(render(with_older(make_report(), "2026-11-01", "other traffic"), LIBRARY))
+    assert [tag for tag, _ in hostile.found] == [tag for tag, _ in harmless.found]
+    assert json.loads(hostile.scripts[0])["older"][0]["night"] == clean(HOSTILE)
+    assert "<script" not in to_markdown(report)
+
+
 @pytest.mark.parametrize("simulated", [True, False])
 def test_simulated_runs_are_marked_in_every_form(simulated: bool) -> None:
     rows = [make_row(simulated=simulated)]
