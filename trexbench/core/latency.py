@@ -110,7 +110,7 @@ def quantile_s(counters: LatencyCounters, share: float) -> float | None:
         if seen >= wanted:
             # A maximum below the bucket leaves out what is in it: TRex's does the first ten frames.
             end_s = bucket_end_us(low_us) / 1e6
-            return end_s if longest * 1e6 < low_us else min(end_s, longest)
+            return end_s if longest < low_us / 1e6 else min(end_s, longest)
     return counters.max_s
 
 
