@@ -193,12 +193,15 @@ def test_twelve_nights_the_last_two_with_a_slower_vpp(twelve_nights: TwelveNight
 
 
 def test_what_a_regression_is_held_against_is_kept_until_it_is_acknowledged(
-    twelve_nights: TwelveNights, tmp_path: Path
+    twelve_nights: TwelveNights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(twelve_nights.folder, tmp_path / "here")
     here = folder_with(tmp_path / "here", four=FOUR + "keep_nights: 3\n")
     tonight = ("nightly", "four", "--sim", "--seed", "7", "--date")
-    standing = trexbench(here, *tonight, "2026-11-21")
+    with chat() as (url, told), monkeypatch.context() as here_only:
+        here_only.setenv("TREXBENCH_WEBHOOK", url)
+        standing = trexbench(here, *tonight, "2026-11-21")
+    assert "cycles/packet since 19 November" in told[0]["text"], "what explains it is told, too"
     assert standing.returncode == 3 and "pruned" not in standing.stderr
     assert len(load_nights(here / "results", pytest.fail)) == 13
     assert trexbench(here, "regress", "--acknowledge", "*", "--note", "known", "--date", "2026-11-23").returncode == 0

@@ -202,7 +202,9 @@ def _judge(end: _End, results: Path, suite: str, strict: bool) -> None:
     judgement = end.judged = judge(results, _warn, suite=suite)
     if not end.as_json:
         click.echo(format_judgement(judgement), nl=False)
-    end.findings += [summary_line(judgement), *map(finding_line, judgement.regressions)]
+    end.findings.append(summary_line(judgement))
+    for finding in judgement.regressions:
+        end.findings += [finding_line(finding), *(f"    {sentence}" for sentence in finding.explanation)]
     if judgement.exit_code != TOO_LITTLE or strict:
         end.found(judgement.exit_code)
 
