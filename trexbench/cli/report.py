@@ -101,9 +101,9 @@ def collect(
     night: str | None = None,
 ) -> Report:
     """All that a report is about: rows from the index, nights, and the latest document of every cell."""
+    from ..core.series import night_of
     from ..index import open_index
     from ..nights import load_nights
-    from ..prune import night_of
     from ..report.report import Report
 
     if not results.is_dir():
