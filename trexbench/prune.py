@@ -14,6 +14,7 @@ from .core.detect import BASELINE, LONG
 from .core.history import RunRow
 from .core.known import is_date
 from .core.night import Night
+from .core.series import night_of
 from .index import open_index
 from .nights import find_nights
 
@@ -103,11 +104,6 @@ def remove(results: Path, paths: Sequence[Path], warn: Callable[[str], None]) ->
         except OSError as error:
             warn(f"{results / path} stays: {error.strerror}")
     return gone
-
-
-def night_of(row: RunRow) -> str:
-    """The date of the night that a run belongs to: its suite's, else its own."""
-    return row.night or row.started[:10]
 
 
 def _first_kept(rows: Sequence[RunRow], nights: Sequence[Night], keep: int) -> str | None:

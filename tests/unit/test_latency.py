@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result, simulate
 
 from trexbench.core.analysis import find_throughput
+from trexbench.core.damage import find_damage
 from trexbench.core.errors import GeneratorError, GeneratorLost
 from trexbench.core.history import row_from_head, row_of
-from trexbench.core.latency import bucket_end_us, find_latencies, find_latency_caveats, quantile_s
+from trexbench.core.latency import bucket_end_us, find_latencies, find_latency_caveats, history_latency, quantile_s
 from trexbench.core.plan import LATENCY_LOADS, Direction, Plan
 from trexbench.core.ramp import next_step
 from trexbench.core.result import from_document, to_document
@@ -191,6 +192,13 @@ def test_silence_of_the_tagged_frames_is_no_figure() -> None:
     assert {one.sent for one in find_latencies(PLAN, none)} == {0}
 
 
+def test_a_load_that_there_is_not_is_damage() -> None:
+    result = make_result(PLAN, SLOW)
+    for trial in (0, 4):
+        samples = [replace(s, trial=trial) if s.phase is Phase.LATENCY_DRAIN else s for s in result.samples]
+        assert "load of the latency" in str(find_damage(replace(result, samples=tuple(samples))))
+
+
 def test_a_load_that_was_cut_short_is_not_told() -> None:
     samples = [s for s in simulate(PLAN, SLOW).samples if (s.phase, s.trial) != (Phase.LATENCY_DRAIN, 3)]
     assert {one.share for one in find_latencies(PLAN, samples)} == {0.1, 0.5}
@@ -279,3 +287,7 @@ def test_directions_are_kept_apart() -> None:
     slow, fast = half[Direction(0, 1)], half[Direction(1, 0)]
     assert slow is not None and fast is not None and slow > fast
     assert row_of(result, "x.json").latency_s == slow, "the worst direction has the history"
+    told = [one.to_dict() for one in result.latencies]
+    assert history_latency(told) == slow
+    assert history_latency([{**one, "mean_s": None} if one["direction"] == "0->1" else one for one in told]) is None
+    assert history_latency([]) is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import json
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,9 +11,10 @@ import click
 
 from ..core.errors import ConfigError, StoreError
 from ..core.history import RunRow
+from ..core.known import is_date
+from ..core.series import night_of
 from .results import latest_run, note, results_option
 
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 LATEST = "latest"
 _NAMED = "name run documents, a date, a label, a suite, a DUT, or latest"
 
@@ -91,7 +91,7 @@ def find_rows(name: str, results: Path) -> list[RunRow]:
         return _rows_of([latest_run(results)], results)
     if path.is_file():
         return _rows_of([path], results)
-    if path.is_dir() and ("/" in name or not _DATE.fullmatch(name)):
+    if path.is_dir() and ("/" in name or not is_date(name)):
         return _rows_of(filter(_may_be_run, sorted(path.rglob("*.json"))), results, name)
     if _is_glob(name):
         found = glob.glob(name, recursive=True) or glob.glob(str(results / name), recursive=True)
@@ -101,9 +101,8 @@ def find_rows(name: str, results: Path) -> list[RunRow]:
 
 def _labelled(name: str, results: Path) -> list[RunRow]:
     from ..index import open_index
-    from ..prune import night_of
 
-    word, _, date = name.rpartition("@") if "@" in name else ("", "", name) if _DATE.fullmatch(name) else (name, "", "")
+    word, _, date = name.rpartition("@") if "@" in name else ("", "", name) if is_date(name) else (name, "", "")
     with open_index(results, note) as index:
         rows = index.rows()
     found = [

@@ -10,11 +10,11 @@ import click
 from click.shell_completion import CompletionItem
 
 from ..core.errors import ConfigError
+from ..core.known import is_date
 from ..core.profile import MODES, resolve_mode
 from ..core.units import Rate, parse_duration, parse_rate, parse_share
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
@@ -57,7 +57,7 @@ def _tunables(text: str) -> dict[str, str]:
 
 
 def _label(text: str) -> str:
-    if not _LABEL.fullmatch(text) or _DATE.fullmatch(text) or text == "latest" or text.endswith(".json"):
+    if not _LABEL.fullmatch(text) or is_date(text) or text == "latest" or text.endswith(".json"):
         raise ConfigError(
             f"label {text[:80]!r} would not be found again",
             "take up to 64 of A-Z a-z 0-9 . _ + -, as in kernel-6.18; no date, no name of a document, and not latest",

@@ -7,9 +7,9 @@ from dataclasses import fields
 from math import isfinite
 from typing import Any
 
-from .plan import Plan
+from .plan import LATENCY_LOADS, Plan
 from .result import RunResult
-from .sample import COUNTS, LatencyCounters, PortCounters, Sample
+from .sample import COUNTS, LATENCY_PHASES, LatencyCounters, PortCounters, Sample
 
 _NOT_NUMBERS = ("directions", "kind", "stop_on_saturation")
 _TOO_LARGE = 1e300
@@ -66,6 +66,8 @@ def _of_sample(sample: Sample, plan: Plan, before_s: float) -> Iterator[str]:
         yield f"time goes back to {sample.t_s:g} s"
     if not _is_count(sample.trial):
         yield "trial is no count"
+    elif sample.phase in LATENCY_PHASES and not 1 <= sample.trial <= len(LATENCY_LOADS):
+        yield "a load of the latency that there is not"
     if sample.reading.queue_full is not None and not _is_count(sample.reading.queue_full):
         yield "queue_full is no count"
     if sample.reading.cpu_percent is not None and not _is_number(sample.reading.cpu_percent):

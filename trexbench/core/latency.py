@@ -88,9 +88,12 @@ def find_latency_caveats(plan: Plan, latencies: Sequence[Latency]) -> tuple[Cave
 
 
 def history_latency(latencies: Sequence[Mapping[str, Any]]) -> float | None:
-    """The mean that has a history, of the direction that is worst off; of the document's list."""
-    known = [one["mean_s"] for one in latencies if one["share"] == HISTORY_LOAD and one["mean_s"] is not None]
-    return max(known, default=None)
+    """The mean that has a history, of the direction that is worst off; of the document's list.
+
+    None also where one direction has none: the other's alone would look like a change.
+    """
+    means = [one["mean_s"] for one in latencies if one["share"] == HISTORY_LOAD]
+    return None if None in means else max(means, default=None)
 
 
 def bucket_end_us(low_us: int) -> int:

@@ -96,7 +96,9 @@ class TrexGenerator:
         self._groups = {}
         for port, pps in rates_pps.items():
             streams = self._streams[port]
-            self._put(port, [*streams, *tagged_streams(self.client, streams, pps, first)])
+            with self.client.namespace():
+                tagged = self._foreign(tagged_streams, self.client, streams, pps, first)
+            self._put(port, [*streams, *tagged])
             self._groups[port] = range(first, first + len(streams))
             first += len(streams)
 

@@ -61,20 +61,18 @@ def choose_older(latest: RunRow, runs: Sequence[RunRow], changes: Sequence[Chang
     counts, and those that belong to no night only where the latest belongs to none. A run under other conditions is
     chosen only where none under the same would do, to be named.
     """
-    before = {night_of(row): row for row in runs if bool(row.night) == bool(latest.night)}
-    before = {night: row for night, row in before.items() if night < night_of(latest)}
-    alike = [row for row in before.values() if not _unlike(row, latest)]
-    unlike = [row for row in before.values() if _unlike(row, latest)]
+    before = [row for row in runs if bool(row.night) == bool(latest.night) and night_of(row) < night_of(latest)]
+    alike = {night_of(row): row for row in before if not _unlike(row, latest)}
+    unlike = {night_of(row): row for row in before if _unlike(row, latest)}
     since = _night_of_change(runs, changes)
-    chosen: dict[str, list[str]] = {}
+    chosen: dict[str, tuple[RunRow, list[str]]] = {}
     for key in REASONS:
-        row = _pick(key, alike, latest, since) or _pick(key, unlike, latest, since)
+        row = _pick(key, [*alike.values()], latest, since) or _pick(key, [*unlike.values()], latest, since)
         if row is not None:
-            chosen.setdefault(night_of(row), []).append(key)
+            chosen.setdefault(row.path, (row, []))[1].append(key)
     return tuple(
-        Older(row, tuple(chosen[night]), "; ".join(_unlike(row, latest)), row.facts != latest.facts)
-        for night in sorted(chosen, reverse=True)
-        if (row := before[night])
+        Older(row, tuple(why), "; ".join(_unlike(row, latest)), row.facts != latest.facts)
+        for row, why in sorted(chosen.values(), key=lambda one: night_of(one[0]), reverse=True)
     )
 
 

@@ -47,13 +47,14 @@ class Timing:
             for _, mark, _ in _timed(former):
                 if state.timed.words[mark.slot] == mark.control:
                     state.timed.words[mark.slot] = 0
-        for _, mark, _ in _timed(plan):
+        fresh = [(mark, state) for _, mark, _ in _timed(plan) for state in ports]
+        for mark, state in fresh:
             self._generations[mark.slot] = mark.generation
-            for state in ports:
-                lines = lines_of(mark.slot, state.cpus)
-                state.timed.words[mark.slot] = 0
-                state.timed.words[lines.start : lines.stop] = memoryview(bytes(8 * len(lines) * Line.WORDS)).cast("Q")
-                state.timed.words[mark.slot] = mark.control
+            state.timed.words[mark.slot] = 0
+        for mark, state in fresh:  # who was booking a late frame has ended by now
+            lines = lines_of(mark.slot, state.cpus)
+            state.timed.words[lines.start : lines.stop] = memoryview(bytes(8 * len(lines) * Line.WORDS)).cast("Q")
+            state.timed.words[mark.slot] = mark.control
 
 
 def totals(port: int, ports: Sequence[KernelPort]) -> Mapping[int, LatencyTotals]:
