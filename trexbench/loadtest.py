@@ -16,6 +16,7 @@ from statistics import median
 from typing import Any
 
 from .core.errors import ConfigError, StoreError
+from .core.names import REMEDY, is_name, shown
 from .core.plan import MIN_OFFERED_PPS, Direction, Plan, pair_directions
 from .core.profile import MODES
 from .core.result import RunResult, Status
@@ -63,6 +64,9 @@ def run_from_loadtest(document: Any, dut: str, line_rate_bps: float, written: st
     whole = len(samples) - 1 >= round(plan.sending_s)
     stem, simulated = PurePath(told["profile_file"]).stem, bool(told.get("simulated") is True)
     stem = stem.removesuffix("-simulated") if simulated else stem
+    for what, called in (("the DUT's name", dut), ("profile_file", stem)):
+        if not is_name(called):
+            raise StoreError(f"{what} is no name: {shown(called)}", f"it takes {REMEDY}")
     return RunResult(
         id=f"{started}-{dut}-{stem}-imported",
         started=started,

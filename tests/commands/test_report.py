@@ -7,9 +7,10 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from report_cases import HOSTILE, make_night, make_record, make_row, make_run
+from report_cases import HOSTILE, ODD, make_night, make_record, make_row, make_run
 
 from trexbench.cli.main import main
 from trexbench.cli.report import load_older
@@ -38,7 +39,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def store_night(
-    results: Path, at: str, cells: list[Cell], lost: Cell | None = None, capacity_pps: float = 660e3
+    results: Path, at: str, cells: list[Cell], lost: Cell | None = None, capacity_pps: float = 660e3, **facts: Any
 ) -> None:
     records = []
     for cell in cells:
@@ -46,6 +47,7 @@ def store_night(
         timed_s = 3.0 if cell.dut == "vpp" else 0.0
         started = f"{at}T02:00:00Z"
         run = make_run(cell, command=labels, started=started, ramp_s=15.0, capacity_pps=capacity_pps, latency_s=timed_s)
+        run = replace(run, dut={**run.dut, **facts})
         writer = RunWriter(results, print).begin(run)
         row = row_of(run, str(writer.end(run).relative_to(results)))
         records.append(make_record(row, f"{cell.dut} did not answer" if cell == lost else None))
@@ -289,8 +291,11 @@ def test_it_prints(chromium: Page, page: Path) -> None:
 @browser
 def test_names_cannot_run(chromium: Page, tmp_path: Path) -> None:
     results, path = tmp_path / "results", tmp_path / "report.html"
-    store_night(results, "2026-11-20", [Cell(HOSTILE, HOSTILE, bidir, None) for bidir in (False, True)])
+    cells = [Cell(ODD, ODD, bidir, None) for bidir in (False, True)]
+    store_night(results, "2026-11-20", cells, description=HOSTILE, facts={HOSTILE: HOSTILE})
+    bad = RunWriter(results, print).end(make_run(Cell(HOSTILE, HOSTILE, False, None), started="2026-11-20T03:00:00Z"))
     assert run("--results", str(results), "-o", str(path)) == 0
+    assert bad.name in path.read_text(), "a name that is none is refused by its file's"
     chromium.said.clear()
     chromium.asked.clear()
     chromium.open(path.as_uri())
@@ -300,7 +305,8 @@ def test_names_cannot_run(chromium: Page, tmp_path: Path) -> None:
         chromium.evaluate("document.querySelectorAll('main img, main script, svg script, svg image, svg a').length")
         == 0
     )
-    assert "<script>" in chromium.evaluate("document.querySelector('#plot-ramps .legend').textContent")
+    assert "&lt;script&gt;" in chromium.evaluate("document.querySelector('#plot-ramps .legend').textContent")
+    assert "<script>" in chromium.evaluate("document.body.textContent")
     assert chromium.said == [] and elsewhere(chromium, path) == []
 
 

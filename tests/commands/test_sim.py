@@ -58,6 +58,13 @@ def test_the_same_seed_gives_the_same_document_but_for_times_and_names(tmp_path:
     assert documents[0] == documents[1]
 
 
+def test_a_name_that_no_result_could_have_is_refused_at_once(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "dut_configs" / "netgate-vpp.yaml", tmp_path / "a<b>.yaml")
+    done = trexbench(tmp_path, "ramp", "--dut", "a<b>.yaml", "--mode", "64b", "--sim")
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    assert "'a<b>' is no name for a DUT: rename it" in done.stderr and not (tmp_path / "results").exists()
+
+
 def test_latency_is_measured_after_the_run_and_rises_with_the_load(tmp_path: Path) -> None:
     done = trexbench(tmp_path, "ramp", "--dut", "netgate-linux", "--mode", "imix", "--sim", *SHORT, "--latency")
     assert done.returncode == 0, done.stderr

@@ -13,6 +13,9 @@ from trexbench.core.result import RunResult
 
 HOSTILE = "<script>window.canary=1</script>\"'><img src=x onerror=canary=1></script><!--\0\u2028{{7*7}}$x$%{x}|`"
 
+ODD = "\"'&lt;script&gt;window.canary=1&lt;script&gt; onload=canary=1 {{7*7}}$x$%{x}|`"
+"""As far as a name may go."""
+
 
 def make_row(dut: str = "vpp", mode: str = "64b", at: str = "2026-11-20", **changes: Any) -> RunRow:
     """A complete row of one cell; ``changes`` are fields of RunRow or Cell."""

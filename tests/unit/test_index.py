@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -53,9 +54,7 @@ RUNS = {
         dut={"name": "lab-linux", "facts_sha256": "f" * 64},
         command={"verb": "ramp", "mode": "var2-64b", "rx_queues": 3, "suite": "nightly", "night": "2026-03-01"},
     ),
-    "odd facts": make_result(
-        dut={"name": 7, "facts_sha256": 3}, command={"mode": None, "rx_queues": True, "suite": ["x"], "night": ""}
-    ),
+    "odd facts": make_result(dut={"facts_sha256": 3}, command={"mode": None, "rx_queues": True, "suite": None}),
     "a kernel that tells": run_of(kernel(66.0), kernel(69.0, power_w=20.0)),
     "a kernel that does not": run_of(kernel(66.0), kernel(66.0)),
     "VPP": run_of(vpp(), vpp(), bidir=True),
@@ -255,7 +254,7 @@ def test_any_wrong_value_in_a_head_is_refused_or_harmless(where: tuple[Any, ...]
     ("changes", "words"),
     [
         pytest.param({"command": {"mode": "m", "rx_queues": 1 << 70}}, "rx_queues is too large", id="a huge number"),
-        pytest.param({"dut": {"name": "\ud800"}}, "dut is no Unicode", id="half a character"),
+        pytest.param({"id": "\ud800"}, "id is no Unicode", id="half a character"),
     ],
 )
 def test_what_no_table_can_hold_is_a_problem(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
@@ -263,19 +262,28 @@ def test_what_no_table_can_hold_is_a_problem(tmp_path: Path, changes: dict[str, 
     assert words in problems(tmp_path)[str(path.relative_to(tmp_path))] and rows(tmp_path) == []
 
 
-def test_hostile_names_are_kept_as_they_are_and_stop_nothing(tmp_path: Path) -> None:
-    names = [
-        "<script>alert(1)</script>",
-        "../../etc/passwd",
-        "a\0b",
-        "'; drop table documents; --",
-        "\x1b[31mred",
-        "x" * 10**6,
-    ]
+def test_odd_names_are_kept_as_they_are(tmp_path: Path) -> None:
+    names = ["'; drop table documents; --", "r\u00e4uter 1", '{{7*7}} & "x"', "$x$ %s `id`", "x" * 200]
     for number, name in enumerate(names):
         store(tmp_path, RUN, id=str(number), dut={"name": name})
     assert [row.cell.dut for row in sorted(rows(tmp_path), key=lambda row: row.id)] == names
-    assert [row.id for row in rows(tmp_path, dut="a\0b")] == ["2"]
+    assert [row.id for row in rows(tmp_path, dut=names[1])] == ["1"]
+
+
+@pytest.mark.parametrize(
+    "name", ["<script>alert(1)</script>", "../../etc/passwd", "a\0b", "\x1b[31mred", "..", 7, "x" * 10**6]
+)
+def test_hostile_names_are_refused_by_their_files_name_and_stop_nothing(tmp_path: Path, name: Any) -> None:
+    good = store(tmp_path, RUN)
+    command = dict(RUN.command)
+    hostile = [store(tmp_path, RUN, dut={"name": name})]
+    hostile += [store(tmp_path, RUN, command={**command, key: name}) for key in ("mode", "suite", "night", "label")]
+    found = problems(tmp_path)
+    assert sorted(found) == sorted(str(path.relative_to(tmp_path)) for path in hostile)
+    assert all("is no name: " in reason and reason.isprintable() and len(reason) < 200 for reason in found.values())
+    assert [row.path for row in rows(tmp_path)] == [str(good.relative_to(tmp_path))]
+    with pytest.raises(StoreError, match=f"{re.escape(str(hostile[0]))}: .*dut.name is no name"):
+        load_run(hostile[0])
 
 
 def test_odd_files_are_problems_or_none_of_ours(tmp_path: Path) -> None:

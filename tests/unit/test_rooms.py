@@ -50,9 +50,9 @@ TABLE = {
 }
 
 _ORDER = """
-    errors units fieldengine profile plan sample windows verdict blame knee caveats analysis ramp efficiency telemetry
-    rss spread flowspread spreadcheck losses cycles latency result damage history night detect series known regression
-    compare compare_sets ports
+    errors units names fieldengine profile plan sample windows verdict blame knee caveats analysis ramp efficiency
+    telemetry rss spread flowspread spreadcheck losses cycles latency result damage history night detect series known
+    regression compare compare_sets ports
 """
 CORE_ORDER = tuple(_ORDER.split())
 

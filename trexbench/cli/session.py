@@ -11,6 +11,7 @@ import click
 
 from ..config import PlanDefaults, find_profile, load_dut
 from ..core.errors import BenchError, ConfigError
+from ..core.names import REMEDY, is_name, shown
 from ..core.ports import Sink
 from ..core.profile import MODES, resolve_mode
 from ..core.result import RunResult
@@ -40,6 +41,9 @@ def make_request(verb: str, options: dict[str, Any], wished: PlanDefaults) -> Re
     else:
         mode = resolve_mode(options["mode"])
         name, file, tunables = mode.name, find_profile(mode.profile), dict(mode.tunables)
+    for what, called, where in (("DUT", dut.name, dut.file), ("profile", name, file)):
+        if not is_name(called):
+            raise ConfigError(f"{shown(str(where))}: {shown(called)} is no name for a {what}", f"rename it: {REMEDY}")
     return Request(
         verb=verb,
         dut=dut,

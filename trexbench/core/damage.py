@@ -7,12 +7,14 @@ from dataclasses import fields
 from math import isfinite
 from typing import Any
 
+from .names import is_name, shown
 from .plan import LATENCY_LOADS, Plan
 from .result import RunResult
 from .sample import COUNTS, LATENCY_PHASES, LatencyCounters, PortCounters, Sample
 
 _NOT_NUMBERS = ("directions", "kind", "stop_on_saturation")
 _TOO_LARGE = 1e300
+_NAMES = ("mode", "suite", "night", "label")
 _POSITIVE = ("line_rate_bps", "mean_frame_bytes", "line_rate_pps", "target_pps", "window_s")
 
 
@@ -39,12 +41,21 @@ def _problems(result: RunResult) -> Iterator[str]:
     for name in ("reason", "finished"):
         if not isinstance(getattr(result, name), str | None):
             yield f"{name} is no text"
+    yield from _of_names(result)
     yield from _of_plan(result.plan)
     before = float("-inf")
     for number, sample in enumerate(result.samples):
         for problem in _of_sample(sample, result.plan, before):
             yield f"sample {number}: {problem}"
         before = sample.t_s
+
+
+def _of_names(result: RunResult) -> Iterator[str]:
+    """Names go into paths, tables and pages: one that cannot be a file's is not ours."""
+    names = {"dut.name": result.dut.get("name")} | {f"command.{key}": result.command.get(key) for key in _NAMES}
+    for key, name in names.items():
+        if name is not None and not is_name(name):
+            yield f"{key} is no name: {shown(name)}"
 
 
 def _of_plan(plan: Plan) -> Iterator[str]:

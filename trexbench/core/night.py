@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from .errors import StoreError
+from .names import is_name, shown
 
 SCHEMA, VERSION = "trexbench/night", 1
 
@@ -91,7 +92,7 @@ def night_from_dict(values: Mapping[str, Any]) -> Night:
         raise StoreError(f"night of version {version!r}, this trexbench reads up to {VERSION}", "upgrade trexbench")
     try:
         return Night(
-            suite=_text(values["suite"]),
+            suite=_name(values["suite"]),
             night=_text(values["night"]),
             started=_text(values["started"]),
             simulated=bool(values["simulated"]),
@@ -117,7 +118,13 @@ def _cell(values: Mapping[str, Any]) -> CellRecord:
         for one in values["attempts"]
     )
     state = State(values["state"])
-    return CellRecord(_text(values["dut"]), _text(values["mode"]), bool(values["bidir"]), queues, state, attempts)
+    return CellRecord(_name(values["dut"]), _name(values["mode"]), bool(values["bidir"]), queues, state, attempts)
+
+
+def _name(value: Any) -> str:
+    if not is_name(value):
+        raise ValueError(f"{shown(value)} is no name")
+    return str(value)
 
 
 def _text(value: Any) -> str:
