@@ -101,7 +101,7 @@ def test_what_tagged_frames_took_is_told_by_load_and_direction() -> None:
         took_s = 20e-6 * (1 + 0.5 * one.offered_pps / (700 * K))
         assert one.mean_s == one.max_s == pytest.approx(took_s)
         assert one.loss == 0 and one.p50_s == one.p99_s == one.max_s, "the bucket's end, but no more than the longest"
-    assert find_latency_caveats(PLAN, result.latencies) == ()
+    assert find_latency_caveats(result.latencies) == ()
     row = row_of(result, "x.json")
     assert row.latency_s == pytest.approx(20e-6 * 1.25, rel=0.02)
     text = format_summary(result)
@@ -168,14 +168,45 @@ def test_doubts_are_told() -> None:
     result = make_result(PLAN, SLOW)
     (one, *_) = result.latencies
     doubtful = (
-        replace(one, loss=0.01),
+        replace(one, loss=0.01, lossy=True),
         replace(one, received=0, mean_s=None),
         replace(one, out_of_order=3, duplicate=1),
     )
-    found = find_latency_caveats(PLAN, doubtful)
+    found = find_latency_caveats(doubtful)
     assert [c.code for c in found] == ["latency-under-loss", "no-latency", "reordered"]
     assert "0->1 at 10 % of the throughput" in found[0].text and "full queues" in found[0].text
     assert "3 came out of order, 1 twice" in found[2].text
+
+
+@pytest.mark.parametrize(
+    ("world", "code"),
+    [
+        pytest.param(replace(SLOW, base_loss=0.0005), None, id="less than the threshold"),
+        pytest.param(replace(SLOW, blips=((79.0, 80.0),)), "latency-under-loss", id="a router that stops for a second"),
+        pytest.param(replace(SLOW, tx_limit_pps=690 * K), None, id="a generator that sends what is asked of it"),
+    ],
+)
+def test_only_sound_figures_have_a_history(world: World, code: str | None) -> None:
+    plan = make_plan(latency_s=5.0, confirm_s=0.0, hold_s=5.0)
+    result = make_result(plan, world)
+    half = next(one for one in result.latencies if one.share == 0.5)
+    assert half.mean_s is not None
+    assert [c.code for c in find_latency_caveats([half])] == ([code] if code else [])
+    assert row_of(result, "x.json").latency_s == (None if code else half.mean_s)
+    assert row_from_head(to_document(result), "x.json") == row_of(result, "x.json")
+
+
+def test_a_load_that_the_generator_did_not_send_is_not_the_duts() -> None:
+    class Tired(SimulatedGenerator):
+        def _send(self, number: int, seconds: float) -> int:
+            return super()._send(number, seconds * (0.9 if self._tagged else 1.0))
+
+    plan, clock = make_plan(latency_s=5.0), HeldClock()
+    outcome = run(plan, Tired(plan, SLOW, clock), clock, Silent())
+    found = find_latencies(plan, outcome.samples)
+    assert [c.code for c in find_latency_caveats(found)] == ["latency-load"] * 3
+    assert all(one.sent_pps == pytest.approx(0.9 * one.offered_pps, rel=0.01) for one in found)
+    assert all(one.mean_s is not None and one.history_s is None for one in found)
 
 
 def test_silence_of_the_tagged_frames_is_no_figure() -> None:
@@ -276,7 +307,7 @@ def test_frames_that_came_back_without_an_average_are_not_told_as_lost() -> None
     ]
     found = find_latencies(PLAN, early)
     assert all(one.mean_s is None and one.received for one in found)
-    assert {c.text.split(": ")[1] for c in find_latency_caveats(PLAN, found)} == {
+    assert {c.text.split(": ")[1] for c in find_latency_caveats(found)} == {
         "5000 tagged frames came back, but the generator told no average of their times"
     }
 
@@ -289,5 +320,5 @@ def test_directions_are_kept_apart() -> None:
     assert row_of(result, "x.json").latency_s == slow, "the worst direction has the history"
     told = [one.to_dict() for one in result.latencies]
     assert history_latency(told) == slow
-    assert history_latency([{**one, "mean_s": None} if one["direction"] == "0->1" else one for one in told]) is None
+    assert history_latency([{**one, "history_s": None} if one["direction"] == "0->1" else one for one in told]) is None
     assert history_latency([]) is None

@@ -149,7 +149,9 @@ def make_timed(loss: float = 0.0) -> tuple[Report, RunResult]:
     """One run both ways with its latencies; ``loss``: of the first direction at the first load."""
     cell = Cell("vpp", "64b", True, None)
     run = make_run(cell, latency_s=3.0)
-    changed = tuple(replace(one, loss=loss) if at == 0 else one for at, one in enumerate(run.latencies))
+    changed = tuple(
+        replace(one, loss=loss, lossy=loss > 0.001) if at == 0 else one for at, one in enumerate(run.latencies)
+    )
     vars(run)["latencies"] = changed  # where the cached property keeps it
     return Report([row_of(run, "x.json")], runs={cell: run}), run
 

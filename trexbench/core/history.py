@@ -240,8 +240,9 @@ def _figures_from(cost: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _latency_from(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    mean_s = values["mean_s"]
-    return {"share": plain_number(values["share"]), "mean_s": None if mean_s is None else plain_number(mean_s)}
+    history_s = values["history_s"]
+    known = None if history_s is None else plain_number(history_s)
+    return {"share": plain_number(values["share"]), "history_s": known}
 
 
 def plain_number(value: Any) -> float:

@@ -13,9 +13,10 @@ from math import ceil
 from statistics import fmean
 from typing import Any
 
+from .blame import misses
 from .plan import LATENCY_LOADS, Direction, Plan
 from .sample import LATENCY_PHASES, LatencyCounters, Phase, Sample
-from .units import format_share
+from .units import format_pps, format_share
 from .verdict import Caveat
 from .windows import build_window
 
@@ -29,17 +30,20 @@ HISTORY_LOAD = 0.5
 class Latency:
     """One direction at one load; times in seconds, rates in frames per second of that direction.
 
-    share: of the throughput found. loss: of all frames, tagged or not; ierrors: those that the tester's own port lost.
-    sent, received: tagged frames. mean_s: of the generator's own averages, one a sample; p50_s, p99_s: so many did not
-    take longer (upper ends of its buckets, which have one significant digit); jitter_s: RFC 3550's, at the end. All are
-    None where no tagged frame came back, or nothing was told of their times.
+    share: of the throughput found. sent_pps, loss: of all frames, tagged or not; ierrors: those that the tester's own
+    port lost. lossy: more than the plan's threshold. sent, received: tagged frames. mean_s: of the generator's own
+    averages, one a sample; p50_s, p99_s: so many did not take longer (upper ends of its buckets, which have one
+    significant digit); jitter_s: RFC 3550's, at the end. All are None where no tagged frame came back, or nothing was
+    told of their times.
     """
 
     direction: Direction
     share: float
     trial: int
     offered_pps: float
+    sent_pps: float
     loss: float | None
+    lossy: bool
     ierrors: int
     sent: int
     received: int
@@ -52,8 +56,18 @@ class Latency:
     out_of_order: int = 0
     duplicate: int = 0
 
+    @property
+    def short(self) -> bool:
+        """The generator did not send this load."""
+        return misses(self.offered_pps, self.sent_pps)
+
+    @property
+    def history_s(self) -> float | None:
+        """The mean, if it is that of a DUT at this load: none under loss, nor where the generator fell short."""
+        return None if self.lossy or self.short else self.mean_s
+
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"direction": str(self.direction)}
+        return asdict(self) | {"direction": str(self.direction), "history_s": self.history_s}
 
 
 def tagged_pps(offered_pps: float) -> float:
@@ -64,10 +78,10 @@ def tagged_pps(offered_pps: float) -> float:
 def find_latencies(plan: Plan, samples: Sequence[Sample]) -> tuple[Latency, ...]:
     """Every direction at every load that was measured to its end, loads ascending."""
     ended = sorted({sample.trial for sample in samples if sample.phase is Phase.LATENCY_DRAIN})
-    return tuple(_latency(samples, trial, direction) for trial in ended for direction in plan.directions)
+    return tuple(_latency(plan, samples, trial, direction) for trial in ended for direction in plan.directions)
 
 
-def find_latency_caveats(plan: Plan, latencies: Sequence[Latency]) -> tuple[Caveat, ...]:
+def find_latency_caveats(latencies: Sequence[Latency]) -> tuple[Caveat, ...]:
     """What casts doubt on these figures."""
     found = []
     for one in latencies:
@@ -76,10 +90,15 @@ def find_latency_caveats(plan: Plan, latencies: Sequence[Latency]) -> tuple[Cave
             seen = f"{one.received} tagged frames came back, but the generator told no average of their times"
             text = seen if one.received else f"no tagged frame came back of {one.sent}"
             found.append(Caveat("no-latency", f"{where}: {text}"))
-        elif one.loss is not None and one.loss > plan.loss_threshold:
+        elif one.lossy:
             whose = f" ({one.ierrors} frames by the tester's own port)" if one.ierrors else ""
-            text = f"{where}: {format_share(one.loss)} of the frames were lost{whose}, so it is that of full queues"
+            text = (
+                f"{where}: {format_share(one.loss or 0.0)} of the frames were lost{whose}, so it is that of full queues"
+            )
             found.append(Caveat("latency-under-loss", text))
+        if one.short:
+            text = f"{where}: the generator sent {format_pps(one.sent_pps)} of {format_pps(one.offered_pps)} asked"
+            found.append(Caveat("latency-load", text))
         if one.out_of_order or one.duplicate:
             text = f"{where}: of {one.received} tagged frames {one.out_of_order} came out of order"
             text += f", {one.duplicate} twice" if one.duplicate else ""
@@ -92,7 +111,7 @@ def history_latency(latencies: Sequence[Mapping[str, Any]]) -> float | None:
 
     None also where one direction has none: the other's alone would look like a change.
     """
-    means = [one["mean_s"] for one in latencies if one["share"] == HISTORY_LOAD]
+    means = [one["history_s"] for one in latencies if one["share"] == HISTORY_LOAD]
     return None if None in means else max(means, default=None)
 
 
@@ -117,10 +136,13 @@ def quantile_s(counters: LatencyCounters, share: float) -> float | None:
     return counters.max_s
 
 
-def _latency(samples: Sequence[Sample], trial: int, direction: Direction) -> Latency:
+def _latency(plan: Plan, samples: Sequence[Sample], trial: int, direction: Direction) -> Latency:
     inside = [i for i, s in enumerate(samples) if s.phase in LATENCY_PHASES and s.trial == trial]
     window = build_window(direction, samples[inside[0] - 1 : inside[-1] + 1])
     held = [samples[i] for i in inside if samples[i].phase is Phase.LATENCY]
+    # Its first sample holds the moment that a start takes; where there are more, the sent rate is theirs.
+    first = inside[0] if len(held) > 1 else inside[0] - 1
+    sent_pps = build_window(direction, samples[first : inside[0] + len(held)]).sent_pps
     last = samples[inside[-1]].reading.latency.get(direction.tx) or LatencyCounters(0, 0)
     # The first reading still holds what a start brings with it.
     looks = [s.reading.latency[direction.tx] for s in held[1:] or held if direction.tx in s.reading.latency]
@@ -130,7 +152,9 @@ def _latency(samples: Sequence[Sample], trial: int, direction: Direction) -> Lat
         share=LATENCY_LOADS[trial - 1],
         trial=trial,
         offered_pps=held[0].asked_pps,
+        sent_pps=sent_pps,
         loss=window.loss,
+        lossy=window.loss is not None and window.loss > plan.loss_threshold,
         ierrors=window.ierrors,
         sent=last.sent,
         received=last.received,

@@ -108,7 +108,7 @@ class RunResult:
     @property
     def analysis_caveats(self) -> tuple[Caveat, ...]:
         """Doubts about what was measured, as it follows from the samples."""
-        return (*self.analysis.caveats, *find_latency_caveats(self.plan, self.latencies))
+        return (*self.analysis.caveats, *find_latency_caveats(self.latencies))
 
     @cached_property
     def analysis(self) -> Analysis:

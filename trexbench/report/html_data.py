@@ -177,7 +177,7 @@ def _latency(one: Latency, row: LatencyRow, cell: int) -> dict[str, Any]:
         "share": one.share,
         "x": round(one.offered_pps),
         "loss": None if one.loss is None else _short(one.loss, 3),
-        "lossy": row.lossy(one),
+        "lossy": one.lossy,
     } | {name: None if value is None else _short(1e6 * value) for name, value in times.items()}
 
 

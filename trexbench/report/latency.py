@@ -12,19 +12,12 @@ from ..core.result import RunResult
 
 @dataclass(frozen=True)
 class LatencyRow:
-    """One direction of a cell's latest run. loads: as in ``LatencyTable.shares``, None where one was not measured.
-
-    threshold: above this loss a load's latency is that of full queues.
-    """
+    """One direction of a cell's latest run. loads: as in ``LatencyTable.shares``, None where one was not measured."""
 
     cell: Cell
     direction: str
     line_rate_pps: float
-    threshold: float
     loads: tuple[Latency | None, ...]
-
-    def lossy(self, load: Latency) -> bool:
-        return load.loss is not None and load.loss > self.threshold
 
 
 @dataclass(frozen=True)
@@ -46,13 +39,11 @@ def find_latency_table(runs: Mapping[Cell, RunResult]) -> LatencyTable:
 def _rows(cell: Cell, run: RunResult, shares: Sequence[float]) -> list[LatencyRow]:
     by_load = {(one.direction, one.share): one for one in run.latencies}
     directions = dict.fromkeys(one.direction for one in run.latencies)
-    plan = run.plan
     return [
         LatencyRow(
             cell,
             str(direction),
-            plan.line_rate_pps,
-            plan.loss_threshold,
+            run.plan.line_rate_pps,
             tuple(by_load.get((direction, share)) for share in shares),
         )
         for direction in directions

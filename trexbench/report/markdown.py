@@ -103,7 +103,7 @@ def _latency(table: LatencyTable) -> Iterator[str]:
     yield _line(["---", "---:", *["---:"] * len(table.shares)])
     for row in table.rows:
         loads = [
-            "-" if one is None else f"{duration(one.mean_s)} ({duration(one.p99_s)}){' under loss' * row.lossy(one)}"
+            "-" if one is None else f"{duration(one.mean_s)} ({duration(one.p99_s)}){' under loss' * one.lossy}"
             for one in row.loads
         ]
         yield _line([escape(row.cell), escape(row.direction), *loads])
