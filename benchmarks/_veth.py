@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
+from trexbench.lab.steering import steer
 from trexbench.stlserver.engine import EngineError, StreamSpec
-from trexbench.stlserver.engine_kernel import KernelEngine
-from trexbench.stlserver.netdev import NetDevice, inside
-from trexbench.stlserver.spread import spread
+from trexbench.stlserver.kernel.engine import KernelEngine
+from trexbench.stlserver.kernel.netdev import NetDevice, inside
 
 __all__ = ["EngineError", "KernelEngine", "StreamSpec", "Window", "measure", "need_root", "router", "var2", "veth_pair"]
 
@@ -113,7 +111,7 @@ def router() -> Iterator[tuple[str, tuple[str, str]]]:
             run("ip", "-n", dut, "neigh", "replace", *neighbour)
             run("ip", "-n", dut, "route", "add", f"{side}.0.0.0/8", "via", f"{link}.2")
         run("ip", "netns", "exec", dut, "sysctl", "-qw", "net.ipv4.ip_forward=1")
-        spread(["d0", "d1"], RECEIVER_CPU, netns=dut)
+        steer(["d0", "d1"], RECEIVER_CPU, netns=dut)
         macs = inside(dut, lambda: [NetDevice(f"d{number}").mac for number in range(2)])
         yield tester, (macs[0], macs[1])
 

@@ -38,8 +38,8 @@ sys.path.insert(0, str(ROOT))
 
 import jumpavg  # noqa: E402
 
-from trexbench.core.detect import FIRST_NIGHTS, Segmenter, Shape, Smallest, find_changes  # noqa: E402
-from trexbench.judge.jumps import levels  # noqa: E402
+from trexbench.core.history.detect import FIRST_NIGHTS, Segmenter, Shape, Smallest, find_changes  # noqa: E402
+from trexbench.results.jumps import levels  # noqa: E402
 
 try:
     from otava.analysis import compute_change_points

@@ -19,15 +19,15 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from trexbench.cli.measure import Fan, RunClock
-from trexbench.core.plan import Plan, pair_directions
+from trexbench.core.load.plan import Offer, pair_directions
 from trexbench.core.result import RunResult, Status
-from trexbench.generator.connect import Endpoint, connect
-from trexbench.report.live import open_live
-from trexbench.runner import run
-from trexbench.store import RunWriter
+from trexbench.core.strategy.ramp import Ramp
+from trexbench.generator.trex.connect import Endpoint, connect
+from trexbench.report.run.text import open_live
+from trexbench.results.store import RunWriter
+from trexbench.session.measure import SinkGroup
+from trexbench.session.opening import RunClock
+from trexbench.session.run import run
 
 CASES = ((2, 1.0, 3.0), (8, 0.1, 15.0))
 """Ports, seconds between samples, the aim in percent of a core."""
@@ -43,7 +43,7 @@ class _Terminal(io.StringIO):
 def measure(port_count: int, sample_s: float, seconds: float) -> float:
     """Percent of a core."""
     server = subprocess.Popen(
-        [sys.executable, "-m", "trexbench.stlserver", "--fake-ports", str(port_count), *_FREE, "--die-with-parent"],
+        [sys.executable, _SERVER, "--ports", str(port_count), *_FREE, "--die-with-parent"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])},
     )  # fmt: skip
@@ -56,8 +56,9 @@ def measure(port_count: int, sample_s: float, seconds: float) -> float:
             directions = pair_directions(ports, bidir=True)
             profile = generator.load(_BENCH, {"size": "64", "vm": "var2"}, ports)[0]
             line = profile.line_rate_pps(10e9)
-            plan = Plan(
-                directions, 10e9, profile.mean_frame_bytes, line, 0.97 * line,
+            offers = tuple(Offer(one, 10e9, profile.mean_frame_bytes, line, 0.97 * line) for one in directions)
+            plan = Ramp(
+                offers,
                 warmup_s=2.0, ramp_s=seconds, hold_s=0.0, confirm_s=0.0, sample_s=sample_s,
             )  # fmt: skip
             result = RunResult("x", "2000-01-01T00:00:00Z", Status.RUNNING, {"verb": "ramp", "mode": "var2-64b",
@@ -66,7 +67,7 @@ def measure(port_count: int, sample_s: float, seconds: float) -> float:
                 writer = RunWriter(Path(folder), print).begin(result)
                 with open_live(result, _Terminal()) as live:
                     cpu, wall = time.process_time(), time.monotonic()
-                    outcome = run(plan, generator, clock, Fan([writer, live]))
+                    outcome = run(plan, generator, clock, SinkGroup([writer, live]))
                     writer.flush()
                     cpu, wall = time.process_time() - cpu, time.monotonic() - wall
             if outcome.error is not None:
@@ -77,6 +78,7 @@ def measure(port_count: int, sample_s: float, seconds: float) -> float:
         server.wait(10)
 
 
+_SERVER = str(Path(__file__).resolve().parents[1] / "tests/helpers/engine_fake.py")
 _FREE = ("--rpc-port", "0", "--pub-port", "0")
 _BENCH = Path(__file__).resolve().parents[1] / "stl_profiles" / "bench.py"
 

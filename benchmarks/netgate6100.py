@@ -19,15 +19,14 @@ from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from trexbench.config import find_profile, read_dut
+from trexbench.config.lookup import find_profile
+from trexbench.config.schema import read_dut
 from trexbench.config.twin import TwinSpec
-from trexbench.core.efficiency import of_threads
-from trexbench.core.profile import Profile, resolve_mode
-from trexbench.dut.parse_vpp import parse_runtime
-from trexbench.generator.client import load_client
-from trexbench.generator.profile_loader import load_profile
+from trexbench.core.dut.runtime import of_threads
+from trexbench.core.load.profile import Profile, resolve_mode
+from trexbench.dut.vpp.parse import parse_runtime
+from trexbench.generator.trex.client import load_client
+from trexbench.generator.trex.profile_loader import load_profile
 from trexbench.stlserver.engine import StreamSpec
 from trexbench.twin.headers import headers_of
 from trexbench.twin.ports import Arrival

@@ -22,19 +22,19 @@ from datetime import date, timedelta
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "unit"), str(ROOT / "tests" / "commands")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
 
 from browser import find_chromium, open_chromium  # noqa: E402
 from runs import World, make_plan, make_result  # noqa: E402
 
-from trexbench.cli.report import load_library, load_older, load_runs  # noqa: E402
-from trexbench.core.history import Cell, RunRow, row_of  # noqa: E402
-from trexbench.core.night import Attempt, CellRecord, Night, State  # noqa: E402
-from trexbench.report.html import render  # noqa: E402
-from trexbench.report.older import choose_older  # noqa: E402
-from trexbench.report.report import Report  # noqa: E402
-from trexbench.report.trends import Change  # noqa: E402
-from trexbench.store import RunWriter  # noqa: E402
+from trexbench.core.history.night import Attempt, CellRecord, Night, State  # noqa: E402
+from trexbench.core.history.rows import Cell, RunRow, row_of  # noqa: E402
+from trexbench.report.page.html import render  # noqa: E402
+from trexbench.report.page.older import choose_older  # noqa: E402
+from trexbench.report.page.report import Report  # noqa: E402
+from trexbench.report.page.trends import Change  # noqa: E402
+from trexbench.results.store import RunWriter  # noqa: E402
+from trexbench.review.report import load_library, load_older, load_runs  # noqa: E402
 
 MODES = ("var2-1514b", "var2-imix", "var2-64b", "1flow-64b")
 COLUMNS = (("pfsense", None), ("linux", None), ("vpp", 1), ("vpp", 2), ("vpp", 3))
@@ -58,7 +58,7 @@ def make_document(results: Path, cell: Cell, samples: int, night: str, rng: rand
         latency_s=10.0,
     )
     share = random.Random(str(cell)).uniform(0.1, 1.1) * rng.gauss(1, 0.01)
-    world = World(capacity_pps=plan.line_rate_pps * share, noise=0.005, seed=rng.randrange(1 << 30))
+    world = World(capacity_pps=plan.offers[0].line_rate_pps * share, noise=0.005, seed=rng.randrange(1 << 30))
     command = {"verb": "ramp", "mode": cell.mode, "rx_queues": cell.rx_queues, "suite": SUITE, "night": night}
     run = make_result(
         plan, world, command=command, started=f"{night}T02:00:00Z", dut={"name": cell.dut}, simulated=False

@@ -42,7 +42,7 @@ def measure(cells: int, folder: Path) -> tuple[float, float, int]:
     suite = folder / "suite.yaml"
     suite.write_text(SUITE.format(duts=", ".join(names), modes=", ".join(MODES)))
     server = subprocess.Popen(
-        [sys.executable, "-m", "trexbench.stlserver", "--fake-ports", "2", "--rpc-port", "0", "--pub-port", "0"],
+        [sys.executable, str(ROOT / "tests/helpers/engine_fake.py"), "--rpc-port", "0", "--pub-port", "0"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
     )  # fmt: skip
     assert server.stdout is not None

@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "unit"), str(ROOT / "tests" / "truth")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers"), str(ROOT / "tests" / "truth")]
 
 from test_twin_truth import beside, limited, verdicts  # noqa: E402
 from twins import Box, Twin, random_box, random_twin  # noqa: E402
 
-from trexbench.core.verdict import DirectionResult, Limit  # noqa: E402
+from trexbench.core.verdict.model import DirectionResult, Limit  # noqa: E402
 
 AIM = 0.95
 Make = Callable[[random.Random, int, float], Twin | Box]

@@ -6,8 +6,9 @@ import signal
 
 from hypothesis import HealthCheck, settings
 
-# A shell's background jobs ignore Ctrl-C, and what they start inherits that: tests of Ctrl-C would wait for ever.
+# A shell's background jobs ignore Ctrl-C, nohup's SIGHUP, and what they start inherits that: tests would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # A busy machine is no defect: no example is too slow.
 settings.register_profile("trexbench", deadline=None, suppress_health_check=[HealthCheck.too_slow])

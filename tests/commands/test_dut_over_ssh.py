@@ -16,18 +16,17 @@ import pytest
 import yaml
 from box_pfsense import PfsenseBox
 from box_vpp import VppBox
+from boxshim import HANGS_S, Order, Shim, programs_of
+from sshd import WHY_NOT, Sshd, running_sshd
+from tools import ROOT, TREXBENCH, environment
 
-from trexbench.config import load_dut
+from trexbench.config.lookup import load_dut
 from trexbench.core.errors import ConfigError, DutError
 from trexbench.dut import Wanted, open_dut
 from trexbench.dut.apply import apply, revert
 from trexbench.dut.journal import FileJournal
 from trexbench.transport import Completed, SshTransport
 from trexbench.transport.ssh import CONFIG_ENV
-
-from .boxshim import HANGS_S, Order, Shim, programs_of
-from .sshd import WHY_NOT, Sshd, running_sshd
-from .tools import ROOT, TREXBENCH, environment
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "runs")
 
@@ -235,7 +234,7 @@ def test_connection_lost_mid_apply_then_revert_in_a_new_process(place: Place, af
     said = place.verb("apply", code=6)
     assert "the connection to dut was lost while" in said and place.kind.middle.split()[0] in said
     assert place.settings != before
-    assert any(place.kind.middle in " ".join(one.argv) for one in place.journal.entries()[-1].step.do)
+    assert any(place.kind.middle in " ".join(one.argv) for one in place.journal.entries()[-1].change.do)
     place.shim.order()
     place.verb("revert")
     assert place.settings == before and place.journal.entries() == ()

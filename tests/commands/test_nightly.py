@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tools import ROOT, folder_with, trexbench
 
-from trexbench.cli.nightly import _End
-from trexbench.core.night import State
-from trexbench.nights import load_nights
-
-from .conftest import FOUR, TwelveNights
-from .test_suite import TINY, without_twin
-from .tools import ROOT, folder_with, trexbench
+from suites import FOUR, TINY, TwelveNights, without_twin
+from trexbench.core.history.night import State
+from trexbench.results.nights import load_nights
+from trexbench.session.keep import Output
+from trexbench.session.request import Setup
+from trexbench.suite.night import NightOptions
+from trexbench.suite.nightly import Nightly
 
 
 @contextmanager
@@ -81,7 +82,7 @@ def test_a_night_leaves_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "netgate-vpp" in page and "2026-11-03" in page
     gauges = (tmp_path / "out" / "x.prom").read_text()
     assert len(re.findall(r"^trexbench_maximum_pps{", gauges, re.MULTILINE)) == 4
-    assert "not enough data" in done.stdout
+    assert "not enough nights" in done.stdout
     strict = trexbench(tmp_path, "nightly", "tiny", "--sim", "--date", "2026-11-04", "-q", "--strict", "--json")
     values = json.loads(strict.stdout)
     assert values["exit_code"] == values["judgement"]["exit_code"] == 4 and len(values["night"]["cells"]) == 4
@@ -99,7 +100,7 @@ def test_a_night_that_cannot_be_is_seen(tmp_path: Path, monkeypatch: pytest.Monk
     (night,) = load_nights(tmp_path / "results", pytest.fail)
     assert night.suite == "broken" and night.cells == () and "modes[0]" in str(night.error) and night.finished
     assert "unknown mode" in told[0]["text"]
-    assert 'trexbench_night_exit_code{suite="broken",simulated="false"} 2.0' in (tmp_path / "x.prom").read_text()
+    assert 'trexbench_night_exit_code{simulated="false",suite="broken"} 2.0' in (tmp_path / "x.prom").read_text()
 
 
 def test_failed_cells_decide_the_exit_code_and_the_rest_is_reported(tmp_path: Path) -> None:
@@ -152,15 +153,16 @@ def test_where_no_night_can_be_kept_the_webhook_is_told(tmp_path: Path, monkeypa
     assert len(told) == 1 and "results/nights cannot be written" in told[0]["text"]
 
 
-def test_a_step_that_fails_unforeseen_stops_no_other(capsys: pytest.CaptureFixture[str]) -> None:
-    end = _End(quiet=True)
+def test_a_step_that_fails_unforeseen_stops_no_other() -> None:
+    warnings: list[str] = []
+    end = Nightly("any", NightOptions(Path("results"), Setup(sim=True), Output(warn=warnings.append), warnings.append))
 
     def break_down() -> None:
         raise ZeroDivisionError("of nothing")
 
     end.step("judge", break_down)
     assert end.code == 1 and len(end.findings) == 1 and end.findings[0].startswith("judge: ZeroDivisionError")
-    assert capsys.readouterr().err.count("\n") == 1
+    assert warnings == end.findings
 
 
 def test_the_commands_of_the_document(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from tools import trexbench
 
-from .conftest import TwelveNights
-from .tools import trexbench
+from suites import TwelveNights
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +54,9 @@ def test_forms_of_one_judgement(nights: Path) -> None:
         (("--dut", "netgate-linux"), 0, "no regression"),
         (("--since", "2026-11-20"), 0, "NOT ALARMING"),
         (("--mode", "64b"), 3, "REGRESSIONS"),
-        (("--suite", "other"), 4, "not enough data"),
-        (("--since", "yesterday"), 2, "is no date"),
-        (("--json", "--github"), 2, "several forms"),
+        (("--suite", "other"), 4, "not enough nights"),
+        (("--since", "yesterday"), 2, "is not a date"),
+        (("--json", "--github"), 2, "two forms cannot share"),
         (("--metric", "power"), 2, "--acknowledge"),
         (("--acknowledge", "*"), 2, "--note"),
         (("--forget", "7"), 9, "no known change 7"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import Page, find_chromium, open_chromium
 from report_cases import HOSTILE, ODD, make_night, make_record, make_row, make_run
 
 from trexbench.cli.main import main
-from trexbench.cli.report import load_older
-from trexbench.core.history import Cell, row_of
-from trexbench.nights import NightWriter
-from trexbench.store import RunWriter
-
-from .browser import Page, find_chromium, open_chromium
+from trexbench.core.history.rows import Cell, row_of
+from trexbench.results.nights import NightWriter
+from trexbench.results.store import RunWriter
+from trexbench.review.report import load_older
 
 CHROMIUM = find_chromium()
 CELLS = [
@@ -169,13 +169,22 @@ def test_an_older_night_whose_document_is_damaged_is_left_out_and_named(
     results = tmp_path / "results"
     shutil.copytree(slower, results)
     document = next((results / "2026-11-09").glob("*/*.json"))
-    document.write_text(document.read_text().replace('"trials": [', '"trails": [', 1))
+    document.write_text(document.read_text().replace('"opackets":', '"opakets":', 1))
     assert run("--results", str(results), "-o", str(tmp_path / "r.html")) == 0
     said, page = capsys.readouterr().err, (tmp_path / "r.html").read_text()
-    words = "run document without 'trials'"
-    assert said.count("\n") == 1 and str(document) in said and words in said
-    assert "the night of 2026-11-09 is not laid over the latest of vpp 64b uni" in said
-    assert document.name in page and '"why":["night"]' in page and '"why":["change"]' not in page
+    assert said.count("\n") == 1 and str(document) in said and "wrong kind" in said
+    assert document.name in page and '"why":["night"]' in page and '"night":"2026-11-09"' not in page
+
+
+def test_verdicts_of_an_older_night_that_were_edited_are_derived_anew(slower: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    shutil.copytree(slower, results)
+    document = next((results / "2026-11-09").glob("*/*.json"))
+    document.write_text(document.read_text().replace('"trials": [', '"trails": [', 1).replace('"dut"', '"link"'))
+    for place in (slower, results):
+        assert run("--results", str(place), "-o", str(tmp_path / f"{place.name}.html")) == 0
+    one, other = ((tmp_path / f"{place.name}.html").read_text() for place in (slower, results))
+    assert re.sub(r"made [0-9:\- ]+UTC", "", one) == re.sub(r"made [0-9:\- ]+UTC", "", other)
 
 
 def test_an_older_night_whose_document_went_meanwhile_is_left_out_and_named(tmp_path: Path) -> None:
@@ -192,11 +201,12 @@ def test_an_older_night_whose_document_went_meanwhile_is_left_out_and_named(tmp_
     [
         (("--results", "/nowhere"), "/nowhere: no such directory"),
         (("--night", "2020-01-01"), "no night of 2020-01-01"),
-        (("--night", "last"), "'last' is no date"),
-        (("--since", "2026-3-1"), "'2026-3-1' is no date"),
+        (("--night", "last"), "'last' is not a date"),
+        (("--since", "2026-3-1"), "'2026-3-1' is not a date"),
         (("--suite", "nightlie"), "is of nightlie: `trexbench results list`"),
         (("--dut", "nobody"), "is of nobody"),
         (("-o", "/proc/report.html"), "/proc/report.html"),
+        (("--pictures", "/dev/null"), "/dev/null is not a directory: name one for the pictures"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tools import trexbench
 
-from trexbench.core.history import row_of
-from trexbench.index import open_index
-from trexbench.store import load_run
-
-from .tools import trexbench
+from trexbench.core.history.rows import row_of
+from trexbench.results.index import open_index
+from trexbench.results.store import load_run
 
 SUITE = """
 duts: [netgate-linux, {name: netgate-vpp, rx_queues: [1]}]
@@ -200,7 +199,7 @@ def test_its_maximum_is_ours(place: Path, exported: dict[str, tuple[str, Documen
                 found = (found or one[tx]["tx_pps"]) if lossy else None
             if direction.first_bad_pps is not None:
                 saturated += 1
-                assert found == pytest.approx(direction.first_bad_pps, abs=1.5 * run.plan.step_pps)
+                assert found == pytest.approx(direction.first_bad_pps, abs=1.5 * run.plan.step_pps(direction.direction))
     assert saturated >= 8
 
 

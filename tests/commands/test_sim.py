@@ -6,13 +6,14 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from .tools import ROOT, TREXBENCH, begin, environment, trexbench
+from tools import ROOT, TREXBENCH, begin, environment, trexbench
 
 FIRST = ("ramp", "--dut", "netgate-vpp", "--mode", "var2-64b", "--bidir", "--sim")
 SHORT = ("--ramp-duration", "60", "--hold", "5", "--confirm", "2", "--no-picture")
@@ -26,6 +27,15 @@ def document_at(path: Path) -> dict[str, Any]:
 def document(folder: Path) -> dict[str, Any]:
     (path,) = folder.glob("results/*/*/*.json")
     return document_at(path)
+
+
+def without_times(document: dict[str, Any]) -> dict[str, Any]:
+    assert document["derived"].pop("digest") and document.pop("finished")
+    for key in ("id", "started"):
+        assert document["derived"]["row"].pop(key) and document.pop(key)
+    document["generator"]["server"].pop("address")
+    document["generator"]["host"].pop("uptime")
+    return document
 
 
 def test_the_first_command_of_the_readme(tmp_path: Path) -> None:
@@ -49,26 +59,64 @@ def test_the_same_seed_gives_the_same_document_but_for_times_and_names(tmp_path:
         folder.mkdir()
         done = trexbench(folder, *FIRST, *SHORT, "--latency", "2s", "--seed", "5", "--speedup", speedup, "-q")
         assert done.returncode == 0, done.stderr
-        documents.append(document(folder))
-    for one in documents:
-        for key in ("id", "started", "finished"):
-            assert one.pop(key)
-        one["generator"]["server"].pop("address")
-        one["generator"]["host"].pop("uptime")
+        documents.append(without_times(document(folder)))
     assert documents[0] == documents[1]
+
+
+def test_a_process_that_is_stopped_for_a_while_measures_the_same(tmp_path: Path) -> None:
+    """While it connects, while it measures: longer than any client waits for a real server."""
+    moments = (None, 0.6, 0.9, 1.2, 1.6, 2.0)
+    folders = [tmp_path / f"stopped-{moment}" for moment in moments]
+    for folder in folders:
+        folder.mkdir()
+    options = (*FIRST, *SHORT, "--latency", "2s", "--seed", "5", "--speedup", "100", "-q")
+    begun_s, runs = time.monotonic(), [begin(folder, *options) for folder in folders]
+    for moment, run in zip(moments[1:], runs[1:], strict=True):
+        time.sleep(max(0.0, begun_s + float(moment or 0) - time.monotonic()))
+        run.send_signal(signal.SIGSTOP)
+    time.sleep(4.0)
+    for run in runs[1:]:
+        run.send_signal(signal.SIGCONT)
+    said = [run.communicate(timeout=90)[1] for run in runs]
+    assert [run.returncode for run in runs] == [0] * len(runs), said
+    assert all(without_times(document(folder)) == without_times(document(folders[0])) for folder in folders)
 
 
 def test_a_name_that_no_result_could_have_is_refused_at_once(tmp_path: Path) -> None:
     shutil.copy(ROOT / "dut_configs" / "netgate-vpp.yaml", tmp_path / "a<b>.yaml")
     done = trexbench(tmp_path, "ramp", "--dut", "a<b>.yaml", "--mode", "64b", "--sim")
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
-    assert "'a<b>' is no name for a DUT: rename it" in done.stderr and not (tmp_path / "results").exists()
+    assert "'a<b>' cannot be the name of a DUT: rename it" in done.stderr and not (tmp_path / "results").exists()
+
+
+def test_tunables_that_change_what_is_sent_have_a_name_and_a_history_of_their_own(tmp_path: Path) -> None:
+    quick = ("--dut", "netgate-vpp", "--sim", "--speedup", "10000", *SHORT, "-q")
+    for tunables in ((), ("-t", "size=64"), ("-t", "size=imix,vm=var2")):
+        assert trexbench(tmp_path, "ramp", "--mode", "imix", *quick, *tunables).returncode == 0
+    own = tmp_path / "mine.py"
+    shutil.copy(ROOT / "stl_profiles" / "bench.py", own)
+    assert trexbench(tmp_path, "ramp", "--profile", "./mine.py", *quick, "-t", "size=1514,vm=var2").returncode == 0
+    listed = json.loads(trexbench(tmp_path, "results", "list", "--json").stdout)["runs"][::-1]
+    names = ["var2-imix", "var2-imix,size=64", "var2-imix", "mine,size=1514,vm=var2"]
+    assert [one["cell"]["mode"] for one in listed] == names
+    assert [Path(one["path"]).name.split("-", 1)[1] for one in listed][1::2] == [
+        "var2-imix-size-64-uni.json",
+        "mine-size-1514-vm-var2-uni.json",
+    ]
+    table = trexbench(tmp_path, "report", "--markdown", "-").stdout
+    assert all(name in table for name in names)
+    (one,) = json.loads(trexbench(tmp_path, "results", "list", "--mode", "imix,size=64", "--json").stdout)["runs"]
+    assert one["cell"]["mode"] == "var2-imix,size=64"
+    counted = trexbench(tmp_path, "results", "query", "--csv", "select mode, count(*) from runs group by 1 order by 1")
+    assert counted.stdout.splitlines()[1:] == ['"mine,size=1514,vm=var2",1', "var2-imix,2", '"var2-imix,size=64",1']
+    judged = trexbench(tmp_path, "regress", "--mode", "imix,size=64", "--json")
+    assert judged.returncode == 4, judged.stderr
 
 
 def test_latency_is_measured_after_the_run_and_rises_with_the_load(tmp_path: Path) -> None:
     done = trexbench(tmp_path, "ramp", "--dut", "netgate-linux", "--mode", "imix", "--sim", *SHORT, "--latency")
     assert done.returncode == 0, done.stderr
-    assert "latency at 90 % of the throughput, mean (99 % within)" in done.stdout
+    assert "latency at 90 % of the throughput, mean (p99)" in done.stdout
     assert "latency 3" in done.stderr, "progress names the load"
     found = document(tmp_path)
     assert found["plan"]["latency_s"] == 10.0

@@ -16,9 +16,10 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
 
 import pytest
+from sshd import WHY_NOT, Sshd, eventually, running_sshd
+from tools import ROOT
 
-from trexbench.config import DutConfig, Neighbour, Port, Route
-from trexbench.config.model import TransportConfig
+from trexbench.config.model import DutConfig, Neighbour, Port, Route, TransportConfig
 from trexbench.core.errors import DutError
 from trexbench.dut import Wanted, open_dut
 from trexbench.dut.apply import apply, revert
@@ -26,9 +27,6 @@ from trexbench.dut.journal import FileJournal
 from trexbench.transport import LocalTransport, SshTransport, Transport, open_transport
 from trexbench.transport.ssh import CONFIG_ENV
 from trexbench.transport.ssh_master import PERSIST_S, CannotOpen, open_master
-
-from .sshd import WHY_NOT, Sshd, eventually, running_sshd
-from .tools import ROOT
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "runs")
 
@@ -49,14 +47,14 @@ def run_dir(server: Sshd) -> Path:
 
 @pytest.fixture
 def dut(server: Sshd, run_dir: Path) -> Iterator[SshTransport]:
-    with to(server, run_dir) as transport:
+    with closing(to(server, run_dir)) as transport:
         yield transport
 
 
 @pytest.fixture(scope="module")
 def shared(server: Sshd) -> Iterator[SshTransport]:
     """One for all tests that only have commands run: each of its own would take as long again as the test."""
-    with to(server, server.folder / "shared") as transport:
+    with closing(to(server, server.folder / "shared")) as transport:
         yield transport
 
 
@@ -144,7 +142,7 @@ def test_a_command_that_hangs_costs_its_time_and_not_the_connection(server: Sshd
 
 
 def test_output_without_end_is_cut_off(server: Sshd, run_dir: Path) -> None:
-    with to(server, run_dir, output_limit_bytes=100_000) as dut:
+    with closing(to(server, run_dir, output_limit_bytes=100_000)) as dut:
         assert len(dut.run(["head", "-c", "100000", "/dev/zero"], 20).stdout) == 100_000
         assert "said more than 100000 bytes" in failure(dut, "cat", "/dev/zero")
         assert "said more than 100000 bytes" in failure(dut, "sh", "-c", "cat /dev/zero >&2")
@@ -260,7 +258,7 @@ def test_settings_for_terminals_do_not_get_in_the_way(server: Sshd, run_dir: Pat
         f"LocalForward {server.port} 127.0.0.1:1",
     ]
     config.write_text(server.client_config.read_text() + "".join(f"{line}\n" for line in lines))
-    with SshTransport("dut", run_dir=run_dir, config_file=config) as dut:
+    with closing(SshTransport("dut", run_dir=run_dir, config_file=config)) as dut:
         done = dut.run(["echo", "quiet"], 20)
     assert (done.returncode, done.stdout, done.stderr) == (0, "quiet\n", "")
 
@@ -271,7 +269,7 @@ def test_through_a_jump_host(server: Sshd, run_dir: Path) -> None:
     config.write_text(text + "".join(line.replace("Host dut", "Host far") + "\n" for line in text.splitlines()))
     config.write_text(config.read_text() + "ProxyJump dut\n")
     before, stood = server.connections, server.sessions()
-    with SshTransport("far", run_dir=run_dir, config_file=config) as far:
+    with closing(SshTransport("far", run_dir=run_dir, config_file=config)) as far:
         assert [far.run(["echo", str(n)], 20).stdout for n in range(3)] == ["0\n", "1\n", "2\n"]
     assert server.connections == before + 2, "one to the jump host, one through it"
     eventually(lambda: set(server.sessions()) <= set(stood), "both have ended")
@@ -283,7 +281,7 @@ def test_other_login_shells(shell: str) -> None:
     if not path:
         pytest.skip(f"{shell} is not installed")
     force = f'ForceCommand {path} -c "$SSH_ORIGINAL_COMMAND"'
-    with running_sshd(force) as server, to(server, server.folder / "run") as dut:
+    with running_sshd(force) as server, closing(to(server, server.folder / "run")) as dut:
         words = [
             "it's",
             "!!",
@@ -304,7 +302,7 @@ def test_other_login_shells(shell: str) -> None:
 
 def test_a_login_shell_that_talks() -> None:
     with running_sshd('ForceCommand echo Welcome, stranger; eval "$SSH_ORIGINAL_COMMAND"') as server:
-        with to(server, server.folder / "run") as dut:
+        with closing(to(server, server.folder / "run")) as dut:
             assert "talks before it runs a command ('Welcome, stranger')" in failure(dut)
         assert not list((server.folder / "run").iterdir())
         eventually(lambda: not server.sessions(), "the connection has ended")
@@ -321,7 +319,7 @@ def test_a_server_that_lets_in_and_then_says_nothing() -> None:
 
 
 def test_a_refused_session_opens_no_connection_beside(run_dir: Path) -> None:
-    with running_sshd("MaxSessions 2") as server, to(server, server.folder / "run") as dut:
+    with running_sshd("MaxSessions 2") as server, closing(to(server, server.folder / "run")) as dut:
         dut.run(["true"], 20)
         pool = ThreadPoolExecutor(1)
         sleeping = pool.submit(dut.run, ["sleep", "1"], 20)
@@ -394,13 +392,13 @@ def test_kill_9_leaves_nothing_for_long(server: Sshd, run_dir: Path, doing: str)
         os.kill(run.pid, signal.SIGKILL)
     eventually(lambda: not masters(run_dir), "the master is gone", PERSIST_S + 5)
     assert not list(run_dir.glob("*/*")), "no socket"
-    with to(server, run_dir) as dut:
+    with closing(to(server, run_dir)) as dut:
         dut.run(["true"], 20)
         assert len(list(run_dir.iterdir())) == 1, "the next one removes the empty directory"
 
 
 def test_ctrl_c_ends_the_command_and_leaves_a_connection_for_cleaning_up(server: Sshd, run_dir: Path) -> None:
-    with to(server, run_dir) as dut:
+    with closing(to(server, run_dir)) as dut:
         dut.run(["true"], 20)
         before = server.connections
         timer = threading.Timer(0.3, lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT))
@@ -463,7 +461,7 @@ def test_a_router_is_configured_through_ssh_a_second_time_nothing_changes_and_al
         config = router("d0", "d1")
         # The sshd itself stays on the host's loopback; only what it runs is inside.
         inside = f'ForceCommand ip netns exec {name} /bin/sh -c "$SSH_ORIGINAL_COMMAND"'
-        with running_sshd(inside) as server, to(server, server.folder / "run") as transport:
+        with running_sshd(inside) as server, closing(to(server, server.folder / "run")) as transport:
             dut, journal = open_dut(Wanted(config), transport), FileJournal("loopback", tmp_path)
             bare = dut.verify()
             assert bare.mismatches, "nothing is configured yet"

@@ -14,28 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tools import ROOT, await_line, begin, fake_server, folder_with, trexbench
 
-from trexbench.core.night import State
-from trexbench.index import open_index
-from trexbench.nights import load_nights
-from trexbench.store import load_run
-
-from .tools import ROOT, await_line, begin, fake_server, folder_with, trexbench
-
-PLAN = "plan: {warmup: 10kpps:2s, ramp_duration: 20s, hold: 4s, confirm: 2s}"
-TINY = f"""
-duts: [{{name: netgate-vpp, rx_queues: [1, 3]}}]
-modes: [64b]
-directions: [uni, bidir]
-{PLAN}
-"""
-
-
-def without_twin(folder: Path) -> None:
-    (folder / "dut_configs").mkdir()
-    text = (ROOT / "dut_configs" / "netgate-linux.yaml").read_text()
-    bare = re.sub(r"^twin:\n(?:[ #].*\n|\n)*", "", text, flags=re.MULTILINE)
-    (folder / "dut_configs" / "bare.yaml").write_text(bare)
+from suites import PLAN, TINY, without_twin
+from trexbench.core.history.night import State
+from trexbench.results.index import open_index
+from trexbench.results.nights import load_nights
+from trexbench.results.store import load_run
 
 
 def night_at(path: Path) -> Any:
@@ -53,7 +38,7 @@ def figures(folder: Path) -> dict[str, float]:
 
 
 def test_suites_are_listed_and_planned(tmp_path: Path) -> None:
-    folder_with(tmp_path, tiny=TINY, broken="duts: 7")
+    folder_with(tmp_path, tiny=TINY, broken="duts: 7\nmodes: [64b]\ndirections: [uni]\n")
     listed = trexbench(tmp_path, "suite", "list")
     assert listed.returncode == 0 and "broken           cannot be read: suites/broken.yaml:1: duts" in listed.stdout
     assert re.search(r"^netgate-6100 +40 cells", listed.stdout, re.MULTILINE)
@@ -61,7 +46,7 @@ def test_suites_are_listed_and_planned(tmp_path: Path) -> None:
     assert told["tiny"]["cells"] == 4 and told["tiny"]["error"] is None and "duts" in told["broken"]["error"]
     planned = trexbench(tmp_path, "suite", "plan", "tiny")
     lines = planned.stdout.splitlines()
-    assert lines[0].startswith("tiny: 4 cells, 2:00 min expected")
+    assert lines[0] == "tiny: 4 cells, about 2:00 min plus setup"
     assert [line for line in lines if not line.startswith("  ")][1:] == [
         "netgate-vpp is configured with 1 receive queue per port",
         "netgate-vpp is configured with 3 receive queues per port",
@@ -71,6 +56,14 @@ def test_suites_are_listed_and_planned(tmp_path: Path) -> None:
         ("uni", 3, 1),
         ("bidir", 3, 1),
     ]
+
+
+def test_a_plan_of_a_simulation_refuses_what_running_it_would(tmp_path: Path) -> None:
+    without_twin(tmp_path)
+    folder_with(tmp_path, odd=TINY.replace("[{", "[bare, {"))
+    planned = trexbench(tmp_path, "suite", "plan", "odd", "--sim")
+    assert planned.returncode == 2 and "bare.yaml describes no twin" in planned.stderr and planned.stdout == ""
+    assert trexbench(tmp_path, "suite", "plan", "odd").returncode == 0
 
 
 def test_a_whole_night_and_another(tmp_path: Path) -> None:
@@ -174,7 +167,12 @@ def test_cells_of_one_session_share_the_tester(tmp_path: Path) -> None:
 
 KILLS = 20
 FIVE = TINY.replace("[64b]", "[64b, 1flow]").replace("[uni, bidir]", "[uni]")
-PRELOADED = ["trexbench.cli.suite_run", "trexbench.cli.simulate", "trexbench.generator.trex", "trexbench.cli.suite"]
+PRELOADED = [
+    "trexbench.suite.run",
+    "trexbench.session.simulate",
+    "trexbench.generator.trex.ports",
+    "trexbench.cli.suite",
+]
 
 
 def in_a_child(folder: str, arguments: Sequence[str]) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from .tools import trexbench
+from tools import trexbench
 
 SHORT = ("--sim", "--speedup", "5000", "--ramp-duration", "60", "--hold", "10", "--confirm", "10", "-q", "--no-picture")
 
@@ -57,7 +56,7 @@ def test_looks_during_the_ramp_and_none_at_all(tmp_path: Path) -> None:
         done = trexbench(folder, "ramp", "--dut", "netgate-vpp", "--mode", "64b", *SHORT, "--telemetry", mode)
         assert done.returncode == 0, done.stderr
         found = document(folder)
-        assert {one["moment"] for one in found["telemetry"]["sightings"]} == moments
+        assert {one["moment"] for one in found["telemetry"]["readings"]} == moments
         assert found["telemetry"]["mode"] == mode
         costs = [one for one in found["efficiency"] if one["phase"] == "ramp"]
         assert (len(costs) > 5) is (mode == "ramp")
@@ -110,7 +109,7 @@ def test_a_damaged_look_is_refused_with_the_files_name(stored: tuple[Path, str],
     shutil.copytree(stored[0], tmp_path, dirs_exist_ok=True)
     (path,) = tmp_path.glob("results/*/*/*.json")
     found = json.loads(path.read_text())
-    found["telemetry"]["sightings"][1]["observation"]["clock_hz"] = "fast"
+    found["telemetry"]["readings"][1]["observation"]["clock_hz"] = "fast"
     path.write_text(json.dumps(found))
     refused = trexbench(tmp_path, "show")
     assert refused.returncode == 9 and path.name in refused.stderr and len(refused.stderr.splitlines()) == 1

@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
-
-from conformance.targets import (
+from targets import (
     NEEDS_ROOT,
     Target,
     embedded_target,

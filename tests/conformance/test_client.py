@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from targets import Target
 
-from conformance.targets import Target
-from trexbench.generator.client import Client, load_client
+from trexbench.generator.trex.client import Client, load_client
 
 PAIR = [0, 1]
 FORWARDS = "what is between the ports must forward 16.0.0.0/8 to port 0 and 48.0.0.0/8 to port 1"

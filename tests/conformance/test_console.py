@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conformance.targets import Target
+from targets import Target
 
 ROOT = Path(__file__).parents[2]
 PROFILE = """
@@ -34,7 +34,7 @@ def register():
 """
 CONSOLE = """
 import sys
-from trexbench.generator.client import load_client
+from trexbench.generator.trex.client import load_client
 client = load_client()
 sys.path[:0] = [str(path) for path in client.external.iterdir()]
 with client.namespace():

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from conformance import record
-from conformance.addresses import RECORDED, configured_layers, with_layers
-from conformance.calls import CONVERSATION, FRAMES, Call
-from conformance.compare import differences, essence
-from conformance.targets import Target
+import record
+from addresses import RECORDED, configured_layers, with_layers
+from calls import CONVERSATION, FRAMES, Call
+from compare import differences, essence
+from targets import Target
 
 EXPECTED = record.stored()
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compare import differences, essence, shape
+from engine_fake import FakeEngine
 
-from conformance.compare import differences, essence, shape
 from trexbench.config.twin import TwinSpec
-from trexbench.stlserver import dispatch
-from trexbench.stlserver.context import Context
 from trexbench.stlserver.engine import BUCKETS_US, Engine
-from trexbench.stlserver.engine_fake import FakeEngine
+from trexbench.stlserver.rpc import dispatch
+from trexbench.stlserver.rpc.context import Context
 from trexbench.twin.engine import SimEngine
 from trexbench.twin.router import TwinRouter
 
@@ -66,8 +66,8 @@ class Player:
                 self._compare(request, expected, found)
 
     def _send(self, recorded: Any) -> list[dict[str, Any]]:
-        self.ctx.box.now_s = self.now_s
-        self.ctx.box.tick()
+        self.ctx.state.now_s = self.now_s
+        self.ctx.state.tick()
         frame = self._rename(json.dumps(recorded)).encode()
         return _listed(json.loads(dispatch.handle(self.ctx, frame, self.now_s)))
 

@@ -8,11 +8,11 @@ import time
 from dataclasses import replace
 
 import pytest
+from calls import stream
+from rpc import RawClient
+from targets import NEEDS_ROOT
 
-from conformance.calls import stream
-from conformance.rpc import RawClient
-from conformance.targets import NEEDS_ROOT
-from trexbench.config import load_dut
+from trexbench.config.lookup import load_dut
 from trexbench.lab import Lab, LabSpec, RunningLab
 from trexbench.lab.net import inside
 from trexbench.transport import open_transport

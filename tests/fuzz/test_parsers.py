@@ -23,13 +23,13 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from mutate import mutate
+from samples import SAMPLES
 
 import trexbench.dut
+import trexbench.host
 from trexbench.core.errors import BenchError, DutError
-from trexbench.dut.power import NOT_AN_ANSWER
-
-from .mutate import mutate
-from .samples import SAMPLES
+from trexbench.host.power import NOT_AN_ANSWER
 
 COUNT = int(os.environ.get("TREXBENCH_FUZZ", "3000"))
 SEED = int(os.environ.get("TREXBENCH_FUZZ_SEED", "1"))
@@ -112,16 +112,18 @@ class Parser:
 
 
 def find_parsers() -> Iterator[Parser]:
-    """Public functions of every dut/parse_*.py that are called parse_* or count_* or take a ``text``; and parse_* of
-    the package's other modules."""
-    for module in pkgutil.iter_modules(trexbench.dut.__path__, "trexbench.dut."):
-        loaded, short = importlib.import_module(module.name), module.name.rpartition(".")[2]
-        for name, function in inspect.getmembers(loaded, inspect.isfunction):
-            named = name.startswith(("parse_", "count_"))
-            if function.__module__ != module.name or name.startswith("_"):
-                continue
-            if named or (short.startswith("parse_") and "text" in inspect.signature(function).parameters):
-                yield Parser(f"{short}.{name}", function)
+    """Public functions of dut and host that are called parse_* or count_*, and all that parse a ``text``."""
+    for room in (trexbench.dut, trexbench.host):
+        for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+            loaded, short = importlib.import_module(module.name), module.name.partition(".")[2]
+            for name, function in inspect.getmembers(loaded, inspect.isfunction):
+                if function.__module__ != module.name or name.startswith("_"):
+                    continue
+                texts = "parse" in short or short in ("host.linux", "host.freebsd", "host.files")
+                if name.startswith(("parse_", "count_")) or (
+                    texts and "text" in inspect.signature(function).parameters
+                ):
+                    yield Parser(f"{short}.{name}", function)
 
 
 PARSERS = tuple(find_parsers())
@@ -198,8 +200,9 @@ def _unfit(value: Any) -> str | None:
 
 
 def test_there_are_parsers_of_every_system() -> None:
-    modules = {parser.name.split(".")[0] for parser in PARSERS}
-    assert {"parse_linux", "parse_vpp"} <= modules and len(PARSERS) >= 8
+    modules = {parser.name.rpartition(".")[0] for parser in PARSERS}
+    assert {"dut.linux.parse", "dut.vpp.parse", "dut.freebsd.parse", "host.linux", "host.freebsd"} <= modules
+    assert len(PARSERS) >= 50
 
 
 @pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)
@@ -262,7 +265,7 @@ PLANTED: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "a value": (lambda text: {"rows": [len(text), None, "é"]}, ""),
     "a named error": (_raise(DutError("show nothing: 'x' is no row", "see what it is")), ""),
     "no named error": (lambda text: text.split()[99], "IndexError at test_parsers.py"),
-    "an error of many lines": (_raise(DutError("first\nsecond")), "its error is no line"),
+    "an error of a page": (_raise(DutError("x" * 600)), "its error is no line"),
     "what JSON has not": (lambda text: [{"a": float("inf")}], "inf is no number of JSON"),
     "what no result holds": (lambda text: (re.compile("x"),), "a Pattern"),
     "a pattern that tries for ever": (lambda text: re.fullmatch("(a+)+", "a" * 60 + "!"), "takes longer than"),

@@ -15,15 +15,16 @@ from typing import Any
 
 import pytest
 
-from trexbench.config import DutConfig, find_profile, load_dut
+from trexbench.config.lookup import find_profile, load_dut
+from trexbench.config.model import DutConfig
+from trexbench.core.dut.telemetry import Observation
 from trexbench.core.errors import DutError
-from trexbench.core.profile import resolve_mode
-from trexbench.core.telemetry import Observation
+from trexbench.core.load.profile import resolve_mode
 from trexbench.dut import Wanted
 from trexbench.dut.apply import apply, revert
 from trexbench.dut.journal import FileJournal
-from trexbench.dut.linux import LinuxDut
-from trexbench.generator.connect import Endpoint, connect
+from trexbench.dut.linux.driver import LinuxDut
+from trexbench.generator.trex.connect import Endpoint, connect
 from trexbench.lab import Lab, LabSpec, RunningLab, down
 from trexbench.transport import open_transport
 
@@ -91,7 +92,7 @@ def test_queues_are_set_and_put_back(config: DutConfig, tmp_path: Path, steer: s
                 (p, q) for p in (0, 1) for q in range(queues)
             ]
             assert {one.worker for one in spreading.queues} == {f"cpu{cpu}"}
-        with pytest.raises(DutError, match=r"3 receive queues are wished, d0 has at most 2"):
+        with pytest.raises(DutError, match=r"3 receive queues are asked for, d0 has at most 2"):
             open_lab_dut(config, lab, 3).plan()
         revert(dut, transport, journal)
         assert state() == before

@@ -15,13 +15,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from field_machine import FieldMachine, checked
 
+from trexbench.lab.steering import steer
 from trexbench.stlserver.engine import EngineError, StreamSpec
-from trexbench.stlserver.engine_kernel import KernelEngine
-from trexbench.stlserver.field_engine import FieldMachine
-from trexbench.stlserver.field_parse import build_program
-from trexbench.stlserver.netdev import inside
-from trexbench.stlserver.spread import spread
+from trexbench.stlserver.kernel.engine import KernelEngine
+from trexbench.stlserver.kernel.field_build import build_program
+from trexbench.stlserver.kernel.netdev import inside
 
 pytestmark = [
     pytest.mark.root,
@@ -243,8 +243,9 @@ PROGRAMS: dict[str, tuple[int, list[dict[str, Any]]]] = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_frames_are_those_of_the_reference_interpreter(name: str, engine: KernelEngine, netns: str) -> None:
-    size, instructions = PROGRAMS[name]
-    packet = udp_frame(size, version=6 if FIX_UDP6 in instructions else 4)
+    size, asked = PROGRAMS[name]
+    packet = udp_frame(size, version=6 if FIX_UDP6 in asked else 4)
+    instructions = checked(packet, asked)
     for cache in (0, 13):
         spec = StreamSpec(1, packet, 50_000.0, "single_burst", 600, instructions=instructions, vm_cache=cache)
         tap = Tap(netns, "q0")
@@ -379,7 +380,7 @@ def test_a_full_ring_of_the_peer_is_told_apart(engine: KernelEngine, netns: str)
     engine.start(0, [continuous(100_000.0)], 1.0, None)
     assert wait_for(lambda: engine.counters(0).opackets > 1000)
     engine.stop(0)
-    assert engine.counters(0).oerrors == 0 and engine.peer_ring_drops(0) >= 0
+    assert engine.counters(0).oerrors == 0 and engine._ports[0].device.counters().tx_dropped >= 0
 
 
 def test_a_peer_that_does_not_poll_shows_as_errors(netns: str) -> None:
@@ -429,21 +430,21 @@ def test_constructor_errors_name_the_remedy(netns: str) -> None:
 
 def test_frames_reach_the_stack_through_the_queue_of_another_cpu(engine: KernelEngine, netns: str) -> None:
     cpu = max(os.sched_getaffinity(0))
-    (thread,) = spread(["q0", "q1"], [cpu], netns=netns, niceness=0)
+    (thread,) = steer(["q0", "q1"], [cpu], netns=netns, niceness=0)
     assert os.sched_getaffinity(thread) == {cpu}
     for port in (0, 1):
         tap = Tap(netns, f"q{port}")
         engine.start(port, [burst(port + 1, 200)], 1.0, 5.0)
         assert {frame[42] for frame in tap.take(200)} == {port + 1} and tap.silent()
     with pytest.raises(EngineError, match="0 frames"):
-        spread(["q0"], [cpu], netns=netns, queue_frames=0)
+        steer(["q0"], [cpu], netns=netns, queue_frames=0)
 
 
 def test_kill_9_leaves_silent_ports_without_programs(netns: str) -> None:
     script = (
         "import sys, time\n"
         "from trexbench.stlserver.engine import StreamSpec\n"
-        "from trexbench.stlserver.engine_kernel import KernelEngine\n"
+        "from trexbench.stlserver.kernel.engine import KernelEngine\n"
         "engine = KernelEngine(['p0'], speed_bps=1e10, netns=sys.argv[1])\n"
         "engine.start(0, [StreamSpec(1, bytes.fromhex(sys.argv[2]), 1e4)], 1.0, None)\n"
         "print('sending', flush=True)\n"

@@ -14,8 +14,8 @@ import pytest
 from test_engine_kernel import Tap, continuous, flow_var, netns, run, udp_frame, wait_for, write
 
 from trexbench.stlserver.engine import LatencyTotals, StreamSpec
-from trexbench.stlserver.engine_kernel import KernelEngine
-from trexbench.stlserver.netdev import NetDevice, inside
+from trexbench.stlserver.kernel.engine import KernelEngine
+from trexbench.stlserver.kernel.netdev import NetDevice, inside
 
 pytestmark = [
     pytest.mark.root,

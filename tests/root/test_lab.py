@@ -20,10 +20,11 @@ from pathlib import Path
 
 import pytest
 
-from trexbench.config import DutConfig, load_dut
+from trexbench.config.lookup import load_dut
+from trexbench.config.model import DutConfig
 from trexbench.core import errors
 from trexbench.core.errors import ConfigError, DutError, LabError
-from trexbench.dut import Dut, Step, Wanted, open_dut
+from trexbench.dut import Change, Dut, Wanted, open_dut
 from trexbench.dut.apply import apply
 from trexbench.dut.journal import NoJournal
 from trexbench.lab import Lab, LabSpec, RunningLab, all_status, down, status
@@ -41,7 +42,7 @@ pytestmark = [
 USER = """
 import sys, time
 from pathlib import Path
-from trexbench.config import load_dut
+from trexbench.config.lookup import load_dut
 from trexbench.lab import Lab, LabSpec
 config = load_dut(sys.argv[1]).with_lab_prefix(sys.argv[2])
 trex_dir = Path(sys.argv[3]) if sys.argv[3:] else None
@@ -132,7 +133,7 @@ def open_lab_dut(config: DutConfig, lab: RunningLab) -> Dut:
     return open_dut(Wanted(config, lab.spec.tester_macs, None, lab.host_facts), transport)
 
 
-def applied(config: DutConfig, dut: Dut) -> tuple[Step, ...]:
+def applied(config: DutConfig, dut: Dut) -> tuple[Change, ...]:
     return apply(dut, open_transport(config.transport.type, config.transport.namespace), NoJournal())
 
 
@@ -146,15 +147,15 @@ def run_in(namespace: str, command: str) -> str:
 def test_up_status_down(spec: LabSpec, trex_dir: Path | None) -> None:
     before = host_setting()
     lab = Lab(spec)
-    assert lab.status().condition == "down"
-    assert lab.down() is False
+    assert status(lab.spec.prefix).condition == "down"
+    assert down(lab.spec.prefix) is False
     up = lab.up(trex_dir)
     assert (up.condition, up.mode, set(up.namespaces)) == ("up", "persistent", set(spec.namespaces))
     assert lab.up(trex_dir).server == up.server, "up again leaves it as it is"
     assert [s.prefix for s in all_status()] == [spec.prefix]
     assert host_setting() == "11"
-    assert lab.down() is True
-    assert lab.status().condition == "down"
+    assert down(lab.spec.prefix) is True
+    assert status(lab.spec.prefix).condition == "down"
     assert host_setting() == before
     assert remains(spec.prefix) == []
 
@@ -163,9 +164,9 @@ def test_a_run_has_a_lab_of_its_own_and_leaves_nothing(spec: LabSpec, trex_dir: 
     with Lab(spec).running(trex_dir) as lab:
         assert lab.ephemeral
         assert lab.server_alive
-        assert Lab(spec).status().condition == "up"
+        assert status(spec.prefix).condition == "up"
     assert remains(spec.prefix) == []
-    assert Lab(spec).status().condition == "down"
+    assert status(spec.prefix).condition == "down"
 
 
 def test_the_wire_is_quiet_and_leads_nowhere(spec: LabSpec) -> None:
@@ -249,8 +250,8 @@ def test_a_lab_whose_server_died_is_rebuilt(spec: LabSpec) -> None:
     with lab.running() as running:
         pid = running.server.process.pid
     os.kill(pid, signal.SIGKILL)
-    eventually(lambda: lab.status().condition == "leftover")
-    assert "dead" in str(lab.status())
+    eventually(lambda: status(lab.spec.prefix).condition == "leftover")
+    assert "dead" in str(status(lab.spec.prefix))
     assert lab.up().condition == "up"
 
 
@@ -259,10 +260,10 @@ def test_a_run_uses_the_lab_that_is_up(spec: LabSpec) -> None:
     with Lab(spec).running() as running:
         assert not running.ephemeral
         with pytest.raises(errors.TesterBusy, match=r"is in use by"):
-            Lab(spec).down()
+            down(spec.prefix)
         with pytest.raises(errors.TesterBusy), Lab(spec).running():
             pass
-    assert Lab(spec).status().condition == "up"
+    assert status(spec.prefix).condition == "up"
 
 
 def test_one_run_at_a_time(config: DutConfig, spec: LabSpec) -> None:
@@ -271,7 +272,7 @@ def test_one_run_at_a_time(config: DutConfig, spec: LabSpec) -> None:
         with pytest.raises(errors.TesterBusy, match=f"belongs to the run of process {user.pid}"), Lab(spec).running():
             pass
         with pytest.raises(errors.TesterBusy):
-            Lab(spec).down()
+            down(spec.prefix)
         assert status(spec.prefix).condition == "up"
 
 
@@ -298,7 +299,7 @@ def test_a_namespace_of_others_is_left_alone(spec: LabSpec) -> None:
     try:
         with pytest.raises(LabError, match=f"namespace {spec.dut} is there already, and no lab of ours"):
             Lab(spec).up()
-        assert Lab(spec).down() is False
+        assert down(spec.prefix) is False
         assert Path("/run/netns", spec.dut).exists()
         assert not Path("/run/netns", spec.tester).exists()
     finally:
@@ -310,16 +311,16 @@ def test_a_number_used_again_is_not_killed(spec: LabSpec) -> None:
     Lab(spec).up()
     path = Path(os.environ["TREXBENCH_RUN_DIR"]) / f"{spec.prefix}.lab.json"
     document = json.loads(path.read_text())
-    Lab(spec).down()
+    down(spec.prefix)
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as bystander:
         document["server"]["process"] = {"pid": bystander.pid, "start": 1}
         document["owner"] = {"pid": bystander.pid, "start": 1}
         path.write_text(json.dumps(document))
         subprocess.run(["ip", "netns", "add", spec.tester], check=True)
         try:
-            assert Lab(spec).status().condition == "leftover"
+            assert status(spec.prefix).condition == "leftover"
             if Path("/run/netns", spec.tester).stat().st_ino != document["namespaces"][spec.tester]:
-                assert Lab(spec).down() is True
+                assert down(spec.prefix) is True
                 assert Path("/run/netns", spec.tester).exists()
             assert bystander.poll() is None
         finally:
@@ -361,7 +362,7 @@ def test_an_up_that_is_interrupted(config: DutConfig, spec: LabSpec, tmp_path: P
     else:
         assert status(spec.prefix).condition == "leftover"
         assert Lab(spec).up().condition == "up"
-        assert Lab(spec).down()
+        assert down(spec.prefix)
     assert remains(spec.prefix) == []
 
 

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from trexbench.config import DutConfig, load_dut, vpp_socket
+from trexbench.config.lookup import load_dut
+from trexbench.config.model import DutConfig, vpp_socket
 from trexbench.core.errors import LabError
 from trexbench.dut import Wanted
 from trexbench.dut.apply import apply, revert
 from trexbench.dut.journal import FileJournal, NoJournal
-from trexbench.dut.vpp import VppDut
+from trexbench.dut.vpp.driver import VppDut
 from trexbench.lab import Lab, LabSpec, RunningLab, down, state
 from trexbench.transport import NetnsTransport
 

@@ -13,10 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from commands.tools import ROOT, begin, trexbench
+from tools import ROOT, begin, trexbench
 
 pytestmark = [
     pytest.mark.root,
@@ -98,7 +95,7 @@ def cycles_per_packet(first: Any, last: Any, cpu: int) -> float:
 def test_cycles_per_packet_are_the_kernels_own(tmp_path: Path, dut: Path, target: str, saturated: bool) -> None:
     found, read = run_beside_a_reader(tmp_path, dut, target)
     (cost,) = (one for one in found["efficiency"] if one["phase"] == "hold")
-    looks = [one["observation"] for one in found["telemetry"]["sightings"] if one["phase"] == "hold"]
+    looks = [one["observation"] for one in found["telemetry"]["readings"] if one["phase"] == "hold"]
     (cpu,) = found["dut"]["facts"]["lab"]["router_cpus"]
     first, last = (min(read, key=lambda one: abs(one[0] - look["at_s"])) for look in looks)
     assert last[0] - first[0] > 2 and abs((last[0] - first[0]) / cost["span_s"] - 1) < APART

@@ -6,17 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from commands.tools import ROOT, await_line, begin, trexbench
+from tools import ROOT, await_line, begin, trexbench
 
 pytestmark = [
     pytest.mark.root,

@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rpc import RawClient
+from tools import ROOT, trexbench
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from commands.tools import ROOT, trexbench
-from conformance.rpc import RawClient
-
-from trexbench.core.latency import tagged_pps
+from trexbench.core.verdict.latency import tagged_pps
 from trexbench.lab.net import inside
 
 TREX_DIR = os.environ.get("TREXBENCH_TREX_DIR", "")
@@ -77,7 +73,8 @@ def assert_timed(run: Any) -> None:
         assert 0.5 * one["sent"] < one["received"] <= one["sent"] <= 1.1 * LATENCY_S * tagged_pps(offered), one
         assert samples[-1]["ports"][far]["ipackets"] - before["ports"][far]["ipackets"] <= sent
         assert 0 < one["min_s"] <= one["mean_s"] <= one["max_s"] < 1 and one["jitter_s"] < one["max_s"], one
-        assert one["min_s"] <= one["p50_s"] <= one["p99_s"] <= one["max_s"], one
+        # not the 99th percentile: TRex leaves the first ten frames out of its maximum, and the histogram has them
+        assert one["min_s"] <= one["p50_s"] <= min(one["p99_s"], one["max_s"]), one
 
 
 def assert_nothing_left() -> None:

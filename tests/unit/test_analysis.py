@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate
 
-from trexbench.core.analysis import all_saturated, analyse, check_warmup
-from trexbench.core.knee import find_sustained, scatter_pps
-from trexbench.core.plan import Direction, Plan
-from trexbench.core.sample import Phase, Reading
-from trexbench.core.verdict import Analysis, DirectionResult, Limit
-from trexbench.core.windows import measured_windows
-from trexbench.runner import run
+from trexbench.core.load.plan import Direction, Plan
+from trexbench.core.load.sample import Phase, Reading
+from trexbench.core.load.windows import measured_windows
+from trexbench.core.strategy.analysis import analyse
+from trexbench.core.verdict.knee import find_sustained, scatter_pps
+from trexbench.core.verdict.model import Analysis, DirectionResult, Limit
+from trexbench.core.verdict.warmup import check_warmup
+from trexbench.session.run import run
 
 K = 1e3
 
@@ -86,7 +87,8 @@ def test_a_few_full_queues_are_noise(per_second: int, limit: Limit) -> None:
 def test_a_nervous_cpu_figure_is_judged_by_its_middle(mean: float, limit: Limit) -> None:
     class Nervous(SimulatedGenerator):
         def read(self) -> Reading:
-            return replace(super().read(), cpu_percent=mean + self._rng.choice([-9.0, -1.0, 1.0, 9.0]))
+            reading, cpu = super().read(), mean + self._rng.choice([-9.0, -1.0, 1.0, 9.0])
+            return replace(reading, ports={p: replace(c, cpu_percent=cpu) for p, c in reading.ports.items()})
 
     plan, clock = make_plan(sample_s=0.1), HeldClock()
     outcome = run(plan, Nervous(plan, World(700 * K), clock), clock, Silent())
@@ -98,7 +100,7 @@ def test_directions_are_judged_apart() -> None:
     plan, analysis = judged(World({"0->1": 400 * K}), bidir=True)
     forth, back = analysis.directions
     assert (forth.limit, back.limit) == (Limit.DUT, Limit.NONE)
-    assert back.maximum_pps == pytest.approx(plan.target_pps, rel=1e-3)
+    assert back.maximum_pps == pytest.approx(plan.offers[0].target_pps, rel=1e-3)
     assert analysis.at_least and analysis.total_pps == forth.maximum_pps + back.maximum_pps
 
 
@@ -122,11 +124,13 @@ def test_the_figures_of_a_knee() -> None:
     plan, analysis = judged(World(700 * K))
     (r,) = analysis.directions
     assert r.first_bad_pps is not None and r.saturated_at_s is not None
-    assert r.first_bad_pps - r.maximum_pps == pytest.approx(plan.step_pps, rel=1e-3)
-    assert r.uncertainty_pps == pytest.approx(plan.step_pps, rel=1e-3)
+    assert r.first_bad_pps - r.maximum_pps == pytest.approx(plan.step_pps(Direction(0, 1)), rel=1e-3)
+    assert r.uncertainty_pps == pytest.approx(plan.step_pps(Direction(0, 1)), rel=1e-3)
     assert r.max_received_pps == pytest.approx(700 * K, rel=1e-3)
-    assert r.hold_loss == pytest.approx(1 - 700 * K / plan.target_pps, rel=1e-3)
-    assert r.saturated_at_s == pytest.approx(plan.warmup_s + plan.ramp_s * r.maximum_pps / plan.target_pps, abs=1e-3)
+    assert r.hold_loss == pytest.approx(1 - 700 * K / plan.offers[0].target_pps, rel=1e-3)
+    assert r.saturated_at_s == pytest.approx(
+        plan.warmup_s + plan.ramp_s * r.maximum_pps / plan.offers[0].target_pps, abs=1e-3
+    )
     assert r.confirmed_pps == r.maximum_pps and r.trials[0].sent == pytest.approx(
         r.maximum_pps * plan.confirm_s, rel=1e-3
     )
@@ -202,7 +206,7 @@ def test_a_router_that_collapses_keeps_its_last_good_rate() -> None:
     plan, clock = make_plan(confirm_s=0.0), HeldClock()
     outcome = run(plan, Wild(plan, World(700 * K), clock), clock, Silent())
     (r,) = analyse(plan, outcome.samples).directions
-    assert 700 * K - 2 * plan.step_pps <= r.maximum_pps <= 701 * K
+    assert 700 * K - 2 * plan.step_pps(Direction(0, 1)) <= r.maximum_pps <= 701 * K
 
 
 @pytest.mark.parametrize(
@@ -226,7 +230,7 @@ def test_a_saturated_line(world: World, limit: Limit, pps: float) -> None:
     assert r.maximum_pps == pytest.approx(pps, rel=0.01)
     assert r.uncertainty_pps < 0.01 * r.maximum_pps and r.trials == ()
     if limit is Limit.DUT:
-        assert r.first_bad_pps == pytest.approx(plan.target_pps, rel=0.01)
+        assert r.first_bad_pps == pytest.approx(plan.offers[0].target_pps, rel=0.01)
         assert "offered" in r.reasons[0] and "emerged" in r.reasons[0]
 
 
@@ -308,7 +312,7 @@ def test_frames_that_arrive_elsewhere_are_found() -> None:
 def test_nothing_is_saturated_before_there_are_windows() -> None:
     plan = make_plan()
     samples = simulate(plan, World(base_loss=0.5)).samples
-    ends = [i for i in range(1, len(samples)) if all_saturated(plan, samples[:i])]
+    ends = [i for i in range(1, len(samples)) if plan._all_saturated(samples[:i])]
     assert samples[ends[0] - 1].t_s == plan.warmup_s + plan.windows
 
 

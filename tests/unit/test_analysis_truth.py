@@ -7,9 +7,9 @@ import random
 import pytest
 from runs import World, make_plan, simulate
 
-from trexbench.core.analysis import analyse
-from trexbench.core.plan import Plan
-from trexbench.core.verdict import DirectionResult, Limit
+from trexbench.core.load.plan import Plan
+from trexbench.core.strategy.analysis import analyse
+from trexbench.core.verdict.model import DirectionResult, Limit
 
 RUNS = 200
 
@@ -20,8 +20,9 @@ def verdict(plan: Plan, world: World) -> DirectionResult:
     return analyse(plan, outcome.samples).directions[0]
 
 
-def random_plan(rng: random.Random, **changes: object) -> Plan:
-    return make_plan(ramp_s=rng.choice([30.0, 60.0, 120.0, 240.0]), confirm_s=0.0, **changes)
+def random_plan(rng: random.Random, kind: str = "ramp", **changes: object) -> Plan:
+    of_ramps = {"ramp_s": rng.choice([30.0, 60.0, 120.0, 240.0]), "confirm_s": 0.0}
+    return make_plan(kind=kind, **(of_ramps if kind == "ramp" else {}), **changes)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_the_knee_lies_within_the_uncertainty_of_the_maximum(
     for seed in range(RUNS):
         threshold = rng.choice([1e-4, 1e-3, 1e-2])
         plan = random_plan(rng, stop_on_saturation=stops, sample_s=sample_s, loss_threshold=threshold)
-        capacity = plan.target_pps * rng.uniform(0.15, 0.85)
+        capacity = plan.offers[0].target_pps * rng.uniform(0.15, 0.85)
         world = World(capacity, noise=rng.uniform(0, noise), collapse=collapse, seed=seed, read_s=rng.choice([0, 1e-3]))
         result = verdict(plan, world)
         assert (result.limit, result.at_least) == (Limit.DUT, False), world
@@ -59,9 +60,9 @@ def test_what_the_generator_limits_is_never_laid_to_the_dut(side: str) -> None:
     rng = random.Random(11)
     for seed in range(RUNS):
         plan = random_plan(rng, kind=rng.choice(["ramp", "ramp", "saturate"]), hold_s=rng.choice([5.0, 20.0]))
-        limit = plan.target_pps * rng.uniform(0.15, 0.9)
+        limit = plan.offers[0].target_pps * rng.uniform(0.15, 0.9)
         world = World(
-            capacity_pps=limit * 1.2 if "both" in side else plan.line_rate_pps,
+            capacity_pps=limit * 1.2 if "both" in side else plan.offers[0].line_rate_pps,
             noise=0.02 if "both" in side else 0.0,
             tx_limit_pps=float("inf") if side == "rx" else limit,
             rx_limit_pps=float("inf") if side == "tx" else limit,
@@ -78,7 +79,7 @@ def test_a_saturated_line_emits_what_the_router_can_carry() -> None:
     rng = random.Random(13)
     for seed in range(RUNS):
         plan = make_plan(kind="saturate", target=1.0, hold_s=rng.choice([5.0, 10.0, 30.0]))
-        capacity = plan.target_pps * rng.uniform(0.1, 0.9)
+        capacity = plan.offers[0].target_pps * rng.uniform(0.1, 0.9)
         result = verdict(plan, World(capacity, noise=rng.uniform(0, 0.02), read_s=rng.choice([0.0, 1e-3]), seed=seed))
         assert (result.limit, result.at_least) == (Limit.DUT, False)
         # Twice the standard error is exceeded in one of twenty runs, and more often where it is made of few windows.

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from boxes import BoxTransport, Said
 
+from trexbench.core.dut.telemetry import Observation
 from trexbench.core.errors import DutError, StoreError
-from trexbench.core.telemetry import Observation
 from trexbench.dut.apply import apply, changes, revert
 from trexbench.dut.journal import Entry, FileJournal, NoJournal, state_dir
-from trexbench.dut.model import Attestation, Command, Step
+from trexbench.dut.model import Attestation, Change, Command
 
 WANTED = {"address": "100.65.1.1", "route": "16.0.0.0/8", "firewall": "off"}
 
@@ -46,7 +46,7 @@ class KeyDut:
     def identity(self) -> str:
         return f"boot {self._box.boots}"
 
-    def plan(self) -> Sequence[Step]:
+    def plan(self) -> Sequence[Change]:
         return [self._step(key, value) for key, value in WANTED.items() if self._box.settings.get(key) != value]
 
     def verify(self) -> Attestation:
@@ -55,11 +55,11 @@ class KeyDut:
     def observe(self, clear: bool = False) -> Observation:
         return Observation()
 
-    def _step(self, key: str, value: str) -> Step:
+    def _step(self, key: str, value: str) -> Change:
         was = self._box.settings.get(key)
         back = ("set", key, was) if was is not None else ("unset", key)
         undo = Command(back, "as it was", fine_if=("no such key",))
-        return Step(key, was, value, (Command(("set", key, value), "wanted"),), (undo,))
+        return Change(key, was, value, (Command(("set", key, value), "wanted"),), (undo,))
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_half_of_it_fails_and_is_taken_back(journal: FileJournal) -> None:
     with pytest.raises(DutError, match=r"route: set route .* failed on the box: no memory.*dut revert"):
         apply(KeyDut(transport), transport, journal)
     assert transport.box.settings == {"firewall": "on", "address": "100.65.1.1"}
-    assert [entry.step.what for entry in journal.entries()] == ["address", "route"]
+    assert [entry.change.what for entry in journal.entries()] == ["address", "route"]
     revert(KeyDut(transport), transport, journal)
     assert transport.box.settings == {"firewall": "on"}
 
@@ -122,7 +122,7 @@ def test_what_cannot_be_taken_back_stays_written_down(journal: FileJournal) -> N
     transport.fail["unset route"] = Said(stderr="busy", returncode=1)
     with pytest.raises(DutError, match=r"not everything .* route: unset route failed on the box: busy"):
         revert(KeyDut(transport), transport, journal)
-    assert [entry.step.what for entry in journal.entries()] == ["route"]
+    assert [entry.change.what for entry in journal.entries()] == ["route"]
     transport.fail.clear()
     assert [step.what for step in revert(KeyDut(transport), transport, journal).taken_back] == ["route"]
     assert transport.box.settings == {}
@@ -134,7 +134,7 @@ def test_a_lost_connection_ends_the_taking_back_at_once(journal: FileJournal) ->
     transport.lost_after = len(transport.ran) + 1
     with pytest.raises(DutError, match="was lost"):
         revert(KeyDut(transport), transport, journal)
-    assert [entry.step.what for entry in journal.entries()] == ["address", "route"]
+    assert [entry.change.what for entry in journal.entries()] == ["address", "route"]
 
 
 def test_what_a_boot_has_undone_is_not_undone_again(journal: FileJournal) -> None:
@@ -184,10 +184,10 @@ def test_a_command_is_tried_again_for_as_long_as_it_says(journal: FileJournal) -
             self.answers += 1
             return Said(stderr="not yet", returncode=1) if self.answers < 3 else super().run(argv, input)
 
-    step = Step("slow", None, "up", (Command(("set", "slow", "up"), "", retry_s=5.0),), ())
+    step = Change("slow", None, "up", (Command(("set", "slow", "up"), "", retry_s=5.0),), ())
 
     class SlowDut(KeyDut):
-        def plan(self) -> Sequence[Step]:
+        def plan(self) -> Sequence[Change]:
             return [step]
 
     transport = BoxTransport(Slow())
@@ -196,8 +196,8 @@ def test_a_command_is_tried_again_for_as_long_as_it_says(journal: FileJournal) -
 
 
 def test_a_journal_keeps_every_field_of_a_step(journal: FileJournal) -> None:
-    command = Command(("a", "b c"), "why", "fed\n", ("fine",), 3.0, 2.0)
-    step = Step("what", "was", "wanted", (command,), (command, command), lasts=True)
+    command = Command(("a", "b c"), "why", "fed\n", ("fine",), None, 3.0, 2.0)
+    step = Change("what", "was", "wanted", (command,), (command, command), lasts=True)
     entry = Entry("boot 1", "somewhere", step)
     journal.add(entry)
     assert journal.entries() == (entry,)

@@ -13,7 +13,7 @@ import yaml
 import zmq
 
 from trexbench.core.errors import GeneratorError
-from trexbench.generator.client import TREX_DIR_VARIABLE, load_client
+from trexbench.generator.trex.client import TREX_DIR_VARIABLE, load_client
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -52,7 +52,7 @@ def test_our_libraries_stay_ours() -> None:
 
 def test_a_fresh_process_gets_our_libraries_after_the_client() -> None:
     done = python(
-        "from trexbench.generator.client import load_client\n"
+        "from trexbench.generator.trex.client import load_client\n"
         "client = load_client()\n"
         "import yaml, zmq, sys\n"
         "assert yaml.__version__[0] >= '6' and zmq.zmq_version_info() >= (4,)\n"
@@ -73,7 +73,7 @@ def test_the_namespace_nests_and_survives_an_exception() -> None:
 
 
 def test_a_client_is_imported_only_where_it_is_used() -> None:
-    done = python("import sys, trexbench.generator.connect\nassert 'scapy' not in sys.modules")
+    done = python("import sys, trexbench.generator.trex.connect\nassert 'scapy' not in sys.modules")
     assert done.returncode == 0, done.stderr
 
 
@@ -123,7 +123,7 @@ def test_without_the_package_it_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "trex_stl_lib" / "__init__.py").write_text("")
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-        "import trexbench.generator.client as client\n"
+        "import trexbench.generator.trex.client as client\n"
         "client._FROM_PYPI = 'a_package_that_nobody_has'\n"
         "try: client.load_client()\n"
         "except client.GeneratorError as err: print(err)"

@@ -8,7 +8,8 @@ from math import inf
 import pytest
 from runs import World, make_plan, make_result
 
-from trexbench.core.compare import Verdict, find_pairs, find_unlike
+from trexbench.core.history.compare import Verdict, find_differences, find_unlike
+from trexbench.core.load.plan import Direction
 from trexbench.core.result import RunResult, Status
 from trexbench.report.compare import comparison_values, format_comparison
 
@@ -37,16 +38,21 @@ def run(capacity_pps: float = inf, **world: float) -> RunResult:
 def test_a_difference_counts_beyond_the_noise_and_bounds_only_where_they_decide(
     first: RunResult, second: RunResult, verdict: Verdict
 ) -> None:
-    (pair,) = find_pairs(first, second)
-    assert pair.verdict is verdict
-    assert pair.difference_pps == pair.second.maximum_pps - pair.first.maximum_pps
+    ((_, difference),) = find_differences(first, second)
+    (one,), (other,) = first.analysis.directions, second.analysis.directions
+    assert difference.verdict is verdict
+    assert difference.difference_pps == other.maximum_pps - one.maximum_pps
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         pytest.param({"simulated": False}, "one is simulated, the other measured", id="a model and a router"),
-        pytest.param({"profile": {"digest": "other", "mix": "1514 B frames"}}, "different traffic", id="other frames"),
+        pytest.param(
+            {"profiles": {Direction(0, 1): {"digest": "other", "mix": "1514 B frames"}}},
+            "different traffic",
+            id="other frames",
+        ),
         pytest.param({"status": Status.INCOMPLETE}, "is incomplete", id="a run that ended early"),
         pytest.param(
             {"dut": DUT | {"facts_sha256": "b", "facts": {"kernel": "6.2"}}},
@@ -54,9 +60,11 @@ def test_a_difference_counts_beyond_the_noise_and_bounds_only_where_they_decide(
             id="the same DUT with another kernel",
         ),
         pytest.param(
-            {"plan": replace(PLAN, kind="saturate")}, "one is a ramp, the other a saturate", id="other method"
+            {"plan": make_plan(kind="saturate", hold_s=10.0)}, "one is a ramp, the other a saturate", id="other method"
         ),
-        pytest.param({"plan": replace(PLAN, line_rate_bps=1e10)}, "line rates", id="another line"),
+        pytest.param(
+            {"plan": make_plan(ramp_s=60.0, confirm_s=0.0, line_rate_bps=1e10)}, "line rates", id="another line"
+        ),
         pytest.param({"plan": replace(PLAN, loss_threshold=0.01)}, "loss thresholds of", id="another threshold"),
         pytest.param({"plan": make_plan(bidir=True)}, "directions 0->1 and 0->1, 1->0", id="one way and both"),
     ],

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from runs import make_result
 
-from trexbench.core.compare import Verdict
-from trexbench.core.compare_sets import compare_sets, is_bound, noise_of
-from trexbench.core.history import Cell, RunRow, row_of
+from trexbench.core.history.compare import Verdict, compare_sets, is_bound, noise_of
+from trexbench.core.history.rows import Cell, RunRow, row_of
 from trexbench.report.compare import format_set_comparison, set_comparison_values
 
 ROW = replace(row_of(make_result(), "x.json"), uncertainty_pps=0.0, at_least=False, total_pps=1e6)
@@ -44,7 +43,7 @@ def test_a_difference_counts_beyond_what_runs_leave_open_and_lie_apart(
     first: list[RunRow], second: list[RunRow], verdict: Verdict
 ) -> None:
     (pair,) = compare_sets(first, second).pairs
-    assert pair.verdict is verdict and pair.difference_pps == pair.second_pps - pair.first_pps
+    assert pair.verdict is verdict and pair.difference_pps == pair.rates[1] - pair.rates[0]
 
 
 def test_the_noise_of_a_median_shrinks_with_runs_but_not_below_their_own() -> None:

@@ -10,7 +10,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trexbench.config import find_configs, find_profile, load_dut, read_dut, search_path
+from trexbench.config.lookup import DUTS, find_profile, load_dut
+from trexbench.config.schema import read_dut
 from trexbench.core.errors import ConfigError
 from trexbench.core.units import Rate
 
@@ -41,6 +42,16 @@ BROKEN = [
     ("unknown key, nothing close", "speed: 1gbit", "xyzzy: 1", 4, ["xyzzy", "known here", "driver"]),
     ("unknown key below", "    interface: d1", "    interfaces: d1", 11, ["ports[1].interfaces", "'interface'"]),
     ("missing key", "driver: linux\n", "", 1, ["'driver' is missing", "add 'driver: ...'"]),
+    (
+        "missing keys at once",
+        "driver: linux\ntransport: {type: netns, namespace: r1}\n",
+        "",
+        1,
+        ["'driver' and 'transport' are missing", "add 'driver: ...' and 'transport: ...'"],
+    ),
+    ("nothing after the dash", "  - {to: 16.0.0.0/8, via: 100.65.1.2}", "  -", 17, ["routes[0]", "after the dash"]),
+    ("meter of another kind", "routes:", "power: {type: rapl, url: http://a}\nroutes:", 16, ["power.url", "type rapl"]),
+    ("meter without address", "routes:", "power: {type: shelly}\nroutes:", 16, ["power", "'url' is missing"]),
     ("missing key below", "    interface: d0\n", "", 6, ["ports[0]", "'interface' is missing"]),
     ("nothing after the colon", "driver: linux", "driver:", 2, ["driver", "nothing stands after"]),
     ("unknown driver", "linux", "vyos", 2, ["driver", "'vyos'", "linux, pfsense, vpp"]),
@@ -182,7 +193,7 @@ def test_any_value_at_any_key_is_read_or_refused(
 
 
 def test_shipped_configs_parse() -> None:
-    configs = find_configs(Path(__file__).parents[2] / "dut_configs")
+    configs = DUTS.files(Path(__file__).parents[2] / "dut_configs")
     duts = {name: read_dut(path) for name, path in configs.items()}
     assert set(duts) >= {"lab-linux", "netgate-linux", "netgate-pfsense", "netgate-vpp"}
     assert {duts[name].driver for name in duts} == {"linux", "pfsense", "vpp"}
@@ -190,6 +201,12 @@ def test_shipped_configs_parse() -> None:
     assert duts["lab-linux"].lab is not None
     assert duts["netgate-vpp"].rx_queues == (1, 2, 3)
     assert all(duts[name].speed_bps == 1e10 for name in duts if name.startswith("netgate"))
+
+
+def test_the_documents_example_is_complete(tmp_path: Path) -> None:
+    document = (Path(__file__).parents[2] / "docs" / "configs.md").read_text()
+    dut = read_dut(write(tmp_path, document.split("```yaml\n")[1].split("```")[0], "my-router.yaml"))
+    assert dut.name == "my-router" and dut.transport.host == "router.example.net" and len(dut.ports) == 2
 
 
 def test_unknown_dut_lists_all(tmp_path: Path) -> None:
@@ -204,11 +221,12 @@ def test_unknown_dut_where_there_are_none(tmp_path: Path) -> None:
         load_dut("alpha", tmp_path)
 
 
-def test_the_directory_given_must_be_there(tmp_path: Path) -> None:
+def test_the_directory_given_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match="the directory given is not there"):
         load_dut("alpha", tmp_path / "nope")
+    monkeypatch.setenv("TREXBENCH_DUT_CONFIGS", str(tmp_path / "nope"))
     with pytest.raises(ConfigError, match="TREXBENCH_DUT_CONFIGS is not there"):
-        search_path("dut_configs", "TREXBENCH_DUT_CONFIGS", None, {"TREXBENCH_DUT_CONFIGS": str(tmp_path / "nope")})
+        DUTS.directories()
 
 
 def test_lookup_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,15 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from trexbench.core.cycles import Cost, find_costs
-from trexbench.core.efficiency import NodeRuntime, ThreadRuntime
-from trexbench.core.plan import Plan, pair_directions
-from trexbench.core.sample import Phase, PortCounters, Reading, Sample
-from trexbench.core.telemetry import CpuTime, Missing, Moment, Observation, PortCount, Sighting
-from trexbench.report.costs import cost_words
+from trexbench.core.dut.cycles import Cost, find_costs
+from trexbench.core.dut.runtime import NodeRuntime, ThreadRuntime
+from trexbench.core.dut.telemetry import CpuTime, DutReading, Missing, Moment, Observation, PortCount
+from trexbench.core.load.plan import Direction, Offer
+from trexbench.core.load.sample import Phase, PortCounters, Reading, Sample
+from trexbench.core.strategy.saturate import Saturate
+from trexbench.report.run.costs import cost_words
 
 PPS = 1e6
-PLAN = Plan(pair_directions((0, 1), False), 10e9, 64.0, 14.88e6, PPS, kind="saturate", hold_s=10.0)
+PLAN = Saturate((Offer(Direction(0, 1), 10e9, 64.0, 14.88e6, PPS),), hold_s=10.0)
 
 
 def samples(sent_pps: float = PPS, received_pps: float = PPS) -> list[Sample]:
@@ -25,12 +26,12 @@ def samples(sent_pps: float = PPS, received_pps: float = PPS) -> list[Sample]:
             0: PortCounters(float(t), int(sent_pps * t), 0, 0, 0, 0, 0),
             1: PortCounters(float(t), 0, 0, int(received_pps * t), 0, 0, 0),
         }
-        found.append(Sample(Phase.HOLD, float(t), sent_pps, Reading(ports, 0, 10.0)))
+        found.append(Sample(Phase.HOLD, float(t), {PLAN.directions[0]: sent_pps}, Reading(ports, 0)))
     return found
 
 
-def look(moment: Moment, t_s: float, seen: Observation) -> Sighting:
-    return Sighting(moment, t_s, 0.01, seen, Phase.HOLD)
+def look(moment: Moment, t_s: float, seen: Observation) -> DutReading:
+    return DutReading(moment, t_s, 0.01, seen, Phase.HOLD)
 
 
 def kernel(t_s: float, busy: float, pps: float = PPS, clock_hz: float | None = 2e9) -> Observation:
@@ -94,7 +95,7 @@ def test_perf_is_told_beside_cpu_time_and_doubted_where_they_differ(perf_hz: flo
 def test_short_stretches_give_no_figure() -> None:
     looks = [look(Moment.BEGIN, 1.0, kernel(1, 0.5)), look(Moment.END, 1.5, kernel(1.5, 0.5))]
     (found,) = find_costs(PLAN, samples(), looks)
-    assert found.cycles_per_packet is None and "too short" in found.caveats[0].text
+    assert found.cycles_per_packet is None and "only 0.5 s apart" in found.caveats[0].text
 
 
 def test_ticks_of_cpu_time_are_a_doubt_where_little_is_measured() -> None:
@@ -164,13 +165,13 @@ def test_vpp_that_cannot_be_is_doubted() -> None:
 
 def test_looks_of_different_stretches_are_no_pair() -> None:
     seen = kernel(1, 0.5)
-    end = Sighting(Moment.END, 9.0, 0.01, seen, Phase.CONFIRM, 1)
+    end = DutReading(Moment.END, 9.0, 0.01, seen, Phase.CONFIRM, 1)
     assert not find_costs(PLAN, samples(), [look(Moment.BEGIN, 1.0, seen), end])
     assert not find_costs(PLAN, samples(), [look(Moment.END, 9.0, seen)])
 
 
 def test_each_stretch_between_two_ticks_of_a_ramp_has_its_cost() -> None:
-    ticks = [Sighting(Moment.TICK, t, 0.01, kernel(t, 0.5), Phase.RAMP) for t in (1.0, 5.0, 9.0)]
+    ticks = [DutReading(Moment.TICK, t, 0.01, kernel(t, 0.5), Phase.RAMP) for t in (1.0, 5.0, 9.0)]
     found = find_costs(PLAN, samples(), ticks)
     assert [(cost.begin_s, cost.end_s) for cost in found] == [(1.0, 5.0), (5.0, 9.0)]
     assert all(cost.cycles_per_packet == pytest.approx(1000) for cost in found)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nights import noisy
 
-from trexbench.core.detect import FIRST_NIGHTS, Change, Shape, Smallest, find_changes
-from trexbench.judge.jumps import levels
+from trexbench.core.history.detect import FIRST_NIGHTS, Change, Shape, Smallest, find_changes
+from trexbench.results.jumps import levels
 
 ONE_PERCENT = Smallest(0.01)
 

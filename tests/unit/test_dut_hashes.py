@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from trexbench.config import load_dut
+from trexbench.config.lookup import load_dut
 from trexbench.config.twin import RssSpec
-from trexbench.core.rss import MICROSOFT_KEY
-from trexbench.core.spread import PortHash, QueuePlace, Spreading
-from trexbench.dut.hashes import with_stated
+from trexbench.core.dut.queues import PortHash, QueuePlace, Spreading
+from trexbench.core.dut.rss import MICROSOFT_KEY
+from trexbench.dut.model import with_stated
 
 CONFIG = load_dut(str(Path(__file__).parents[2] / "dut_configs/netgate-pfsense.yaml"))
 QUEUES = tuple(QueuePlace(port, queue, f"cpu{queue}") for port in (0, 1) for queue in (0, 1))

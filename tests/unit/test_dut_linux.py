@@ -14,15 +14,16 @@ from boxes import BoxTransport, Said
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trexbench.config import DutConfig, load_dut
+from trexbench.config.lookup import load_dut
+from trexbench.config.model import DutConfig
 from trexbench.config.settings import LinuxSettings
+from trexbench.core.dut.queues import PortHash, QueuePlace
 from trexbench.core.errors import ConfigError, DutError
-from trexbench.core.spread import PortHash, QueuePlace
-from trexbench.dut import Step, Wanted
+from trexbench.dut import Change, Wanted
 from trexbench.dut.apply import apply, revert
 from trexbench.dut.journal import FileJournal
-from trexbench.dut.linux import LinuxDut, plan_from_nothing
-from trexbench.dut.linux_steps import probes
+from trexbench.dut.linux.changes import plan_from_nothing, probes
+from trexbench.dut.linux.driver import LinuxDut
 
 ROOT = Path(__file__).parents[2]
 NETGATE = load_dut(str(ROOT / "dut_configs/netgate-linux.yaml"))
@@ -50,7 +51,7 @@ class Bench:
         self.dut = LinuxDut(Wanted(config, {}, rx_queues), self.transport, link_wait_s=0)
         self.journal = FileJournal(config.name, folder)
 
-    def apply(self) -> tuple[Step, ...]:
+    def apply(self) -> tuple[Change, ...]:
         return apply(self.dut, self.transport, self.journal)
 
     def revert(self) -> int:
@@ -61,7 +62,7 @@ class Bench:
         return [str(one) for one in self.dut.verify().mismatches]
 
 
-def lines(steps: list[Step] | tuple[Step, ...]) -> list[str]:
+def lines(steps: list[Change] | tuple[Change, ...]) -> list[str]:
     return [" ".join(command.argv) for step in steps for command in step.do]
 
 
@@ -267,7 +268,7 @@ REFUSED: list[tuple[str, Callable[[LinuxBox], object], DutConfig, int | None, st
         lambda _: None,
         PLAIN,
         5,
-        "netgate-linux: 5 receive queues are wished, enp3s0f0 has at most 4 receive queues: ask for another number",
+        "netgate-linux: 5 receive queues are asked for, enp3s0f0 has at most 4 receive queues: ask for another number",
     ),
     (
         "queues of a NIC that cannot set them",

@@ -10,12 +10,12 @@ import pytest
 from box_linux import LinuxBox
 from boxes import BoxTransport, Said
 
-from trexbench.config import load_dut
+from trexbench.config.lookup import load_dut
+from trexbench.core.dut.telemetry import Missing
 from trexbench.core.errors import DutError
-from trexbench.core.telemetry import Missing
 from trexbench.dut import Wanted
-from trexbench.dut.linux import LinuxDut
-from trexbench.dut.linux_perf import measure_cycles
+from trexbench.dut.linux.driver import LinuxDut
+from trexbench.host.read_linux import measure_cycles
 from trexbench.transport import Completed
 
 ROOT = Path(__file__).parents[2]

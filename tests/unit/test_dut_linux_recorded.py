@@ -11,11 +11,12 @@ import pytest
 from box_linux import LinuxBox
 from boxes import BoxTransport
 
-from trexbench.config import DutConfig, load_dut
+from trexbench.config.lookup import load_dut
+from trexbench.config.model import DutConfig
+from trexbench.core.dut.telemetry import DropCount, Missing, Observation, PortCount, QueueCount
 from trexbench.core.errors import DutError
-from trexbench.core.telemetry import DropCount, Missing, Observation, PortCount, QueueCount
 from trexbench.dut import Wanted
-from trexbench.dut.linux import LinuxDut
+from trexbench.dut.linux.driver import LinuxDut
 from trexbench.transport import Completed
 
 ROOT = Path(__file__).parents[2]

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trexbench.core.dut.telemetry import CpuTime
 from trexbench.core.errors import DutError
-from trexbench.core.telemetry import CpuTime
-from trexbench.dut import parse_linux as parse
-from trexbench.dut import parse_linux_counters as counters
-from trexbench.dut import parse_linux_nic as nic
+from trexbench.dut.linux import parse as parse
+from trexbench.host import files
+from trexbench.host import linux as counters
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def test_routes(entry: dict[str, object], expected: tuple[object, ...]) -> None:
     ],
 )
 def test_files(text: str, expected: dict[str, str]) -> None:
-    assert parse.parse_files(text) == expected
+    assert files.parse_files(text) == expected
 
 
 @pytest.mark.parametrize(("text", "expected"), [("7", 7), ("-1", -1), ("", None), (None, None), ("ff", None)])
 def test_number_is_none_where_nothing_was_said(text: str | None, expected: int | None) -> None:
-    assert parse.number(text) == expected
+    assert files.number(text) == expected
 
 
 def test_path_of_a_black_hole_is_none() -> None:
@@ -83,10 +83,10 @@ Combined:\t{now}
 
 
 def test_channels_of_the_kernels_two_ways_to_say_none() -> None:
-    found = nic.parse_channels(CHANNELS.format(most=63, now=4))
+    found = parse.parse_channels(CHANNELS.format(most=63, now=4))
     assert found == {"max": {"other": 1, "combined": 63}, "now": {"rx": 0, "tx": 0, "other": 1, "combined": 4}}
     with pytest.raises(DutError, match="printed no channels"):
-        nic.parse_channels("netlink error: Operation not supported")
+        parse.parse_channels("netlink error: Operation not supported")
 
 
 HASH = """RX flow hash indirection table for eth0 with 4 RX ring(s):
@@ -118,7 +118,7 @@ RSS hash function:
     ],
 )
 def test_hash(text: str, expected: dict[str, object]) -> None:
-    assert nic.parse_hash(text) == expected
+    assert parse.parse_hash(text) == expected
 
 
 UDP = "UDP over IPV4 flows use these fields for computing Hash flow key:\nIP SA\nIP DA\n"
@@ -130,7 +130,7 @@ PORTS = "L4 bytes 0 & 1 [TCP/UDP src port]\nL4 bytes 2 & 3 [TCP/UDP dst port]\n"
     [(UDP, ["src", "dst"]), (UDP + PORTS, ["src", "dst", "sport", "dport"]), ("", None), ("not supported", None)],
 )
 def test_hash_fields(text: str, expected: list[str] | None) -> None:
-    assert nic.parse_hash_fields(text) == expected
+    assert parse.parse_hash_fields(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -150,19 +150,7 @@ def test_hash_fields(text: str, expected: list[str] | None) -> None:
     ],
 )
 def test_the_queue_of_an_interrupts_name(name: str, queue: int | None) -> None:
-    assert nic.queue_of(name) == queue
-
-
-def test_interrupts() -> None:
-    text = (
-        "           CPU0       CPU1\n 24:  1  0  IO-APIC   5-edge      ACPI:Ged\nNMI:  0  0  Non-maskable interrupts\n"
-    )
-    assert nic.parse_interrupts(text + "ERR:  0\n 50:  7  8  PCI-MSI 1-edge  eth0-TxRx-0\n") == {
-        24: "ACPI:Ged",
-        50: "eth0-TxRx-0",
-    }
-    with pytest.raises(DutError, match="no heading"):
-        nic.parse_interrupts("nothing")
+    assert parse.queue_of(name) == queue
 
 
 @pytest.mark.parametrize(
@@ -170,17 +158,17 @@ def test_interrupts() -> None:
     [("0-3,8", [0, 1, 2, 3, 8]), ("2", [2]), ("", None), (None, None), ("a", None), ("3-1", []), ("1,", None)],
 )
 def test_cpus(text: str | None, expected: list[int] | None) -> None:
-    assert nic.parse_cpus(text) == expected
+    assert files.parse_cpus(text) == expected
 
 
 @given(st.sets(st.integers(0, 300)))
 def test_a_mask_comes_back_as_it_was_written(cpus: set[int]) -> None:
-    assert nic.parse_mask(nic.mask(cpus)) == sorted(cpus)
+    assert files.parse_mask(files.mask(cpus)) == sorted(cpus)
 
 
 def test_firewall_rules_are_counted() -> None:
-    assert nic.count_nft_rules('{"nftables": [{"metainfo": {}}, {"table": {}}, {"rule": {}}, {"rule": {}}]}') == 2
-    assert nic.count_iptables_rules("*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -j DROP\nCOMMIT\n") == 1
+    assert parse.count_nft_rules('{"nftables": [{"metainfo": {}}, {"table": {}}, {"rule": {}}, {"rule": {}}]}') == 2
+    assert parse.count_iptables_rules("*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -j DROP\nCOMMIT\n") == 1
 
 
 # counters
@@ -260,11 +248,12 @@ def test_softnet_is_hexadecimal_and_names_its_cpu_late_or_never() -> None:
 def test_interrupts_of_all_cpus_together() -> None:
     lines = [
         "   CPU0  CPU1",
+        " 24:  1  0  IO-APIC   5-edge      ACPI:Ged",
         " 34: 7 5  PCI-MSIX-0000:03:00.0  0-edge  enp3s0f0-TxRx-0",
         "NMI: 1 1 Non-maskable",
         "ERR: 0",
     ]
-    assert counters.parse_interrupts(lines) == {34: ("enp3s0f0-TxRx-0", 12)}
+    assert counters.parse_interrupts(lines) == {24: ("ACPI:Ged", 1), 34: ("enp3s0f0-TxRx-0", 12)}
     assert counters.parse_interrupts(lines[1:]) == counters.parse_interrupts([]) == {}
 
 
@@ -278,7 +267,7 @@ def test_only_the_root_discipline_counts() -> None:
 
 def read_all(text: str) -> None:
     """Every parser gives a value or DutError."""
-    parse.parse_files(text)
+    files.parse_files(text)
     lines = text.splitlines()
     for reader in (
         parse.parse_links,
@@ -287,21 +276,20 @@ def read_all(text: str) -> None:
         parse.parse_routes,
         parse.parse_path,
         parse.parse_offloads,
-        parse.number,
-        nic.parse_channels,
-        nic.parse_driver,
-        nic.parse_hash,
-        nic.parse_hash_fields,
-        nic.parse_interrupts,
-        nic.queue_of,
-        nic.parse_cpus,
-        nic.parse_mask,
-        nic.count_nft_rules,
-        nic.count_iptables_rules,
-        counters.parse_lines,
+        files.number,
+        parse.parse_channels,
+        counters.parse_driver,
+        parse.parse_hash,
+        parse.parse_hash_fields,
+        parse.queue_of,
+        files.parse_cpus,
+        files.parse_mask,
+        parse.count_nft_rules,
+        parse.count_iptables_rules,
+        files.parse_lines,
         lambda _: counters.parse_stat(lines, {}),
         lambda _: counters.parse_uptime(lines),
-        lambda one: counters.parse_clocks({"/proc/cpuinfo": lines, **counters.parse_lines(one)}),
+        lambda one: counters.parse_clocks({"/proc/cpuinfo": lines, **files.parse_lines(one)}),
         lambda _: counters.parse_snmp(lines),
         lambda _: counters.parse_net_dev(lines),
         lambda _: counters.parse_softirqs(lines),

@@ -13,15 +13,17 @@ from boxes import BoxTransport, Said
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trexbench.config import DutConfig, load_dut
+from trexbench.config.lookup import load_dut
+from trexbench.config.model import DutConfig
 from trexbench.config.settings import PfsenseSettings
+from trexbench.core.dut.queues import QueuePlace
+from trexbench.core.dut.telemetry import DropCount, PortCount, QueueCount
 from trexbench.core.errors import DutError
-from trexbench.core.spread import QueuePlace
-from trexbench.core.telemetry import DropCount, PortCount, QueueCount
 from trexbench.dut import Wanted
 from trexbench.dut.apply import apply, revert
+from trexbench.dut.freebsd.changes import plan_from_nothing
+from trexbench.dut.freebsd.driver import PfsenseDut
 from trexbench.dut.journal import FileJournal
-from trexbench.dut.pfsense import PfsenseDut, plan_from_nothing
 
 ROOT = Path(__file__).parents[2]
 CONFIG = load_dut(str(ROOT / "dut_configs/netgate-pfsense.yaml"))
@@ -109,9 +111,9 @@ def test_revert_restores_what_was_there(bench: Bench) -> None:
     before = pickle.dumps(bench.box.settings())
     assert [str(step) for step in bench.dut.plan()] == [
         "net.inet.ip.forwarding: 1 (was 0)",
-        "address of ix0: 100.65.1.1/24 (was not there)",
-        "neighbour 100.65.1.2: 68:05:ca:32:45:94 permanent (was 02:00:00:00:00:01 permanent on ix0)",
-        "neighbour 100.65.2.2: 68:05:ca:32:45:95 permanent (was not pinned)",
+        "address of ix0: 100.65.1.1/24 (was 10.7.0.1/16, 100.65.1.9/24)",
+        "neighbour 100.65.1.2: 68:05:ca:32:45:94 permanent on ix0 (was 02:00:00:00:00:01 permanent on ix0)",
+        "neighbour 100.65.2.2: 68:05:ca:32:45:95 permanent on ix1 (was 02:00:00:00:00:02 learnt on ix1)",
         "route 16.0.0.0/8: via 100.65.1.2 (was via 10.7.0.2)",
         "route 48.0.0.0/8: via 100.65.2.2 (was dev ix1)",
         "firewall: disabled (was enabled)",
@@ -195,7 +197,7 @@ def test_a_second_hop_is_taken_away_and_put_back(tmp_path: Path) -> None:
     assert bench.wrong() == []
     entries = len(bench.journal.entries())
     assert entries == len(ARTICLE) + 1
-    last = bench.journal.entries()[-1].step.undo[0].argv
+    last = bench.journal.entries()[-1].change.undo[0].argv
     assert " ".join(last) == "route add -net 16.0.0.0/8 192.168.1.9 -proto1 -nostatic"
     bench.transport.run(last, 1)
     assert bench.box.settings() == before

@@ -11,20 +11,25 @@ import pytest
 from box_vpp import CONF, VppBox
 from boxes import BoxTransport, Said
 
-from trexbench.config import DutConfig, read_dut
+from trexbench.config.model import DutConfig
+from trexbench.config.schema import read_dut
 from trexbench.config.settings import VppSettings
 from trexbench.config.twin import RssSpec
+from trexbench.core.dut.queues import QueuePlace
+from trexbench.core.dut.telemetry import DropCount, PortCount, QueueCount
 from trexbench.core.errors import ConfigError, DutError
-from trexbench.core.spread import QueuePlace
-from trexbench.core.telemetry import DropCount, PortCount, QueueCount
-from trexbench.dut import Wanted, vpp, vpp_commands
+from trexbench.dut import Wanted
 from trexbench.dut.apply import apply, revert
 from trexbench.dut.journal import FileJournal
-from trexbench.dut.parse_vpp_fib import parse_fib
-from trexbench.dut.parse_vpp_show import parse_hardware, parse_interfaces, parse_neighbours
-from trexbench.dut.vpp import VppDut, compare, plan_from_nothing
-from trexbench.dut.vpp_facts import VppFacts
-from trexbench.dut.vpp_observe import observed
+from trexbench.dut.vpp import changes as vpp
+from trexbench.dut.vpp import commands as vpp_commands
+from trexbench.dut.vpp.changes import plan_from_nothing
+from trexbench.dut.vpp.check import compare
+from trexbench.dut.vpp.driver import VppDut
+from trexbench.dut.vpp.facts import VppFacts
+from trexbench.dut.vpp.observe import observed
+from trexbench.dut.vpp.parse import parse_fib
+from trexbench.dut.vpp.parse_show import parse_hardware, parse_interfaces, parse_neighbours
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests/fixtures"

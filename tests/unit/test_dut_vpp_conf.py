@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.core.errors import DutError
-from trexbench.dut.vpp_conf import core_list, pci_of, with_queues, with_workers
+from trexbench.dut.vpp.conf import pci_of, with_queues, with_workers
+from trexbench.host.files import parse_cpus
 
 ONE, TWO = "0000:03:00.0", "0000:03:00.1"
 
@@ -104,8 +105,8 @@ def test_what_nobody_can_edit(text: str, said: str) -> None:
 
 
 def test_lists_of_cores() -> None:
-    assert core_list("2-3,18") == [2, 3, 18]
-    assert core_list("") is None
+    assert parse_cpus("2-3,18") == [2, 3, 18]
+    assert parse_cpus("") is None
 
 
 WORDS = st.sampled_from(

@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from math import inf
 from typing import Any
 
+import engine_fake
 import pytest
 import zmq
+from engine_fake import FakeEngine
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trexbench.stlserver import __main__ as cli
-from trexbench.stlserver.engine_fake import FakeEngine
-from trexbench.stlserver.events import Event
-from trexbench.stlserver.faults import THIEF, Fault, FaultError, parse_fault
-from trexbench.stlserver.server import StlServer
+from trexbench.stlserver.rpc.faults import OTHER_USER, Fault, FaultError, parse_fault
+from trexbench.stlserver.rpc.server import StlServer
+from trexbench.stlserver.state.events import Event
 
 STREAM = {
     "enabled": True,
@@ -288,10 +288,10 @@ def test_a_stolen_port_runs_on_and_belongs_to_somebody_else() -> None:
     with talk("steal0@2s") as it:
         it.ask("get_async_events", session_id=1)
         it.clock.time_s += 2
-        assert [it.ask("get_port_status", port_id=port)["owner"] for port in (0, 1)] == [THIEF, "me"]
+        assert [it.ask("get_port_status", port_id=port)["owner"] for port in (0, 1)] == [OTHER_USER, "me"]
         heard = it.ask("get_async_events", session_id=1)["data"]
         taken = [one["data"] for one in heard if one["type"] == Event.PORT_ACQUIRED]
-        assert [(one["port_id"], one["who"], one["force"]) for one in taken] == [(0, THIEF, True)]
+        assert [(one["port_id"], one["who"], one["force"]) for one in taken] == [(0, OTHER_USER, True)]
         it.clock.time_s += 1
         assert it.counted(0) == (3000, 3000)
 
@@ -333,6 +333,6 @@ def test_a_port_that_is_not_there() -> None:
 )
 def test_wrong_usage(spec: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
-        cli.main(["--fake-ports", "2", "--rpc-port", "0", "--pub-port", "0", "--fault", spec])
+        engine_fake.serve(["--rpc-port", "0", "--pub-port", "0", "--fault", spec])
     assert left.value.code == 2
     assert said in capsys.readouterr().err

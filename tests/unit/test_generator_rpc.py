@@ -1,16 +1,12 @@
-"""The server's clock in the run's time, and the exchange that signals cannot break."""
+"""The server's clock in the run's time."""
 
 from __future__ import annotations
-
-import os
-import signal
-import threading
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trexbench.generator.rpc import ServerClock, uninterrupted
+from trexbench.generator.trex.rpc import ServerClock
 
 delays = st.floats(0, 0.05)
 
@@ -51,37 +47,3 @@ def test_a_clock_that_was_set_is_believed_anew() -> None:
 def test_no_exchange_no_time() -> None:
     with pytest.raises(ValueError, match="no exchange"):
         ServerClock().run_time(1.0)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_wait_for_the_end_of_an_exchange_and_are_not_lost(number: signal.Signals) -> None:
-    class Stopped(Exception):
-        pass
-
-    def stop(*_: object) -> None:
-        raise Stopped
-
-    former = signal.signal(number, stop)
-    reached = False
-    try:
-        with pytest.raises(Stopped), uninterrupted():
-            os.kill(os.getpid(), number)
-            os.kill(os.getpid(), number)
-            reached = True
-        assert signal.getsignal(number) is stop
-    finally:
-        signal.signal(number, former)
-    assert reached
-
-
-def test_other_threads_may_use_it_too() -> None:
-    done: list[bool] = []
-
-    def work() -> None:
-        with uninterrupted():
-            done.append(True)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join(5)
-    assert done == [True]

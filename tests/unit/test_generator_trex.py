@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 import zmq
+from engine_fake import FakeEngine
 
 from trexbench.core.errors import BenchError, ConfigError, GeneratorError, GeneratorLost, PortOwned
-from trexbench.generator.connect import Endpoint, connect
-from trexbench.generator.trex import TrexGenerator
-from trexbench.stlserver.engine_fake import FakeEngine
-from trexbench.stlserver.faults import parse_fault
-from trexbench.stlserver.server import StlServer
+from trexbench.generator.trex.connect import Endpoint, connect
+from trexbench.generator.trex.ports import TrexGenerator
+from trexbench.stlserver.rpc.faults import parse_fault
+from trexbench.stlserver.rpc.server import StlServer
 
 BENCH = Path(__file__).parents[2] / "stl_profiles" / "bench.py"
 VAR2 = {"size": "64", "vm": "var2"}
@@ -96,7 +96,7 @@ def test_counters_are_those_of_the_server(bench: Bench, generator: TrexGenerator
     assert reading.ports[0].obytes - base.ports[0].obytes == 2000 * 64
     assert reading.ports[0].t_s - base.ports[0].t_s == pytest.approx(2)
     assert (reading.ports[0].ierrors, reading.ports[0].oerrors, reading.queue_full) == (0, 0, 0)
-    assert reading.cpu_percent is not None and all(port.link_up for port in reading.ports.values())
+    assert all(port.cpu_percent is not None and port.link_up for port in reading.ports.values())
 
 
 def test_an_update_is_absolute_and_for_all_streams_of_a_port_together(bench: Bench) -> None:
@@ -238,6 +238,19 @@ def test_a_server_that_is_lost_is_said_once_and_waited_for_once(hangs: bool) -> 
         with pytest.raises(GeneratorLost, match=said):
             generator.stop()
     # leaving the block raised nothing, or what it measured would be lost
+
+
+def test_a_reading_whose_answer_is_lost_is_asked_for_again_and_a_change_is_sent_once() -> None:
+    bench = Bench()
+    bench.server = StlServer(bench.engine, clock=bench.clock, faults=[parse_fault("drop@1s"), parse_fault("drop@3s")])
+    with bench.server, bench.connect() as generator:
+        generator.load(BENCH, VAR2, (0, 1))
+        generator.start({0: 1000.0}, 60)
+        bench.clock.time_s += 2
+        assert generator.read().ports[0].opackets == 2000
+        bench.clock.time_s += 2
+        with pytest.raises(GeneratorLost, match="does not answer"):
+            generator.update({0: 2000.0})
 
 
 @pytest.mark.parametrize("sample_s", [0.05, 0.2, 0.3, 0.45, 0.7, 0.999, 1.0, 2.5])

@@ -26,11 +26,13 @@ from runs import World, make_plan, make_result
 from seen import kernel, run_of, vpp
 
 from trexbench.core.errors import ConfigError, StoreError
-from trexbench.core.history import RunRow, row_from_head, row_of
+from trexbench.core.history.rows import RunRow, row_of
+from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult, Status, to_document
-from trexbench.index import INDEX_FILE, RowReader, open_index
-from trexbench.index.schema import COLUMNS
-from trexbench.store import RunWriter, load_run
+from trexbench.core.strategy.base import LoadStep
+from trexbench.results.document import read_derived
+from trexbench.results.index import INDEX_FILE, database, open_index
+from trexbench.results.store import RunWriter, load_row, load_run
 
 RUNS = {
     "saturated": make_result(make_plan(), World(capacity_pps=6e5)),
@@ -93,8 +95,9 @@ def test_the_line_of_a_document_is_the_line_of_its_run(tmp_path: Path, name: str
     path = store(tmp_path, RUNS[name])
     below = str(path.relative_to(tmp_path))
     wanted = row_of(load_run(path), below)
-    assert RowReader().row(path, below) == wanted
-    assert RowReader()._quick(path.read_bytes(), below) == wanted, "its head should have been enough"
+    assert load_row(path, below) == wanted
+    sealed = read_derived(path.read_bytes())
+    assert sealed is not None and replace(sealed, path=below) == wanted, "its samples should not be needed"
     assert rows(tmp_path) == [wanted]
 
 
@@ -115,8 +118,8 @@ def test_documents_laid_out_otherwise_are_read_as_a_whole(tmp_path: Path) -> Non
         json.dumps({**document, "samples": samples}, indent=4),
     ):
         path.write_text(text)
-        assert RowReader()._quick(path.read_bytes(), "x") is None
-        assert RowReader().row(path, "x") == wanted
+        assert read_derived(path.read_bytes()) is None
+        assert load_row(path, "x") == wanted
 
 
 def test_what_was_not_analysed_is_analysed_by_the_index(tmp_path: Path) -> None:
@@ -128,7 +131,7 @@ def test_what_was_not_analysed_is_analysed_by_the_index(tmp_path: Path) -> None:
     samples = document.pop("samples")
     body = ",\n".join(json.dumps(sample, separators=(",", ":")) for sample in samples)
     path.write_text(json.dumps(document, indent=1)[:-2] + f',\n "samples": [\n{body}\n ]\n}}\n')
-    assert RowReader().row(path, "x") == row_of(load_run(path), "x")
+    assert load_row(path, "x") == row_of(load_run(path), "x")
 
 
 # Damage
@@ -147,7 +150,7 @@ def damaged(data: bytes, what: str) -> bytes:
         "NUL in the samples": lambda: text[: third + 9] + "\0" + text[third + 10 :],
         "NUL in the head": lambda: text.replace("lab-linux", "lab\0linux", 1),
         "zeros instead of samples": lambda: text[:third] + "\0" * (len(text) - third),
-        "a newer version": lambda: text.replace('"version": 1', '"version": 2', 1),
+        "a newer version": lambda: text.replace('"version": 2', '"version": 3', 1),
         "another schema": lambda: text.replace('"trexbench/run"', '"trexbench/night"', 1),
         "no object": lambda: "[1, 2]",
         "not a number": lambda: text.replace('"total_pps": ', '"total_pps": NaN, "x": ', 1),
@@ -207,19 +210,22 @@ def test_any_damage_to_the_bytes_is_refused_or_the_line_is_what_the_whole_docume
     path = original.with_name("damaged.json")
     path.write_bytes(content)
     try:
-        row = RowReader().row(path, "x")
+        row = load_row(path, "x")
     except StoreError as error:
         assert "\n" not in str(error)
-        with pytest.raises(StoreError):
+        with pytest.raises(StoreError, match=re.escape(str(error))):
             load_run(path)
         return
+    else:
+        assert row == row_of(load_run(path), "x")
     finally:
         shutil.rmtree(tmp_path / "a")
     assert all(math.isfinite(value) for value in vars(row).values() if isinstance(value, float))
 
 
 TIMED = make_result(make_plan(bidir=True, latency_s=3.0), World(0.7e6))
-DOCUMENT = json.loads(json.dumps(to_document(RUN, with_samples=False) | {"latency": to_document(TIMED)["latency"]}))
+HEAD = json.loads(json.dumps(to_document(RUN, with_samples=False) | {"latency": to_document(TIMED)["latency"]}))
+SAMPLES = json.loads(json.dumps(to_document(RUN)["samples"]))
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -232,19 +238,21 @@ def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [*([at] if at else []), *(place for key, one in children for place in places(one, (*at, key)))]
 
 
-PLACES = places(DOCUMENT)
+PLACES = places(HEAD)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(where=st.sampled_from(PLACES), value=JSON)
-def test_any_wrong_value_in_a_head_is_refused_or_harmless(where: tuple[Any, ...], value: Any) -> None:
-    document = json.loads(json.dumps(DOCUMENT))
+def test_any_wrong_value_in_a_head_is_refused_or_harmless(tmp_path: Path, where: tuple[Any, ...], value: Any) -> None:
+    document = json.loads(json.dumps(HEAD))
     at = document
     for key in where[:-1]:
         at = at[key]
     at[where[-1]] = value
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps({**document, "samples": SAMPLES}))
     try:
-        row = row_from_head(document, "x")
+        row = load_row(path, "x")
     except StoreError:
         return
     assert isinstance(row.total_pps, int | float) and isinstance(row.limit, str) and isinstance(row.cell.dut, str)
@@ -339,6 +347,48 @@ def test_an_index_that_agrees_is_left_alone(tmp_path: Path) -> None:
     assert (before.st_mtime_ns, before.st_ino) == (after.st_mtime_ns, after.st_ino)
 
 
+def test_the_journal_of_a_run_that_goes_on_is_followed(tmp_path: Path) -> None:
+    begun = replace(RUN, samples=(), status=Status.RUNNING, finished=None, dut_readings=())
+    writer = RunWriter(tmp_path, pytest.fail).begin(begun)
+    assert writer.path is not None and rows(tmp_path)[0].total_pps == 0.0
+    first = snapshot(tmp_path)
+    writer.sampled(RUN.samples, LoadStep(Phase.RAMP, {}, 1.0))
+    ends_s = time.monotonic() + 10.0
+    while len(load_run(writer.path).samples) < len(RUN.samples):
+        assert time.monotonic() < ends_s
+    assert snapshot(tmp_path) != first and rows(tmp_path)[0].total_pps == RUN.analysis.total_pps
+    writer.end(RUN)
+    assert [row.status for row in rows(tmp_path)] == ["complete"]
+
+
+def test_after_another_version_of_the_analysis_all_is_read_anew_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = [store(tmp_path, RUN, id=str(number)) for number in range(3)]
+    before, warnings, version = snapshot(tmp_path), list[str](), database.SCHEMA_VERSION
+    for name in ("document.ANALYSIS_VERSION", "index.database.ANALYSIS_VERSION"):
+        monkeypatch.setattr(f"trexbench.results.{name}", 2)
+    monkeypatch.setattr("trexbench.results.index.database.SCHEMA_VERSION", version + 1)
+    for _ in range(2):
+        with open_index(tmp_path, warnings.append) as index:
+            assert (index.rows(), index.problems()) == before
+    (said,) = warnings
+    assert f"reading {len(wanted)} documents" in said and "version 1 of the analysis, this is version 2" in said
+    with sqlite3.connect(tmp_path / INDEX_FILE) as db:
+        db.executescript("update documents set line = replace(line, 'vpp', 'x')")
+    db.close()
+    monkeypatch.setattr("trexbench.results.index.database.SCHEMA_VERSION", version)
+    assert snapshot(tmp_path) == before, "back again: nothing of the other version is believed"
+
+
+@pytest.mark.parametrize("place", ["loop", "2026-03-01/loop", "2026-03-02"])
+def test_a_link_to_itself_is_named_and_hides_nothing(tmp_path: Path, place: str) -> None:
+    store(tmp_path, RUN)
+    (tmp_path / place).symlink_to(Path(place).name)
+    found, refused = snapshot(tmp_path)
+    assert len(found) == 1 and [name for name, _ in refused] == [place] and "symbolic links" in refused[0][1]
+
+
 def test_filters_and_order(tmp_path: Path) -> None:
     for number, (dut, mode, suite, day) in enumerate(
         [("a", "m", "s", "03"), ("a", "n", None, "01"), ("b", "m", "s", "02"), ("b", "n", "s", "04")]
@@ -394,8 +444,8 @@ def ruin(what: str, file: Path) -> None:
     "what",
     [
         "rubbish", "empty", "torn", "cut",
-        "pragma user_version = 99", "drop view runs", "drop table documents", "drop view problems",
-        "update documents set nodes = 'no json'", "update documents set rx_queues = null, nodes = null",
+        "pragma user_version = 99", "drop table documents",
+        "update documents set line = 'no json'", "update documents set line = null", "update documents set line = '{}'",
         "create table other (x)", "alter table documents drop column stamp",
         "drop table documents; create table documents (path, stamp)",
     ],
@@ -473,7 +523,8 @@ while True:
 
 def test_killed_at_any_moment_it_agrees_with_the_documents(tmp_path: Path) -> None:
     rng, here = random.Random(3), Path(__file__).parent
-    code = CHILD.format(path=[str(here), str(here.parents[1])], results=str(tmp_path))
+    path = [str(here), str(here.parent / "helpers"), str(here.parents[1])]
+    code = CHILD.format(path=path, results=str(tmp_path))
     children = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(4)]
     for child in children:
         assert child.stdout is not None and child.stdout.readline() == "begun\n"
@@ -498,7 +549,8 @@ def test_a_query_reads_the_view(tmp_path: Path) -> None:
     (path.parent / "bad.json").write_text("{")
     with open_index(tmp_path, print) as index:
         columns, found = index.query("select * from runs")
-        assert tuple(columns) == COLUMNS and len(found) == 1
+        row = row_of(RUN, "x")
+        assert set(columns) == {"limited_by", *vars(row), *vars(row.cell)} - {"limit", "cell"} and len(found) == 1
         assert index.query("select count(*) as n, max(total_pps) from runs where dut like 'lab-%'") == (
             ["n", "max(total_pps)"], [(1, RUN.analysis.total_pps)],
         )  # fmt: skip
@@ -533,7 +585,7 @@ def test_a_query_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_query_without_end_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trexbench.index.database.QUERY_S", 0.1)
+    monkeypatch.setattr("trexbench.results.index.database.QUERY_S", 0.1)
     endless = "with x(n) as (values (1) union all select n + 1 from x) select count(*) from x"
     with open_index(tmp_path, print) as index, pytest.raises(ConfigError, match="longer than"):
         index.query(endless)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from trexbench.core.errors import StoreError
-from trexbench.core.known import Known
-from trexbench.judge.known_file import FILE, add_known, load_known, remove_known
+from trexbench.core.history.known import Known
+from trexbench.results.nights import KNOWN_FILE, add_known, load_known, remove_known
 
 ONE = Known("2026-11-20", "netgate-vpp *", "power", "a <b> fan")
 OTHER = Known("2026-11-21", "*", None, "moved")
@@ -59,8 +59,8 @@ def test_many_at_once_lose_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_damage_is_told_with_the_files_name(tmp_path: Path, text: str) -> None:
-    (tmp_path / FILE).write_text(text, encoding="utf-8")
-    with pytest.raises(StoreError, match=FILE):
+    (tmp_path / KNOWN_FILE).write_text(text, encoding="utf-8")
+    with pytest.raises(StoreError, match=KNOWN_FILE):
         load_known(tmp_path)
 
 

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trexbench.config import LabConfig, load_dut
+from trexbench.config.lookup import load_dut
+from trexbench.config.model import LabConfig
 from trexbench.core.errors import ConfigError, LabError
+from trexbench.host.files import mask
 from trexbench.lab import LabSpec, host, place, server, state
-from trexbench.lab.spec import Placement, cpu_mask
+from trexbench.lab.spec import Placement
 
 ROOT = Path(__file__).parents[2]
 LAB_LINUX = str(ROOT / "dut_configs/lab-linux.yaml")
@@ -72,16 +74,16 @@ def test_a_core_that_is_not_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cpus", "mask"),
+    ("cpus", "text"),
     [((), "00000000"), ((0,), "00000001"), ((1,), "00000002"), ((0, 3), "00000009"), ((32,), "00000001,00000000")],
 )
-def test_cpu_mask(cpus: tuple[int, ...], mask: str) -> None:
-    assert cpu_mask(cpus) == mask
+def test_cpu_mask(cpus: tuple[int, ...], text: str) -> None:
+    assert mask(cpus) == text
 
 
 @given(st.sets(st.integers(0, 200)))
 def test_cpu_mask_holds_each_core_once(cpus: set[int]) -> None:
-    value = int(cpu_mask(sorted(cpus)).replace(",", ""), 16)
+    value = int(mask(sorted(cpus)).replace(",", ""), 16)
     assert {bit for bit in range(201) if value >> bit & 1} == cpus
 
 

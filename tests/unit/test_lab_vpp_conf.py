@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from trexbench.config import read_dut, vpp_socket
+from trexbench.config.model import vpp_socket
+from trexbench.config.schema import read_dut
 from trexbench.core.errors import ConfigError, LabError
 from trexbench.lab import LabSpec, Placement, vpp
 
@@ -88,11 +89,11 @@ def write(tmp_path: Path, *changes: tuple[str, str]) -> Path:
         ),
         (
             ("  interfaces: af_packet", "  workers: 2\n  interfaces: af_packet"),
-            "workers of a lab's VPP is the lab's affair",
+            "vpp.workers: the lab itself sets this for its VPP",
         ),
         (
             ("  interfaces: af_packet", "  socket: /x\n  interfaces: af_packet"),
-            "socket of a lab's VPP is the lab's affair",
+            "vpp.socket: the lab itself sets this for its VPP",
         ),
         (("router: vpp", "router: bsd"), "'bsd'"),
     ],

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from runs import World, make_plan, make_result
 
-from trexbench.core.plan import Plan
+from trexbench.core.load.plan import Plan
+from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
-from trexbench.core.sample import Phase
-from trexbench.report.loadtest import to_loadtest
+from trexbench.core.strategy.base import LoadStep
+from trexbench.report.run.loadtest import to_loadtest
 
 NOISY = {"noise": 0.003, "read_s": 1e-3, "late_s": 2e-3, "latency_s": 2e-4}
 
@@ -53,7 +54,7 @@ PLANS = [
 @pytest.mark.parametrize("plan", PLANS)
 def test_exactly_one_sample_a_second_of_warmup_ramp_and_hold(plan: Plan) -> None:
     document = exported(make_result(plan, World(capacity_pps=6e5, **NOISY)))
-    assert len(document["stats"]) == round(plan.sending_s)
+    assert len(document["stats"]) == round(plan.sending_s(LoadStep(Phase.WARMUP, {}, 0.0)))
     times = [float(key) for key in document["stats"]]
     assert [round(b - a, 6) for a, b in itertools.pairwise(times)][:-1] == [1.0] * (len(times) - 2)
     assert times[0] == 1772366401.0
@@ -100,7 +101,7 @@ def test_its_maximum_is_where_our_loss_began(plan: Plan) -> None:
     assert result.samples[-1].phase is Phase.CONFIRM_DRAIN  # good samples that would erase the maximum
     for direction, ports in zip(result.analysis.directions, (("0", "1"), ("1", "0")), strict=False):
         found = maximum(seconds(result), *ports)
-        assert found == pytest.approx(direction.first_bad_pps, abs=1.5 * plan.step_pps)
+        assert found == pytest.approx(direction.first_bad_pps, abs=1.5 * plan.step_pps(direction.direction))
     assert maximum(seconds(make_result(plan, World(**NOISY))), "0", "1") is None
 
 
@@ -129,7 +130,7 @@ def test_utilisation_is_a_percentage_of_line_rate() -> None:
             "profile_file",
             "mine.py",
         ),
-        ({}, {"command": {}, "profile": {}, "simulated": False}, "profile_file", "profile.py"),
+        ({}, {"command": {}, "profiles": {}, "simulated": False}, "profile_file", "profile.py"),
         ({}, {}, "simulated", True),
         ({}, {}, "rampup_target", 97),
         ({"target": 0.975}, {}, "rampup_target", 97.5),

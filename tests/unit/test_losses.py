@@ -6,13 +6,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trexbench.core.losses import AFTER, BEFORE, INSIDE, SOMEWHERE, LossReport, locate
-from trexbench.core.plan import Direction
-from trexbench.core.telemetry import DropCount, Missing, Observation, PortCount
+from trexbench.core.dut.losses import AFTER, BEFORE, INSIDE, SOMEWHERE, LossReport, locate
+from trexbench.core.dut.telemetry import DropCount, Missing, Observation, PortCount
+from trexbench.core.load.plan import Direction
 
 THERE, BACK = Direction(0, 1), Direction(1, 0)
 SENT = 1_000_000
@@ -85,7 +86,7 @@ def test_the_sentence(lost: int, after: Observation, sentence: str) -> None:
     zero = replace(after, drops=(), ports=tuple(PortCount(one.port, 0, 0) for one in after.ports))
     report = one_way(lost, zero, after)
     assert report.sentence == sentence and report.caveats == ()
-    assert json.loads(json.dumps(report.to_dict()))["sentence"] == sentence
+    assert json.loads(json.dumps(msgspec.to_builtins(report)))["sentence"] == sentence
 
 
 def test_totals_from_before_are_nobodys() -> None:
@@ -232,7 +233,7 @@ def test_nobody_is_blamed_for_more_than_was_lost(
     if sum(risen) > total + 10 * len(risen):
         assert "loss-overclaimed" in codes(report)
     assert report.sentence and (total or report.sentence == "no frame was lost")
-    assert json.loads(json.dumps(report.to_dict()))["lost"] == total
+    assert json.loads(json.dumps(msgspec.to_builtins(report)))["lost"] == total
 
 
 @given(st.dictionaries(st.sampled_from([BEFORE, INSIDE, AFTER]), st.integers(0, 1000)))

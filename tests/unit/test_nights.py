@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trexbench.core.errors import StoreError
-from trexbench.core.night import Attempt, CellRecord, Night, State, night_to_dict
-from trexbench.nights import MAX_BYTES, NightWriter, find_nights, load_nights, read_night
+from trexbench.core.history.night import Attempt, CellRecord, Night, State, night_to_dict
+from trexbench.results.nights import MAX_BYTES, NightWriter, find_nights, load_nights, read_night
 
 CELLS = (
     CellRecord(
@@ -86,7 +86,7 @@ def test_no_nights_at_all(tmp_path: Path) -> None:
         pytest.param(changed(schema="trexbench/run"), "not a night", id="a run"),
         pytest.param(changed(version=2), "upgrade trexbench", id="newer"),
         pytest.param(changed(version=True), "version", id="a version that is none"),
-        pytest.param(changed(night="../../etc"), "no date", id="a night that is a path"),
+        pytest.param(changed(night="../../etc"), "is not a date", id="a night that is a path"),
         pytest.param(changed(cells=7), "wrong kind", id="cells that are none"),
         pytest.param(changed(cells=[None]), "wrong kind", id="a cell that is none"),
         pytest.param(changed(cells=["x"]), "wrong kind", id="a cell that is a word"),

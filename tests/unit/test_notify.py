@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
 from runs import make_result
 
 from trexbench.core.errors import BenchError, ConfigError
-from trexbench.core.history import Cell, RunRow, row_of
-from trexbench.core.night import Attempt, CellRecord, Night, State
-from trexbench.notify import MOST_LETTERS, post, summary, textfile, webhook_url, write_textfile
+from trexbench.core.history.night import Attempt, CellRecord, Night, State
+from trexbench.core.history.rows import Cell, RunRow, row_of
+from trexbench.suite.notify import MOST_LETTERS, post, summary, textfile, webhook_url, write_textfile
 
 SECRET = "T0psecret"
 ROW = replace(
@@ -142,7 +143,17 @@ LINE = re.compile(r'trexbench_[a-z_]+(?:\{(?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)*
 
 def test_gauges(tmp_path: Path) -> None:
     text = textfile(NIGHT, [ROW], 5)
-    labels = 'suite="lab",dut="lab-linux",mode="var2-64b",direction="bidir",queues="2",simulated="false"'
+    found = {
+        (one.name, frozenset(one.labels.items())): one.value
+        for family in text_string_to_metric_families(text)
+        for one in family.samples
+        if family.type == "gauge"
+    }
+
+    def value_of(name: str, **labels: str) -> float:
+        return found[f"trexbench_{name}", frozenset(labels.items())]
+
+    cell = {"suite": "lab", "dut": "lab-linux", "mode": "var2-64b", "direction": "bidir", "queues": "2"}
     for name, value in (
         ("maximum_pps", ROW.total_pps),
         ("at_least", float(ROW.at_least)),
@@ -151,9 +162,9 @@ def test_gauges(tmp_path: Path) -> None:
         ("power_watts", 19.0),
         ("last_run_timestamp_seconds", 1772366400.0),
     ):
-        assert f"# TYPE trexbench_{name} gauge\ntrexbench_{name}{{{labels}}} {value!r}\n" in text
-    assert 'trexbench_night_cells{suite="lab",state="failed"} 1.0\n' in text
-    assert 'trexbench_night_exit_code{suite="lab",simulated="false"} 5.0\n' in text
+        assert value_of(name, **cell, simulated="false") == value
+    assert value_of("night_cells", suite="lab", state="failed") == 1.0
+    assert value_of("night_exit_code", suite="lab", simulated="false") == 5.0
     write_textfile(tmp_path / "x.prom", text)
     write_textfile(tmp_path / "x.prom", text)
     assert [path.name for path in tmp_path.iterdir()] == ["x.prom"] and (tmp_path / "x.prom").read_text() == text

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.core.errors import DutError
-from trexbench.dut import parse_freebsd as parse
-from trexbench.dut import parse_freebsd_counters as counters
+from trexbench.dut.freebsd import parse as parse
+from trexbench.host import freebsd as counters
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 OLD, NEW = FIXTURES / "freebsd-12.2", FIXTURES / "freebsd-14.1"
@@ -101,18 +101,18 @@ def test_neighbours() -> None:
 
 
 def test_sysctl() -> None:
-    values = parse.parse_sysctl(text(OLD, "sysctl"))
+    values = counters.parse_sysctl(text(OLD, "sysctl"))
     assert values["kern.version"].endswith("pfSense root@freebsd12-build.example.net:/usr/obj/amd64/pfSense")
     assert values["dev.ix.0.%desc"] == "Intel(R) X553 N (SFP+)"
     assert parse.parse_struct(values["kern.boottime"], "sec") == 1637938203
 
 
 def test_cpu_times() -> None:
-    cpus = counters.parse_cpu_times(parse.parse_sysctl(text(OLD, "sysctl")), booked_as_interrupt=False)
+    cpus = counters.parse_cpu_times(counters.parse_sysctl(text(OLD, "sysctl")), booked_as_interrupt=False)
     first = cpus[0]
     assert (first.cpu, first.busy_s, first.packet_s, first.clock_hz) == (0, (1270 + 2540 + 127) / 127, None, 2.2e9)
     assert first.total_s == (1270 + 2540 + 127 + 12700) / 127 and len(cpus) == 4 and cpus[3].clock_hz == 2.2e9
-    cpus = counters.parse_cpu_times(parse.parse_sysctl(text(NEW, "sysctl")), booked_as_interrupt=True)
+    cpus = counters.parse_cpu_times(counters.parse_sysctl(text(NEW, "sysctl")), booked_as_interrupt=True)
     assert [cpu.packet_s for cpu in cpus] == [0.5, 0.0] and [cpu.clock_hz for cpu in cpus] == [2.2e9, 1.8e9]
     without = counters.parse_cpu_times({"kern.cp_times": "1 2 3 4 5", "kern.clockrate": "{ stathz = 1 }"}, True)
     assert without[0].clock_hz is None, "no clock is no number"
@@ -143,7 +143,7 @@ def test_interrupts_and_queues() -> None:
     assert old == {"ix0": {0: 264, 1: 265}, "ix1": {0: 267, 1: 268}}, "neither aq nor nvme"
     new = counters.receive_queues(counters.parse_interrupts(text(NEW, "interrupts")))
     assert new == {"igc0": {0: 134}, "ix0": {0: 140, 1: 141}}
-    assert counters.receive_queues([(1, "ix0:que 0"), (2, "ix0:q1"), (3, "ix0:link")]) == {"ix0": {0: 1, 1: 2}}
+    assert counters.receive_queues([(1, "ix0:que 0", 7), (2, "ix0:q1", 8), (3, "ix0:link", 9)]) == {"ix0": {0: 1, 1: 2}}
     assert counters.parse_cpus(text(OLD, "cpuset")) == (0,)
     assert counters.parse_cpus(text(NEW, "cpuset")) == (0, 1, 2, 3)
 
@@ -179,7 +179,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "routes": parse.parse_routes,
     "route-get": parse.parse_path,
     "arp": parse.parse_neighbours,
-    "sysctl": lambda shown: counters.parse_cpu_times(parse.parse_sysctl(shown), True),
+    "sysctl": lambda shown: counters.parse_cpu_times(counters.parse_sysctl(shown), True),
     "pfctl": parse.parse_firewall,
     "interfaces": counters.parse_interface_counts,
     "interrupts": lambda shown: counters.receive_queues(counters.parse_interrupts(shown)),

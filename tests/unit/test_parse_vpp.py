@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trexbench.core.efficiency import NodeRuntime
+from trexbench.core.dut.runtime import NodeRuntime
 from trexbench.core.errors import DutError
-from trexbench.dut.parse_vpp import parse_runtime
+from trexbench.dut.vpp.parse import parse_runtime
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 RECORDED = {

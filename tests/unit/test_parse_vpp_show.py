@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trexbench.core.errors import DutError
-from trexbench.dut import parse_vpp_show as show
-from trexbench.dut.parse_vpp_fib import FibEntry, FibPath, parse_fib
+from trexbench.dut.vpp import parse_show as show
+from trexbench.dut.vpp.parse import FibEntry, FibPath, parse_fib
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 GOOD, HALF, DEAD = (f"vpp-26.06/{name}" for name in ("3q-bidir-polling", "2q-route-half-dead", "3q-route-unresolved"))

@@ -10,7 +10,7 @@ import pytest
 from runs import make_plan
 
 from trexbench.core.errors import ConfigError
-from trexbench.core.plan import Direction, pair_directions
+from trexbench.core.load.plan import Direction, pair_directions
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from trexbench.core.plan import Direction, pair_directions
         ({"warmup_pps": 0.0}, "warmup pps of 0"),
         ({"sample_s": 0.01}, "use 50ms to 10s"),
         ({"sample_s": 11.0}, "use 50ms to 10s"),
-        ({"warmup_s": 1.0}, "too short to prove anything"),
+        ({"warmup_s": 1.0}, "--warmup of 1 s is shorter than two samples"),
         ({"ramp_s": 3.0}, "--ramp-duration of 3 s is too short"),
         ({"kind": "saturate", "hold_s": 3.0}, "--hold of 3 s is too short"),
         ({"hold_s": -1.0}, "hold s of -1"),
@@ -47,7 +47,7 @@ def test_contradictions(changes: dict[str, Any], words: str) -> None:
 
 def test_no_direction_is_no_plan() -> None:
     with pytest.raises(ConfigError):
-        make_plan().__class__((), 1e9, 64, 1.4e6, 1e6)
+        type(make_plan())(())
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_ports_that_make_no_pairs(ports: Sequence[int], words: str) -> None:
         ({}, 5 + 60 + 5 + 1 + 5 + 1),
         ({"confirm_s": 0.0}, 5 + 60 + 5 + 1),
         ({"latency_s": 8.0}, 5 + 60 + 5 + 1 + 5 + 1 + 3 * (8 + 1)),
-        ({"kind": "saturate", "hold_s": 30.0, "latency_s": 8.0}, 5 + 30 + 1),
+        ({"kind": "saturate", "hold_s": 30.0}, 5 + 30 + 1),
     ],
 )
 def test_durations(changes: dict[str, Any], seconds: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import struct
+import threading
 from itertools import islice
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trexbench.core.errors import ConfigError
-from trexbench.core.fieldengine import checksum
-from trexbench.core.profile import MODES, FlowCount, Profile, resolve_mode
-from trexbench.generator.client import load_client
-from trexbench.generator.profile_loader import PORT_MACS, decode, load_profile, timed_frames, write_pcap
+from trexbench.core.load.fieldengine import checksum
+from trexbench.core.load.profile import MODES, FlowCount, Profile, resolve_mode
+from trexbench.generator.trex import profile_loader
+from trexbench.generator.trex.client import load_client
+from trexbench.generator.trex.profile_loader import PORT_MACS, decode, load_profile, timed_frames, write_pcap
 
 BENCH = Path(__file__).parents[2] / "stl_profiles" / "bench.py"
 
@@ -210,3 +212,17 @@ def test_a_capture_of_an_odd_port_has_the_other_addresses() -> None:
     _, frame = next(timed_frames(bench(1, size="64", vm="none"), 1000.0))
     destination, source = (mac.replace(":", "") for mac in PORT_MACS[1])
     assert frame[:12].hex() == destination + source and ends(frame) == ("48.0.0.1", "16.0.0.1")
+
+
+def test_a_profile_that_loops_ends_in_one_line_and_loops_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profile_loader, "LOAD_S", 0.3)
+    path = tmp_path / "loops.py"
+    path.write_text("while True:\n    pass\n")
+    with pytest.raises(ConfigError, match=r"profile loops\.py was not loaded within 0\.3 s"):
+        load_profile(load_client(), path, {})
+    (thread,) = [one for one in threading.enumerate() if one.name == "profile"] or [None]
+    if thread is not None:
+        thread.join(5)
+        assert not thread.is_alive()

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.core.errors import ConfigError
-from trexbench.core.fieldengine import Program, checksum
-from trexbench.core.profile import count_flows, find_tuple5
+from trexbench.core.load.fieldengine import Program, checksum
+from trexbench.core.load.profile import Stream, find_tuple5
 
 PACKET = bytes(12) + bytes.fromhex("08004500002e0001000040110000100000013000000104010 00c001a0000".replace(" ", ""))
 PACKET = PACKET.ljust(60, b"x")
@@ -127,5 +127,5 @@ def test_flow_counts_agree_with_looking_at_every_packet(variables: list[tuple[in
         program.append({**WRITE, "name": f"v{number}", "pkt_offset": offset})
     tuple5 = find_tuple5(PACKET)
     seen = {tuple5.of(frame) for frame in islice(Program(program).run(PACKET), 800)}
-    counted = count_flows(PACKET, program)
+    counted = Stream(PACKET, 1.0, tuple(program)).flows
     assert counted.exact and counted.count == len(seen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trexbench.core.errors import ConfigError
-from trexbench.core.profile import MODES, FlowCount, Profile, Stream, count_flows, resolve_mode
+from trexbench.core.load.profile import MODES, FlowCount, Profile, Stream, resolve_mode
 from trexbench.core.units import l1_bits
 
 ETHERNET = bytes(12) + b"\x08\x00"
@@ -181,7 +181,7 @@ def test_the_mix_is_said_as_it_is_written() -> None:
     ],
 )
 def test_flows(program: tuple[dict[str, object], ...], expected: FlowCount, why: str) -> None:
-    assert count_flows(PACKET, program) == expected, why
+    assert Stream(PACKET, 1.0, tuple(program)).flows == expected, why
 
 
 def test_streams_that_send_the_same_flows_count_once() -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from runs import World, make_plan, make_result
 
-from trexbench.core.night import CellRecord, Night
+from trexbench.core.history.night import CellRecord, Night
 from trexbench.core.result import Status
-from trexbench.index import open_index
-from trexbench.nights import NightWriter, find_nights
-from trexbench.prune import AGAINST_NIGHTS, find_old_nights, remove
-from trexbench.store import RunWriter
+from trexbench.results.index import open_index
+from trexbench.results.nights import NightWriter, find_nights
+from trexbench.results.prune import AGAINST_NIGHTS, find_old_nights, remove
+from trexbench.results.store import RunWriter
 
 RESULTS = Path("results")
 SIMULATED = make_result(make_plan(ramp_s=20.0, confirm_s=0.0), World(capacity_pps=6e5))

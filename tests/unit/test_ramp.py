@@ -11,15 +11,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate
+from runs import HeldClock, Silent, SimulatedGenerator, World, asked, make_plan, simulate
 
-from trexbench.core.analysis import analyse
-from trexbench.core.latency import find_latencies
-from trexbench.core.plan import LATENCY_LOADS, Plan
-from trexbench.core.ramp import MAX_TRIALS, next_step
-from trexbench.core.sample import Phase, Sample
-from trexbench.report.live import time_left
-from trexbench.runner import run
+from trexbench.core.load.plan import LATENCY_LOADS, Plan
+from trexbench.core.load.sample import Phase, Sample
+from trexbench.core.strategy.analysis import analyse
+from trexbench.core.strategy.ramp import MAX_TRIALS
+from trexbench.core.verdict.latency import find_latencies
+from trexbench.session.run import run
 
 
 def of(samples: Sequence[Sample], phase: Phase) -> list[Sample]:
@@ -55,14 +54,14 @@ def plans(draw: st.DrawFn) -> Plan:
 def test_the_ramp_rises_to_the_target_in_the_time_planned(plan: Plan) -> None:
     outcome = simulate(plan, World())
     assert outcome.error is None
-    asked = [s.asked_pps for s in of(outcome.samples, Phase.RAMP)]
-    assert all(0 < pps <= plan.target_pps for pps in asked)
-    assert all(a <= b for a, b in itertools.pairwise(asked))
-    assert asked[-1] == pytest.approx(plan.target_pps)
+    rates = [asked(s) for s in of(outcome.samples, Phase.RAMP)]
+    assert all(0 < pps <= plan.offers[0].target_pps for pps in rates)
+    assert all(a <= b for a, b in itertools.pairwise(rates))
+    assert rates[-1] == pytest.approx(plan.offers[0].target_pps)
     moments = [s.t_s for s in of(outcome.samples, Phase.RAMP)]
     assert all(b - a > plan.sample_s / 2 - 1e-6 for a, b in itertools.pairwise(moments))
-    assert all(s.asked_pps == plan.target_pps for s in of(outcome.samples, Phase.HOLD))
-    assert all(s.asked_pps == plan.warmup_pps for s in of(outcome.samples, Phase.WARMUP))
+    assert all(asked(s) == plan.offers[0].target_pps for s in of(outcome.samples, Phase.HOLD))
+    assert all(asked(s) == plan.offers[0].warmup_pps for s in of(outcome.samples, Phase.WARMUP))
     assert spent(outcome.samples, Phase.WARMUP) == pytest.approx(plan.warmup_s)
     assert spent(outcome.samples, Phase.RAMP) == pytest.approx(plan.ramp_s)
     assert outcome.samples[-1].t_s == pytest.approx(plan.duration_s)
@@ -84,7 +83,7 @@ def test_lateness_neither_adds_up_nor_skips_a_phase(plan: Plan, late: float, see
     assert phases == [Phase.BASELINE, Phase.WARMUP, Phase.RAMP, *hold, Phase.DRAIN]
     assert abs(samples[-1].t_s - plan.duration_s) <= len(phases) * (late_s + plan.sample_s / 2) + 1e-6
     ramp = of(samples, Phase.RAMP)
-    assert all(0 < a.asked_pps <= b.asked_pps <= plan.target_pps for a, b in itertools.pairwise(ramp))
+    assert all(0 < asked(a) <= asked(b) <= plan.offers[0].target_pps for a, b in itertools.pairwise(ramp))
 
 
 @settings(max_examples=80, deadline=None)
@@ -97,7 +96,7 @@ def test_loads_of_the_latency_last_as_planned_one_after_the_other(
     """After whatever ramp, and however late samples are: each load once, ascending, then silence."""
     plan = replace(plan, latency_s=ticks * plan.sample_s, confirm_s=2 * plan.sample_s, stop_on_saturation=stop)
     late_s = late * plan.sample_s
-    most = math.inf if capacity is None else capacity * plan.line_rate_pps
+    most = math.inf if capacity is None else capacity * plan.offers[0].line_rate_pps
     outcome = simulate(plan, World(most, late_s=late_s, seed=seed))
     assert outcome.error is None
     samples = outcome.samples
@@ -110,11 +109,11 @@ def test_loads_of_the_latency_last_as_planned_one_after_the_other(
     ]
     for trial in loads:
         at = [i for i, s in enumerate(samples) if (s.phase, s.trial) == (Phase.LATENCY, trial)]
-        assert len(at) >= 2 and len({samples[i].asked_pps for i in at}) == 1
+        assert len(at) >= 2 and len({asked(samples[i]) for i in at}) == 1
         assert abs(samples[at[-1]].t_s - samples[at[0] - 1].t_s - plan.latency_s) <= plan.sample_s / 2 + late_s + 1e-6
     one_a_load = len(plan.directions) * len(loads)
     assert len(find_latencies(plan, samples)) == one_a_load
-    assert all(time_left(plan, s.phase, 0.0, s.trial) >= 0 for s in samples)
+    assert all(plan.time_left(s.phase, s.trial, 0.0) >= 0 for s in samples)
 
 
 def test_a_loop_that_stalls_goes_on_where_the_clock_is() -> None:
@@ -128,14 +127,14 @@ def test_a_loop_that_stalls_goes_on_where_the_clock_is() -> None:
     ramp = of(outcome.samples, Phase.RAMP)
     begun = ramp[0].t_s - 1
     for one in ramp:  # what was asked is the line's value at the end of the interval it was planned for
-        assert one.asked_pps <= plan.target_pps * (one.t_s - begun) / 60 + 1e-6
+        assert asked(one) <= plan.offers[0].target_pps * (one.t_s - begun) / 60 + 1e-6
 
 
 def test_a_target_below_the_least_rate_of_a_ramp_is_not_exceeded() -> None:
     plan = make_plan(line_rate_bps=1e7, frame_bytes=1514, warmup_pps=100.0)
-    assert plan.target_pps < 1000
-    asked = {s.asked_pps for s in simulate(plan, World()).samples if s.phase in (Phase.RAMP, Phase.HOLD)}
-    assert asked == {plan.target_pps}
+    assert plan.offers[0].target_pps < 1000
+    rates = {asked(s) for s in simulate(plan, World()).samples if s.phase in (Phase.RAMP, Phase.HOLD)}
+    assert rates == {plan.offers[0].target_pps}
 
 
 @pytest.mark.parametrize("sample_s", [0.1, 0.5, 1.0])
@@ -144,7 +143,7 @@ def test_stop_on_saturation_stops_soon_and_only_when_the_verdict_stands(sample_s
     rng = random.Random(5)
     for seed in range(15):
         plan = make_plan(bidir=bidir, sample_s=sample_s, stop_on_saturation=True, confirm_s=0.0)
-        capacity = plan.target_pps * rng.uniform(0.2, 0.8)
+        capacity = plan.offers[0].target_pps * rng.uniform(0.2, 0.8)
         samples = simulate(plan, World(capacity, noise=0.003, seed=seed)).samples
         results = analyse(plan, samples).directions
         assert all(r.saturated_at_s is not None for r in results)
@@ -161,7 +160,7 @@ def test_one_saturated_direction_does_not_stop_the_other() -> None:
 
 
 def trials(samples: Sequence[Sample]) -> list[float]:
-    return [s.asked_pps for s, b in zip(samples[1:], samples, strict=False) if s.trial > b.trial]
+    return [asked(s) for s, b in zip(samples[1:], samples, strict=False) if s.trial > b.trial]
 
 
 @pytest.mark.parametrize(
@@ -180,24 +179,24 @@ def trials(samples: Sequence[Sample]) -> list[float]:
 def test_trials_confirm_the_last_good_rate_of_the_dut(world: World, bidir: bool, rates: int) -> None:
     plan = make_plan(bidir=bidir, hold_s=0.0)
     samples = simulate(plan, world).samples
-    asked = trials(samples)
-    assert len(asked) == rates
-    if asked:
+    held = trials(samples)
+    assert len(held) == rates
+    if held:
         dut = [r for r in analyse(plan, samples).directions if not r.at_least]
         lowest = min(r.maximum_pps for r in dut)
-        assert asked == pytest.approx([lowest * (1 - 0.03 * i) for i in range(len(asked))])
+        assert held == pytest.approx([lowest * (1 - 0.03 * i) for i in range(len(held))])
 
 
 def test_a_saturated_line_is_filled_at_once_and_not_confirmed() -> None:
     plan = make_plan(kind="saturate", hold_s=10.0)
     samples = simulate(plan, World(0.5e6)).samples
     assert not of(samples, Phase.RAMP) and not of(samples, Phase.CONFIRM)
-    assert {s.asked_pps for s in of(samples, Phase.HOLD)} == {plan.target_pps}
+    assert {asked(s) for s in of(samples, Phase.HOLD)} == {plan.offers[0].target_pps}
 
 
 def test_the_first_step_warms_up_and_after_the_last_comes_nothing() -> None:
     plan = make_plan()
     samples = simulate(plan, World()).samples
-    first = next_step(plan, samples[:1])
+    first = plan.next_step(samples[:1])
     assert first is not None and (first.phase, first.until_s) == (Phase.WARMUP, 1.0)
-    assert next_step(plan, samples) is None
+    assert plan.next_step(samples) is None

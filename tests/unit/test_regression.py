@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nights import LINUX, VPP, date, make_row, make_rows, noisy
 
-from trexbench.core.history import Cell, RunRow
-from trexbench.core.known import Known
-from trexbench.core.night import Attempt, CellRecord, Night, State
-from trexbench.core.regression import NEEDED_NIGHTS, Finding, Judgement, Kind, judge_rows
-from trexbench.judge.jumps import levels
+from trexbench.core.history.known import Known
+from trexbench.core.history.night import Attempt, CellRecord, Night, State
+from trexbench.core.history.regression import NEEDED_NIGHTS, Finding, Judgement, Kind, judge_rows
+from trexbench.core.history.rows import Cell, RunRow
+from trexbench.results.jumps import levels
 
 RATE = "maximum rate"
 STEP = [*noisy(30), *noisy(3, 4.75e6, seed=2)]
@@ -97,7 +97,7 @@ def test_bounds_prove_only_what_they_bound(before: Any, first: float, after: Any
     judgement = judged(rows)
     assert [finding.kind for finding in judgement.findings] == ([kind] if kind else [])
     silent = after is bound and second < first
-    assert any("the generator is its limit since" in remark for remark in judgement.remarks) == silent
+    assert any("limited by the generator since" in remark for remark in judgement.remarks) == silent
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trexbench.core.telemetry import CpuTime, Detail, DropCount, Missing, Observation, PortCount, QueueCount
-from trexbench.report.counters import DETAILS, format_counters
+from trexbench.core.dut.telemetry import CpuTime, Detail, DropCount, Missing, Observation, PortCount, QueueCount
+from trexbench.report.run.counters import DETAILS, format_counters
 
 BEFORE = Observation(
     cpus=(CpuTime(1, 10.0, 1.0, None, 2.2e9),),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runs import World, make_plan, make_result
 
-from trexbench.report.curve import COLUMNS, draw_curve
+from trexbench.report.run.curve import COLUMNS, draw_curve
 
 
 def rows(text: str) -> list[str]:
@@ -13,7 +13,7 @@ def rows(text: str) -> list[str]:
 
 def test_a_plateau_lies_right_of_the_knee_and_below_the_line_without_loss() -> None:
     plan = make_plan()
-    drawn = rows(draw_curve(make_result(plan, World(capacity_pps=plan.target_pps / 2))))
+    drawn = rows(draw_curve(make_result(plan, World(capacity_pps=plan.offers[0].target_pps / 2))))
     top = drawn[0]
     assert top.rstrip().endswith("o"), "the plateau reaches the right edge at the height of the capacity"
     assert "o" not in top[: COLUMNS // 3], "far left of the knee nothing is that high"
@@ -22,7 +22,7 @@ def test_a_plateau_lies_right_of_the_knee_and_below_the_line_without_loss() -> N
 
 def test_every_direction_has_a_marker_of_its_own() -> None:
     plan = make_plan(bidir=True)
-    capacity = {"0->1": plan.target_pps / 2, "1->0": plan.target_pps / 4}
+    capacity = {"0->1": plan.offers[0].target_pps / 2, "1->0": plan.offers[0].target_pps / 4}
     drawn = draw_curve(make_result(plan, World(capacity_pps=capacity)))
     assert "o 0->1" in drawn and "x 1->0" in drawn
     upper, lower = (sum(marker in row for row in rows(drawn)[:6]) for marker in "ox")

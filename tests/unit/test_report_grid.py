@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from report_cases import make_night, make_record, make_row
 
-from trexbench.core.night import State
-from trexbench.report.grid import build_grid
+from trexbench.core.history.night import State
+from trexbench.report.page.grid import build_grid
 
 SEED = {
     ("1514b", False): "97 97 97 97 97",
@@ -54,6 +54,14 @@ def test_percentages_have_the_digits_that_an_eye_wants(share: float, text: str) 
     assert build_grid([make_row(line_share=share)], None).blocks[0].rows[0].cells[0].percent == text
 
 
+def test_runs_of_one_mode_name_with_other_traffic_share_no_row() -> None:
+    rows = [make_row("a"), make_row("b"), make_row("c", traffic="64b instead"), make_row("d", traffic=None)]
+    first, second = build_grid(rows, None).blocks[0].rows
+    assert (first.mode, second.mode) == ("64b, traffic 0", "64b, traffic 64b inst")
+    assert [cell.state for cell in first.cells] == ["value", "value", "missing", "value"]
+    assert [cell.state for cell in second.cells] == ["missing", "missing", "value", "value"]
+
+
 def test_a_single_figure_is_not_the_best_of_anything() -> None:
     assert not build_grid([make_row()], None).blocks[0].rows[0].cells[0].best
 
@@ -93,4 +101,4 @@ def test_a_night_shows_what_failed_and_what_was_not_reached() -> None:
 
 def test_simulated_and_measured_stand_in_columns_of_their_own() -> None:
     grid = build_grid([make_row(), make_row(simulated=True)], None)
-    assert [str(column) for column in grid.columns] == ["vpp", "vpp (simulated)"] and grid.simulated
+    assert [str(column) for column in grid.columns] == ["vpp", "vpp (simulated)"]

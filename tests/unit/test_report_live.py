@@ -9,10 +9,11 @@ import re
 import pytest
 from runs import World, make_plan, make_result, simulate
 
-from trexbench.core.plan import Plan
-from trexbench.core.ramp import Step
-from trexbench.core.sample import Phase
-from trexbench.report.live import LINE_S, Follower, PlainLive, format_progress, open_live, time_left
+from trexbench.core.load.plan import Plan
+from trexbench.core.load.sample import Phase
+from trexbench.core.strategy.base import LoadStep
+from trexbench.report.run.live import LINE_S, Follower, Live, format_progress
+from trexbench.report.run.text import open_live
 
 PLAN = make_plan(bidir=True)
 
@@ -45,8 +46,8 @@ class Terminal(io.StringIO):
     ],
 )
 def test_time_left(phase: Phase, in_phase_s: float, left_s: float) -> None:
-    assert time_left(PLAN, phase, in_phase_s) == pytest.approx(left_s)
-    assert time_left(PLAN, Phase.BASELINE, 0.0) == PLAN.duration_s
+    assert PLAN.time_left(phase, 0, in_phase_s) == pytest.approx(left_s)
+    assert PLAN.time_left(Phase.BASELINE, 0, 0.0) == PLAN.duration_s
 
 
 @pytest.mark.parametrize(
@@ -96,8 +97,8 @@ def test_a_line_says_what_is_asked_sent_received_and_lost() -> None:
 def test_a_pipe_gets_a_line_now_and_then_and_one_per_phase() -> None:
     stream = io.StringIO()
     result = make_result(PLAN, World(capacity_pps=660e3))
+    assert type(open_live(result, stream)) is Live
     with open_live(result, stream) as live:
-        assert isinstance(live, PlainLive)
         simulate(PLAN, World(capacity_pps=660e3), live)
     lines = stream.getvalue().splitlines()
     assert "\x1b" not in stream.getvalue() and "\r" not in stream.getvalue()
@@ -123,11 +124,37 @@ def test_a_terminal_is_drawn_at_most_twice_a_second(
 
 def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
-    assert isinstance(open_live(make_result(), Terminal()), PlainLive)
+    assert type(open_live(make_result(), Terminal())) is Live
 
 
 def test_a_run_that_has_only_begun_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     result, stream = make_result(), io.StringIO()
     with open_live(result, stream) as live:
-        live.sampled(result.samples[:1], Step(Phase.WARMUP, 1000.0, 1.0))
-    assert stream.getvalue().startswith("0 s  begin  silence")
+        live.sampled(result.samples[:1], LoadStep(Phase.WARMUP, {}, 1.0))
+    assert stream.getvalue().startswith("0 s  begin  nothing sent")
+
+
+class BrokenTerminal(Terminal):
+    def write(self, text: str) -> int:
+        raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_stream_that_fails_costs_the_progress_and_nothing_else(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream = BrokenTerminal()
+    if not terminal:
+        stream.isatty = lambda: False  # type: ignore[method-assign]
+    with open_live(make_result(PLAN), stream) as live:
+        outcome = simulate(PLAN, World(), live)
+    assert outcome.error is None and outcome.caveats == ()
+
+
+def test_a_defect_of_drawing_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    with open_live(make_result(PLAN), stream) as live:
+        live.sampled([], LoadStep(Phase.WARMUP, {}, 1.0))
+        live.sampled([], LoadStep(Phase.WARMUP, {}, 1.0))
+    assert stream.getvalue() == "no more progress is shown: IndexError: list index out of range\n"

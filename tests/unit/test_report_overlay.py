@@ -6,12 +6,12 @@ import pytest
 from report_cases import make_night, make_record, make_row, make_run
 from runs import World, make_plan, make_result
 
-from trexbench.core.history import METRICS, Cell
-from trexbench.core.night import State
-from trexbench.core.sample import Phase
-from trexbench.core.windows import measured_windows
-from trexbench.report.overlay import AROUND_KNEE, MOST_POINTS, find_curves, reduce_windows
-from trexbench.report.trends import Change, find_trends, instant_of
+from trexbench.core.history.night import State
+from trexbench.core.history.rows import METRICS, Cell
+from trexbench.core.load.sample import Phase
+from trexbench.core.load.windows import measured_windows
+from trexbench.report.page.overlay import AROUND_KNEE, MOST_POINTS, find_curves, reduce_windows
+from trexbench.report.page.trends import Change, find_trends, instant_of
 
 CELL = Cell("vpp", "64b", True, None)
 
@@ -91,6 +91,12 @@ def test_a_run_stands_in_time_where_it_began_or_in_the_night_it_was_given(
     row = make_row(started=started, night=night)
     (trend,) = find_trends([row], [], [])
     assert instant_of(started, night) == stands and trend.instants() == {started: stands}
+
+
+def test_a_trend_holds_runs_like_the_last_only() -> None:
+    rows = [make_row(at=f"2026-11-1{day}", traffic=traffic) for day, traffic in enumerate(["imix", "64b", "64b"], 7)]
+    (trend,) = find_trends(rows, [], [])
+    assert [row.night for row in trend.runs] == ["2026-11-18", "2026-11-19"]
 
 
 def test_a_cell_that_only_ever_failed_has_a_trend() -> None:

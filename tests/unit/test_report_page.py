@@ -15,19 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import HOSTILE, make_night, make_record, make_row, make_run
 
-from trexbench.core.history import Cell, row_of
-from trexbench.core.plan import LATENCY_LOADS
+from trexbench.core.history.rows import Cell, row_of
+from trexbench.core.load.plan import LATENCY_LOADS
 from trexbench.core.result import RunResult
 from trexbench.core.units import format_time
 from trexbench.report.clean import clean
-from trexbench.report.html import render
-from trexbench.report.html_data import embed
-from trexbench.report.markdown import escape, to_markdown
-from trexbench.report.older import Older
-from trexbench.report.overlay import find_curves
-from trexbench.report.picture_report import draw_pictures
-from trexbench.report.report import Report
-from trexbench.report.trends import Change
+from trexbench.report.page.html import render
+from trexbench.report.page.html_data import embed
+from trexbench.report.page.markdown import escape, to_markdown
+from trexbench.report.page.older import Older
+from trexbench.report.page.overlay import find_curves
+from trexbench.report.page.picture_report import draw_pictures
+from trexbench.report.page.report import Report
+from trexbench.report.page.trends import Change
 
 LIBRARY = "window.Plotly = {};"
 
@@ -134,7 +134,7 @@ def test_older_nights_can_be_laid_beside_the_latest() -> None:
     boxes = {a["value"]: "checked" in a for _, a in page.found if a.get("name") == "older"}
     assert boxes == {"change": True, "night": False}
     text = " ".join(" ".join(page.text).split())
-    assert "Older nights as a table" in text and "the DUT was configured otherwise" in text and "+0.0 %" in text
+    assert "Older nights as a table" in text and "the DUT was configured differently" in text and "+0.0 %" in text
 
 
 def test_an_unlike_night_is_named_and_not_drawn() -> None:
@@ -142,7 +142,7 @@ def test_an_unlike_night_is_named_and_not_drawn() -> None:
     older = {rows[0].cell: (Older(rows[1], ("night",), "line rate of 1 Gbit/s"),)}
     page = Elements(render(Report(rows, runs={rows[0].cell: make_run(rows[0].cell)}, older=older), LIBRARY))
     assert json.loads(page.scripts[0])["older"] == [] and "older" not in [a.get("name") for _, a in page.found]
-    assert "not laid over the latest: line rate of 1 Gbit/s" in " ".join(page.text)
+    assert "not drawn over the latest: line rate of 1 Gbit/s" in " ".join(page.text)
 
 
 def make_timed(loss: float = 0.0) -> tuple[Report, RunResult]:

@@ -13,7 +13,7 @@ from matplotlib.text import Text
 from runs import World, make_plan, make_result
 
 from trexbench.core.result import RunResult, Status
-from trexbench.report.picture import compose, draw
+from trexbench.report.run.picture import compose, draw
 
 KNEE = World(capacity_pps=660e3, collapse=0.2, noise=0.01)
 
@@ -52,7 +52,7 @@ def test_runs_cut_short_have_one_too(count: int) -> None:
 def test_it_names_the_run_and_its_verdict() -> None:
     shown = texts(make_result(make_plan(bidir=True), KNEE, simulated=False))
     assert "lab-linux var2-64b bidir" in shown
-    assert any(t.startswith("0->1: ") and t.endswith("the DUT saturated") for t in shown)
+    assert any(t.startswith("0→1: ") and t.endswith("the DUT saturated") for t in shown)
     assert any("2026-03-01" in t and "64 B frames, 251 flows" in t for t in shown)
     assert any(t.startswith("confirmed ") for t in shown)
     assert "SIMULATED" not in shown
@@ -76,8 +76,8 @@ def test_it_says_what_must_not_be_overlooked(world: World, changes: dict[str, An
 
 def test_heavy_libraries_are_imported_only_where_they_draw() -> None:
     code = (
-        "import sys; import trexbench.report.text, trexbench.report.live, trexbench.report.loadtest, "
-        "trexbench.report.machine, trexbench.store; "
+        "import sys; import trexbench.report.run.text, trexbench.report.run.live, trexbench.report.run.loadtest, "
+        "trexbench.results.store; "
         "print(sorted({'matplotlib', 'rich'} & set(sys.modules)))"
     )
     root = str(Path(__file__).parents[2])

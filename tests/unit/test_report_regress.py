@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nights import VPP
 
-from trexbench.core.history import METRICS
-from trexbench.core.regression import Finding, Judgement, Kind, Missing
-from trexbench.report.regress import escape_markdown, format_github, format_judgement, format_markdown
-from trexbench.report.regress_forms import format_junit, judgement_values
+from trexbench.core.history.regression import Finding, Judgement, Kind, Missing
+from trexbench.core.history.rows import METRICS
+from trexbench.report.regress.forms import format_junit, judgement_values
+from trexbench.report.regress.text import escape_markdown, format_github, format_judgement, format_markdown
 
 SLOWER = Finding(
     cell=VPP,
@@ -25,12 +25,12 @@ SLOWER = Finding(
     told="2026-11-20",
     before=5.01e6,
     after=4.76e6,
-    spread=15e3,
+    noise=15e3,
     score=12.0,
     explanation=("ip4-lookup +31 cycles/packet since 19 November",),
 )
 FASTER = replace(SLOWER, kind=Kind.IMPROVEMENT, after=5.3e6, explanation=())
-KNOWN = replace(SLOWER, kind=Kind.KNOWN, metric=METRICS[1], before=438.0, after=460.0, spread=1.0, note="NIC firmware")
+KNOWN = replace(SLOWER, kind=Kind.KNOWN, metric=METRICS[1], before=438.0, after=460.0, noise=1.0, note="NIC firmware")
 FEW = Finding(VPP, METRICS[3], Kind.INSUFFICIENT, 3)
 MISSING = Missing("netgate-vpp imix uni", "nightly", "2026-11-20", "the tester was not there")
 ALL = Judgement((SLOWER, FASTER, KNOWN, FEW), 3, (MISSING,), ("a remark",), None, ((VPP, "steady"),))
@@ -52,14 +52,18 @@ def test_text_has_a_line_per_finding_worst_first() -> None:
     assert "      ip4-lookup +31 cycles/packet since 19 November\n" in text
     assert text.index("REGRESSIONS") < text.index("IMPROVEMENTS") < text.index("KNOWN") < text.index("NOT MEASURED")
     assert "netgate-vpp imix uni not measured on 2026-11-20: the tester was not there" in text
-    assert "known: NIC firmware" in text and "1 figure with too few nights" in text and "note: a remark" in text
+    assert (
+        "known: NIC firmware" in text
+        and "1 figure not judged: needs 7 nights, has 3" in text
+        and "note: a remark" in text
+    )
 
 
 @pytest.mark.parametrize(
     ("judgement", "words"),
     [
         (NOTHING, "no regression in 4 figures"),
-        (Judgement((), 0), "not enough data"),
+        (Judgement((), 0), "not enough nights to judge anything yet (have 0, need 7)"),
         (replace(ALL, since="2026-11-20"), "REGRESSIONS BEFORE 2026-11-20, NOT ALARMING"),
     ],
 )

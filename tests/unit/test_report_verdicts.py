@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from runs import World, make_plan, make_result
 
-from trexbench.core.verdict import Limit
+from trexbench.core.verdict.model import Limit
 
 
 def test_a_run_that_ended_in_the_warmup_says_so() -> None:
@@ -16,13 +16,13 @@ def test_a_run_that_ended_in_the_warmup_says_so() -> None:
 
 @pytest.mark.parametrize(("kind", "codes"), [("ramp", ["bad-from-start"]), ("saturate", [])])
 def test_loss_from_the_start_is_a_doubt_of_a_ramp_only(kind: str, codes: list[str]) -> None:
-    plan = make_plan(kind=kind, hold_s=10.0, confirm_s=0.0)
+    plan = make_plan(kind=kind, hold_s=10.0)
     result = make_result(plan, World(base_loss=0.01))
     assert [c.code for c in result.analysis.caveats] == codes
 
 
 def test_shares_are_of_one_direction() -> None:
     plan = make_plan(bidir=True)
-    assert plan.line_share(plan.line_rate_pps) == 1.0
-    assert plan.l1_bps(plan.line_rate_pps) == pytest.approx(1e9)
+    assert plan.offers[0].line_share(plan.offers[0].line_rate_pps) == 1.0
+    assert plan.offers[0].l1_bps(plan.offers[0].line_rate_pps) == pytest.approx(1e9)
     assert plan.bidir and not make_plan().bidir and not make_plan(ports=(0, 1, 2, 3)).bidir

@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
-from trexbench.cli.params import DURATION, PORTS, RATE, SHARE, TUNABLES, WARMUP
-from trexbench.cli.request import DEFAULTS, Request, build_plan, line_rate_bps, merged
-from trexbench.config import DutConfig, PlanDefaults, load_dut
+from trexbench.cli.options import DURATION, PORTS, RATE, SHARE, TUNABLES, WARMUP
+from trexbench.config.lookup import load_dut
+from trexbench.config.model import DutConfig, PlanDefaults
 from trexbench.core.errors import ConfigError
-from trexbench.core.profile import Profile
+from trexbench.core.load.modes import full_mode_name
+from trexbench.core.load.plan import Direction
+from trexbench.core.load.profile import Profile
+from trexbench.core.names import is_name
 from trexbench.core.units import Rate
+from trexbench.session.request import DEFAULTS, Case, Request, Setup, build_plan, line_rate_bps, make_request, merged
 
 DUT: DutConfig = replace(
     load_dut("netgate-vpp", Path(__file__).resolve().parents[2] / "dut_configs"), plan=PlanDefaults()
@@ -44,7 +48,11 @@ class Frames64:
         return speed_bps / 672
 
 
-PROFILE: Profile = Frames64()  # type: ignore[assignment]
+PROFILES: dict[int, Profile] = {0: Frames64(), 1: Frames64()}  # type: ignore[dict-item]
+
+
+def speeds(bps: float) -> dict[int, float]:
+    return {0: bps, 1: bps}
 
 
 def test_the_defaults_say_everything() -> None:
@@ -52,16 +60,22 @@ def test_the_defaults_say_everything() -> None:
 
 
 def test_the_seeds_ramp_is_the_default() -> None:
-    plan = build_plan(request(), PROFILE, 10e9)
-    assert plan.target_pps == pytest.approx(0.97 * 14_880_952, rel=1e-6)
-    assert (plan.warmup_pps, plan.warmup_s, plan.ramp_s, plan.hold_s, plan.confirm_s) == (1000, 10, 600, 30, 10)
+    plan = build_plan(request(), PROFILES, speeds(10e9))
+    assert plan.offers[0].target_pps == pytest.approx(0.97 * 14_880_952, rel=1e-6)
+    assert (plan.offers[0].warmup_pps, plan.warmup_s, plan.ramp_s, plan.hold_s, plan.confirm_s) == (
+        1000,
+        10,
+        600,
+        30,
+        10,
+    )
     assert (plan.loss_threshold, plan.windows, plan.sample_s, plan.kind) == (0.001, 3, 1, "ramp")
     assert not plan.stop_on_saturation
 
 
 def test_the_first_who_speaks_wins_key_by_key() -> None:
     dut = replace(DUT, plan=PlanDefaults(ramp_s=60.0, hold_s=5.0, loss=0.01))
-    plan = build_plan(request(dut=dut, wished=PlanDefaults(hold_s=7.0, stop_on_saturation=True)), PROFILE, 1e9)
+    plan = build_plan(request(dut=dut, wished=PlanDefaults(hold_s=7.0, stop_on_saturation=True)), PROFILES, speeds(1e9))
     assert (plan.hold_s, plan.ramp_s, plan.loss_threshold) == (7.0, 60.0, 0.01)
     assert plan.warmup_s == 10.0 and plan.stop_on_saturation
 
@@ -69,7 +83,7 @@ def test_the_first_who_speaks_wins_key_by_key() -> None:
 def test_a_wish_of_nothing_is_a_wish() -> None:
     dut = replace(DUT, plan=PlanDefaults(hold_s=5.0, confirm_s=5.0, loss=0.01, stop_on_saturation=True))
     wished = PlanDefaults(hold_s=0.0, confirm_s=0.0, loss=0.0, stop_on_saturation=False)
-    plan = build_plan(request(dut=dut, wished=wished), PROFILE, 1e9)
+    plan = build_plan(request(dut=dut, wished=wished), PROFILES, speeds(1e9))
     assert (plan.hold_s, plan.confirm_s, plan.loss_threshold, plan.stop_on_saturation) == (0.0, 0.0, 0.0, False)
 
 
@@ -90,13 +104,15 @@ def test_merging_keeps_the_layers() -> None:
     ],
 )
 def test_rates_are_resolved_against_frame_and_line(rate: Rate, pps: float) -> None:
-    assert build_plan(request(wished=PlanDefaults(ramp_to=rate)), PROFILE, 1e9).target_pps == pytest.approx(pps)
+    assert build_plan(request(wished=PlanDefaults(ramp_to=rate)), PROFILES, speeds(1e9)).offers[
+        0
+    ].target_pps == pytest.approx(pps)
 
 
 @pytest.mark.parametrize(("verb", "option"), [("ramp", "--ramp-to"), ("saturate", "--rate")])
 def test_more_than_the_line_carries_is_refused(verb: str, option: str) -> None:
     with pytest.raises(ConfigError, match=f"2mpps is 2000000 pps, over the line rate.*{option}"):
-        build_plan(request(verb=verb, wished=PlanDefaults(ramp_to=Rate(2e6, "pps"))), PROFILE, 1e9)
+        build_plan(request(verb=verb, wished=PlanDefaults(ramp_to=Rate(2e6, "pps"))), PROFILES, speeds(1e9))
 
 
 @pytest.mark.parametrize(
@@ -113,12 +129,12 @@ def test_more_than_the_line_carries_is_refused(verb: str, option: str) -> None:
 def test_the_line_rate_is_the_slowest_that_is_known(
     speed: float | None, ports: dict[int, float], expected: float
 ) -> None:
-    assert line_rate_bps(replace(DUT, speed_bps=speed), ports) == expected
+    assert line_rate_bps(replace(DUT, speed_bps=speed), Direction(0, 1), ports) == expected
 
 
 def test_no_known_speed_asks_for_one() -> None:
-    with pytest.raises(ConfigError, match=r"the speed of ports 0,1 is unknown: state speed: in .*netgate-vpp\.yaml"):
-        line_rate_bps(replace(DUT, speed_bps=None), {0: 0.0, 1: 0.0})
+    with pytest.raises(ConfigError, match=r"speed of ports 0 and 1 is unknown: state speed: in .*netgate-vpp\.yaml"):
+        line_rate_bps(replace(DUT, speed_bps=None), Direction(0, 1), {0: 0.0, 1: 0.0})
 
 
 def test_a_server_named_by_the_user_is_no_lab() -> None:
@@ -142,3 +158,33 @@ def test_a_server_named_by_the_user_is_no_lab() -> None:
 def test_options(parse: Any, text: str, value: Any) -> None:
     assert parse.convert(text, None, None) == value
     assert parse.convert(value, None, None) == value  # click hands a default through as it is
+
+
+@pytest.mark.parametrize(
+    ("tunables", "name"),
+    [
+        ({}, "var2-imix"),
+        ({"vm": "var2", "size": "imix"}, "var2-imix"),
+        ({"size": "64"}, "var2-imix,size=64"),
+        ({"vm": "none", "size": "64"}, "var2-imix,size=64,vm=none"),
+        ({"pcap": "/a/b.pcap"}, "var2-imix,ca8b9c91"),
+        ({"x": "y" * 80}, "var2-imix,e1988b70"),
+    ],
+)
+def test_other_tunables_are_other_traffic(tunables: dict[str, str], name: str) -> None:
+    asked = make_request("ramp", Case("netgate-vpp", "imix", tunables=tunables), PlanDefaults(), Setup())
+    assert asked.mode == name and is_name(name)
+    assert full_mode_name(name.replace("var2-imix", "imix")) == name
+
+
+@pytest.mark.parametrize(
+    ("setup", "words"),
+    [
+        ({"sim": True, "server": "trex1"}, "--sim and --server exclude each other"),
+        ({"sim": True, "apply": False}, "--sim and --no-apply exclude each other"),
+        ({"seed": 0}, "--seed means nothing without --sim"),
+    ],
+)
+def test_setups_that_contradict_themselves(setup: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        Setup(**setup)

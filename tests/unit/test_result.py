@@ -15,12 +15,12 @@ from runs import World, make_plan, make_result
 
 from trexbench.core.damage import find_damage
 from trexbench.core.errors import StoreError
-from trexbench.core.history import row_of
-from trexbench.core.plan import Plan, pair_directions
+from trexbench.core.history.rows import row_of
+from trexbench.core.load.plan import Plan, pair_directions
+from trexbench.core.load.sample import Phase, PortCounters, Reading, Sample
 from trexbench.core.result import RunResult, Status, from_document, plan_from_dict, plan_to_dict, to_document
-from trexbench.core.sample import Phase, PortCounters, Reading, Sample
-from trexbench.core.verdict import Caveat
-from trexbench.report.summary import summarise
+from trexbench.core.verdict.model import Caveat
+from trexbench.report.run.summary import summarise
 
 counts = st.integers(0, 2**63)
 times = st.floats(0, 1e6)
@@ -30,7 +30,9 @@ plain = st.recursive(
     max_leaves=6,
 )
 facts = st.dictionaries(st.text(max_size=8), plain, max_size=3)
-counters = st.builds(PortCounters, times, *([counts] * 6), st.booleans())
+counters = st.builds(
+    PortCounters, times, *([counts] * 6), st.booleans(), st.none() | counts, st.none() | st.floats(0, 100)
+)
 
 
 @st.composite
@@ -41,22 +43,17 @@ def results(draw: st.DrawFn) -> RunResult:
         ports=pairs,
         frame_bytes=draw(st.floats(64, 9000)),
         target=draw(st.floats(0.5, 1.0)),
-        kind=draw(st.sampled_from(["ramp", "saturate"])),
         windows=draw(st.integers(1, 4)),
-        stop_on_saturation=draw(st.booleans()),
         warmup_pps=100.0,
+        **draw(st.sampled_from([{"stop_on_saturation": True}, {"stop_on_saturation": False}, {"kind": "saturate"}])),
     )
     moments = sorted(draw(st.lists(times, max_size=6, unique=True)))
     samples = [
         Sample(
             Phase.BASELINE if i == 0 else draw(st.sampled_from([Phase.WARMUP, Phase.RAMP, Phase.HOLD])),
             t_s,
-            draw(st.floats(0, 1e9)),
-            Reading(
-                {p: draw(counters) for p in plan.ports},
-                draw(st.none() | counts),
-                draw(st.none() | st.floats(0, 100)),
-            ),
+            dict.fromkeys(plan.directions, draw(st.floats(0, 1e9))),
+            Reading({p: draw(counters) for p in plan.ports}, draw(st.none() | counts)),
         )
         for i, t_s in enumerate(moments)
     ]
@@ -69,7 +66,7 @@ def results(draw: st.DrawFn) -> RunResult:
         simulated=draw(st.booleans()),
         command=draw(facts),
         dut=draw(facts),
-        profile=draw(facts),
+        profiles={direction: draw(facts) for direction in plan.directions},
         generator=draw(facts),
         host=draw(facts),
         plan=plan,
@@ -207,7 +204,7 @@ def test_what_is_no_document(document: Any) -> None:
 
 @pytest.mark.parametrize(
     ("version", "words"),
-    [(2, "newer than 1: upgrade"), (0, "unknown version"), ("1", "unknown version"), (None, "unknown version")],
+    [(3, "newer than 2: upgrade"), (0, "unknown version"), ("1", "unknown version"), (None, "unknown version")],
 )
 def test_versions(version: Any, words: str) -> None:
     with pytest.raises(StoreError, match=words):
@@ -219,8 +216,9 @@ def test_nesting_without_end_is_carried_or_refused() -> None:
     node = deep
     for _ in range(100_000):
         node["d"] = node = {}
-    for name in ("dut", "command", "profile"):
+    for name in ("dut", "command"):
         assert from_document({**DOCUMENT, name: deep}).id == DOCUMENT["id"]
+    assert from_document({**DOCUMENT, "profiles": {"0->1": deep}}).id == DOCUMENT["id"]
     for name in ("plan", "samples", "warnings"):
         with pytest.raises(StoreError):
             from_document({**DOCUMENT, name: deep})

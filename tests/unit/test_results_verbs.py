@@ -14,14 +14,14 @@ from runs import World, make_plan, make_result
 from test_nights import NIGHT
 
 from trexbench.cli import main
-from trexbench.core.history import RunRow
+from trexbench.core.history.rows import RunRow
 from trexbench.core.result import RunResult
-from trexbench.index import open_index
-from trexbench.nights import NightWriter, find_nights
-from trexbench.prune import find_old, remove
 from trexbench.report.listing import format_rows
-from trexbench.report.loadtest import to_loadtest
-from trexbench.store import RunWriter
+from trexbench.report.run.loadtest import to_loadtest
+from trexbench.results.index import open_index
+from trexbench.results.nights import NightWriter, find_nights
+from trexbench.results.prune import find_old, remove
+from trexbench.results.store import RunWriter
 
 PLAN = make_plan(ramp_s=20.0, confirm_s=0.0)
 SLOW, FAST = (make_result(PLAN, World(capacity_pps=rate)) for rate in (6e5, 9e5))
@@ -72,7 +72,8 @@ def test_the_list_is_newest_first_and_names_what_cannot_be_read(capfd: pytest.Ca
     assert len(values["runs"]) == 4 and values["runs"][0]["cell"]["mode"] == "var2-64b"
     assert [problem["path"] for problem in values["problems"]] == ["2026-03-01/lab-linux/bad.json"]
     assert "no such run in" in said(capfd, "results", "list", "--dut", "nobody")[0]
-    assert "no such run in" in said(capfd, "results", "list", "--results", "nowhere")[0]
+    assert "nowhere: no such directory" in said(capfd, "results", "list", "--results", "nowhere", code=9)[1]
+    assert "no such directory" in said(capfd, "results", "list", "--results", str(bad), code=9)[1]
 
 
 def test_a_run_that_was_killed_before_it_saw_anything_is_listed_without_a_rate() -> None:
@@ -80,6 +81,12 @@ def test_a_run_that_was_killed_before_it_saw_anything_is_listed_without_a_rate()
     (whole,) = rows()
     cut = replace(whole, status="running", total_pps=0.0, line_share=0.0, at_least=True)
     assert "577.4 kpps" in format_rows([whole]) and "pps" not in format_rows([cut]) and "running" in format_rows([cut])
+
+
+def test_a_picture_that_cannot_be_written_is_a_failure(capfd: pytest.CaptureFixture[str]) -> None:
+    path = store(1)
+    out, err = said(capfd, "show", str(path), "--picture", "nowhere/x.png", code=9)
+    assert out == "" and "nowhere/x.png: No such file or directory" in err
 
 
 def test_a_query_in_three_forms(capfd: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +105,7 @@ def test_a_query_in_three_forms(capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("list", "--since", "yesterday"), "is no date"),
+        (("list", "--since", "yesterday"), "is not a date"),
         (("list", "--limit", "0"), "--limit"),
         (("prune",), "--keep-nights N or --before DATE"),
         (("prune", "--keep-nights", "3", "--before", "2026-01-01"), "--keep-nights N or --before DATE"),
@@ -338,3 +345,24 @@ def test_of_a_glob_what_can_be_read_is_compared(capfd: pytest.CaptureFixture[str
         "the same" in out
         and err == "not read: results/2026-03-01/lab-linux/bad.json: " + err.partition("bad.json: ")[2]
     )
+
+
+def test_a_killed_runs_journal_goes_with_its_document() -> None:
+    path = store(1)
+    journal = path.with_suffix(".samples.jsonl")
+    journal.write_text("{}\n")
+    store(2)
+    assert find_old(Path("results"), before="2026-03-02") == [one.relative_to("results") for one in (journal, path)]
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [["results", "list"], ["regress"], ["report", "--markdown", "-"], ["compare", "2026-03-01", "2026-03-01"]],
+    ids=lambda verb: verb[0],
+)
+def test_every_verb_names_what_it_cannot_look_into(capfd: pytest.CaptureFixture[str], verb: list[str]) -> None:
+    store(1)
+    Path("results/loop").symlink_to("loop")
+    call(*verb, "--results", "results")
+    out, err = capfd.readouterr()
+    assert "loop" in out + err and "symbolic links" in out + err

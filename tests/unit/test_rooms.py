@@ -1,11 +1,15 @@
-"""The rooms of docs/architecture.md: who may import whom. Every import statement of the package is looked at."""
+"""Which room of the package may import which; every import of every file is looked at, wherever it stands in it.
+
+A room is a folder or a file, named by its path; a module is in the room with the longest such path. What is started as
+a process ("-m", "trexbench.x") counts as imported by the file that starts it.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,127 +18,158 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "trexbench"
 
-
-@dataclass(frozen=True)
-class Room:
-    """What a room may import besides itself: modules of trexbench (and what is in them), and other people's."""
-
-    ours: tuple[str, ...] = ()
-    theirs: tuple[str, ...] = ()
-    never: tuple[str, ...] = ()
-
-
-STL_CLIENT = ("lbr_trex_client", "trex", "trex_stl_lib", "scapy")
-
-TABLE = {
-    "core": Room(theirs=("numpy",)),
-    "transport": Room(("core.errors",)),
-    "dut": Room(("core", "transport", "config"), never=("transport.netns", "transport.local")),
-    "generator": Room(("core",), STL_CLIENT),
-    "report": Room(("core",), ("matplotlib", "rich", "jinja2", "markupsafe")),
-    "config": Room(("core",), ("yaml",)),
-    "store": Room(("core",)),
-    "index": Room(("core", "store")),
-    "judge": Room(("core", "store"), ("jumpavg",)),
-    "loadtest": Room(("core",)),
-    "prune": Room(("core", "index", "nights")),
-    "nights": Room(("core", "store")),
-    "notify": Room(("core", "store")),
-    "lock": Room(("core.errors",)),
-    "lab": Room(("core", "config", "transport", "lock"), ("pyroute2",)),
-    "runner": Room(("core",)),
-    "watchdog": Room(theirs=("zmq",)),
-    "stlserver": Room(theirs=("zmq", "numpy")),
-    "twin": Room(("core", "config", "stlserver.engine", "stlserver.traffic"), ("numpy",)),
-    "cli": Room(("",), ("click",)),
-}
-
-_ORDER = """
-    errors units names fieldengine profile plan sample windows verdict blame knee caveats analysis ramp efficiency
-    telemetry rss spread flowspread spreadcheck losses cycles latency result damage history night detect series known
-    regression compare compare_sets ports
+CORE = """
+    core/errors core/typed core/units core/names core/load core/verdict core/strategy core/dut core/protocols core
+    core/history
 """
-CORE_ORDER = tuple(_ORDER.split())
+"""Each may import those before it; ``core`` itself is the files beside its rooms: result, damage and their like."""
+
+ROOMS: Mapping[str, str] = {
+    "signals": "",
+    "files": "",
+    "lock": "core/errors",
+    "transport": "core/errors",
+    "config": "core/*",
+    "host": "core/* config transport",
+    "dut": "core/* config files transport host dut/linux dut/freebsd dut/vpp",
+    "dut/linux": "core/* config transport host dut",
+    "dut/freebsd": "core/* config transport host dut",
+    "dut/vpp": "core/* config transport host dut",
+    "generator/trex": "core/* signals generator/trex/watchdog",
+    "generator/trex/watchdog": "",
+    "stlserver": "stlserver/*",
+    "stlserver/state": "stlserver",
+    "stlserver/kernel": "stlserver stlserver/state",
+    "stlserver/rpc": "stlserver stlserver/state",
+    "twin": "core/* config stlserver",
+    "lab": "core/* config files host lock transport stlserver stlserver/kernel",
+    "report": "core/*",
+    "report/run": "core/* report",
+    "report/regress": "core/* report",
+    "report/page": "core/* report report/run",
+    "results": "core/* files results/index",
+    "results/index": "core/* results",
+    "review": "core/* report report/page report/regress results results/index",
+    "session": "core/* config files dut dut/vpp generator/trex host lab lock report/run results signals stlserver/rpc "
+    "transport twin",
+    "suite": "core/* config files lock report/regress results review session",
+    "api": "core/* config report/run results results/index review session suite",
+    "__init__": "",
+    "__main__": "cli",
+    "cli": "core/* config report report/run report/page report/regress results results/index review session suite "
+    "signals dut files lab stlserver",
+}
+"""Room -> rooms that it may import besides itself, without those inside of them; ``core/*``: with them."""
+
+THEIRS: Mapping[str, str] = {
+    "click": "cli stlserver/__main__",
+    "jinja2": "report/page/templates",
+    "jumpavg": "results/jumps",
+    "markupsafe": "report/page/html report/page/markdown report/page/templates",
+    "matplotlib": "report/run/picture report/run/picture_costs report/page/picture_report",
+    "msgspec": "core/* dut/* host lab results results/index",
+    "numpy": "core/* stlserver/* twin",
+    "prometheus_client": "suite/notify",
+    "pyroute2": "lab/net lab/steering",
+    "requests": "host/power_http suite/notify",
+    "rich": "report/run/terminal",
+    "scapy": "generator/trex",
+    "typing_extensions": "api",
+    "yaml": "config",
+    "zmq": "generator/trex/watchdog stlserver/rpc",
+}
+"""Package of others -> the rooms and files that may import it, so that everything else starts fast and runs without."""
 
 _IMPURE = """
     os io sys pathlib shutil tempfile glob socket select selectors ssl subprocess multiprocessing threading asyncio
     concurrent time datetime secrets signal logging sqlite3 urllib http ctypes fcntl atexit
 """
 IMPURE = frozenset(_IMPURE.split())
-"""Parts of the standard library that touch files, sockets, clocks or processes."""
-
-ALONE = {
-    "jumpavg": ("judge/jumps.py",),
-    "matplotlib": ("report/picture.py", "report/picture_costs.py", "report/picture_report.py"),
-    "jinja2": ("report/html.py",),
-    "rich": ("report/terminal.py",),
-    "pyroute2": ("lab/net.py",),
-}
-"""What only these files of its room may draw in, so that everything else starts fast and runs without it."""
+"""Parts of the standard library that touch files, sockets, clocks or processes: nothing for core."""
 
 
 @dataclass(frozen=True)
 class Import:
-    """``module`` is the whole name, as in trexbench.core.plan, of what one statement of ``file`` imports."""
+    """``module``: a path below the package, as in core/load/plan; or the name of a package of others."""
 
     file: str
     line: int
     module: str
+    ours: bool
 
     @property
-    def room(self) -> str:
-        return self.file.removesuffix(".py").split("/")[0]
+    def importer(self) -> str:
+        return self.file.removesuffix(".py").removesuffix("/__init__")
+
+
+def is_module(path: str) -> bool:
+    return (PACKAGE / path).is_dir() or (PACKAGE / f"{path}.py").is_file()
 
 
 def imports_of(file: str, source: str) -> Iterator[Import]:
-    """Every import of a file, wherever it stands in it; ``file`` is relative to the package."""
+    """``file`` is relative to the package."""
     package = ["trexbench", *file.split("/")[:-1]]
-    for node in ast.walk(ast.parse(source, file)):
+    tree = ast.parse(source, file)
+    for node in ast.walk(tree):
+        names: list[str] = []
         if isinstance(node, ast.Import):
-            yield from (Import(file, node.lineno, alias.name) for alias in node.names)
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             name = ".".join([*base, *([node.module] if node.module else [])])
-            for alias in node.names:
-                inner = PACKAGE.parent / Path(*name.split("."), alias.name)
-                is_module = name.startswith("trexbench") and (inner.is_dir() or inner.with_suffix(".py").exists())
-                yield Import(file, node.lineno, f"{name}.{alias.name}" if is_module else name)
+            inner = [f"{name}.{alias.name}" for alias in node.names]
+            names = [one if is_module(path_of(one)) else name for one in inner] if inside_package(name) else [name]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            started = re.fullmatch(r"(?:.*-m )?(trexbench(?:\.\w+)+)", node.value)
+            names = [started[1]] if started and is_module(path_of(started[1])) else []
+        for name in names:
+            ours = inside_package(name)
+            yield Import(file, node.lineno, path_of(name) if ours else name.split(".")[0], ours)
 
 
-def inside(name: str, of: str) -> bool:
-    return not of or name == of or name.startswith(f"{of}.")
+def inside_package(name: str) -> bool:
+    return name.split(".")[0] == "trexbench"
+
+
+def path_of(name: str) -> str:
+    return "/".join(name.split(".")[1:])
+
+
+def room_of(module: str) -> str | None:
+    """The longest path of a room that the module is, or is below."""
+    rooms = [room for room in (*ROOMS, *CORE.split()) if module == room or module.startswith(f"{room}/")]
+    return max(rooms, key=len, default=None)
+
+
+def allowed(room: str) -> str:
+    order = CORE.split()
+    return " ".join(order[: order.index(room)]) if room in order else ROOMS[room]
+
+
+def matches(module: str, names: str) -> bool:
+    """Whether a module is in one of these rooms, or one of these files."""
+    room = room_of(module)
+    return any(
+        name in (module, room) or (name.endswith("/*") and module.startswith(name[:-1])) or name[:-2] == module
+        for name in names.split()
+    )
 
 
 def forbidden(one: Import) -> str | None:
     """Why this import is not allowed; None when it is."""
-    where, room = f"trexbench/{one.file}:{one.line}", TABLE.get(one.room)
-    if one.file == "__init__.py":
-        return None if one.module == "__future__" else f"{where}: the package itself imports nothing"
+    where, room = f"trexbench/{one.file}:{one.line}", room_of(one.importer)
     if room is None:
-        return f"{where}: {one.room} is no room of docs/architecture.md"
-    top = one.module.split(".")[0]
-    if top == "trexbench":
-        name = one.module.removeprefix("trexbench").lstrip(".")
-        if inside(name, one.room):
-            return _within_core(where, one, name) if one.room == "core" else None
-        if any(inside(name, n) for n in room.never) or not any(inside(name, ours) for ours in room.ours):
-            return f"{where}: {one.room} may not import {name}"
-        return None
-    if top in sys.stdlib_module_names:
-        return f"{where}: core is pure, {top} is not" if one.room == "core" and top in IMPURE else None
-    if top not in room.theirs:
-        return f"{where}: {one.room} may not import {top}"
-    if top in ALONE and one.file not in ALONE[top]:
-        return f"{where}: {top} belongs into {' and '.join(ALONE[top])} alone"
+        return f"{where}: {one.importer} is in no room"
+    if one.ours:
+        if room_of(one.module) == room or matches(one.module, allowed(room)):
+            return None
+        return f"{where}: {room} may not import {one.module or 'the package itself'}"
+    if one.module in sys.stdlib_module_names:
+        pure = room.split("/")[0] == "core"
+        return f"{where}: core is pure, {one.module} is not" if pure and one.module in IMPURE else None
+    if not matches(one.importer, THEIRS.get(one.module, "")):
+        return f"{where}: {room} may not import {one.module}"
     return None
-
-
-def _within_core(where: str, one: Import, name: str) -> str | None:
-    importer, imported = one.file.split("/")[1].removesuffix(".py"), name.split(".")[-1]
-    if importer == "__init__" or importer not in CORE_ORDER or imported not in CORE_ORDER:
-        return f"{where}: {importer} or {imported} has no place in the order of core's modules"
-    late = CORE_ORDER.index(imported) >= CORE_ORDER.index(importer)
-    return f"{where}: {imported} comes after {importer} in core" if late else None
 
 
 def every_import() -> list[Import]:
@@ -149,32 +184,74 @@ def test_no_import_crosses_a_wall() -> None:
     assert not problems, "\n".join(problems)
 
 
+def test_no_two_modules_need_each_other() -> None:
+    graph: dict[str, set[str]] = {}
+    for one in every_import():
+        if one.ours and one.module != one.importer:
+            graph.setdefault(one.importer, set()).add(one.module)
+    assert find_circle(graph) == []
+
+
+def find_circle(graph: Mapping[str, set[str]]) -> list[str]:
+    """A way from a module back to itself; empty where there is none."""
+    done: set[str] = set()
+
+    def follow(way: list[str]) -> list[str]:
+        for following in sorted(graph.get(way[-1], ())):
+            if following in way:
+                return [*way[way.index(following) :], following]
+            if following not in done and (circle := follow([*way, following])):
+                return circle
+        done.add(way[-1])
+        return []
+
+    return next((circle for module in sorted(graph) if module not in done and (circle := follow([module]))), [])
+
+
+def test_a_circle_is_found() -> None:
+    assert find_circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    assert find_circle({"a": {"b", "c"}, "b": {"c"}}) == []
+
+
 @pytest.mark.parametrize(
     ("file", "source", "words"),
     [
-        ("core/plan.py", "from .analysis import analyse", "analysis comes after plan"),
-        ("core/plan.py", "from . import windows", "windows comes after plan"),
-        ("core/plan.py", "import trexbench.core.ramp", "ramp comes after plan"),
-        ("core/units.py", "def f():\n    from ..runner import run", "core may not import runner"),
+        ("core/load/plan.py", "from ..verdict.analysis import analyse", "core/load may not import core/verdict"),
+        ("core/load/plan.py", "from ..strategy import ramp", "core/load may not import core/strategy/ramp"),
+        ("core/load/plan.py", "import trexbench.core.strategy.ramp", "core/load may not import core/strategy/ramp"),
+        ("core/result.py", "from .history.rows import row_of", "core may not import core/history/rows"),
+        ("core/units.py", "def f():\n    from ..session.run import run", "core/units may not import session/run"),
         ("core/units.py", "import time", "core is pure, time is not"),
-        ("core/units.py", "from os import path", "core is pure, os is not"),
-        ("core/new.py", "from .errors import BenchError", "no place in the order"),
-        ("runner.py", "from .generator.trex import TrexGenerator", "runner may not import generator.trex"),
-        ("runner.py", "from . import store", "runner may not import store"),
-        ("store.py", "import trexbench.report.text", "store may not import report.text"),
-        ("transport/netns.py", "from ..core.units import parse_rate", "transport may not import core.units"),
-        ("dut/linux.py", "from ..transport.netns import Netns", "dut may not import transport.netns"),
-        ("dut/linux.py", "from ..transport import local", "dut may not import transport.local"),
-        ("generator/trex.py", "from ..lab import Lab", "generator may not import lab"),
-        ("report/text.py", "if True:\n    import matplotlib.pyplot", "belongs into report/picture.py"),
-        ("report/text.py", "from rich.table import Table", "belongs into report/terminal.py"),
-        ("report/text.py", "from ..store import load_run", "report may not import store"),
-        ("watchdog.py", "from .core.errors import BenchError", "watchdog may not import core.errors"),
-        ("watchdog.py", "import numpy", "watchdog may not import numpy"),
-        ("stlserver/server.py", "from trexbench.core import units", "stlserver may not import core.units"),
-        ("stlserver/server.py", "import scapy.all", "stlserver may not import scapy"),
-        ("attic/old.py", "import os", "attic is no room"),
-        ("__init__.py", "from .cli import main", "the package itself imports nothing"),
+        ("core/load/plan.py", "from os import path", "core is pure, os is not"),
+        ("session/run.py", "from ..cli import main", "session may not import cli/main"),
+        ("suite/run.py", "from ..cli.suite import run", "suite may not import cli/suite"),
+        ("results/store.py", "import trexbench.report.run.text", "results may not import report/run/text"),
+        ("report/run/text.py", "from ..page import grid", "report/run may not import report/page/grid"),
+        ("report/clean.py", "from .run import text", "report may not import report/run/text"),
+        ("transport/local.py", "from ..core.units import parse_rate", "transport may not import core/units"),
+        ("dut/linux/driver.py", "from ..vpp import driver", "dut/linux may not import dut/vpp/driver"),
+        ("dut/linux/driver.py", "from ...lab import Lab", "dut/linux may not import lab"),
+        ("host/linux.py", "from ..dut.linux import driver", "host may not import dut/linux/driver"),
+        ("generator/trex/ports.py", "from ...lab import Lab", "generator/trex may not import lab"),
+        ("generator/trex/watchdog.py", "from . import client", "watchdog may not import generator/trex/client"),
+        ("generator/trex/watchdog.py", "import numpy", "watchdog may not import numpy"),
+        ("report/run/text.py", "if True:\n    import matplotlib.pyplot", "report/run may not import matplotlib"),
+        ("report/run/text.py", "from rich.table import Table", "report/run may not import rich"),
+        ("stlserver/rpc/server.py", "from trexbench.core import units", "stlserver/rpc may not import core/units"),
+        ("stlserver/state/port.py", "from ..rpc import server", "stlserver/state may not import stlserver/rpc/server"),
+        ("stlserver/rpc/server.py", "import scapy.all", "stlserver/rpc may not import scapy"),
+        ("suite/jobs.py", 'ARGV = ["-m", "trexbench.cli"]', "suite may not import cli"),
+        ("twin/engine.py", 'ARGV = "python3 -m trexbench.lab.keeper"', "twin may not import lab/keeper"),
+        ("cli/run.py", "from ..twin import engine", "cli may not import twin/engine"),
+        ("cli/run.py", "from ..transport import local", "cli may not import transport/local"),
+        (
+            "cli/profile.py",
+            "from ..generator.trex.client import load_client",
+            "cli may not import generator/trex/client",
+        ),
+        ("cli/run.py", "import numpy", "cli may not import numpy"),
+        ("attic/old.py", "import os", "attic/old is in no room"),
+        ("__init__.py", "from .api import ramp", "__init__ may not import api"),
     ],
 )
 def test_forbidden_arrows_are_caught(file: str, source: str, words: str) -> None:
@@ -185,31 +262,30 @@ def test_forbidden_arrows_are_caught(file: str, source: str, words: str) -> None
 @pytest.mark.parametrize(
     ("file", "source"),
     [
-        ("core/ramp.py", "from .plan import Plan\nimport math\nimport numpy as np"),
-        ("dut/linux.py", "from ..transport import Transport\nfrom ..config import DutConfig"),
-        ("cli/run.py", "import click\nfrom ..store import RunWriter"),
-        ("stlserver/server.py", "import zmq\nfrom . import wire\nfrom .state import Server"),
+        ("core/strategy/ramp.py", "from ..load.plan import Plan\nimport math\nimport numpy as np"),
+        ("dut/linux/driver.py", "from ...transport import Transport\nfrom ...config import DutConfig"),
+        ("cli/run.py", "import click\nfrom ..results.store import RunWriter"),
+        ("generator/trex/guard.py", 'ARGV = ["-m", "trexbench.generator.trex.watchdog"]'),
+        ("stlserver/rpc/server.py", "import zmq\nfrom .. import wire\nfrom ..state import port"),
     ],
 )
 def test_allowed_arrows_pass(file: str, source: str) -> None:
     assert [forbidden(one) for one in imports_of(file, source)].count(None) == len(list(imports_of(file, source)))
 
 
-def test_the_document_names_the_same_rooms_and_the_same_order() -> None:
+def test_every_room_is_there() -> None:
+    assert [room for room in (*ROOMS, *CORE.split()) if not is_module(room)] == []
+
+
+def test_every_room_is_named_in_the_document() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| ([a-z, ]+) \| .* \|$", text, re.MULTILINE)
-    assert sorted(name for row in rows for name in row.split(", ")) == sorted(TABLE)
-    assert " ".join(CORE_ORDER) in text
-
-
-def test_every_module_of_core_has_its_place() -> None:
-    assert sorted(f.stem for f in (PACKAGE / "core").glob("*.py") if f.stem != "__init__") == sorted(CORE_ORDER)
+    assert [room for room in (*ROOMS, *CORE.split()) if room.split("/")[-1] not in text] == []
 
 
 def test_core_neither_prints_nor_opens() -> None:
     calls = [
         f"{file.name}:{node.lineno}: {node.func.id}()"
-        for file in (PACKAGE / "core").glob("*.py")
+        for file in (PACKAGE / "core").rglob("*.py")
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         if node.func.id in ("print", "open", "input", "exit", "exec", "eval", "__import__")

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trexbench.core.errors import ConfigError
-from trexbench.core.rss import (
+from trexbench.core.dut.rss import (
     FIELDS,
     MICROSOFT_KEY,
     MOST_PACKETS,
@@ -22,6 +21,7 @@ from trexbench.core.rss import (
     period_of,
     queue_of,
 )
+from trexbench.core.errors import ConfigError
 
 IPV4 = bytes(12) + bytes.fromhex("08004500002e0001000040110000420995bba18e64500aea06e6001a0000") + bytes(18)
 """66.9.149.187:2794 -> 161.142.100.80:1766, UDP."""

@@ -11,17 +11,18 @@ from typing import Any
 import pytest
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate, simulate_with
 
-from trexbench import runner
-from trexbench.core.analysis import analyse
 from trexbench.core.errors import BenchError, DutError, GeneratorError, GeneratorLost, StoreError
-from trexbench.core.plan import Plan
-from trexbench.core.ramp import Step
-from trexbench.core.sample import Phase, Reading, Sample
-from trexbench.core.verdict import Limit
-from trexbench.runner import SLACK_S, Interrupted, Outcome, run
+from trexbench.core.load.plan import Plan
+from trexbench.core.load.sample import Phase, Reading, Sample
+from trexbench.core.strategy.analysis import analyse
+from trexbench.core.strategy.base import LoadStep
+from trexbench.core.verdict.model import Limit
+from trexbench.session import run as runner
+from trexbench.session.run import SLACK_S, Interrupted, Outcome, run
 
 SHORT = make_plan(warmup_s=2.0, ramp_s=8.0, hold_s=2.0, confirm_s=2.0)
 TIMED = replace(SHORT, latency_s=2.0)
+SENDING_S = SHORT.warmup_s + SHORT.ramp_s + SHORT.hold_s
 BUSY = World(capacity_pps=0.5e6)
 
 
@@ -68,7 +69,7 @@ class Tripwire:
     def sleep_until(self, t_s: float) -> None:
         self._pass("sleep", lambda: self._clock.sleep_until(t_s))
 
-    def sampled(self, samples: Sequence[Sample], step: Step) -> None:
+    def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
         self.seen = list(samples)
         self._pass("sink", lambda: None)
 
@@ -163,7 +164,7 @@ def test_a_stop_that_fails_ends_the_run_as_incomplete() -> None:
 
 def test_a_full_disk_ends_no_measurement() -> None:
     class FullDisk:
-        def sampled(self, samples: Sequence[Sample], step: Step) -> None:
+        def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
             raise StoreError("results/: No space left on device", "make room")
 
     outcome = simulate(SHORT, BUSY, FullDisk())
@@ -181,10 +182,10 @@ def test_a_defect_costs_no_samples_and_keeps_its_traceback() -> None:
 def test_it_starts_once_updates_each_tick_and_every_start_is_bounded() -> None:
     outcome, generator, _ = simulate_with(SHORT, World())
     names = [call[0] for call in generator.calls]
-    ticks = int(SHORT.sending_s / SHORT.sample_s)
+    ticks = int(SENDING_S / SHORT.sample_s)
     assert outcome.error is None
     assert names == ["start"] + ["update"] * (ticks - 1) + ["stop", "stop"]
-    assert generator.calls[0] == ("start", {0: SHORT.warmup_pps}, SHORT.sending_s + SLACK_S)
+    assert generator.calls[0] == ("start", {0: SHORT.offers[0].warmup_pps}, SENDING_S + SLACK_S)
 
 
 def test_a_confirmation_starts_anew_for_its_own_time() -> None:
@@ -233,7 +234,7 @@ def test_counters_that_go_backwards_end_the_run_and_never_become_a_number(counte
             if self.clock.now_s >= 30 and counter != "queue_full":
                 ports = {p: replace(c, **{counter: 0}) for p, c in ports.items()}
             full = 0 if self.clock.now_s >= 30 and counter == "queue_full" else 9
-            return Reading(ports, full, reading.cpu_percent)
+            return Reading(ports, full)
 
     plan, clock = make_plan(), HeldClock()
     outcome = run(plan, Restarted(plan, World(), clock), clock, Silent())

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 import weakref
 
 import pytest
 
-from trexbench.cli.process import signals_as_exceptions
-from trexbench.runner import Interrupted
+from trexbench.session import process
+from trexbench.session.process import signals_as_exceptions
+from trexbench.session.run import Interrupted
+from trexbench.signals import uninterrupted
 
 
 class Referent:
@@ -46,3 +49,75 @@ def test_a_second_signal_does_not_disturb_the_clean_up() -> None:
             time.sleep(0.01)
             cleaned = True
     assert cleaned
+
+
+def test_a_signal_after_the_time_to_clean_up_ends_what_still_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "CLEANUP_S", 0.05)
+    with pytest.raises(Interrupted, match="SIGTERM"), signals_as_exceptions():
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+        finally:
+            time.sleep(0.1)
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(5)
+
+
+def test_what_is_ignored_stays_ignored_and_all_is_as_before_afterwards() -> None:
+    former = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with signals_as_exceptions() as outer, signals_as_exceptions() as inner, uninterrupted():
+            assert outer is inner
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN and signal.getsignal(signal.SIGINT) is before
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
+    finally:
+        signal.signal(signal.SIGHUP, former)
+
+
+def test_in_another_thread_there_are_no_signals() -> None:
+    done: list[bool] = []
+
+    def work() -> None:
+        with signals_as_exceptions():
+            done.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(5)
+    assert done == [True]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_wait_for_the_end_of_an_exchange_and_are_not_lost(number: signal.Signals) -> None:
+    class Stopped(Exception):
+        pass
+
+    def stop(*_: object) -> None:
+        raise Stopped
+
+    former = signal.signal(number, stop)
+    reached = False
+    try:
+        with pytest.raises(Stopped), uninterrupted():
+            signal.raise_signal(number)  # to this thread: os.kill may choose another, which takes it at some later time
+            signal.raise_signal(number)
+            reached = True
+        assert signal.getsignal(number) is stop
+    finally:
+        signal.signal(number, former)
+    assert reached
+
+
+def test_other_threads_may_use_it_too() -> None:
+    done: list[bool] = []
+
+    def work() -> None:
+        with uninterrupted():
+            done.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(5)
+    assert done == [True]

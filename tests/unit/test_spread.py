@@ -6,20 +6,21 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trexbench.core.efficiency import NodeRuntime, ThreadRuntime
-from trexbench.core.flowspread import FlowSpread, predict
-from trexbench.core.profile import Stream, resolve_mode
-from trexbench.core.rss import FIELDS, MICROSOFT_KEY
-from trexbench.core.spread import PortHash, QueuePlace, Spreading
-from trexbench.core.spreadcheck import compare_spread
-from trexbench.core.telemetry import DropCount, Observation, QueueCount
-from trexbench.generator.client import load_client
-from trexbench.generator.profile_loader import load_profile
-from trexbench.twin.placement import place
+from trexbench.core.dut.flowspread import FlowSpread, predict
+from trexbench.core.dut.queues import PortHash, QueuePlace, Spreading
+from trexbench.core.dut.rss import FIELDS, MICROSOFT_KEY
+from trexbench.core.dut.runtime import NodeRuntime, ThreadRuntime
+from trexbench.core.dut.spreadcheck import compare_spread
+from trexbench.core.dut.telemetry import DropCount, Observation, QueueCount
+from trexbench.core.load.profile import Stream, resolve_mode
+from trexbench.generator.trex.client import load_client
+from trexbench.generator.trex.profile_loader import load_profile
+from trexbench.twin.router import place
 
 BENCH = Path(__file__).parents[2] / "stl_profiles" / "bench.py"
 KEY = MICROSOFT_KEY.hex()
@@ -207,7 +208,7 @@ def test_no_ports_no_words() -> None:
 @pytest.mark.parametrize("queues", [1, 2, 3])
 def test_to_and_from_json(queues: int) -> None:
     for spread in (predict(vpp(queues), streams("64b"), [0, 1]), predict(vpp(queues, key=None), streams("1flow"), [1])):
-        assert FlowSpread.from_dict(json.loads(json.dumps(spread.to_dict()))) == spread
+        assert msgspec.convert(json.loads(json.dumps(msgspec.to_builtins(spread))), FlowSpread) == spread
 
 
 _worker = st.sampled_from([None, "cpu0", "cpu1", "cpu2"])
@@ -259,7 +260,7 @@ def test_what_is_most_off_is_named() -> None:
     assert check.caveats == ()
     assert (
         check.sentence
-        == "the flows spread as predicted: port 0 queue 0 got 33.9 % in place of 33.1 %, which is most off"
+        == "the flows spread as predicted: the largest difference is port 0 queue 0 with 33.9 % instead of 33.1 %"
     )
 
 
@@ -267,7 +268,7 @@ def test_queues_that_got_something_else() -> None:
     spread = predict(vpp(3), streams("1flow"), [0, 1])
     check = compare_spread(spread, ZERO, counted(1000, 501_000, 1000, 501_000, 1000, 1000))
     assert [caveat.code for caveat in check.caveats] == ["spread-deviates"] * 2
-    assert check.caveats[0].text.startswith("port 0 queue 0 got 0.000 % of the packets, 100.0 % foretold: the hash")
+    assert check.caveats[0].text.startswith("port 0 queue 0 got 0.000 % of the packets instead of 100.0 %: the hash")
     assert check.sentence.startswith("the flows spread not as predicted")
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from engine_fake import FakeEngine
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from trexbench.stlserver import dispatch, wire
-from trexbench.stlserver.context import Context
-from trexbench.stlserver.engine_fake import FakeEngine
+from trexbench.stlserver import wire
+from trexbench.stlserver.rpc import dispatch
+from trexbench.stlserver.rpc.context import Context
 
 NAMES = [
     "attr",
@@ -122,7 +123,7 @@ PARAMS = st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=8)
 def owned_context() -> tuple[Context, str]:
     """A server whose port 0 is owned, and the handler."""
     ctx = Context(FakeEngine(clock=lambda: 0.0))
-    return ctx, ctx.box.acquire(ctx.box.ports[0], "me", 1, force=False)
+    return ctx, ctx.state.acquire(ctx.state.ports[0], "me", 1, force=False)
 
 
 def check(answer: bytes) -> Any:

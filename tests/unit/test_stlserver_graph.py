@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trexbench.stlserver import graph
-from trexbench.stlserver.graph import Multiplier
 from trexbench.stlserver.params import Params
-from trexbench.stlserver.stream import Stream, parse_stream
+from trexbench.stlserver.state import graph
+from trexbench.stlserver.state.graph import Multiplier
+from trexbench.stlserver.state.stream import Stream, parse_stream
 from trexbench.stlserver.wire import RpcError
 
 TEN_GIGABIT = 10e9

@@ -6,16 +6,16 @@ import base64
 from typing import Any
 
 import pytest
+from engine_fake import FakeEngine
 from hypothesis import given
 from hypothesis import strategies as st
 from test_stlserver_state import STREAM, Bench
 
 from trexbench.stlserver.engine import BUCKETS_US, LatencyTotals, bucket_us
-from trexbench.stlserver.engine_fake import FakeEngine
-from trexbench.stlserver.faults import FaultyEngine
-from trexbench.stlserver.graph import Graph, Multiplier, factor_for
-from trexbench.stlserver.group_meter import GroupMeter, merged
-from trexbench.stlserver.stream import Rate
+from trexbench.stlserver.rpc.faults import FaultyEngine
+from trexbench.stlserver.state.graph import Graph, Multiplier, factor_for
+from trexbench.stlserver.state.groups import GroupMeter, merged
+from trexbench.stlserver.state.stream import Rate
 
 ETHERNET = bytes(12)
 UDP_FRAME = bytes.fromhex("0200000000010200000000020800") + bytes.fromhex(

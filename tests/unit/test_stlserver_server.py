@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import engine_fake
 import pytest
 import zmq
+from engine_fake import FakeEngine
 
 from trexbench.stlserver import __main__ as cli
-from trexbench.stlserver.engine_fake import FakeEngine
-from trexbench.stlserver.server import ServerError, StlServer
+from trexbench.stlserver.rpc.server import ServerError, StlServer
 
 ROOT = Path(__file__).parents[2]
 READY = re.compile(r"ready rpc=tcp://127\.0\.0\.1:(\d+) pub=tcp://127\.0\.0\.1:(\d+) ports=fake0,fake1")
@@ -106,7 +107,7 @@ def test_frames_of_any_size_and_number_of_parts_leave_it_alive() -> None:
 
 @pytest.fixture
 def process(request: Any) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "trexbench.stlserver", "--fake-ports", "2", "--rpc-port", "0", "--pub-port", "0"]
+    command = [sys.executable, engine_fake.__file__, "--rpc-port", "0", "--pub-port", "0"]
     with subprocess.Popen(
         [*command, *getattr(request, "param", [])],
         stdin=subprocess.PIPE,
@@ -154,21 +155,19 @@ def test_the_process_outlives_the_pipe_unless_told(process: subprocess.Popen[str
 @pytest.mark.parametrize(
     ("about", "argv", "text"),
     [
-        ("no ports", [], "one of the arguments --interfaces --fake-ports is required"),
-        ("both kinds", ["--interfaces", "p0", "--fake-ports", "2"], "not allowed with"),
+        ("no ports", [], "argument --interfaces is required"),
         ("an interface twice", ["--interfaces", "p0,p0"], "no list of different interfaces"),
-        ("a speed without unit", ["--fake-ports", "2", "--speed", "10"], "is not a speed such as 10gbps"),
-        ("a speed of nothing", ["--fake-ports", "2", "--speed", "0gbps"], "is not a speed"),
-        ("a port too large", ["--fake-ports", "2", "--rpc-port", "65536"], "is not a TCP port"),
+        ("a speed without unit", ["--interfaces", "p0", "--speed", "10"], "is not a speed such as 10gbps"),
+        ("a speed of nothing", ["--interfaces", "p0", "--speed", "0gbps"], "is not a speed"),
+        ("a port too large", ["--interfaces", "p0", "--rpc-port", "65536"], "is not a TCP port"),
         ("a MAC that is none", ["--interfaces", "p0", "--dst-mac", "x"], "is not a MAC address"),
         ("MACs for other ports", ["--interfaces", "p0,p1", "--dst-mac", "-"], "1 addresses for 2 interfaces"),
-        ("too many fakes", ["--fake-ports", "17"], "1 to 16"),
-        ("a limit below zero", ["--fake-ports", "2", "--limit-pps", "-1"], "is not a rate such as"),
+        ("a limit below zero", ["--interfaces", "p0", "--limit-pps", "-1"], "is not a rate such as"),
     ],
 )
 def test_wrong_usage(about: str, argv: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
-        cli.main(argv)
+        cli.serve(argv)
     assert left.value.code == 2
     assert text in capsys.readouterr().err
 
@@ -186,5 +185,7 @@ def test_limits_and_neighbours() -> None:
 
 
 def test_an_address_that_is_not_ours_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--fake-ports", "2", "--host", "192.0.2.1", "--rpc-port", "0"]) == 1
+    with pytest.raises(SystemExit) as left:
+        engine_fake.serve(["--host", "192.0.2.1", "--rpc-port", "0"])
+    assert left.value.code == 1
     assert capsys.readouterr().err.count("\n") == 1

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from engine_fake import FakeEngine
 
-from trexbench.stlserver import dispatch
-from trexbench.stlserver.context import Context
 from trexbench.stlserver.engine import EngineError, PortCounters, StreamSpec
-from trexbench.stlserver.engine_fake import FakeEngine
-from trexbench.stlserver.events import STALLED_AFTER_S, Event, EventQueues
-from trexbench.stlserver.stats import RateMeter
+from trexbench.stlserver.rpc import dispatch
+from trexbench.stlserver.rpc.cmd_port import attributes
+from trexbench.stlserver.rpc.context import Context
+from trexbench.stlserver.state.events import STALLED_AFTER_S, Event, EventQueues
+from trexbench.stlserver.state.stats import RateMeter
 
 STREAM: dict[str, Any] = {
     "flags": 2,
@@ -61,7 +62,7 @@ class Bench:
     def __post_init__(self) -> None:
         self.engine = CountingEngine(clock=lambda: self.now_s, resolved=self.resolved)
         self.ctx = Context(self.engine)
-        self.box = self.ctx.box
+        self.box = self.ctx.state
         self.handler = self.call("acquire", user="me", session_id=1, force=False)
         self.call("get_async_events", session_id=1)
 
@@ -219,14 +220,14 @@ def test_the_counters_of_one_frame_are_of_one_moment(bench: Bench) -> None:
 
 
 def test_a_link_that_changes_is_told(bench: Bench) -> None:
-    attr = {0: {"speed": 10.0}, 1: {"speed": 10.0}}
-    bench.box.watch_links(attr)
+    bench.box.watch_links(attributes)
     assert bench.events() == []
     bench.engine.links[1] = False
-    bench.box.watch_links(attr)
-    bench.box.watch_links(attr)
+    bench.box.watch_links(attributes)
+    bench.box.watch_links(attributes)
     (event,) = bench.call("get_async_events", session_id=1)["data"]
-    assert event["data"] == {"port_id": 1, "attr": {"speed": 10.0, "link": {"up": False}}}
+    assert event["data"]["port_id"] == 1
+    assert (event["data"]["attr"]["speed"], event["data"]["attr"]["link"]) == (10.0, {"up": False})
 
 
 def test_silence_stops_everything(bench: Bench) -> None:
@@ -261,13 +262,12 @@ def test_a_session_hears_events_from_its_first_question_on() -> None:
 def test_a_silent_reader_is_forgotten_and_a_silent_owner_kept() -> None:
     events = EventQueues()
     events.fetch(1, 0.0)
-    events.own_port(0, 2, 0.0)
+    events.listen(2, 0.0)
     late = STALLED_AFTER_S + 1
     for at in (0.0, late, late):
-        events.post(Event.PORT_STARTED, {}, at)
+        events.post(Event.PORT_STARTED, {}, at, owners={2})
     assert len(events.fetch(2, late)) == 1
     assert events.fetch(1, late) == []  # as a new session
-    events.disown_port(0)
     events.post(Event.PORT_STARTED, {}, late)
     events.post(Event.PORT_STARTED, {}, 3 * late)
     assert events.fetch(2, 3 * late) == []

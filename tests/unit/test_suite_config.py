@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trexbench.config.lookup import SUITES, read_suite
 from trexbench.config.model import PlanDefaults
-from trexbench.config.read_suite import find_suite, find_suites, read_suite
 from trexbench.config.suite import Suite, SuiteDut, sessions
 from trexbench.core.errors import ConfigError
-from trexbench.core.profile import MODES
+from trexbench.core.load.profile import MODES
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = """\
@@ -83,7 +83,7 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, before: str, after
 
 
 def test_the_forty_tests_of_the_article() -> None:
-    suite = read_suite(find_suite("netgate-6100"))
+    suite = read_suite(SUITES.find("netgate-6100"))
     assert len(suite.cells) == len(set(map(str, suite.cells))) == 40
     assert suite.modes == tuple(mode.name for mode in MODES)
     assert [len(group) for group in sessions(suite.cells)] == [8] * 5
@@ -93,10 +93,10 @@ def test_suites_are_found_by_name_and_by_path(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites" / "own.yaml").write_text(GOOD)
     monkeypatch.chdir(tmp_path)
-    assert {"own", "lab", "netgate-6100"} <= set(find_suites())
-    assert find_suite("own") == Path("suites/own.yaml") and find_suite("a/b.yaml") == Path("a/b.yaml")
+    assert {"own", "lab", "netgate-6100"} <= set(SUITES.files())
+    assert SUITES.find("own") == Path("suites/own.yaml") and SUITES.find("a/b.yaml") == Path("a/b.yaml")
     with pytest.raises(ConfigError, match="unknown suite 'owl': did you mean own"):
-        find_suite("owl")
+        SUITES.find("owl")
 
 
 @settings(deadline=None)
@@ -113,7 +113,7 @@ def test_a_dut_is_set_up_once_for_each_number_of_queues(
     duts: list[tuple[str, set[int]]], modes: int, directions: tuple[bool, ...]
 ) -> None:
     suite = Suite(
-        "s", Path("s.yaml"), "",
+        "s", Path("s.yaml"),
         tuple(SuiteDut(name, tuple(queues)) for name, queues in duts),
         tuple(mode.name for mode in MODES[:modes]),
         directions,

@@ -11,28 +11,27 @@ from typing import Any, cast
 import pytest
 from runs import make_plan, make_result
 
-from trexbench.cli.measure import Bench, Recorder
-from trexbench.cli.request import Request, expected_s
-from trexbench.cli.suite_jobs import Job, begin_night, labelled, make_jobs, resumed, sessions
-from trexbench.cli.suite_run import NightRun, night_code
-from trexbench.config.read_suite import find_suite, read_suite
+from trexbench.config.lookup import SUITES, read_suite
 from trexbench.core import errors
 from trexbench.core.errors import BenchError, ConfigError, DutError, DutLost, GeneratorLost, LabError
-from trexbench.core.night import Night, State
+from trexbench.core.history.night import Night, State
 from trexbench.core.result import Status
-from trexbench.nights import load_nights, read_night
-from trexbench.runner import Interrupted, Outcome
-from trexbench.store import load_run
+from trexbench.results.nights import load_nights, read_night
+from trexbench.results.store import load_run
+from trexbench.session.keep import Output
+from trexbench.session.measure import Recorder, Session
+from trexbench.session.request import Request, Setup, expected_s
+from trexbench.session.run import Interrupted, Outcome
+from trexbench.suite.jobs import Job, begin_night, labelled, make_jobs, resumed, sessions
+from trexbench.suite.run import NightRun, night_code
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULT = make_result()
 ON = "on"
 """Of a script: this one succeeds."""
 
-OPTIONS: dict[str, Any] = {
-    "sim": False, "speedup": None, "seed": None, "configs_dir": None, "server": "trex1", "rpc_port": None,
-    "pub_port": None, "trex_dir": None, "force": False, "no_apply": True,
-}  # fmt: skip
+SETUP = Setup(server="trex1", apply=False)
+SIMULATED = Setup(sim=True)
 
 
 @pytest.fixture(autouse=True)
@@ -52,10 +51,10 @@ class Script:
     look: Callable[[], None] = lambda: None
 
     @contextmanager
-    def open(self, request: Request, _say: Callable[[str], None]) -> Iterator[Bench]:
+    def open(self, request: Request, _say: Callable[[str], None]) -> Iterator[Session]:
         self.calls.append(f"open {request.dut.name}")
         self._play(self.openings)
-        yield cast(Bench, self)
+        yield cast(Session, self)
         self._play(self.closings)
 
     def measure(self, recorder: Recorder, request: Request) -> tuple[Any, Outcome]:
@@ -84,8 +83,8 @@ class Script:
             raise said
 
 
-def jobs_of(name: str = "lab", only: Sequence[str] = (), **options: Any) -> list[Job]:
-    return make_jobs(read_suite(find_suite(name)), {**OPTIONS, **options}, only)
+def jobs_of(name: str = "lab", only: Sequence[str] = (), setup: Setup = SETUP) -> list[Job]:
+    return make_jobs(read_suite(SUITES.find(name)), setup, only)
 
 
 def night_of(tmp_path: Path, script: Script, jobs: Sequence[Job] | None = None) -> Night:
@@ -93,7 +92,7 @@ def night_of(tmp_path: Path, script: Script, jobs: Sequence[Job] | None = None) 
     writer = begin_night(tmp_path, "lab", "2026-11-21", jobs)
     runs = labelled(jobs, "lab", writer)
     try:
-        return NightRun(runs, writer, tmp_path, lambda _: None, True, 0.0, script.open).go()
+        return NightRun(runs, writer, Output(tmp_path), lambda _: None, 0.0, script.open).go()
     finally:
         assert read_night(writer.path) == writer.night
 
@@ -196,7 +195,7 @@ def test_an_interruption_leaves_a_night_that_can_be_resumed(tmp_path: Path) -> N
     assert states(night) == "dwww" and night.finished is None and night.error == "interrupted by Ctrl-C"
     writer = resumed(tmp_path, tmp_path / "nights" / "2026-11-21-lab.json", night, jobs)
     script = Script()
-    night = NightRun(labelled(jobs, "lab", writer), writer, tmp_path, lambda _: None, True, 0.0, script.open).go()
+    night = NightRun(labelled(jobs, "lab", writer), writer, Output(tmp_path), lambda _: None, 0.0, script.open).go()
     assert states(night) == "dddd" and night.error is None and len(script.calls) == 4
     assert [len(cell.attempts) for cell in night.cells] == [1, 2, 1, 1]
 
@@ -224,11 +223,11 @@ def test_a_cell_in_flight_counts_if_its_document_was_finished(
 
 
 def test_a_night_of_other_cells_is_not_resumed(tmp_path: Path) -> None:
-    jobs = jobs_of(no_apply=False)
+    jobs = jobs_of(setup=Setup(server="trex1"))
     writer = begin_night(tmp_path, "lab", "2026-11-21", jobs)
     with pytest.raises(ConfigError, match="other cells"):
         resumed(tmp_path, writer.path, writer.night, jobs[:-1])
-    simulated = jobs_of(sim=True, server=None, no_apply=False)
+    simulated = jobs_of(setup=SIMULATED)
     with pytest.raises(ConfigError, match="is measured"):
         resumed(tmp_path, writer.path, writer.night, simulated)
 
@@ -237,13 +236,13 @@ def test_how_long_a_night_takes() -> None:
     jobs = jobs_of("netgate-6100")
     assert expected_s(jobs[0].request) == 10 + 600 + 30 + 1 + 10 + 1 + 3 * (10 + 1)
     assert sum(job.expected_s for job in jobs) == 40 * 685
-    quick = jobs_of("netgate-6100", sim=True, server=None, no_apply=False, speedup=10.0)
+    quick = jobs_of("netgate-6100", setup=Setup(sim=True, speedup=10.0))
     assert quick[0].expected_s == 68.5
     assert jobs_of()[0].expected_s == make_plan(ramp_s=120.0, hold_s=10.0, latency_s=5.0).duration_s
 
 
 def test_a_simulated_cell_has_noise_of_its_own_each_night(tmp_path: Path) -> None:
-    jobs = jobs_of(sim=True, server=None, no_apply=False)
+    jobs = jobs_of(setup=SIMULATED)
     seeds = []
     for date in ("2026-11-21", "2026-11-21", "2026-11-22"):
         writer = begin_night(tmp_path, "lab", date, jobs)

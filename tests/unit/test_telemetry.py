@@ -6,29 +6,28 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trexbench.core.efficiency import NodeRuntime, ThreadRuntime
-from trexbench.core.sample import Phase
-from trexbench.core.telemetry import (
+from trexbench.core.dut.runtime import NodeRuntime, ThreadRuntime
+from trexbench.core.dut.telemetry import (
     CpuTime,
     Detail,
     DropCount,
+    DutReading,
     Missing,
     Moment,
     Observation,
     PortCount,
     QueueCount,
-    Sighting,
-    sighting_from_dict,
-    sighting_to_dict,
 )
+from trexbench.core.load.sample import Phase
 
 _node = NodeRuntime("dpdk-input", "polling", 3, 768, 0, 80.0, 256.0)
 _thread = ThreadRuntime(1, "vpp_wk_0", 1, 5.0, None, 2.5e6, 1.0, 1.0, 0.0, 0.0, (_node,))
-SEEN = Sighting(
+SEEN = DutReading(
     Moment.END,
     30.5,
     0.2,
@@ -49,15 +48,15 @@ SEEN = Sighting(
 
 
 def test_there_and_back() -> None:
-    assert sighting_from_dict(json.loads(json.dumps(sighting_to_dict(SEEN)))) == SEEN
-    silent = Sighting(Moment.START, 0.0, 0.0, Observation())
-    assert sighting_from_dict(json.loads(json.dumps(sighting_to_dict(silent)))) == silent
+    assert msgspec.convert(json.loads(json.dumps(msgspec.to_builtins(SEEN))), DutReading) == SEEN
+    silent = DutReading(Moment.START, 0.0, 0.0, Observation())
+    assert msgspec.convert(json.loads(json.dumps(msgspec.to_builtins(silent))), DutReading) == silent
 
 
 def test_a_look_of_before_there_were_details_is_read() -> None:
-    document = json.loads(json.dumps(sighting_to_dict(SEEN)))
+    document = json.loads(json.dumps(msgspec.to_builtins(SEEN)))
     del document["observation"]["details"]
-    assert sighting_from_dict(document) == replace(SEEN, observation=replace(SEEN.observation, details=()))
+    assert msgspec.convert(document, DutReading) == replace(SEEN, observation=replace(SEEN.observation, details=()))
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -68,7 +67,7 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path]
 
 
-_DOCUMENT = json.loads(json.dumps(sighting_to_dict(SEEN)))
+_DOCUMENT = json.loads(json.dumps(msgspec.to_builtins(SEEN)))
 _ODD = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.lists(st.integers(), max_size=2)
 )
@@ -82,13 +81,13 @@ def test_an_odd_value_anywhere_is_read_or_refused(place: tuple[Any, ...], odd: A
         inner = inner[key]
     inner[place[-1]] = odd
     try:
-        found = sighting_from_dict(document)
+        found = msgspec.convert(document, DutReading)
     except (KeyError, TypeError, ValueError, AttributeError):
         return
-    json.dumps(sighting_to_dict(found), allow_nan=False)
+    json.dumps(msgspec.to_builtins(found), allow_nan=False)
 
 
 @pytest.mark.parametrize(("name", "value"), [("t_s", -1.0), ("t_s", float("nan")), ("trial", 1.5), ("moment", "noon")])
 def test_what_no_look_can_be_is_refused(name: str, value: Any) -> None:
     with pytest.raises(ValueError):
-        sighting_from_dict({**_DOCUMENT, name: value})
+        msgspec.convert({**_DOCUMENT, name: value}, DutReading)

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,7 @@ def test_bounded_in_size() -> None:
 def test_large_input_is_fed_while_output_is_read() -> None:
     text = b"x" * 3_000_000
     assert run_bounded(["cat"], text, 20, 1 << 24, ENV).stdout == text
+    assert run_bounded(["sh", "-c", "sleep 0.2; cat"], text, 20, 1 << 24, ENV).stdout == text, "that listens late"
     assert run_bounded(["true"], text, 20, 1 << 24, ENV).returncode == 0
 
 
@@ -241,5 +243,5 @@ def test_without_ssh(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_was_never_opened_can_be_closed() -> None:
-    with SshTransport("box") as transport:
+    with closing(SshTransport("box")) as transport:
         transport.close()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from trexbench.config import read_dut
 from trexbench.config import twin as specs
+from trexbench.config.schema import read_dut
 from trexbench.core.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +45,7 @@ BROKEN = [
     ("fields out of order", "[src, dst]", "[dst, src]", 13, ["twin.rss.fields", "in this order"]),
     ("odd table", "512", "500", 13, ["twin.rss.table", "power of two"]),
     ("overload", "queue-full", "explode", 14, ["twin.tester.overload", "stretch, queue-full"]),
+    ("a limit of no port", "1mpps", "{both: 1mpps}", 14, ["twin.tester.tx_limit.both", "as in {0: 800kpps}"]),
     ("placement", "contention: 3.4%", "placement: here", 11, ["twin.placement", "round-robin"]),
 ]
 
@@ -63,6 +64,13 @@ def test_reads_what_is_written(tmp_path: Path) -> None:
     assert twin.bus == specs.BusSpec(8e6, 21.0)
     assert twin.rss == specs.RssSpec("random", ("src", "dst"), 512)
     assert twin.tester == specs.TesterSpec(tx_limit_pps=1e6, overload="queue-full", skew_s=0.001)
+
+
+def test_a_limit_may_be_of_single_ports(tmp_path: Path) -> None:
+    twin = read_dut(read(tmp_path, BASE.replace("tx_limit: 1mpps", "tx_limit: {0: 800kpps, 1: 1mpps}"))).twin
+    assert twin is not None and twin.tester.tx_limit_pps == {0: 8e5, 1: 1e6}
+    assert [twin.tester.limit_of("tx", port) for port in range(3)] == [8e5, 1e6, None]
+    assert twin.tester.limit_of("rx", 0) is None
 
 
 def test_a_dut_needs_no_twin(tmp_path: Path) -> None:

@@ -7,16 +7,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from engine_fake import FakeEngine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twins import IMIX, PerfectRouter, QueueRouter, stream
 
 from trexbench.config import twin as spec
 from trexbench.stlserver.engine import EngineError, PortCounters, StreamSpec
-from trexbench.stlserver.engine_fake import FakeEngine
+from trexbench.stlserver.params import Params
+from trexbench.stlserver.rpc import dispatch
+from trexbench.stlserver.rpc.context import Context
+from trexbench.stlserver.wiring import partners
 from trexbench.twin.engine import SimEngine
 from trexbench.twin.headers import headers_of
 from trexbench.twin.ports import Router
+from trexbench.twin.router import TwinRouter
 
 LINE_64 = 1e9 / (84 * 8)
 
@@ -72,8 +77,8 @@ def test_pause_resume_stop() -> None:
     for at_s, action in ((1.0, engine.pause), (2.5, engine.resume), (3.0, engine.stop), (4.0, engine.stop)):
         bench.now_s = at_s
         action(0)
-        seen.append((counts(engine, 0)[0], list(engine.sending)))
-    assert seen == [(1000, [0]), (1000, [0]), (1500, []), (1500, [])]
+        seen.append((counts(engine, 0)[0], engine._world.ports[0].tx.traffic is not None))
+    assert seen == [(1000, True), (1000, True), (1500, False), (1500, False)]
     assert engine.poll() == []
 
 
@@ -209,6 +214,65 @@ def test_a_sending_core_at_its_limit(
     assert counts(engine, 0)[0] == pytest.approx(10 * asked if overload == "stretch" else 10 * sent, abs=2)
 
 
+@pytest.mark.parametrize(("overload", "sent", "full"), [("stretch", 4e5, 0), ("queue-full", 4e5, 2e5)])
+def test_a_weak_sender_of_one_port_is_that_ports_alone(overload: str, sent: float, full: float) -> None:
+    bench = Bench()
+    engine = bench.engine(ports=4, tester=spec.TesterSpec(tx_limit_pps={2: 4e5}, overload=overload))
+    for port in range(4):
+        engine.start(port, [stream(pps=6e5)], 1.0, None)
+    bench.now_s = 5.0
+    assert [counts(engine, port)[0] for port in range(4)] == pytest.approx([3e6, 3e6, 5 * sent, 3e6], abs=2)
+    assert [counts(engine, port)[1] for port in range(4)] == pytest.approx([3e6, 3e6, 3e6, 5 * sent], abs=2)
+    load = engine.load()
+    assert {port for port, one in load.ports.items() if one.cpu_percent} == {2}
+    assert [one.queue_full for one in load.ports.values()] == pytest.approx([0, 0, 5 * full, 0], abs=2)
+    assert load.queue_full == load.ports[2].queue_full and load.cpu_percent == load.ports[2].cpu_percent > 99
+
+
+def test_the_server_tells_a_weak_sender_by_port() -> None:
+    bench = Bench()
+    tester = spec.TesterSpec(tx_limit_pps={0: 4e5, 1: 5e5}, overload="queue-full")
+    engine = bench.engine(ports=4, tester=tester)
+    ctx = Context(engine)
+    for port in range(4):
+        engine.start(port, [stream(pps=6e5)], 1.0, None)
+    for second in range(1, 31):
+        bench.now_s = ctx.state.now_s = float(second)
+        ctx.stats.forget()
+        ctx.stats.read(bench.now_s)
+    told = [dispatch.METHODS["get_port_stats"].handler(ctx, Params({"port_id": port})) for port in range(4)]
+    sending = [ctx.stats.port_json(bench.now_s, port, True) for port in range(4)]
+    assert [one["queue_full"] for one in told] == pytest.approx([6e6, 3e6, 0, 0], abs=2)
+    assert ctx.stats.global_json(bench.now_s)["m_total_queue_full"] == sum(one["queue_full"] for one in told)
+    assert [round(one["m_cpu_util"]) for one in sending] == [100, 100, 0, 0]
+    assert {core: history[0] for core, history in ctx.stats.cpu_history.items()} == {0: 99, 1: 0}
+
+
+@pytest.mark.parametrize("ports", [4, 8])
+def test_frames_go_where_the_given_pairs_say(ports: int) -> None:
+    pairs = [(port, port + ports // 2) for port in range(ports // 2)]
+    bench = Bench(TwinRouter(spec.TwinSpec(ports, 2.2e9, packet_cycles=100.0), ports=ports, pairs=pairs))
+    for engine in (bench.engine(ports=ports, pairs=pairs), FakeEngine(ports, clock=lambda: bench.now_s, pairs=pairs)):
+        begin_s = bench.now_s
+        for port in range(ports):
+            engine.start(port, [stream(pps=1000.0 * (port + 1), pg_id=port)], 1.0, None)
+        bench.now_s = begin_s + 2.0
+        sent = [2000 * (port + 1) for port in range(ports)]
+        half = ports // 2
+        assert [counts(engine, port)[0] for port in range(ports)] == pytest.approx(sent, abs=1)
+        received = [counts(engine, port)[1] for port in range(ports)]
+        assert received == pytest.approx(sent[half:] + sent[:half], rel=2e-3)
+        assert [engine.latency(port)[port].rx_port for port in range(ports)] == [*range(half, ports), *range(half)]
+        assert [one.partner for one in engine.ports] == [*range(half, ports), *range(half)]
+
+
+@pytest.mark.parametrize("pairs", [[(0, 0)], [(0, 1), (1, 2)], [(0, 4)], [(-1, 2)]])
+def test_pairs_that_cannot_be(pairs: list[tuple[int, int]]) -> None:
+    with pytest.raises(EngineError, match="name each port once, from 0 to 3"):
+        partners(4, pairs)
+    assert partners(5) == {0: 1, 1: 0, 2: 3, 3: 2}, "by default neighbours, and one left over"
+
+
 def test_a_receiver_at_its_limit_counts_errors() -> None:
     bench = Bench()
     engine = bench.engine(tester=spec.TesterSpec(rx_limit_pps=4e5))
@@ -230,19 +294,6 @@ def test_skewed_counters_are_those_of_a_moment_before() -> None:
         late += [bench.now_s - sent / 1e6, bench.now_s - received / 1e6]
     assert -1e-6 <= min(late) < 0.005 and 0.02 < max(late) <= 0.025 + 1e-6
     assert late[0] != late[1]
-
-
-def test_a_link_that_is_down_takes_frames_with_it() -> None:
-    bench = Bench()
-    engine = bench.engine()
-    for port in (0, 1):
-        engine.start(port, [stream(pps=1000.0)], 1.0, None)
-    bench.now_s = 1.0
-    engine.set_link(1, False)
-    bench.now_s = 3.0
-    engine.set_link(1, True)
-    bench.now_s = 4.0
-    assert (counts(engine, 0), counts(engine, 1), engine.link_up(1)) == ((4000, 2000), (2000, 2000), True)
 
 
 def test_what_the_router_kept_comes_after_the_stop() -> None:

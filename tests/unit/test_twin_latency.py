@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twins import PerfectRouter, stream
 
-from trexbench.config import read_dut
 from trexbench.config import twin as specs
+from trexbench.config.schema import read_dut
 from trexbench.config.twin import TwinSpec
 from trexbench.stlserver.engine import LatencyTotals, StreamSpec, bucket_us
 from trexbench.twin.delay import Delay, Ring, service, standing
@@ -338,15 +338,6 @@ def test_the_factor_is_not_for_latency_streams() -> None:
     found = bench.at(2.0).latency(0)[7]
     assert (found.sent, found.received, found.min_s, found.max_s) == (1000, 1000, 5e-6, 5e-6)
     assert found.histogram == {0: 1000} and bench.engine.counters(0).opackets == 1000 + 1000 + 2000
-
-
-def test_a_link_that_is_down_takes_them_too() -> None:
-    bench = Bench(PerfectRouter())
-    bench.engine.start(0, [tagged(1000.0)], 1.0, None)
-    bench.at(1.0).set_link(1, False)
-    bench.at(2.0).set_link(1, True)
-    found = bench.at(3.0).latency(0)[7]
-    assert (found.sent, found.received, found.missing) == (3000, 2000, 1000)
 
 
 def test_the_jitter_is_that_of_frames_that_know_nothing_of_one_another() -> None:

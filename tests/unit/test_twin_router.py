@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trexbench.config import read_dut
+from trexbench.config.schema import read_dut
 from trexbench.config.twin import BusSpec, TwinSpec
 from trexbench.twin.model import Costs, Demand, pace
 from trexbench.twin.noise import normal
-from trexbench.twin.placement import place
 from trexbench.twin.ports import Arrival
-from trexbench.twin.router import TwinRouter
+from trexbench.twin.router import TwinRouter, place
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAIN = TwinSpec(workers=2, clock_hz=1e9, packet_cycles=1000, ring=100, queues=2)

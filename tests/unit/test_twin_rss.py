@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.config.twin import RssSpec
-from trexbench.twin.rss import MICROSOFT_KEY, Rss
+from trexbench.core.dut.rss import MICROSOFT_KEY, Toeplitz
+from trexbench.twin.rss import Rss
 
 # source, its port, destination, its port, hash with ports, hash without: Microsoft's verification suite
 VECTORS = [
@@ -36,8 +37,8 @@ def var2(src: str, dst: str) -> list[bytes]:
 def test_verification_suite(src: str, sport: int, dst: str, dport: int, with_ports: int, without: int) -> None:
     addresses = IPv4Address(src).packed + IPv4Address(dst).packed
     ports = sport.to_bytes(2, "big") + dport.to_bytes(2, "big")
-    rss = Rss(RssSpec(), 1)
-    assert (rss.hash(addresses + ports), rss.hash(addresses)) == (with_ports, without)
+    toeplitz = Toeplitz(Rss(RssSpec(), 1).key)
+    assert (toeplitz.hash(addresses + ports), toeplitz.hash(addresses)) == (with_ports, without)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,8 @@ def test_the_fields_of_the_packet_are_hashed(fields: tuple[str, ...], which: int
     for row in VECTORS:
         src, sport, dst, dport = row[:4]
         for tag in (b"", bytes.fromhex("81000064")):
-            assert rss.queue(packet(src, dst, sport, dport, tag), 3) == row[which] % 512 % 3
+            shares = rss.shares([packet(src, dst, sport, dport, tag)], 3)
+            assert shares.index(1.0) == row[which] % 512 % 3
 
 
 # queues; frames of the 251 flows in each, one way and the other: DPDK on an X553
@@ -70,7 +72,7 @@ def test_one_flow_is_one_queue(queues: int, seed: int, junk: bytes) -> None:
 
 
 def test_what_is_not_ip_goes_to_the_first_queue() -> None:
-    assert Rss(X553, 1).queue(bytes(12) + b"\x08\x06" + bytes(40), 4) == 0
+    assert Rss(X553, 1).shares([bytes(12) + b"\x08\x06" + bytes(40)], 4) == (1.0, 0.0, 0.0, 0.0)
 
 
 def test_a_random_key_is_the_seeds() -> None:

@@ -98,12 +98,14 @@ def test_what_is_no_duration(text: str) -> None:
         parse_duration(text)
 
 
-@pytest.mark.parametrize(("text", "share"), [("0.1%", 0.001), ("0.001", 0.001), ("100%", 1.0), ("0", 0.0), ("1", 1.0)])
+@pytest.mark.parametrize(
+    ("text", "share"), [("0.1%", 0.001), ("0.001", 0.001), ("100%", 1.0), ("0", 0.0), ("1%", 0.01)]
+)
 def test_shares(text: str, share: float) -> None:
     assert parse_share(text) == pytest.approx(share)
 
 
-@pytest.mark.parametrize("text", ["", "%", "nan", "nan%", "inf", "-1%", "101%", "1.5", "a lot"])
+@pytest.mark.parametrize("text", ["", "%", "nan", "nan%", "inf", "-1%", "101%", "1.5", "a lot", "1", "1.0"])
 def test_what_is_no_share(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_share(text)

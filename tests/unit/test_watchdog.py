@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 import zmq
+from engine_fake import FakeEngine
 
-from trexbench import watchdog
-from trexbench.generator.guard import Guard
-from trexbench.stlserver.engine_fake import FakeEngine
-from trexbench.stlserver.server import StlServer
+from trexbench.generator.trex import watchdog
+from trexbench.generator.trex.guard import Guard
+from trexbench.stlserver.rpc.server import StlServer
 
 REPOSITORY = Path(__file__).parents[2]
 WATCHED = {"server": "127.0.0.1", "rpc_port": 4501, "api_h": "h", "handlers": {"0": "a", "3": "b"}}
@@ -100,29 +100,27 @@ def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
 
 
 def test_a_guard_that_was_told_all_is_well_stays_quiet(server: Server) -> None:
-    guard = Guard.start("127.0.0.1", server.port, "h", {0: "a"})
+    guard = Guard("127.0.0.1", server.port, "h", {0: "a"})
     guard.done()
     guard.done()
-    assert not guard.alive and server.heard == []
+    assert guard.process.poll() is not None and server.heard == []
 
 
 def test_a_pipe_that_closes_without_a_word_silences_the_ports(server: Server) -> None:
-    guard = Guard.start("127.0.0.1", server.port, "h", {0: "a", 1: "b"})
-    with guard:
-        pass
-    assert until(lambda: not guard.alive)
+    guard = Guard("127.0.0.1", server.port, "h", {0: "a", 1: "b"})
+    guard.close()
+    assert until(lambda: guard.process.poll() is not None)
     assert [one["method"] for one in server.heard[0]] == ["stop_traffic"] * 2 + ["release"] * 2
 
 
 def test_it_outlives_the_signals_that_end_its_harness(server: Server) -> None:
-    guard = Guard.start("127.0.0.1", server.port, "h", {0: "a"})
-    assert until(lambda: _ignores(guard.pid))
+    guard = Guard("127.0.0.1", server.port, "h", {0: "a"})
+    assert until(lambda: _ignores(guard.process.pid))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        os.kill(guard.pid, number)
-    assert guard.alive and os.getsid(guard.pid) == guard.pid
-    with guard:
-        pass
-    assert until(lambda: not guard.alive) and len(server.heard) == 1
+        os.kill(guard.process.pid, number)
+    assert guard.process.poll() is None and os.getsid(guard.process.pid) == guard.process.pid
+    guard.close()
+    assert until(lambda: guard.process.poll() is not None) and len(server.heard) == 1
 
 
 def _ignores(pid: int) -> bool:
@@ -149,7 +147,7 @@ def test_a_server_that_is_gone_ends_it_too(monkeypatch: pytest.MonkeyPatch) -> N
 HARNESS = """
 import sys, time
 from pathlib import Path
-from trexbench.generator.connect import Endpoint, connect
+from trexbench.generator.trex.connect import Endpoint, connect
 
 class Clock:
     now = staticmethod(time.monotonic)

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate
 
-from trexbench.core.plan import Direction
-from trexbench.core.sample import Phase, PortCounters, Reading, Sample, find_setback
-from trexbench.core.windows import build_window, judged_windows, last_windows, measured_windows
-from trexbench.runner import run
+from trexbench.core.load.plan import Direction
+from trexbench.core.load.sample import Phase, PortCounters, Reading, Sample, find_setback
+from trexbench.core.load.windows import Measured, build_window, last_windows, measured_windows
+from trexbench.session.run import run
 
 D = Direction(0, 1)
 PLAN = make_plan()
@@ -24,9 +24,9 @@ def sample(
 ) -> Sample:
     """Port 1 is read ``skew`` seconds after port 0."""
     skew = more.get("skew", 0.0)
-    zero = PortCounters(t_s, sent, sent * 64, 0, 0, 0, 0)
+    zero = PortCounters(t_s, sent, sent * 64, 0, 0, 0, 0, cpu_percent=more.get("cpu"))
     one = PortCounters(t_s + skew, 0, 0, received, received * 64, int(more.get("ierrors", 0)), 0)
-    return Sample(phase, t_s, asked, Reading({0: zero, 1: one}, None, more.get("cpu")))
+    return Sample(phase, t_s, {D: asked}, Reading({0: zero, 1: one}))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_the_last_windows_are_there_while_the_ramp_runs(sample_s: float) -> None
 def test_a_filled_line_gets_a_window_to_settle() -> None:
     plan = make_plan(kind="saturate", hold_s=10.0)
     samples = simulate(plan, World()).samples
-    assert judged_windows(plan, samples, D) == measured_windows(plan, samples, D)[1:]
+    assert Measured(plan, samples).judged(D) == measured_windows(plan, samples, D)[1:]
 
 
 @pytest.mark.parametrize("sample_s", [0.1, 1.0])

@@ -9,7 +9,7 @@ from bpf_vm import M64, Machine
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trexbench.stlserver.bpf_asm import R0, R1, R2, R3, R9, R10, Assembler
+from trexbench.stlserver.kernel.bpf_asm import R0, R1, R2, R3, R9, R10, Assembler
 
 
 def compute(emit: Callable[[Assembler], None]) -> int:

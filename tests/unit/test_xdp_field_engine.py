@@ -6,17 +6,26 @@ from typing import Any
 
 import pytest
 from bpf_vm import MAP_STRIDE, MAPS, PACKET, STACK, Machine
+from field_machine import FieldMachine, checked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trexbench.stlserver.bpf_asm import Assembler
 from trexbench.stlserver.engine import EngineError
-from trexbench.stlserver.field_code import FieldCode, write_constants
-from trexbench.stlserver.field_engine import FieldMachine, FlowVar, fold, sum_words
-from trexbench.stlserver.field_parse import build_program
+from trexbench.stlserver.kernel import field_build
+from trexbench.stlserver.kernel.bpf_asm import Assembler
+from trexbench.stlserver.kernel.field_code import FieldCode, write_constants
+from trexbench.stlserver.kernel.field_program import FieldProgram, FlowVar, fold, sum_words
+from trexbench.stlserver.wire import RpcError
 
 SEED = 99
 STATE_FD, LIST_FD = 1, 10
+
+
+def build_program(packet: bytes, instructions: list[dict[str, Any]]) -> FieldProgram:
+    """Checked by the server, then built by the engine."""
+    return field_build.build_program(packet, checked(packet.ljust(60, b"\0"), instructions))
+
+
 ETHERNET = bytes.fromhex("0200000000020200000000010800")
 
 
@@ -117,18 +126,25 @@ def test_a_fixed_ipv4_header_sums_to_all_ones() -> None:
 
 
 REFUSALS: list[tuple[str, list[dict[str, Any]]]] = [
-    ("instruction 0 (made_up): this instruction is not supported", [{"type": "made_up"}]),
-    ("'size' is 3; it must be 1, 2, 4 or 8", [var("a", "inc", 3, 0, 1)]),
-    ("'op' is 'up'", [var("a", "up", 1, 0, 1)]),
+    ("field 'type' can only be one of ['fix_checksum_hw'", [{"type": "made_up"}]),
+    ("field 'size' can only be one of ['1' ,'2' ,'4' ,'8']", [var("a", "inc", 3, 0, 1)]),
+    ("field 'op' can only be one of ['inc' ,'dec' ,'random']", [var("a", "up", 1, 0, 1)]),
     ("max value: '1' is smaller than min value: 2", [var("a", "inc", 1, 2, 1)]),
-    ("'init_value' is 9; it must be from 0 to 5", [var("a", "inc", 1, 0, 5, init_value=9)]),
-    ("'max_value' is 256; it must be from 0 to 255", [var("a", "inc", 1, 0, 256)]),
-    ("'step' is 0", [var("a", "inc", 1, 0, 9, step=0)]),
-    ("'min_value' must be a whole number, not '7'", [var("a", "inc", 1, 0, 9, min_value="7")]),
+    (
+        "init value: '9' should be in range from min value '0' to max value '5'",
+        [var("a", "inc", 1, 0, 5, init_value=9)],
+    ),
+    ("requested value is bigger than 255", [var("a", "inc", 1, 0, 256)]),
+    ("step cannot be 0", [var("a", "inc", 1, 0, 9, step=0)]),
+    ("'min_value' is 'string', expecting 'uint64'", [var("a", "inc", 1, 0, 9, min_value="7")]),
     ("true cycle", [var("a", "inc", 1, 0, 255, step=100)]),
     ("already exists", [var("a", "inc", 1, 0, 9), var("a", "inc", 1, 0, 9)]),
-    ("no flow variable is called 'b'", [var("a", "inc", 1, 0, 9), write("b", 42)]),
+    ("packet write with no valid flow variable name 'b'", [var("a", "inc", 1, 0, 9), write("b", 42)]),
     ("bigger than packet size   64", [var("a", "inc", 4, 0, 9), write("a", 61)]),
+    (
+        "instruction 0 (write_flow_var): flow variable 'a' comes after its use",
+        [write("a", 42), var("a", "inc", 1, 0, 9)],
+    ),
     ("has next_var", [var("a", "inc", 1, 0, 9, next_var="b")]),
     ("isn't a variable", [var("a", "inc", 1, 0, 9, next_var="b"), write("a", 42)]),
     ("does not match", [var("a", "inc", 1, 0, 9, next_var="c"), var("b", "inc", 1, 0, 9)]),
@@ -144,16 +160,63 @@ REFUSALS: list[tuple[str, list[dict[str, Any]]]] = [
     ("size 2", [var("a", "inc", 1, 60, 64), {"type": "trim_pkt_size", "name": "a"}]),
     ("is bigger or eq", [var("a", "inc", 2, 64, 100), {"type": "trim_pkt_size", "name": "a"}]),
     ("no IPv6 header", [{"type": "fix_checksum_icmpv6", "l2_len": 14, "l3_len": 40}]),
-    ("'value_list' has 300", [var("a", "inc", 1, 0, 0, value_list=[1, 300])]),
+    ("requested value is bigger than 255", [var("a", "inc", 1, 0, 0, value_list=[1, 300])]),
+    (
+        "instruction 0 (tuple_flow_var): 'ip_max' is 1; it must be from 2 to 4294967295",
+        [{"type": "tuple_flow_var", "name": "t", "ip_min": 2, "ip_max": 1, "port_min": 7, "port_max": 8}],
+    ),
 ]
 
 
 @pytest.mark.parametrize(("text", "instructions"), REFUSALS)
 def test_what_cannot_be_done_is_refused_by_name(text: str, instructions: list[dict[str, Any]]) -> None:
     packet = b"\0" * 64 if text == "offset 14" else frame()
-    with pytest.raises(EngineError) as caught:
+    with pytest.raises((EngineError, RpcError)) as caught:
         build_program(packet, instructions)
     assert text in str(caught.value) and "\n" not in str(caught.value)
+
+
+NUMBERS = st.sampled_from([0, 1, 2, 3, 14, 20, 40, 60, 64, 255, 256, 65535, 2**32 - 1, 2**64 - 1])
+SMALL = st.sampled_from([0, 1, 14, 20, 26, 40, 60, 65535])
+NAMES = st.sampled_from(["a", "b", "a.ip"])
+INSTRUCTIONS = st.one_of(
+    st.builds(
+        lambda name, op, size, low, high, more: var(name, op, size, low, high, **more),
+        NAMES, st.sampled_from(["inc", "dec", "random"]), st.sampled_from([1, 2, 4, 8]), NUMBERS, NUMBERS,
+        st.fixed_dictionaries({}, optional={
+            "step": NUMBERS, "next_var": NAMES, "split_to_cores": st.booleans(),
+            "value_list": st.lists(NUMBERS, max_size=3)}),
+    ),
+    st.fixed_dictionaries({"type": st.just("tuple_flow_var"), "name": NAMES, "ip_min": SMALL, "ip_max": SMALL,
+                           "port_min": SMALL, "port_max": SMALL, "limit_flows": SMALL, "flags": SMALL}),
+    st.fixed_dictionaries({"type": st.just("flow_var_rand_limit"), "name": NAMES, "size": st.sampled_from([1, 2, 4, 8]),
+                           "seed": NUMBERS, "limit": NUMBERS, "min_value": NUMBERS, "max_value": NUMBERS},
+                          optional={"next_var": NAMES, "split_to_cores": st.booleans()}),
+    st.builds(write, NAMES, SMALL, st.integers(-9, 9), st.booleans()),
+    st.fixed_dictionaries({"type": st.just("write_mask_flow_var"), "name": NAMES, "pkt_offset": SMALL,
+                           "pkt_cast_size": st.integers(0, 5), "mask": SMALL, "shift": st.integers(-40, 40),
+                           "add_value": st.integers(-9, 9), "is_big_endian": st.booleans()}),
+    st.fixed_dictionaries({"type": st.just("trim_pkt_size"), "name": NAMES}),
+    st.fixed_dictionaries({"type": st.just("fix_checksum_ipv4"), "pkt_offset": SMALL}),
+    st.fixed_dictionaries({"type": st.just("fix_checksum_hw"), "l2_len": SMALL, "l3_len": SMALL,
+                           "l4_type": st.sampled_from([0, 11, 13, 17])}),
+    st.fixed_dictionaries({"type": st.just("fix_checksum_icmpv6"), "l2_len": SMALL, "l3_len": SMALL}),
+)  # fmt: skip
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(INSTRUCTIONS, max_size=5), st.booleans())
+def test_whatever_the_server_lets_through_is_built_or_refused(instructions: list[dict[str, Any]], rest: bool) -> None:
+    """The engine relies on the server's checks; nothing that passes them may surprise it."""
+    packet = frame() if rest else bytes(64)
+    try:
+        given = checked(packet, instructions)
+    except RpcError:
+        return
+    try:
+        field_build.build_program(packet, given)
+    except EngineError as error:
+        assert "\n" not in str(error)
 
 
 class Compiled:
@@ -243,7 +306,7 @@ def programs(draw: st.DrawFn) -> tuple[bytes, list[dict[str, Any]]]:
 def test_the_code_makes_the_packets_of_the_interpreter(case: tuple[bytes, list[dict[str, Any]]]) -> None:
     try:
         compiled = Compiled(*case)
-    except EngineError as error:
+    except (EngineError, RpcError) as error:
         assert "true cycle" in str(error) or "header length" in str(error) or "variables" in str(error)
         return
     machine = FieldMachine(compiled.program, SEED)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from trexbench.stlserver import bpf
 from trexbench.stlserver.engine import EngineError
-from trexbench.stlserver.netdev import LinkCounters, enter_netns, parse_totals
+from trexbench.stlserver.kernel import bpf
+from trexbench.stlserver.kernel.netdev import LinkCounters, enter_netns, parse_totals
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from test_xdp_program import EPOCH_NS, Bench
 
 from trexbench.stlserver.engine import BUCKETS_US, EngineError, LatencyTotals, StreamSpec, bucket_us
-from trexbench.stlserver.field_engine import fold, sum_words
-from trexbench.stlserver.kernel_timing import Timing, totals
-from trexbench.stlserver.xdp_latency import LONGEST_NS, MAGIC, SLOTS, Line, Mark, lines_of, map_bytes
-from trexbench.stlserver.xdp_layout import Gate, Received
-from trexbench.stlserver.xdp_plan import plan_port
-from trexbench.stlserver.xdp_receive import receiver
+from trexbench.stlserver.kernel.field_program import fold, sum_words
+from trexbench.stlserver.kernel.timing import Timing, totals
+from trexbench.stlserver.kernel.xdp_latency import LONGEST_NS, MAGIC, SLOTS, Line, Mark, lines_of, map_bytes
+from trexbench.stlserver.kernel.xdp_layout import Gate, ReceivedWord
+from trexbench.stlserver.kernel.xdp_plan import plan_port
+from trexbench.stlserver.kernel.xdp_receive import receiver
 
 HEADER = bytes.fromhex("0200000000020200000000010800")
 
@@ -58,7 +58,7 @@ class Port:
 
     @property
     def received(self) -> int:
-        return int(memoryview(self.counters).cast("Q")[Received.PACKETS])
+        return int(memoryview(self.counters).cast("Q")[ReceivedWord.PACKETS])
 
 
 def trailer(mark: Mark, number: int, sent_ns: int) -> bytes:

@@ -1,29 +1,27 @@
-"""``trexbench dut``: the configs there are, what one says, and the DUT itself: planned, changed, read, taken back."""
+"""``trexbench dut``: the configs, what one says, and the DUT itself: planned, configured, read, reverted."""
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from ..core.errors import ConfigError, DutError
 from ..core.units import format_bits
-from .params import DURATION, complete_duts
+from ..session.request import Target
+from .options import CONFIGS, DURATION, JSON, RX_QUEUES, complete_duts, gathered
+from .output import print_json
 
 if TYPE_CHECKING:
-    from ..dut import Command, Step
-    from .box import Opened
+    from ..dut import Change, Command
+    from ..session.dut import ConnectedDut
 
-F = TypeVar("F", bound=Callable[..., Any])
-_configs = click.option("--configs-dir", type=click.Path(path_type=Path), help="Where DUT configs are.")
 _EXAMPLES = """\b
 Examples:
   trexbench dut list
@@ -39,18 +37,19 @@ Examples:
 def dut() -> None:
     """Devices under test, as dut_configs/ describes them.
 
-    `plan` shows what `apply` would run, `revert` takes it back, `verify` reads everything back: `ramp` does the first
-    and the last of these before each run.
+    `plan` shows what `apply` would run, `verify` reads everything back, `revert` undoes what was applied.
+    `ramp` applies and verifies before each run.
     """
 
 
 @dut.command("list")
-@_configs
+@CONFIGS
 def list_duts(configs_dir: Path | None) -> None:
     """Every DUT config found, with what is wrong with it if anything is."""
-    from ..config import find_configs, read_dut
+    from ..config.lookup import DUTS
+    from ..config.schema import read_dut
 
-    found = find_configs(configs_dir)
+    found = DUTS.files(configs_dir)
     if not found:
         raise ConfigError("no dut_configs found", "run in a checkout, or name a directory with --configs-dir")
     for name, path in sorted(found.items()):
@@ -63,70 +62,59 @@ def list_duts(configs_dir: Path | None) -> None:
 
 @dut.command("show")
 @click.argument("name", shell_complete=complete_duts)
-@_configs
+@CONFIGS
 def show_dut(name: str, configs_dir: Path | None) -> None:
     """What a config says: driver, transport, ports, routes, line rate."""
-    from ..config import load_dut
+    from ..config.lookup import load_dut
 
     config = load_dut(name, configs_dir)
-    where = config.transport.namespace or config.transport.host or "this machine"
+    way = config.transport
+    where = f"namespace {way.namespace}" if way.namespace else f"ssh to {way.host}" if way.host else "this machine"
     click.echo(f"{config.name}: {config.description}")
     click.echo(f"  file        {config.file}")
     click.echo(f"  driver      {config.driver}")
-    click.echo(f"  transport   {config.transport.type} to {where}")
+    click.echo(f"  transport   {where}")
     click.echo(f"  line rate   {format_bits(config.speed_bps) if config.speed_bps else 'as the ports say'}")
     click.echo(f"  generator   {config.generator.server}:{config.generator.rpc_port}")
     for port in config.ports:
-        mac = port.neighbour.mac or "the tester's"
+        mac = port.neighbour.mac or "the tester's port"
         there = f"{port.interface} {port.address}"
-        click.echo(f"  port {port.tester}      {there}, neighbour {port.neighbour.address} at {mac}")
+        click.echo(f"  port {port.tester}      {there}, neighbour {port.neighbour.address}, MAC: {mac}")
     for route in config.routes:
         click.echo(f"  route       {route.to} via {route.via}")
     if config.notes:
         click.echo("  notes       " + config.notes.strip().replace("\n", "\n              "))
 
 
-def _box(function: F) -> F:
-    """What the verbs that go to the DUT take."""
-    options = (
-        click.argument("name", shell_complete=complete_duts),
-        _configs,
-        click.option("--rx-queues", type=click.IntRange(1, 64), help="Receive queues per port, one of its config's."),
-        click.option("--server", metavar="HOST", help="The TRex server that knows the MACs that the config does not."),
-        click.option("--rpc-port", type=click.IntRange(1, 65535), help="Its RPC port (4501)."),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+_TARGET = gathered(
+    "target",
+    Target,
+    click.argument("name", shell_complete=complete_duts),
+    CONFIGS,
+    RX_QUEUES,
+    click.option("--server", metavar="HOST", help="The TRex server that knows the MACs that the config does not."),
+    click.option("--rpc-port", type=click.IntRange(1, 65535), help="Its RPC port (4501)."),
+)
 
 
 @contextmanager
-def _opened(options: dict[str, Any], verb: str) -> Iterator[Opened]:
-    from ..config import load_dut
-    from ..dut import Wanted
-    from ..generator.connect import Endpoint
-    from .box import known_macs, lab_facts, opened
-    from .process import signals_as_exceptions
-    from .request import choose_queues
+def _connected(target: Target, verb: str) -> Iterator[ConnectedDut]:
+    from ..session.dut import connect_target
+    from ..session.process import signals_as_exceptions
 
-    config = load_dut(options["name"], options["configs_dir"])
-    queues = choose_queues(config, options["rx_queues"])
-    there = config.generator
-    endpoint = Endpoint(options["server"] or there.server, options["rpc_port"] or there.rpc_port, there.pub_port)
-    macs = known_macs(config, endpoint) if verb != "revert" else {}
-    with signals_as_exceptions(), opened(Wanted(config, macs, queues, lab_facts(config)), f"dut {verb}") as found:
+    with signals_as_exceptions(), connect_target(target, f"dut {verb}", with_macs=verb != "revert") as found:
         yield found
 
 
 @dut.command("plan")
-@_box
-@click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
-def plan_dut(as_json: bool, **options: Any) -> None:
+@_TARGET
+@JSON
+def plan_dut(as_json: bool, target: Target) -> None:
     """Print exactly what `apply` would run now, and change nothing."""
-    with _opened(options, "plan") as found:
+    with _connected(target, "plan") as found:
         steps = found.dut.plan()
     if as_json:
-        click.echo(json.dumps([asdict(step) for step in steps], indent=1))
+        print_json([asdict(step) for step in steps])
         return
     for step in steps:
         _tell(step, step.do)
@@ -135,12 +123,12 @@ def plan_dut(as_json: bool, **options: Any) -> None:
 
 
 @dut.command("apply")
-@_box
-def apply_dut(**options: Any) -> None:
-    """Make the DUT what its config says, then read it back. What was so already is left alone."""
+@_TARGET
+def apply_dut(target: Target) -> None:
+    """Configure the DUT as its config says, then read it back. What is so already is left alone."""
     from ..dut.apply import apply, changes
 
-    with _opened(options, "apply") as found:
+    with _connected(target, "apply") as found:
         changed = apply(found.dut, found.transport, found.journal, lambda step: _tell(step, step.do))
         click.echo(changes(changed))
         found.dut.verify().require_match()
@@ -148,14 +136,14 @@ def apply_dut(**options: Any) -> None:
 
 
 @dut.command("verify")
-@_box
+@_TARGET
 @click.option("--json", "as_json", is_flag=True, help="Everything that was read, as JSON on standard output.")
-def verify_dut(as_json: bool, **options: Any) -> int:
-    """Read the DUT back and say what is not as its config says; changes nothing."""
-    with _opened(options, "verify") as found:
+def verify_dut(as_json: bool, target: Target) -> int:
+    """Read the DUT back and say what differs from its config; change nothing."""
+    with _connected(target, "verify") as found:
         attested = found.dut.verify()
     if as_json:
-        click.echo(json.dumps(attested.to_document(), indent=1))
+        print_json(attested.to_document())
     else:
         for mismatch in attested.mismatches:
             click.echo(str(mismatch))
@@ -164,42 +152,38 @@ def verify_dut(as_json: bool, **options: Any) -> int:
 
 
 @dut.command("telemetry")
-@_box
-@click.option("--seconds", type=DURATION, default=5.0, help="Between the two looks (5).")
-@click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
-def telemetry_dut(seconds: float, as_json: bool, **options: Any) -> None:
-    """Read the DUT's counters twice and show what moved: rates, drops, CPUs, cycles per packet."""
-    from ..report.counters import format_counters
+@_TARGET
+@click.option("--seconds", type=DURATION, default=5.0, help="Between the two readings (5).")
+@JSON
+def telemetry_dut(seconds: float, as_json: bool, target: Target) -> None:
+    """Read the DUT's counters twice and show what changed: rates, drops, CPUs, cycles per packet."""
+    from ..report.run.counters import format_counters
+    from ..session.dut import observe_twice
 
     if not 1 <= seconds <= 3600:
-        raise ConfigError(f"--seconds of {seconds:g}", "two looks are 1 s to an hour apart")
-    with _opened(options, "telemetry") as found:
-        begun = time.monotonic()
-        before = found.observed.observe(clear=True)
-        time.sleep(seconds)
-        middle = time.monotonic()
-        after = found.observed.observe()
+        raise ConfigError(f"--seconds of {seconds:g}", "take 1 s to an hour")
+    with _connected(target, "telemetry") as found:
+        before, after, apart_s = observe_twice(found, seconds)
     if as_json:
-        document = {"before": asdict(before), "after": asdict(after), "apart_s": middle - begun}
-        click.echo(json.dumps(document, indent=1))
+        print_json({"before": asdict(before), "after": asdict(after), "apart_s": apart_s})
     else:
-        click.echo(format_counters(before, after, middle - begun), nl=False)
+        click.echo(format_counters(before, after, apart_s), nl=False)
 
 
 @dut.command("revert")
-@_box
-def revert_dut(**options: Any) -> None:
-    """Take back what `apply` and the runs since have changed, also after a crash."""
+@_TARGET
+def revert_dut(target: Target) -> None:
+    """Undo what `apply` and the runs since have changed, also after a crash."""
     from ..dut.apply import revert
 
-    with _opened(options, "revert") as found:
+    with _connected(target, "revert") as found:
         done = revert(found.dut, found.transport, found.journal, lambda step: _tell(step, step.undo, back=True))
     for step in done.gone:
         click.echo(f"# {step.what}: the DUT has been started anew since, and has forgotten it")
     click.echo(f"{len(done.taken_back)} taken back" if done.taken_back or done.gone else "nothing to take back")
 
 
-def _tell(step: Step, commands: tuple[Command, ...], back: bool = False) -> None:
+def _tell(step: Change, commands: tuple[Command, ...], back: bool = False) -> None:
     """A step as a person could type it."""
     click.echo(f"# {'back: ' if back else ''}{step}")
     for command in commands:

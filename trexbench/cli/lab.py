@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .params import complete_duts
+from .options import CONFIGS, complete_duts, path_option
 
 _dut = click.option(
     "--dut",
@@ -15,7 +15,6 @@ _dut = click.option(
     shell_complete=complete_duts,
     help="The DUT config with a lab: section.",
 )
-_configs = click.option("--configs-dir", type=click.Path(path_type=Path), help="Where DUT configs are.")
 _EXAMPLES = """\b
 Examples:
   trexbench lab up                      the embedded STL server sends
@@ -35,18 +34,17 @@ def lab() -> None:
 
 @lab.command("up")
 @_dut
-@_configs
-@click.option(
+@CONFIGS
+@path_option(
     "--trex-dir",
-    type=click.Path(path_type=Path),
+    "Start the TRex of this installation instead of the embedded server.",
     envvar="TREXBENCH_TREX_DIR",
-    help="Start the TRex of this installation instead of the embedded server.",
 )
 def up(dut: str, configs_dir: Path | None, trex_dir: Path | None) -> None:
     """Bring the lab up, and leave it up."""
-    from ..config import load_dut
+    from ..config.lookup import load_dut
     from ..lab import Lab, LabSpec
-    from .process import signals_as_exceptions
+    from ..session.process import signals_as_exceptions
 
     with signals_as_exceptions():
         found = Lab(LabSpec.from_config(load_dut(dut, configs_dir))).up(trex_dir)
@@ -57,16 +55,16 @@ def up(dut: str, configs_dir: Path | None, trex_dir: Path | None) -> None:
 
 @lab.command("down")
 @_dut
-@_configs
+@CONFIGS
 @click.option("--force", is_flag=True, help="Even while a run uses it.")
 def down(dut: str, configs_dir: Path | None, force: bool) -> None:
     """Take the lab away, with everything in it."""
-    from ..config import load_dut
-    from ..lab import Lab, LabSpec
+    from ..config.lookup import load_dut
+    from ..lab import LabSpec
+    from ..lab import down as take_down
 
-    spec = LabSpec.from_config(load_dut(dut, configs_dir))
-    there = Lab(spec).down(force)
-    click.echo(f"lab {spec.prefix}: {'down' if there else 'was not up'}")
+    prefix = LabSpec.from_config(load_dut(dut, configs_dir)).prefix
+    click.echo(f"lab {prefix}: {'down' if take_down(prefix, force) else 'was not up'}")
 
 
 @lab.command("status")

@@ -8,15 +8,17 @@ from collections.abc import Sequence
 
 import click
 
-from ..core.errors import BenchError
-from ..runner import Interrupted
+from ..core.errors import BenchError, StoreError
+from ..session.process import Ender, signals_as_exceptions
+from ..session.run import Interrupted
+from .streams import safe_streams
 
 _VERBS = {
     "ramp": ("run", "Ramp traffic linearly to the target and see where the DUT saturates."),
     "saturate": ("run", "Fill the line at once and count what emerges."),
-    "efficiency": ("efficiency", "What a packet costs the DUT at several rates: cycles, vectors, energy."),
+    "efficiency": ("run", "What a packet costs the DUT at several rates: cycles, vectors, energy."),
     "suite": ("suite", "Many runs in a row, kept as a night: list, plan, run."),
-    "nightly": ("nightly", "A night of a suite: run, judge, report, prune, tell; for cron and systemd."),
+    "nightly": ("suite", "A night of a suite: run, judge, report, prune, tell; for cron and systemd."),
     "profile": ("profile", "Say what a mode puts on the wire: list, show, pcap."),
     "dut": ("dut", "DUTs: list, show, plan, apply, verify, telemetry, revert."),
     "lab": ("lab", "The router in network namespaces: up, down, status."),
@@ -93,10 +95,29 @@ def cli() -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a verb and exit; what a user can cause ends in one line and a proper exit code."""
-    sys.exit(_run(argv))
+    with safe_streams() as output:
+        code = _run(argv)
+        if output is not None:
+            sys.stdout.flush()
+            code = output.check(code)
+    sys.exit(code)
 
 
 def _run(argv: Sequence[str] | None) -> int:
+    ender: Ender | None = None
+    try:
+        with signals_as_exceptions() as ender:
+            return _carry_out(argv)
+    except Interrupted as error:
+        return _say(str(error), error.exit_code)
+    except Exception:
+        if ender is None or ender.interrupted is None:
+            raise
+        # Foreign code makes errors of its own of a signal: Ctrl-C while it is imported becomes an ImportError.
+        return _say(str(ender.interrupted), ender.interrupted.exit_code)
+
+
+def _carry_out(argv: Sequence[str] | None) -> int:
     try:
         outcome = cli.main(args=None if argv is None else list(argv), prog_name="trexbench", standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
@@ -109,15 +130,12 @@ def _run(argv: Sequence[str] | None) -> int:
             return 2
         hint = f" (see {where.command_path} --help)" if where is not None else ""
         return _say(error.format_message().replace("\n", " ") + hint, 2)
-    except Interrupted as error:
-        return _say(str(error), error.exit_code)
     except BenchError as error:
-        return _say(" ".join(str(error).split()), error.exit_code)
-    except KeyboardInterrupt:
-        return _say("interrupted by Ctrl-C", 130)
-    except BrokenPipeError:
-        sys.stderr.close()  # or the interpreter complains about it at exit
-        return 141
+        return _say(str(error), error.exit_code)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        return _say(f"{error.filename}: {error.strerror}", StoreError.exit_code)
 
 
 def _say(text: str, code: int) -> int:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import click
 
-from ..core.errors import BenchError
-from ..core.profile import MODES, Mode, Profile, resolve_mode
-from ..core.units import format_bits, format_pps, format_share, parse_speed
-from .params import RATE, TUNABLES, Parsed, complete_modes
+from ..core.load.profile import MODES, resolve_mode
+from ..core.units import Rate, format_bits, format_pps, format_share
+from .options import JSON, RATE, SPEED, TREX_DIR, TUNABLES_OPTION, complete_modes
+from .output import print_json
 
-SPEED = Parsed("SPEED", parse_speed)
 _EXAMPLES = """\b
 Examples:
   trexbench profile list
@@ -21,14 +18,7 @@ Examples:
   trexbench profile pcap 64b -o 64b.pcap --count 1000
 """
 
-_speed = click.option("--speed", type=SPEED, default="10gbit", show_default=True, help="Line rate to reckon with.")
-_tunables = click.option("-t", "--tunables", type=TUNABLES, help="Override the mode's tunables: size=128,vm=random.")
-_trex_dir = click.option(
-    "--trex-dir",
-    type=click.Path(path_type=Path),
-    envvar="TREXBENCH_TREX_DIR",
-    help="Use the client of this TRex installation.",
-)
+_speed = click.option("--speed", type=SPEED, default="10gbit", show_default=True, help="L1 speed of the line.")
 _port = click.option(
     "--port",
     type=click.IntRange(0, 63),
@@ -36,7 +26,6 @@ _port = click.option(
     show_default=True,
     help="As sent by this port; odd ports send the other way.",
 )
-_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 _mode = click.argument("mode", shell_complete=complete_modes)
 
 
@@ -47,18 +36,20 @@ def profile() -> None:
 
 @profile.command("list")
 @_speed
-@_trex_dir
-@_json
+@TREX_DIR
+@JSON
 def list_modes(speed: float, trex_dir: Path | None, as_json: bool) -> None:
     """Every mode, with its mean frame, its flows and its line rate."""
-    loaded = [(mode, _load(mode, None, 0, trex_dir)) for mode in MODES]
+    from ..session.traffic import load_traffic
+
+    loaded = [load_traffic(mode, None, 0, trex_dir) for mode in MODES]
     if as_json:
-        click.echo(json.dumps([_facts(mode, one, speed) for mode, one in loaded], indent=2))
+        print_json([one.facts(speed) for one in loaded])
         return
     click.echo(
         f"{'mode':<12} {'aliases':<26} {'mean frame':>10} {'flows':>6} {'line rate at ' + format_bits(speed):>27}"
     )
-    for mode, one in loaded:
+    for mode, one in zip(MODES, (found.profile for found in loaded), strict=True):
         rate = format_pps(one.line_rate_pps(speed))
         aliases = ", ".join(mode.aliases)
         click.echo(f"{mode.name:<12} {aliases:<26} {one.mean_frame_bytes:8.1f} B {one.flows!s:>6} {rate:>27}")
@@ -70,21 +61,22 @@ def list_modes(speed: float, trex_dir: Path | None, as_json: bool) -> None:
 @profile.command("show")
 @_mode
 @_speed
-@_tunables
+@TUNABLES_OPTION
 @_port
-@_trex_dir
-@_json
+@TREX_DIR
+@JSON
 def show_mode(
     mode: str, speed: float, tunables: dict[str, str] | None, port: int, trex_dir: Path | None, as_json: bool
 ) -> None:
     """One mode in words and numbers, and the first packet of each stream decoded."""
-    from ..generator.profile_loader import decode
+    from ..session.traffic import load_traffic
 
     known = resolve_mode(mode)
-    loaded = _load(known, tunables, port, trex_dir)
+    traffic = load_traffic(known, tunables, port, trex_dir)
     if as_json:
-        click.echo(json.dumps(_facts(known, loaded, speed), indent=2))
+        print_json(traffic.facts(speed))
         return
+    loaded = traffic.profile
     click.echo(f"{known.name}: {known.summary}")
     said = ",".join(f"{k}={v}" for k, v in loaded.tunables.items())
     click.echo(f"  profile     {known.profile} -t {said}, as sent by port {port}")
@@ -93,7 +85,7 @@ def show_mode(
     line = loaded.line_rate_pps(speed)
     l2 = line * loaded.mean_frame_bytes * 8
     click.echo(f"  line rate   {format_pps(line)} at {format_bits(speed)} L1 ({format_bits(l2)} L2)")
-    for number, (stream, text) in enumerate(zip(loaded.streams, decode(_client(trex_dir), loaded), strict=True), 1):
+    for number, (stream, text) in enumerate(zip(loaded.streams, traffic.decoded(), strict=True), 1):
         share = format_share(loaded.share(stream))
         click.echo(f"\nstream {number}: {stream.frame_bytes} B, {share} of the frames; its first packet, without FCS:")
         click.echo("  " + text.replace("\n", "\n  "))
@@ -105,53 +97,23 @@ def show_mode(
 @click.option("--count", type=click.IntRange(1, 10_000_000), default=1000, show_default=True, help="Frames.")
 @click.option("--rate", type=RATE, default="1%", show_default=True, help="Offered load that the time stamps show.")
 @_speed
-@_tunables
+@TUNABLES_OPTION
 @_port
-@_trex_dir
+@TREX_DIR
 def write_capture(
     mode: str,
     output: Path,
     count: int,
-    rate: Any,
+    rate: Rate,
     speed: float,
     tunables: dict[str, str] | None,
     port: int,
     trex_dir: Path | None,
 ) -> None:
     """The first frames of a mode as a capture for Wireshark (without FCS; MAC addresses are stand-ins)."""
-    from ..generator.profile_loader import write_pcap
+    from ..session.traffic import load_traffic
 
-    loaded = _load(resolve_mode(mode), tunables, port, trex_dir)
-    pps = rate.to_pps(loaded.mean_frame_bytes, speed)
-    try:
-        with output.open("wb") as file:
-            write_pcap(file, loaded, count, pps)
-    except OSError as error:
-        raise BenchError(f"{output}: {error.strerror}", "name a file that can be written with -o") from error
+    traffic = load_traffic(resolve_mode(mode), tunables, port, trex_dir)
+    pps = rate.to_pps(traffic.profile.mean_frame_bytes, speed)
+    traffic.capture(output, count, pps)
     click.echo(f"{output}: {count} frames at {format_pps(pps)}")
-
-
-def _client(trex_dir: Path | None) -> Any:
-    from ..generator.client import load_client
-
-    return load_client(trex_dir)
-
-
-def _load(mode: Mode, tunables: dict[str, str] | None, port: int, trex_dir: Path | None) -> Profile:
-    from ..config import find_profile
-    from ..generator.profile_loader import load_profile
-
-    return load_profile(
-        _client(trex_dir), find_profile(mode.profile), {**dict(mode.tunables), **(tunables or {})}, port
-    )
-
-
-def _facts(mode: Mode, loaded: Profile, speed: float) -> dict[str, Any]:
-    return {
-        "mode": mode.name,
-        "aliases": list(mode.aliases),
-        "summary": mode.summary,
-        "line_rate_bps": speed,
-        "line_rate_pps": loaded.line_rate_pps(speed),
-        **loaded.to_dict(),
-    }

@@ -2,61 +2,44 @@
 
 from __future__ import annotations
 
-import json
-import re
-import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..core.errors import BenchError, ConfigError, StoreError
-from ..core.history import RunRow
-from ..core.result import RunResult
-from ..core.units import parse_speed
-from .params import Parsed, complete_duts, complete_modes, complete_suites, mode_named
-
-if TYPE_CHECKING:
-    from ..index import Index
-
-results_option = click.option(
-    "--results",
-    type=click.Path(path_type=Path),
-    default=Path("results"),
-    show_default=True,
-    help="The directory of the stored runs.",
+from ..core.errors import ConfigError, StoreError
+from ..core.load.modes import full_mode_name
+from ..report.clean import clean
+from .options import (
+    DATE,
+    JSON,
+    SPEED,
+    complete_duts,
+    complete_modes,
+    complete_suites,
+    path_option,
+    results_option,
 )
+from .output import note, plural, print_json, print_result, warn, write
+
+_RESULTS = results_option()
 _run = click.argument("run", type=click.Path(path_type=Path), required=False)
-_results = click.option(
-    "--results",
-    type=click.Path(path_type=Path),
-    default=Path("results"),
-    show_default=True,
-    help="Where to look for the latest run when none is named.",
-)
-
-
-def _date(text: str) -> str:
-    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text.strip()):
-        raise ConfigError(f"{text!r} is no date", "write it as 2026-11-01")
-    return text.strip()
 
 
 @click.command(epilog="\b\nExamples:\n  trexbench show\n  trexbench show run.json --picture run.png\n")
 @_run
-@_results
-@click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw the PNG again, to this file.")
+@results_option("Where to look for the latest run when none is named.")
+@path_option("--picture", "Draw the PNG again, to this file.", dir_okay=False)
 @click.option("--json", "as_json", is_flag=True, help="The document on standard output, analysis derived anew.")
 def show(run: Path | None, results: Path, picture: Path | None, as_json: bool) -> None:
     """Show a stored run again (the latest if none is named); every figure is derived anew from its raw counters."""
-    from ..store import load_run
-    from .session import print_result, save_picture
+    from ..results.store import load_run
+    from ..review.find import latest_run
+    from ..session.keep import draw_run
 
     result = load_run(run or latest_run(results))
     if picture is not None:
-        save_picture(result, picture)
+        note(f"picture  {draw_run(result, picture)}")
     print_result(result, as_json)
 
 
@@ -68,20 +51,13 @@ def show(run: Path | None, results: Path, picture: Path | None, as_json: bool) -
 )
 def export(runs: tuple[Path, ...], loadtest: bool, named: str) -> None:
     """Write stored runs in another tool's format; the series' name is the file's name."""
-    from ..report.loadtest import to_loadtest
-    from ..store import load_run
+    from ..report.run.loadtest import to_loadtest
+    from ..results.store import load_run
 
     output = Path(named)
     many = len(runs) > 1 or output.is_dir() or named.endswith("/")
     for path, name in zip(runs, _names_apart(runs), strict=True):
-        target = output / f"{name}.loadtest.json" if many else output
-        data = to_loadtest(load_run(path))
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(data)
-        except OSError as error:
-            raise BenchError(f"{target}: {error.strerror}", "name a place that can be written with -o") from error
-        click.echo(target)
+        write(str(output / f"{name}.loadtest.json" if many else output), to_loadtest(load_run(path)))
 
 
 def _names_apart(runs: Sequence[Path]) -> list[str]:
@@ -91,15 +67,6 @@ def _names_apart(runs: Sequence[Path]) -> list[str]:
         if len(set(names)) == len(names):
             return names
     raise ConfigError("two of these runs would be written to the same file", "export them one by one")
-
-
-def latest_run(results: Path) -> Path:
-    from ..store import find_latest
-
-    found = find_latest(results)
-    if found is None:
-        raise StoreError(f"no run in {results}", "name a run document, or another --results directory")
-    return found
 
 
 @click.group()
@@ -116,16 +83,14 @@ results.add_command(show)
 @results.command(
     "list", epilog="\b\nExamples:\n  trexbench results list --dut netgate-vpp --since 2026-11-01 --limit 20\n"
 )
-@results_option
+@_RESULTS
 @click.option("--dut", shell_complete=complete_duts, help="Only runs of this DUT.")
 @click.option("--mode", shell_complete=complete_modes, help="Only runs of this mode.")
 @click.option("--suite", shell_complete=complete_suites, help="Only runs of this suite.")
 @click.option("--label", help="Only runs with this label.")
-@click.option(
-    "--since", type=Parsed("DATE", _date), help="Only runs that began on this day (UTC) or later: 2026-11-01."
-)
+@click.option("--since", type=DATE, help="Only runs that began on this day (UTC) or later: 2026-11-01.")
 @click.option("--limit", type=click.IntRange(1, 1 << 31), help="Only the newest so many.")
-@click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
+@JSON
 def list_runs(
     results: Path,
     dut: str | None,
@@ -137,18 +102,21 @@ def list_runs(
     as_json: bool,
 ) -> None:
     """Stored runs, newest first; documents that cannot be read are named at the end."""
-    from ..index import open_index
     from ..report.listing import format_rows, row_values
+    from ..results.index import open_index
+    from ..review.find import check_results
 
+    check_results(results)
+    mode = mode and full_mode_name(mode)
     with open_index(results, note) as index:
-        rows = _of_mode(index, mode, dut=dut, suite=suite, label=label, since=since, limit=limit)
+        rows = index.rows(dut=dut, mode=mode, suite=suite, label=label, since=since, limit=limit)[::-1]
         problems = index.problems()
     if as_json:
         values = {
             "runs": [row_values(row) for row in rows],
             "problems": [{"path": p, "reason": r} for p, r in problems],
         }
-        click.echo(json.dumps(values, indent=1))
+        print_json(values)
     else:
         click.echo(format_rows(rows) if rows else f"no such run in {results}")
     for path, reason in problems:
@@ -162,7 +130,7 @@ def list_runs(
     '  trexbench results query "select * from problems"\n'
 )
 @click.argument("sql")
-@results_option
+@_RESULTS
 @click.option("--csv", "form", flag_value="csv", help="Comma-separated values.")
 @click.option("--json", "form", flag_value="json", help="JSON: a list of objects.")
 def query(sql: str, results: Path, form: str | None) -> None:
@@ -173,8 +141,8 @@ def query(sql: str, results: Path, form: str | None) -> None:
     total_pps at_least uncertainty_pps line_share limited_by hold_loss latency_s cycles_per_packet with_polling
     vectors_per_call power_w uj_per_packet nodes (JSON) warnings label line_rate_bps loss_threshold
     """
-    from ..index import open_index
     from ..report.listing import format_query
+    from ..results.index import open_index
 
     with open_index(results, note) as index:
         columns, rows = index.query(sql)
@@ -185,11 +153,11 @@ def query(sql: str, results: Path, form: str | None) -> None:
     epilog="\b\nExamples:\n  trexbench results prune --keep-nights 400\n"
     "  trexbench results prune --before 2025-01-01 --yes\n"
 )
-@results_option
+@_RESULTS
 @click.option(
     "--keep-nights", type=click.IntRange(1, 1 << 31), help="Keep the last so many nights, and what came since."
 )
-@click.option("--before", type=Parsed("DATE", _date), help="What began before this day goes: 2025-01-01.")
+@click.option("--before", type=DATE, help="What began before this day goes: 2025-01-01.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go; so it is without --yes.")
 @click.option("--yes", is_flag=True, help="Remove it.")
 def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: bool, yes: bool) -> None:
@@ -197,92 +165,47 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
 
     Names the files that would go; with --yes it removes them.
     """
-    from ..prune import find_old, remove
+    from ..results.prune import find_old, remove
 
     if (keep_nights is None) == (before is None):
-        raise ConfigError("what is old?", "name --keep-nights N or --before DATE")
+        raise ConfigError("nothing is selected", "give --keep-nights N or --before DATE")
     if yes and dry_run:
         raise ConfigError("--yes and --dry-run exclude each other", "leave one of them out")
     paths = find_old(results, keep_nights, before, note)
     if yes:
         paths = remove(results, paths, note)
     for path in paths:
-        click.echo(_clean(results / path))
-    what = "removed" if yes else "would go; --yes removes them"
-    note(f"{len(paths)} file{'' if len(paths) == 1 else 's'} {what}")
+        click.echo(clean(results / path))
+    note(f"{plural(len(paths), 'file')} {'removed' if yes else 'would go; --yes removes them'}")
 
 
 @results.command(
     "import", epilog="\b\nExamples:\n  trexbench results import --dut netgate-pf --speed 10gbit theirs/*.json\n"
 )
 @click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
-@results_option
+@_RESULTS
 @click.option("--dut", help="What the DUT is to be called; without it each file's name.")
 @click.option(
     "--mode",
     shell_complete=complete_modes,
     help="What was sent, if it was one of our modes; without it the name of the profile.",
 )
-@click.option(
-    "--speed",
-    type=Parsed("SPEED", parse_speed),
-    default="10gbit",
-    show_default=True,
-    help="Of the ports; it is not in the file.",
-)
+@click.option("--speed", type=SPEED, default="10gbit", show_default=True, help="Of the ports; it is not in the file.")
 def import_runs(files: tuple[Path, ...], results: Path, dut: str | None, mode: str | None, speed: float) -> None:
     """Take the trex-loadtest JSON of others into the stored runs; what was taken before is not taken twice."""
-    from ..core.profile import resolve_mode
-    from ..index import open_index
-    from ..store import RunWriter
+    from ..core.load.profile import resolve_mode
+    from ..results.loadtest import import_files
 
-    with open_index(results, note) as index:
-        known = {row.id: row.path for row in index.rows()}
+    sent = None if mode is None else resolve_mode(mode).name
     failed: StoreError | None = None
-    told = {} if mode is None else {"mode": resolve_mode(mode).name}
-    for file in files:
-        try:
-            result = _imported(file, dut, speed)
-            result = replace(result, command={**result.command, **told})
-            if result.id in known:
-                note(f"{file}: was imported before, as {_clean(results / known[result.id])}")
-                continue
-            writer = RunWriter(results, note)
-            writer.check()
-            path = writer.end(result)
-        except StoreError as error:
+    for one in import_files(files, results, dut, sent, speed, note):
+        if one.known:
+            note(f"{one.file}: was imported before, as {one.path}")
+        elif one.error is None:
+            click.echo(one.path)
+        else:
             if failed is not None:
-                note(f"trexbench: {_clean(failed)}")
-            failed = error
-            continue
-        known[result.id] = str(path.relative_to(results)) if path.is_relative_to(results) else str(path)
-        click.echo(path)
+                warn(str(failed))
+            failed = one.error
     if failed is not None:  # the others are in by now
         raise failed
-
-
-def _imported(file: Path, dut: str | None, speed: float) -> RunResult:
-    from ..loadtest import run_from_loadtest
-    from ..store import read_object
-
-    document = read_object(file)
-    written = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(file.stat().st_mtime))
-    try:
-        return run_from_loadtest(document, dut or file.stem.removesuffix(".loadtest"), speed, written)
-    except StoreError as error:
-        raise StoreError(f"{file}: {' '.join(str(error).split())}") from None
-
-
-def _of_mode(index: Index, mode: str | None, **filters: Any) -> list[RunRow]:
-    """Newest first; the mode by its name or an alias, or the stem of a profile of one's own."""
-    return index.rows(mode=mode_named(mode), **filters)[::-1]
-
-
-def _clean(text: object) -> str:
-    from ..report.clean import clean
-
-    return clean(text)
-
-
-def note(text: str) -> None:
-    click.echo(_clean(text), err=True)

@@ -5,34 +5,43 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
+from typing import Annotated
 
 from ..core.units import Rate
+from . import readers as r
+from .readers import section
 from .settings import LinuxSettings, PfsenseSettings, PowerConfig, VppSettings
 from .twin import RssSpec, TwinSpec
+
+DRIVERS = ("linux", "pfsense", "vpp")
+_CPU = r.or_word(("auto", "any"), r.integer(0, 4095))
+_CPUS = r.or_word(("auto", "any"), r.integers(0, 4095))
+_SYSCTL = r"(?:net|kernel|vm)(?:\.[A-Za-z0-9_-]+)+"
+_SYSCTLS = r.pairs("kernel setting", _SYSCTL, "net.core.netdev_max_backlog", r.text)
 
 
 @dataclass(frozen=True)
 class Neighbour:
     """The tester as the DUT shall see it; ``mac`` None stands for the tester's own port MAC."""
 
-    address: IPv4Address
-    mac: str | None = None
+    address: Annotated[IPv4Address, r.address]
+    mac: Annotated[str | None, r.mac_or_tester] = None
 
 
 @dataclass(frozen=True)
 class Port:
     """One cable: the tester's port index at one end, the DUT's interface with its address at the other."""
 
-    tester: int
-    interface: str
-    address: IPv4Interface
-    neighbour: Neighbour
+    tester: Annotated[int, r.integer(0, 127)]
+    interface: Annotated[str, r.interface]
+    address: Annotated[IPv4Interface, r.interface_address]
+    neighbour: Annotated[Neighbour, section(Neighbour, "a neighbour")]
 
 
 @dataclass(frozen=True)
 class Route:
-    to: IPv4Network
-    via: IPv4Address
+    to: Annotated[IPv4Network, r.network]
+    via: Annotated[IPv4Address, r.address]
 
 
 @dataclass(frozen=True)
@@ -42,20 +51,20 @@ class TransportConfig:
     host may be a name of the user's own ssh config, which also says user and port where they are None.
     """
 
-    type: str
-    namespace: str | None = None
-    host: str | None = None
-    user: str | None = None
-    port: int | None = None
+    type: Annotated[str, r.choice("netns", "local", "ssh")]
+    namespace: Annotated[str | None, r.namespace] = None
+    host: Annotated[str | None, r.host] = None
+    user: Annotated[str | None, r.user] = None
+    port: Annotated[int | None, r.integer(1, 65535)] = None
 
 
 @dataclass(frozen=True)
 class GeneratorConfig:
     """Where the STL server (TRex or the embedded one) listens."""
 
-    server: str = "127.0.0.1"
-    rpc_port: int = 4501
-    pub_port: int = 4500
+    server: Annotated[str, r.host] = "127.0.0.1"
+    rpc_port: Annotated[int, r.integer(1, 65535)] = 4501
+    pub_port: Annotated[int, r.integer(1, 65535)] = 4500
 
 
 @dataclass(frozen=True)
@@ -76,19 +85,19 @@ class LabConfig:
     router_cpus.
     """
 
-    prefix: str = "tbx"
-    sender_cpu: int | str = "auto"
-    router_cpus: tuple[int, ...] | str = "auto"
-    harness_cpu: int | str = "auto"
-    steer: str = "cpumap"
-    threaded: bool = False
-    gro: bool = True
-    router: str = "kernel"
-    queues: int = 1
-    txqueuelen: int = 1000
-    mtu: int = 1500
-    sender_limit_pps: float | None = None
-    sysctls: tuple[tuple[str, str], ...] = (("net.core.netdev_max_backlog", "4096"),)
+    prefix: Annotated[str, r.prefix] = "tbx"
+    sender_cpu: Annotated[int | str, _CPU] = "auto"
+    router_cpus: Annotated[tuple[int, ...] | str, _CPUS] = "auto"
+    harness_cpu: Annotated[int | str, _CPU] = "auto"
+    steer: Annotated[str, r.choice("cpumap", "rps", "none")] = "cpumap"
+    threaded: Annotated[bool, r.boolean] = False
+    gro: Annotated[bool, r.boolean] = True
+    router: Annotated[str, r.choice("kernel", "vpp")] = "kernel"
+    queues: Annotated[int, r.integer(1, 64)] = 1
+    txqueuelen: Annotated[int, r.integer(0, 1_000_000)] = 1000
+    mtu: Annotated[int, r.integer(576, 65535)] = 1500
+    sender_limit_pps: Annotated[float | None, r.pps, "sender_limit"] = None
+    sysctls: Annotated[tuple[tuple[str, str], ...], _SYSCTLS] = (("net.core.netdev_max_backlog", "4096"),)
 
 
 @dataclass(frozen=True)
@@ -98,19 +107,19 @@ class PlanDefaults:
     warmup and ramp_to are rates as written, ``*_s`` are seconds, loss is a fraction, windows is a count.
     """
 
-    warmup: Rate | None = None
-    warmup_s: float | None = None
-    ramp_to: Rate | None = None
-    ramp_s: float | None = None
-    hold_s: float | None = None
-    confirm_s: float | None = None
-    latency_s: float | None = None
-    drain_s: float | None = None
-    sample_s: float | None = None
-    window_s: float | None = None
-    loss: float | None = None
-    windows: int | None = None
-    stop_on_saturation: bool | None = None
+    warmup: Annotated[Rate | None, r.warmup_rate] = None
+    warmup_s: Annotated[float | None, r.warmup_seconds, "warmup"] = None
+    ramp_to: Annotated[Rate | None, r.rate] = None
+    ramp_s: Annotated[float | None, r.seconds, "ramp_duration"] = None
+    hold_s: Annotated[float | None, r.seconds, "hold"] = None
+    confirm_s: Annotated[float | None, r.seconds, "confirm"] = None
+    latency_s: Annotated[float | None, r.seconds, "latency"] = None
+    drain_s: Annotated[float | None, r.seconds, "drain"] = None
+    sample_s: Annotated[float | None, r.seconds, "sample"] = None
+    window_s: Annotated[float | None, r.seconds, "window"] = None
+    loss: Annotated[float | None, r.share] = None
+    windows: Annotated[int | None, r.integer(1, 1000)] = None
+    stop_on_saturation: Annotated[bool | None, r.boolean] = None
 
 
 @dataclass(frozen=True)
@@ -123,23 +132,25 @@ class DutConfig:
 
     name: str
     file: Path
-    driver: str
-    transport: TransportConfig
-    ports: tuple[Port, ...]
-    routes: tuple[Route, ...]
-    description: str = ""
-    speed_bps: float | None = None
-    rx_queues: tuple[int, ...] = ()
-    generator: GeneratorConfig = field(default_factory=GeneratorConfig)
-    plan: PlanDefaults = field(default_factory=PlanDefaults)
-    linux: LinuxSettings = field(default_factory=LinuxSettings)
-    vpp: VppSettings = field(default_factory=VppSettings)
-    pfsense: PfsenseSettings = field(default_factory=PfsenseSettings)
-    rss: RssSpec | None = None
-    power: PowerConfig | None = None
-    lab: LabConfig | None = None
-    twin: TwinSpec | None = None
-    notes: str = ""
+    driver: Annotated[str, r.choice(*DRIVERS)]
+    transport: Annotated[TransportConfig, section(TransportConfig, "a transport")]
+    ports: Annotated[tuple[Port, ...], r.list_of("port", section(Port, "a port"))]
+    routes: Annotated[tuple[Route, ...], r.list_of("route", section(Route, "a route"))] = ()
+    description: Annotated[str, r.text] = ""
+    speed_bps: Annotated[float | None, r.speed, "speed"] = None
+    rx_queues: Annotated[tuple[int, ...], r.integers(1, 256)] = ()
+    generator: Annotated[GeneratorConfig, section(GeneratorConfig, "a generator")] = field(
+        default_factory=GeneratorConfig
+    )
+    plan: Annotated[PlanDefaults, section(PlanDefaults, "plan defaults")] = field(default_factory=PlanDefaults)
+    linux: Annotated[LinuxSettings, section(LinuxSettings, "a Linux DUT")] = field(default_factory=LinuxSettings)
+    vpp: Annotated[VppSettings, section(VppSettings, "a VPP")] = field(default_factory=VppSettings)
+    pfsense: Annotated[PfsenseSettings, section(PfsenseSettings, "a pfSense")] = field(default_factory=PfsenseSettings)
+    rss: Annotated[RssSpec | None, section(RssSpec, "RSS")] = None
+    power: Annotated[PowerConfig | None, section(PowerConfig, "a power meter")] = None
+    lab: Annotated[LabConfig | None, section(LabConfig, "a lab")] = None
+    twin: Annotated[TwinSpec | None, section(TwinSpec, "a twin")] = None
+    notes: Annotated[str, r.text] = ""
     text: str = ""
 
     @property
@@ -152,7 +163,7 @@ class DutConfig:
         return tuple(port.tester for port in self.ports)
 
     def with_lab_prefix(self, prefix: str) -> DutConfig:
-        """The same DUT in namespaces of other names, so that two labs can stand side by side."""
+        """The same DUT with its lab's namespaces and VPP named so; two labs can stand side by side."""
         if self.lab is None:
             return self
         return replace(

@@ -1,12 +1,14 @@
-"""Text -> typed values of a DUT config. Each reader raises ConfigError with what is wrong and how to write it."""
+"""Text -> typed values of a config file. Each reader raises ConfigError with what is wrong and how to write it."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, fields
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
-from typing import TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from ..core.errors import ConfigError
 from ..core.units import Rate, parse_duration, parse_rate, parse_share, parse_speed
@@ -18,8 +20,38 @@ _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "o
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 
 
-def text(value: Value) -> str:
-    return value.text().strip()
+def section(cls: Callable[..., T], what: str, **given: object) -> Callable[[Value], T]:
+    """A mapping as a dataclass, whose fields say how they are read: ``Annotated[type, reader, "key"]``.
+
+    The key is the field's name unless another is written. A field without a default must be written; one without a
+    reader is no key, but ``given``.
+    """
+
+    def read(value: Value) -> T:
+        keys = _keys_of(cls)
+        nodes = value.mapping(what, tuple(dict.fromkeys(key for key, _, _ in keys.values())))
+        missing = [key for key, _, needed in keys.values() if needed and key not in nodes]
+        if missing:
+            raise value.missing(missing, what)
+        found = {name: nodes[key].read(reader) for name, (key, reader, _) in keys.items() if key in nodes}
+        return cls(**given, **found)
+
+    return read
+
+
+@lru_cache(maxsize=64)
+def _keys_of(cls: Any) -> dict[str, tuple[str, Callable[[Value], Any], bool]]:
+    """By field: its key, its reader, and whether it must be written."""
+    hints, found = get_type_hints(cls, include_extras=True), {}
+    for field in fields(cls):
+        reader, *names = getattr(hints[field.name], "__metadata__", (None,))
+        if reader is not None:
+            needed = field.default is MISSING and field.default_factory is MISSING
+            found[field.name] = (names[0] if names else field.name, reader, needed)
+    return found
+
+
+text = Value.text
 
 
 def pattern(regex: str, what: str, example: str, longest: int = 64) -> Callable[[Value], str]:
@@ -27,7 +59,7 @@ def pattern(regex: str, what: str, example: str, longest: int = 64) -> Callable[
     compiled = re.compile(regex)
 
     def read(value: Value) -> str:
-        raw = text(value)
+        raw = value.text()
         if not compiled.fullmatch(raw) or len(raw) > longest:
             raise ConfigError(f"{raw[:80]!r} is not {what}", f"write it as {example}")
         return raw
@@ -44,12 +76,20 @@ user = pattern(r"[a-z_][a-z0-9_.-]*", "a user's name", "root", 32)
 
 def integer(low: int, high: int) -> Callable[[Value], int]:
     """A whole number within these limits."""
+    return _within(low, high, int, r"-?[0-9]{1,18}", f"a whole number from {low} to {high}")
 
-    def read(value: Value) -> int:
-        raw = text(value)
-        if not re.fullmatch(r"-?[0-9]{1,18}", raw) or not low <= int(raw) <= high:
-            raise ConfigError(f"{raw[:80]!r} is not a whole number from {low} to {high}", "write it in plain digits")
-        return int(raw)
+
+def number(low: float, high: float) -> Callable[[Value], float]:
+    """A number within these limits, in plain digits."""
+    return _within(low, high, float, r"[0-9]{1,12}(?:\.[0-9]{1,9})?", f"a number from {low:g} to {high:g}")
+
+
+def _within(low: float, high: float, kind: Callable[[str], Any], digits: str, what: str) -> Callable[[Value], Any]:
+    def read(value: Value) -> Any:
+        raw = value.text()
+        if not re.fullmatch(digits, raw) or not low <= kind(raw) <= high:
+            raise ConfigError(f"{raw[:80]!r} is not {what}", "write it in plain digits")
+        return kind(raw)
 
     return read
 
@@ -69,6 +109,44 @@ def integers(low: int, high: int) -> Callable[[Value], tuple[int, ...]]:
     return read
 
 
+def list_of(
+    what: str, reader: Callable[[Value], T], named: Callable[[T], str] | None = None
+) -> Callable[[Value], tuple[T, ...]]:
+    """A list; with ``named``, of at least one item, and each of another name."""
+
+    def read(value: Value) -> tuple[T, ...]:
+        items = value.items(what)
+        found = tuple(item.read(reader) for item in items)
+        if named is not None:
+            if not found:
+                raise value.wrong(f"no {what}", f"name one {what} at least")
+            require_different(items, [named(one) for one in found], what)
+        return found
+
+    return read
+
+
+def require_different(items: Sequence[Value], names: Sequence[str], what: str, *key: str) -> None:
+    """ConfigError at the first item whose name, found at its key, an earlier one has."""
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            first = items[names.index(name)].line
+            raise items[index].at(*key).wrong(f"{what} {name} stands on line {first} already", "name each once")
+
+
+def pairs(what: str, name: str, example: str, reader: Callable[[Value], T]) -> Callable[[Value], Any]:
+    """A mapping whose keys are names of this form, as pairs."""
+
+    def read(value: Value) -> tuple[tuple[str, T], ...]:
+        nodes = value.mapping(f"{what}s")
+        for key, node in nodes.items():
+            if not re.fullmatch(name, key):
+                raise node.wrong(f"not the name of a {what}", f"write it as {example}")
+        return tuple((key, node.read(reader)) for key, node in nodes.items())
+
+    return read
+
+
 def or_word(words: tuple[str, ...], reader: Callable[[Value], T]) -> Callable[[Value], T | str]:
     """One of these words, or what the reader reads."""
 
@@ -84,7 +162,7 @@ def or_word(words: tuple[str, ...], reader: Callable[[Value], T]) -> Callable[[V
 
 
 def boolean(value: Value) -> bool:
-    raw = text(value).lower()
+    raw = value.text().lower()
     if raw not in _WORDS:
         raise ConfigError(f"{raw[:80]!r} is neither true nor false", "write true or false")
     return _WORDS[raw]
@@ -94,7 +172,7 @@ def choice(*allowed: str) -> Callable[[Value], str]:
     """One of these words."""
 
     def read(value: Value) -> str:
-        raw = text(value)
+        raw = value.text()
         if raw not in allowed:
             raise ConfigError(f"{raw[:80]!r} is not known", f"write one of {', '.join(allowed)}")
         return raw
@@ -103,7 +181,7 @@ def choice(*allowed: str) -> Callable[[Value], str]:
 
 
 def address(value: Value) -> IPv4Address:
-    raw = text(value)
+    raw = value.text()
     try:
         return IPv4Address(raw)
     except ValueError:
@@ -112,7 +190,7 @@ def address(value: Value) -> IPv4Address:
 
 def interface_address(value: Value) -> IPv4Interface:
     """An address with its prefix length; a host of that network, not the network itself."""
-    raw = text(value)
+    raw = value.text()
     try:
         if "/" not in raw:
             raise ValueError
@@ -128,7 +206,7 @@ def interface_address(value: Value) -> IPv4Interface:
 
 
 def network(value: Value) -> IPv4Network:
-    raw = text(value)
+    raw = value.text()
     try:
         return IPv4Network(raw)
     except ValueError:
@@ -138,9 +216,11 @@ def network(value: Value) -> IPv4Network:
         raise ConfigError(f"{raw[:80]!r} is not an IPv4 network", fix) from None
 
 
-def mac(value: Value) -> str:
-    """A unicast MAC address, in lower case."""
-    raw = text(value).lower()
+def mac_or_tester(value: Value) -> str | None:
+    """A unicast MAC address in lower case; None for the word ``tester``."""
+    raw = value.text().lower()
+    if raw == "tester":
+        return None
     if not _MAC.fullmatch(raw):
         raise ConfigError(f"{raw[:80]!r} is not a MAC address", "write it as 68:05:ca:32:45:94")
     if int(raw[:2], 16) & 1 or raw == "00:00:00:00:00:00":
@@ -148,16 +228,12 @@ def mac(value: Value) -> str:
     return raw
 
 
-def mac_or_tester(value: Value) -> str | None:
-    return None if text(value) == "tester" else mac(value)
+def _parsed(parse: Callable[[str], T]) -> Callable[[Value], T]:
+    return lambda value: parse(value.text())
 
 
-def speed(value: Value) -> float:
-    return parse_speed(text(value))
-
-
-def rate(value: Value) -> Rate:
-    return parse_rate(text(value))
+speed, rate = _parsed(parse_speed), _parsed(parse_rate)
+seconds, share = _parsed(parse_duration), _parsed(parse_share)
 
 
 def pps(value: Value) -> float:
@@ -167,29 +243,18 @@ def pps(value: Value) -> float:
     return found.value
 
 
-def seconds(value: Value) -> float:
-    return parse_duration(text(value))
+def warmup_rate(value: Value) -> Rate:
+    """The first half of ``1kpps:10s``."""
+    return parse_rate(_halves(value)[0])
 
 
-def share(value: Value) -> float:
-    return parse_share(text(value))
+def warmup_seconds(value: Value) -> float:
+    """The second half of ``1kpps:10s``."""
+    return parse_duration(_halves(value)[1])
 
 
-def warmup(value: Value) -> tuple[Rate, float]:
-    """``1kpps:10s``: rate and seconds."""
-    raw, colon, length = text(value).partition(":")
+def _halves(value: Value) -> Sequence[str]:
+    raw, colon, length = value.text().partition(":")
     if not colon:
         raise ConfigError(f"{raw[:80]!r} is not a warm-up", "write rate and duration, as in 1kpps:10s")
-    return parse_rate(raw), parse_duration(length)
-
-
-def sysctls(value: Value) -> tuple[tuple[str, str], ...]:
-    """A mapping of kernel settings, dots between the parts."""
-    pairs = []
-    key_of = re.compile(r"(?:net|kernel|vm)(?:\.[A-Za-z0-9_-]+)+")
-    table = value.table("kernel settings", value.raw if isinstance(value.raw, dict) else ())
-    for key in value.raw if isinstance(value.raw, dict) else ():
-        if not key_of.fullmatch(key):
-            raise table.at(key).wrong("not a kernel setting", "write it as net.core.netdev_max_backlog")
-        pairs.append((key, table.get(key, text)))
-    return tuple(pairs)
+    return raw, length

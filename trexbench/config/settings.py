@@ -2,10 +2,42 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Annotated
+
+from ..core.errors import ConfigError
+from . import readers as r
+from .yamltree import Value
 
 KEEP = "keep"
 """In place of a setting: leave it as the DUT has it."""
+
+_PATH = r.pattern(r"/[A-Za-z0-9_./+-]*", "an absolute path", "/run/vpp/cli.sock", 200)
+_WORD = r.pattern(r"[A-Za-z0-9_./:=@%+-]+", "a word of a command", "[systemctl, restart, vpp]", 200)
+_GOVERNOR = r.pattern(r"[a-z_]+", "a governor", "performance", 32)
+_URL = r.pattern(r"https?://[A-Za-z0-9.:\[\]_-]+(?:/[A-Za-z0-9._~/-]*)?", "an HTTP address", "http://192.0.2.7", 200)
+_PLACE = re.compile(r"(\d{1,3}):(\d{1,3}):(\d{1,3})")
+_OFFLOADS = r.pairs("feature", "[a-z][a-z0-9-]{0,63}", "generic-receive-offload: off", r.boolean)
+
+
+def _command(value: Value) -> tuple[str, ...]:
+    words = r.list_of("word", _WORD)(value)
+    if not words:
+        raise ConfigError("no command", "write its words as [systemctl, restart, vpp]")
+    return words
+
+
+def _placements(value: Value) -> tuple[tuple[int, int, int], ...]:
+    found = []
+    for item in value.items("placement"):
+        match = _PLACE.fullmatch(item.text())
+        if not match:
+            raise item.wrong(f"{item.text()[:40]!r} is no placement", "write PORT:QUEUE:WORKER, as in '0:1:2'")
+        found.append((int(match[1]), int(match[2]), int(match[3])))
+    if len({(port, queue) for port, queue, _ in found}) != len(found):
+        raise ConfigError("a queue is placed twice", "name each PORT:QUEUE once")
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -18,12 +50,12 @@ class LinuxSettings:
     features by name, on or off.
     """
 
-    cpus: tuple[int, ...] = ()
-    irqbalance: str = KEEP
-    irqs: str = KEEP
-    rps: str = KEEP
-    governor: str = KEEP
-    offloads: tuple[tuple[str, bool], ...] = ()
+    cpus: Annotated[tuple[int, ...], r.integers(0, 4095)] = ()
+    irqbalance: Annotated[str, r.choice("off", KEEP)] = KEEP
+    irqs: Annotated[str, r.choice("spread", KEEP)] = KEEP
+    rps: Annotated[str, r.choice("off", "cpus", KEEP)] = KEEP
+    governor: Annotated[str, _GOVERNOR] = KEEP
+    offloads: Annotated[tuple[tuple[str, bool], ...], _OFFLOADS] = ()
 
 
 @dataclass(frozen=True)
@@ -36,22 +68,30 @@ class VppSettings:
     that are not to stay where VPP put them; port is the tester's.
     """
 
-    interfaces: str = "dpdk"
-    socket: str = "/run/vpp/cli.sock"
-    startup_conf: str = "/etc/vpp/startup.conf"
-    restart: tuple[str, ...] = ("systemctl", "restart", "vpp")
-    workers: int | None = None
-    rx_placement: tuple[tuple[int, int, int], ...] = ()
+    interfaces: Annotated[str, r.choice("dpdk", "af_packet")] = "dpdk"
+    socket: Annotated[str, _PATH] = "/run/vpp/cli.sock"
+    startup_conf: Annotated[str, _PATH] = "/etc/vpp/startup.conf"
+    restart: Annotated[tuple[str, ...], _command] = ("systemctl", "restart", "vpp")
+    workers: Annotated[int | None, r.integer(0, 256)] = None
+    rx_placement: Annotated[tuple[tuple[int, int, int], ...], _placements] = ()
 
 
 @dataclass(frozen=True)
 class PfsenseSettings:
     """firewall: ``off`` disables pf for the test."""
 
-    firewall: str = "off"
+    firewall: Annotated[str, r.choice("off", KEEP)] = "off"
 
 
-POWER_READERS = ("shelly", "shelly-gen1", "tasmota", "ipmi", "rapl", "constant")
+POWER_READERS = {
+    "shelly": ("url", "channel"),
+    "shelly-gen1": ("url", "channel"),
+    "tasmota": ("url", "channel"),
+    "ipmi": (),
+    "rapl": (),
+    "constant": ("watts",),
+}
+"""Kinds of power meter, and the keys that belong to each besides its type."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +102,7 @@ class PowerConfig:
     ``ipmi`` asks the DUT's own controller (ipmitool dcmi), ``rapl`` its processor, both over the DUT's transport.
     """
 
-    type: str
-    url: str | None = None
-    channel: int = 0
-    watts: float | None = None
+    type: Annotated[str, r.choice(*POWER_READERS)]
+    url: Annotated[str | None, _URL] = None
+    channel: Annotated[int, r.integer(0, 63)] = 0
+    watts: Annotated[float | None, r.number(0.001, 1e6)] = None

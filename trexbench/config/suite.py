@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
+from typing import Annotated
 
+from ..core.history.rows import Cell
+from ..core.load.profile import resolve_mode
+from . import readers as r
 from .model import PlanDefaults
+from .yamltree import Value
+
+_NAME = r.pattern(
+    r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a DUT", "netgate-vpp, which is dut_configs/netgate-vpp.yaml"
+)
 
 
 @dataclass(frozen=True)
 class SuiteDut:
     """A DUT of the suite. rx_queues: measured with each of these; empty: as its own config says."""
 
-    name: str
-    rx_queues: tuple[int, ...] = ()
+    name: Annotated[str, _NAME]
+    rx_queues: Annotated[tuple[int, ...], r.integers(1, 256)] = ()
 
 
-@dataclass(frozen=True)
-class SuiteCell:
-    """One run of a suite."""
+def _dut(value: Value) -> SuiteDut:
+    return SuiteDut(_NAME(value)) if isinstance(value.raw, str) else r.section(SuiteDut, "a DUT")(value)
 
-    dut: str
-    mode: str
-    bidir: bool
-    rx_queues: int | None
-    plan: PlanDefaults = field(default_factory=PlanDefaults)
 
-    def __str__(self) -> str:
-        queues = f" {self.rx_queues}q" if self.rx_queues is not None else ""
-        return f"{self.dut} {self.mode} {'bidir' if self.bidir else 'uni'}{queues}"
+def _mode(value: Value) -> str:
+    return resolve_mode(value.text()).name
+
+
+def _bidir(value: Value) -> bool:
+    return r.choice("uni", "bidir")(value) == "bidir"
 
 
 @dataclass(frozen=True)
@@ -38,18 +45,18 @@ class Suite:
 
     name: str
     file: Path
-    description: str
-    duts: tuple[SuiteDut, ...]
-    modes: tuple[str, ...]
-    directions: tuple[bool, ...]
-    plan: PlanDefaults = field(default_factory=PlanDefaults)
-    keep_nights: int | None = None
+    duts: Annotated[tuple[SuiteDut, ...], r.list_of("DUT", _dut, lambda dut: dut.name)]
+    modes: Annotated[tuple[str, ...], r.list_of("mode", _mode, str)]
+    directions: Annotated[tuple[bool, ...], r.list_of("direction", _bidir, lambda bidir: ("uni", "bidir")[bidir])]
+    description: Annotated[str, r.text] = ""
+    plan: Annotated[PlanDefaults, r.section(PlanDefaults, "plan defaults")] = field(default_factory=PlanDefaults)
+    keep_nights: Annotated[int | None, r.integer(1, 100_000)] = None
 
     @property
-    def cells(self) -> tuple[SuiteCell, ...]:
-        """All of them, in the order in which they are run: the DUT and its queues change as rarely as can be."""
+    def cells(self) -> tuple[Cell, ...]:
+        """One for each run, in the order in which they are run: the DUT and its queues change as rarely as can be."""
         return tuple(
-            SuiteCell(dut.name, mode, bidir, queues, self.plan)
+            Cell(dut.name, mode, bidir, queues)
             for dut in self.duts
             for queues in (dut.rx_queues or (None,))
             for bidir in self.directions
@@ -57,12 +64,6 @@ class Suite:
         )
 
 
-def sessions(cells: Sequence[SuiteCell]) -> list[list[SuiteCell]]:
+def sessions(cells: Iterable[Cell]) -> list[list[Cell]]:
     """Neighbours with the same DUT and queues, which share one session with DUT and tester."""
-    found: list[list[SuiteCell]] = []
-    for cell in cells:
-        if found and (found[-1][0].dut, found[-1][0].rx_queues) == (cell.dut, cell.rx_queues):
-            found[-1].append(cell)
-        else:
-            found.append([cell])
-    return found
+    return [list(group) for _, group in groupby(cells, key=lambda cell: (cell.dut, cell.rx_queues))]

@@ -2,27 +2,107 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
-PLACEMENTS = ("round-robin", "per-port")
-DRIVES = ("polling", "interrupt")
+from ..core.errors import ConfigError
+from ..core.units import parse_duration
+from . import readers as r
+from .yamltree import Value
+
 HASH_FIELDS = ("src", "dst", "sport", "dport")
 RSS_KEYS = ("microsoft", "random")
+_KEY_DIGITS = (80, 104)
+"""40 bytes, or 52 as NICs have that hash IPv6 tunnels."""
+
+_NUMBER = r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)"
+_CLOCK = re.compile(rf"{_NUMBER}\s*(?P<scale>[mg])hz")
+_MICROSECONDS = re.compile(rf"{_NUMBER}\s*us")
+_CYCLES, _AT_LEAST_ONE = r.number(0, 1e7), r.number(1, 1e7)
+
+
+def _clock(value: Value) -> float:
+    """Hz."""
+    raw = value.text()
+    match = _CLOCK.fullmatch(raw.lower())
+    if not match or float(match["number"]) == 0:
+        raise ConfigError(f"clock {raw[:80]!r} not understood", "write it as 2.2ghz or 800mhz")
+    return float(match["number"]) * {"m": 1e6, "g": 1e9}[match["scale"]]
+
+
+def _seconds(value: Value) -> float:
+    """Microseconds too, which no duration of a run is written in; at most a second."""
+    raw = value.text()
+    match = _MICROSECONDS.fullmatch(raw.lower())
+    found = float(match["number"]) * 1e-6 if match else parse_duration(raw)
+    if found > 1:
+        raise ConfigError(f"{raw[:80]!r} is more than a second", "write it as 20us or 1.5ms")
+    return found
+
+
+def _noise(value: Value) -> float:
+    found = r.share(value)
+    if found > 0.2:
+        raise ConfigError(f"noise of {found:.0%}", "at most 20%: beyond it a worker's speed would reach zero")
+    return found
+
+
+def _port_limit(value: Value) -> float | Mapping[int, float]:
+    """Frames per second of every port, or by the tester's port, as in {0: 800kpps}."""
+    if not isinstance(value.raw, Mapping):
+        return r.pps(value)
+    for port, one in value.raw.items():
+        if not re.fullmatch(r"0|[1-9][0-9]{0,2}", port):
+            raise one.wrong(f"{port[:80]!r} is no port", "write the tester's port numbers, as in {0: 800kpps}")
+    return {int(port): one.read(r.pps) for port, one in value.raw.items()}
+
+
+def _rss_key(value: Value) -> str:
+    """One of the words, or the digits in lower case without what separates them."""
+    raw = value.text()
+    digits = re.sub(r"[\s:]", "", raw.lower())
+    if raw in RSS_KEYS or (re.fullmatch(r"[0-9a-f]*", digits) and len(digits) in _KEY_DIGITS):
+        return raw if raw in RSS_KEYS else digits
+    words = " or ".join(RSS_KEYS)
+    raise ConfigError(f"{raw[:80]!r} is no RSS key", f"write {words}, or 40 bytes as ethtool -x prints them")
+
+
+def _hash_fields(value: Value) -> tuple[str, ...]:
+    found = r.list_of("header field", r.choice(*HASH_FIELDS))(value)
+    if not found or found != tuple(name for name in HASH_FIELDS if name in found):
+        every = ", ".join(HASH_FIELDS)
+        raise ConfigError("empty, doubled or out of order", f"write some of [{every}], in this order, as NICs hash")
+    return found
+
+
+def _table_entries(value: Value) -> int:
+    found = r.integer(1, 4096)(value)
+    if found & (found - 1):
+        raise ConfigError(f"{found} is no power of two", "an indirection table has 64, 128 or 512 entries")
+    return found
 
 
 @dataclass(frozen=True)
 class TesterSpec:
     """How the simulated TRex itself falls short; by default it does not. Rates in frames per second.
 
-    tx_limit_pps, rx_limit_pps: of each port. overload: what its sending core does beyond the limit: ``stretch`` (time
-    gets longer, as TRex does: fewer frames, no queue_full) or ``queue-full`` (frames are dropped and counted). Frames
-    beyond rx_limit_pps are counted in ierrors. skew_s: the counters of different ports are read this far apart at most.
+    tx_limit_pps, rx_limit_pps: of every port, or by port; a port that is not named has none. overload: what its sending
+    core does beyond the limit: ``stretch`` (time gets longer, as TRex does: fewer frames, no queue_full) or
+    ``queue-full`` (frames are dropped and counted). Frames beyond rx_limit_pps are counted in ierrors. skew_s: the
+    counters of different ports are read this far apart at most.
     """
 
-    tx_limit_pps: float | None = None
-    rx_limit_pps: float | None = None
-    overload: str = "stretch"
-    skew_s: float = 0.0
+    tx_limit_pps: Annotated[float | Mapping[int, float] | None, _port_limit, "tx_limit"] = None
+    rx_limit_pps: Annotated[float | Mapping[int, float] | None, _port_limit, "rx_limit"] = None
+    overload: Annotated[str, r.choice("stretch", "queue-full")] = "stretch"
+    skew_s: Annotated[float, _seconds, "skew"] = 0.0
+
+    def limit_of(self, side: Literal["tx", "rx"], port: int) -> float | None:
+        """What this port can send or receive at most; None for any rate."""
+        limit = self.tx_limit_pps if side == "tx" else self.rx_limit_pps
+        return limit.get(port) if isinstance(limit, Mapping) else limit
 
 
 @dataclass(frozen=True)
@@ -34,9 +114,9 @@ class RssSpec:
     HASH_FIELDS; ports only of TCP and UDP. table: its entries, a power of two.
     """
 
-    key: str = "microsoft"
-    fields: tuple[str, ...] = HASH_FIELDS
-    table: int = 128
+    key: Annotated[str, _rss_key] = "microsoft"
+    fields: Annotated[tuple[str, ...], _hash_fields] = HASH_FIELDS
+    table: Annotated[int, _table_entries] = 128
 
 
 @dataclass(frozen=True)
@@ -47,8 +127,8 @@ class BusSpec:
     of both rates over it.
     """
 
-    limit_pps: float
-    stall_cycles: float
+    limit_pps: Annotated[float, r.pps, "limit"]
+    stall_cycles: Annotated[float, _CYCLES, "cycles_per_stall"]
 
 
 @dataclass(frozen=True)
@@ -67,25 +147,25 @@ class TwinSpec:
     each port on worker i).
     """
 
-    workers: int
-    clock_hz: float
-    packet_cycles: float
-    fetch_cycles: float = 0.0
-    vector_cycles: float = 0.0
-    byte_cycles: float = 0.0
-    drop_cycles: float = 0.0
-    idle_poll_cycles: float = 500.0
-    loop_cycles: float = 0.0
-    vector: int = 64
-    drive: str = "interrupt"
-    batch_s: float = 0.0
-    contention: float = 0.0
-    ring: int = 512
-    latency_s: float = 20e-6
-    noise: float = 0.0
-    seed: int = 1
-    queues: int = 1
-    placement: str = "per-port"
-    rss: RssSpec = field(default_factory=RssSpec)
-    bus: BusSpec | None = None
-    tester: TesterSpec = field(default_factory=TesterSpec)
+    workers: Annotated[int, r.integer(1, 256)]
+    clock_hz: Annotated[float, _clock, "clock"]
+    packet_cycles: Annotated[float, _AT_LEAST_ONE, "cycles_per_packet"]
+    fetch_cycles: Annotated[float, _CYCLES, "cycles_per_fetch"] = 0.0
+    vector_cycles: Annotated[float, _CYCLES, "cycles_per_vector"] = 0.0
+    byte_cycles: Annotated[float, _CYCLES, "cycles_per_byte"] = 0.0
+    drop_cycles: Annotated[float, _CYCLES, "cycles_per_drop"] = 0.0
+    idle_poll_cycles: Annotated[float, _AT_LEAST_ONE, "cycles_per_idle_poll"] = 500.0
+    loop_cycles: Annotated[float, _CYCLES, "cycles_per_loop"] = 0.0
+    vector: Annotated[int, r.integer(1, 65536)] = 64
+    drive: Annotated[str, r.choice("polling", "interrupt")] = "interrupt"
+    batch_s: Annotated[float, _seconds, "batch"] = 0.0
+    contention: Annotated[float, r.share] = 0.0
+    ring: Annotated[int, r.integer(1, 65536)] = 512
+    latency_s: Annotated[float, _seconds, "latency"] = 20e-6
+    noise: Annotated[float, _noise] = 0.0
+    seed: Annotated[int, r.integer(0, 2**31 - 1)] = 1
+    queues: Annotated[int, r.integer(1, 256)] = 1
+    placement: Annotated[str, r.choice("round-robin", "per-port")] = "per-port"
+    rss: Annotated[RssSpec, r.section(RssSpec, "RSS")] = field(default_factory=RssSpec)
+    bus: Annotated[BusSpec | None, r.section(BusSpec, "a bus")] = None
+    tester: Annotated[TesterSpec, r.section(TesterSpec, "a tester")] = field(default_factory=TesterSpec)

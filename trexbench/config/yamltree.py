@@ -8,7 +8,9 @@ files become huge ones.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -21,7 +23,6 @@ MAX_BYTES = 256 * 1024
 MAX_DEPTH = 12
 
 T = TypeVar("T")
-_REQUIRED = object()
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,9 @@ class Value:
 
     def read(self, reader: Callable[[Value], T]) -> T:
         """What the reader makes of this; its ConfigError gets file, line and key if it has none yet."""
+        if self.raw is None:
+            sign = "dash" if self.key.endswith("]") else "colon"
+            raise self.wrong(f"nothing stands after the {sign}", "give it a value, or take the line out")
         try:
             return reader(self)
         except ConfigError as error:
@@ -45,17 +49,16 @@ class Value:
                 raise
             raise ConfigError(f"{self.file}:{self.line}: {self.key}: {error}") from None
 
-    def table(self, what: str, known: Iterable[str]) -> Table:
-        """This as a mapping with no other keys than the known ones."""
+    def mapping(self, what: str, known: Sequence[str] = ()) -> Mapping[str, Value]:
+        """This as a mapping, with no other keys than the known ones where there are any."""
         if not isinstance(self.raw, Mapping):
             raise self.wrong(f"{_kind(self)} where {what} should stand", f"write keys under it: {', '.join(known)}")
-        keys = tuple(known)
         for key, value in self.raw.items():
-            if key not in keys:
-                close = difflib.get_close_matches(key, keys, n=1)
-                fix = f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(keys)}"
+            if known and key not in known:
+                close = difflib.get_close_matches(key, known, n=1)
+                fix = f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(known)}"
                 raise value.wrong("unknown key", fix)
-        return Table(self, what)
+        return self.raw
 
     def items(self, what: str) -> Sequence[Value]:
         """This as a list."""
@@ -64,44 +67,28 @@ class Value:
         return self.raw
 
     def text(self) -> str:
-        """This as the text that was written."""
+        """This as the text that was written, without spaces around it."""
         if not isinstance(self.raw, str):
             raise self.wrong(f"{_kind(self)} where one value should stand", "write the value on the line of its key")
-        return self.raw
+        return self.raw.strip()
 
-
-@dataclass(frozen=True)
-class Table:
-    """A mapping whose keys are all known."""
-
-    value: Value
-    what: str
-
-    def get(self, key: str, reader: Callable[[Value], T], default: T | object = _REQUIRED) -> T:
-        """What the reader makes of this key; a missing key is the default, or an error when it has none."""
-        assert isinstance(self.value.raw, Mapping)
-        node = self.value.raw.get(key)
-        if node is None:
-            if default is _REQUIRED:
-                raise self.value.wrong(f"{key!r} is missing", f"{self.what} needs it: add '{key}: ...'")
-            return default  # type: ignore[return-value]
-        if node.raw is None:
-            raise node.wrong("nothing stands after the colon", "give it a value, or take the line out")
-        return node.read(reader)
+    def at(self, *path: str) -> Value:
+        """The node below these keys, as deep as it is there: what a message about it names."""
+        inner = self.raw.get(path[0]) if path and isinstance(self.raw, Mapping) else None
+        return self if inner is None else inner.at(*path[1:])
 
     def has(self, key: str) -> bool:
-        assert isinstance(self.value.raw, Mapping)
-        return key in self.value.raw
+        return isinstance(self.raw, Mapping) and key in self.raw
 
-    def at(self, key: str) -> Value:
-        """The node of a key that is there (for messages), or of the whole mapping."""
-        assert isinstance(self.value.raw, Mapping)
-        return self.value.raw.get(key, self.value)
+    def missing(self, keys: Sequence[str], what: str) -> ConfigError:
+        names, lines = (" and ".join(f"{text % key!r}" for key in keys) for text in ("%s", "%s: ..."))
+        verb, them = ("is", "it") if len(keys) == 1 else ("are", "them")
+        return self.wrong(f"{names} {verb} missing", f"{what} needs {them}: add {lines}")
 
 
 def load(path: Path, what: str) -> Value:
     """The one document of a YAML file, a ``what``. ConfigError, with the line where there is one, for all else."""
-    text = _read_text(path, what)
+    text = read_text(path, what)
     try:
         _refuse_risky(path, text)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -114,13 +101,17 @@ def load(path: Path, what: str) -> Value:
     return _convert(path, node, "", node.start_mark.line + 1)
 
 
-def _read_text(path: Path, what: str) -> str:
+def read_text(path: Path, what: str) -> str:
+    """What a small UTF-8 file holds. ConfigError for anything else, such as a device or a pipe, which may never end."""
     try:
-        data = path.read_bytes()
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ConfigError(f"{path}: not a regular file", f"name the file of a {what}")
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}", "name a readable file") from None
     if len(data) > MAX_BYTES:
-        raise ConfigError(f"{path}: {len(data)} bytes are no {what}", f"at most {MAX_BYTES} are read")
+        raise ConfigError(f"{path}: more than {MAX_BYTES} bytes are no {what}", f"name the file of a {what}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -182,7 +173,9 @@ def _malformed(path: Path, error: yaml.MarkedYAMLError) -> ConfigError:
 
 
 def _join(key: str, name: str) -> str:
-    return f"{key}.{name}" if key else name
+    """For messages, which are one line whatever stands in the file."""
+    shown = name if name.isprintable() and len(name) <= 80 else repr(name[:80])
+    return f"{key}.{shown}" if key else shown
 
 
 def _kind(value: Value) -> str:

@@ -21,9 +21,11 @@ class BenchError(Exception):
     """One line that names the thing, the place and the remedy."""
 
     exit_code = 1
+    result: object = None
+    """For callers from Python: what was measured before it, where it ended a run early."""
 
     def __init__(self, message: str, remedy: str = "") -> None:
-        super().__init__(f"{message}: {remedy}" if remedy else message)
+        super().__init__(" ".join((f"{message}: {remedy}" if remedy else message).split()))
 
 
 class ConfigError(BenchError):
@@ -60,3 +62,12 @@ class TesterBusy(BenchError):
 
 class StoreError(BenchError):
     exit_code = 9
+
+
+def as_bench_error(error: BaseException) -> BenchError:
+    """Any error as one line: what is not a BenchError is a defect of trexbench."""
+    if isinstance(error, BenchError):
+        return error
+    found = BenchError(f"{type(error).__name__}: {error}", "this is a defect of trexbench; please report it")
+    found.__cause__ = error
+    return found

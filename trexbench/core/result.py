@@ -1,31 +1,37 @@
 """The run document: everything a report may ever need, as plain JSON values. The only record of a run.
 
-Version 1. ``samples`` hold raw counters; ``analysis`` is derived from them and can be derived again.
+``samples`` and ``dut_readings`` hold raw counters; every other figure is derived from them, by every reader alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from math import isfinite
 from typing import Any
 
-from .analysis import analyse
-from .cycles import Cost, find_costs, find_stretches
+import msgspec
+
+from .dut.cycles import Cost, find_costs, find_stretches
+from .dut.flowspread import FlowSpread
+from .dut.losses import LossReport, locate
+from .dut.spreadcheck import SpreadCheck, compare_spread
+from .dut.telemetry import DutReading, Moment
 from .errors import ConfigError, StoreError
-from .flowspread import FlowSpread
-from .latency import Latency, find_latencies, find_latency_caveats
-from .losses import LossReport, locate
-from .plan import Direction, Plan
-from .sample import LatencyCounters, Phase, PortCounters, Reading, Sample
-from .spreadcheck import SpreadCheck, compare_spread
-from .telemetry import Moment, Sighting, sighting_from_dict, sighting_to_dict
-from .verdict import Analysis, Caveat, DirectionResult
+from .load.plan import Direction
+from .load.sample import Sample, sample_from_dict, sample_to_dict
+from .strategy.analysis import analyse
+from .strategy.base import Strategy
+from .strategy.table import plan_from_dict, plan_to_dict
+from .upgrade import upgrade
+from .verdict.latency import Latency, find_latencies, find_latency_caveats
+from .verdict.model import Analysis, Caveat, DirectionResult
 
 SCHEMA = "trexbench/run"
-VERSION = 1
+VERSION = 2
+ANALYSIS_VERSION = 1
+"""Of what derives figures from samples: raise it with every change of a figure, and stored ones are derived anew."""
 
 
 class Status(str, Enum):
@@ -40,18 +46,18 @@ class Status(str, Enum):
 class RunResult:
     """One run. started/finished: UTC, ISO 8601. The mappings are facts as their owners gave them (JSON values).
 
-    dut: name, driver, configuration, what was applied, what was read back. profile: what went on the wire.
-    generator: kind, version, ports, client. host: the tester. simulated: no real packet was sent. telemetry: when the
-    DUT was looked at (``off``, ``hold``, ``ramp``); sightings: what it counted, raw. spread: how the load was expected
-    to fall on the DUT's queues and cores.
+    dut: name, driver, configuration, what was applied, what was read back. profiles: what went on the wire, by
+    direction (in documents of version 1 of the first alone). generator: kind, version, ports, client. host: the tester.
+    simulated: no real packet was sent. telemetry: when the DUT's counters were read (``off``, ``hold``, ``ramp``);
+    dut_readings: those readings, raw. spread: how the flows were expected to fall on the DUT's queues and cores.
     """
 
     id: str
     started: str
     status: Status
     command: Mapping[str, Any]
-    plan: Plan
-    profile: Mapping[str, Any]
+    plan: Strategy
+    profiles: Mapping[Direction, Mapping[str, Any]]
     dut: Mapping[str, Any]
     generator: Mapping[str, Any]
     host: Mapping[str, Any]
@@ -61,23 +67,28 @@ class RunResult:
     simulated: bool = False
     caveats: tuple[Caveat, ...] = field(default_factory=tuple)
     telemetry: str = "off"
-    sightings: Sequence[Sighting] = ()
+    dut_readings: Sequence[DutReading] = ()
     spread: FlowSpread | None = None
+
+    @property
+    def profile(self) -> Mapping[str, Any]:
+        """Of the first direction; empty where nothing is known of it."""
+        return next(iter(self.profiles.values()), {})
 
     @cached_property
     def costs(self) -> tuple[Cost, ...]:
-        """What a packet cost the DUT, stretch by stretch; see core.cycles."""
-        return find_costs(self.plan, self.samples, tuple(self.sightings))
+        """What a packet cost the DUT, stretch by stretch; see core.dut.cycles."""
+        return find_costs(self.plan, self.samples, tuple(self.dut_readings))
 
     @cached_property
     def latencies(self) -> tuple[Latency, ...]:
-        """How long frames took at shares of the throughput found; see core.latency."""
+        """How long frames took at shares of the throughput found; see core.verdict.latency."""
         return find_latencies(self.plan, self.samples)
 
     @cached_property
     def losses(self) -> LossReport | None:
-        """Where the run's lost frames were lost; None where the DUT was not looked at before and after it."""
-        seen = {one.moment: one.observation for one in tuple(self.sightings)}
+        """Where the run's lost frames were lost; None where the DUT was not read before and after the run."""
+        seen = {one.moment: one.observation for one in tuple(self.dut_readings)}
         if Moment.START not in seen or Moment.FINISH not in seen or len(self.samples) < 2:
             return None
         first, last = self.samples[0].reading.ports, self.samples[-1].reading.ports
@@ -89,8 +100,8 @@ class RunResult:
 
     @cached_property
     def spread_check(self) -> SpreadCheck | None:
-        """How the flows fell on queues and workers, in the stretch that lost least; None where nothing was foretold."""
-        pairs = [(begin, end) for begin, end in find_stretches(tuple(self.sightings)) if end.moment is Moment.END]
+        """How the flows fell on queues and workers, in the stretch that lost least; None without a prediction."""
+        pairs = [(begin, end) for begin, end in find_stretches(tuple(self.dut_readings)) if end.moment is Moment.END]
         if self.spread is None or not pairs:
             return None
         loss = {cost.begin_s: cost.loss or 0.0 for cost in self.costs}
@@ -115,11 +126,35 @@ class RunResult:
         """Derived once: everything that goes into it is frozen."""
         return analyse(self.plan, self.samples)
 
+    @cached_property
+    def directions(self) -> tuple[DirectionResult, ...]:
+        """The analysis' verdicts; of a document that this version derived they are as stored, without an analysis."""
+        return self.analysis.directions
+
 
 def to_document(result: RunResult, with_samples: bool = True) -> dict[str, Any]:
     """The JSON document of a run, analysis included; the samples come last, or not at all."""
+    raw, analysis = raw_part(result), result.analysis
     samples = {"samples": [sample_to_dict(s) for s in result.samples]} if with_samples else {}
-    return {**raw_part(result), **_derived_part(result), **samples}
+    return {
+        **raw,
+        "analysis": [
+            msgspec.to_builtins(one) | {"direction": str(one.direction), "confirmed_pps": one.confirmed_pps}
+            for one in analysis.directions
+        ],
+        "total_pps": analysis.total_pps,
+        "at_least": analysis.at_least,
+        "latency": [one.to_dict() for one in result.latencies],
+        "efficiency": [one.to_dict() for one in result.costs],
+        "losses": msgspec.to_builtins(result.losses),
+        "spread": raw["spread"] | {"measured": result.spread_check and result.spread_check.to_dict()},
+        "warnings": [
+            *raw["warnings"],
+            *(_warning("analysis", c) for c in result.analysis_caveats),
+            *(_warning("dut", c) for c in result.dut_caveats),
+        ],
+        **samples,
+    }
 
 
 def raw_part(result: RunResult) -> dict[str, Any]:
@@ -135,44 +170,20 @@ def raw_part(result: RunResult) -> dict[str, Any]:
         "finished": result.finished,
         "command": dict(result.command),
         "dut": dict(result.dut),
-        "profile": dict(result.profile),
+        "profiles": {str(direction): dict(one) for direction, one in result.profiles.items()},
         "plan": plan_to_dict(result.plan),
         "generator": dict(result.generator),
         "host": dict(result.host),
-        "spread": {"predicted": result.spread.to_dict() if result.spread else None, "measured": None},
-        "telemetry": {
-            "mode": result.telemetry,
-            "sightings": [sighting_to_dict(one) for one in tuple(result.sightings)],
-        },
+        "spread": {"predicted": msgspec.to_builtins(result.spread), "measured": None},
+        "telemetry": {"mode": result.telemetry, "readings": msgspec.to_builtins(tuple(result.dut_readings))},
         "warnings": [_warning("run", c) for c in result.caveats],
     }
 
 
-def _derived_part(result: RunResult) -> dict[str, Any]:
-    analysis = result.analysis
-    return {
-        "analysis": [_direction_to_dict(d) for d in analysis.directions],
-        "total_pps": analysis.total_pps,
-        "at_least": analysis.at_least,
-        "latency": [one.to_dict() for one in result.latencies],
-        "efficiency": [_cost_to_dict(cost) for cost in result.costs],
-        "losses": result.losses.to_dict() if result.losses else None,
-        "spread": {
-            "predicted": result.spread.to_dict() if result.spread else None,
-            "measured": result.spread_check.to_dict() if result.spread_check else None,
-        },
-        "warnings": [
-            *(_warning("run", c) for c in result.caveats),
-            *(_warning("analysis", c) for c in result.analysis_caveats),
-            *(_warning("dut", c) for c in result.dut_caveats),
-        ],
-    }
+def from_document(document: Any) -> RunResult:
+    """The run of a document of any version; StoreError names the field that is missing or of the wrong kind.
 
-
-def from_document(document: Mapping[str, Any]) -> RunResult:
-    """The run of a document; StoreError names the field that is missing or of the wrong kind.
-
-    The analysis is not read: it is derived anew from the samples.
+    Nothing that is derived is read: RunResult derives it from the samples.
     """
     if not isinstance(document, Mapping):
         raise StoreError(f"not a run document, but a JSON {type(document).__name__}", "it was not written by trexbench")
@@ -184,9 +195,11 @@ def from_document(document: Mapping[str, Any]) -> RunResult:
     if version > VERSION:
         raise StoreError(f"run document of version {version}, newer than {VERSION}", "upgrade trexbench to read it")
     try:
-        samples = tuple(sample_from_dict(s) for s in document["samples"])
+        document = upgrade(document, version)
+        if not document["profiles"]:
+            raise ValueError("no profile")
         plan = plan_from_dict(document["plan"])
-        telemetry = document.get("telemetry") or {"mode": "off", "sightings": []}
+        telemetry = document.get("telemetry") or {"mode": "off", "readings": []}
         caveats = [Caveat(str(w["code"]), str(w["text"])) for w in document["warnings"] if w["source"] == "run"]
         return RunResult(
             id=str(document["id"]),
@@ -197,15 +210,15 @@ def from_document(document: Mapping[str, Any]) -> RunResult:
             simulated=bool(document["simulated"]),
             command=_mapping(document["command"]),
             dut=_mapping(document["dut"]),
-            profile=_mapping(document["profile"]),
+            profiles={Direction.parse(name): _mapping(one) for name, one in document["profiles"].items()},
             generator=_mapping(document["generator"]),
             host=_mapping(document["host"]),
             plan=plan,
-            samples=samples,
+            samples=tuple(_samples(document["samples"])),
             caveats=tuple(caveats),
             telemetry=str(telemetry["mode"]),
-            sightings=tuple(sighting_from_dict(one) for one in telemetry["sightings"]),
-            spread=_spread_of(document),
+            dut_readings=msgspec.convert(telemetry["readings"], tuple[DutReading, ...]),
+            spread=msgspec.convert((document.get("spread") or {}).get("predicted"), FlowSpread | None),
         )
     except KeyError as error:
         raise StoreError(f"run document without {error.args[0]!r}", "the file is damaged") from error
@@ -213,72 +226,17 @@ def from_document(document: Mapping[str, Any]) -> RunResult:
         raise StoreError(f"run document with a value of the wrong kind ({error})", "the file is damaged") from error
 
 
-_NOT_NUMBERS = ("directions", "kind", "stop_on_saturation")
-
-
-def plan_to_dict(plan: Plan) -> dict[str, Any]:
-    return asdict(plan) | {"directions": [[d.tx, d.rx] for d in plan.directions]}
-
-
-def plan_from_dict(values: Mapping[str, Any]) -> Plan:
-    directions = tuple(Direction(int(tx), int(rx)) for tx, rx in values["directions"])
-    for name, value in values.items():
-        if name not in _NOT_NUMBERS and (type(value) not in (int, float) or not isfinite(value)):
-            raise ValueError(f"plan: {name} is no number")
-    if not isinstance(values["windows"], int) or values["windows"] < 1:
-        raise ValueError("plan: windows is no count")
-    return Plan(**{**values, "directions": directions})
-
-
 def _warning(source: str, caveat: Caveat) -> dict[str, str]:
     """``source`` tells what was noted during the run from what follows from the samples again."""
     return {"source": source, "code": caveat.code, "text": caveat.text}
 
 
-def _direction_to_dict(result: DirectionResult) -> dict[str, Any]:
-    values = asdict(result)
-    values["direction"] = str(result.direction)
-    values["limit"] = result.limit.value
-    values["confirmed_pps"] = result.confirmed_pps
-    return values
-
-
-def _spread_of(document: Mapping[str, Any]) -> FlowSpread | None:
-    predicted = (document.get("spread") or {}).get("predicted")
-    return None if predicted is None else FlowSpread.from_dict(_mapping(predicted))
-
-
-def _cost_to_dict(cost: Cost) -> dict[str, Any]:
-    values = asdict(cost)
-    del values["caveats"]  # they stand among the document's warnings
-    return {**values, "phase": cost.phase.value, "effective_hz": cost.effective_hz, "loss": cost.loss}
-
-
-def sample_to_dict(sample: Sample) -> dict[str, Any]:
-    reading = sample.reading
-    tagged = {"latency": {str(p): dict(vars(c)) for p, c in reading.latency.items()}} if reading.latency else {}
-    return {
-        "phase": sample.phase.value,
-        "trial": sample.trial,
-        "t_s": sample.t_s,
-        "asked_pps": sample.asked_pps,
-        "queue_full": reading.queue_full,
-        "cpu_percent": reading.cpu_percent,
-        "ports": {str(p): dict(vars(c)) for p, c in reading.ports.items()},
-        **tagged,
-    }
-
-
-def sample_from_dict(values: Mapping[str, Any]) -> Sample:
-    """KeyError, TypeError or ValueError for what is no sample; whether its figures can be is find_damage's to say."""
-    ports = {int(p): PortCounters(**c) for p, c in values["ports"].items()}
-    latency = {int(p): _latency_counters(c) for p, c in values["latency"].items()} if "latency" in values else {}
-    reading = Reading(ports, values["queue_full"], values["cpu_percent"], latency)
-    return Sample(Phase(values["phase"]), float(values["t_s"]), float(values["asked_pps"]), reading, values["trial"])
-
-
-def _latency_counters(values: Mapping[str, Any]) -> LatencyCounters:
-    return LatencyCounters(**{**values, "histogram": {int(low): n for low, n in values["histogram"].items()}})
+def _samples(values: Any) -> Iterator[Sample]:
+    for number, one in enumerate(values):
+        try:
+            yield sample_from_dict(one)
+        except ValueError as error:
+            raise ValueError(f"sample {number}: {error}") from error
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -80,7 +80,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_share(text: str) -> float:
-    """A fraction from ``0.1%`` or ``0.001``; between 0 and 1."""
+    """A fraction from ``0.1%`` or ``0.001``; between 0 and 1. A bare ``1`` is refused: most who write it mean 1 %."""
     stripped = text.strip()
     try:
         value = float(stripped[:-1]) / 100 if stripped.endswith("%") else float(stripped)
@@ -88,6 +88,8 @@ def parse_share(text: str) -> float:
         value = -1.0
     if not 0 <= value <= 1:
         raise ConfigError(f"share {text!r} not understood", "write it as 0.1% or 0.001, between 0 and 100%")
+    if value == 1 and not stripped.endswith("%"):
+        raise ConfigError(f"share {text!r} could be 1 % or 100 %", "write it with its sign, as 1%, or as 0.01")
     return value
 
 
@@ -103,11 +105,9 @@ def format_scaled(value: float, unit: str, digits: int = 4) -> str:
     """``1.488 Mpps``, ``418.7 Mbit/s``: four significant digits, SI prefix, no exponent."""
     if value != value:
         return f"? {unit}"
-    size = abs(value)
-    for limit, divisor, prefix in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e3, 1e3, "k")):
-        if size >= limit * (1 - 0.5 * 10**-digits):
-            return f"{_significant(value / divisor, digits)} {prefix}{unit}"
-    return f"{_significant(value, digits)} {unit}"
+    prefixes, least = ((1e9, "G"), (1e6, "M"), (1e3, "k")), 1 - 0.5 * 10**-digits
+    divisor, prefix = next((one for one in prefixes if abs(value) >= one[0] * least), (1.0, ""))
+    return f"{_significant(value / divisor, digits)} {prefix}{unit}"
 
 
 def format_pps(pps: float) -> str:

@@ -10,15 +10,11 @@ from ..core.errors import DutError
 from ..transport import Transport
 from ..transport.words import shown
 from .journal import Entry, Journal
-from .model import Command, Dut, Step
+from .model import Change, Command, Dut
 
 RETRY_EVERY_S = 0.25
 ROUNDS = 3
-"""How often is planned again at most after a step that reveals others."""
-
-
-def _silent(_: Step) -> None:
-    """Nobody is told."""
+"""How often is planned again at most after a change that reveals others."""
 
 
 class CommandFailed(DutError):
@@ -29,72 +25,69 @@ class CommandFailed(DutError):
 class Reverted:
     """taken_back: what was undone. gone: what the DUT had forgotten by itself, having been started anew since."""
 
-    taken_back: tuple[Step, ...]
-    gone: tuple[Step, ...]
+    taken_back: tuple[Change, ...]
+    gone: tuple[Change, ...]
 
 
-def apply(dut: Dut, transport: Transport, journal: Journal, said: Callable[[Step], None] = _silent) -> tuple[Step, ...]:
+def apply(
+    dut: Dut, transport: Transport, journal: Journal, said: Callable[[Change], None] = lambda _: None
+) -> tuple[Change, ...]:
     """Make the DUT what its config says; what was changed, nothing where nothing had to be.
 
-    said: is told of each step before it is taken. DutError names the step that failed; the journal has it, and all
+    said: is told of each change before it is made. DutError names the change that failed; the journal has it, and all
     before it.
     """
-    taken: tuple[Step, ...] = ()
+    made: list[Change] = []
     for _ in range(ROUNDS):
-        steps = tuple(dut.plan())
-        taken += _take(steps, dut, transport, journal, said)
-        if not any(step.reveals for step in steps):
+        planned = tuple(dut.plan())
+        identity = dut.identity() if planned else ""
+        for change in planned:
+            said(change)
+            journal.add(Entry(identity, transport.place, change))
+            try:
+                for command in change.do:
+                    run(transport, command)
+            except DutError as error:
+                remedy = "'trexbench dut revert' takes back what was changed"
+                raise DutError(f"{change.what}: {error}", remedy) from None
+            if change.lasts:  # it may have started the DUT, or its daemon, anew
+                identity = dut.identity()
+        made += planned
+        if not any(change.reveals for change in planned):
             break
-    return taken
+    return tuple(made)
 
 
-def _take(
-    steps: tuple[Step, ...], dut: Dut, transport: Transport, journal: Journal, said: Callable[[Step], None]
-) -> tuple[Step, ...]:
-    if not steps:
-        return ()
-    identity = dut.identity()
-    for step in steps:
-        said(step)
-        journal.add(Entry(identity, transport.place, step))
-        try:
-            for command in step.do:
-                run(transport, command)
-        except DutError as error:
-            raise DutError(f"{step.what}: {error}", "'trexbench dut revert' takes back what was changed") from None
-        if step.lasts:  # it may have started the DUT, or its daemon, anew
-            identity = dut.identity()
-    return steps
-
-
-def revert(dut: Dut, transport: Transport, journal: Journal, said: Callable[[Step], None] = _silent) -> Reverted:
+def revert(
+    dut: Dut, transport: Transport, journal: Journal, said: Callable[[Change], None] = lambda _: None
+) -> Reverted:
     """Take back what the journal says was changed, the last change first; what was done is struck out at once.
 
     DutError at the end names what could not be taken back, which the journal keeps; a connection that fails ends it
     at once.
     """
     identity = dut.identity()
-    back: list[Step] = []
-    gone: list[Step] = []
+    back: list[Change] = []
+    gone: list[Change] = []
     failed: list[str] = []
     for entry in reversed(journal.entries()):
         if entry.place != transport.place:
             raise DutError(
-                f"{entry.step.what} was changed on {entry.place}, this is {transport.place}",
+                f"{entry.change.what} was changed on {entry.place}, this is {transport.place}",
                 f"revert it there, or remove {journal.name}",
             )
-        if entry.identity != identity and not entry.step.lasts:
-            gone.append(entry.step)
+        if entry.identity != identity and not entry.change.lasts:
+            gone.append(entry.change)
             journal.strike(entry)
             continue
-        said(entry.step)
+        said(entry.change)
         try:
-            for command in entry.step.undo:
+            for command in entry.change.undo:
                 run(transport, command)
         except CommandFailed as error:
-            failed.append(f"{entry.step.what}: {error}")
+            failed.append(f"{entry.change.what}: {error}")
             continue
-        back.append(entry.step)
+        back.append(entry.change)
         journal.strike(entry)
     if failed:
         raise DutError(f"not everything could be taken back: {'; '.join(failed)}", f"it stays in {journal.name}")
@@ -115,6 +108,6 @@ def run(transport: Transport, command: Command) -> None:
         time.sleep(RETRY_EVERY_S)
 
 
-def changes(steps: Sequence[Step]) -> str:
+def changes(made: Sequence[Change]) -> str:
     """``nothing to change``, or how many."""
-    return f"{len(steps)} change{'' if len(steps) == 1 else 's'}" if steps else "nothing to change"
+    return f"{len(made)} change{'' if len(made) == 1 else 's'}" if made else "nothing to change"

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
-from ..config import DutConfig
+from ..config.model import DutConfig
 from ..transport import Transport
-from . import linux, pfsense, vpp
-from .linux import LinuxDut
-from .model import Attestation, Dut, Step, Wanted
-from .pfsense import PfsenseDut
-from .vpp import VppDut
+from .freebsd import changes as pfsense
+from .freebsd.driver import PfsenseDut
+from .linux import changes as linux
+from .linux.driver import LinuxDut
+from .model import Attestation, Change, Dut, Wanted
+from .vpp import changes as vpp
+from .vpp.driver import VppDut
 
 DRIVERS: Mapping[str, Callable[[Wanted, Transport], Dut]] = {
     "linux": LinuxDut,
@@ -19,7 +21,7 @@ DRIVERS: Mapping[str, Callable[[Wanted, Transport], Dut]] = {
     "vpp": VppDut,
 }
 
-PLANS: Mapping[str, Callable[[Wanted], Sequence[Step]]] = {
+PLANS: Mapping[str, Callable[[Wanted], Sequence[Change]]] = {
     "linux": linux.plan_from_nothing,
     "pfsense": pfsense.plan_from_nothing,
     "vpp": vpp.plan_from_nothing,
@@ -41,7 +43,7 @@ def not_attested(
 
 def planned_only(wanted: Wanted) -> Attestation:
     """The statement about a simulated DUT: the commands that would have been sent to a real one."""
-    steps = PLANS[wanted.config.driver](wanted)
-    planned = [asdict(command) for step in steps for command in step.do]
+    changes = PLANS[wanted.config.driver](wanted)
+    planned = [asdict(command) for change in changes for command in change.do]
     facts = {"not attested": "--sim: a twin forwards; planned, not sent", "planned": planned}
     return Attestation(wanted.config.name, wanted.config.driver, False, facts)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TypeAlias
+
+import msgspec
 
 from ..core.errors import StoreError
-from .model import Command, Step
+from ..files import replace_file
+from .model import Change
 
 SCHEMA, VERSION = "trexbench/changes", 1
 STATE_DIR_ENV = "TREXBENCH_STATE_DIR"
@@ -28,28 +28,19 @@ def state_dir() -> Path:
     return (Path(home) if home else Path.home() / ".local" / "state") / "trexbench"
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One change: the DUT's identity when it was made, the place it was made on, and the step."""
+class Entry(msgspec.Struct, frozen=True, rename={"change": "step"}):
+    """One change: the DUT's identity when it was made, the place it was made on, and what was changed."""
 
     identity: str
     place: str
-    step: Step
+    change: Change
 
 
-class Journal(Protocol):
-    @property
-    def name(self) -> str:
-        """For messages: its file."""
-
-    def entries(self) -> Sequence[Entry]:
-        """What is still to be taken back, the oldest first."""
-
-    def add(self, entry: Entry) -> None:
-        """Written when this returns; StoreError where that cannot be."""
-
-    def strike(self, entry: Entry) -> None:
-        """It was taken back."""
+class _Document(msgspec.Struct, frozen=True):
+    schema: str
+    version: int
+    dut: str
+    entries: tuple[Entry, ...]
 
 
 class NoJournal:
@@ -60,11 +51,9 @@ class NoJournal:
     def entries(self) -> Sequence[Entry]:
         return ()
 
-    def add(self, entry: Entry) -> None:
-        """Nothing is kept."""
+    def add(self, entry: Entry) -> None: ...
 
-    def strike(self, entry: Entry) -> None:
-        """Nothing was kept."""
+    def strike(self, entry: Entry) -> None: ...
 
 
 class FileJournal:
@@ -74,49 +63,41 @@ class FileJournal:
         self._dut = dut
         self._path = directory / "changes" / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', dut)}.json"
 
-    @property
-    def name(self) -> str:
-        return str(self._path)
+        self.name = str(self._path)
 
     def entries(self) -> Sequence[Entry]:
+        """What is still to be taken back, the oldest first."""
         try:
-            text = self._path.read_text(encoding="utf-8")
+            document = msgspec.json.decode(self._path.read_bytes(), type=_Document)
         except FileNotFoundError:
             return ()
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
             raise StoreError(f"{self._path} cannot be read ({error})", "it says what was changed on the DUT") from None
-        try:
-            document = json.loads(text)
-            if document["schema"] != SCHEMA or document["version"] != VERSION:
-                raise ValueError(f"{document['schema']!r}, version {document['version']!r}")
-            return tuple(_entry(values) for values in document["entries"])
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise StoreError(f"{self._path} is no journal of changes ({error})", "look at it, then remove it") from None
+        if (document.schema, document.version) != (SCHEMA, VERSION):
+            said = f"{document.schema!r}, version {document.version}"
+            raise StoreError(f"{self._path} is no journal of changes ({said})", "look at it, then remove it")
+        return document.entries
 
     def add(self, entry: Entry) -> None:
+        """Written when this returns; StoreError where that cannot be."""
         self._write([*self.entries(), entry])
 
     def strike(self, entry: Entry) -> None:
-        left = list(self.entries())
-        for index in reversed(range(len(left))):
-            if left[index] == entry:
-                del left[index]
-                break
-        self._write(left)
+        """It was taken back: the last one that is equal to it."""
+        left = list(reversed(self.entries()))
+        left.remove(entry)
+        self._write(left[::-1])
 
     def _write(self, entries: Sequence[Entry]) -> None:
-        document = {"schema": SCHEMA, "version": VERSION, "dut": self._dut, "entries": [asdict(e) for e in entries]}
         try:
             if not entries:
                 self._path.unlink(missing_ok=True)
                 return
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=".changes-")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(document, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, self._path)
+            document = msgspec.json.encode(_Document(SCHEMA, VERSION, self._dut, tuple(entries)))
+            replace_file(self._path, msgspec.json.format(document, indent=1))
         except OSError as error:
             raise StoreError(
                 f"{self._path} cannot be written ({error.strerror or error})",
@@ -124,30 +105,4 @@ class FileJournal:
             ) from None
 
 
-def _entry(values: Any) -> Entry:
-    step = values["step"]
-    return Entry(
-        str(values["identity"]),
-        str(values["place"]),
-        Step(
-            what=str(step["what"]),
-            was=step["was"],
-            wanted=str(step["wanted"]),
-            do=tuple(_command(one) for one in step["do"]),
-            undo=tuple(_command(one) for one in step["undo"]),
-            lasts=bool(step["lasts"]),
-            reveals=bool(step.get("reveals", False)),
-        ),
-    )
-
-
-def _command(values: Any) -> Command:
-    return Command(
-        argv=tuple(str(word) for word in values["argv"]),
-        why=str(values["why"]),
-        input=values["input"],
-        fine_if=tuple(str(words) for words in values["fine_if"]),
-        says=values.get("says"),
-        timeout_s=float(values["timeout_s"]),
-        retry_s=float(values["retry_s"]),
-    )
+Journal: TypeAlias = FileJournal | NoJournal

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any, Protocol
 
-from ..config import DutConfig, Port, Route
+from ..config.model import DutConfig, Port, Route
+from ..core.dut.queues import PortHash, Spreading
+from ..core.dut.rss import MICROSOFT_KEY
+from ..core.dut.telemetry import Observation
 from ..core.errors import ConfigError, DutError
-from ..core.spread import Spreading
-from ..core.telemetry import Observation
+from ..transport import TIMEOUT_S
 
-TIMEOUT_S = 15.0
+LINK_WAIT_S = 10.0
+"""A port that was just set up may negotiate for so long."""
+_LINK_EVERY_S = 0.25
 
 
 def ends_of(network: IPv4Network) -> tuple[IPv4Address, ...]:
@@ -37,6 +43,11 @@ class Wanted:
     tester_macs: Mapping[int, str] = field(default_factory=dict)
     rx_queues: int | None = None
     host_facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def interfaces(self) -> tuple[str, ...]:
+        """Of the test, in the config's order."""
+        return tuple(port.interface for port in self.config.ports)
 
     def mac(self, port: Port) -> str:
         """The MAC that this port's neighbour is pinned to; ConfigError where nobody named it."""
@@ -72,8 +83,8 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Step:
-    """One change: what of the DUT, from what to what, the commands that make it, and those that take it back.
+class Change:
+    """What of the DUT, from what to what, the commands that make it, and those that take it back.
 
     was: None where it is not known. lasts: written to the DUT's disk, so that it is still there when the DUT (or its
     daemon) has forgotten everything else. reveals: only when it is done can be seen what else there is to change (new
@@ -105,6 +116,30 @@ class Mismatch:
         return f"{self.what}: wanted {self.wanted}, found {self.found}" + (f" ({self.remedy})" if self.remedy else "")
 
 
+def unmet(changes: Iterable[Change]) -> list[Mismatch]:
+    """What a plan would still change, as mismatches."""
+    return [Mismatch(one.what, one.wanted, "not told" if one.was is None else one.was) for one in changes]
+
+
+def compare_route(
+    config: DutConfig, route: Route, hop: str, table: Iterable[tuple[str, Sequence[str]]]
+) -> list[Mismatch]:
+    """The route is there once, alone, and nothing more specific takes a part of its traffic elsewhere.
+
+    table: networks of the DUT's table of routes, each with its hops; a network may be there more than once.
+    """
+    own, hops, wrong = {other.to for other in config.routes}, list[str](), list[Mismatch]()
+    for to, found in table:
+        inside = IPv4Network(to)
+        if inside == route.to:
+            hops += found
+        elif inside not in own and inside.subnet_of(route.to) and list(found) != [hop]:
+            wrong.append(Mismatch(f"routes inside {route.to}", "none", f"{to} {' and '.join(found)}"))
+    if hops != [hop]:
+        wrong.insert(0, Mismatch(f"route {route.to}", hop, " and ".join(hops) or "none"))
+    return wrong
+
+
 @dataclass(frozen=True)
 class Attestation:
     """What was read back from a DUT. Not ``attested``: nothing was read, and ``facts`` say why.
@@ -119,7 +154,7 @@ class Attestation:
     facts: Mapping[str, Any]
     mismatches: Sequence[Mismatch] = field(default_factory=tuple)
     spreading: Spreading | None = None
-    changed: Sequence[Step] = ()
+    changed: Sequence[Change] = ()
 
     @property
     def digest(self) -> str:
@@ -132,7 +167,7 @@ class Attestation:
             "dut": self.dut,
             "driver": self.driver,
             "attested": self.attested,
-            "applied": [asdict(command) for step in self.changed for command in step.do],
+            "applied": [asdict(command) for change in self.changed for command in change.do],
             "facts": dict(self.facts),
             "facts_sha256": self.digest if self.attested else None,
             "mismatches": [asdict(mismatch) for mismatch in self.mismatches],
@@ -147,13 +182,46 @@ class Attestation:
         return self
 
 
+def attest(
+    wanted: Wanted, facts: Mapping[str, Any], mismatches: Sequence[Mismatch], spreading: Spreading
+) -> Attestation:
+    """The statement about a DUT that was read: its facts, what only its host knows, and what is not known."""
+    told = {**facts, **{key: value for key, value in wanted.host_facts.items() if facts.get(key) is None}}
+    told["unknown"] = sorted(name for name, value in told.items() if value is None)
+    config = wanted.config
+    return Attestation(config.name, config.driver, True, told, tuple(mismatches), with_stated(spreading, config))
+
+
+def with_stated(spreading: Spreading, config: DutConfig) -> Spreading:
+    """The same, with the config's ``rss:`` for every port whose hash the DUT itself does not tell."""
+    stated = config.rss
+    if stated is None or stated.key == "random":
+        return spreading
+    queues = Counter(place.port for place in spreading.queues)
+    told = {one.port: one for one in spreading.hashes if one.key is not None}
+    key = MICROSOFT_KEY.hex() if stated.key == "microsoft" else stated.key.replace(":", "").lower()
+    hashes = (
+        told.get(port)
+        or PortHash(port, key, stated.fields, tuple(entry % queues[port] for entry in range(stated.table)))
+        for port in sorted(queues)
+    )
+    return replace(spreading, hashes=tuple(hashes))
+
+
+def await_links(up: Callable[[], bool], wait_s: float) -> None:
+    """Until all ports that are set up have a link; one without a cable is left for compare to name."""
+    deadline = time.monotonic() + wait_s
+    while time.monotonic() < deadline and not up():
+        time.sleep(_LINK_EVERY_S)
+
+
 class Dut(Protocol):
-    """A box under test, behind a transport. Every method may raise DutError."""
+    """A router under test, behind a transport. Every method may raise DutError."""
 
     def identity(self) -> str:
         """A word that changes whenever the DUT forgets what was set: at its boot, at its daemon's start."""
 
-    def plan(self) -> Sequence[Step]:
+    def plan(self) -> Sequence[Change]:
         """What has to be changed now, in this order; nothing where the DUT is as its config says."""
 
     def verify(self) -> Attestation:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
-from ..config import dut_namespace, tester_namespace
+from ..config.model import dut_namespace, tester_namespace
 from ..core.errors import BenchError, LabError, TesterBusy
 from ..lock import locked, run_dir
-from . import host, net, server, state, vpp
+from ..stlserver.engine import EngineError
+from . import host, net, server, state, steering, vpp
 from .spec import LabSpec, Placement, place
 from .state import LabState
 
@@ -91,27 +90,25 @@ def take_down(lab: LabState) -> None:
     stopping = [tester_namespace(lab.prefix), *([dut_namespace(lab.prefix)] if lab.router is not None else [])]
     for inode in (lab.namespaces.get(name) for name in stopping):
         if inode is not None:
-            attempt(lambda inode=inode: server.stop(lab.prefix, inode))  # type: ignore[misc]
+            attempt(partial(server.stop, lab.prefix, inode))
     if lab.router is not None:
-        attempt(lambda: vpp.clean(lab.prefix))
+        attempt(partial(vpp.clean, lab.prefix))
     for name, inode in lab.namespaces.items():
         here = state.namespace_inode(name)
         if here is not None and inode in (here, None):
-            attempt(lambda name=name: net.remove_namespace(name))  # type: ignore[misc]
-    attempt(lambda: _restore_sysctls(lab))
+            attempt(partial(net.remove_namespace, name))
+    attempt(partial(_restore_sysctls, lab))
     if problems:
         raise LabError(f"lab {lab.prefix} is not all gone: {'; '.join(problems)}", "try again: trexbench lab down")
     _trex_yaml(lab.prefix).unlink(missing_ok=True)
     state.forget(lab.prefix)
 
 
-def clean_leftovers(prefix: str) -> bool:
-    """Take away what a dead run left of this lab; True if there was something. The caller holds the lab's lock."""
+def clean_leftovers(prefix: str) -> None:
+    """Take away what a dead run left of this lab. The caller holds the lab's lock."""
     found = state.load(prefix)
-    if found is None or not found.abandoned:
-        return False
-    take_down(found)
-    return True
+    if found is not None and found.abandoned:
+        take_down(found)
 
 
 def _make(
@@ -124,7 +121,7 @@ def _make(
     net.make_cables(spec)
     net.tune(spec, placement.router)
     if spec.settings.steer == "cpumap" and placement.router:
-        steer(spec, placement.router)
+        _steer(spec, placement.router)
     for key, value in spec.settings.sysctls:
         lab = _set_sysctl(lab, spec, key, value)
     if spec.settings.router == "vpp":
@@ -135,36 +132,32 @@ def _make(
         launch = server.trex(spec, placement, trex_dir, _trex_yaml(spec.prefix))
     started, process = server.start(spec, launch, with_parent=lab.mode == "ephemeral")
     lab = state.update(lab, server=started)
-    server.await_ready(spec, started, process, cancelled)
+    name, within_s = f"the {started.kind} server", server.READY_S[started.kind]
+    server.await_ready(name, process, started.log, lambda: server.answers(spec), within_s, cancelled)
     return state.update(lab, status="up")
 
 
 def _start_vpp(lab: LabState, spec: LabSpec, placement: Placement, cancelled: Callable[[], bool]) -> LabState:
-    vpp.quiet_kernel(spec)
+    with net.inside(spec.dut):  # af_packet sees what the kernel sees too, which shall not forward it as well
+        net.write_sysctl("net.ipv4.ip_forward", "0", required=False)
     launch = vpp.launch(spec, placement, host.usable_cpus())
     router, process = server.start(spec, launch, with_parent=lab.mode == "ephemeral", namespace=spec.dut)
     lab = state.update(lab, router=router)
-    vpp.await_ready(spec, router, process, cancelled)
+    server.await_ready("VPP", process, router.log, lambda: vpp.answers(spec), vpp.READY_S, cancelled)
+    # Its main thread may share the sender's core, which the sender leaves to nobody of lower priority.
+    host.run_at_once(process.pid)
     return lab
 
 
-def steer(spec: LabSpec, cpus: Sequence[int]) -> None:
-    """Hand what arrives at the DUT's interfaces to kernel threads on these cores; they end with the interfaces.
-
-    Queue q of interface number i is served by the core in place (q + i) modulo their number.
-    """
-    cores = ",".join(map(str, cpus))
-    program = [sys.executable, "-m", "trexbench.stlserver.spread", "--netns", spec.dut, "--cpus", cores]
-    done = subprocess.run(
-        [*program, "--interfaces", ",".join(spec.dut_interfaces)],
-        env={**os.environ, "PYTHONPATH": server.python_path()},
-        capture_output=True,
-        text=True,
-        timeout=30,
-    )
-    if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise LabError(f"lab {spec.prefix} cannot hand frames to core {cores} ({said})", "try lab.steer: rps")
+def _steer(spec: LabSpec, cpus: Sequence[int]) -> None:
+    """Hand what arrives at the DUT's interfaces to kernel threads on these cores; they end with the interfaces."""
+    try:
+        steering.steer(spec.dut_interfaces, cpus, netns=spec.dut)
+    except (EngineError, OSError) as error:
+        cores = ",".join(map(str, cpus))
+        raise LabError(
+            f"lab {spec.prefix} cannot hand frames to core {cores} ({error})", "try lab.steer: rps"
+        ) from None
 
 
 def _set_sysctl(lab: LabState, spec: LabSpec, key: str, value: str) -> LabState:

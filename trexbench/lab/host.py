@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..core.errors import LabError
+from ..host.files import parse_cpus
 
 LIVE_FRAMES_KERNEL = (5, 18)
 """The first Linux whose BPF_PROG_TEST_RUN sends live frames: what the embedded server's engine needs."""
@@ -33,18 +35,24 @@ def usable_cpus() -> list[int]:
     return sorted(os.sched_getaffinity(0))
 
 
+def run_at_once(pid: int = 0, policy: int = os.SCHED_FIFO) -> None:
+    """Let a process (0: the calling thread) run whenever it is due, as the sender does; where that is permitted."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(pid, policy, os.sched_param(1))
+
+
+def processes() -> Iterator[tuple[int, str]]:
+    """Number and name of each process of this machine, kernel threads among them."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            yield int(entry.name), (entry / "comm").read_text().strip()
+
+
 def siblings(cpus: Sequence[int]) -> dict[int, list[int]]:
     """For each core, those that share its hardware (hyper-threads), itself included."""
-    return {cpu: _siblings_of(cpu) for cpu in cpus}
-
-
-def _siblings_of(cpu: int) -> list[int]:
-    try:
-        text = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text()
-    except OSError:
-        return [cpu]
-    found: list[int] = []
-    for part in text.strip().split(","):
-        low, _, high = part.partition("-")
-        found += range(int(low), int(high or low) + 1)
-    return found or [cpu]
+    found = {cpu: [cpu] for cpu in cpus}
+    for cpu in cpus:
+        with contextlib.suppress(OSError):
+            text = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text()
+            found[cpu] = parse_cpus(text.strip()) or [cpu]
+    return found

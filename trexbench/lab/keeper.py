@@ -2,8 +2,9 @@
 
     run --- pipe (stdin) ---> keeper --- PDEATHSIG ---> server
 
-It reads one line (the order), brings the lab up, writes one line (the state, or the error), and waits for the end of
-the pipe: that is the run saying goodbye, or being dead. It has a session of its own, so that Ctrl-C is the run's.
+It takes its order from its environment, brings the lab up, writes one line (that it is up, or the error), and waits
+for the end of the pipe: that is the run saying goodbye, or being dead. It has a session of its own, so that Ctrl-C is
+the run's.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from ..core.errors import BenchError
 from . import state
 from .build import bring_up, clean_leftovers, lab_lock, take_down
 from .spec import LabSpec
+from .state import ORDER_ENV
 
 
 def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
-    order = json.loads(_read_line())
+    order = json.loads(os.environ.pop(ORDER_ENV))
     spec = LabSpec.from_json(order["spec"])
     trex_dir = Path(order["trex_dir"]) if order["trex_dir"] else None
     try:
@@ -42,17 +44,6 @@ def main() -> int:
         _say({"error": str(error), "kind": type(error).__name__})
         return error.exit_code
     return 0
-
-
-def _read_line() -> str:
-    """One line from the pipe, byte by byte: what follows must stay in it for select to see."""
-    line = b""
-    while not line.endswith(b"\n"):
-        byte = os.read(0, 1)
-        if not byte:
-            raise SystemExit(0)
-        line += byte
-    return line.decode()
 
 
 def _parent_gone(wait_s: float = 0.0) -> bool:

@@ -35,7 +35,6 @@ class LabStatus:
     mode: str = ""
     namespaces: tuple[str, ...] = ()
     server: str = ""
-    since: float = 0.0
     warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -82,17 +81,15 @@ class RunningLab:
         cpu = self.placement.get("harness_cpu")
         if cpu is not None:
             os.sched_setaffinity(0, {cpu})
-            with contextlib.suppress(OSError):
-                os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+            host.run_at_once(policy=os.SCHED_FIFO | os.SCHED_RESET_ON_FORK)
 
     @staticmethod
-    def hasten() -> None:
-        """Let the calling thread, and all that it starts from here on, run at once: the sender leaves its core to none.
+    def run_at_once() -> None:
+        """Give the calling thread, and all that it starts from here on, the sender's priority, to share its core.
 
-        For a few short commands only: what they take, they take from the sender.
+        For a few short commands only: the time that they take is the sender's.
         """
-        with contextlib.suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        host.run_at_once()
 
 
 class Lab:
@@ -105,18 +102,12 @@ class Lab:
         """A lab that stays until ``down``; one that is up already and the same is left as it is."""
         host.check(embedded=trex_dir is None)
         with lab_lock(self.spec.prefix):
-            found = self._current()
+            clean_leftovers(self.spec.prefix)
+            found = state.load(self.spec.prefix)
             if found is not None:
                 self._require_same(found, trex_dir)
             else:
                 bring_up(self.spec, "persistent", trex_dir)
-        return self.status()
-
-    def down(self, force: bool = False) -> bool:
-        """Take the lab away; False if there was none. TesterBusy while a run uses it, unless force."""
-        return down(self.spec.prefix, force)
-
-    def status(self) -> LabStatus:
         return status(self.spec.prefix)
 
     @contextlib.contextmanager
@@ -151,11 +142,6 @@ class Lab:
             facts[name] = int(value) if value is not None and value.isdigit() else value
         return RunningLab(self.spec, ephemeral, found.server, found.placement, facts, found.warnings)
 
-    def _current(self) -> LabState | None:
-        """What is up, after cleaning what a crash left."""
-        clean_leftovers(self.spec.prefix)
-        return state.load(self.spec.prefix)
-
     def _require_same(self, found: LabState, trex_dir: Path | None) -> None:
         if found.spec != self.spec.to_json():
             raise LabError(f"lab {found.prefix} is up with other settings", "trexbench lab down, then try again")
@@ -167,7 +153,7 @@ class Lab:
 
 
 def down(prefix: str, force: bool = False) -> bool:
-    """Take a lab away by its name; see Lab.down."""
+    """Take a lab away by its name; False if there was none. TesterBusy while a run uses it, unless force."""
     host.check(embedded=False)
     with contextlib.ExitStack() as stack:
         if not force:
@@ -197,10 +183,6 @@ def facts_of(spec: LabSpec) -> dict[str, Any]:
     return Lab(spec)._running(found).host_facts if found is not None and found.ready else {}
 
 
-def enter_tester(lab: RunningLab) -> None:
-    lab.enter()
-
-
 def _status_of(found: LabState) -> LabStatus:
     condition = "leftover" if found.abandoned else found.status
     described = ""
@@ -211,7 +193,7 @@ def _status_of(found: LabState) -> LabStatus:
         described += f", {found.router.kind} router (process {found.router.process.pid}"
         described += ")" if found.router.process.alive else ", dead)"
     there = tuple(name for name, inode in found.namespaces.items() if inode == state.namespace_inode(name))
-    return LabStatus(found.prefix, condition, found.mode, there, described, found.since, found.warnings)
+    return LabStatus(found.prefix, condition, found.mode, there, described, found.warnings)
 
 
 @contextlib.contextmanager
@@ -219,7 +201,8 @@ def _kept(spec: LabSpec, trex_dir: Path | None) -> Iterator[LabState]:
     """A lab owned by a keeper process, which takes it away when this block or this process ends."""
     log_path = run_dir() / f"{spec.prefix}-keeper.log"
     log_path.parent.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "PYTHONPATH": server.python_path()}
+    order = {"user": os.getpid(), "spec": spec.to_json(), "trex_dir": str(trex_dir) if trex_dir else None}
+    environment = {**os.environ, "PYTHONPATH": server.python_path(), state.ORDER_ENV: json.dumps(order)}
     with log_path.open("wb") as log:
         keeper = subprocess.Popen(
             [sys.executable, "-m", "trexbench.lab.keeper"],
@@ -231,10 +214,6 @@ def _kept(spec: LabSpec, trex_dir: Path | None) -> Iterator[LabState]:
         )
     assert keeper.stdin is not None and keeper.stdout is not None
     try:
-        order = {"user": os.getpid(), "spec": spec.to_json(), "trex_dir": str(trex_dir) if trex_dir else None}
-        with contextlib.suppress(BrokenPipeError):  # its log tells why
-            keeper.stdin.write((json.dumps(order) + "\n").encode())
-            keeper.stdin.flush()
         _expect_up(keeper, log_path, spec)
         found = state.load(spec.prefix)
         if found is None:
@@ -256,9 +235,7 @@ def _expect_up(keeper: subprocess.Popen[bytes], log_path: Path, spec: LabSpec) -
     if not line:
         said = server.last_words(str(log_path))
         raise LabError(f"lab {spec.prefix} did not come up ({said})", f"see {log_path}")
-    answer = json.loads(line)
-    if "error" in answer:
-        raise _ERRORS.get(answer["kind"], LabError)(answer["error"])
+    _raise_what_it_says(line)
 
 
 def _await_end(keeper: subprocess.Popen[bytes], spec: LabSpec) -> None:
@@ -269,8 +246,11 @@ def _await_end(keeper: subprocess.Popen[bytes], spec: LabSpec) -> None:
         except subprocess.TimeoutExpired:
             raise LabError(f"lab {spec.prefix} is slow to go", "see 'trexbench lab status' in a while") from None
         line = keeper.stdout.readline()
-    if line and "error" in (answer := json.loads(line)):
-        raise LabError(answer["error"])
+    _raise_what_it_says(line)
 
 
-__all__ = ["Lab", "LabStatus", "RunningLab", "all_status", "down", "enter_tester", "facts_of", "status"]
+def _raise_what_it_says(line: bytes) -> None:
+    """A line of the keeper's, if it tells of an error."""
+    answer = json.loads(line or b"{}")
+    if "error" in answer:
+        raise _ERRORS.get(answer["kind"], LabError)(answer["error"])

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import os
-import socket
-import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..core.errors import LabError
+from ..host.files import mask
 from ..transport import NetnsTransport
-from .spec import LabSpec, cpu_mask
+from .host import processes
+from .spec import LabSpec
 from .state import NETNS_DIR
 
 _CLONE_NEWNET = 0x40000000
-_SIOCETHTOOL = 0x8946
-_ETHTOOL_SGRO = 0x2C
-_ETHTOOL_GCHANNELS, _ETHTOOL_SCHANNELS = 0x3C, 0x3D
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -97,26 +93,13 @@ def make_cables(spec: LabSpec) -> None:
     settings = spec.settings
     queues = max(spec.most_queues, settings.queues)
     common = {"mtu": settings.mtu, "txqlen": settings.txqueuelen, "num_rx_queues": queues}
+    tester = {"net_ns_fd": spec.tester, "num_tx_queues": 1, **common}
+    dut = {"net_ns_fd": spec.dut, "num_tx_queues": queues, **common}
     try:
         with IPRoute() as ip:
             for index, (near, far) in enumerate(zip(spec.tester_interfaces, spec.dut_interfaces, strict=True)):
-                peer = {
-                    "ifname": far,
-                    "net_ns_fd": spec.dut,
-                    "address": spec.dut_macs[index],
-                    **common,
-                    "num_tx_queues": queues,
-                }
-                ip.link(
-                    "add",
-                    kind="veth",
-                    ifname=near,
-                    net_ns_fd=spec.tester,
-                    address=spec.tester_macs[index],
-                    peer=peer,
-                    num_tx_queues=1,
-                    **common,
-                )
+                peer = {"ifname": far, "address": spec.dut_macs[index], **dut}
+                ip.link("add", kind="veth", ifname=near, address=spec.tester_macs[index], peer=peer, **tester)
         for name in spec.namespaces:
             with inside(name), IPRoute() as ip:
                 for link in ip.get_links():
@@ -128,22 +111,36 @@ def make_cables(spec: LabSpec) -> None:
 
 def tune(spec: LabSpec, router_cpus: Sequence[int]) -> None:
     """Queues in use, GRO, RPS and threaded NAPI of the DUT's interfaces."""
-    with inside(spec.dut), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
+    with inside(spec.dut):
         for name in spec.dut_interfaces:
-            _set_gro(handle, name, spec.settings.gro)
-            if spec.settings.queues < spec.most_queues:
-                _set_queues(handle, name, spec.settings.queues)
+            _set_gro_and_queues(spec, name)
     transport = NetnsTransport(spec.dut)
-    mask = cpu_mask(router_cpus if spec.settings.steer == "rps" else ())
+    steered = mask(router_cpus if spec.settings.steer == "rps" else ())
     before = _napi_threads()
     for name in spec.dut_interfaces:
         for queue in range(spec.settings.queues):
-            _write(transport, f"/sys/class/net/{name}/queues/rx-{queue}/rps_cpus", mask)
+            _write(transport, f"/sys/class/net/{name}/queues/rx-{queue}/rps_cpus", steered)
         _write(transport, f"/sys/class/net/{name}/threaded", str(int(spec.settings.threaded)))
     if spec.settings.threaded and router_cpus:
         for pid in _napi_threads() - before:
             with contextlib.suppress(ProcessLookupError):
                 os.sched_setaffinity(pid, router_cpus)
+
+
+def _set_gro_and_queues(spec: LabSpec, interface: str) -> None:
+    """As ethtool does, which need not be installed."""
+    from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
+
+    with contextlib.closing(IoctlEthtool(interface)) as device:
+        key = "gro"
+        try:
+            device.set_offload_flag("generic-receive-offload", spec.settings.gro)
+            if spec.settings.queues < spec.most_queues:
+                key, channels = "queues", device.get_channels()
+                channels.rx_count = channels.tx_count = spec.settings.queues
+                device.set_channels(channels)
+        except (OSError, EthtoolError) as error:
+            raise LabError(f"{key} of {interface}: {error}", f"correct lab.{key} of the DUT config") from None
 
 
 def read_sysctl(name: str) -> str | None:
@@ -175,28 +172,6 @@ def _setns(handle: int, name: str) -> None:
         raise LabError(f"namespace {name} cannot be entered: {os.strerror(ctypes.get_errno())}", "run as root")
 
 
-def _set_gro(handle: socket.socket, interface: str, on: bool) -> None:
-    value = ctypes.create_string_buffer(struct.pack("=II", _ETHTOOL_SGRO, int(on)))
-    request = struct.pack("16sP", interface.encode(), ctypes.addressof(value)).ljust(40, b"\0")
-    try:
-        fcntl.ioctl(handle, _SIOCETHTOOL, request)
-    except OSError as error:
-        raise LabError(f"GRO of {interface}: {error.strerror}", "correct lab.gro of the DUT config") from None
-
-
-def _set_queues(handle: socket.socket, interface: str, queues: int) -> None:
-    """As ``ethtool -L interface rx N tx N`` does, which need not be installed."""
-    channels = ctypes.create_string_buffer(struct.pack("=9I", _ETHTOOL_GCHANNELS, *[0] * 8))
-    request = struct.pack("16sP", interface.encode(), ctypes.addressof(channels)).ljust(40, b"\0")
-    try:
-        fcntl.ioctl(handle, _SIOCETHTOOL, request)
-        _, *limits, _, _, other, combined = struct.unpack_from("=9I", channels.raw)
-        struct.pack_into("=9I", channels, 0, _ETHTOOL_SCHANNELS, *limits, queues, queues, other, combined)
-        fcntl.ioctl(handle, _SIOCETHTOOL, request)
-    except OSError as error:
-        raise LabError(f"queues of {interface}: {error.strerror}", "correct lab.queues of the DUT config") from None
-
-
 def _write(transport: NetnsTransport, path: str, value: str) -> None:
     done = transport.run(("tee", path), 10, value + "\n")
     if done.returncode:
@@ -205,10 +180,4 @@ def _write(transport: NetnsTransport, path: str, value: str) -> None:
 
 def _napi_threads() -> set[int]:
     """Kernel threads that poll some interface (``napi/d0-8194``)."""
-    found = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                if (entry / "comm").read_text().startswith("napi/"):
-                    found.add(int(entry.name))
-    return found
+    return {pid for pid, name in processes() if name.startswith("napi/")}

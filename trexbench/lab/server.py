@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +21,10 @@ from . import net, state
 from .spec import LabSpec, Placement
 from .state import Process, Server
 
-_READY_S = {"embedded": 20.0, "trex": 90.0}
+READY_S = {"embedded": 20.0, "trex": 90.0}
 _STOP_S = 5.0
 _PR_SET_PDEATHSIG = 1
+_COMPLAINT = re.compile(r"\b(error|cannot|fail\w*|unable)\b|vlib_|clib_", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def python_path() -> str:
 
 def find_trex(directory: Path) -> Path:
     """The TRex binary of an installation that this machine's processor can run."""
-    has_avx = " avx " in _cpu_flags()
+    has_avx = re.search(r"\bavx\b", Path("/proc/cpuinfo").read_text())
     names = ("_t-rex-64", "_t-rex-64-o") if has_avx else ("_t-rex-64-o", "_t-rex-64")
     for name in names:
         if os.access(directory / name, os.X_OK):
@@ -123,24 +124,25 @@ def start(
     return Server(launch.kind, Process.of(process.pid), str(log), directory), process
 
 
-def await_ready(spec: LabSpec, server: Server, process: subprocess.Popen[bytes], cancelled: Callable[[], bool]) -> None:
-    """Until its RPC port answers; LabError, with the telling line of its log, if it ends or takes too long."""
-    deadline = time.monotonic() + _READY_S[server.kind]
+def await_ready(
+    name: str,
+    process: subprocess.Popen[bytes],
+    log: str,
+    ready: Callable[[], bool],
+    within_s: float,
+    cancelled: Callable[[], bool],
+) -> None:
+    """Until a process is ready; LabError, with the telling line of its log, if it ends or takes too long."""
+    deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise LabError(
-                f"the {server.kind} server ended with code {process.returncode}: {last_words(server.log)}",
-                f"its log is {server.log}",
-            )
-        if answers(spec):
+            raise LabError(f"{name} ended with code {process.returncode}: {last_words(log)}", f"its log is {log}")
+        if ready():
             return
         if cancelled():
-            raise LabError("interrupted while the server was starting")
+            raise LabError(f"interrupted while {name} was starting")
         time.sleep(0.05)
-    raise LabError(
-        f"the {server.kind} server did not answer within {_READY_S[server.kind]:g} s: {last_words(server.log)}",
-        f"its log is {server.log}",
-    )
+    raise LabError(f"{name} did not answer within {within_s:g} s: {last_words(log)}", f"its log is {log}")
 
 
 def answers(spec: LabSpec) -> bool:
@@ -172,13 +174,5 @@ def last_words(log: str, longest: int = 300) -> str:
     except OSError:
         return "(no log)"
     lines = [line.strip() for line in data.decode(errors="replace").splitlines() if line.strip()]
-    complaints = [line for line in lines if re.search(r"\b(error|cannot|failed|unable)\b", line, re.IGNORECASE)]
+    complaints = [line for line in lines if _COMPLAINT.search(line)]
     return (complaints[:1] or lines[-1:] or ["(it said nothing)"])[0][:longest]
-
-
-def _cpu_flags() -> str:
-    try:
-        lines: Sequence[str] = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return ""
-    return next((f" {line.partition(':')[2]} " for line in lines if line.startswith("flags")), "")

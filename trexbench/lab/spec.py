@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from ..config import DutConfig, LabConfig, dut_namespace, tester_namespace
+import msgspec
+
+from ..config.model import DutConfig, LabConfig, dut_namespace, tester_namespace
 from ..core.errors import ConfigError
 
 RPC_PORT = 4501
@@ -41,10 +42,11 @@ class LabSpec:
                 f"{config.file}: the tester's ports of a lab count up from 0, not {list(config.tester_ports)}",
                 "number them 0, 1, ...",
             )
+        vpp = config.lab.router == "vpp"
         return cls(
             prefix=config.lab.prefix,
             # VPP calls what it puts on the Linux interface d0 host-d0
-            dut_interfaces=tuple(_linux_name(port.interface, config.lab.router) for port in ports),
+            dut_interfaces=tuple(port.interface.removeprefix("host-" if vpp else "") for port in ports),
             speed_bps=config.speed_bps,
             settings=config.lab,
             rpc_port=config.generator.rpc_port,
@@ -79,17 +81,11 @@ class LabSpec:
         return {index: f"02:7b:78:00:01:{index:02x}" for index in range(len(self.dut_interfaces))}
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), sort_keys=True)
+        return msgspec.json.encode(self, order="sorted").decode()
 
     @classmethod
     def from_json(cls, text: str) -> LabSpec:
-        document = json.loads(text)
-        lab = document.pop("settings")
-        if isinstance(lab["router_cpus"], list):
-            lab["router_cpus"] = tuple(lab["router_cpus"])
-        lab["sysctls"] = tuple((key, value) for key, value in lab["sysctls"])
-        document["dut_interfaces"] = tuple(document["dut_interfaces"])
-        return cls(settings=LabConfig(**lab), **document)
+        return msgspec.json.decode(text, type=cls)
 
 
 @dataclass(frozen=True)
@@ -125,20 +121,6 @@ def place(settings: LabConfig, cpus: Sequence[int], siblings: Mapping[int, Seque
     elif len(cpus) > 1 and sender is not None and set(router) & set(siblings.get(sender, ())):
         warnings.append(f"the router's core shares its hardware with the sender's core {sender}")
     return Placement(sender, router, _one(settings.harness_cpu, rest[0]), tuple(warnings))
-
-
-def cpu_mask(cpus: Sequence[int]) -> str:
-    """Cores as the kernel reads them in rps_cpus: hexadecimal, a comma between groups of 32."""
-    mask = sum(1 << cpu for cpu in set(cpus))
-    groups = [f"{mask & 0xFFFFFFFF:08x}"]
-    while mask >> 32:
-        mask >>= 32
-        groups.insert(0, f"{mask & 0xFFFFFFFF:08x}")
-    return ",".join(groups)
-
-
-def _linux_name(interface: str, router: str) -> str:
-    return interface.removeprefix("host-") if router == "vpp" else interface
 
 
 def _one(setting: int | str, automatic: int) -> int | None:

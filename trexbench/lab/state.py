@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ..core.errors import LabError
+from ..files import replace_file
 from ..lock import RUN_DIR_ENV, run_dir
 
 VERSION = 1
 MARK = "TREXBENCH_LAB"
 """In the environment of a lab's server and of all that it starts: the lab's prefix."""
+ORDER_ENV = "TREXBENCH_LAB_ORDER"
+"""In the environment of a lab's keeper: what it shall bring up, in JSON."""
 NETNS_DIR = Path("/run/netns")
 
 
@@ -71,7 +75,6 @@ class LabState:
     router: Server | None = None
     placement: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
-    since: float = 0.0
     boot: str = ""
     version: int = VERSION
 
@@ -95,17 +98,16 @@ class LabState:
 
 
 def new_state(prefix: str, mode: str, spec: str, user: int = 0) -> LabState:
-    return LabState(prefix, mode, Process.of(os.getpid()), spec, user, since=time.time(), boot=_boot_id())
+    return LabState(prefix, mode, Process.of(os.getpid()), spec, user, boot=_boot_id())
 
 
-def save(state: LabState) -> LabState:
-    """Write atomically; returns the state for chaining."""
+def update(state: LabState, **changes: Any) -> LabState:
+    """The state with these changes, which is in its file when this returns."""
+    state = replace(state, **changes)
     path = _path(state.prefix)
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        temporary.write_text(json.dumps(asdict(state), indent=1))
-        temporary.replace(path)
+        replace_file(path, msgspec.json.format(msgspec.json.encode(state), indent=1))
     except OSError as error:
         raise LabError(f"{path}: {error.strerror}", f"set {RUN_DIR_ENV} to a directory that can be written") from None
     return state
@@ -115,8 +117,11 @@ def load(prefix: str) -> LabState | None:
     """The state of this lab; None when there is none, or only one from before the last boot."""
     path = _path(prefix)
     try:
-        document = json.loads(path.read_text())
-        state = _from_document(document)
+        document = json.loads(path.read_bytes())
+        if document["version"] != VERSION:
+            other = f"lab {prefix} was brought up by another version of trexbench"
+            raise LabError(other, "bring it down with that one")
+        state = msgspec.convert(document, LabState)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -137,10 +142,6 @@ def forget(prefix: str) -> None:
     _path(prefix).unlink(missing_ok=True)
 
 
-def update(state: LabState, **changes: Any) -> LabState:
-    return save(replace(state, **changes))
-
-
 def namespace_inode(name: str) -> int | None:
     try:
         return (NETNS_DIR / name).stat().st_ino
@@ -156,32 +157,14 @@ def server_processes(prefix: str, netns_inode: int) -> list[Process]:
         if not entry.name.isdigit():
             continue
         try:
-            ours = (entry / "ns/net").stat().st_ino == netns_inode and mark in (entry / "environ").read_bytes().split(
-                b"\0"
-            )
+            inside = (entry / "ns/net").stat().st_ino == netns_inode
+            ours = inside and mark in (entry / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
         start = _start_of(int(entry.name)) if ours else None
         if start is not None:
             found.append(Process(int(entry.name), start))
     return found
-
-
-def _from_document(document: dict[str, Any]) -> LabState:
-    if document["version"] != VERSION:
-        raise LabError(
-            f"lab {document.get('prefix')} was brought up by another version of trexbench",
-            "bring it down with that one",
-        )
-    server, router = _server(document.pop("server")), _server(document.pop("router", None))
-    owner = Process(**document.pop("owner"))
-    sysctls = {key: (before, after) for key, (before, after) in document.pop("sysctls").items()}
-    warnings = tuple(document.pop("warnings"))
-    return LabState(owner=owner, server=server, router=router, sysctls=sysctls, warnings=warnings, **document)
-
-
-def _server(values: dict[str, Any] | None) -> Server | None:
-    return None if values is None else Server(**{**values, "process": Process(**values["process"])})
 
 
 def _path(prefix: str) -> Path:

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import re
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from ..config import vpp_socket
+from ..config.model import vpp_socket
 from ..core.errors import LabError
-from . import net
-from .server import Launch, last_words
+from .server import Launch
 from .spec import LabSpec, Placement
-from .state import Server
 
 READY_S = 30.0
 _PROGRAMS = ("vpp", "vppctl")
 _LONGEST_SOCKET = 107
-_REFUSED = re.compile(r"vlib_|clib_|error|fail|cannot", re.IGNORECASE)
 
 
 def check(spec: LabSpec) -> None:
@@ -78,30 +72,12 @@ def main_core(placement: Placement, cpus: Sequence[int]) -> int | None:
     return next((cpu for cpu in cpus if cpu not in placement.router), None)
 
 
-def quiet_kernel(spec: LabSpec) -> None:
-    """af_packet sees what the kernel sees too, which shall not forward it as well."""
-    with net.inside(spec.dut):
-        net.write_sysctl("net.ipv4.ip_forward", "0", required=False)
-
-
-def await_ready(
-    spec: LabSpec, router: Server, process: subprocess.Popen[bytes], cancelled: Callable[[], bool] = lambda: False
-) -> None:
-    """Until its command line answers; LabError with what it said where it ends or takes too long."""
-    deadline = time.monotonic() + READY_S
+def answers(spec: LabSpec) -> bool:
+    """Does its command line answer?"""
     asking = [shutil.which("vppctl") or "vppctl", "-s", str(vpp_socket(spec.prefix)), "show", "version"]
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            # it ends with 0 also where it has no core for a thread
-            raise LabError(f"VPP ended with code {process.returncode}: {_why(router.log)}", f"its log is {router.log}")
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            if subprocess.run(asking, capture_output=True, timeout=5, check=False).returncode == 0:
-                _answer_at_once(process.pid)
-                return
-        if cancelled():
-            raise LabError("interrupted while VPP was starting")
-        time.sleep(0.1)
-    raise LabError(f"VPP did not answer within {READY_S:g} s: {_why(router.log)}", f"its log is {router.log}")
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return subprocess.run(asking, capture_output=True, timeout=5, check=False).returncode == 0
+    return False
 
 
 def clean(prefix: str) -> None:
@@ -109,21 +85,6 @@ def clean(prefix: str) -> None:
     shutil.rmtree(_folder(prefix), ignore_errors=True)
     for path in Path("/dev/shm").glob(f"{_segment(prefix)}-*"):
         path.unlink(missing_ok=True)
-
-
-def _answer_at_once(pid: int) -> None:
-    """Its main thread may share the sender's core, which the sender leaves to nobody of lower priority."""
-    with contextlib.suppress(OSError):
-        os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
-
-
-def _why(log: str) -> str:
-    """The first line that sounds like a reason."""
-    try:
-        lines = Path(log).read_text(errors="replace").splitlines()
-    except OSError:
-        return last_words(log)
-    return next((line.strip()[:300] for line in lines if _REFUSED.search(line)), last_words(log))
 
 
 def _folder(prefix: str) -> Path:

@@ -6,15 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ..core.compare import Pair, Verdict, find_pairs
-from ..core.compare_sets import CellPair, SetComparison
-from ..core.history import Cell
+from ..core.history.compare import CellPair, Difference, SetComparison, Verdict, find_differences
 from ..core.result import RunResult
 from ..core.units import format_pps, format_share
-from ..core.verdict import DirectionResult
 from .clean import clean
-from .columns import lay_out
-from .summary import name_of
+from .words import format_bound, lay_out, name_of
 
 WORDS = {
     Verdict.SAME: "the same, as far as can be told",
@@ -29,7 +25,7 @@ def format_comparison(first: RunResult, second: RunResult, unlike: Sequence[str]
     """Who is compared, what makes them unlike, and a line per direction."""
     lines = [f"first   {name_of(first)}, {first.started}", f"second  {name_of(second)}, {second.started}"]
     lines += [f"*** UNLIKE: {reason} ***" for reason in unlike]
-    rows = [HEAD, *(_row(pair) for pair in find_pairs(first, second))]
+    rows = [HEAD, *((str(direction), *_figure_words(one)) for direction, one in find_differences(first, second))]
     return "\n".join([*lines, "", *lay_out(rows, "lrrrrl")])
 
 
@@ -40,19 +36,21 @@ def comparison_values(first: RunResult, second: RunResult, unlike: Sequence[str]
         "second": {"id": second.id, "simulated": second.simulated},
         "unlike": list(unlike),
         "directions": [
-            {
-                "direction": str(pair.direction),
-                "first_pps": pair.first.maximum_pps,
-                "first_at_least": pair.first.at_least,
-                "second_pps": pair.second.maximum_pps,
-                "second_at_least": pair.second.at_least,
-                "difference_pps": pair.difference_pps,
-                "difference": pair.share,
-                "noise_pps": pair.noise_pps,
-                "verdict": pair.verdict.value,
-            }
-            for pair in find_pairs(first, second)
+            {"direction": str(direction)} | _figures(one) for direction, one in find_differences(first, second)
         ],
+    }
+
+
+def _figures(pair: Difference) -> dict[str, Any]:
+    return {
+        "first_pps": pair.rates[0],
+        "first_at_least": pair.bounds[0],
+        "second_pps": pair.rates[1],
+        "second_at_least": pair.bounds[1],
+        "difference_pps": pair.difference_pps,
+        "difference": pair.share,
+        "noise_pps": pair.noise_pps,
+        "verdict": pair.verdict.value,
     }
 
 
@@ -79,56 +77,33 @@ def set_comparison_values(first: str, second: str, compared: SetComparison) -> d
         "first": first,
         "second": second,
         "cells": [_set_values(pair) for pair in compared.pairs],
-        "only_first": [_cell_values(cell) for cell in compared.only_first],
-        "only_second": [_cell_values(cell) for cell in compared.only_second],
+        "only_first": [asdict(cell) for cell in compared.only_first],
+        "only_second": [asdict(cell) for cell in compared.only_second],
         "left_out": [row.path for row in compared.left_out],
     }
 
 
 def _set_values(pair: CellPair) -> dict[str, Any]:
-    return {
-        "cell": _cell_values(pair.cell),
-        "second_cell": _cell_values(pair.second[0].cell),
+    about = {
+        "cell": asdict(pair.cell),
+        "second_cell": asdict(pair.second[0].cell),
         "first_runs": [row.path for row in pair.first],
         "second_runs": [row.path for row in pair.second],
-        "first_pps": pair.first_pps,
-        "first_at_least": pair.first_at_least,
-        "second_pps": pair.second_pps,
-        "second_at_least": pair.second_at_least,
-        "difference_pps": pair.difference_pps,
-        "difference": pair.share,
-        "noise_pps": pair.noise_pps,
-        "verdict": pair.verdict.value,
-        "unlike": list(pair.unlike),
     }
-
-
-def _cell_values(cell: Cell) -> dict[str, Any]:
-    return asdict(cell)
+    return about | _figures(pair) | {"unlike": list(pair.unlike)}
 
 
 def _set_row(pair: CellPair, mark: str) -> tuple[str, ...]:
     other = pair.second[0].cell
     queues = f" {other.rx_queues}q" if other.rx_queues is not None and other.rx_queues != pair.cell.rx_queues else ""
     name = clean(pair.cell) + (f" | {clean(other.dut)}{queues}" if other.dut != pair.cell.dut else "")
-    noise = f"+- {format_pps(pair.noise_pps)}" if pair.noise_pps else "-"
     runs = f"{len(pair.first)}:{len(pair.second)}"
-    rates = _bounded(pair.first_pps, pair.first_at_least), _bounded(pair.second_pps, pair.second_at_least)
-    return name, runs, *rates, _signed(pair.share), noise, f"{WORDS[pair.verdict]} {mark}".rstrip()
+    *figures, verdict = _figure_words(pair)
+    return name, runs, *figures, f"{verdict} {mark}".rstrip()
 
 
-def _row(pair: Pair) -> tuple[str, ...]:
-    noise = f"+- {format_pps(pair.noise_pps)}" if pair.noise_pps else "-"
-    return str(pair.direction), _rate(pair.first), _rate(pair.second), _signed(pair.share), noise, WORDS[pair.verdict]
-
-
-def _signed(share: float | None) -> str:
-    return "-" if share is None else f"{'+' if share >= 0 else '-'}{format_share(abs(share))}"
-
-
-def _rate(one: DirectionResult) -> str:
-    return _bounded(one.maximum_pps, one.at_least)
-
-
-def _bounded(pps: float, at_least: bool) -> str:
-    return f"{'>= ' if at_least else ''}{format_pps(pps)}"
+def _figure_words(pair: Difference) -> tuple[str, ...]:
+    """Both rates, the difference, the noise and the verdict."""
+    rates = map(format_bound, pair.rates, pair.bounds)
+    difference = "-" if pair.share is None else f"{'+' if pair.share >= 0 else '-'}{format_share(abs(pair.share))}"
+    return *rates, difference, f"+- {format_pps(pair.noise_pps)}" if pair.noise_pps else "-", WORDS[pair.verdict]

@@ -5,36 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ..core.history import RunRow
-from ..core.units import format_pps, format_share, format_time
+from ..core.history.rows import RunRow
+from ..core.strategy.table import suffix_of
+from ..core.units import format_share, format_time
 from .clean import clean
-from .columns import lay_out
-from .costs import format_cycles
-
-HEAD = (
-    "started",
-    "DUT",
-    "mode",
-    "",
-    "queues",
-    "maximum",
-    "of line",
-    "limit",
-    "loss in hold",
-    "cycles/packet",
-    "latency",
-    "document",
-)
-NONE = "-"
+from .words import NONE, format_bound, format_cycles, known, lay_out
 
 
 def format_rows(rows: Sequence[RunRow]) -> str:
     """The table, in the rows' order; what is no plain complete measurement is marked."""
-    return "\n".join(lay_out([HEAD, *(_row(row) for row in rows)], "llllrrrlrrrl"))
+    heads, sides, cells = zip(*_COLUMNS, strict=True)
+    return "\n".join(lay_out([heads, *([cell(row) for cell in cells] for row in rows)], "".join(sides)))
 
 
 def row_values(row: RunRow) -> dict[str, Any]:
@@ -44,7 +29,7 @@ def row_values(row: RunRow) -> dict[str, Any]:
 
 def format_query(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: str) -> str:
     """What a query found: ``text``, ``csv`` or ``json``, each ending as such a text does."""
-    found = [[_value(value) for value in row] for row in rows]
+    found = [[value.hex() if isinstance(value, bytes) else value for value in row] for row in rows]
     if form == "json":
         return json.dumps([dict(zip(columns, row, strict=True)) for row in found], indent=1) + "\n"
     if form == "csv":
@@ -53,34 +38,33 @@ def format_query(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: st
         writer.writerow(columns)
         writer.writerows(found)
         return text.getvalue()
-    cells = [[clean(name) for name in columns], *([_cell(value) for value in row] for row in found)]
+    cells = [[NONE if value is None else clean(value) for value in row] for row in [columns, *found]]
     return "".join(f"{line}\n" for line in lay_out(cells, "l" * len(columns)))
 
 
-def _row(row: RunRow) -> tuple[str, ...]:
-    cell, nothing = row.cell, not row.complete and row.total_pps == 0  # killed before it saw anything
-    marks = [row.status] if not row.complete else []
-    marks += ["simulated"] if cell.simulated else []
-    kind = "" if cell.kind == "ramp" else f" {cell.kind}"
-    return (
-        clean(row.started),
-        clean(cell.dut),
-        clean(cell.mode) + kind,
-        "bidir" if cell.bidir else "uni",
-        NONE if cell.rx_queues is None else str(cell.rx_queues),
-        NONE if nothing else f"{'>= ' if row.at_least else ''}{format_pps(row.total_pps)}",
-        NONE if nothing else format_share(row.line_share),
-        ", ".join([clean(row.limit), *marks]),
-        NONE if row.hold_loss is None else format_share(row.hold_loss),
-        NONE if row.cycles_per_packet is None else format_cycles(row.cycles_per_packet),
-        NONE if row.latency_s is None else format_time(row.latency_s),
-        clean(row.path),
-    )
+def _measured(row: RunRow) -> bool:
+    """Not killed before it saw anything."""
+    return row.complete or row.total_pps != 0
 
 
-def _value(value: Any) -> Any:
-    return value.hex() if isinstance(value, bytes) else value
+def _limit(row: RunRow) -> str:
+    marks = [] if row.complete else [row.status]
+    marks += ["simulated"] if row.cell.simulated else []
+    return ", ".join([clean(row.limit), *marks])
 
 
-def _cell(value: Any) -> str:
-    return NONE if value is None else clean(value)
+_COLUMNS: Sequence[tuple[str, str, Callable[[RunRow], str]]] = (
+    ("started", "l", lambda row: clean(row.started)),
+    ("DUT", "l", lambda row: clean(row.cell.dut)),
+    ("mode", "l", lambda row: f"{clean(row.cell.mode)} {suffix_of(row.cell.kind)}".rstrip()),
+    ("", "l", lambda row: "bidir" if row.cell.bidir else "uni"),
+    ("queues", "r", lambda row: known(row.cell.rx_queues, str)),
+    ("maximum", "r", lambda row: format_bound(row.total_pps, row.at_least) if _measured(row) else NONE),
+    ("of line", "r", lambda row: format_share(row.line_share) if _measured(row) else NONE),
+    ("limit", "l", _limit),
+    ("loss in hold", "r", lambda row: known(row.hold_loss, format_share)),
+    ("cycles/packet", "r", lambda row: known(row.cycles_per_packet, format_cycles)),
+    ("latency", "r", lambda row: known(row.latency_s, format_time)),
+    ("document", "l", lambda row: clean(row.path)),
+)
+"""Head, side and cell of each column."""

@@ -1,8 +1,7 @@
-"""Runs the server by itself: ``python -m trexbench.stlserver --interfaces p0,p1``."""
+"""Runs the server by itself: ``python -m trexbench.stlserver --interfaces p0,p1``. ``trexbench serve`` adds to it."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import ctypes
 import os
@@ -10,17 +9,33 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
-from trexbench.stlserver.engine import Engine, EngineError
-from trexbench.stlserver.engine_fake import FakeEngine
-from trexbench.stlserver.faults import Fault, FaultError, parse_fault
-from trexbench.stlserver.server import ServerError, StlServer
+import click
+
+from .engine import Engine, EngineError
+from .rpc.faults import FaultError, parse_fault
+from .rpc.server import ServerError, StlServer
 
 DEFAULT_RPC_PORT = 4501
 DEFAULT_PUB_PORT = 4500
 PR_SET_PDEATHSIG = 1
 SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+
+
+class _Read(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
+    """A type by the function that reads it and refuses in one line."""
+
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
+        self.name, self._read = name, read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return self._read(value) if isinstance(value, str) else value
+        except (ValueError, FaultError) as error:
+            raise click.UsageError(f"argument {param.opts[0] if param else self.name}: {error}", ctx) from error
 
 
 def speed_bps(text: str) -> float:
@@ -36,97 +51,66 @@ def rate_pps(text: str) -> float:
 def _scaled(text: str, unit: str, wanted: str) -> float:
     match = re.fullmatch(rf"(\d+(?:\.\d+)?)([kmgt]?){unit}", text.strip().lower())
     if match is None or float(match[1]) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
+        raise ValueError(f"{text!r} is not {wanted}")
     return float(match[1]) * SCALES[match[2]]
 
 
-def tcp_port(text: str) -> int:
-    """0 (any free port) to 65535."""
+def _tcp_port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a TCP port (0 for any free one)")
+        raise ValueError(f"{text!r} is not a TCP port (0 for any free one)")
     return int(text)
 
 
 def macs(text: str) -> list[str | None]:
     """aa:bb:cc:dd:ee:ff,...: one a port, in their order; "-" for a port whose neighbour is unknown."""
-    found: list[str | None] = []
-    for one in text.split(","):
-        if one != "-" and re.fullmatch(r"(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}", one) is None:
-            raise argparse.ArgumentTypeError(f"{one!r} is not a MAC address (nor - for none)")
-        found.append(None if one == "-" else one.lower())
-    return found
+    found = text.lower().split(",")
+    for one in found:
+        if one != "-" and re.fullmatch(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", one) is None:
+            raise ValueError(f"{one!r} is not a MAC address (nor - for none)")
+    return [None if one == "-" else one for one in found]
 
 
-def names(text: str) -> list[str]:
-    """Interface names, separated by commas."""
+def _names(text: str) -> list[str]:
     found = [one.strip() for one in text.split(",")]
     if not all(found) or len(set(found)) != len(found):
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of different interfaces")
+        raise ValueError(f"{text!r} is no list of different interfaces")
     return found
 
 
-def fault(text: str) -> Fault:
-    """die@20s, hang@20s:5s, ...: as docs/faults.md lists them."""
-    try:
-        return parse_fault(text)
-    except FaultError as err:
-        raise argparse.ArgumentTypeError(str(err)) from err
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--interfaces", type=_Read("P0,P1", _names), help="The ports, in their order.")
+@click.option("--netns", metavar="NAME", help="Network namespace that holds the interfaces.")
+@click.option("--speed", type=_Read("RATE", speed_bps), default="10gbps", help="Port speed (10gbps).")
+@click.option("--cpu", type=int, metavar="N", help="CPU that sends.")
+@click.option("--rpc-cpu", type=int, metavar="N", help="CPU that answers (any).")
+@click.option("--limit-pps", type=_Read("RATE", rate_pps), help="Send no faster, whatever is asked.")
+@click.option("--dst-mac", type=_Read("MAC,MAC", macs), help="The ports' neighbours, in their order; - for unknown.")
+@click.option("--host", default="127.0.0.1", help="Address to listen on (127.0.0.1).")
+@click.option("--rpc-port", type=_Read("N", _tcp_port), default=DEFAULT_RPC_PORT, help=f"({DEFAULT_RPC_PORT})")
+@click.option("--pub-port", type=_Read("N", _tcp_port), default=DEFAULT_PUB_PORT, help=f"({DEFAULT_PUB_PORT})")
+@click.option(
+    "--fault",
+    type=_Read("SPEC", parse_fault),
+    multiple=True,
+    help="For tests, may be repeated: die@20s hang@20s:5s drop@20s:3 link1-down@20s:2s reset@20s steal0@20s "
+    "stale@20s:10s; times count from the first start of traffic.",
+)
+@click.option(
+    "--die-with-parent",
+    is_flag=True,
+    help="Stop when standard input (a pipe that the parent holds) closes or the parent dies.",
+)
+def serve(**options: Any) -> None:
+    """An STL (TRex stateless) server that sends real packets on Linux interfaces."""
+    sys.exit(run(None, **options))
 
 
-def _parser(own_engine: bool, epilog: str | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m trexbench.stlserver" if epilog is None else "trexbench serve",
-        description="An STL (TRex stateless) server that sends real packets on Linux interfaces.",
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    what = parser.add_mutually_exclusive_group(required=not own_engine)
-    what.add_argument("--interfaces", type=names, metavar="P0,P1", help="the ports, in their order")
-    what.add_argument(
-        "--fake-ports", type=int, metavar="N", help="no packets: N ports that forward perfectly, for tests"
-    )
-    parser.add_argument("--netns", metavar="NAME", help="network namespace that holds the interfaces")
-    parser.add_argument("--speed", type=speed_bps, default=10e9, metavar="RATE", help="port speed (10gbps)")
-    parser.add_argument("--cpu", type=int, metavar="N", help="CPU that sends")
-    parser.add_argument("--rpc-cpu", type=int, metavar="N", help="CPU that answers (any)")
-    parser.add_argument("--limit-pps", type=rate_pps, metavar="RATE", help="send no faster, whatever is asked")
-    parser.add_argument(
-        "--dst-mac", type=macs, metavar="MAC,MAC", help="the ports' neighbours, in their order; - for unknown"
-    )
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
-    parser.add_argument("--rpc-port", type=tcp_port, default=DEFAULT_RPC_PORT, metavar="N")
-    parser.add_argument("--pub-port", type=tcp_port, default=DEFAULT_PUB_PORT, metavar="N")
-    parser.add_argument(
-        "--fault",
-        type=fault,
-        action="append",
-        default=[],
-        metavar="SPEC",
-        help="for tests, may be repeated: die@20s hang@20s:5s drop@20s:3 link1-down@20s:2s reset@20s steal0@20s "
-        "stale@20s:10s; times count from the first start of traffic",
-    )
-    parser.add_argument(
-        "--die-with-parent",
-        action="store_true",
-        help="stop when standard input (a pipe that the parent holds) closes or the parent dies",
-    )
-    return parser
+def _engine(args: SimpleNamespace) -> Engine:
+    # heavy, and needless for --help and a simulated DUT
+    from .kernel.engine import KernelEngine
 
-
-def _engine(args: argparse.Namespace) -> Engine:
-    if args.interfaces is None:
-        return FakeEngine(args.fake_ports, speed_bps=args.speed)
-    # heavy, and needless for --help and --fake-ports
-    from trexbench.stlserver.engine_kernel import KernelEngine
-
-    return KernelEngine(
-        args.interfaces,
-        speed_bps=args.speed,
-        netns=args.netns,
-        cpu=args.cpu,
-        dst_macs=args.dst_mac,
-        limit_pps=args.limit_pps,
-    )
+    options = {"netns": args.netns, "cpu": args.cpu, "dst_macs": args.dst_mac, "limit_pps": args.limit_pps}
+    return KernelEngine(args.interfaces, speed_bps=args.speed, **options)
 
 
 def _watch_parent(server: StlServer) -> None:
@@ -158,29 +142,29 @@ def _answer_promptly(cpu: int | None) -> None:
             group.write("-20")
 
 
-def main(argv: Sequence[str] | None = None, engine: Engine | None = None, epilog: str | None = None) -> int:
-    """Returns the exit code: 0 stopped when asked, 1 could not begin, 2 wrong usage; a fault may kill the process.
+def run(engine: Engine | None, **options: Any) -> int:
+    """Serve ``engine``, or the one that the options name, until asked to stop; options: those of ``serve``.
 
-    engine: serves in place of one that the arguments name. epilog: the end of the help, of whoever calls this.
+    Returns the exit code: 0 stopped when asked, 1 could not begin; a fault may kill the process. click.UsageError for
+    options that do not go together.
     """
-    parser = _parser(engine is not None, epilog)
-    args = parser.parse_args(argv)
-    if engine is not None and (args.interfaces or args.fake_ports is not None):
-        parser.error("a simulated DUT has ports of its own: leave --interfaces and --fake-ports out")
-    if args.fake_ports is not None and not 1 <= args.fake_ports <= 16:
-        parser.error("--fake-ports: 1 to 16")
+    args = SimpleNamespace(**options)
+    if engine is None and not args.interfaces:
+        raise click.UsageError("argument --interfaces is required")
+    if engine is not None and args.interfaces:
+        raise click.UsageError("a simulated DUT has ports of its own: leave --interfaces out")
     if args.dst_mac and args.interfaces and len(args.dst_mac) != len(args.interfaces):
-        parser.error(f"--dst-mac: {len(args.dst_mac)} addresses for {len(args.interfaces)} interfaces")
-    if args.rpc_cpu is not None and args.rpc_cpu not in os.sched_getaffinity(0):
-        parser.error(f"--rpc-cpu: {args.rpc_cpu} is not usable here; usable: {sorted(os.sched_getaffinity(0))}")
+        raise click.UsageError(f"--dst-mac: {len(args.dst_mac)} addresses for {len(args.interfaces)} interfaces")
+    usable = sorted(os.sched_getaffinity(0))
+    if args.rpc_cpu is not None and args.rpc_cpu not in usable:
+        raise click.UsageError(f"--rpc-cpu: {args.rpc_cpu} is not usable here; usable: {usable}")
     try:
-        server = StlServer(
-            engine or _engine(args), host=args.host, rpc_port=args.rpc_port, pub_port=args.pub_port, faults=args.fault
-        )
-    except FaultError as err:
-        parser.error(f"argument --fault: {err}")
-    except (EngineError, ServerError, OSError) as err:
-        print(f"stlserver: {err}", file=sys.stderr)
+        engine = engine or _engine(args)
+        server = StlServer(engine, args.host, args.rpc_port, args.pub_port, faults=args.fault)
+    except FaultError as error:
+        raise click.UsageError(f"argument --fault: {error}") from error
+    except (EngineError, ServerError, OSError) as error:
+        print(f"stlserver: {error}", file=sys.stderr)
         return 1
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: server.request_stop())
@@ -197,4 +181,4 @@ def main(argv: Sequence[str] | None = None, engine: Engine | None = None, epilog
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    serve(prog_name="python -m trexbench.stlserver")

@@ -1,4 +1,4 @@
-"""What the embedded STL server asks of whatever moves the packets.
+"""The interface between the embedded STL server and the engine that sends its packets.
 
 The server (RPC, ownership, multipliers, events) knows no packets; an engine knows no RPC. The server has
 already turned every multiplier into a factor by which a stream's own rate is multiplied.
@@ -24,7 +24,8 @@ class EnginePort:
     """One port as the engine sees it.
 
     speed_bps: nominal L1 speed in bit/s. src_mac/dst_mac: the "layer 2 configuration" TRex would have
-    (dst_mac is None when unresolved).
+    (dst_mac is None when unresolved). partner: the port that its frames reach through the DUT, None where there is
+    none.
     """
 
     index: int
@@ -35,6 +36,7 @@ class EnginePort:
     dst_mac: str | None = None
     src_ipv4: str | None = None
     dst_ipv4: str | None = None
+    partner: int | None = None
 
 
 @dataclass(frozen=True)
@@ -112,12 +114,29 @@ def bucket_us(latency_s: float) -> int:
 
 
 @dataclass(frozen=True)
-class EngineLoad:
-    """How near its own limit the engine is: cpu_percent over the last second or so; queue_full since its start."""
+class PortLoad:
+    """How near its limit a port's sender is: cpu_percent over the last second or so; queue_full: frames that were due
+    and not sent, since the engine's start."""
 
     cpu_percent: float = 0.0
-    rx_cpu_percent: float = 0.0
     queue_full: int = 0
+
+
+@dataclass(frozen=True)
+class EngineLoad:
+    """How near its limits the engine is, by sending port and on the whole."""
+
+    ports: Mapping[int, PortLoad]
+    rx_cpu_percent: float = 0.0
+
+    @property
+    def cpu_percent(self) -> float:
+        """Of the busiest port's sender."""
+        return max((port.cpu_percent for port in self.ports.values()), default=0.0)
+
+    @property
+    def queue_full(self) -> int:
+        return sum(port.queue_full for port in self.ports.values())
 
 
 class Engine(Protocol):

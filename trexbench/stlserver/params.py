@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partialmethod
 from typing import Any
 
-from trexbench.stlserver.wire import Json, Path, RpcError, as_text, bad_params, json_misfit, offset_of
+from .wire import Json, Path, RpcError, as_text, bad_params, json_misfit, offset_of
 
-UINT64_LIMIT = 2**64
 INT32_MAX = 2**31 - 1
 REQUIRED: Any = object()
+
+Fits = Callable[[Json], bool]
+"""Whether a value has the wanted type and range."""
 
 
 def type_name(value: Json) -> str:
@@ -22,16 +25,16 @@ def type_name(value: Json) -> str:
     return names[type(value)]
 
 
+def _is(kind: type) -> Fits:
+    return lambda value: isinstance(value, kind)
+
+
 def _is_number(value: Json) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _is_uint64(value: Json) -> bool:
-    return _is_number(value) and 0 <= value < UINT64_LIMIT and value == int(value)
-
-
-def _is_int(value: Json) -> bool:
-    return _is_number(value) and -INT32_MAX - 1 <= value <= INT32_MAX and value == int(value)
+def _is_whole(low: int, high: int) -> Fits:
+    return lambda value: _is_number(value) and low <= value <= high and value == int(value)
 
 
 class Params:
@@ -41,9 +44,6 @@ class Params:
         self.value = value
         self._text = text
         self._path = path
-
-    def __iter__(self) -> Iterator[Json]:
-        return iter(self.value)
 
     def get(self, name: str | int) -> Json:
         """The raw member, None when absent; a misfit when this is no container of the right kind."""
@@ -55,52 +55,57 @@ class Params:
             raise json_misfit("in Json::Value::find(key, end, found): requires objectValue or nullValue")
         return self.value.get(name)
 
-    def string(self, name: str | int, default: Any = REQUIRED) -> Any:
-        return self._typed(name, "string", lambda v: isinstance(v, str), default)
+    def _typed(
+        self,
+        kind: str,
+        fits: Fits,
+        name: str | int,
+        default: Any = REQUIRED,
+        convert: Callable[[Json], Any] = lambda value: value,
+    ) -> Any:
+        if default is not REQUIRED and self.get(name) is None:
+            return default
+        if isinstance(name, str):
+            if self.value is None:
+                raise bad_params(f"field '{name}' is missing")
+            if not isinstance(self.value, dict):
+                raise bad_params(f"parent field '{name}' is missing")
+        value = self.get(name)
+        if value is None:
+            raise bad_params(f"field '{self._label(name)}' value is null")
+        if not fits(value):
+            raise self._misplaced(name, f"is '{type_name(value)}', expecting '{kind}'")
+        return convert(value)
 
-    def boolean(self, name: str | int, default: Any = REQUIRED) -> Any:
-        return self._typed(name, "bool", lambda v: isinstance(v, bool), default)
+    def _unsigned(self, kind: str, bits: int, name: str | int, default: Any = REQUIRED) -> Any:
+        value = self._typed(kind, _is_whole(0, 2**64 - 1), name, default, int)
+        if value is not default and value >= 2**bits:
+            raise self._misplaced(name, f"has size bigger than uint{bits}.")
+        return value
 
-    def integer(self, name: str | int, default: Any = REQUIRED) -> Any:
-        value = self._typed(name, "int", _is_int, default)
-        return value if value is default else int(value)
-
-    def double(self, name: str | int, default: Any = REQUIRED) -> Any:
-        value = self._typed(name, "double", _is_number, default)
-        return value if value is default else float(value)
+    # each takes a member's name or index, and a default where the member need not be there
+    string = partialmethod(_typed, "string", _is(str))
+    boolean = partialmethod(_typed, "bool", _is(bool))
+    integer = partialmethod(_typed, "int", _is_whole(-INT32_MAX - 1, INT32_MAX), convert=int)
+    double = partialmethod(_typed, "double", _is_number, convert=float)
+    byte = partialmethod(_unsigned, "byte", 8)
+    uint16 = partialmethod(_unsigned, "uint16", 16)
+    uint32 = partialmethod(_unsigned, "uint32", 32)
+    uint64 = partialmethod(_unsigned, "uint64", 64)
 
     def udouble(self, name: str | int, default: Any = REQUIRED) -> Any:
-        value = self._typed(name, "unsigned double", _is_number, default)
-        if value is default:
-            return value
-        if value < 0:
+        value = self._typed("unsigned double", _is_number, name, default, float)
+        if value is not default and value < 0:
             raise self._misplaced(name, "has negative value.")
-        return float(value)
-
-    def byte(self, name: str | int, default: Any = REQUIRED) -> Any:
-        return self._unsigned(name, "byte", 8, default)
-
-    def uint16(self, name: str | int, default: Any = REQUIRED) -> Any:
-        return self._unsigned(name, "uint16", 16, default)
-
-    def uint32(self, name: str | int, default: Any = REQUIRED) -> Any:
-        return self._unsigned(name, "uint32", 32, default)
-
-    def uint64(self, name: str | int, default: Any = REQUIRED) -> Any:
-        return self._unsigned(name, "uint64", 64, default)
+        return value
 
     def object(self, name: str | int) -> Params:
         """A member that must be an object."""
-        return self._inner(name, self._typed(name, "object", lambda v: isinstance(v, dict), REQUIRED))
+        return self._inner(name, self._typed("object", _is(dict), name))
 
     def array(self, name: str | int) -> Params:
-        """A member that must be an array; iterate it for its elements' raw values."""
-        return self._inner(name, self._typed(name, "array", lambda v: isinstance(v, list), REQUIRED))
-
-    def objects(self, name: str) -> Iterator[Params]:
-        """The elements of an array member, each of which must be an object."""
-        array = self.array(name)
-        return (array.object(index) for index in range(len(array.value)))
+        """A member that must be an array; ``value`` holds its elements' raw values."""
+        return self._inner(name, self._typed("array", _is(list), name))
 
     def choice(self, name: str, choices: Sequence[Any]) -> Any:
         """A member that must equal one of ``choices``."""
@@ -120,29 +125,6 @@ class Params:
 
     def _inner(self, name: str | int, value: Json) -> Params:
         return Params(value, self._text, (*self._path, name))
-
-    def _unsigned(self, name: str | int, kind: str, bits: int, default: Any) -> Any:
-        value = self._typed(name, kind, _is_uint64, default)
-        if value is default:
-            return value
-        if value >= 2**bits:
-            raise self._misplaced(name, f"has size bigger than uint{bits}.")
-        return int(value)
-
-    def _typed(self, name: str | int, kind: str, fits: Callable[[Json], bool], default: Any) -> Any:
-        if default is not REQUIRED and self.get(name) is None:
-            return default
-        if isinstance(name, str):
-            if self.value is None:
-                raise bad_params(f"field '{name}' is missing")
-            if not isinstance(self.value, dict):
-                raise bad_params(f"parent field '{name}' is missing")
-        value = self.get(name)
-        if value is None:
-            raise bad_params(f"field '{self._label(name)}' value is null")
-        if not fits(value):
-            raise self._misplaced(name, f"is '{type_name(value)}', expecting '{kind}'")
-        return value
 
     def _misplaced(self, name: str | int, text: str) -> RpcError:
         offset = offset_of(self._text, (*self._path, name)) if self._text else 0

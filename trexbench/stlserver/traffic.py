@@ -1,4 +1,4 @@
-"""What the streams of one port send in a span of time: bursts, gaps and links, followed without a packet or a clock."""
+"""What the streams of one port send in a span of time: bursts, gaps and links, without packets or a clock."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from trexbench.stlserver.engine import StreamSpec
+from .engine import StreamSpec
 
 FCS_BYTES = 4
 

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..core.errors import DutError
-from .command import Completed, Transport
-from .local import LocalTransport
-from .netns import NetnsTransport
+from .command import TIMEOUT_S, Completed, Transport, run_checked
+from .local import LocalTransport, NetnsTransport
 from .ssh import CONFIG_ENV, SshTransport
 
-__all__ = ["Completed", "LocalTransport", "NetnsTransport", "SshTransport", "Transport", "open_transport"]
+__all__ = [
+    "TIMEOUT_S",
+    "Completed",
+    "LocalTransport",
+    "NetnsTransport",
+    "SshTransport",
+    "Transport",
+    "open_transport",
+    "run_checked",
+]
 
 
 def open_transport(
@@ -30,18 +37,13 @@ def open_transport(
     with the process, or when the transport is no longer referred to.
     """
 
-    def ssh(to: str) -> Transport:
-        config = os.environ.get(CONFIG_ENV)
-        return SshTransport(to, user, port, run_dir, Path(config) if config else None)
-
-    ways: Mapping[str, tuple[str | None, str, Callable[[str], Transport]]] = {
-        "local": ("here", "", lambda _: LocalTransport()),
-        "netns": (namespace, "namespace", NetnsTransport),
-        "ssh": (host, "host", ssh),
-    }
-    if kind not in ways:
-        raise DutError(f"transport {kind} is not known", f"write one of {', '.join(ways)}")
-    place, key, opens = ways[kind]
+    places = {"local": ("here", ""), "netns": (namespace, "namespace"), "ssh": (host, "host")}
+    if kind not in places:
+        raise DutError(f"transport {kind} is not known", f"write one of {', '.join(places)}")
+    place, key = places[kind]
     if not place:
         raise DutError(f"transport {kind} has no {key}", f"write transport.{key} in the DUT's config")
-    return opens(place)
+    if kind == "ssh":
+        config = os.environ.get(CONFIG_ENV)
+        return SshTransport(place, user, port, run_dir, Path(config) if config else None)
+    return NetnsTransport(place) if kind == "netns" else LocalTransport()

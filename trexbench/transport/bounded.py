@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO
 
-_CHUNK = 65536
+_LOOK_EVERY_S = 0.05
+"""How often the size of what a process has said is looked at; its end is noticed at once."""
 
 
 @dataclass(frozen=True)
@@ -31,23 +31,34 @@ def run_bounded(argv: Sequence[str], input: bytes, timeout_s: float, limit_bytes
     limit_bytes holds for stdout and stderr each. The process and its children are killed when it takes longer or says
     more, and on any exception here.
     """
-    process = subprocess.Popen(
-        list(argv),
-        stdin=subprocess.PIPE if input else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=dict(env),
-        start_new_session=True,
-    )
+    # A file feeds it: communicate, called again after its time is over, would send nothing more of an input.
+    with tempfile.TemporaryFile() as fed:
+        fed.write(input)
+        fed.seek(0)
+        process = subprocess.Popen(
+            list(argv),
+            stdin=fed,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(env),
+            start_new_session=True,
+        )
+    deadline, said, cut, ended = time.monotonic() + timeout_s, (b"", b""), "", False
     try:
-        outputs, cut = _converse(process, input, time.monotonic() + timeout_s, limit_bytes)
+        while not (ended or cut):
+            left_s = deadline - time.monotonic()
+            try:
+                said, ended = process.communicate(timeout=min(_LOOK_EVERY_S, max(0.0, left_s))), True
+            except subprocess.TimeoutExpired as error:  # it has all that was read; the next call goes on from there
+                said, cut = (error.stdout or b"", error.stderr or b""), "" if left_s > 0 else "time"
+            cut = "size" if any(len(one) > limit_bytes for one in said) else cut
     finally:
         kill_group(process)
-        for pipe in (process.stdin, process.stdout, process.stderr):
+        for pipe in (process.stdout, process.stderr):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-    return Ended(process.returncode, bytes(outputs[0]), bytes(outputs[1]), cut)
+    return Ended(process.returncode, *said, cut)
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
@@ -56,59 +67,3 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def _converse(
-    process: subprocess.Popen[bytes], input: bytes, deadline: float, limit_bytes: int
-) -> tuple[tuple[bytearray, bytearray], str]:
-    """Feed and read until outputs are closed and the process has ended: what it said, and why it must be killed."""
-    assert process.stdout is not None and process.stderr is not None
-    outputs = (bytearray(), bytearray())
-    unsent = memoryview(input)
-    with selectors.DefaultSelector() as ready:
-        for pipe, said in ((process.stdout, outputs[0]), (process.stderr, outputs[1])):
-            ready.register(pipe, selectors.EVENT_READ, said)
-        if process.stdin is not None:
-            os.set_blocking(process.stdin.fileno(), False)
-            ready.register(process.stdin, selectors.EVENT_WRITE)
-        while ready.get_map():
-            events = ready.select(max(0.0, deadline - time.monotonic()))
-            if not events and time.monotonic() >= deadline:
-                return outputs, "time"
-            for key, _ in events:
-                pipe = _pipe(key)
-                if key.data is None:
-                    unsent = _feed(pipe, unsent)
-                    done = not unsent
-                else:
-                    chunk = os.read(key.fd, _CHUNK)
-                    key.data.extend(chunk)
-                    done = not chunk
-                if done:
-                    ready.unregister(pipe)
-                    pipe.close()
-            if any(len(said) > limit_bytes for said in outputs):
-                return outputs, "size"
-            if time.monotonic() >= deadline and ready.get_map():
-                return outputs, "time"
-    try:
-        process.wait(max(0.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        return outputs, "time"
-    return outputs, ""
-
-
-def _pipe(key: selectors.SelectorKey) -> IO[bytes]:
-    pipe = key.fileobj
-    assert not isinstance(pipe, int)
-    return pipe  # type: ignore[return-value]
-
-
-def _feed(pipe: IO[bytes], unsent: memoryview) -> memoryview:
-    """What is left to send; nothing if the other side listens no more."""
-    try:
-        return unsent[os.write(pipe.fileno(), unsent[:_CHUNK]) :]
-    except BlockingIOError:
-        return unsent
-    except BrokenPipeError:
-        return unsent[:0]

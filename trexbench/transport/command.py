@@ -6,6 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..core.errors import DutError
+from .words import shown
+
+TIMEOUT_S = 15.0
+"""Of a command that asks for something or sets it."""
+
 
 @dataclass(frozen=True)
 class Completed:
@@ -34,3 +40,11 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Give up what is open; a later command opens it again."""
+
+
+def run_checked(transport: Transport, argv: Sequence[str], timeout_s: float = TIMEOUT_S) -> str:
+    """What a command prints; DutError with its complaint where its exit code is not 0."""
+    done = transport.run(argv, timeout_s)
+    if done.returncode:
+        raise DutError(f"{shown(argv)} failed on {transport.place}", done.complaint)
+    return done.stdout

@@ -6,27 +6,23 @@ refused with the words that help. All commands share one connection (see ssh_mas
 
 from __future__ import annotations
 
-import os
 import shutil
 import threading
-import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 from ..core.errors import DutError, DutLost
-from .bounded import Ended, run_bounded
 from .command import Completed
-from .local import missing
+from .local import OUTPUT_LIMIT_BYTES, environment, missing, run_here
 from .ssh_master import OPEN_S, CannotOpen, Master, escaped, open_master
 from .ssh_reasons import explain
 from .words import OWN_255, remote_command, shown
 
 CONFIG_ENV = "TREXBENCH_SSH_CONFIG"
 """Names a file that is read in place of the user's ssh config (``ssh -F``)."""
-
-OUTPUT_LIMIT_BYTES = 16 << 20
 
 _OPTIONS = (
     *("-T", "-x", "-a", "-oBatchMode=yes", "-oStrictHostKeyChecking=yes", "-oClearAllForwardings=yes"),
@@ -72,23 +68,18 @@ class SshTransport:
         """
         command = remote_command(argv)
         master = self._connected()
-        begun = time.monotonic()
+        # Without its master ssh would connect by itself; with this it has no way to.
+        alone = ("-oControlMaster=no", "-oProxyCommand=false")
+        through = (*master.ssh, "-S", escaped(master.control), *alone, "--", self._host)
         try:
-            ended = run_bounded(
-                self._through(master, command), (input or "").encode(), timeout_s, self._limit_bytes, _environment()
-            )
-        except (OSError, ValueError) as error:
-            raise DutError(f"{shown(argv)} on {self.place} cannot be run: {error}") from None
+            done = run_here([*through, command], argv, self.place, timeout_s, input, self._limit_bytes)
         finally:
             with self._lock:
                 self._running -= 1
-        duration_s = time.monotonic() - begun
-        self._refuse(ended, argv, timeout_s, master)
-        stderr = ended.stderr.decode(errors="replace")
-        if ended.returncode == 255:
-            stderr = stderr.replace(f"{OWN_255}\n", "")
-        stdout = ended.stdout.decode(errors="replace")
-        done = Completed(tuple(argv), ended.returncode, stdout, stderr, duration_s)
+        if done.returncode == 255 and OWN_255 not in done.stderr:
+            self._refuse(done, master)
+        if done.returncode == 255:
+            done = replace(done, stderr=done.stderr.replace(f"{OWN_255}\n", ""))
         if done.returncode in (126, 127) and done.complaint.startswith("env: "):
             if "No such file" in done.complaint:
                 raise missing(argv[0], self.place)
@@ -100,37 +91,20 @@ class SshTransport:
         with self._lock:
             self._drop()
 
-    def __enter__(self) -> SshTransport:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _through(self, master: Master, command: str) -> list[str]:
-        # Without its master ssh would connect by itself; with this it has no way to.
-        alone = ("-oControlMaster=no", "-oProxyCommand=false")
-        return [*master.ssh, "-S", escaped(master.control), *alone, "--", self._host, command]
-
-    def _refuse(self, ended: Ended, argv: Sequence[str], timeout_s: float, master: Master) -> None:
-        """DutError for what is not the end of the command itself."""
-        what = f"{shown(argv)} on {self.place}"
-        if ended.cut == "time":
-            raise DutError(f"{what} did not end within {timeout_s:g} s", "see whether the DUT still answers")
-        if ended.cut == "size":
-            raise DutError(f"{what} said more than {self._limit_bytes} bytes", "it was cut off: ask for less")
-        if ended.returncode == 255 and OWN_255.encode() not in ended.stderr:
-            stands = master.ask("check")
-            with self._lock:
-                # Refused for too many sessions: those of commands that hang there go with their connection only.
-                if self._master is master and not (stands and self._running):
-                    self._drop()
-            if stands:
-                said = ended.stderr.decode(errors="replace").strip().splitlines()
-                raise DutError(f"{what} was not run to its end ({said[0] if said else 'it or its shell was killed'})")
-            raise DutLost(
-                f"the connection to {self.place} was lost while {shown(argv)} ran",
-                "whether it took effect is not known; see whether the DUT still answers",
-            )
+    def _refuse(self, done: Completed, master: Master) -> NoReturn:
+        """DutError for what ssh ended with, and not the command."""
+        stands = master.ask("check")
+        with self._lock:
+            # Refused for too many sessions: those of commands that hang there go with their connection only.
+            if self._master is master and not (stands and self._running):
+                self._drop()
+        if stands:
+            said = (done.stderr.strip().splitlines() or ["it or its shell was killed"])[0]
+            raise DutError(f"{shown(done.argv)} on {self.place} was not run to its end ({said})")
+        raise DutLost(
+            f"the connection to {self.place} was lost while {shown(done.argv)} ran",
+            "whether it took effect is not known; see whether the DUT still answers",
+        )
 
     def _connected(self) -> Master:
         """The connection, opened if there is none, with one more command running on it."""
@@ -146,24 +120,15 @@ class SshTransport:
         if shutil.which("ssh") is None:
             raise DutError("ssh is not installed on this machine", "install the package openssh-client")
         try:
-            return open_master(("ssh", *_OPTIONS, *self._to), self._host, self._run_dir, _environment())
+            return open_master(("ssh", *_OPTIONS, *self._to), self._host, self._run_dir, environment())
         except CannotOpen as error:
-            self._explain(error)
-
-    def _explain(self, failure: CannotOpen) -> NoReturn:
-        login = shown(["ssh", *self._to, self._host])
-        if failure.late:
-            wrong = f"{self.place} let nobody in within {OPEN_S:g} s"
-            raise DutLost(wrong, f"see what it waits for: {login}") from None
-        raise DutLost(*explain(failure.said, self._host, login)) from None
+            login = shown(["ssh", *self._to, self._host])
+            wrong, remedy = explain(error.said, self._host, login)
+            if error.late:
+                wrong, remedy = f"{self.place} let nobody in within {OPEN_S:g} s", f"see what it waits for: {login}"
+            raise DutLost(wrong, remedy) from None
 
     def _drop(self) -> None:
         if self._at_end is not None:
             self._at_end()
         self._master = self._at_end = None
-
-
-def _environment() -> Mapping[str, str]:
-    """Ours, in plain English, and without the program that would ask at a display."""
-    kept = {key: value for key, value in os.environ.items() if key != "SSH_ASKPASS"}
-    return {**kept, "LC_ALL": "C", "SSH_ASKPASS_REQUIRE": "never"}

@@ -11,9 +11,11 @@ after ALIVE_S * ALIVE_COUNT. The control socket lies in a directory that only it
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import select
+import shutil
 import socket
 import stat
 import subprocess
@@ -86,15 +88,15 @@ class Master:
             self.session.wait(_CLOSE_S)
         except subprocess.TimeoutExpired:
             kill_group(self.session)
-        _remove(self.control.parent)
+        shutil.rmtree(self.control.parent, ignore_errors=True)
 
 
+@dataclass
 class CannotOpen(Exception):
     """said: ssh's own words. late: it was still trying after open_s."""
 
-    def __init__(self, said: str, late: bool) -> None:
-        super().__init__(said)
-        self.said, self.late = said, late
+    said: str
+    late: bool
 
 
 def open_master(
@@ -115,7 +117,7 @@ def open_master(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, env=dict(env), start_new_session=True
             )
         except OSError as error:
-            _remove(control.parent)
+            shutil.rmtree(control.parent, ignore_errors=True)
             raise DutError(f"ssh cannot be started: {error}", "install the package openssh-client") from None
         master = Master(control, session, tuple(ssh), host, env, os.getpid())
         try:
@@ -188,35 +190,11 @@ def _sweep(base: Path) -> None:
         with contextlib.suppress(OSError):
             state = path.lstat()
             ours = state.st_uid == os.geteuid() and stat.S_ISDIR(state.st_mode)
-            if found and ours and not _runs(int(found[1])) and not _answers(path / _SOCKET):
-                _remove(path)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
+            if found and ours and not Path("/proc", found[1]).exists() and not _answers(path / _SOCKET):
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _answers(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(1)
-        try:
-            client.connect(str(path))
-        except (FileNotFoundError, ConnectionRefusedError):
-            return False
-        except OSError:
-            return True
-    return True
-
-
-def _remove(directory: Path) -> None:
-    with contextlib.suppress(OSError):
-        for path in directory.iterdir():
-            path.unlink()
-    with contextlib.suppress(OSError):
-        directory.rmdir()
+        return client.connect_ex(str(path)) not in (errno.ENOENT, errno.ECONNREFUSED)

@@ -3,76 +3,65 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-
-@dataclass(frozen=True)
-class _Reason:
-    """said: in ssh's words, where ``name`` may stand for the host they are about (it may be a jump host)."""
-
-    said: str
-    wrong: str
-    remedy: str
-
-
-_REASONS = (
-    _Reason(
+_REASONS: Sequence[tuple[str, str, str]] = (
+    (
         r"Host key for (?P<name>\S+) has changed",
         "the host key of {name} is not the one that known_hosts has",
         "somebody may be in between; if the DUT was reinstalled: ssh-keygen -R '{name}', then log in by hand: {login}",
     ),
-    _Reason(
+    (
         r"host key is known for (?P<name>\S+) and you have requested strict checking",
         "the host key of {name} is not in known_hosts",
         "log in once by hand and compare its fingerprint: {login}",
     ),
-    _Reason(
+    (
         r"Host key verification failed",
         "the host key of {name} was refused",
         "log in once by hand and read what it says: {login}",
     ),
-    _Reason(
+    (
         r"Permission denied \((?P<detail>[^)]*)\)|Too many authentication failures",
         "{name} accepts none of your keys",
         "load the key (ssh-add) or name it in your ssh config, until this asks for nothing: {login}",
     ),
-    _Reason(
+    (
         r"Could not resolve hostname (?P<name>[^:]+):",
         "no address is known for {name}",
         "correct transport.host, or name it in your ssh config",
     ),
-    _Reason(
+    (
         r"connect to host (?P<name>\S+) port (?P<port>\d+): Connection refused",
         "nothing listens on port {port} of {name}",
         "start sshd there, or correct transport.port",
     ),
-    _Reason(
+    (
         r"connect to host (?P<name>\S+) port \d+: (?P<detail>.+)|(?P<slow>Connection timed out)",
         "{name} cannot be reached",
         "see whether it is up, and which way leads there",
     ),
-    _Reason(
+    (
         r"Unable to negotiate with (?P<name>\S+)",
         "{name} and this ssh have no algorithm in common",
         "allow one in your ssh config until this works: {login}",
     ),
-    _Reason(
+    (
         r"Bad configuration option|Bad owner or permissions|no argument after keyword|terminating, \d+ bad config"
         r"|Can't open user config file",
         "your ssh config is not accepted",
         "correct it until this works: {login}",
     ),
 )
+"""What ssh says, where ``name`` is the host it speaks of (perhaps a jump host); what is wrong; what helps."""
 
 
 def explain(said: str, host: str, login: str) -> tuple[str, str]:
     """What is wrong and what helps. said: ssh's stderr; login: how a user would log in there by hand."""
-    for reason in _REASONS:
-        found = re.search(reason.said, said)
-        if found:
+    for words, wrong, remedy in _REASONS:
+        if found := re.search(words, said):
             names = {"name": host, "login": login, **{k: v for k, v in found.groupdict().items() if v}}
-            wrong = reason.wrong.format(**names)
-            return f"{wrong} ({_last_line(said)})", reason.remedy.format(**names)
+            return f"{wrong.format(**names)} ({_last_line(said)})", remedy.format(**names)
     wrong = f"ssh to {host} failed ({_last_line(said) or 'it said nothing'})"
     return wrong, f"see what this says: {login}"
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
+@dataclass
 class QueueCounters:
     """One receive queue's frames since the router's start: ``packets`` were fetched, ``drops`` found the ring full."""
 
@@ -15,9 +16,9 @@ class QueueCounters:
     drops: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class WorkerCounters:
-    """One worker's totals since the router's start; whoever wants rates takes differences.
+    """One worker's totals since the router's start; for rates, take differences.
 
     packets: frames forwarded, in ``vectors`` polls that found frames and ``busy_clocks`` clocks (forwarding them, all
     nodes but the polling of the NIC when nothing was there). idle_polls: polls that found nothing, which took
@@ -26,11 +27,11 @@ class WorkerCounters:
     """
 
     name: str
-    packets: float
-    vectors: float
-    busy_clocks: float
-    idle_polls: float
-    idle_clocks: float
-    time_s: float
-    clock_hz: float
-    queues: tuple[QueueCounters, ...] = ()
+    packets: float = 0.0
+    vectors: float = 0.0
+    busy_clocks: float = 0.0
+    idle_polls: float = 0.0
+    idle_clocks: float = 0.0
+    time_s: float = 0.0
+    clock_hz: float = 0.0
+    queues: Sequence[QueueCounters] = ()

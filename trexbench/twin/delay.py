@@ -1,4 +1,4 @@
-"""How long frames stay in a simulated router, from what its workers do: no frame is followed, ranges of them are.
+"""How long frames stay in a simulated router, derived from what its workers do: in ranges, not frame by frame.
 
 A frame waits in the ring while others stand before it, then until the worker comes round to its queue, then for the
 work on what is fetched with it. Each of these is a range of times that its frames fill evenly.
@@ -41,7 +41,7 @@ class Ring:
 
 @dataclass(frozen=True)
 class Service:
-    """What a share of the frames takes from the head of the ring on.
+    """The time that a share of the frames takes from the head of the ring to the wire.
 
     wait_s: at most, until the worker comes; of the frames that it then fetches at once, the first is done after
     first_s, the last after last_s. together: they leave as one.
@@ -63,17 +63,17 @@ def service(found: Pace, at: int, polling: bool) -> tuple[Service, ...]:
     """
     costs, one = found.costs, found.demands[at]
     came = max(one.rate_pps * found.period / costs.hz, 1.0)
-    batch = min(came, costs.vector) if found.hurried else came
+    batch = min(came, costs.vector) if found.back_to_back else came
     first = costs.poll_cycles + (min(batch, costs.vector) if polling else 1.0) * one.cycles
     last = costs.poll_cycles * max(1.0, batch / costs.vector) + batch * one.cycles
-    busy = 1.0 if found.hurried else min(1.0, found.busy / costs.hz)
-    if found.hurried:
+    busy = 1.0 if found.back_to_back else min(1.0, found.busy / costs.hz)
+    if found.back_to_back:
         stretch = found.period
     else:
         # of one vector, or of all that a batch brings
         stretch = max(found.busy / found.vectors if found.vectors else 0.0, busy * found.period)
     idle = costs.loop_cycles + costs.idle_cycles
-    if not polling and not found.hurried:
+    if not polling and not found.back_to_back:
         idle = max(idle, (1 - 1 / batch) * found.period)
     parts = ((1 - busy, idle), (busy, max(idle, stretch)))
     return tuple(
@@ -84,7 +84,7 @@ def service(found: Pace, at: int, polling: bool) -> tuple[Service, ...]:
 
 
 def standing(ring: Ring) -> tuple[Delay, ...]:
-    """What frames that left in the span had waited for those before them in the ring; the shares sum to 1."""
+    """How long frames that left in the span had waited behind others in the ring; the shares sum to 1."""
     if (not ring.before and not ring.after) or not ring.rate_pps:
         return (Delay(1.0, 0.0, 0.0),)
     if not ring.after:
@@ -108,7 +108,7 @@ def _parts(share: float, changing: Delay, then_s: float) -> tuple[Delay, ...]:
 
 
 def delays(frames: float, base_s: float, services: Sequence[Service], ring: Ring) -> list[Delay]:
-    """What so many frames took in all: any that waited in the ring may have met any service.
+    """The latencies of so many frames: every wait in the ring is combined with every service.
 
     Where several even spreads meet, the sum is taken for an even one over the same range: mean and ends are right, the
     shoulders are not.

@@ -1,8 +1,8 @@
 """The engine of the embedded server that simulates the DUT: streams go into a router of arithmetic and come back.
 
-Time is cut at the lines of a fixed grid and where something is told to change (start, update, stop, a link), never
-where somebody only looks: what is counted is the same however often, and when, the counters are read. A look between
-two lines is taken at a copy, which is let run to that moment and thrown away.
+Time advances in steps of a fixed grid, and up to every change (start, update, stop, a link). Reading never splits a
+step, so the counts do not depend on when and how often they are read: a reading between two lines of the grid is taken
+from a copy, which runs up to that moment and is then thrown away.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from math import floor
 
 from ..config.twin import TesterSpec
-from ..stlserver.engine import EngineLoad, EnginePort, LatencyTotals, PortCounters, StreamSpec
+from ..stlserver.engine import EngineLoad, EnginePort, LatencyTotals, PortCounters, PortLoad, StreamSpec
 from ..stlserver.traffic import Tally, Traffic, frame_bytes
+from ..stlserver.wiring import Pairs, partners, simulated_ports
 from .headers import check_program, headers_of
 from .latency import Group
 from .noise import mixed
 from .ports import Router
-from .tester import TxPort, between, skew_of
-from .world import Flow, Port, World
+from .tester import between, skew_of
+from .world import Flow, TesterPort, World
 
 STEP_S = 0.05
 """Distance of the grid's lines."""
@@ -28,10 +29,11 @@ SAME_INSTANT_S = 1e-9
 
 
 class SimEngine:
-    """Ports whose frames go through ``router``; nothing moves, and time is what ``clock`` says.
+    """Ports whose frames go through ``router``; no packet is sent, and ``clock`` tells the time.
 
-    ports: how many. speed_bps: L1 speed of each. seed: of the tester's own irregularities. dst_macs, src_macs: by
-    port; a destination that is None is one that no ARP has resolved. step_s: distance of the grid's lines.
+    ports: how many; pairs: which of them the router connects, as ``stlserver.wiring.partners`` takes them. speed_bps:
+    L1 speed of each. seed: of the tester's own irregularities. dst_macs: by port; None for a neighbour that no ARP
+    has resolved. step_s: distance of the grid's lines.
     """
 
     def __init__(
@@ -39,36 +41,25 @@ class SimEngine:
         router: Router,
         *,
         ports: int = 2,
+        pairs: Pairs | None = None,
         speed_bps: float = 10e9,
         clock: Callable[[], float] = time.monotonic,
         tester: TesterSpec | None = None,
         seed: int = 1,
         dst_macs: Sequence[str | None] | None = None,
-        src_macs: Sequence[str] | None = None,
         step_s: float = STEP_S,
     ) -> None:
         self._clock, self._origin_s = clock, clock()
         self._tester, self._seed, self._step_s = tester or TesterSpec(), seed, step_s
-        dst_macs = dst_macs or [f"02:00:00:00:{number + 1:02x}:01" for number in range(ports)]
-        src_macs = src_macs or [f"02:00:00:00:{number + 1:02x}:02" for number in range(ports)]
-        self._ports = tuple(
-            EnginePort(
-                index=number,
-                name=f"sim{number}",
-                driver="net_simulated",
-                speed_bps=speed_bps,
-                src_mac=src_macs[number],
-                dst_mac=dst_macs[number],
-                src_ipv4=f"100.65.{number + 1}.2",
-                dst_ipv4=f"100.65.{number + 1}.1",
-            )
-            for number in range(ports)
+        self._ports = simulated_ports("sim", ports, speed_bps, pairs, dst_macs)
+        self._world = World(
+            router, [TesterPort.of(self._tester, port, speed_bps) for port in range(ports)], partners(ports, pairs)
         )
-        self._world = World(router, [Port(TxPort(speed_bps, self._tester)) for _ in self._ports])
         self._view: tuple[float, World] | None = None
         self._past: deque[tuple[float, list[tuple[Tally, ...]]]] = deque()
         self._shown = [PortCounters() for _ in self._ports]
-        self._queue_full = self._starts = 0
+        self._queue_full = dict.fromkeys(range(ports), 0)
+        self._starts = 0
         self._ended: list[int] = []
         self._told: set[int] = set()
         self.promiscuous = [False] * ports
@@ -103,11 +94,14 @@ class SimEngine:
         if traffic is not None:
             traffic.factor = factor
 
-    def pause(self, port: int) -> None:
-        self._set_paused(port, True)
+    def pause(self, port: int, paused: bool = True) -> None:
+        self._settle(split=True)
+        traffic = self._world.ports[port].tx.traffic
+        if traffic is not None:
+            traffic.paused = paused
 
     def resume(self, port: int) -> None:
-        self._set_paused(port, False)
+        self.pause(port, False)
 
     def stop(self, port: int) -> None:
         self._settle(split=True)
@@ -128,37 +122,29 @@ class SimEngine:
     def counters(self, port: int) -> PortCounters:
         now_s = self._settle()
         sent, received, errors = self._tallies(port, now_s)
-        found = PortCounters(
-            opackets=sent.packets,
-            obytes=sent.bytes,
-            ipackets=received.packets,
-            ibytes=received.bytes,
-            ierrors=errors.packets,
-        )
-        # what the copy did before, the original need not do: a rounded frame must not come back
+        found = {"opackets": sent.packets, "obytes": sent.bytes, "ierrors": errors.packets}
+        found |= {"ipackets": received.packets, "ibytes": received.bytes}
+        # the copy may have rounded a frame up that the original does not count yet: counters never go back
         before = self._shown[port]
-        names = ("opackets", "obytes", "ipackets", "ibytes", "ierrors")
-        self._shown[port] = PortCounters(**{name: max(getattr(before, name), getattr(found, name)) for name in names})
+        self._shown[port] = PortCounters(**{name: max(getattr(before, name), now) for name, now in found.items()})
         return self._shown[port]
 
     def latency(self, port: int) -> Mapping[int, LatencyTotals]:
         """As the protocol says, as of the grid's last line: a frame that has been timed stays so."""
         self._settle()
         world, groups = self._world, self._world.ports[port].groups
-        return {mark[0]: group.totals(port ^ 1, world.kept(port, mark)) for mark, group in groups.items()}
+        rx_port = world.partners.get(port, port)
+        return {mark[0]: group.totals(rx_port, world.kept(port, mark)) for mark, group in groups.items()}
 
     def load(self) -> EngineLoad:
-        ports = self._at(self._settle()).ports
-        self._queue_full = max(self._queue_full, sum(port.tx.queue_full.packets for port in ports))
-        return EngineLoad(cpu_percent=max(port.tx.cpu_percent for port in ports), queue_full=self._queue_full)
+        loads = {}
+        for number, port in enumerate(self._at(self._settle()).ports):
+            self._queue_full[number] = max(self._queue_full[number], port.tx.queue_full.packets)
+            loads[number] = PortLoad(port.tx.cpu_percent, self._queue_full[number])
+        return EngineLoad(loads)
 
     def link_up(self, port: int) -> bool:
-        return self._world.ports[port].link_up
-
-    def set_link(self, port: int, up: bool) -> None:
-        """Plug or unplug the port: what it sends, or is sent, while the link is down falls away uncounted."""
-        self._settle(split=True)
-        self._world.ports[port].link_up = up
+        return True
 
     def set_promiscuous(self, port: int, enabled: bool) -> None:
         self.promiscuous[port] = enabled
@@ -169,21 +155,9 @@ class SimEngine:
         self._view = None
         self.closed = True
 
-    @property
-    def sending(self) -> Sequence[int]:
-        """Ports that send now."""
-        ports = self._at(self._settle()).ports
-        return [number for number, port in enumerate(ports) if port.tx.traffic is not None]
-
     def settle(self) -> None:
-        """Let the router come up to the last line of the grid, for who reads the router's own counters."""
+        """Advance the router to the last line of the grid; call it before reading the router's own counters."""
         self._settle()
-
-    def _set_paused(self, port: int, paused: bool) -> None:
-        self._settle(split=True)
-        traffic = self._world.ports[port].tx.traffic
-        if traffic is not None:
-            traffic.paused = paused
 
     def _flow(self, port: int, spec: StreamSpec) -> Flow:
         check_program(spec)
@@ -191,7 +165,7 @@ class SimEngine:
         return Flow(port, frame_bytes(spec), spread, None if spec.pg_id is None else (spec.pg_id, self._starts))
 
     def _settle(self, split: bool = False) -> float:
-        """Let the world come to the grid's last line, or with ``split`` to this very moment, which is returned."""
+        """Advance the world to the grid's last line, or with ``split`` to this moment; returns this moment."""
         passed_s = self._clock() - self._origin_s
         line_s = round(passed_s / self._step_s) * self._step_s
         now_s = max(line_s if abs(passed_s - line_s) < SAME_INSTANT_S else passed_s, self._world.at_s)
@@ -216,7 +190,7 @@ class SimEngine:
             self._remember()
 
     def _remember(self) -> None:
-        """Keep what skewed readings look back at: as many of the last lines as the skew spans, and the one before."""
+        """Keep the tallies that skewed readings need: of the grid's lines within the skew, and of the one before."""
         if not self._tester.skew_s:
             return
         self._past.append((self._world.at_s, [port.tallies() for port in self._world.ports]))
@@ -234,7 +208,7 @@ class SimEngine:
         return self._view[1]
 
     def _tallies(self, port: int, now_s: float) -> Sequence[Tally]:
-        """Frames sent, received and lost by the port, of the moment at which this reading finds them."""
+        """Frames sent, received and lost by the port, as of the (skewed) moment of this reading."""
         now = self._at(now_s).ports[port].tallies()
         early_s = skew_of(self._tester, self._seed, port, floor(now_s / self._step_s + 1e-6))
         if not early_s:

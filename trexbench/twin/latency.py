@@ -1,4 +1,4 @@
-"""What the simulated tester counts of one packet group: its frames, and what those that arrived had taken."""
+"""What the simulated tester counts of one packet group: its frames, and the latencies of those that arrived."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Group:
         return replace(self, sent=self.sent.copy(), received=self.received.copy(), histogram=dict(self.histogram))
 
     def receive(self, length: int, frames: float, delays: Sequence[Delay]) -> None:
-        """Frames arrived that took what ``delays`` say: each whole one is given a time, evenly over their ranges.
+        """Book frames that arrived: each whole one gets a latency, spread evenly over the ranges of ``delays``.
 
-        It is arithmetic, no dice: the times are those of equal parts of the frames, moved a little from step to step,
+        Nothing is random: the times are those of equal parts of the frames, moved a little from step to step,
         so that few frames a step come to the same distribution as many.
         """
         before = self.received.packets
@@ -66,7 +66,7 @@ class Group:
         )
 
     def _missing(self, kept: float) -> int:
-        """Frames that were lost; where none arrives, nobody sees that one is missing."""
+        """Frames that were lost; while none has arrived, a gap cannot be seen."""
         lost = _exact(self.sent) - _exact(self.received) - kept
         return max(0, int(lost + 1e-6)) if self.received.packets else 0
 

@@ -1,4 +1,4 @@
-"""The law of one worker: how many frames it fetches from each of its queues, and where its cycles go.
+"""One worker: how many frames it fetches from each of its queues, and where its cycles go.
 
 A worker goes round its queues. From each it takes up to ``vector`` frames, which costs something for the poll and
 something for each frame. While it is faster than the frames come, they come in batches; once a round takes longer than
@@ -35,15 +35,15 @@ class Costs:
 
     @property
     def batch_cycles(self) -> float:
-        """Frames cannot be told apart in time by a worker that looks no oftener than this."""
+        """Time between two looks at the queues, at least: what arrives in between is one batch."""
         return max(self.hz * self.batch_s, self.loop_cycles + self.idle_cycles, 1.0)
 
 
 class Pace(NamedTuple):
     """What a worker does per second. rates: frames fetched by queue; idle: cycles of rounds that found nothing.
 
-    period: cycles from one batch to the next, or with ``hurried``, without any pause, from round to round. costs and
-    demands: what it follows from.
+    period: cycles from one batch to the next; back_to_back: rounds follow one another without a pause, and the period
+    is that of a round. costs and demands: what it follows from.
     """
 
     rates_pps: tuple[float, ...]
@@ -51,17 +51,17 @@ class Pace(NamedTuple):
     busy: float
     idle: float
     period: float
-    hurried: bool
+    back_to_back: bool
     costs: Costs
     demands: Sequence[Demand]
 
 
 def pace(costs: Costs, demands: Sequence[Demand]) -> Pace:
     """How a worker shares its time among its queues."""
-    return _unhurried(costs, demands) or _round_after_round(costs, demands)
+    return _with_pauses(costs, demands) or _without_pauses(costs, demands)
 
 
-def _unhurried(costs: Costs, demands: Sequence[Demand]) -> Pace | None:
+def _with_pauses(costs: Costs, demands: Sequence[Demand]) -> Pace | None:
     """Everything of a batch is done before the next one comes; None when it cannot be."""
     per_batch = costs.batch_cycles / costs.hz
     vectors = sum(_polls(one.rate_pps * per_batch, costs.vector) for one in demands)
@@ -80,7 +80,7 @@ def _polls(frames: float, vector: int) -> float:
     return frames if frames < 1 else max(1.0, frames / vector)
 
 
-def _round_after_round(costs: Costs, demands: Sequence[Demand]) -> Pace:
+def _without_pauses(costs: Costs, demands: Sequence[Demand]) -> Pace:
     """No pause between the rounds. The cycles of a round follow from the frames that it finds, and these from it.
 
     That sum is concave and piecewise linear in the round's length: Newton's steps from above reach it exactly.

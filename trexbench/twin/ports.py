@@ -27,7 +27,7 @@ class Arrival:
 
 
 class Router(Protocol):
-    """A router between the tester's ports 0-1, 2-3, ...; frames of port p leave towards port p ^ 1."""
+    """A router between pairs of the tester's ports; frames of one port of a pair leave towards the other."""
 
     def spread(self, port: int, packets: Sequence[bytes]) -> tuple[float, ...]:
         """Share of these packets (without FCS, each equally frequent) that each receive queue of the port gets."""

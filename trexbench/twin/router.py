@@ -4,80 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import floor
 from typing import Any
 
 from ..config.twin import TwinSpec
+from ..stlserver.wiring import Pairs, partners
 from .counters import QueueCounters, WorkerCounters
 from .delay import Delay, Ring, Service, delays, service
 from .model import Pace
 from .noise import normal
-from .placement import place
 from .ports import Arrival
 from .rss import Rss
 from .shared import Feedback, Load, Solved, settle
 
 NOISE_S = 0.1
-"""A worker's speed is drawn anew this often."""
+"""How long a worker keeps the speed that was drawn for it."""
 
 Key = tuple[int, int]
 """A stream's frames: port and tag."""
 
 
 @dataclass
-class Queue:
+class Queue(QueueCounters):
     """One receive queue. held: frames in its ring, by stream. kept: all of them at the end of the last span, in which
     it was emptied at rate_pps."""
 
-    port: int
-    number: int
     held: dict[Key, float] = field(default_factory=dict)
-    packets: float = 0.0
-    drops: float = 0.0
     kept: float = 0.0
     rate_pps: float = 0.0
-
-    def copy(self) -> Queue:
-        found = copy(self)
-        found.held = dict(self.held)
-        return found
-
-
-@dataclass
-class Worker:
-    """One core that forwards; its totals."""
-
-    number: int
-    queues: tuple[int, ...]
-    packets: float = 0.0
-    vectors: float = 0.0
-    busy_clocks: float = 0.0
-    idle_polls: float = 0.0
-    idle_clocks: float = 0.0
 
 
 class TwinRouter:
     """A Router (``ports.py``) made of a spec.
 
-    rx_queues: per port, None for the spec's own number. seed: of the noise, None for the spec's own; a random RSS key
-    is the spec's in any case, as the box keeps its own from run to run.
+    pairs: of the tester's ports, as ``stlserver.wiring.partners`` takes them. rx_queues: per port, None for the spec's
+    own number. seed: of the noise, None for the spec's own; a random RSS key is the spec's in any case, as the DUT
+    keeps its own from run to run.
     """
 
-    def __init__(self, spec: TwinSpec, ports: int = 2, rx_queues: int | None = None, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        spec: TwinSpec,
+        ports: int = 2,
+        rx_queues: int | None = None,
+        seed: int | None = None,
+        pairs: Pairs | None = None,
+    ) -> None:
         self.spec, self.rx_queues = spec, rx_queues or spec.queues
         self.time_s = 0.0
         self._seed = spec.seed if seed is None else seed
         self._polling = spec.drive == "polling"
-        self._name = "vpp_wk_" if spec.drive == "polling" else "cpu"
-        self._rss = Rss(spec.rss, spec.seed)
+        self.rss = Rss(spec.rss, spec.seed)
         self._queues = [Queue(port, number) for port in range(ports) for number in range(self.rx_queues)]
         self.placement = tuple(place(spec.placement, spec.workers, ports, self.rx_queues))
-        self._workers = [
-            Worker(number, tuple(at for at, worker in enumerate(self.placement) if worker == number))
-            for number in range(spec.workers)
+        name = "vpp_wk_" if self._polling else "cpu"
+        self._workers = [WorkerCounters(f"{name}{number}", clock_hz=spec.clock_hz) for number in range(spec.workers)]
+        self._queues_of = [
+            tuple(at for at, worker in enumerate(self.placement) if worker == number) for number in range(spec.workers)
         ]
-        self._feedback = Feedback.none(spec.workers, ports)
+        self._partners = partners(ports, pairs)
+        self._feedback = Feedback((0.0,) * spec.workers, (0.0,) * spec.workers, (0.0,) * ports)
         self._solved: Solved | None = None
         self._sizes: dict[Key, float] = {}
         self._gone: dict[Key, float] = {}
@@ -86,16 +73,16 @@ class TwinRouter:
         self._speeds: tuple[int, tuple[float, ...]] = (-1, ())
 
     def __deepcopy__(self, _memo: dict[int, Any]) -> TwinRouter:
-        """A router with a future of its own; what never changes is shared."""
+        """An independent copy; what never changes is shared."""
         found = copy(self)
-        found._queues = [queue.copy() for queue in self._queues]
+        found._queues = [replace(queue, held=dict(queue.held)) for queue in self._queues]
         found._workers = [copy(worker) for worker in self._workers]
         found._sizes, found._gone = dict(self._sizes), dict(self._gone)
         found._taken = {}
         return found
 
     def spread(self, port: int, packets: Sequence[bytes]) -> tuple[float, ...]:
-        return self._rss.shares(packets, self.rx_queues)
+        return self.rss.shares(packets, self.rx_queues)
 
     def carry(self, span_s: float, arrivals: Sequence[Arrival]) -> Sequence[float]:
         """As the protocol says. The span is cut where workers' speeds change, never elsewhere."""
@@ -113,23 +100,10 @@ class TwinRouter:
         return [self._gone.pop((one.port, one.tag), 0.0) for one in arrivals]
 
     def workers(self) -> Sequence[WorkerCounters]:
-        """Every worker's totals since the start."""
+        """Every worker's totals since the start, as they are now."""
         return [
-            WorkerCounters(
-                name=f"{self._name}{worker.number}",
-                packets=worker.packets,
-                vectors=worker.vectors,
-                busy_clocks=worker.busy_clocks,
-                idle_polls=worker.idle_polls,
-                idle_clocks=worker.idle_clocks,
-                time_s=self.time_s,
-                clock_hz=self.spec.clock_hz,
-                queues=tuple(
-                    QueueCounters(queue.port, queue.number, queue.packets, queue.drops)
-                    for queue in (self._queues[at] for at in worker.queues)
-                ),
-            )
-            for worker in self._workers
+            replace(worker, time_s=self.time_s, queues=[copy(self._queues[at]) for at in places])
+            for worker, places in zip(self._workers, self._queues_of, strict=True)
         ]
 
     def delays(self, port: int, tag: int) -> Sequence[Delay]:
@@ -146,14 +120,13 @@ class TwinRouter:
                     held = self._queues[first + number].held
                     held[one.port, one.tag] = held.get((one.port, one.tag), 0.0) + frames
         loads = [self._load(queue, span_s) for queue in self._queues]
-        queues_of = [worker.queues for worker in self._workers]
         speeds = self._speed(cell)
         if self._solved is None or not self._solved.fits(loads, speeds):
             # As long as nothing changes, the workers go on as they do.
-            paces, self._feedback = settle(self.spec, loads, queues_of, speeds, self._feedback)
+            paces, self._feedback = settle(self.spec, loads, self._queues_of, speeds, self._partners, self._feedback)
             self._solved = Solved(tuple(loads), speeds, tuple(paces))
-        for worker, found in zip(self._workers, self._solved.paces, strict=True):
-            for number, (at, rate_pps) in enumerate(zip(worker.queues, found.rates_pps, strict=True)):
+        for worker, places, found in zip(self._workers, self._queues_of, self._solved.paces, strict=True):
+            for number, (at, rate_pps) in enumerate(zip(places, found.rates_pps, strict=True)):
                 queue = self._queues[at]
                 if self._timed and queue.held:
                     self._fetch_timed(queue, rate_pps, span_s, worker, service(found, number, self._polling))
@@ -168,7 +141,7 @@ class TwinRouter:
         size = sum(self._sizes[key] * count for key, count in queue.held.items()) / frames
         return Load(queue.port, frames / span_s, size)
 
-    def _fetch(self, queue: Queue, rate_pps: float, span_s: float, worker: Worker) -> tuple[float, float]:
+    def _fetch(self, queue: Queue, rate_pps: float, span_s: float, worker: WorkerCounters) -> tuple[float, float]:
         """Frames leave the ring, of every stream the same share; what the ring cannot hold is dropped: both counts."""
         waiting = sum(queue.held.values())
         gone = min(waiting, rate_pps * span_s)
@@ -186,9 +159,9 @@ class TwinRouter:
         return gone, dropped
 
     def _fetch_timed(
-        self, queue: Queue, rate_pps: float, span_s: float, worker: Worker, services: Sequence[Service]
+        self, queue: Queue, rate_pps: float, span_s: float, worker: WorkerCounters, services: Sequence[Service]
     ) -> None:
-        """Fetch, and note what the frames took that are timed."""
+        """As ``_fetch``, and note how long the timed frames took."""
         held, before, before_pps = queue.held, queue.kept, queue.rate_pps
         gone, dropped = self._fetch(queue, rate_pps, span_s, worker)
         if not gone:
@@ -199,10 +172,10 @@ class TwinRouter:
             if frames := held.get(key, 0.0) * gone / waiting:
                 self._taken.setdefault(key, []).extend(delays(frames, self.spec.latency_s, services, ring))
 
-    def _count(self, worker: Worker, found: Pace, span_s: float) -> None:
+    def _count(self, worker: WorkerCounters, found: Pace, span_s: float) -> None:
         worker.vectors += found.vectors * span_s
         worker.busy_clocks += found.busy * span_s
-        if self.spec.drive == "polling":
+        if self._polling:
             polls = found.idle * span_s / (self.spec.idle_poll_cycles + self.spec.loop_cycles)
             worker.idle_polls += polls
             worker.idle_clocks += polls * self.spec.idle_poll_cycles
@@ -213,3 +186,15 @@ class TwinRouter:
             drawn = [normal(self._seed, worker, cell) for worker in range(self.spec.workers)]
             self._speeds = cell, tuple(1 + self.spec.noise * one for one in drawn)
         return self._speeds[1]
+
+
+def place(how: str, workers: int, ports: int, queues: int) -> list[int]:
+    """The worker of each queue, port 0's queues first.
+
+    round-robin: every queue that registers goes to the next worker, whatever port it is of, as VPP does
+    (``src/vnet/interface/rx_queue.c``, next_thread_index). per-port: each port begins at worker 0, as Linux' and
+    FreeBSD's drivers do where a port has as many queues as there are cores.
+    """
+    if how == "round-robin":
+        return [index % workers for index in range(ports * queues)]
+    return [queue % workers for _ in range(ports) for queue in range(queues)]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..config.twin import RssSpec
-from ..core.rss import MICROSOFT_KEY, Toeplitz, queue_of
+from ..core.dut.rss import MICROSOFT_KEY, Toeplitz, queue_of
 from .noise import mixed
-
-__all__ = ["MICROSOFT_KEY", "Rss", "key_of"]
 
 _KEY_BYTES = 40
 
@@ -18,23 +16,15 @@ class Rss:
 
     def __init__(self, spec: RssSpec, seed: int) -> None:
         self._spec = spec
-        self.key = key_of(spec.key, seed)
+        self.key = _key_of(spec.key, seed)
         self._toeplitz = Toeplitz(self.key)
-
-    def hash(self, data: bytes) -> int:
-        """Toeplitz, 32 bits."""
-        return self._toeplitz.hash(data)
 
     def table(self, queues: int) -> tuple[int, ...]:
         """The queue of each entry."""
         return tuple(entry % queues for entry in range(self._spec.table))
 
-    def queue(self, packet: bytes, queues: int) -> int:
-        """Of a packet without FCS; what is not IP has no hash and goes to queue 0."""
-        return queue_of(self._toeplitz, packet, self._spec.fields, self.table(queues))
-
     def shares(self, packets: Sequence[bytes], queues: int) -> tuple[float, ...]:
-        """The part of these packets that each queue gets; sums to 1."""
+        """The part of these packets (without FCS) that each queue gets; sums to 1. What is not IP goes to queue 0."""
         if queues == 1 or not packets:
             return (1.0, *(0.0 for _ in range(queues - 1)))
         counts, table = [0] * queues, self.table(queues)
@@ -43,7 +33,7 @@ class Rss:
         return tuple(count / len(packets) for count in counts)
 
 
-def key_of(text: str, seed: int) -> bytes:
+def _key_of(text: str, seed: int) -> bytes:
     """The key of an RssSpec."""
     if text == "microsoft":
         return MICROSOFT_KEY

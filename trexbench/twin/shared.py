@@ -1,12 +1,14 @@
-"""What the workers of a box do to one another: the memory and the bus that they share, and the frames that nobody took.
+"""How the workers of a router slow each other down: shared memory, a shared bus, and dropping what no one fetched.
 
-Each depends on how busy the workers are, and they on it: the equations are solved together, from the last solution.
+All of these depend on how busy the workers are, which depends on them: they are solved together, from the last
+solution.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..config.twin import BusSpec, TwinSpec
 from .model import Costs, Demand, Pace, pace
@@ -14,9 +16,9 @@ from .model import Costs, Demand, Pace, pace
 _TRIES, _CLOSE, _DAMPING = 60, 1e-6, 0.6
 _SAME = 1e-9
 _FULLEST = 0.98
-"""A bus is never quite full: its queue would have no end."""
+"""Highest load of the bus: at 1 its queue would be endless."""
 _LEAST_CLOCK = 0.05
-"""Of a worker's clock, what discarding leaves at least."""
+"""The least share of a worker's clock that dropping leaves for forwarding."""
 
 
 @dataclass(frozen=True)
@@ -28,34 +30,25 @@ class Load:
     frame_bytes: float
 
 
-@dataclass(frozen=True)
-class Feedback:
+class Feedback(NamedTuple):
     """A solution. busy: share of its clock by worker; dropped_pps by worker; fetched_pps by port."""
 
     busy: tuple[float, ...]
     dropped_pps: tuple[float, ...]
     fetched_pps: tuple[float, ...]
 
-    @classmethod
-    def none(cls, workers: int, ports: int) -> Feedback:
-        return cls((0.0,) * workers, (0.0,) * workers, (0.0,) * ports)
-
     def towards(self, other: Feedback) -> Feedback:
-        """Part of the way, lest two that hinder each other take turns for ever."""
+        """Part of the way only: the full step could jump between two states for ever."""
         return Feedback(
             *(
                 tuple(a + _DAMPING * (b - a) for a, b in zip(one, two, strict=True))
-                for one, two in zip(self._parts(), other._parts(), strict=True)
+                for one, two in zip(self, other, strict=True)
             )
         )
 
     def near(self, other: Feedback, scale_pps: float) -> bool:
-        scales = (1.0, scale_pps, scale_pps)
-        pairs = zip(self._parts(), other._parts(), scales, strict=True)
+        pairs = zip(self, other, (1.0, scale_pps, scale_pps), strict=True)
         return all(abs(a - b) <= _CLOSE * scale for one, two, scale in pairs for a, b in zip(one, two, strict=True))
-
-    def _parts(self) -> tuple[tuple[float, ...], ...]:
-        return self.busy, self.dropped_pps, self.fetched_pps
 
 
 @dataclass(frozen=True)
@@ -83,12 +76,15 @@ def settle(
     loads: Sequence[Load],
     queues_of: Sequence[Sequence[int]],
     speeds: Sequence[float],
+    partners: Mapping[int, int],
     guess: Feedback,
 ) -> tuple[list[Pace], Feedback]:
-    """What every worker does: loads by queue, queues_of and speeds by worker."""
+    """What every worker does: loads by queue, queues_of and speeds by worker; partners: of the ports."""
     scale_pps = 1.0 + sum(load.rate_pps for load in loads)
     for _ in range(_TRIES):
-        stalls = [_stall(spec.bus, guess.fetched_pps, port) for port in range(len(guess.fetched_pps))]
+        stalls = [
+            _stall(spec.bus, guess.fetched_pps, port, partners.get(port)) for port in range(len(guess.fetched_pps))
+        ]
         paces = [
             _worker(spec, [loads[at] for at in queues], stalls, speed, guess, number)
             for number, (queues, speed) in enumerate(zip(queues_of, speeds, strict=True))
@@ -137,9 +133,9 @@ def _feedback(
     return Feedback(tuple(found.busy / spec.clock_hz for found in paces), tuple(dropped), tuple(fetched))
 
 
-def _stall(bus: BusSpec | None, fetched_pps: Sequence[float], port: int) -> float:
-    """Cycles that receiving a frame takes longer because the port sends what comes from its neighbour."""
-    if bus is None or port ^ 1 >= len(fetched_pps):
+def _stall(bus: BusSpec | None, fetched_pps: Sequence[float], port: int, partner: int | None) -> float:
+    """Cycles that receiving a frame takes longer because the port sends what comes from its partner."""
+    if bus is None or partner is None:
         return 0.0
-    load = min(fetched_pps[port], fetched_pps[port ^ 1], _FULLEST * bus.limit_pps) / bus.limit_pps
+    load = min(fetched_pps[port], fetched_pps[partner], _FULLEST * bus.limit_pps) / bus.limit_pps
     return bus.stall_cycles * load / (1 - load)

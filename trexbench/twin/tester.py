@@ -26,13 +26,15 @@ CPU_MEMORY_S = 0.3
 class TxPort:
     """One sending port. What its traffic asks for leaves it as far as the wire and the sending core keep up.
 
-    More than the wire takes, and with ``stretch`` more than the core can send, makes time longer for this port's
-    traffic, and that of its duration too: nothing is made up for later. With ``queue-full`` what the core cannot
-    send is dropped and counted. owed_s: how long what was sent in a burst still occupies the port.
+    More than the wire takes, and with ``stretches`` more than the core can send, makes time longer for this port's
+    traffic, and that of its duration too: nothing is made up for later. Without it what the core cannot send is dropped
+    and counted. limit_pps: what the core can send at most, None for any rate. owed_s: how long what was sent in a burst
+    still occupies the port.
     """
 
     speed_bps: float
-    tester: TesterSpec
+    limit_pps: float | None
+    stretches: bool
     traffic: Traffic | None = None
     owed_s: float = 0.0
     queue_full: Tally = field(default_factory=Tally)
@@ -63,8 +65,7 @@ class TxPort:
 
     @property
     def _stretch_pps(self) -> float:
-        limit = self.tester.tx_limit_pps
-        return inf if limit is None or self.tester.overload != "stretch" else limit
+        return self.limit_pps if self.stretches and self.limit_pps is not None else inf
 
     def _busy_s(self, sent: Sent) -> float:
         """How long the wire, or a core that stretches time, needs for these frames."""
@@ -89,23 +90,22 @@ class TxPort:
 
     def _through_core(self, sent: Sent, span_s: float) -> Sent:
         """The frames that a core which drops lets through; how busy it is."""
-        limit = self.tester.tx_limit_pps
-        if limit is None:
+        if self.limit_pps is None:
             return sent
-        total, room = sum(frames for _, frames in sent), limit * span_s
+        total, room = sum(frames for _, frames in sent), self.limit_pps * span_s
         busy_percent = 100.0 * min(1.0, total / room)
         self.cpu_percent += (busy_percent - self.cpu_percent) * (1 - exp(-span_s / CPU_MEMORY_S))
-        if total <= room or self.tester.overload == "stretch":
+        if total <= room or self.stretches:
             return sent
         self.queue_full.add(0, total - room)
         return [(spec, frames * room / total) for spec, frames in sent]
 
 
-def received_share(tester: TesterSpec, frames: float, span_s: float) -> float:
+def received_share(limit_pps: float | None, frames: float, span_s: float) -> float:
     """The share of the frames reaching a port in this span that it receives; the others are its errors."""
-    if tester.rx_limit_pps is None or frames <= tester.rx_limit_pps * span_s:
+    if limit_pps is None or frames <= limit_pps * span_s:
         return 1.0
-    return tester.rx_limit_pps * span_s / frames
+    return limit_pps * span_s / frames
 
 
 def skew_of(tester: TesterSpec, seed: int, port: int, instant: int) -> float:

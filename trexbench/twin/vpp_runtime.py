@@ -1,4 +1,4 @@
-"""A simulated VPP's ``show runtime``: its workers' counters in the words of VPP 26.06."""
+"""A simulated VPP's ``show runtime``: its workers' counters as VPP 26.06 prints them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..stlserver.wiring import partners
 from .counters import QueueCounters, WorkerCounters
 
 INPUT_NODE = "dpdk-input"
@@ -29,8 +30,8 @@ _HEAD = (
 )
 _UPDATE_S = 10.0
 """How often VPP renews the rates of its heading, unless configured otherwise."""
-_SHOWN = 30
-"""VPP repeats this much of what it did not understand."""
+_TOTALS = ("packets", "vectors", "busy_clocks", "idle_polls", "idle_clocks", "time_s")
+_UNUSED = QueueCounters(-1, -1)
 
 
 @dataclass(frozen=True)
@@ -69,14 +70,16 @@ def node_shares(vector: float) -> dict[str, float]:
 def render_runtime(workers: Sequence[WorkerCounters], interfaces: Sequence[str], receive_clocks: float = 0.0) -> str:
     """What ``show runtime`` prints of these counters, main thread first, in lines that end as VPP's do.
 
-    interfaces: by the tester's port that each one faces; what came from port p leaves by interfaces[p ^ 1]. Of workers
-    that count no queues, the packets leave by all alike. receive_clocks: per packet, those of ``busy_clocks`` that
-    fetching it from the NIC took: they are dpdk-input's, as idle_clocks are; all others are shared by the nodes behind.
+    interfaces: by the tester's port that each one faces; what came from one port of a pair leaves by the other's. Of
+    workers that count no queues, the packets leave by all alike. receive_clocks: per packet, those of ``busy_clocks``
+    that fetching it from the NIC took: they are dpdk-input's, as idle_clocks are; all others are shared by the nodes
+    behind.
     """
     time_s = max((w.time_s for w in workers), default=0.0)
+    exits = {port: interfaces[other] for port, other in partners(len(interfaces)).items()}
     parts = [_heading(0, "vpp_main", time_s, 0.0, 0.0, 0, 0)]
     for number, worker in enumerate(workers, 1):
-        rows = _rows(worker, interfaces, receive_clocks)
+        rows = _rows(worker, interfaces, exits, receive_clocks)
         fetched = sum(r.vectors for r in rows if r.name == INPUT_NODE)
         sent = sum(r.vectors for r in rows if r.name.endswith(OUTPUT))
         loops = _rate(worker.vectors + worker.idle_polls, worker.time_s)
@@ -87,19 +90,18 @@ def render_runtime(workers: Sequence[WorkerCounters], interfaces: Sequence[str],
 
 
 def _heading(number: int, name: str, time_s: float, vector: float, loops: float, fetched: int, sent: int) -> str:
-    rates = [_exponent(_rate(count, time_s), 4) for count in (fetched, sent, 0, 0)]
-    return "\n".join(
-        [
-            f"Thread {number} {name} (lcore {number})",
-            f"Time {time_s:.1f}, {_UPDATE_S:f} sec internal node vector rate {_two_decimals(vector)}"
-            f" loops/sec {_two_decimals(loops)}",
-            "  vector rates in {}, out {}, drop {}, punt {}".format(*rates),
-            _HEAD,
-        ]
+    came, left, none = (_exponent(_rate(count, time_s), 4) for count in (fetched, sent, 0))
+    return (
+        f"Thread {number} {name} (lcore {number})\n"
+        f"Time {time_s:.1f}, {_UPDATE_S:f} sec internal node vector rate {_two_decimals(vector)}"
+        f" loops/sec {_two_decimals(loops)}\n"
+        f"  vector rates in {came}, out {left}, drop {none}, punt {none}\n{_HEAD}"
     )
 
 
-def _rows(worker: WorkerCounters, interfaces: Sequence[str], receive_clocks: float) -> list[_Row]:
+def _rows(
+    worker: WorkerCounters, interfaces: Sequence[str], exits: Mapping[int, str], receive_clocks: float
+) -> list[_Row]:
     """Nodes that were called, by name in the order of their bytes, as VPP sorts them."""
     packets, vectors = round(worker.packets), round(worker.vectors)
     vectors = min(max(vectors, 1), packets)
@@ -108,7 +110,7 @@ def _rows(worker: WorkerCounters, interfaces: Sequence[str], receive_clocks: flo
     if calls := vectors + round(worker.idle_polls):
         rows.append(_Row(INPUT_NODE, "polling", calls, packets, worker.idle_clocks + receiving))
     if packets:
-        leaving = _leaving(worker, interfaces)
+        leaving = _leaving(worker, interfaces, exits)
         for node, share in node_shares(worker.packets / max(worker.vectors, 1.0)).items():
             clocks = share * (worker.busy_clocks - receiving)
             if node not in (OUTPUT, TX):
@@ -121,12 +123,12 @@ def _rows(worker: WorkerCounters, interfaces: Sequence[str], receive_clocks: flo
     return sorted(rows, key=lambda row: row.name.encode())
 
 
-def _leaving(worker: WorkerCounters, interfaces: Sequence[str]) -> dict[str, float]:
+def _leaving(worker: WorkerCounters, interfaces: Sequence[str], exits: Mapping[int, str]) -> dict[str, float]:
     """The share of the worker's packets that leaves by each interface: those with at least one packet, summing to 1."""
     counts = dict.fromkeys(interfaces, 0.0)
     for queue in worker.queues:
-        if queue.packets > 0:
-            counts[interfaces[queue.port ^ 1]] += queue.packets
+        if queue.packets > 0 and queue.port in exits:
+            counts[exits[queue.port]] += queue.packets
     if not any(counts.values()):
         counts = dict.fromkeys(interfaces, 1.0)
     total, packets = sum(counts.values()), round(worker.packets)
@@ -139,66 +141,33 @@ def _leaving(worker: WorkerCounters, interfaces: Sequence[str]) -> dict[str, flo
 
 
 def since(now: WorkerCounters, before: WorkerCounters | None) -> WorkerCounters:
-    """What a worker counted after ``before``; all of ``now`` where there is none or the router started anew."""
+    """What a worker counted after ``before``; all of ``now`` where there is none or the router was restarted."""
     if before is None or now.time_s < before.time_s:
         return now
     old = {(q.port, q.queue): q for q in before.queues}
-    return replace(
-        now,
-        packets=now.packets - before.packets,
-        vectors=now.vectors - before.vectors,
-        busy_clocks=now.busy_clocks - before.busy_clocks,
-        idle_polls=now.idle_polls - before.idle_polls,
-        idle_clocks=now.idle_clocks - before.idle_clocks,
-        time_s=now.time_s - before.time_s,
-        queues=tuple(_queue_since(q, old.get((q.port, q.queue))) for q in now.queues),
-    )
+    grown = {name: getattr(now, name) - getattr(before, name) for name in _TOTALS}
+    return replace(now, **grown, queues=tuple(_queue_since(q, old.get((q.port, q.queue), _UNUSED)) for q in now.queues))
 
 
-def _queue_since(now: QueueCounters, before: QueueCounters | None) -> QueueCounters:
-    if before is None:
-        return now
+def _queue_since(now: QueueCounters, before: QueueCounters) -> QueueCounters:
     return replace(now, packets=now.packets - before.packets, drops=now.drops - before.drops)
 
 
-class Cli:
-    """A simulated VPP's command line, as far as telemetry needs it: ``clear runtime`` and ``show runtime``.
-
-    read: the workers' counters now. Words may be shortened as VPP's may. Anything else is answered as VPP answers what
-    it does not know.
-    """
+class Runtime:
+    """A simulated VPP's ``show runtime`` and ``clear runtime``. read: the workers' counters now."""
 
     def __init__(
         self, read: Callable[[], Sequence[WorkerCounters]], interfaces: Sequence[str], receive_clocks: float = 0.0
     ) -> None:
-        self._read, self._interfaces, self._receive_clocks = read, tuple(interfaces), receive_clocks
+        self._read, self._interfaces, self._receive_clocks = read, interfaces, receive_clocks
         self._cleared: dict[str, WorkerCounters] = {}
 
-    def run(self, line: str) -> str:
-        """What vppctl prints for this line; commands may follow one another on it, until one is unknown."""
-        printed, words = "", line.split()
-        while words:
-            verb = next((v for v in ("show", "clear") if len(words[0]) > 1 and v.startswith(words[0])), None)
-            if verb is None:
-                return f"{printed}unknown input `{_repeat(words)}'\n"
-            if len(words) == 1 or not (words[1].startswith("run") and "runtime".startswith(words[1])):
-                return f"{printed}{verb}: unknown input `{_repeat(words[1:])}'\n"
-            printed += self._show() if verb == "show" else self._clear()
-            words = words[2:]
-        return printed
-
-    def _clear(self) -> str:
+    def clear(self) -> None:
         self._cleared = {worker.name: worker for worker in self._read()}
-        return ""
 
-    def _show(self) -> str:
+    def show(self) -> str:
         workers = [since(worker, self._cleared.get(worker.name)) for worker in self._read()]
         return render_runtime(workers, self._interfaces, self._receive_clocks)
-
-
-def _repeat(words: Sequence[str]) -> str:
-    text = " ".join(words)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _rate(count: float, of: float) -> float:

@@ -1,26 +1,27 @@
-"""The tester's ports, the router behind them, and the one step in which frames go from the ones into the other."""
+"""The tester's ports, the router behind them, and the step in which frames pass between them."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from ..config.twin import TesterSpec
 from ..stlserver.traffic import Tally
 from .latency import Group
 from .ports import Arrival, Router
 from .tester import TxPort, received_share
 
 LINGER_S = 2.0
-"""So long after a flow's last frame the router is still asked for what it kept of it."""
+"""How long after a flow's last frame the router is still asked for frames that it kept."""
 
 Mark = tuple[int, int]
 """A packet group of one start: its pg_id and the start's number."""
 
 
 class Flow(NamedTuple):
-    """Frames that nobody tells apart: port, length with FCS, spread over the receive queues, and whether timed."""
+    """Frames that are all treated alike: port, length with FCS, spread over the receive queues, and whether timed."""
 
     port: int
     length: int
@@ -29,21 +30,27 @@ class Flow(NamedTuple):
 
 
 @dataclass
-class Port:
+class TesterPort:
     """One of the tester's ports. flows: where the frames of each of its streams belong, by the stream's id.
 
-    groups: of the latency streams that were started last.
+    rx_limit_pps: frames per second that it can receive. groups: of the latency streams that were started last.
     """
 
     tx: TxPort
-    link_up: bool = True
+    rx_limit_pps: float | None = None
     flows: dict[int, Flow] = field(default_factory=dict)
     groups: dict[Mark, Group] = field(default_factory=dict)
     sent: Tally = field(default_factory=Tally)
     received: Tally = field(default_factory=Tally)
     errors: Tally = field(default_factory=Tally)
 
-    def copy(self) -> Port:
+    @classmethod
+    def of(cls, spec: TesterSpec, port: int, speed_bps: float) -> TesterPort:
+        """Port number ``port``, which falls short as the spec says of it."""
+        limit_pps, stretches = spec.limit_of("tx", port), spec.overload == "stretch"
+        return cls(TxPort(speed_bps, limit_pps, stretches), spec.limit_of("rx", port))
+
+    def copy(self) -> TesterPort:
         tallies = {name: getattr(self, name).copy() for name in ("sent", "received", "errors")}
         groups = {mark: group.copy() for mark, group in self.groups.items()}
         return replace(self, tx=self.tx.copy(), groups=groups, **tallies)
@@ -54,19 +61,21 @@ class Port:
 
 @dataclass
 class World:
-    """Everything that changes with time, and the moment at which it stands; tags: the router's names for flows.
+    """Everything that changes with time, and the moment at which it stands.
 
-    active_s: when frames of a flow were last seen, of those that the router may still keep some of.
+    partners: by port, the one that the router connects it to. tags: the router's names for flows. active_s: when frames
+    of a flow were last seen, of those that the router may still keep some of.
     """
 
     router: Router
-    ports: list[Port]
+    ports: list[TesterPort]
+    partners: Mapping[int, int]
     at_s: float = 0.0
     tags: dict[Flow, int] = field(default_factory=dict)
     active_s: dict[Flow, float] = field(default_factory=dict)
 
     def fork(self) -> World:
-        """A copy with a future of its own."""
+        """An independent copy."""
         ports, active_s = [port.copy() for port in self.ports], dict(self.active_s)
         return replace(self, router=copy.deepcopy(self.router), ports=ports, active_s=active_s)
 
@@ -101,8 +110,6 @@ class World:
         frames: dict[Flow, float] = {}
         for port in self.ports:
             for spec, count in port.tx.send(self.at_s, end_s):
-                if not port.link_up:
-                    continue
                 flow = port.flows[spec.stream_id]
                 port.sent.add(flow.length, count)
                 if flow.mark is not None:
@@ -112,10 +119,10 @@ class World:
 
     def _receive(self, span_s: float, gone: Sequence[tuple[Flow, float]]) -> None:
         for number, port in enumerate(self.ports):
-            arrived = [(flow, count) for flow, count in gone if flow.port ^ 1 == number and count]
-            if not arrived or not port.link_up:
+            arrived = [(flow, count) for flow, count in gone if self.partners.get(flow.port) == number and count]
+            if not arrived:
                 continue
-            share = received_share(port.tx.tester, sum(count for _, count in arrived), span_s)
+            share = received_share(port.rx_limit_pps, sum(count for _, count in arrived), span_s)
             for flow, count in arrived:
                 port.received.add(flow.length, count * share)
                 if share < 1:

@@ -1,0 +1,153 @@
+"""Whatever becomes of standard output and error: what is measured is kept, and the exit code tells the truth."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import termios
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tools import TREXBENCH, environment, folder_with, trexbench
+
+from suites import TINY
+
+RAMP = "ramp --dut netgate-vpp --mode 64b --sim --speedup 10000 --ramp-duration 60 --no-picture"
+LOST = "trexbench: standard output is lost: "
+
+
+def shell(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
+    """A line of shell in which ``trexbench`` is ours."""
+    return subprocess.run(
+        ["bash", "-c", f'set -o pipefail; trexbench() {{ "{TREXBENCH[0]}" -m "{TREXBENCH[2]}" "$@"; }}; {command}'],
+        cwd=folder,
+        env=environment(folder / "run"),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def statuses(folder: Path) -> list[str]:
+    return [json.loads(path.read_text())["status"] for path in sorted(folder.glob("results/*/*/*.json"))]
+
+
+@pytest.mark.parametrize(
+    ("where", "code", "said"),
+    [
+        pytest.param("2>/dev/full", 0, "", id="no room for progress"),
+        pytest.param("2>&-", 0, "", id="progress closed"),
+        pytest.param(">/dev/full", 1, LOST + "No space left on device", id="no room for the result"),
+        pytest.param(">&-", 1, LOST + "it is closed", id="output closed"),
+        pytest.param(">&- 2>&- <&-", 1, "", id="all closed"),
+        pytest.param("2>&1 | head -1", 141, "", id="a reader that goes"),
+    ],
+)
+def test_a_run_is_kept_whatever_becomes_of_its_streams(tmp_path: Path, where: str, code: int, said: str) -> None:
+    done = shell(tmp_path, f"trexbench {RAMP} {where}")
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr and "defect" not in done.stderr
+    assert not said or done.stderr.splitlines()[-1] == said
+    assert statuses(tmp_path) == ["complete"]
+
+
+@pytest.mark.parametrize("where", [">/dev/null 2>/dev/full", "2>&1 | head -2", ">/dev/full", ">&- 2>&-"])
+def test_a_night_is_measured_to_its_end_whatever_becomes_of_its_streams(tmp_path: Path, where: str) -> None:
+    folder_with(tmp_path, tiny=TINY)
+    done = shell(tmp_path, f"trexbench nightly tiny --sim {where}")
+    assert done.returncode == (0 if "/null" in where else 141 if "head" in where else 1)
+    assert statuses(tmp_path) == ["complete"] * 4 and (tmp_path / "results" / "report.html").is_file()
+    (night,) = (tmp_path / "results" / "nights").glob("*.json")
+    cells: Any = json.loads(night.read_text())["cells"]
+    assert [cell["state"] for cell in cells] == ["done"] * 4
+    assert "defect" not in done.stderr and "Traceback" not in done.stderr
+
+
+def full_pipe() -> list[int]:
+    """A pipe that nobody reads and that takes no byte more; its end for writing first."""
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    try:
+        while True:
+            os.write(writes, b"x" * 4096)
+    except BlockingIOError:
+        os.set_blocking(writes, True)
+    return [writes, reads]
+
+
+def stopped_terminal() -> list[int]:
+    """A terminal on which Ctrl-S was pressed."""
+    master, slave = pty.openpty()
+    termios.tcflow(slave, termios.TCOOFF)
+    return [slave, master]
+
+
+@pytest.mark.parametrize("hung", [full_pipe, stopped_terminal])
+def test_a_terminal_that_takes_nothing_delays_no_run(tmp_path: Path, hung: Callable[[], list[int]]) -> None:
+    ends = hung()
+    begun_s = time.monotonic()
+    done = subprocess.run(
+        [*TREXBENCH, *RAMP.split()],
+        cwd=tmp_path,
+        env={**environment(tmp_path / "run"), "TERM": "xterm"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=ends[0],
+        timeout=60,
+    )
+    for end in ends:
+        os.close(end)
+    assert done.returncode == 0 and time.monotonic() - begun_s < 30
+    assert statuses(tmp_path) == ["complete"] and b"the DUT saturated" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["--help", "ramp --help", "dut list", "results list", "suite list"])
+def test_what_cannot_be_printed_ends_in_one_line(tmp_path: Path, command: str) -> None:
+    (tmp_path / "results").mkdir()
+    done = shell(tmp_path, f"trexbench {command} >/dev/full")
+    assert (done.returncode, done.stderr) == (1, LOST + "No space left on device\n")
+
+
+def test_what_failed_keeps_its_exit_code(tmp_path: Path) -> None:
+    done = shell(tmp_path, "trexbench ramp --dut nothing --mode 64b --sim >/dev/full")
+    assert done.returncode == 2 and "unknown DUT 'nothing'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param("-t direction=1", "tunable direction: trexbench gives it to profiles itself", id="a name of ours"),
+        pytest.param("-t port_id=3", "tunable port_id: trexbench gives it to profiles itself", id="another"),
+        pytest.param("--speedup nan", "'nan' is not a number", id="no number"),
+        pytest.param("--profile mine/exits.py", "profile exits.py ends the program (SystemExit(0))", id="sys.exit(0)"),
+        pytest.param("--profile mine/json.py", "profile json.py: a module of Python has that name", id="json.py"),
+    ],
+)
+def test_what_a_user_can_cause_is_one_line(tmp_path: Path, arguments: str, words: str) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "exits.py").write_text("import sys\nsys.exit(0)\n")
+    (tmp_path / "mine" / "json.py").write_text("")
+    mode = "" if "--profile" in arguments else "--mode 64b"
+    done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--sim", *mode.split(), *arguments.split(), "-q")
+    assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+@pytest.mark.parametrize("file", ["pipe.yaml", "/dev/zero", "large.yaml", "."])
+def test_a_file_that_never_ends_is_not_read(tmp_path: Path, file: str) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "large.yaml").write_bytes(b"#" * (256 * 1024 + 1))
+    done = trexbench(tmp_path, "dut", "show", f"./{file}" if file == "." else file, timeout_s=20)
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_pictures_that_cannot_be_kept_are_one_line(tmp_path: Path) -> None:
+    assert trexbench(tmp_path, *RAMP.split(), "-q").returncode == 0
+    done = trexbench(tmp_path, "report", "--pictures", "/dev/null")
+    assert done.returncode == 2 and "/dev/null is not a directory: name one for the pictures" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,52 @@
+"""Lines of runs as an index gives them, night by night, without a run."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from trexbench.core.history.rows import Cell, RunRow
+
+VPP = Cell("netgate-vpp", "var2-64b", False, 1)
+LINUX = Cell("netgate-linux", "var2-64b", False, None)
+
+
+def date(number: int) -> str:
+    """The nights of 2026, from 1 January on, in months of 28 nights."""
+    return f"2026-{number // 28 + 1:02}-{number % 28 + 1:02}"
+
+
+def make_row(number: int = 0, total_pps: float = 5e6, cell: Cell = VPP, **changes: Any) -> RunRow:
+    """The run of one night; ``changes`` are fields of RunRow."""
+    night = date(number)
+    row = RunRow(
+        path=f"{night}/{cell.dut}/030000-{cell.mode}.json",
+        id=f"{night}-{cell}",
+        started=f"{night}T03:00:00Z",
+        status="complete",
+        cell=cell,
+        traffic="0" * 64,
+        line_rate_bps=10e9,
+        loss_threshold=0.001,
+        facts="f" * 64,
+        suite="nightly",
+        night=night,
+        total_pps=total_pps,
+        at_least=False,
+        uncertainty_pps=0.0,
+        line_share=0.3,
+        limit="dut",
+    )
+    return replace(row, **changes)
+
+
+def make_rows(values: Sequence[float], cell: Cell = VPP, **changes: Any) -> list[RunRow]:
+    """A night each."""
+    return [make_row(number, value, cell, **changes) for number, value in enumerate(values)]
+
+
+def noisy(count: int, level: float = 5e6, noise: float = 0.003, seed: int = 1) -> list[float]:
+    rng = random.Random(seed)
+    return [level * (1 + rng.gauss(0, noise)) for _ in range(count)]

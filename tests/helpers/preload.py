@@ -1,0 +1,56 @@
+"""Runs commands in forks of a process that has loaded everything, the STL client too: ``python preload.py``.
+
+For each JSON line of standard input (the directory to run in, the arguments, the files for standard output and error,
+the environment) two lines of output: the fork's process id, and its exit code, negative where a signal killed it.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import signal
+import sys
+
+import trexbench.cli.run
+import trexbench.cli.suite
+import trexbench.generator.trex.ports
+import trexbench.report.run.picture
+import trexbench.session.keep
+import trexbench.session.simulate
+import trexbench.suite.nightly
+import trexbench.suite.run  # noqa: F401
+from trexbench.cli import main
+from trexbench.generator.trex.client import load_client
+
+
+def command(folder: str, arguments: list[str], files: list[str], environment: dict[str, str], begun: int) -> None:
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    for stream, file in zip((0, 1, 2), (os.devnull, *files), strict=True):
+        opened = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        os.dup2(opened, stream)
+        os.close(opened)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    faulthandler.register(signal.SIGUSR1, file=2)  # for who asks where it hangs
+    os.close(begun)
+    main(arguments)
+
+
+def serve() -> None:
+    load_client()
+    for line in sys.stdin:
+        folder, arguments, files, environment = json.loads(line)
+        hears, begun = os.pipe()
+        if (child := os.fork()) == 0:
+            command(folder, arguments, files, environment, begun)
+        os.close(begun)
+        os.read(hears, 1)  # ends when the child closes its end
+        os.close(hears)
+        print(child, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+if __name__ == "__main__":
+    serve()

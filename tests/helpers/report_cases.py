@@ -1,0 +1,68 @@
+"""Rows, nights and runs for tests of the report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from runs import World, make_plan, make_result
+
+from trexbench.core.history.night import Attempt, CellRecord, Night, State
+from trexbench.core.history.rows import Cell, RunRow
+from trexbench.core.result import RunResult
+
+HOSTILE = "<script>window.canary=1</script>\"'><img src=x onerror=canary=1></script><!--\0\u2028{{7*7}}$x$%{x}|`"
+
+ODD = "\"'&lt;script&gt;window.canary=1&lt;script&gt; onload=canary=1 {{7*7}}$x$%{x}|`"
+"""As far as a name may go."""
+
+
+def make_row(dut: str = "vpp", mode: str = "64b", at: str = "2026-11-20", **changes: Any) -> RunRow:
+    """A complete row of one cell; ``changes`` are fields of RunRow or Cell."""
+    cell = Cell(dut, mode, False, None)
+    cell = replace(cell, **{name: changes.pop(name) for name in list(changes) if hasattr(cell, name)})
+    row = RunRow(
+        path=f"{at}/{cell}.json",
+        id="1",
+        started=f"{at}T02:00:00Z",
+        status="complete",
+        cell=cell,
+        traffic="0",
+        line_rate_bps=1e10,
+        loss_threshold=0.001,
+        facts=None,
+        suite="nightly",
+        night=at,
+        total_pps=5e6,
+        at_least=False,
+        uncertainty_pps=1e4,
+        line_share=0.336,
+        limit="dut",
+    )
+    return replace(row, **changes)
+
+
+def make_record(row: RunRow, error: str | None = None, state: State | None = None) -> CellRecord:
+    cell = row.cell
+    attempts = () if state is State.WAITING else (Attempt(row.started, None if error else row.path, error),)
+    state = state or (State.FAILED if error else State.DONE)
+    return CellRecord(cell.dut, cell.mode, cell.bidir, cell.rx_queues, state, attempts)
+
+
+def make_night(*records: CellRecord, at: str = "2026-11-20", **changes: Any) -> Night:
+    return replace(Night("nightly", at, f"{at}T01:00:00Z", False, records), **changes)
+
+
+def make_run(cell: Cell, **changes: Any) -> RunResult:
+    """A run of this cell that saturates at ``capacity_pps``."""
+    capacity_pps = changes.pop("capacity_pps", 660e3)
+    of_ramps = {"ramp_s": changes.pop("ramp_s", 30.0), "latency_s": changes.pop("latency_s", 0.0)}
+    plan = make_plan(bidir=cell.bidir, kind=cell.kind, **(of_ramps if cell.kind == "ramp" else {}))
+    facts = {
+        "name": cell.dut,
+        "description": "a router",
+        "facts": {"kernel": {"release": "6.18"}},
+        "facts_sha256": "ab",
+    }
+    values = {"dut": facts, "simulated": cell.simulated, "command": {"mode": cell.mode, "rx_queues": cell.rx_queues}}
+    return make_result(plan, World(capacity_pps=capacity_pps, noise=0.01), **(values | changes))

@@ -1,0 +1,333 @@
+"""Plausible runs without a packet: ``runner.run`` against a router that is a few lines of arithmetic, on a held clock.
+
+    outcome = simulate(make_plan(bidir=True), World(capacity_pps=0.66e6))
+    result = make_result(make_plan(), World(tx_limit_pps=1e6))
+
+Everything is deterministic for a seed, and nothing sleeps.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from trexbench.core.errors import BenchError
+from trexbench.core.load.plan import MIN_OFFERED_PPS, Direction, Offer, pair_directions
+from trexbench.core.load.sample import LatencyCounters, PortCounters, Reading, Sample
+from trexbench.core.protocols import Sink
+from trexbench.core.result import RunResult, Status
+from trexbench.core.strategy.base import LoadStep, Strategy
+from trexbench.core.strategy.table import STRATEGIES
+from trexbench.core.units import line_rate_pps
+from trexbench.session import run as runner
+from trexbench.stlserver.engine import bucket_us
+
+GIGABIT = 1e9
+
+
+@dataclass(frozen=True)
+class World:
+    """The router, the cables and the generator of a simulated run. Rates in frames per second.
+
+    capacity_pps: what one direction forwards at most (or by direction's name, "0->1"); shared_capacity_pps: all
+    directions together. collapse: how many forwarded frames each frame above the capacity costs (livelock).
+    base_loss: share lost at any load. noise: relative deviation of the capacity per interval. latency_s: in flight.
+    tx_limit_pps, rx_limit_pps: of a port of the generator, as is cpu_at_full_percent. queue_full_by_port:
+    not only the sum is told. foreign_pps: frames of others that reach every port.
+    blips: (begin_s, end_s) in which nothing is forwarded. read_s: between the readings of two ports.
+    late_s: how late the loop wakes at most. fail_at_s: from when on reading raises ``failure``. frame_s: what tagged
+    frames take when idle; half as much again at the capacity. tag_failure: raised when frames are to be tagged.
+    """
+
+    capacity_pps: float | Mapping[str, float] = math.inf
+    shared_capacity_pps: float = math.inf
+    collapse: float = 0.0
+    base_loss: float = 0.0
+    noise: float = 0.0
+    latency_s: float = 0.0
+    tx_limit_pps: float | Mapping[int, float] = math.inf
+    rx_limit_pps: float | Mapping[int, float] = math.inf
+    foreign_pps: float = 0.0
+    blips: Sequence[tuple[float, float]] = ()
+    dead_ports: Sequence[int] = ()
+    link_down_at_s: float = math.inf
+    reports_queue_full: bool = True
+    queue_full_by_port: bool = False
+    cpu_at_full_percent: float | Mapping[int, float] | None = 40.0
+    read_s: float = 0.0
+    late_s: float = 0.0
+    fail_at_s: float = math.inf
+    failure: BaseException | None = None
+    frame_s: float = 20e-6
+    tag_failure: BaseException | None = None
+    seed: int = 1
+
+    def capacity(self, direction: Direction) -> float:
+        if isinstance(self.capacity_pps, Mapping):
+            return self.capacity_pps.get(str(direction), math.inf)
+        return self.capacity_pps
+
+
+@dataclass
+class HeldClock:
+    """The run's time, which passes only when somebody asks to sleep."""
+
+    now_s: float = 0.0
+    late_s: float = 0.0
+    rng: random.Random = field(default_factory=lambda: random.Random(0))
+
+    def now(self) -> float:
+        return self.now_s
+
+    def sleep_until(self, t_s: float) -> None:
+        self.now_s = max(self.now_s, t_s + (self.rng.uniform(0, self.late_s) if self.late_s else 0.0))
+
+
+@dataclass
+class _Port:
+    opackets: int = 0
+    ipackets: int = 0
+    ierrors: int = 0
+    owed: float = 0.0  # the fraction of a frame that is not sent yet
+
+
+class SimulatedGenerator:
+    """A generator wired to the World's router; ``calls`` records what it was told, in order."""
+
+    def __init__(self, plan: Strategy, world: World, clock: HeldClock) -> None:
+        self.plan, self.world, self.clock = plan, world, clock
+        self.calls: list[tuple[Any, ...]] = []
+        self.rates: dict[int, float] = {}
+        self.deadline_s = 0.0
+        self._rng = random.Random(world.seed)
+        self._ports = {p: _Port() for p in plan.ports}
+        self._flying = dict.fromkeys(plan.directions, 0)
+        self._tagged: dict[Direction, tuple[float, float, float]] = {}
+        self._load_pps: dict[int, float] = {}
+        self._queue_full = dict.fromkeys(plan.ports, 0)
+        self._then_s = clock.now_s
+
+    def start(self, rates_pps: Mapping[int, float], duration_s: float) -> None:
+        self._pass_time()
+        self.calls.append(("start", dict(rates_pps), duration_s))
+        self.rates, self.deadline_s = dict(rates_pps), self.clock.now_s + duration_s
+        self._load_pps = dict(rates_pps)
+
+    def update(self, rates_pps: Mapping[int, float]) -> None:
+        self._pass_time()
+        self.calls.append(("update", dict(rates_pps)))
+        self.rates.update(rates_pps)
+
+    def stop(self) -> None:
+        self._pass_time()
+        self.calls.append(("stop",))
+        self.rates = {}
+
+    def tag(self, rates_pps: Mapping[int, float]) -> None:
+        self.calls.append(("tag", dict(rates_pps)))
+        if self.world.tag_failure is not None:
+            raise self.world.tag_failure
+        assert not self.rates
+        self._tagged = {d: (rates_pps[d.tx], 0.0, 0.0) for d in self.plan.directions}
+
+    def read(self) -> Reading:
+        if self.clock.now_s >= self.world.fail_at_s and self.world.failure is not None:
+            raise self.world.failure
+        ports = {}
+        for number in self._ports:
+            self.clock.now_s += self.world.read_s
+            self._pass_time()
+            ports[number] = self._counters(number)
+        full = sum(self._queue_full.values())
+        latency = {d.tx: self._timed(d) for d in self._tagged}
+        return Reading(ports, full if self.world.reports_queue_full else None, latency)
+
+    def _timed(self, direction: Direction) -> LatencyCounters:
+        _, sent, received = self._tagged[direction]
+        took_s = self.world.frame_s * (1 + 0.5 * self._load_pps.get(direction.tx, 0.0) / self.world.capacity(direction))
+        histogram = {bucket_us(took_s): int(received)} if received >= 1 else {}
+        return LatencyCounters(int(sent), int(received), took_s, took_s, took_s, 0.0, histogram)
+
+    def _counters(self, number: int) -> PortCounters:
+        port, cpu = self._ports[number], self.world.cpu_at_full_percent
+        offer = next((one for one in self.plan.offers if number == one.direction.tx), self.plan.offers[0])
+        size = offer.mean_frame_bytes
+        at_full = cpu.get(number, 40.0) if isinstance(cpu, Mapping) else cpu
+        return PortCounters(
+            t_s=self.clock.now_s,
+            opackets=port.opackets,
+            obytes=round(port.opackets * size),
+            ipackets=port.ipackets,
+            ibytes=round(port.ipackets * size),
+            ierrors=port.ierrors,
+            oerrors=0,
+            link_up=self.clock.now_s < self.world.link_down_at_s,
+            queue_full=self._queue_full[number] if self.world.queue_full_by_port else None,
+            cpu_percent=None if at_full is None else at_full * self.rates.get(number, 0.0) / offer.line_rate_pps,
+        )
+
+    def _pass_time(self) -> None:
+        begin, end = self._then_s, self.clock.now_s
+        self._then_s = end
+        if end <= begin:
+            return
+        sending_s = max(0.0, min(end, self.deadline_s) - begin)
+        sent = {d: self._send(d.tx, sending_s) for d in self.plan.directions}
+        share = self._up_share(begin, end)
+        shared = self.world.shared_capacity_pps * sending_s * share
+        total = sum(sent.values())
+        for direction, frames in sent.items():
+            if direction in self._tagged:
+                pps, tagged, returned = self._tagged[direction]
+                tagged += pps * sending_s if self.rates else 0.0
+                self._tagged[direction] = pps, tagged, tagged if share else returned
+            alone = self.world.capacity(direction) * sending_s * share
+            forwarded = self._forward(direction, frames, min(alone, shared * frames / total if total else alone))
+            self._deliver(direction, forwarded if share else 0, end - begin)
+
+    def _send(self, number: int, seconds: float) -> int:
+        port = self._ports[number]
+        wanted = self.rates.get(number, 0.0) * seconds + port.owed
+        limit = self.world.tx_limit_pps
+        most = (limit.get(number, math.inf) if isinstance(limit, Mapping) else limit) * seconds
+        if wanted > most:
+            self._queue_full[number] += int(wanted - most)
+            wanted = most
+        frames = int(wanted)
+        port.owed = wanted - frames if self.rates else 0.0
+        port.opackets += frames
+        return frames
+
+    def _forward(self, direction: Direction, frames: int, most: float) -> int:
+        if direction.tx in self.world.dead_ports:
+            return 0
+        most *= 1 + self._rng.gauss(0, self.world.noise) if self.world.noise else 1
+        if frames > most:
+            return max(0, int(most - self.world.collapse * (frames - most)))
+        return frames - round(frames * self.world.base_loss)
+
+    def _deliver(self, direction: Direction, forwarded: int, seconds: float) -> None:
+        port = self._ports[direction.rx]
+        stays = min(forwarded, int(forwarded / seconds * self.world.latency_s))
+        arrived = self._flying[direction] + forwarded - stays
+        self._flying[direction] = stays
+        limit = self.world.rx_limit_pps
+        most = (limit.get(direction.rx, math.inf) if isinstance(limit, Mapping) else limit) * seconds
+        if arrived > most:
+            port.ierrors += arrived - int(most)
+            arrived = int(most)
+        port.ipackets += arrived + round(self.world.foreign_pps * seconds)
+
+    def _up_share(self, begin: float, end: float) -> float:
+        """The share of this interval in which the router forwards at all."""
+        down = sum(max(0.0, min(end, b) - max(begin, a)) for a, b in self.world.blips)
+        return 1 - min(1.0, down / (end - begin))
+
+
+class Silent:
+    """A sink that looks at nothing."""
+
+    def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
+        pass
+
+
+class Tee:
+    """Hands every sample to several sinks, as the command line does."""
+
+    def __init__(self, *sinks: Sink) -> None:
+        self.sinks = sinks
+
+    def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
+        for sink in self.sinks:
+            sink.sampled(samples, step)
+
+
+def make_plan(
+    bidir: bool = False,
+    ports: Sequence[int] = (0, 1),
+    frame_bytes: float = 64,
+    line_rate_bps: float = GIGABIT,
+    target: float = 0.97,
+    kind: str = "ramp",
+    **changes: Any,
+) -> Any:
+    """A plan of a minute on gigabit ports; ``target`` is a share of line rate, ``changes`` are fields of it.
+
+    target_pps and warmup_pps are every direction's.
+    """
+    line = line_rate_pps(frame_bytes, line_rate_bps)
+    target_pps = changes.pop("target_pps", target * line)
+    rates = (target_pps, changes.pop("warmup_pps", MIN_OFFERED_PPS))
+    offers = tuple(Offer(one, line_rate_bps, frame_bytes, line, *rates) for one in pair_directions(ports, bidir))
+    values = {"warmup_s": 5.0, "hold_s": 5.0}
+    if kind == "ramp":
+        values |= {"ramp_s": 60.0, "confirm_s": 5.0}
+    return STRATEGIES[kind](offers, **(values | changes))
+
+
+def asked(sample: Sample) -> float:
+    """What was asked of every direction alike; 0 in silence."""
+    rates = set(sample.asked_pps.values()) or {0.0}
+    assert len(rates) == 1
+    return rates.pop()
+
+
+def simulate(plan: Strategy, world: World | None = None, sink: Sink | None = None) -> runner.Outcome:
+    """What the real loop makes of this plan in this world."""
+    return simulate_with(plan, world or World(), sink)[0]
+
+
+def simulate_with(
+    plan: Strategy, world: World, sink: Sink | None = None
+) -> tuple[runner.Outcome, SimulatedGenerator, HeldClock]:
+    """The outcome, and the generator and the clock to ask what happened to them."""
+    clock = HeldClock(late_s=world.late_s, rng=random.Random(world.seed))
+    generator = SimulatedGenerator(plan, world, clock)
+    return runner.run(plan, generator, clock, sink or Silent()), generator, clock
+
+
+def make_result(plan: Strategy | None = None, world: World | None = None, **changes: Any) -> RunResult:
+    """The stored form of a simulated run; ``changes`` are fields of RunResult."""
+    plan = plan or make_plan()
+    outcome = simulate(plan, world)
+    result = RunResult(
+        id="20260301T120000Z-test",
+        started="2026-03-01T12:00:00Z",
+        finished="2026-03-01T12:02:00Z",
+        status=Status.COMPLETE if outcome.error is None else Status.INCOMPLETE,
+        reason=None if outcome.error is None else _reason(outcome.error),
+        command={"verb": plan.kind, "mode": "var2-64b", "direction": "bidir" if plan.bidir else "unidir"},
+        plan=plan,
+        profiles={
+            direction: PROFILE | {"port": direction.tx, "mean_frame_bytes": plan.offer(direction).mean_frame_bytes}
+            for direction in plan.directions
+        },
+        dut={"name": "lab-linux", "driver": "linux", "description": "Linux kernel router in a network namespace"},
+        generator={"kind": "simulated", "version": "0", "ports": list(plan.ports)},
+        host={"hostname": "tester", "kernel": "6.18", "python": "3.11"},
+        samples=tuple(outcome.samples),
+        simulated=True,
+    )
+    return replace(result, **changes)
+
+
+def _reason(error: BenchError | runner.Interrupted) -> str:
+    return str(error)
+
+
+PROFILE: dict[str, Any] = {
+    "name": "bench.py",
+    "tunables": {"size": "64", "vm": "var2"},
+    "port": 0,
+    "mix": "64 B frames",
+    "mean_frame_bytes": 64.0,
+    "flows": 251,
+    "flows_exact": True,
+    "varied": ["IP.src 16.0.0.4 to 16.0.0.254, inc", "IP.dst 48.0.0.4 to 48.0.0.254, inc"],
+    "digest": "0" * 64,
+    "streams": [{"frame_bytes": 64, "share": 1.0, "flows": 251, "varied": []}],
+}
+"""What ``core.profile.Profile.to_dict`` says of var2-64b."""

@@ -1,0 +1,152 @@
+"""Runs trexbench as a user does, and an embedded server that moves no packets."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TREXBENCH = (sys.executable, "-m", "trexbench")
+
+FAKE_SERVER = (sys.executable, str(ROOT / "tests" / "helpers" / "engine_fake.py"))
+
+
+def environment(run_dir: Path) -> dict[str, str]:
+    state = {"TREXBENCH_RUN_DIR": str(run_dir), "TREXBENCH_STATE_DIR": str(run_dir.parent / "state")}
+    return {**os.environ, "PYTHONPATH": str(ROOT), **state}
+
+
+class Forks:
+    """Commands in forks of one process (preload.py), which spares each of them a second or two of imports."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(ROOT / "tests" / "helpers" / "preload.py")],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    def begin(self, cwd: Path, arguments: Sequence[str], out: Path, err: Path) -> int:
+        """Its process id. It gets the environment as it is now, which a test may have changed."""
+        assert self._process.stdin is not None
+        asked = [str(cwd), arguments, [str(out), str(err)], environment(cwd / "run")]
+        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def has_ended(self, within_s: float) -> bool:
+        return bool(select.select([self._process.stdout], [], [], within_s)[0])
+
+    def exit_code(self) -> int:
+        """Of what was begun last; waits for its end."""
+        return self._answer()
+
+    def close(self) -> None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(10)
+        self._process.stdout.close()
+
+    def _answer(self) -> int:
+        assert self._process.stdout is not None
+        return int(self._process.stdout.readline())
+
+
+@cache
+def _forks() -> Forks:
+    forks = Forks()
+    atexit.register(forks.close)
+    return forks
+
+
+def trexbench(cwd: Path, *arguments: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+    """The command, in a directory of its own; configs and profiles are the checkout's."""
+    forks = _forks()
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        child = forks.begin(cwd, arguments, out, err)
+        if not (ended := forks.has_ended(timeout_s)):
+            os.kill(child, signal.SIGKILL)
+        code = forks.exit_code()
+        done = subprocess.CompletedProcess(arguments, code, out.read_text(), err.read_text())
+    if not ended:
+        raise subprocess.TimeoutExpired(arguments, timeout_s, done.stdout, done.stderr)
+    return done
+
+
+def begin(cwd: Path, *arguments: str, command: Sequence[str] = TREXBENCH) -> subprocess.Popen[str]:
+    """The same, without waiting for its end."""
+    return subprocess.Popen(
+        [*command, *arguments],
+        cwd=cwd,
+        env=environment(cwd / "run"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def folder_with(folder: Path, **suites: str) -> Path:
+    """The folder, with these suites in it."""
+    (folder / "suites").mkdir(parents=True, exist_ok=True)
+    for name, text in suites.items():
+        (folder / "suites" / f"{name}.yaml").write_text(text)
+    return folder
+
+
+def await_line(run: subprocess.Popen[str], *words: str) -> None:
+    """Read the run's progress until a line has all of these words, or it ends."""
+    assert run.stderr is not None
+    for line in run.stderr:
+        if all(word in line for word in words):
+            return
+
+
+@dataclass(frozen=True)
+class Server:
+    process: subprocess.Popen[str]
+    rpc_port: int
+    pub_port: int
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        ports = ("--rpc-port", str(self.rpc_port), "--pub-port", str(self.pub_port))
+        return ("--server", "127.0.0.1", *ports, "--no-apply")
+
+
+@contextmanager
+def fake_server(ports: int = 2) -> Iterator[Server]:
+    """The embedded server with an engine that forwards perfectly and moves nothing."""
+    process = subprocess.Popen(
+        [
+            *(*FAKE_SERVER, "--ports", str(ports), "--die-with-parent"),
+            *("--rpc-port", "0", "--pub-port", "0"),
+        ],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None and process.stdin is not None
+    try:
+        found = re.findall(r":(\d+)", process.stdout.readline())
+        yield Server(process, int(found[0]), int(found[1]))
+    finally:
+        process.stdin.close()
+        process.wait(10)
+        process.stdout.close()

@@ -1,0 +1,354 @@
+"""Routers whose truth is known, behind the real simulating engine, measured by the real loop on a held clock.
+
+twin = Twin(plan=make_plan(), capacity_pps={"0->1": 0.7e6}, ...)
+twin.run(), twin.knee_pps(direction)
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist, fmean
+from typing import Any
+
+import numpy as np
+from runs import HeldClock, Silent, make_plan
+
+from trexbench.config.twin import TesterSpec, TwinSpec
+from trexbench.core.load.plan import Direction, Plan
+from trexbench.core.load.sample import PortCounters, Reading
+from trexbench.session import run as runner
+from trexbench.stlserver.engine import StreamSpec
+from trexbench.stlserver.state.stats import Stats
+from trexbench.stlserver.traffic import frame_bytes
+from trexbench.twin.delay import Delay
+from trexbench.twin.engine import SimEngine
+from trexbench.twin.headers import headers_of
+from trexbench.twin.ports import Arrival, Router
+from trexbench.twin.router import TwinRouter
+
+TRIED_WINDOWS = 201
+UDP = bytes(12) + bytes.fromhex("08004500002e0001000040110000100000013000000104010 00c001a0000".replace(" ", ""))
+
+
+class PerfectRouter:
+    """Everything goes through, at once. ``spans``: how its time was cut."""
+
+    def __init__(self) -> None:
+        self.spans: list[float] = []
+        self.seen: list[Sequence[Arrival]] = []
+
+    def spread(self, port: int, packets: Sequence[bytes]) -> tuple[float, ...]:
+        return (1.0,)
+
+    def carry(self, span_s: float, arrivals: Sequence[Arrival]) -> Sequence[float]:
+        self.spans.append(span_s)
+        self.seen.append(arrivals)
+        return [one.frames for one in arrivals]
+
+    def delays(self, port: int, tag: int) -> Sequence[Delay]:
+        return (Delay(1.0, 5e-6, 5e-6),)
+
+    def kept(self, port: int, tag: int) -> float:
+        return 0.0
+
+
+@dataclass
+class QueueRouter:
+    """Receive queues, each with a ring and a capacity of its own (frames/s) that varies about its mean.
+
+    noise: relative standard deviation of the capacity, drawn anew every ``noise_s``. latency_s: on top of the ring's.
+    """
+
+    queue_pps: Mapping[int, Sequence[float]]
+    ring: float = 512.0
+    noise: float = 0.0
+    noise_s: float = 1.0
+    seed: int = 1
+    now_s: float = 0.0
+    held: dict[tuple[int, int], dict[int, float]] = field(default_factory=dict)
+
+    def spread(self, port: int, packets: Sequence[bytes]) -> tuple[float, ...]:
+        count = len(self.queue_pps[port])
+        hits = [zlib.crc32(packet[26:38]) % count for packet in packets]
+        return tuple(hits.count(queue) / len(hits) for queue in range(count))
+
+    def carry(self, span_s: float, arrivals: Sequence[Arrival]) -> Sequence[float]:
+        out = dict.fromkeys(((one.port, one.tag) for one in arrivals), 0.0)
+        instant = int((self.now_s + span_s / 2) / self.noise_s)
+        self.now_s += span_s
+        for port, capacities in self.queue_pps.items():
+            coming = [one for one in arrivals if one.port == port]
+            for queue, pps in enumerate(capacities):
+                self._serve(port, queue, pps * self._deviation(port, queue, instant) * span_s, coming, out)
+        return [out[one.port, one.tag] for one in arrivals]
+
+    def delays(self, port: int, tag: int) -> Sequence[Delay]:
+        return (Delay(1.0, 10e-6, 30e-6),)
+
+    def kept(self, port: int, tag: int) -> float:
+        return sum(held.get(tag, 0.0) for (at, _), held in self.held.items() if at == port)
+
+    def _serve(
+        self, port: int, queue: int, room: float, coming: Sequence[Arrival], out: dict[tuple[int, int], float]
+    ) -> None:
+        held = self.held.setdefault((port, queue), {})
+        for one in coming:
+            if one.frames:
+                held[one.tag] = held.get(one.tag, 0.0) + one.frames * one.spread[queue]
+        total = sum(held.values())
+        if total:
+            share = min(1.0, room / total)
+            kept = min(1.0, self.ring / (total * (1 - share))) * (1 - share) if share < 1 else 0.0
+            for tag, frames in held.items():
+                out[port, tag] += frames * share
+                held[tag] = frames * kept
+
+    def _deviation(self, port: int, queue: int, instant: int) -> float:
+        if not self.noise:
+            return 1.0
+        return max(0.0, 1 + random.Random(f"{self.seed} {port} {queue} {instant}").gauss(0, self.noise))
+
+
+def stream(size: int = 64, pps: float = 1.0, flows: int = 1, number: int = 1, **changes: Any) -> StreamSpec:
+    """Frames of UDP, their source and destination stepping together over so many values."""
+    names = (("src", 26, 0x10000001), ("dst", 30, 0x30000001))
+    variables = [
+        {"type": "flow_var", "name": name, "size": 4, "op": "inc", "step": 1, "init_value": low, "min_value": low,
+         "max_value": low + flows - 1}
+        for name, _, low in names
+    ]  # fmt: skip
+    writes = [
+        {"type": "write_flow_var", "name": name, "pkt_offset": offset, "add_value": 0, "is_big_endian": True}
+        for name, offset, _ in names
+    ]
+    program = (*variables, *writes, {"type": "fix_checksum_ipv4", "pkt_offset": 14}) if flows > 1 else ()
+    spec = StreamSpec(number, UDP.ljust(size - 4, b"x"), pps, instructions=program)
+    return replace(spec, **changes)
+
+
+IMIX = (stream(64, 28, 251, 1), stream(590, 16, 251, 2), stream(1514, 4, 251, 3))
+
+
+def mean_bytes(streams: Sequence[StreamSpec]) -> float:
+    """Mean frame size, by the streams' rates."""
+    return sum(frame_bytes(one) * one.rate_pps for one in streams) / sum(one.rate_pps for one in streams)
+
+
+class SimGenerator:
+    """The harness's generator on the engine itself: no server, no sockets, the server's smoothing of the CPU load."""
+
+    def __init__(self, engine: SimEngine, plan: Plan, streams: Sequence[StreamSpec], clock: HeldClock) -> None:
+        self.engine, self.plan, self.streams, self.clock = engine, plan, streams, clock
+        self.stats = Stats(engine)
+        self.base_pps = sum(one.rate_pps for one in streams)
+
+    def start(self, rates_pps: Mapping[int, float], duration_s: float) -> None:
+        for port, pps in rates_pps.items():
+            self.engine.start(port, self.streams, pps / self.base_pps, duration_s)
+
+    def update(self, rates_pps: Mapping[int, float]) -> None:
+        for port, pps in rates_pps.items():
+            self.engine.update(port, pps / self.base_pps)
+
+    def stop(self) -> None:
+        for port in self.plan.ports:
+            self.engine.stop(port)
+
+    def read(self) -> Reading:
+        now_s = self.clock.now()
+        self.stats.forget()
+        snapshot = self.stats.read(now_s)
+        ports = {
+            port: PortCounters(
+                *(now_s, c.opackets, c.obytes, c.ipackets, c.ibytes, c.ierrors, c.oerrors),
+                cpu_percent=float(str(self.stats.port_json(now_s, port, c.opackets > 0)["m_cpu_util"])),
+            )
+            for port, c in snapshot.counters.items()
+        }
+        return Reading(ports, snapshot.load.queue_full)
+
+
+def measure(twin: Twin | Box, router: Router) -> runner.Outcome:
+    """What the real loop makes of this router behind the simulating engine."""
+    plan, clock = twin.plan, HeldClock()
+    engine = SimEngine(
+        router,
+        speed_bps=plan.offers[0].line_rate_bps,
+        clock=clock.now,
+        tester=twin.tester,
+        seed=twin.seed,
+        step_s=twin.step_s,
+    )
+    return runner.run(plan, SimGenerator(engine, plan, twin.streams, clock), clock, Silent())
+
+
+@dataclass(frozen=True)
+class Twin:
+    """One simulated measurement: queue_pps by sending port; the engine's grid has lines every ``step_s``."""
+
+    plan: Plan
+    queue_pps: Mapping[int, Sequence[float]]
+    streams: Sequence[StreamSpec] = (stream(flows=251),)
+    ring: float = 512.0
+    noise: float = 0.0
+    noise_s: float = 1.0
+    tester: TesterSpec = field(default_factory=TesterSpec)
+    seed: int = 1
+    step_s: float = 0.25
+
+    def router(self) -> QueueRouter:
+        return QueueRouter(self.queue_pps, self.ring, self.noise, self.noise_s, self.seed)
+
+    def run(self) -> runner.Outcome:
+        return measure(self, self.router())
+
+    def knee_pps(self, direction: Direction) -> float:
+        """The rate at which a typical window of the plan's length loses the threshold's share: half of them lose more.
+
+        From the queues' shares and capacities, by trying rates on windows with noise of their own. Where the capacity
+        varies within a window, short lacks of it lose frames at rates that the mean would carry.
+        """
+        router, capacities = self.router(), np.array(self.queue_pps[direction.tx])
+        total = sum(one.rate_pps for one in self.streams)
+        spreads = [
+            np.array(router.spread(direction.tx, headers_of(one))) * one.rate_pps / total for one in self.streams
+        ]
+        shares = np.sum(spreads, axis=0)
+        draws = max(1, round(self.plan.window_s / self.noise_s)) if self.noise else 1
+        deviations = np.random.default_rng(1).normal(
+            1.0, self.noise, (TRIED_WINDOWS if self.noise else 1, draws, len(shares))
+        )
+        low, high = 0.0, 2 * float(capacities.sum() / shares.max())
+        for _ in range(40):
+            rate = (low + high) / 2
+            lost = np.maximum(0.0, shares * rate - capacities * deviations).sum(axis=2).mean(axis=1)
+            low, high = (rate, high) if float(np.median(lost)) <= self.plan.loss_threshold * rate else (low, rate)
+        return low
+
+    def with_knee(self, direction: Direction, pps: float) -> Twin:
+        """The same twin, its queues made faster or slower until the direction's knee is there."""
+        scale, tx = pps / self.knee_pps(direction), direction.tx
+        return replace(self, queue_pps={**self.queue_pps, tx: [one * scale for one in self.queue_pps[tx]]})
+
+
+@dataclass(frozen=True)
+class Box:
+    """One simulated measurement of a router as DUT files describe them."""
+
+    plan: Plan
+    spec: TwinSpec
+    streams: Sequence[StreamSpec]
+    tester: TesterSpec = field(default_factory=TesterSpec)
+    seed: int = 1
+    step_s: float = 0.25
+
+    def run(self) -> runner.Outcome:
+        return measure(self, TwinRouter(self.spec, seed=self.seed))
+
+    def knee_pps(self, direction: Direction) -> float:
+        """The rate of all directions at which this one loses the threshold's share, on average over the noise.
+
+        The router is asked itself: one without noise, of each speed out of six that are equally likely. What it does
+        not forward at once it loses when its rings are full; discarding that costs something slows it down by and by.
+        """
+        places = [(number - 0.5) / 6 for number in range(1, 7)] if self.spec.noise else [0.5]
+        speeds = [1 + self.spec.noise * NormalDist().inv_cdf(place) for place in places]
+        routers = [TwinRouter(replace(self.spec, noise=0.0, clock_hz=self.spec.clock_hz * speed)) for speed in speeds]
+        spreads = {
+            (d.tx, one.stream_id): routers[0].spread(d.tx, headers_of(one))
+            for d in self.plan.directions
+            for one in self.streams
+        }
+        low, high = 0.0, 2 * self.spec.workers * self.spec.clock_hz / self.spec.packet_cycles
+        for _ in range(17):
+            rate = (low + high) / 2
+            lost = fmean(self._lost(copy.deepcopy(router), direction, rate, spreads) for router in routers)
+            low, high = (rate, high) if lost <= self.plan.loss_threshold else (low, rate)
+        return low
+
+    def _lost(
+        self, router: Router, direction: Direction, pps: float, spreads: Mapping[tuple[int, int], tuple[float, ...]]
+    ) -> float:
+        span_s, total = 0.1, sum(one.rate_pps for one in self.streams)
+        arrivals = [
+            Arrival(d.tx, one.stream_id, spreads[d.tx, one.stream_id], pps * span_s * one.rate_pps / total,
+                    frame_bytes(one))
+            for d in self.plan.directions
+            for one in self.streams
+        ]  # fmt: skip
+        for _ in range(6 if self.spec.drop_cycles else 1):
+            gone = router.carry(span_s, arrivals)
+        out = sum(count for one, count in zip(arrivals, gone, strict=True) if one.port == direction.tx)
+        return 1 - out / (pps * span_s)
+
+
+def random_box(rng: random.Random, seed: int, noise: float = 0.0) -> Box:
+    """A router of any kind whose knees, in all directions, lie between 0.12 and 0.88 of the target."""
+    while True:
+        streams = rng.choice(PROFILES)
+        plan = random_plan(rng, streams)
+        spec = TwinSpec(
+            workers=rng.choice([1, 1, 2, 3, 4]),
+            clock_hz=1e9,
+            packet_cycles=rng.uniform(200, 3000),
+            fetch_cycles=rng.uniform(0, 200),
+            vector_cycles=rng.choice([0.0, rng.uniform(0, 5000)]),
+            byte_cycles=rng.uniform(0, 0.5),
+            drop_cycles=rng.choice([0.0, rng.uniform(0, 500)]),
+            loop_cycles=rng.uniform(0, 500),
+            vector=rng.choice([32, 64, 256]),
+            drive=rng.choice(["polling", "interrupt"]),
+            contention=rng.choice([0.0, rng.uniform(0, 0.2)]),
+            ring=rng.choice([256, 512, 4096]),
+            noise=rng.uniform(0, noise),
+            queues=rng.choice([1, 1, 2, 3, 4]),
+            placement=rng.choice(["round-robin", "per-port"]),
+        )
+        box = Box(plan, spec, streams, seed=seed)
+        wanted = rng.uniform(0.15, 0.85) * plan.offers[0].target_pps
+        box = replace(box, spec=replace(spec, clock_hz=1e9 * wanted / box.knee_pps(plan.directions[0])))
+        if all(0.12 < box.knee_pps(d) / plan.offers[0].target_pps < 0.88 for d in plan.directions):
+            return box
+
+
+def random_plan(rng: random.Random, streams: Sequence[StreamSpec]) -> Plan:
+    """A ramp of these streams on gigabit ports."""
+    return make_plan(
+        bidir=rng.random() < 0.5,
+        frame_bytes=mean_bytes(streams),
+        ramp_s=rng.choice([30.0, 60.0, 60.0, 120.0, 240.0]),
+        sample_s=rng.choice([0.5, 1.0, 1.0]),
+        loss_threshold=rng.choice([1e-4, 1e-3, 1e-3, 1e-2]),
+        stop_on_saturation=rng.random() < 0.5,
+        confirm_s=0.0,
+    )
+
+
+PROFILES = ((stream(flows=251),), (stream(flows=16),), (stream(),), IMIX)
+
+
+def random_twin(rng: random.Random, seed: int, noise: float = 0.0, knee: float | None = None, **changes: Any) -> Twin:
+    """A twin of any kind: profile, directions, ramp, sampling, threshold, queues, rings, noise up to ``noise``.
+
+    knee: of all directions, as a share of the target; by default anywhere from 0.15 to 0.85, for each its own.
+    changes: fields of Twin.
+    """
+    streams = rng.choice(PROFILES)
+    plan = random_plan(rng, streams)
+    twin = Twin(
+        plan,
+        {port: [rng.uniform(0.7, 1.3) for _ in range(rng.choice([1, 1, 2, 3]))] for port in (0, 1)},
+        streams,
+        ring=rng.choice([0.0, 128.0, 1024.0, 4096.0]),
+        noise=rng.uniform(0, noise),
+        noise_s=rng.choice([0.25, 1.0]),
+        seed=seed,
+    )
+    for direction in plan.directions:
+        share = rng.uniform(0.15, 0.85) if knee is None else knee
+        twin = twin.with_knee(direction, share * plan.offers[0].target_pps)
+    return replace(twin, **changes)

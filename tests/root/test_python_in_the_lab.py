@@ -1,0 +1,27 @@
+"""The script of docs/python.md: a lab and a twin in one process, in a table."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
+
+
+def test_the_script_of_the_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"^```python lab\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert len(script.splitlines()) <= 15
+    monkeypatch.chdir(tmp_path)
+    namespace = os.stat("/proc/thread-self/ns/net").st_ino
+    for _ in range(2):  # a lab after a simulation, too
+        exec(compile(script, "docs/python.md", "exec"), {"__name__": "notebook"})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 10 and [line.split()[0] for line in lines[1:5]] == ["lab-linux"] * 2 + ["netgate-vpp"] * 2
+    assert os.stat("/proc/thread-self/ns/net").st_ino == namespace, "back where it came from"

@@ -1,0 +1,151 @@
+"""trexbench from Python: light to import, usable from any thread and again and again, as docs/python.md shows it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import engine_fake
+import pytest
+
+import trexbench
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = {"sim": True, "speedup": 10000.0, "ramp_duration": 20, "hold": 4, "confirm": 0, "warmup_duration": 2}
+HEAVY = (
+    "numpy",
+    "click",
+    "matplotlib",
+    "zmq",
+    "yaml",
+    "rich",
+    "scapy",
+    "msgspec",
+    "requests",
+    "jinja2",
+    "lbr_trex_client",
+)
+
+
+@pytest.fixture(autouse=True)
+def in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))
+
+
+def python_blocks(kind: str = "") -> list[str]:
+    """The fenced examples of docs/python.md, in their order."""
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```python{kind}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def test_importing_it_loads_nothing_heavy() -> None:
+    script = f"import sys, trexbench; print([name for name in {HEAVY!r} if name in sys.modules], len(dir(trexbench)))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0 and done.stdout.startswith("[] "), done.stdout + done.stderr
+
+
+def test_every_name_is_there_and_no_other() -> None:
+    for name in trexbench.__all__:
+        assert callable(getattr(trexbench, name)) and name in dir(trexbench)
+    with pytest.raises(AttributeError, match="no attribute 'rampp'"):
+        trexbench.rampp  # noqa: B018
+
+
+def test_the_examples_of_the_document(capsys: pytest.CaptureFixture[str]) -> None:
+    """One after the other in one process, as in a notebook."""
+    for block in python_blocks():
+        exec(compile(block, "docs/python.md", "exec"), {"__name__": "notebook"})
+    out, err = capsys.readouterr()
+    assert "could be 1 % or 100 %" in out and "netgate-vpp" not in err and err == ""
+    assert "('lab-linux', 'var2-64b', 'done')" in out and "'total_pps'" in out
+
+
+def test_it_works_in_another_thread_and_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    found: list[trexbench.RunResult] = []
+    phases: list[str] = []
+
+    def measure() -> None:
+        found.append(trexbench.saturate("netgate-vpp", "1flow", sim=True, speedup=10000, hold=5))
+        found.append(
+            trexbench.ramp("netgate-vpp", "64b", bidir=True, progress=lambda now: phases.append(now.phase), **QUICK)
+        )
+
+    thread = threading.Thread(target=measure)
+    thread.start()
+    thread.join(100)
+    assert [run.plan.kind for run in found] == ["saturate", "ramp"] and capfd.readouterr() == ("", "")
+    assert list(dict.fromkeys(phases)) == ["warmup", "ramp", "hold", "drain"] and not Path("results").exists()
+    flat = trexbench.row(found[1])
+    assert flat["mode"] == "var2-64b" and all(isinstance(one, (str, int, float, type(None))) for one in flat.values())
+
+
+def test_progress_that_fails_ends_no_measurement() -> None:
+    calls: list[trexbench.Progress] = []
+
+    def fail(now: trexbench.Progress) -> None:
+        calls.append(now)
+        raise ZeroDivisionError("of nothing")
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        run = trexbench.ramp("netgate-vpp", "64b", progress=fail, **QUICK)
+    assert run.status.value == "complete" and len(calls) == 1
+    assert [str(one.message).split(":")[0] for one in told] == ["progress failed and is called no more"]
+
+
+def test_what_is_kept_can_be_loaded() -> None:
+    kept = trexbench.ramp("netgate-vpp", "64b", results="here", tunables={"size": "128"}, label="mine", **QUICK)
+    (loaded,) = trexbench.load_results("here", mode="64b,size=128")
+    (flat,) = trexbench.load_rows("here")
+    assert loaded.id == kept.id and loaded.analysis == kept.analysis
+    assert (flat["mode"], flat["label"], flat["total_pps"]) == ("var2-64b,size=128", "mine", kept.analysis.total_pps)
+    assert (
+        trexbench.load_run(Path("here") / flat["path"]).id == kept.id and trexbench.load_rows("here", mode="64b") == []
+    )
+
+
+def test_what_is_wrong_is_an_exception_of_its_kind() -> None:
+    with pytest.raises(trexbench.ConfigError, match="unknown DUT 'nope'"):
+        trexbench.ramp("nope", "64b")
+    with pytest.raises(trexbench.StoreError, match="no such directory"):
+        trexbench.load_rows("nowhere")
+    with pytest.raises(trexbench.ConfigError, match="not a date"):
+        trexbench.load_rows(".", since="2026-13-01")
+    with pytest.raises(TypeError, match="speedupp"):
+        trexbench.ramp("netgate-vpp", "64b", sim=True, speedupp=7)  # type: ignore[call-arg]
+
+
+def test_an_error_that_ends_a_run_has_what_was_measured() -> None:
+    command = [sys.executable, engine_fake.__file__, "--rpc-port", "0", "--pub-port", "0"]
+    with subprocess.Popen(
+        [*command, "--fault", "die@3s", "--die-with-parent"],
+        env={"PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdout is not None
+        rpc, pub = (int(port) for port in re.findall(r":(\d+)", server.stdout.readline()))
+        with pytest.raises(trexbench.GeneratorError) as caught:
+            trexbench.ramp(
+                "netgate-vpp",
+                "64b",
+                server="127.0.0.1",
+                rpc_port=rpc,
+                pub_port=pub,
+                apply=False,
+                warmup_duration=1,
+                ramp_duration=20,
+                sample="200ms",
+                results="here",
+            )
+    assert isinstance(caught.value.result, trexbench.RunResult) and caught.value.result.samples
+    (flat,) = trexbench.load_rows("here")
+    assert flat["status"] == "incomplete"

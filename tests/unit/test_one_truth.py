@@ -1,0 +1,179 @@
+"""Every reader of a document gives the same figures of it, or refuses it for the same reason: sound, old or damaged."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import golden
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from runs import World, make_plan, make_result
+from seen import run_of, vpp
+
+from trexbench.cli import main
+from trexbench.core.errors import BenchError, StoreError
+from trexbench.core.history.rows import RunRow
+from trexbench.core.load.sample import Phase
+from trexbench.core.result import Status
+from trexbench.core.strategy.base import LoadStep
+from trexbench.report.page.older import older_curves
+from trexbench.report.page.overlay import find_curves
+from trexbench.report.run.loadtest import to_loadtest
+from trexbench.results.index import open_index
+from trexbench.results.journal import journal_of
+from trexbench.results.store import RunWriter, load_row, load_run
+
+PLAN = make_plan(bidir=True, ramp_s=15.0, sample_s=1.0, latency_s=2.0)
+CURRENT = {
+    "ramp": make_result(PLAN, World(capacity_pps=660e3)),
+    "vpp": run_of(vpp(), vpp()),
+    "saturate": make_result(make_plan(kind="saturate", hold_s=8.0), World(capacity_pps=660e3)),
+    "running": make_result(PLAN, World(capacity_pps=660e3)),
+}
+OLD = ("232432-1flow-64b-uni-saturate.json", "232620-var2-64b-uni.json", "232428-var2-1514b-uni.json")
+ODD = [None, True, -1, 0, 1.5, 10**400, 1 << 65, "", "x", "\ud800", "\x1b[31m", "<b>", "../..", [], {}, [[1]], {"0": 1}]
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[bytes, bytes | None]]:
+    """Documents by name, and the journal of one that is not over."""
+    folder = tmp_path_factory.mktemp("originals")
+    found: dict[str, tuple[bytes, bytes | None]] = {}
+    for name, run in CURRENT.items():
+        writer = RunWriter(folder / name, pytest.fail)
+        if name == "running":
+            begun = writer.begin(replace(run, samples=(), status=Status.RUNNING, finished=None)).path
+            assert begun is not None
+            writer.sampled(run.samples, LoadStep(Phase.RAMP, {}, 1.0))
+            head = begun.read_bytes()
+            assert writer._journal is not None
+            writer._journal.close()
+            found[name] = head, journal_of(begun).read_bytes()
+        else:
+            found[name] = writer.end(run).read_bytes(), None
+    old = golden.unpack(folder)
+    return found | {path.name: (path.read_bytes(), None) for path in old.glob("20*/*/*.json") if path.name in OLD}
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [*([at] if at else []), *(place for key, one in children for place in places(one, (*at, key)))]
+
+
+def set_value(document: Any, place: Sequence[Any], value: Any, gone: bool) -> None:
+    for key in place[:-1]:
+        document = document[key]
+    if gone:
+        del document[place[-1]]
+    else:
+        document[place[-1]] = value
+
+
+def changed(data: st.DataObject, content: bytes) -> bytes:
+    """The document after one of the accidents that happen to documents."""
+    what = data.draw(st.sampled_from(["nothing", "bytes", "cut", "value", "key", "analysis", "written again"]))
+    at = data.draw(st.integers(0, len(content) - 1))
+    if what == "cut":
+        return content[:at]
+    if what == "bytes":
+        put = data.draw(st.sampled_from([b"", b"0", b"9", b"-", b",", b"e5", b"\0", b'"', b"\xff", b"1e999", b"NaN"]))
+        return content[:at] + put + content[at + data.draw(st.integers(0, 2)) :]
+    if what == "nothing":
+        return content
+    with contextlib.suppress(ValueError):
+        document = json.loads(content)
+        if what == "analysis" and document.get("analysis"):
+            document["analysis"][0]["maximum_pps"] *= 1.5
+            document["total_pps"] = 9e9
+            document["analysis"][0]["limit"] = "link"
+        if what in ("value", "key"):
+            place = data.draw(st.sampled_from(places(document)))
+            set_value(document, place, data.draw(st.sampled_from(ODD)), gone=what == "key")
+        return json.dumps(document, indent=data.draw(st.sampled_from([None, 1]))).encode()
+    return content
+
+
+def shown(path: Path) -> dict[str, Any]:
+    """What ``show --json`` says; BenchError as it would be told."""
+    said, told = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(told), contextlib.suppress(SystemExit):
+        main(["show", str(path), "--json"])
+    if not said.getvalue():
+        raise BenchError(told.getvalue().removeprefix("trexbench: ").rstrip("\n"))
+    found: dict[str, Any] = json.loads(said.getvalue())
+    return found
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_all_readers_agree(
+    tmp_path: Path, originals: dict[str, tuple[bytes, bytes | None]], data: st.DataObject
+) -> None:
+    content, journal = originals[data.draw(st.sampled_from(sorted(originals)))]
+    path = tmp_path / "r" / "2026-03-01" / "dut" / "120000-x-uni.json"
+    path.parent.mkdir(parents=True)
+    try:
+        if journal is not None and data.draw(st.booleans()):
+            journal_of(path).write_bytes(changed(data, journal))
+            path.write_bytes(content)
+        else:
+            path.write_bytes(changed(data, content))
+            if journal is not None:
+                journal_of(path).write_bytes(journal)
+        check(path, tmp_path / "r")
+    finally:
+        shutil.rmtree(tmp_path / "r")
+
+
+def check(path: Path, results: Path) -> None:
+    with open_index(results, pytest.fail) as index:
+        listed, refused = index.rows(), index.problems()
+    name = str(path.relative_to(results))
+    try:
+        run = load_run(path)
+    except StoreError as error:
+        reason = str(error).removeprefix(f"{path}: ")
+        assert (listed, refused) == ([], [(name, reason)]) and reason.isprintable()
+        with pytest.raises(StoreError) as raised:
+            load_row(path, name)
+        assert str(raised.value) == str(error)
+        with pytest.raises(BenchError) as told:
+            shown(path)
+        assert str(told.value) == str(error)
+        return
+    assert not refused and listed == [load_row(path, name)]
+    assert figures_of(listed[0]) == figures_of_document(shown(path))
+    assert [one.result for one in older_curves(listed[0], run)] == [
+        one.result for one in find_curves(listed[0].cell, run)
+    ]
+    try:
+        exported: bytes | str = to_loadtest(run)
+    except BenchError as error:
+        exported = str(error)
+    if isinstance(exported, bytes):
+        json.loads(exported)
+
+
+def figures_of(row: RunRow) -> dict[str, Any]:
+    names = ("id", "started", "status", "total_pps", "at_least", "warnings", "limit", "hold_loss", "cycles_per_packet")
+    return {name: getattr(row, name) for name in names} | {"simulated": row.cell.simulated}
+
+
+def figures_of_document(shown: dict[str, Any]) -> dict[str, Any]:
+    order = ("dut", "none", "generator-rx", "generator-tx", "link")
+    held = next((one for one in shown["efficiency"] if one["phase"] == "hold"), {})
+    return {
+        **{name: shown[name] for name in ("id", "started", "status", "total_pps", "at_least", "simulated")},
+        "warnings": len(shown["warnings"]),
+        "limit": max((one["limit"] for one in shown["analysis"]), key=order.index, default="none"),
+        "hold_loss": max((one["hold_loss"] for one in shown["analysis"] if one["hold_loss"] is not None), default=None),
+        "cycles_per_packet": held.get("cycles_per_packet"),
+    }

@@ -1,0 +1,78 @@
+"""Strategies: one table knows them, and each tells how long it still takes. Runs of older versions mean the same."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import World, make_plan, simulate
+
+from trexbench.core.result import from_document, to_document
+from trexbench.core.strategy.base import phase_begun
+from trexbench.core.strategy.table import STRATEGIES, plan_from_dict, plan_to_dict
+
+ROOT = Path(__file__).resolve().parents[2]
+BY_NAME = re.compile(r"plan\.kind\s*[!=]=|\bkind\s*[!=]=\s*[\"'](ramp|saturate)[\"']|[\"'](ramp|saturate)[\"']\s*[!=]=")
+
+
+def test_nobody_else_asks_which_strategy_it_is() -> None:
+    modules = [path for path in (ROOT / "trexbench").rglob("*.py") if "core/strategy" not in path.as_posix()]
+    asking = {path.relative_to(ROOT).as_posix() for path in modules if BY_NAME.search(path.read_text())}
+    assert not asking
+
+
+@pytest.mark.parametrize("kind", STRATEGIES)
+def test_a_plan_of_every_kind_is_read_back(kind: str) -> None:
+    plan = make_plan(kind=kind, bidir=True)
+    assert type(plan) is STRATEGIES[kind] and plan.kind == kind
+    assert plan_from_dict(json.loads(json.dumps(plan_to_dict(plan)))) == plan
+
+
+@pytest.mark.parametrize(
+    "plan", [make_plan(), make_plan(latency_s=5.0), make_plan(kind="saturate"), make_plan(sample_s=0.1, ramp_s=10.0)]
+)
+def test_the_time_left_falls_to_nothing(plan: Any) -> None:
+    samples = simulate(plan, World(7e5)).samples
+    left = [
+        plan.time_left(s.phase, s.trial, s.t_s - phase_begun(samples[: at + 1])) for at, s in enumerate(samples) if at
+    ]
+    assert left[0] == pytest.approx(plan.duration_s - plan.sample_s)
+    assert all(a > b for a, b in itertools.pairwise(left))
+    assert left[-1] == pytest.approx(0.0, abs=1e-6)
+
+
+def documents_of_1() -> Mapping[str, Any]:
+    """Real ones of every kind, by their names."""
+    with tarfile.open(ROOT / "tests/fixtures/documents-v1.tar.xz") as archive:
+        files = {one.name: archive.extractfile(one) for one in archive if one.isfile()}
+        documents = {name: json.load(file) for name, file in files.items() if name.endswith(".json") and file}
+    return {name: one for name, one in documents.items() if one.get("schema") == "trexbench/run"}
+
+
+DOCUMENTS = documents_of_1()
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_documents_of_version_1_mean_what_they_meant(name: str) -> None:
+    stored = DOCUMENTS[name]
+    assert stored["version"] == 1
+    upgraded = json.loads(json.dumps(to_document(from_document(stored))))
+    for part in ("analysis", "total_pps", "at_least", "latency", "efficiency", "losses"):
+        if part in stored:
+            assert upgraded[part] == same(stored[part]), part
+    assert from_document(upgraded) == from_document(stored), "and they stay so when they are written anew"
+
+
+def same(value: Any) -> Any:
+    """This value, but for the last digits of its floats."""
+    if isinstance(value, float):
+        return pytest.approx(value, rel=1e-12, nan_ok=True)
+    if isinstance(value, dict):
+        return {key: same(one) for key, one in value.items()}
+    return [same(one) for one in value] if isinstance(value, list) else value

@@ -1,0 +1,18 @@
+"""Where the command begins: Ctrl-C ends it with exit code 130 from here on, while everything else is still imported."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+
+def main() -> None:
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored, and stays so
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    from .cli.main import main
+
+    main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,318 @@
+"""trexbench from Python. Nothing here prints, exits or needs the main thread; docs/python.md has examples.
+
+A rate is a number of frames per second and direction or text as on the command line (``"97%"``, ``"1.2mpps"``), a time
+a number of seconds or text (``"2m"``), a share a fraction or text (``"0.1%"``). What goes wrong is a BenchError; one
+that ends a run early has what was measured until then as its ``result``. Warnings are Python's (``warnings``).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, fields
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from .config.model import PlanDefaults
+from .core.errors import BenchError, StoreError
+from .core.history.compare import SetComparison
+from .core.history.known import parse_date
+from .core.history.night import Night
+from .core.history.regression import Judgement
+from .core.history.rows import RunRow, row_of
+from .core.load.sample import Sample
+from .core.result import RunResult
+from .core.strategy.base import LoadStep
+from .core.units import Rate, parse_duration, parse_rate, parse_share
+from .session.keep import Measured, Output, Show, efficiency_request, measure, measure_rates
+from .session.request import Case, Setup, make_request
+from .session.run import Interrupted
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .review.compare import RunComparison
+
+Place = str | PathLike[str]
+
+
+@dataclass(frozen=True)
+class DirectionRates:
+    """Frames per second of one direction (``0->1``: port 0 to port 1) in about the last second; loss: a share."""
+
+    direction: str
+    asked_pps: float
+    sent_pps: float
+    received_pps: float
+    loss: float | None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands. elapsed_s, left_s: of the whole run, by its own clock."""
+
+    phase: str
+    elapsed_s: float
+    left_s: float
+    rates: tuple[DirectionRates, ...]
+
+
+class SetupOptions(TypedDict, total=False):
+    """How runs are carried out; see session.request.Setup."""
+
+    configs_dir: Path | None
+    apply: bool
+    server: str | None
+    rpc_port: int | None
+    pub_port: int | None
+    trex_dir: Path | None
+    force: bool
+    sim: bool
+    speedup: float | None
+    seed: int | None
+    label: str | None
+
+
+class Options(SetupOptions, total=False):
+    """What every measurement takes besides; see session.request.Case. results: a directory for documents, None: none.
+
+    progress: called after every sample; an exception in it is a warning, and ends the calls, not the measurement.
+    """
+
+    profile: str | None
+    tunables: Mapping[str, str] | None
+    bidir: bool
+    ports: tuple[int, ...] | None
+    rx_queues: int | None
+    telemetry: str | None
+    results: Place | None
+    progress: Callable[[Progress], object] | None
+
+
+def ramp(
+    dut: str,
+    mode: str | None = None,
+    *,
+    ramp_to: str | float | None = None,
+    ramp_duration: str | float | None = None,
+    hold: str | float | None = None,
+    confirm: str | float | None = None,
+    latency: str | float | None = None,
+    stop_on_saturation: bool | None = None,
+    warmup: str | float | None = None,
+    warmup_duration: str | float | None = None,
+    loss: str | float | None = None,
+    windows: int | None = None,
+    sample: str | float | None = None,
+    **options: Unpack[Options],
+) -> RunResult:
+    """Ramp traffic linearly to the target; ``analysis`` of the result says where each direction saturated.
+
+    dut, mode: names, as for `trexbench ramp`, whose options these are. None leaves a figure to the DUT's config.
+    """
+    wished = PlanDefaults(
+        ramp_to=_rate(ramp_to),
+        ramp_s=_seconds(ramp_duration),
+        hold_s=_seconds(hold),
+        confirm_s=_seconds(confirm),
+        latency_s=_seconds(latency),
+        stop_on_saturation=stop_on_saturation,
+        warmup=_rate(warmup),
+        warmup_s=_seconds(warmup_duration),
+        loss=_share(loss),
+        windows=windows,
+        sample_s=_seconds(sample),
+    )
+    return _measure("ramp", dut, mode, wished, options)
+
+
+def saturate(
+    dut: str,
+    mode: str | None = None,
+    *,
+    rate: str | float = "100%",
+    hold: str | float | None = None,
+    **options: Unpack[Options],
+) -> RunResult:
+    """Send the full rate at once and measure what comes out."""
+    return _measure("saturate", dut, mode, PlanDefaults(ramp_to=_rate(rate), hold_s=_seconds(hold)), options)
+
+
+def efficiency(
+    dut: str,
+    mode: str | None = None,
+    *,
+    rates: Sequence[str | float] = ("1kpps", "1%", "10%", "97%"),
+    hold: str | float | None = None,
+    **options: Unpack[Options],
+) -> list[RunResult]:
+    """One run per rate, in one session; ``costs`` of each says what a packet costs the DUT."""
+    case, setup, output = _sorted(dut, mode, options)
+    wanted = [rate for one in rates if (rate := _rate(one)) is not None]
+    with _interrupts():
+        done = measure_rates(efficiency_request(case, _seconds(hold), setup), wanted, output)
+        results = [one.result for one in done]
+        _raise_what_ended(done[-1], results)
+    return results
+
+
+def run_suite(
+    name: str,
+    *,
+    results: Place = "results",
+    only: Sequence[str] = (),
+    resume: bool = False,
+    date: str | None = None,
+    retry_after: str | float = 10.0,
+    **setup: Unpack[SetupOptions],
+) -> Night:
+    """Measure every cell of a suite, as `trexbench suite run` does; cells that failed say why in their attempts."""
+    from .suite.night import NightOptions, run_suite
+
+    pause_s, night = _seconds(retry_after) or 0.0, date and parse_date(date)
+    options = NightOptions(Path(results), Setup(**setup), Output(warn=_warn), lambda _: None, night, pause_s)
+    with _interrupts():
+        return run_suite(name, options, only, resume).night
+
+
+def load_run(path: Place) -> RunResult:
+    """The run of a document; StoreError names what is wrong with it."""
+    from .results.store import load_run
+
+    return load_run(Path(path))
+
+
+def load_results(results: Place = "results", **filters: Any) -> list[RunResult]:
+    """Every run below the directory, oldest first; filters as for load_rows. One that cannot be read is a warning."""
+    found = []
+    for one in _rows(results, **filters):
+        try:
+            found.append(load_run(Path(results) / one.path))
+        except StoreError as error:
+            _warn(str(error))
+    return found
+
+
+def load_rows(results: Place = "results", **filters: Any) -> list[dict[str, Any]]:
+    """A flat dictionary of plain values for every run, oldest first: ``pandas.DataFrame(load_rows())``.
+
+    filters: dut, mode, suite, label, since (a date) and limit (only the newest so many).
+    """
+    return [_flat(one) for one in _rows(results, **filters)]
+
+
+def row(result: RunResult) -> dict[str, Any]:
+    """The same of one run."""
+    return _flat(row_of(result, ""))
+
+
+def compare(
+    first: str, second: str, *, results: Place = "results", anyway: bool = False
+) -> RunComparison | SetComparison:
+    """Two documents direction by direction, or two sets of runs cell by cell, named as for `trexbench compare`."""
+    from .review.compare import compare
+
+    return compare(first, second, Path(results), anyway, _warn)
+
+
+def judge(
+    results: Place = "results",
+    *,
+    dut: str | None = None,
+    mode: str | None = None,
+    suite: str | None = None,
+    since: str | None = None,
+) -> Judgement:
+    """What got slower, since when and why, as `trexbench regress` finds it."""
+    from .review.judge import judge
+
+    return judge(Path(results), _warn, dut, mode, suite, since and parse_date(since))
+
+
+def _measure(verb: str, dut: str, mode: str | None, wished: PlanDefaults, options: Options) -> RunResult:
+    case, setup, output = _sorted(dut, mode, options)
+    with _interrupts():
+        done = measure(make_request(verb, case, wished, setup), output)
+        _raise_what_ended(done, done.result)
+    return done.result
+
+
+def _sorted(dut: str, mode: str | None, options: Options) -> tuple[Case, Setup, Output]:
+    """TypeError for an option that nobody knows, as of any function."""
+    left: dict[str, Any] = {**options}
+    results, progress = left.pop("results", None), left.pop("progress", None)
+    case = {one.name: left.pop(one.name) for one in fields(Case) if one.name in left}
+    show: Show | None = None if progress is None else lambda result: nullcontext(_Caller(result, progress))
+    output = Output(None if results is None else Path(results), warn=_warn, show=show)
+    return Case(dut, mode, **case), Setup(**left), output
+
+
+def _raise_what_ended(done: Measured, measured: RunResult | list[RunResult]) -> None:
+    if isinstance(done.error, BenchError):
+        done.error.result = measured
+    if done.error is not None:
+        raise done.error
+
+
+@contextmanager
+def _interrupts() -> Iterator[None]:
+    """Ctrl-C is KeyboardInterrupt, as in any other call."""
+    try:
+        yield
+    except Interrupted as error:
+        raise KeyboardInterrupt(str(error)) from error
+
+
+class _Caller:
+    """A sink that calls back, until that fails."""
+
+    def __init__(self, result: RunResult, progress: Callable[[Progress], object]) -> None:
+        from .report.run.live import Follower
+
+        self._progress: Callable[[Progress], object] | None = progress
+        self._follower, self._directions = Follower(result.plan), result.plan.directions
+
+    def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
+        if self._progress is None:
+            return
+        self._follower.follow(samples)
+        now = self._follower.progress(samples)
+        rates = tuple(
+            DirectionRates(str(direction), one.asked_pps, one.sent_pps, one.received_pps, one.loss)
+            for direction, one in zip(self._directions, now.windows, strict=False)
+        )
+        try:
+            self._progress(Progress(now.phase.value, now.elapsed_s, now.left_s, rates))
+        except Exception as error:
+            self._progress = None
+            _warn(f"progress failed and is called no more: {type(error).__name__}: {error}")
+
+
+def _rows(results: Place, since: str | None = None, **filters: Any) -> list[RunRow]:
+    from .review.find import all_rows
+
+    return all_rows(Path(results), _warn, since=since and parse_date(since), **filters)
+
+
+def _flat(one: RunRow) -> dict[str, Any]:
+    values = asdict(one)
+    del values["nodes"]
+    return {**values.pop("cell"), **values}
+
+
+def _rate(value: str | float | None) -> Rate | None:
+    return parse_rate(f"{value:f}pps" if isinstance(value, (int, float)) else value) if value is not None else None
+
+
+def _seconds(value: str | float | None) -> float | None:
+    return parse_duration(f"{value:f}" if isinstance(value, (int, float)) else value) if value is not None else None
+
+
+def _share(value: str | float | None) -> float | None:
+    return parse_share(str(value)) if value is not None else None
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, stacklevel=2)

@@ -1,0 +1,106 @@
+"""Where verbs write: lines for people on standard error, results on standard output or into files."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..core.errors import BenchError
+from ..files import replace_file
+from ..report.clean import clean
+
+if TYPE_CHECKING:
+    from ..core.result import RunResult
+    from ..session.keep import Output
+    from ..session.run import Interrupted
+
+
+def note(text: str) -> None:
+    """A line on standard error. One that is closed or full costs the line and nothing else."""
+    with contextlib.suppress(OSError, ValueError):
+        click.echo(clean(text), err=True)
+
+
+def warn(text: str) -> None:
+    note(f"trexbench: {text}")
+
+
+def say_unless(quiet: bool) -> Callable[[str], None]:
+    """What progress in lines is said with."""
+    return (lambda _: None) if quiet else note
+
+
+def output_of(results: Path | None, quiet: bool, speedup: float) -> Output:
+    """Of runs: their steps and their progress on standard error, unless they are to be quiet."""
+    from ..report.run.text import open_live
+    from ..session.keep import Output
+
+    return Output(
+        results=results,
+        say=say_unless(quiet),
+        warn=note,
+        show=None if quiet else lambda result: open_live(result, sys.stderr, speedup),
+    )
+
+
+def save_picture(save: Callable[[], Path]) -> None:
+    """Draw one and name it. A picture that fails costs the picture: the run is safe in its document."""
+    try:
+        note(f"picture  {save()}")
+    except Exception as failed:
+        note(f"no picture: {' '.join(str(failed).split())}")
+
+
+def print_result(result: RunResult, as_json: bool) -> None:
+    if as_json:
+        from ..core.result import to_document
+
+        print_json(to_document(result, with_samples=False))
+        return
+    from ..report.run.curve import draw_curve
+    from ..report.run.text import print_summary
+
+    print_summary(result, sys.stdout)
+    click.echo(f"\n{draw_curve(result)}", nl=False)
+
+
+def print_json(values: Any) -> None:
+    click.echo(json.dumps(values, indent=1, allow_nan=False, default=str))
+
+
+def exit_code(error: BenchError | Interrupted | None) -> int:
+    """Say what ended a run, and return its exit code; 0 where nothing did."""
+    if error is None:
+        return 0
+    warn(str(error))
+    return error.exit_code
+
+
+def write(name: str, data: str | bytes, aside: bool = False) -> None:
+    """To the file, at once, and its name to standard output; ``-`` is standard output itself.
+
+    aside: a file beside what the verb prints: its name is not printed, its directory must exist.
+    """
+    raw = data.encode("utf-8", "replace") if isinstance(data, str) else data
+    if name == "-":
+        click.echo(raw, nl=False)
+        return
+    path = Path(name)
+    try:
+        if not aside:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, raw)
+    except OSError as error:
+        raise BenchError(f"{path}: {error.strerror}", "name a place that can be written") from error
+    if not aside:
+        click.echo(path)
+
+
+def plural(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"

@@ -1,0 +1,264 @@
+"""Two readings of a DUT under a constant load -> what a forwarded packet costs it: cycles, vectors, energy.
+
+VPP counts its own clocks. Of a kernel it is the CPUs' busy time x their clock, over the packets that left meanwhile:
+a packet that was dropped has cost something too, which those that were forwarded pay for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from ..load.plan import Plan
+from ..load.sample import Phase, Sample
+from ..units import format_share
+from ..verdict.model import Caveat
+from . import runtime
+from .runtime import Budget, WorkerEfficiency
+from .telemetry import DutReading, Moment, Observation
+
+MIN_SPAN_S = 1.0
+"""Counters are read tens of milliseconds after one another, which over a shorter stretch would matter."""
+TICK_S = 0.01
+"""Systems book CPU time in ticks of about this length."""
+COUNTERS_APART = 0.02
+"""Between the DUT's own count of what it sent and the tester's of what it got."""
+CLEARED_WITHIN_S, CLEARED_WITHIN = 1.0, 0.1
+"""Between a stretch and the time that VPP's counters have run: seconds, or a share of it, whichever is more."""
+PERF_APART = 0.1
+"""Between the cycles that perf counted and busy time x clock."""
+
+
+@dataclass(frozen=True)
+class CpuShare:
+    """One CPU over a stretch. busy: its share of the time; packet_busy: of it, on packets, where the system tells."""
+
+    cpu: int
+    busy: float
+    packet_busy: float | None
+    clock_hz: float | None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One stretch at one rate. Rates are of all directions together, in frames per second, as the tester counted them.
+
+    begin_s, end_s: on the run's clock; span_s: between them, by the DUT's clock where it tells it. forwarded_pps: what
+    the DUT itself says it sent, else what came back. cycles_per_packet: for VPP of all nodes but the input nodes, and
+    with_polling of those too; for a kernel of all busy time, and with_polling None. source: where the cycles were
+    counted. clock_hz: what the budget is held against. uj_per_packet: energy of the whole box. caveats say what is
+    missing, and why.
+    """
+
+    phase: Phase
+    trial: int
+    begin_s: float
+    end_s: float
+    offered_pps: float
+    received_pps: float
+    forwarded_pps: float
+    span_s: float = 0.0
+    source: str | None = None
+    cycles_per_packet: float | None = None
+    with_polling: float | None = None
+    perf_cycles_per_packet: float | None = None
+    vectors_per_call: float | None = None
+    clock_hz: float | None = None
+    workers: tuple[WorkerEfficiency, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    cpus: tuple[CpuShare, ...] = ()
+    power_w: float | None = None
+    uj_per_packet: float | None = None
+    caveats: tuple[Caveat, ...] = ()
+
+    @property
+    def effective_hz(self) -> float | None:
+        """Cycles per packet x packets: the clocks that the busiest worker, or all CPUs, account for in a second."""
+        known = [worker.effective_hz for worker in self.workers if worker.effective_hz is not None]
+        if known:
+            return max(known)
+        return self.cycles_per_packet * self.forwarded_pps if self.cycles_per_packet is not None else None
+
+    @property
+    def loss(self) -> float | None:
+        return 1 - self.received_pps / self.offered_pps if self.offered_pps else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values; the caveats stand among the document's warnings."""
+        values = {**msgspec.to_builtins(self), "effective_hz": self.effective_hz, "loss": self.loss}
+        del values["caveats"]
+        return values
+
+
+def find_costs(plan: Plan, samples: Sequence[Sample], readings: Sequence[DutReading]) -> tuple[Cost, ...]:
+    """The cost of every stretch that begins and ends with a reading of the DUT: holds first, then those of the ramp."""
+    return tuple(_cost(plan, samples, before, after) for before, after in find_stretches(readings))
+
+
+def find_stretches(readings: Sequence[DutReading]) -> Iterator[tuple[DutReading, DutReading]]:
+    """BEGIN and the END after it, and of a ramp each TICK with the next."""
+    begun: DutReading | None = None
+    for one in readings:
+        if one.moment is Moment.BEGIN:
+            begun = one
+        elif one.moment is Moment.END and begun is not None:
+            if (begun.phase, begun.trial) == (one.phase, one.trial):
+                yield begun, one
+            begun = None
+    ticks = [one for one in readings if one.moment is Moment.TICK]
+    yield from pairwise(ticks)
+
+
+def _cost(plan: Plan, samples: Sequence[Sample], before: DutReading, after: DutReading) -> Cost:
+    then, now = before.observation.at_s, after.observation.at_s  # the DUT's own clock: a reading may take long
+    span_s = after.t_s - before.t_s if then is None or now is None else now - then
+    offered, received = _rates(plan, samples, before.t_s + before.took_s, after.t_s)
+    sent = _sent_by_dut(before.observation, after.observation)
+    forwarded = received if sent is None or span_s <= 0 else sent / span_s
+    caveats = [Caveat("telemetry-missing", f"{one.what}: {one.reason}") for one in after.observation.missing]
+    cost = Cost(after.phase or Phase.HOLD, after.trial, before.t_s, after.t_s, offered, received, forwarded, span_s)
+    if span_s < MIN_SPAN_S:
+        text = f"counter readings only {span_s:.2g} s apart: no cycles/packet; lengthen --hold"
+        return replace(cost, caveats=(*caveats, Caveat("no-cycles", text)))
+    if received and abs(forwarded / received - 1) > COUNTERS_APART:
+        text = f"the DUT counts {forwarded:.4g} packets/s sent, the tester {received:.4g}/s received"
+        caveats.append(Caveat("packets-unclear", text))
+    lossy = offered > 0 and (offered - received) / offered > plan.loss_threshold
+    if after.observation.threads:
+        counted_s = after.t_s - before.t_s - before.took_s  # a reading that begins a stretch clears the counters last
+        cost = _of_vpp(cost, after.observation, counted_s, lossy, caveats)
+    else:
+        cost = _of_kernel(cost, before.observation, after.observation, caveats)
+    return replace(_powered(cost, before, after), caveats=tuple(caveats))
+
+
+def _of_vpp(cost: Cost, after: Observation, counted_s: float, lossy: bool, caveats: list[Caveat]) -> Cost:
+    """counted_s: for so long VPP's runtime counters have run, if they were cleared when the stretch began."""
+    slack_s = max(CLEARED_WITHIN_S, CLEARED_WITHIN * counted_s)
+    other_s = [one.time_s for one in after.threads if one.time_s is not None and abs(one.time_s - counted_s) > slack_s]
+    if other_s:
+        text = f"show runtime counts since {other_s[0]:g} s, the stretch lasts {counted_s:.1f} s: it was not cleared"
+        caveats.append(Caveat("no-cycles", f"no cycles per packet: {text}"))
+        return cost
+    workers = runtime.of_threads(after.threads)
+    together = runtime.overall(workers)
+    # That a worker has nothing to do is no doubt about the others.
+    caveats += runtime.doubts([worker for worker in workers if together is None or not worker.idle])
+    busiest = max(workers, key=lambda worker: (worker.vectors_per_call or 0.0, worker.pps or 0.0), default=None)
+    clock = after.clock_hz
+    budgets: tuple[Budget, ...] = ()
+    if clock is None:
+        caveats.append(Caveat("no-clock", "VPP did not tell its clock: cycles x packets are held against nothing"))
+    else:
+        budgets = tuple(runtime.check_budget(one, clock, saturated=lossy and one is busiest) for one in workers)
+        caveats += [budget.caveat for budget in budgets if budget.caveat is not None]
+    cost = replace(cost, clock_hz=clock, workers=workers, budgets=budgets)
+    if any(budget.impossible for budget in budgets):  # a doubt that is told, and no figure
+        return cost
+    return replace(
+        cost,
+        source="VPP's show runtime",
+        cycles_per_packet=together.cycles_per_packet if together else None,
+        with_polling=together.cycles_with_polling if together else None,
+        vectors_per_call=busiest.vectors_per_call if busiest else None,
+    )
+
+
+def _of_kernel(cost: Cost, before: Observation, after: Observation, caveats: list[Caveat]) -> Cost:
+    old = {one.cpu: one for one in before.cpus}
+    cpus, cycles = [], 0.0
+    for now in after.cpus:
+        then = old.get(now.cpu)
+        if then is None or now.total_s <= then.total_s or now.busy_s < then.busy_s:
+            caveats.append(Caveat("no-cycles", f"CPU {now.cpu}: its times did not advance between two readings"))
+            continue
+        total = now.total_s - then.total_s
+        told = now.packet_s is not None and then.packet_s is not None
+        packets = ((now.packet_s or 0.0) - (then.packet_s or 0.0)) / total if told else None
+        clocks = [clock for clock in (then.clock_hz, now.clock_hz) if clock]
+        clock = sum(clocks) / len(clocks) if clocks else None
+        busy = (now.busy_s - then.busy_s) / total
+        cpus.append(CpuShare(now.cpu, busy, packets, clock))
+        cycles += busy * (clock or 0.0)
+    cost = replace(cost, cpus=tuple(cpus), clock_hz=max((one.clock_hz or 0.0 for one in cpus), default=0.0) or None)
+    reason = _no_cycles(cost, len(after.cpus))
+    if reason is not None:
+        caveats.append(Caveat("no-cycles", f"no cycles per packet: {reason}"))
+        return cost
+    perf_hz = after.perf_hz
+    ticks = TICK_S * len(cpus) / (cost.span_s * sum(one.busy for one in cpus))
+    in_ticks = all(abs(one.busy_s / TICK_S - round(one.busy_s / TICK_S)) < 1e-6 for one in after.cpus)
+    if ticks > COUNTERS_APART and in_ticks:
+        text = f"CPU time comes in ticks of {TICK_S * 1000:g} ms, here {format_share(ticks)} of what is to be measured"
+        caveats.append(Caveat("coarse-cpu-time", text))
+    if perf_hz is not None and abs(perf_hz / cycles - 1) > PERF_APART:
+        text = f"perf stat counted {perf_hz:.4g} cycles/s, CPU time x clock makes {cycles:.4g}"
+        caveats.append(Caveat("perf-differs", text))
+    return replace(
+        cost,
+        source="CPU time x clock",
+        cycles_per_packet=cycles / cost.forwarded_pps,
+        perf_cycles_per_packet=None if perf_hz is None else perf_hz / cost.forwarded_pps,
+    )
+
+
+def _no_cycles(cost: Cost, cpus: int) -> str | None:
+    """Why busy CPUs make no figure here; None where they do. cpus: that forward, each of which must have told."""
+    if not cost.cpus:
+        return "the DUT did not tell its CPU times"
+    if len(cost.cpus) < cpus:
+        return "what some of its CPUs did is not known"
+    if any(one.clock_hz is None for one in cost.cpus):
+        return "the DUT did not tell its CPUs' clock"
+    if not cost.forwarded_pps:
+        return "nothing was forwarded"
+    if not any(one.busy for one in cost.cpus):
+        return "its CPUs say they were idle, so the work is done, or booked, elsewhere"
+    return None
+
+
+def _powered(cost: Cost, before: DutReading, after: DutReading) -> Cost:
+    """Energy by the meter's own total where it keeps one, else by the mean of two readings."""
+    first, last, span_s = before.observation, after.observation, cost.span_s
+    power: float | None = None
+    if first.energy_j is not None and last.energy_j is not None and last.energy_j > first.energy_j:
+        power = (last.energy_j - first.energy_j) / span_s
+    elif last.power_w is not None:
+        power = last.power_w if first.power_w is None else (first.power_w + last.power_w) / 2
+    if power is None or not cost.forwarded_pps:
+        return replace(cost, power_w=power)
+    return replace(cost, power_w=power, uj_per_packet=power / cost.forwarded_pps * 1e6)
+
+
+def _rates(plan: Plan, samples: Sequence[Sample], begin_s: float, end_s: float) -> tuple[float, float]:
+    """Offered and received by the tester, frames per second of all directions, between the samples next to these."""
+    if len(samples) < 2:
+        return 0.0, 0.0
+    first = min(samples, key=lambda sample: abs(sample.t_s - begin_s))
+    last = min(samples, key=lambda sample: abs(sample.t_s - end_s))
+    if last.t_s <= first.t_s:
+        return 0.0, 0.0
+    offered = received = 0.0
+    for direction in plan.directions:
+        sent = [sample.reading.ports[direction.tx] for sample in (first, last)]
+        came = [sample.reading.ports[direction.rx] for sample in (first, last)]
+        if sent[1].t_s > sent[0].t_s and came[1].t_s > came[0].t_s:
+            offered += (sent[1].opackets - sent[0].opackets) / (sent[1].t_s - sent[0].t_s)
+            received += (came[1].ipackets - came[0].ipackets) / (came[1].t_s - came[0].t_s)
+    return offered, received
+
+
+def _sent_by_dut(before: Observation, after: Observation) -> int | None:
+    """Packets that all of the test's interfaces sent; None where one does not say, or went back."""
+    old = {one.port: one.tx_packets for one in before.ports}
+    total = 0
+    for now in after.ports:
+        then = old.get(now.port)
+        if now.tx_packets is None or then is None or now.tx_packets < then:
+            return None
+        total += now.tx_packets - then
+    return total if after.ports else None

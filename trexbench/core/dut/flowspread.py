@@ -1,0 +1,283 @@
+"""How a profile's flows spread over a router's queues and workers: arithmetic before the run, a comparison after it.
+
+What limits a router that uses its workers unevenly is the busiest one: with r frames/s each, the total is r / the
+largest share. What the DUT did not say (often the hash's key) is not assumed: only what holds for any hash is told.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..errors import ConfigError
+from ..load.profile import Stream
+from .queues import PortHash, Spreading
+from .rss import FIELDS, MOST_SEEN, Toeplitz, hashed_of
+
+UNEVEN = 0.02
+"""A busiest worker nearer than this to its fair share is as good as even."""
+MOST_NAMED = 4
+"""Of one kind of sentence."""
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class QueueShare:
+    """What part of the frames that arrive at ``port`` one queue gets; None: not known, however the DUT was asked."""
+
+    port: int
+    queue: int
+    worker: str | None
+    share: float | None
+
+
+@dataclass(frozen=True)
+class PortSpread:
+    """One port's traffic. flows: distinct values of what is hashed, None where they were not all looked at.
+
+    exact: every packet of the profile was looked at, not a sample of it. reason: why queues have no share.
+    """
+
+    port: int
+    flows: int | None
+    exact: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class WorkerShare:
+    """What part of all frames one worker gets; None: not known."""
+
+    worker: str
+    share: float | None
+
+
+@dataclass(frozen=True)
+class FlowSpread:
+    """A prediction. Every port that sends offers the same rate; all shares of the whole load sum to 1.
+
+    busiest: the largest share of a worker, or where some are not known a share that the busiest one gets at least;
+    None: not even that. busiest_exact: it is the former. sentences: what it implies, for people.
+    """
+
+    ports: tuple[PortSpread, ...] = ()
+    queues: tuple[QueueShare, ...] = ()
+    workers: tuple[WorkerShare, ...] = ()
+    busiest: float | None = None
+    busiest_exact: bool = False
+    sentences: tuple[str, ...] = ()
+
+    def of(self, port: int) -> tuple[QueueShare, ...]:
+        """The queues of a port."""
+        return tuple(queue for queue in self.queues if queue.port == port)
+
+    @property
+    def ceiling(self) -> float | None:
+        """The total that the router can carry, in units of what one worker carries: exact, or at most so much."""
+        return 1 / self.busiest if self.busiest else None
+
+
+def predict(
+    spreading: Spreading,
+    streams: Mapping[int, Sequence[Stream]],
+    ports: Sequence[int],
+    workers: Sequence[str] = (),
+) -> FlowSpread:
+    """What each queue and worker gets of the frames that these ports of the tester send.
+
+    streams: by port. workers: all that forward, where that is known; those that serve a queue are known anyway.
+    """
+    found = [_port(spreading, port, streams.get(port, ())) for port in ports]
+    queues = tuple(queue for _, shares in found for queue in shares)
+    spread = FlowSpread(tuple(port for port, _ in found), queues)
+    if not ports:
+        return spread
+    names = [place.worker for place in spreading.queues if place.worker is not None]
+    bounds = {worker: _bounds(spread, worker) for worker in dict.fromkeys([*workers, *names])}
+    loads = tuple(
+        WorkerShare(worker, least if most - least < _ROUNDING else None) for worker, (least, most) in bounds.items()
+    )
+    busiest, exact = _busiest(spread, loads, bounds)
+    spread = replace(spread, workers=loads, busiest=busiest, busiest_exact=exact)
+    told = (*_of_queues(spread), *_of_sharing(spread), *_of_balance(spread), *_of_unknowns(spread))
+    return replace(spread, sentences=told)
+
+
+def _port(spreading: Spreading, port: int, streams: Sequence[Stream]) -> tuple[PortSpread, list[QueueShare]]:
+    places = {place.queue: place.worker for place in spreading.queues if place.port == port}
+    hashing = next((one for one in spreading.hashes if one.port == port), PortHash(port, None))
+    try:
+        inputs, exact = _inputs(streams, hashing.fields or FIELDS)
+        shares, reason = _shares(hashing, inputs, sorted(places)), ""
+    except ConfigError as error:
+        inputs, exact, shares, reason = {}, False, None, f"the profile cannot be followed: {error}"
+    except _Unknown as error:
+        shares, reason = None, str(error)
+    mine = [
+        QueueShare(port, queue, places.get(queue), None if shares is None else shares.get(queue, 0.0))
+        for queue in sorted({*places, *(shares or ())})
+    ]
+    return PortSpread(port, len(inputs) if exact else None, exact, reason), mine
+
+
+class _Unknown(Exception):
+    """Why the share of a port's queues cannot be told."""
+
+
+def _inputs(streams: Sequence[Stream], fields: Sequence[str]) -> tuple[dict[bytes, float], bool]:
+    """What is hashed of a port's frames -> its part of them; and whether all of the profile was looked at."""
+    if not streams:
+        raise ConfigError("it has no streams", "name what this port sends")
+    found: dict[bytes, float] = {}
+    total, whole = sum(stream.pps for stream in streams), True
+    for stream in streams:
+        inputs, exact = hashed_of(stream.packet, stream.instructions, fields)
+        whole = whole and exact
+        for data, count in Counter(inputs).items():
+            found[data] = found.get(data, 0.0) + stream.pps / total * count / len(inputs)
+    return found, whole
+
+
+def _shares(hashing: PortHash, inputs: Mapping[bytes, float], queues: Sequence[int]) -> dict[int, float]:
+    """Of each queue that gets anything; _Unknown, with the reason, where that takes what the DUT did not say."""
+    if len(queues) == 1:
+        return {queues[0]: 1.0}
+    if len(set(hashing.table)) == 1 and b"" not in inputs:
+        return {hashing.table[0]: 1.0}
+    if hashing.key is None:
+        raise _Unknown(hashing.reason or "the DUT does not say how its NIC hashes")
+    for name, value in (("which fields its NIC hashes", hashing.fields), ("its NIC's table of queues", hashing.table)):
+        if not value:
+            raise _Unknown(hashing.reason or f"the DUT does not say {name}")
+    try:
+        toeplitz, found = Toeplitz(bytes.fromhex(hashing.key.replace(":", ""))), dict.fromkeys(queues, 0.0)
+    except ValueError:
+        raise _Unknown(f"the key {hashing.key[:20]!r} is no hexadecimal number") from None
+    try:
+        for data, share in inputs.items():
+            queue = hashing.table[toeplitz.hash(data) % len(hashing.table)] if data else 0
+            found[queue] = found.get(queue, 0.0) + share
+    except ValueError as error:
+        raise _Unknown(str(error)) from None
+    return found
+
+
+def _bounds(spread: FlowSpread, worker: str) -> tuple[float, float]:
+    """What part of the load one worker gets at least and at most."""
+    ranges = [_range(spread.of(port.port), worker) for port in spread.ports]
+    return sum(least for least, _ in ranges) / len(ranges), sum(most for _, most in ranges) / len(ranges)
+
+
+def _range(queues: Sequence[QueueShare], worker: str) -> tuple[float, float]:
+    """What part of one port's frames a worker gets at least and at most. The shares of a port are all known or none."""
+    own = [queue for queue in queues if queue.worker == worker]
+    anyones = [queue for queue in queues if queue.worker is None]
+    if queues and queues[0].share is not None:
+        least = sum(queue.share or 0.0 for queue in own)
+        return least, least + sum(queue.share or 0.0 for queue in anyones)
+    if queues and len(own) == len(queues):
+        return 1.0, 1.0
+    return 0.0, 1.0 if own or anyones or not queues else 0.0
+
+
+def _busiest(
+    spread: FlowSpread, loads: Sequence[WorkerShare], bounds: Mapping[str, tuple[float, float]]
+) -> tuple[float | None, bool]:
+    """The largest share of a worker, and whether it is that, and not only what it is at least."""
+    known = [load.share for load in loads if load.share is not None]
+    if loads and len(known) == len(loads):
+        return max(known), True
+    found = [0.0, *(least for least, _ in bounds.values())]
+    queues = [spread.of(port.port) for port in spread.ports]
+    if all(mine and None not in {queue.worker for queue in mine} for mine in queues):
+        found.append(1 / sum(most > 0 for _, most in bounds.values()))
+        for port, mine in zip(spread.ports, queues, strict=True):
+            if port.flows == 1 and mine[0].share is None and len(servers := {queue.worker for queue in mine}) > 1:
+                found.append(1 / len(queues) + min(bounds[server or ""][0] for server in servers))
+    return max(found) or None, False
+
+
+def _of_queues(spread: FlowSpread) -> Iterator[str]:
+    """How many queues are used, where that is not all of them."""
+    counts = {len(spread.of(port.port)) for port in spread.ports}
+    one_flow = len(spread.ports) > 1 and all(port.flows == 1 for port in spread.ports)
+    if one_flow and len(counts) == 1 and counts.isdisjoint({0, 1}):
+        used = [f"port {q.port} queue {q.queue} ({_worker(q)})" for q in spread.queues if q.share]
+        which = _listed(used) if len(used) == len(spread.ports) else "whichever that is"
+        yield f"one flow per direction: one queue of {counts.pop()} is used, {which}"
+        return
+    for port in spread.ports:
+        mine = spread.of(port.port)
+        used = [f"queue {queue.queue} ({_worker(queue)})" for queue in mine if queue.share]
+        flows = "its flows" if port.flows is None else f"{port.flows} flows" if port.flows != 1 else "one flow"
+        if len(mine) == 1:
+            yield f"port {port.port} has one queue: {_worker(mine[0])} serves it alone"
+        elif used and len(used) < len(mine):
+            many = "one queue" if len(used) == 1 else f"{len(used)} queues"
+            are = "is" if len(used) == 1 else "are"
+            yield f"port {port.port}: {flows}: {many} of {len(mine)} {are} used, {_listed(used)}"
+        elif mine and port.flows == 1:
+            yield f"port {port.port}: one flow: one queue of {len(mine)} is used, whichever that is"
+
+
+def _of_sharing(spread: FlowSpread) -> Iterator[str]:
+    """Workers that serve several queues which get, or may get, frames."""
+    shared = []
+    for worker in dict.fromkeys(queue.worker for queue in spread.queues if queue.worker is not None):
+        mine = [queue for queue in spread.queues if queue.worker == worker and queue.share != 0]
+        if len(mine) > 1:
+            ports = len({queue.port for queue in mine})
+            ends = {1: "", 2: ": one core for both directions"}.get(ports, f": one core for {ports} directions")
+            names = [f"port {queue.port} queue {queue.queue}" for queue in mine]
+            shared.append(f"{_listed(names)} share {worker}{ends}")
+    yield from shared[:MOST_NAMED]
+    if len(shared) > MOST_NAMED:
+        yield f"{len(shared) - MOST_NAMED} more workers serve several queues each"
+
+
+def _of_balance(spread: FlowSpread) -> Iterator[str]:
+    if spread.busiest is None or spread.ceiling is None:
+        return
+    total = f"the total is at most {spread.ceiling:.2f} x what one worker carries"
+    if not spread.busiest_exact:
+        yield f"whatever the hash, the busiest worker gets at least {_percent(spread.busiest)} of the load: {total}"
+        return
+    count, top = len(spread.workers), spread.busiest
+    first = [load.worker for load in spread.workers if (load.share or 0.0) > top - _ROUNDING]
+    if top - 1 / count > UNEVEN:
+        gets = f"{_listed(first)} get{'s' if len(first) == 1 else ''} {_percent(top)} of the load"
+        each = " each" if len(first) > 1 else ""
+        yield f"{gets}{each}: all {count} workers are busy only up to {_percent(1 / (count * top))}, {total}"
+    else:
+        yield f"the load is spread evenly over {count} worker{'s' if count > 1 else ''}: {total}"
+    idle = [load.worker for load in spread.workers if load.share == 0]
+    if idle:
+        names = idle if len(idle) <= MOST_NAMED else [*idle[:MOST_NAMED], f"{len(idle) - MOST_NAMED} more"]
+        yield f"{_listed(names)} get{'s' if len(idle) == 1 else ''} no frames"
+
+
+def _of_unknowns(spread: FlowSpread) -> Iterator[str]:
+    for port in spread.ports:
+        mine = spread.of(port.port)
+        if port.reason:
+            what = f"what each of its {len(mine)} queues gets" if mine else "what queues it has"
+            yield f"port {port.port}: not known {what}: {port.reason}"
+        lost = [queue for queue in mine if queue.worker is None and queue.share != 0]
+        if lost:
+            names = _listed([f"queue {queue.queue}" for queue in lost])
+            yield f"port {port.port}: not known which worker serves {names}"
+        if not port.exact and not port.reason:
+            yield f"port {port.port}: {MOST_SEEN} packets stand for all flows of a profile that has too many to look at"
+
+
+def _worker(queue: QueueShare) -> str:
+    return queue.worker or "a worker that is not known"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

@@ -1,0 +1,296 @@
+"""Where lost frames were lost: the tester's loss of each direction, reconciled with what the DUT counted of itself.
+
+Between the frames sent and those that came back lie three stretches: up to the DUT's receive counter, through the DUT,
+and from its transmit counter on. Counters of drops are fitted into the stretches that they can belong to, and never
+into more than was lost there; what remains is told by stretch, or is unexplained where no counters bound it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..load.plan import Direction
+from ..units import format_share
+from ..verdict.model import Caveat
+from .telemetry import DropCount, Observation
+
+FEW = 10
+"""So few lost frames may be anybody's."""
+STRAY = 0.001
+"""A DUT's counters may exceed the tester's by this much, or by FEW: neighbour discovery, link layer chatter."""
+NAMED, ENOUGH = 3, 0.9
+"""Places in the sentence at most, and the part of the loss that they need not exceed."""
+
+BEFORE, INSIDE, AFTER, SOMEWHERE = "before", "inside", "after", "somewhere"
+"""The stretches; somewhere: those between which no counter tells."""
+
+_RX = re.compile(r"rx|(?<![a-z])(?:i?miss|ierr|idrop|iqdrop|in(?=put|[^a-z]|$)|receive)|^drops$")
+_TX = re.compile(r"tx|(?<![a-z])(?:oerr|odrop|oqdrop|out(?=put|[^a-z]|$)|coll|transmit)|^drop$")
+"""Which end of an interface a counter's name is about. VPP's ``drops`` are of what an interface received, and
+``Drop`` of FreeBSD's ``netstat -d`` of what it was to send."""
+
+Cell = tuple[Direction, str]
+Tiers = tuple[tuple[Cell, ...], ...]
+Key = tuple[str, int | None, int | None]
+
+
+@dataclass(frozen=True)
+class LossPlace:
+    """Lost frames that one counter, or one stretch of the way, accounts for. share: of all lost frames.
+
+    what: in words. kind: ``counter``, or one of the stretches. directions: as ``0->1``.
+    """
+
+    what: str
+    kind: str
+    frames: int
+    share: float
+    directions: tuple[str, ...]
+    counter: str | None = None
+    port: int | None = None
+    queue: int | None = None
+
+
+@dataclass(frozen=True)
+class LossReport:
+    """places: largest first; their frames sum to ``lost``."""
+
+    sent: int
+    lost: int
+    places: tuple[LossPlace, ...]
+    sentence: str
+    caveats: tuple[Caveat, ...] = ()
+
+
+@dataclass
+class _Claim:
+    """What a counter says was lost, and where that can have been, likeliest tier first. placed: what of it was."""
+
+    drop: DropCount
+    tiers: Tiers
+    placed: Counter[Cell] = field(default_factory=Counter)
+
+    @property
+    def frames(self) -> int:
+        return sum(self.placed.values())
+
+
+def locate(
+    before: Observation,
+    after: Observation,
+    lost: Mapping[Direction, int],
+    sent: Mapping[Direction, int],
+    tester_errors: Mapping[int, int] | None = None,
+) -> LossReport:
+    """Both observations taken in silence, before the first and after the last of these frames.
+
+    lost, sent: frames by direction, of the same time. tester_errors: by port, frames that came back to the tester and
+    were lost by it (ierrors).
+    """
+    caveats: list[Caveat] = []
+    rooms: dict[Cell, int] = {}
+    for direction, count in lost.items():
+        if count < 0:
+            text = f"{direction}: {-count} more frames came back than were sent: something else sends to the tester"
+            caveats.append(Caveat("loss-foreign", text))
+        stretches, doubts = _stretches(before, after, direction, sent[direction], count)
+        rooms |= {(direction, stretch): frames for stretch, frames in stretches.items()}
+        caveats += doubts
+    drops, set_back = _grown(before, after)
+    claims = [_Claim(drop, _tiers(drop, list(lost))) for drop in drops]
+    for port, count in (tester_errors or {}).items():
+        if count > 0:
+            back = [direction for direction in lost if direction.rx == port]
+            tiers = tuple(tuple((direction, stretch) for direction in back) for stretch in (AFTER, SOMEWHERE))
+            claims.append(_Claim(DropCount("ierrors of the tester", count, port), tiers))
+    _fit(claims, rooms)
+    total = sum(max(0, count) for count in lost.values())
+    places = sorted(_places(claims, rooms, total), key=lambda place: (-place.frames, place.what))
+    told = _sentence(places, total, sum(sent.values()))
+    return LossReport(sum(sent.values()), total, tuple(places), told, (*caveats, *set_back, *_of_excess(claims)))
+
+
+def _stretches(
+    before: Observation, after: Observation, direction: Direction, sent: int, lost: int
+) -> tuple[dict[str, int], list[Caveat]]:
+    """Frames lost on each stretch of a direction, which sum to its loss; doubts about the counters this comes from."""
+    got, received = _passed(before, after, direction.tx, "rx_packets"), sent - lost
+    gone = _passed(before, after, direction.rx, "tx_packets")
+    doubts = [
+        Caveat("loss-set-back", f"{words} of the DUT's interface that faces port {port} went back: left out")
+        for words, port, count in (("rx_packets", direction.tx, got), ("tx_packets", direction.rx, gone))
+        if count is not None and count < 0
+    ]
+    got, gone = (None if count is None or count < 0 else count for count in (got, gone))
+    found: dict[str, int]
+    if got is not None and gone is not None:
+        found = {BEFORE: sent - got, INSIDE: got - gone, AFTER: gone - received}
+    elif got is not None:
+        found = {BEFORE: sent - got, SOMEWHERE: got - received}
+    elif gone is not None:
+        found = {SOMEWHERE: sent - gone, AFTER: gone - received}
+    else:
+        found = {SOMEWHERE: lost}
+    if len(found) > 1 and min(found.values()) < -max(FEW, STRAY * sent):
+        arrived, left = ("an unknown number" if count is None else str(count) for count in (got, gone))
+        counts = f"sent {sent}, {arrived} got by the DUT, {left} sent by the DUT, {received} back"
+        text = f"{direction}: the DUT's counters of frames do not fit the tester's ({counts}): left out"
+        doubts.append(Caveat("loss-contradiction", text))
+        found = {SOMEWHERE: lost}
+    parts = [max(0, count) for count in found.values()]
+    return dict(zip(found, _split(min(max(0, lost), sum(parts)), parts), strict=True)), doubts
+
+
+def _passed(before: Observation, after: Observation, port: int, name: str) -> int | None:
+    """Frames that an interface counted meanwhile; negative where its counter went back, None where it has none."""
+    then, now = (
+        next((getattr(one, name) for one in observation.ports if one.port == port), None)
+        for observation in (before, after)
+    )
+    return None if then is None or now is None else int(now - then)
+
+
+def _grown(before: Observation, after: Observation) -> tuple[list[DropCount], list[Caveat]]:
+    """What counters of drops rose by, and doubts. One that was not there before has risen from nothing, as VPP's do."""
+    then, now = _sums(before), _sums(after)
+    grown, doubts = [], []
+    for key, count in now.items():
+        if (rise := count - then.get(key, 0)) < 0:
+            doubts.append(Caveat("loss-set-back", f"{_name(*key)} went back from {then[key]} to {count}: left out"))
+        elif rise:
+            grown.append(DropCount(key[0], rise, *key[1:]))
+    for key in then.keys() - now.keys():
+        if then[key]:
+            doubts.append(Caveat("loss-set-back", f"{_name(*key)} is no longer told: left out"))
+    first_told = [_name(*key) for key, count in now.items() if count and key not in then]
+    if first_told and before.missing:
+        text = f"{', '.join(first_told)}: not told before, when not everything could be read: taken as 0 then"
+        doubts.append(Caveat("loss-from-zero", text))
+    return grown, doubts
+
+
+def _sums(observation: Observation) -> Counter[Key]:
+    found: Counter[Key] = Counter()
+    for one in observation.drops:
+        found[one.name, one.port, one.queue] += one.count
+    return found
+
+
+def _tiers(drop: DropCount, directions: Sequence[Direction]) -> Tiers:
+    """Where frames can have been lost that a counter counts.
+
+    One of receiving may stand before the DUT's count of all that it received, or behind it; so with sending.
+    """
+    name = drop.name.lower()
+    receives, sends = (bool(pattern.search(name)) for pattern in (_RX, _TX))
+    either = drop.port is None or receives == sends
+    coming = [d for d in directions if drop.port in (None, d.tx) and (either or receives)]
+    going = [d for d in directions if drop.port in (None, d.rx) and (either or sends)]
+    both = list(dict.fromkeys([*coming, *going]))
+    first, second = (BEFORE, INSIDE) if receives and not either else (INSIDE, BEFORE)
+    if not going:
+        order = [(coming, first), (coming, second), (coming, SOMEWHERE)]
+    else:
+        order = [(both, INSIDE), (both, SOMEWHERE), (coming, BEFORE), (going, AFTER)]
+    return tuple(tuple((direction, stretch) for direction in ones) for ones, stretch in order)
+
+
+def _fit(claims: Sequence[_Claim], rooms: dict[Cell, int]) -> None:
+    """Place the claims in the rooms, those that fit into the fewest first; of too many alike, all in proportion."""
+    groups: dict[Tiers, list[_Claim]] = {}
+    for claim in claims:
+        groups.setdefault(claim.tiers, []).append(claim)
+    for tiers, group in sorted(groups.items(), key=lambda item: sum(map(len, item[0]))):
+        wanted = [claim.drop.count for claim in group]
+        room = sum(rooms.get(cell, 0) for tier in tiers for cell in tier)
+        for claim, frames in zip(group, _split(min(room, sum(wanted)), wanted), strict=True):
+            for tier in tiers:
+                free = [rooms.get(cell, 0) for cell in tier]
+                for cell, taken in zip(tier, _split(min(frames, sum(free)), free), strict=True):
+                    if taken:
+                        claim.placed[cell] += taken
+                        rooms[cell] -= taken
+                        frames -= taken
+
+
+def _split(amount: int, weights: Sequence[int]) -> list[int]:
+    """Whole parts in proportion to the weights, none larger than its weight; the amount is at most their sum."""
+    total = sum(weights)
+    if not total:
+        return [0 for _ in weights]
+    parts = [amount * weight // total for weight in weights]
+    rests = sorted(range(len(weights)), key=lambda at: -(amount * weights[at] % total))
+    for at in rests[: amount - sum(parts)]:
+        parts[at] += 1
+    return parts
+
+
+def _of_excess(claims: Sequence[_Claim]) -> Iterator[Caveat]:
+    for claim in claims:
+        drop, excess = claim.drop, claim.drop.count - claim.frames
+        if excess > max(FEW, STRAY * drop.count):
+            known = f"only {claim.frames} of them can be" if claim.frames else "none of them is known to be"
+            text = (
+                f"{_name(drop.name, drop.port, drop.queue)} rose by {drop.count}, {known} lost frames of the test: "
+                "other traffic, or frames counted twice"
+            )
+            yield Caveat("loss-overclaimed", text)
+
+
+_STRETCHES = {
+    BEFORE: "on the way from port {tx} into the DUT, which did not count them",
+    INSIDE: "inside the DUT between port {tx} and port {rx}, in no counter that was read",
+    AFTER: "on the way from the DUT, which counted them as sent, to port {rx}",
+    SOMEWHERE: "in no counter that was read ({tx}->{rx})",
+}
+
+
+def _places(claims: Sequence[_Claim], rooms: Mapping[Cell, int], total: int) -> Iterator[LossPlace]:
+    for claim in claims:
+        if claim.frames:
+            drop, ways = claim.drop, tuple(sorted({str(direction) for direction, _ in claim.placed}))
+            what, share = _name(drop.name, drop.port, drop.queue), claim.frames / total
+            yield LossPlace(what, "counter", claim.frames, share, ways, drop.name, drop.port, drop.queue)
+    for (direction, stretch), frames in rooms.items():
+        if frames:
+            what = _STRETCHES[stretch].format(tx=direction.tx, rx=direction.rx)
+            yield LossPlace(what, stretch, frames, frames / total, (str(direction),))
+
+
+def _sentence(places: Sequence[LossPlace], lost: int, sent: int) -> str:
+    if not lost:
+        return "no frame was lost"
+    told = [(place.frames, place.what) for place in places]
+    if lost <= FEW:
+        where = ", ".join(f"{frames} {words}" for frames, words in told)
+        return f"only {lost} of {sent} frames {'was' if lost == 1 else 'were'} lost: {where}"
+    if sum(frames for frames, _ in told[:NAMED]) < ENOUGH * lost:
+        told = _by_counter(places)
+    while len(told) > 1 and (len(told) > NAMED or sum(frames for frames, _ in told[:-1]) >= ENOUGH * lost):
+        told.pop()
+    shares = [
+        format_share(frames / lost) + (" is " if at else " of the loss is ") + words
+        for at, (frames, words) in enumerate(told)
+    ]
+    text = ", ".join(shares)
+    return f"unexplained: {text}" if places[0].kind == SOMEWHERE else text
+
+
+def _by_counter(places: Sequence[LossPlace]) -> list[tuple[int, str]]:
+    """Frames and words, largest first: one counter of many ports and queues is told in one."""
+    groups: dict[str, list[LossPlace]] = {}
+    for place in places:
+        groups.setdefault(place.counter or place.what, []).append(place)
+    told = []
+    for name, group in groups.items():
+        most = group[0].what
+        words = f"{name} in {len(group)} places (most of it {most.removeprefix(name).strip()})"
+        told.append((sum(place.frames for place in group), words if len(group) > 1 else most))
+    return sorted(told, key=lambda one: -one[0])
+
+
+def _name(name: str, port: int | None, queue: int | None) -> str:
+    return name + ("" if port is None else f" on port {port}") + ("" if queue is None else f" queue {queue}")

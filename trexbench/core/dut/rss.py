@@ -1,0 +1,95 @@
+"""Receive side scaling: which of a port's queues a packet falls into, and the packets of a stream to ask that of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from itertools import islice
+from math import lcm
+from operator import xor
+
+from ..load.fieldengine import Instruction, Program
+from ..load.profile import find_tuple5
+
+MICROSOFT_KEY = bytes.fromhex("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa")
+"""Of the RSS specification; the default of DPDK's ixgbe driver."""
+
+FIELDS = ("src", "dst", "sport", "dport")
+"""What may be hashed, in the order in which it is."""
+
+MOST_PACKETS = 2048
+"""Programs that repeat sooner are followed for one period exactly; of the others this many packets stand for all."""
+
+MOST_SEEN = 8192
+"""The same, where nothing depends on every packet."""
+
+_UNSEEN = ("fix_checksum_ipv4", "fix_checksum_hw", "fix_checksum_icmpv6")
+"""Instructions that change nothing that a receive queue is chosen by."""
+
+
+class Toeplitz:
+    """The hash of the RSS specification, with one key."""
+
+    def __init__(self, key: bytes) -> None:
+        self.key = key
+        bits, length = int.from_bytes(key, "big"), len(key) * 8
+        windows = [bits >> (length - 32 - at) & 0xFFFFFFFF for at in range(length - 32)]
+        # for each byte of input, what each of its values adds to the hash: it is linear
+        self._added = [
+            [reduce(xor, (windows[at + bit] for bit in range(8) if value >> (7 - bit) & 1), 0) for value in range(256)]
+            for at in range(0, len(windows) - 7, 8)
+        ]
+
+    def hash(self, data: bytes) -> int:
+        """32 bits; ValueError where the key is too short for so much input."""
+        if len(data) > len(self._added):
+            raise ValueError(f"a key of {len(self.key)} bytes hashes {len(self._added)} bytes, not {len(data)}")
+        found = 0
+        for added, value in zip(self._added, data, strict=False):
+            found ^= added[value]
+        return found
+
+
+def hash_input(packet: bytes, fields: Sequence[str]) -> bytes:
+    """What of a packet (without FCS) is hashed; nothing of one that is not IP."""
+    places = {name.partition(".")[2]: place for name, place in find_tuple5(packet).fields.items()}
+    chosen = (places[name] for name in FIELDS if name in fields and name in places)
+    return b"".join(packet[start : start + size] for start, size in chosen)
+
+
+def queue_of(toeplitz: Toeplitz, packet: bytes, fields: Sequence[str], table: Sequence[int]) -> int:
+    """A packet's queue by hash and indirection table; what is not IP has no hash and goes to queue 0."""
+    data = hash_input(packet, fields)
+    return table[toeplitz.hash(data) % len(table)] if data else 0
+
+
+def period_of(instructions: Sequence[Instruction]) -> int | None:
+    """Packets after which a stream's headers repeat; None where they are random. ConfigError: not understood."""
+    periods = [variable.period for variable in _program(instructions).variables.values()]
+    return lcm(*periods) if all(periods) else None
+
+
+def headers_of(packet: bytes, instructions: Sequence[Instruction]) -> list[bytes]:
+    """Packets (without FCS) whose addresses and ports are as frequent as in the stream; checksums are not mended.
+
+    ConfigError, naming the instruction, for a program that cannot be followed.
+    """
+    period = period_of(instructions)
+    return list(islice(_program(instructions).run(packet), min(period or MOST_PACKETS, MOST_PACKETS)))
+
+
+def hashed_of(packet: bytes, instructions: Sequence[Instruction], fields: Sequence[str]) -> tuple[list[bytes], bool]:
+    """The hash's input of a stream's packets, as often as it is sent; and whether that is all of the stream.
+
+    Else it is a sample: of what is random or repeats later than after MOST_SEEN packets. ConfigError as above.
+    """
+    program, places = _program(instructions), find_tuple5(packet).fields
+    hashed = [place for name, place in places.items() if name.partition(".")[2] in fields]
+    periods = [program.variables[name].period for name in {write.name for write in program.writes_into(hashed)}]
+    period = lcm(*periods) if all(periods) else MOST_SEEN + 1
+    seen = islice(program.run(packet), min(period, MOST_SEEN))
+    return [hash_input(one, fields) for one in seen], period <= MOST_SEEN
+
+
+def _program(instructions: Sequence[Instruction]) -> Program:
+    return Program([one for one in instructions if one["type"] not in _UNSEEN])

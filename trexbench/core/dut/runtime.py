@@ -1,0 +1,255 @@
+"""What a packet costs in a router's own clocks: VPP's ``show runtime`` -> cycles per packet, one worker at a time.
+
+VPP charges the clocks of its time stamp counter to the node that ran last, so an input node's share is receiving,
+polling in vain and, where it waits for interrupts, the waiting: hence every cost is given without and with it.
+Workers are never added up: each has a clock of its own to spend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..typed import Amount, Count
+from ..units import format_share
+from ..verdict.model import Caveat
+
+INPUT_STATES = frozenset({"polling", "interrupt wait", "disabled"})
+"""States of nodes that fetch packets (VPP: input and pre-input nodes); a disabled one may have run before."""
+PROCESS_STATES = frozenset({"any wait", "event wait", "time wait", "running", "suspended", "done"})
+"""States of VPP's cooperative processes, which no packet passes."""
+
+MIN_TIME_S = 2.0
+"""VPP prints the interval to a tenth of a second: below this the rate would be off by more than 2.5 %."""
+MIN_PACKETS = 100
+"""Fewer are neighbour discovery and the like, not the traffic of a test."""
+BUDGET_TOLERANCE = 0.1
+"""Between cycles/packet x pps and the clock; VPP's main loop itself is in no node, and figures have three digits."""
+DROPPED_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class NodeRuntime:
+    """One row of ``show runtime``: a node of VPP's graph in one thread, since the counters were cleared.
+
+    clocks: cycles per packet; per call where vectors are 0, per suspend where calls are 0 too. None: not in the table.
+    """
+
+    name: str
+    state: str | None
+    calls: Count | None
+    vectors: Count | None
+    suspends: Count | None
+    clocks: Amount
+    vectors_per_call: Amount | None
+
+    @property
+    def total_clocks(self) -> float | None:
+        """All cycles of the node, whatever VPP divided them by; None where the table has no counts."""
+        counts = (self.vectors, self.calls, self.suspends)
+        if None in counts:
+            return None
+        return self.clocks * next((count for count in counts if count), 0)
+
+    @property
+    def is_input(self) -> bool:
+        return self.state in INPUT_STATES
+
+
+@dataclass(frozen=True)
+class ThreadRuntime:
+    """One thread's part of ``show runtime``; what its VPP did not print is None.
+
+    number, name: both None where VPP has only one thread. time_s: since the counters were cleared. vectors_per_node:
+    "average vectors/node" until 2019, "internal node vector rate" (of the last seconds) since. rates: vectors/s in,
+    out, dropped and punted.
+    """
+
+    number: Count | None
+    name: str | None
+    lcore: Count | None
+    time_s: Amount | None
+    vectors_per_node: Amount | None
+    loops_per_s: Amount | None
+    in_pps: Amount | None
+    out_pps: Amount | None
+    drop_pps: Amount | None
+    punt_pps: Amount | None
+    nodes: tuple[NodeRuntime, ...]
+
+
+@dataclass(frozen=True)
+class NodeCost:
+    """What one node adds to the worker's cycles per packet (per packet of the worker, not of the node)."""
+
+    name: str
+    cycles_per_packet: float
+    vectors_per_call: float | None
+    is_input: bool
+
+
+@dataclass(frozen=True)
+class WorkerEfficiency:
+    """One worker's figures over one interval, or the ``reason`` why there are none: then all of them are None.
+
+    packets: those that its input nodes fetched, dropped ones among them. cycles_per_packet: of all nodes but the
+    input nodes. cycles_with_polling: of all nodes, empty polls included. vectors_per_call: of ethernet-input, or else
+    of the node that most packets pass; 256 is VPP's full vector. idle: the reason is that it had nothing to do.
+    """
+
+    worker: str
+    reason: str | None
+    time_s: float | None = None
+    packets: int | None = None
+    dropped: int | None = None
+    in_pps: float | None = None
+    cycles_per_packet: float | None = None
+    cycles_with_polling: float | None = None
+    vectors_per_call: float | None = None
+    nodes: tuple[NodeCost, ...] = ()
+    idle: bool = False
+
+    @property
+    def pps(self) -> float | None:
+        return None if self.packets is None or self.time_s is None else self.packets / self.time_s
+
+    @property
+    def effective_hz(self) -> float | None:
+        """cycles/packet x pps: the clocks that the worker's nodes account for in a second."""
+        cycles, pps = self.cycles_with_polling, self.pps
+        return None if cycles is None or pps is None else cycles * pps
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The clock that a worker's nodes account for beside the one it has; ``caveat`` where the two cannot be right.
+
+    share: effective_hz / clock_hz; both None where the worker has no figures.
+    """
+
+    worker: str
+    clock_hz: float
+    effective_hz: float | None
+    share: float | None
+    caveat: Caveat | None
+
+    @property
+    def impossible(self) -> bool:
+        """More clocks are accounted for than there are."""
+        return self.share is not None and self.share > 1 + BUDGET_TOLERANCE
+
+
+def of_threads(threads: Sequence[ThreadRuntime]) -> tuple[WorkerEfficiency, ...]:
+    """Each worker's figures; the main thread only where it is the only one or carries traffic itself."""
+    found = []
+    for thread in threads:
+        is_main = len(threads) > 1 and (thread.number == 0 or thread.name == "vpp_main")
+        if not is_main or (packets_of(thread) or 0) >= MIN_PACKETS:
+            found.append(of_thread(thread))
+    return tuple(found)
+
+
+def of_thread(thread: ThreadRuntime) -> WorkerEfficiency:
+    """One thread's cycles per packet."""
+    name, packets = thread.name or "vpp_main", packets_of(thread)
+    if thread.time_s is None:
+        return WorkerEfficiency(name, "show runtime says nothing of its interval")
+    if thread.time_s < MIN_TIME_S:
+        return WorkerEfficiency(name, f"{thread.time_s:g} s of counting are too short, it takes {MIN_TIME_S:g} s")
+    if packets is None:
+        return WorkerEfficiency(name, "show runtime counts no vectors")
+    if packets < MIN_PACKETS:
+        few = f"only {packets}" if packets else "no"
+        reason = f"{few} packets in {thread.time_s:g} s: no test traffic came to this worker"
+        return WorkerEfficiency(name, reason, idle=True)
+    nodes = tuple(
+        NodeCost(node.name, total / packets, node.vectors_per_call, node.is_input)
+        for node in thread.nodes
+        if node.state not in PROCESS_STATES and (total := node.total_clocks)
+    )
+    cost = sum(n.cycles_per_packet for n in nodes if not n.is_input)
+    return WorkerEfficiency(
+        worker=name,
+        reason=None,
+        time_s=thread.time_s,
+        packets=packets,
+        dropped=_vectors(thread, "drop") or 0,
+        in_pps=thread.in_pps,
+        cycles_per_packet=cost,
+        cycles_with_polling=cost + sum(n.cycles_per_packet for n in nodes if n.is_input),
+        vectors_per_call=_vectors_per_call(thread),
+        nodes=nodes,
+    )
+
+
+def packets_of(thread: ThreadRuntime) -> int | None:
+    """The packets that came to a thread: what its input nodes fetched; None where the table has no counts.
+
+    A worker that others hand packets to fetches none itself; then those that passed ethernet-input.
+    """
+    if not thread.nodes or any(n.vectors is None for n in thread.nodes):
+        return None if thread.nodes else 0
+    fetched = sum(n.vectors or 0 for n in thread.nodes if n.is_input)
+    return fetched or _vectors(thread, "ethernet-input") or 0
+
+
+def overall(workers: Sequence[WorkerEfficiency]) -> WorkerEfficiency | None:
+    """The mean over all packets: each worker weighs as much as it carried. None where no worker has figures."""
+    known = [
+        (w.packets, w.cycles_per_packet, w.cycles_with_polling)
+        for w in workers
+        if w.packets is not None and w.cycles_per_packet is not None and w.cycles_with_polling is not None
+    ]
+    packets = sum(count for count, _, _ in known)
+    if not packets:
+        return None
+    cycles, polling = (sum(one[0] * one[at] for one in known) / packets for at in (1, 2))
+    return WorkerEfficiency("all", None, packets=packets, cycles_per_packet=cycles, cycles_with_polling=polling)
+
+
+def check_budget(worker: WorkerEfficiency, clock_hz: float, saturated: bool) -> Budget:
+    """Whether cycles/packet x pps can be: never above the clock, and about the clock when the worker is saturated.
+
+    clock_hz: of the time stamp counter, in which VPP counts ("Base frequency" of ``show cpu``), not of a turbo.
+    """
+    effective = worker.effective_hz
+    if effective is None:
+        return Budget(worker.worker, clock_hz, None, None, None)
+    share, caveat = effective / clock_hz, None
+    figures = (
+        f"{worker.worker}: cycles/packet x pps come to {effective / 1e6:.0f} MHz, its clock is {clock_hz / 1e6:.0f}"
+    )
+    if share > 1 + BUDGET_TOLERANCE:  # Budget.impossible
+        caveat = Caveat("budget-exceeds-clock", f"{figures}: the counters or the clock are wrong")
+    elif saturated and share < 1 - BUDGET_TOLERANCE:
+        caveat = Caveat(
+            "budget-below-clock", f"{figures}: this worker was not what saturated, or its time went elsewhere"
+        )
+    return Budget(worker.worker, clock_hz, effective, share, caveat)
+
+
+def doubts(workers: Sequence[WorkerEfficiency]) -> Iterator[Caveat]:
+    """Reasons to doubt the figures that follow from the figures themselves."""
+    for worker in workers:
+        name, packets, pps = worker.worker, worker.packets, worker.pps
+        if worker.reason is not None:
+            yield Caveat("no-cycles", f"{name}: no cycles per packet: {worker.reason}")
+        if not packets or pps is None:
+            continue
+        if worker.dropped is not None and worker.dropped > DROPPED_SHARE * packets:
+            text = f"dropped {format_share(worker.dropped / packets)} of its packets"
+            yield Caveat("router-drops", f"{name} {text}: its cycles are not those of forwarding")
+        if worker.in_pps is not None and abs(worker.in_pps - pps) > BUDGET_TOLERANCE * pps:
+            rates = f"VPP's own rate in is {worker.in_pps:.4g}/s and not {pps:.4g}/s"
+            yield Caveat("packets-unclear", f"{name}: {packets} packets are counted, {rates}")
+
+
+def _vectors(thread: ThreadRuntime, name: str) -> int | None:
+    return next((n.vectors for n in thread.nodes if n.name == name), None)
+
+
+def _vectors_per_call(thread: ThreadRuntime) -> float | None:
+    """vectors / calls, as VPP prints two decimals only, of which a short vector has few."""
+    inner = [(n.name, n.vectors, n.calls) for n in thread.nodes if n.vectors and n.calls and not n.is_input]
+    _, vectors, calls = max(inner, key=lambda one: (one[0] == "ethernet-input", one[1]), default=("", 0, 0))
+    return vectors / calls if calls else None

@@ -1,0 +1,145 @@
+"""What the queues and workers really got, beside what was predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ..units import format_share
+from ..verdict.model import Caveat
+from .flowspread import FlowSpread
+from .runtime import packets_of
+from .telemetry import Observation
+
+TOLERANCE = 0.02
+"""Between the two shares. What else arrives, and a round of the flows that is not complete, are far less."""
+SAMPLED = 0.03
+"""The same, where the prediction is from a sample of the flows."""
+MIN_PACKETS = 10_000
+"""Fewer say nothing of how a load spreads."""
+TENTH = 0.001
+DROPPED = 0.001
+"""Queues that drop more than this deliver other shares than they are sent."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One queue (of a port's frames) or worker (of all): packets of the interval, their share, the predicted one."""
+
+    name: str
+    packets: int
+    measured: float
+    predicted: float | None
+    deviation: float | None
+
+
+@dataclass(frozen=True)
+class SpreadCheck:
+    """basis: what was counted, ``queues``, ``workers`` or ``nothing``."""
+
+    basis: str
+    compared: tuple[Compared, ...] = ()
+    caveats: tuple[Caveat, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """All in one line."""
+        told = [one for one in self.compared if one.deviation is not None]
+        if not told:
+            return "the spread of the flows was not compared with a prediction"
+        worst = max(told, key=lambda one: abs(one.deviation or 0.0))
+        codes = {caveat.code for caveat in self.caveats}
+        held = "not as predicted" if codes & {"spread-deviates", "spread-while-losing"} else "as predicted"
+        if abs(worst.deviation or 0.0) < TENTH:
+            return f"the flows spread {held}, to a tenth of a percent"
+        got, predicted = format_share(worst.measured), format_share(worst.predicted or 0.0)
+        return f"the flows spread {held}: the largest difference is {worst.name} with {got} instead of {predicted}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**msgspec.to_builtins(self), "sentence": self.sentence}
+
+
+def compare_spread(prediction: FlowSpread, before: Observation, after: Observation) -> SpreadCheck:
+    """The queues' counters between two readings; where the DUT has none, its threads' since they were cleared."""
+    counted, set_back = _queue_packets(before, after)
+    caveats = [Caveat("spread-set-back", f"{name}: its counter went back meanwhile") for name in set_back]
+    if counted and not set_back:
+        basis, compared = "queues", tuple(_of_queues(prediction, counted))
+    else:
+        workers = _worker_packets(after)
+        unplaced = any(queue.worker is None and queue.share != 0 for queue in prediction.queues)
+        predicted = {load.worker: load.share for load in prediction.workers}
+        compared = tuple(_compared(workers, predicted, unplaced)) if workers else ()
+        basis = "workers" if workers else "nothing"
+    if basis == "nothing":
+        text = (
+            "the DUT counts packets neither by queue nor by worker: whether the flows spread as predicted is not known"
+        )
+        caveats.append(Caveat("spread-unseen", text))
+    elif not compared:
+        few = f"fewer than {MIN_PACKETS} packets came meanwhile: they say nothing of how the flows spread"
+        caveats.append(Caveat("spread-unseen", few))
+    then = {(one.name, one.port, one.queue): one.count for one in before.drops}
+    dropped = sum(max(0, one.count - then.get((one.name, one.port, one.queue), one.count)) for one in after.drops)
+    caveats += _deviations(prediction, compared, dropped)
+    return SpreadCheck(basis, compared, tuple(caveats))
+
+
+def _queue_packets(before: Observation, after: Observation) -> tuple[dict[tuple[int, int], int], list[str]]:
+    """Packets of each queue between the two, if both tell of the same queues; and those whose counter went back."""
+    then = {(one.port, one.queue): one.packets for one in before.queues}
+    now = {(one.port, one.queue): one.packets for one in after.queues}
+    if now.keys() != then.keys():
+        return {}, []
+    found = {key: count - then[key] for key, count in now.items()}
+    return found, [_name(*key) for key, count in found.items() if count < 0]
+
+
+def _worker_packets(after: Observation) -> dict[str, int]:
+    """Packets of each thread of VPP, the main one only where it is alone or has some; empty: not counted."""
+    counts = {thread.name or "vpp_main": packets_of(thread) for thread in after.threads}
+    known = {name: count for name, count in counts.items() if count is not None}
+    if len(known) < len(counts):
+        return {}
+    return {name: count for name, count in known.items() if count or name != "vpp_main" or len(known) == 1}
+
+
+def _of_queues(prediction: FlowSpread, counted: Mapping[tuple[int, int], int]) -> Iterator[Compared]:
+    """Ports that send, as far as they had traffic."""
+    for port in prediction.ports:
+        mine = {queue: count for (of, queue), count in counted.items() if of == port.port}
+        predicted = {queue.queue: queue.share for queue in prediction.of(port.port)}
+        every = sorted({*mine, *(queue for queue, share in predicted.items() if share)})
+        named = {_name(port.port, queue): mine.get(queue, 0) for queue in every}
+        yield from _compared(named, {_name(port.port, queue): share for queue, share in predicted.items()})
+
+
+def _compared(
+    counted: Mapping[str, int], predicted: Mapping[str, float | None], unplaced: bool = False
+) -> Iterator[Compared]:
+    """What was not named gets nothing, where all the others' shares are known and none is unplaced."""
+    unnamed = None if unplaced or not predicted or None in predicted.values() else 0.0
+    if (total := sum(counted.values())) < MIN_PACKETS:
+        return
+    for name in dict.fromkeys([*counted, *(name for name, share in predicted.items() if share)]):
+        count, share = counted.get(name, 0), predicted.get(name, unnamed)
+        yield Compared(name, count, count / total, share, None if share is None else count / total - share)
+
+
+def _deviations(prediction: FlowSpread, compared: Sequence[Compared], dropped: int) -> Iterator[Caveat]:
+    tolerance = TOLERANCE if all(port.exact for port in prediction.ports) else SAMPLED
+    off = [one for one in compared if one.deviation is not None and abs(one.deviation) > tolerance]
+    losing = dropped > DROPPED * sum(one.packets for one in compared)
+    for one in off:
+        got, predicted = format_share(one.measured), format_share(one.predicted or 0.0)
+        text = f"{one.name} got {got} of the packets instead of {predicted}"
+        why = f": the DUT dropped {dropped} packets meanwhile, and what a queue delivers is not what it was sent"
+        other = ": the hash, its table or the placement of the queues is not what was read"
+        yield Caveat("spread-while-losing" if losing else "spread-deviates", text + (why if losing else other))
+
+
+def _name(port: int, queue: int) -> str:
+    return f"port {port} queue {queue}"

@@ -1,0 +1,124 @@
+"""What a DUT counts about itself: raw totals, as they were read, and what could not be read and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from ..load.sample import Phase
+from ..typed import Amount, Count
+from .runtime import ThreadRuntime
+
+
+@dataclass(frozen=True)
+class CpuTime:
+    """One CPU's time since boot, in seconds. busy_s: all but idle and waiting for I/O, what the host stole left out.
+
+    packet_s: of it, what the system books on handling packets (Linux: softirq, FreeBSD: interrupt); None: not told.
+    clock_hz: of this CPU when it was read.
+    """
+
+    cpu: Count
+    total_s: Amount
+    busy_s: Amount
+    packet_s: Amount | None = None
+    clock_hz: Amount | None = None
+
+
+@dataclass(frozen=True)
+class PortCount:
+    """Totals of the interface that faces the tester's ``port``. None: the DUT does not say."""
+
+    port: Count
+    rx_packets: Count | None
+    tx_packets: Count | None
+
+
+@dataclass(frozen=True)
+class QueueCount:
+    """Frames that one receive queue of the interface facing ``port`` has delivered."""
+
+    port: Count
+    queue: Count
+    packets: Count
+
+
+@dataclass(frozen=True)
+class DropCount:
+    """A total by which the DUT admits to have lost frames. No frame is in two of them.
+
+    name: the DUT's own word, as in ``rx_missed_errors``. port: facing which port of the tester's it is counted.
+    """
+
+    name: str
+    count: Count
+    port: Count | None = None
+    queue: Count | None = None
+
+
+@dataclass(frozen=True)
+class Detail:
+    """A total that decides no figure and explains some, as in ``softnet_stat time_squeeze cpu1``."""
+
+    name: str
+    count: Count
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What was asked of the DUT and not learnt, and why, in words."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One reading of the DUT. threads: VPP's, since its counters were last cleared. All other counts are totals.
+
+    at_s: the DUT's own clock when it read its CPU times and packets, so that rates depend on no way to it.
+    clock_hz: of the counter that VPP counts its clocks in. power_w: at that moment; energy_j: a total, where the meter
+    keeps one. perf_hz: cycles per second of all CPUs that forward, as ``perf stat`` counted them since the interval
+    began, where it is allowed to. details: what the DUT does not tell of them is left out.
+    """
+
+    at_s: Amount | None = None
+    cpus: tuple[CpuTime, ...] = ()
+    ports: tuple[PortCount, ...] = ()
+    queues: tuple[QueueCount, ...] = ()
+    drops: tuple[DropCount, ...] = ()
+    threads: tuple[ThreadRuntime, ...] = ()
+    clock_hz: Amount | None = None
+    power_w: Amount | None = None
+    energy_j: Amount | None = None
+    perf_hz: Amount | None = None
+    missing: tuple[Missing, ...] = ()
+    details: tuple[Detail, ...] = ()
+
+
+class Moment(str, Enum):
+    """When an observation was taken. START and FINISH: in silence, before the first and after the last frame.
+
+    BEGIN and END: of a stretch at a constant rate. TICK: during the ramp.
+    """
+
+    START = "start"
+    BEGIN = "begin"
+    TICK = "tick"
+    END = "end"
+    FINISH = "finish"
+
+
+@dataclass(frozen=True)
+class DutReading:
+    """An observation with its place in the run. t_s: the run's clock when reading began; took_s: how long it took.
+
+    phase and trial: of the samples around it, None in silence.
+    """
+
+    moment: Moment
+    t_s: Amount
+    took_s: Amount
+    observation: Observation
+    phase: Phase | None = None
+    trial: Count = 0

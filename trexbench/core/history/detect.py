@@ -1,0 +1,290 @@
+"""Where a history of nights changed its level: steps that last, and drift. Pure.
+
+A change-point library says where a history may have changed (``Segmenter``); whether it did is decided here, as one
+decides in the morning after each night, from the nights until then:
+
+1. two nights at least lie beyond it, and all of them (of four or more: three in four) the same way;
+2. the difference exceeds the smallest effect worth telling;
+3. it is ``SCORE`` standard errors after three nights, more after fewer or later ones: baseline winsorized, its noise
+   shrunk towards what was known before, the t statistic taken to a normal score (Wallace 1959), so that a short
+   baseline must show more;
+4. the DUT has not been there before as often, or as long, that a second mode of it, together with noise for the
+   nights that are only on the way there, would bring it again.
+
+What is found stays found: a later night adds changes, but does not unsay one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from math import comb, erfc, prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+Segmenter = Callable[[Sequence[float]], Sequence[int]]
+"""Values in units of their own noise, none below 1, to the places at which a new level begins, ascending."""
+
+Values = NDArray[np.float64]
+
+FIRST_NIGHTS = 5
+"""Fewer before a change say nothing about a DUT's noise."""
+BASELINE, LATELY = 60, 20
+"""Nights that a change is judged by, at most: before it, and since."""
+EARLY_SCORE, SCORE, LATER_SCORE, LATE_SCORE, DRIFT_SCORE = 3.9, 3.35, 4.0, 4.5, 5.0
+"""Of a step seen for two nights, three, four, and six or more: every look is one more chance for chance, so that one of
+them, the third night's, decides, and the others are for what is beyond doubt."""
+REST_SCORE, AGREE = 2.0, 0.2
+"""Of a step without its farthest night; and how far of the way a night must go to speak for it."""
+SLOPE_SCORE = 2.0
+"""Of the nights before: with less of a slope they are level."""
+PRIOR_WEIGHT = 3.0
+"""How many nights the assumed noise, half the smallest effect, counts for; later levels inherit the former's."""
+CARRIED_WEIGHT = 15.0
+ENOUGH: Values = np.interp(np.arange(2, LATELY + 1), (2, 3, 4, 6), (EARLY_SCORE, SCORE, LATER_SCORE, LATE_SCORE))
+CHANCE = 1e-3
+"""Of what the DUT did before bringing such nights again: above this they prove nothing."""
+NEAR = 0.8
+"""A night that went so much of the way is there: of the nights since, and of those before."""
+_MEDIAN_ERROR = 1.2533
+"""Of a median beside a mean's, of normal values."""
+FARTHEST = 1e4
+"""Spreads that a library is shown at most: its arithmetic is not made for more, nor is any more surprising."""
+SURPRISE = 0.1
+"""Nights that a DUT may have been there unseen: of a few nights one cannot tell what is rare."""
+EPISODES, LONG = 3, 60
+"""As many visits to the new level in so many nights make a habit of it."""
+
+
+class Shape(str, Enum):
+    STEP = "step"
+    DRIFT = "drift"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A level left at the night of index ``at``, told after night ``told``. noise: of one night (a standard
+    deviation); score: how many standard errors the difference comes to; drift began at ``at`` and has no sharp edge.
+    """
+
+    at: int
+    told: int
+    before: float
+    after: float
+    noise: float
+    score: float
+    shape: Shape = Shape.STEP
+
+
+@dataclass(frozen=True)
+class Smallest:
+    """The smallest effect worth telling: a share of the level, and a floor in the figure's own unit."""
+
+    share: float
+    absolute: float = 0.0
+
+    def of(self, level: Values | float) -> Values:
+        return np.maximum(self.share * np.abs(level), self.absolute)
+
+
+@dataclass(frozen=True)
+class _Baselines:
+    """Of the nights before each place: how many, their level and noise, and how many nights that noise is worth."""
+
+    count: Values
+    level: Values
+    noise: Values
+    weight: Values
+
+
+def find_changes(values: Sequence[float], smallest: Smallest, segment: Segmenter) -> list[Change]:
+    """Every change of a history, oldest first; their unit makes no difference to it."""
+    unit = 2.0 ** int(np.frexp(np.max(np.abs(values), initial=0.0))[1])
+    history = np.asarray(values, dtype=np.float64) / unit  # so that no square of it overflows
+    inside = Smallest(smallest.share, smallest.absolute / unit)
+    changes: list[Change] = []
+    start, known = 0, None
+    with np.errstate(over="ignore"):
+        while (found := _first_change(history, start, known, inside, segment)) is not None:
+            changes.append(found)
+            start, known = (found.at if found.shape is Shape.STEP else found.told - 1), found.noise
+    return [replace(one, before=one.before * unit, after=one.after * unit, noise=one.noise * unit) for one in changes]
+
+
+def _first_change(
+    history: Values, start: int, known: float | None, smallest: Smallest, segment: Segmenter
+) -> Change | None:
+    """The first change of the level that began at ``start``."""
+    least = FIRST_NIGHTS if known is None else 2
+    size = len(history) - start
+    if size < least + 2:
+        return None
+    base = _baselines(history[start:], known, smallest)
+    scores, effects = _scores(history[start:], base)
+    possible = (scores >= ENOUGH) & (np.abs(effects) >= smallest.of(base.level)[:, None])
+    possible[:least] = False
+    drifts = _drifts(history[start:], base, smallest)
+    ends = np.arange(size)[:, None] + np.arange(2, LATELY + 1)[None, :]
+    for end in sorted({*ends[possible].tolist(), *drifts}):
+        places = [int(p) for p in range(max(0, end - LATELY), end - 1) if possible[p, end - p - 2]]
+        places = [p for p in places if _lasting(history, start, start + p, start + end, base, p)]
+        if places:
+            told = _locate(history, start, end, places, base, scores, segment)
+            if told is not None:
+                return _as_step_or_drift(history, start, end, told, base, float(scores[told, end - told - 2]))
+        if end in drifts:
+            after = float(np.median(history[start + end - LATELY : start + end]))
+            level, noise = float(base.level[BASELINE]), float(base.noise[BASELINE])
+            return Change(start, start + end, level, after, noise, drifts[end], Shape.DRIFT)
+    return None
+
+
+def _baselines(history: Values, known: float | None, smallest: Smallest) -> _Baselines:
+    """Of the nights [p - BASELINE, p) for every place p."""
+    size = len(history)
+    padded = np.concatenate([np.full(BASELINE, np.nan), history])
+    windows = np.sort(np.lib.stride_tricks.sliding_window_view(padded, BASELINE)[:size], axis=1)  # NaN last
+    count = np.minimum(np.arange(size), BASELINE)
+    middle = _middle(windows, count)
+    distance = np.sort(np.abs(windows - middle[:, None]), axis=1)
+    assumed = smallest.of(middle) / 2 if known is None else np.full(size, known)
+    reach = 3 * np.maximum(1.4826 * _middle(distance, count), assumed)[:, None]
+    clipped = np.clip(windows, middle[:, None] - reach, middle[:, None] + reach)
+    there = ~np.isnan(clipped)
+    filled = np.where(there, clipped, 0.0)
+    level = np.divide(filled.sum(axis=1), count, out=np.zeros(size), where=count > 0)
+    squares = (np.where(there, clipped - level[:, None], 0.0) ** 2).sum(axis=1)
+    prior = PRIOR_WEIGHT if known is None else CARRIED_WEIGHT
+    weight = prior + np.maximum(count - 1, 0)
+    noise = np.sqrt((prior * assumed**2 + squares) / weight)
+    return _Baselines(count.astype(np.float64), level, noise, weight)
+
+
+def _middle(ascending: Values, count: NDArray[np.int_]) -> Values:
+    """The median of the first ``count`` of each row; 0 where there are none."""
+    rows = np.arange(len(ascending))
+    low, high = np.maximum((count - 1) // 2, 0), np.maximum(count // 2, 0)
+    high = np.minimum(high, np.maximum(count - 1, 0))
+    return np.where(count > 0, (ascending[rows, low] + ascending[rows, high]) / 2, 0.0)
+
+
+def _scores(history: Values, base: _Baselines) -> tuple[Values, Values]:
+    """[place, nights since - 2]: score and effect of a change at this place, seen so many nights later; 0: not yet."""
+    size = len(history)
+    sums = np.concatenate([[0.0], np.cumsum(history - history[0])])
+    nights = np.arange(2, LATELY + 1)
+    ends = np.arange(size)[:, None] + nights[None, :]
+    there = (ends <= size) & (base.count[:, None] >= 2)
+    means = (sums[np.minimum(ends, size)] - sums[np.arange(size)][:, None]) / nights + history[0]
+    effects = np.where(there, means - base.level[:, None], 0.0)
+    error = base.noise[:, None] * np.sqrt(1 / nights[None, :] + 1 / np.maximum(base.count, 1)[:, None])
+    ratio = np.divide(np.abs(effects), error, out=np.zeros_like(effects), where=error > 0)
+    ratio[(error <= 0) & (effects != 0)] = np.inf
+    freedom = base.weight[:, None]  # the t statistic as a normal one
+    return (8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(ratio**2 / freedom)), effects
+
+
+def _lasting(history: Values, start: int, place: int, end: int, base: _Baselines, at: int) -> bool:
+    """The nights [place, end) go the same way, one of them does not carry the rest, and they are new to the DUT."""
+    level, noise = float(base.level[at]), float(base.noise[at])
+    since = history[place:end] - level
+    effect = float(since.mean())
+    way = 1.0 if effect > 0 else -1.0
+    agree = int(np.count_nonzero(since * way > abs(effect) * AGREE))
+    if agree < len(since) - len(since) // 4:
+        return False
+    ascending, baseline = np.sort(since * way), (noise, float(base.count[at]))
+    if _score_of(ascending[:-1], *baseline) < REST_SCORE:
+        return False
+    before = history[max(0, place - LONG) : place]
+    there = (before - level) * way > NEAR * abs(effect)
+    usual = float(np.median(before))
+    returns = abs(level + effect - usual) < abs(level - usual)
+    asked = there[-(place - start) :] if returns else there  # that it was there before it left says nothing
+    rest = ascending[ascending <= NEAR * abs(effect)]
+    by_mode = _by_chance(asked, len(since), len(since) - len(rest))
+    score = _score_of(rest, *baseline)
+    by_noise = erfc(score / 2**0.5) / 2 if score else 1.0  # nothing to be explained is certain
+    edges = np.diff(np.concatenate([[0], there.astype(np.int8), [0]]))
+    visits = np.flatnonzero(edges == -1) - np.flatnonzero(edges == 1)  # how long it stayed there before, each time
+    by_habit = len(visits) >= EPISODES and len(since) <= 2 * int(visits.max())
+    return by_mode * by_noise <= CHANCE and not by_habit
+
+
+def _score_of(nights: Values, noise: float, count: float) -> float:
+    """How many standard errors their mean is beyond a level of so many nights."""
+    mean = float(nights.mean()) if len(nights) else 0.0
+    error = noise * (1 / max(len(nights), 1) + 1 / count) ** 0.5
+    return mean / error if error > 0 else np.inf if mean > 0 else 0.0
+
+
+def _by_chance(there: NDArray[np.bool_], nights: int, again: int) -> float:
+    """How likely a DUT that was there on these of its former nights is there on so many of the next.
+
+    The share of such nights is not known, but estimated: hence a beta-binomial, not a binomial probability.
+    """
+    seen, count = float(there.sum()) + SURPRISE, len(there) + 2 * SURPRISE
+    return comb(nights, again) * prod((seen + one) / (count + one) for one in range(again))
+
+
+def _locate(
+    history: Values,
+    start: int,
+    end: int,
+    places: Sequence[int],
+    base: _Baselines,
+    scores: Values,
+    segment: Segmenter,
+) -> int | None:
+    """The place where the library, too, sees a level begin; the best of several. None: it sees none of them."""
+    begin = max(0, places[0] - BASELINE)
+    noise = float(base.noise[places[0]])
+    if noise <= 0:
+        return places[0]
+    shown = history[start + begin : start + end] / noise
+    borders = {begin + border for border in segment((np.minimum(shown - shown.min(), FARTHEST) + 1).tolist())}
+    agreed = [p for p in places if p in borders]
+    return max(agreed, key=lambda p: float(scores[p, end - p - 2]), default=None)
+
+
+def _as_step_or_drift(history: Values, start: int, end: int, place: int, base: _Baselines, score: float) -> Change:
+    """Of the two, what the nights around lie nearer to."""
+    begin = max(0, place - BASELINE)
+    shown = history[start + begin : start + end]
+    edge = place - begin
+    level, after = float(base.level[place]), float(np.median(shown[edge:]))
+    step = float(((shown[:edge] - shown[:edge].mean()) ** 2).sum() + ((shown[edge:] - shown[edge:].mean()) ** 2).sum())
+    nights = np.arange(len(shown))
+    line = float(((shown - np.polyval(np.polyfit(nights, shown, 1), nights)) ** 2).sum())
+    drifts = line < step and len(shown) - edge >= FIRST_NIGHTS
+    drifts |= _went_there(history[start + max(0, place - LONG) : start + place], len(shown) - edge, after - level)
+    shape = Shape.DRIFT if drifts else Shape.STEP
+    at = start + (begin if drifts else place)
+    return Change(at, start + end, level, after, float(base.noise[place]), score, shape)
+
+
+def _went_there(before: Values, nights: int, effect: float) -> bool:
+    """Whether the nights before were on their way already, and would have come a third as far in so many more."""
+    count = len(before)
+    if count < LATELY:
+        return False
+    middle = (count - 1) / 2
+    slope, offset = np.polyfit(np.arange(count), before, 1)
+    rest = before - (slope * np.arange(count) + offset)
+    error = float(np.sqrt((rest**2).sum() / (count - 2) * 12 / count**3))
+    way = 1.0 if effect > 0 else -1.0
+    gone = float(slope) * (count + (nights - 1) / 2 - middle) * way
+    return float(slope) * way >= SLOPE_SCORE * error and gone >= abs(effect) / 3
+
+
+def _drifts(history: Values, base: _Baselines, smallest: Smallest) -> dict[int, float]:
+    """The first end of a history whose last nights left its first ones, too slowly for any step; to its score."""
+    if len(history) < BASELINE + LATELY:
+        return {}
+    level = float(base.level[BASELINE])
+    effects = np.abs(np.median(np.lib.stride_tricks.sliding_window_view(history, LATELY)[BASELINE:], axis=1) - level)
+    error = _MEDIAN_ERROR * float(base.noise[BASELINE]) * (1 / LATELY + 1 / BASELINE) ** 0.5
+    far = np.flatnonzero((effects > 0) & (effects >= DRIFT_SCORE * error) & (effects >= 2 * smallest.of(level)))
+    return {int(at) + BASELINE + LATELY: float(effects[at] / error) if error else np.inf for at in far[:1]}

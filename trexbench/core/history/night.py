@@ -1,0 +1,112 @@
+"""A night of a suite: the cells that were to be measured, and what became of each; it can be resumed from this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from ..errors import StoreError
+from ..names import is_name, shown
+from ..typed import read_stored
+from .known import is_date
+from .rows import Cell
+
+SCHEMA, VERSION = "trexbench/night", 1
+
+
+class State(str, Enum):
+    """Of a cell: waiting, running (or its runner was killed), done, failed."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try at a cell. path: its run document below the results directory, also of one that ended early.
+
+    error: why it failed, None where it did not; code: the exit code of that error.
+    """
+
+    started: str
+    path: str | None = None
+    error: str | None = None
+    code: int = 0
+
+
+@dataclass(frozen=True)
+class CellRecord:
+    """One cell of the night; the first four say which."""
+
+    dut: str
+    mode: str
+    bidir: bool
+    rx_queues: int | None
+    state: State = State.WAITING
+    attempts: tuple[Attempt, ...] = ()
+
+    def __str__(self) -> str:
+        return str(Cell(self.dut, self.mode, self.bidir, self.rx_queues))
+
+    @property
+    def path(self) -> str | None:
+        """The document that counts: of the last attempt."""
+        return self.attempts[-1].path if self.attempts else None
+
+
+@dataclass(frozen=True)
+class Night:
+    """One night of one suite. night: its date; started, finished: UTC. error: why it ended early."""
+
+    suite: str
+    night: str
+    started: str
+    simulated: bool
+    cells: tuple[CellRecord, ...]
+    finished: str | None = None
+    error: str | None = None
+
+    @property
+    def failed(self) -> tuple[CellRecord, ...]:
+        return tuple(cell for cell in self.cells if cell.state is State.FAILED)
+
+    @property
+    def left(self) -> tuple[int, ...]:
+        """Places of the cells that are still to be measured."""
+        return tuple(at for at, cell in enumerate(self.cells) if cell.state in (State.WAITING, State.RUNNING))
+
+    def with_cell(self, at: int, cell: CellRecord) -> Night:
+        return replace(self, cells=(*self.cells[:at], cell, *self.cells[at + 1 :]))
+
+
+def night_to_dict(night: Night) -> dict[str, Any]:
+    """JSON values."""
+    return {"schema": SCHEMA, "version": VERSION, **msgspec.to_builtins(night)}
+
+
+def night_from_dict(values: Mapping[str, Any]) -> Night:
+    """StoreError for what is no night, or a newer one, or one that no writer of ours wrote."""
+    night = read_stored(values, "night of a suite", SCHEMA, VERSION, Night)
+    for problem in _problems(night):
+        raise StoreError(problem, "the file is damaged")
+    return night
+
+
+def _problems(night: Night) -> Iterator[str]:
+    """Its names are shown and its paths are followed by others."""
+    for name in (night.suite, *(name for cell in night.cells for name in (cell.dut, cell.mode))):
+        if not is_name(name):
+            yield f"{shown(name)} is no name"
+    if not is_date(night.night):
+        yield f"{night.night[:40]!r} is not a date"
+    for path in (attempt.path for cell in night.cells for attempt in cell.attempts):
+        if path is not None and (
+            ".." in path.split("/") or path.startswith("/") or not path.strip("./") or not path.isprintable()
+        ):
+            yield f"{path[:80]!r} is no path below the results"

@@ -1,0 +1,267 @@
+"""What got slower, since when and by how much: every cell's figures over the nights, judged. Pure."""
+
+from __future__ import annotations
+
+from calendar import month_name
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from statistics import median
+
+from .detect import FIRST_NIGHTS, Change, Segmenter, Shape, find_changes
+from .known import Known, find_note, is_date
+from .night import Night, State
+from .rows import METRICS, Cell, Metric, RunRow, cells_of
+from .series import Point, Series, median_of, night_of, series_of
+
+NEEDED_NIGHTS = FIRST_NIGHTS + 2
+"""Before that, no change can be found: FIRST_NIGHTS tell the usual level and its noise, two more that it was left."""
+RECENT_NIGHTS = 7
+"""Improvements, known changes and changed conditions are reported for so many nights."""
+STALE_NIGHTS = 30
+"""A cell that was not measured in so many nights is no longer judged."""
+EXPLAINING_NIGHTS = 10
+CAUSES = 3
+
+
+class Kind(str, Enum):
+    """known: a change that somebody acknowledged."""
+
+    REGRESSION = "regression"
+    IMPROVEMENT = "improvement"
+    KNOWN = "known"
+    INSUFFICIENT = "insufficient"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One figure of one cell. before, after: its levels, in the metric's unit; nights: since the change, measured ones.
+
+    since: the first night of the change, None where there is none; told: the night after which it could be known.
+    noise: of a night, as a standard deviation; score: how many standard errors the difference comes to.
+    at_least: the value after it is a bound. note: of the acknowledgement.
+    """
+
+    cell: Cell
+    metric: Metric
+    kind: Kind
+    nights: int
+    since: str | None = None
+    told: str | None = None
+    before: float = 0.0
+    after: float = 0.0
+    noise: float = 0.0
+    score: float = 0.0
+    shape: Shape = Shape.STEP
+    at_least: bool = False
+    explanation: tuple[str, ...] = ()
+    note: str | None = None
+
+    @property
+    def share(self) -> float | None:
+        """The difference as a share of the level before; None where that is nothing."""
+        return (self.after - self.before) / abs(self.before) if self.before else None
+
+    @property
+    def severity(self) -> float:
+        """For sorting: how much worse, as a share."""
+        return abs(self.share) if self.share is not None else float("inf")
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A cell that the last night of its suite did not measure, and why."""
+
+    cell: str
+    suite: str
+    night: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """All findings, worst first. judged: how many figures had enough nights; steady: those of them (cell, metric)
+    without a finding; remarks: what else one should know.
+
+    since: regressions that began before this night do not alarm (None: all do until acknowledged or recovered).
+    """
+
+    findings: tuple[Finding, ...]
+    judged: int
+    missing: tuple[Missing, ...] = ()
+    remarks: tuple[str, ...] = ()
+    since: str | None = None
+    steady: tuple[tuple[Cell, str], ...] = ()
+
+    def of(self, kind: Kind) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.kind is kind)
+
+    @property
+    def regressions(self) -> tuple[Finding, ...]:
+        """Those that alarm."""
+        return tuple(one for one in self.of(Kind.REGRESSION) if not self.since or (one.since or "") >= self.since)
+
+    @property
+    def older(self) -> tuple[Finding, ...]:
+        """Those that do not, because they began too long ago."""
+        return tuple(one for one in self.of(Kind.REGRESSION) if self.since and (one.since or "") < self.since)
+
+    @property
+    def exit_code(self) -> int:
+        """0: nothing got worse, 3: something did, 4: not enough nights to judge any figure."""
+        return 3 if self.regressions else 0 if self.judged else 4
+
+
+def judge_rows(
+    rows: Iterable[RunRow],
+    segment: Segmenter,
+    known: Sequence[Known] = (),
+    nights: Sequence[Night] = (),
+    since: str | None = None,
+    wanted: Callable[[str, str], bool] = lambda dut, mode: True,
+) -> Judgement:
+    """The verdict on every cell; ``nights``: of all suites, oldest first; wanted: which of their DUTs and modes."""
+    cells = cells_of(rows)
+    dates = sorted({night_of(row) for found in cells.values() for row in found})
+    horizon = dates[-STALE_NIGHTS - 1] if len(dates) > STALE_NIGHTS else ""
+    findings: list[Finding] = []
+    remarks: list[str] = []
+    steady: list[tuple[Cell, str]] = []
+    judged = stale = 0
+    for cell in sorted(cells, key=str):
+        if night_of(cells[cell][-1]) <= horizon:
+            stale += 1
+            continue
+        found = [one for one in series_of(cell, cells[cell], METRICS) if one.points]
+        remarks += _remarks(found)
+        for series in found:
+            told = judge_series(series, segment, known)
+            findings += told
+            steady += [] if told else [(cell, series.metric.name)]
+            judged += len(series.points) >= NEEDED_NIGHTS
+    if stale:
+        remarks.append(f"{stale} cell{'s' * (stale > 1)} not measured in the last {STALE_NIGHTS} nights, not judged")
+    findings.sort(key=lambda one: (list(Kind).index(one.kind), -one.severity, str(one.cell), one.metric.name))
+    missing = tuple(find_missing(nights, wanted))
+    return Judgement(tuple(findings), judged, missing, tuple(remarks), since, tuple(steady))
+
+
+def judge_series(series: Series, segment: Segmenter, known: Sequence[Known] = ()) -> list[Finding]:
+    """At most one finding, of what stands now: worse than the best level that was not explained away, or else news."""
+    points, metric = series.points, series.metric
+    if len(points) < NEEDED_NIGHTS:
+        return [Finding(series.cell, metric, Kind.INSUFFICIENT, len(points))]
+    smallest = series.smallest
+    changes = find_changes([point.value for point in points], smallest, segment)
+    about = [one for one in known if one.is_about(series.cell, metric.name)]
+    nights, places = [point.night for point in points], [change.at for change in changes]
+    reference, now = changes[0].before if changes else 0.0, 0.0
+    news: tuple[Kind, Change, float, str | None] | None = (
+        None  # since it was left: and the level that it is held against
+    )
+    for change, end in zip(changes, [*places[1:], len(points)], strict=False):
+        first = change.at if change.shape is Shape.STEP else max(change.at, change.told - FIRST_NIGHTS)
+        now = median(point.value for point in points[min(first, end - 1) : end])
+        better = now - reference if metric.better == "higher" else reference - now
+        enough = float(smallest.of(reference))
+        if (note := find_note(about, nights, places, change.at)) is not None:
+            news, reference = (Kind.KNOWN, change, reference, note), now
+        elif better <= -enough:
+            if news is None or news[0] is not Kind.REGRESSION:
+                news = (Kind.REGRESSION, change, reference, None)
+        elif better >= enough:
+            bounds = [point.bound for point in points[: change.at]][-FIRST_NIGHTS:]
+            proven = 2 * sum(bounds) <= len(bounds)  # a bound says nothing of how much more it was
+            news, reference = (Kind.IMPROVEMENT, change, reference, None) if proven else None, now
+        else:
+            news = None
+    if news is None or (news[0] is not Kind.REGRESSION and len(points) - news[1].told >= RECENT_NIGHTS):
+        return []
+    return [_finding(series, *news, now)]
+
+
+def _finding(series: Series, kind: Kind, change: Change, before: float, note: str | None, now: float) -> Finding:
+    points = series.points
+    return Finding(
+        cell=series.cell,
+        metric=series.metric,
+        kind=kind,
+        nights=len(points) - change.at,
+        since=points[change.at].night,
+        told=points[change.told - 1].night,
+        before=before,
+        after=now,
+        noise=change.noise,
+        score=change.score,
+        shape=change.shape,
+        at_least=2 * sum(point.bound for point in points[change.at :]) > len(points) - change.at,
+        explanation=tuple(explain(points, change)),
+        note=note,
+    )
+
+
+def explain(points: Sequence[Point], change: Change) -> Iterable[str]:
+    """What else changed with a figure, in sentences; nodes: those that cost most of the difference."""
+    at = change.at if change.shape is Shape.STEP else min(change.told - 1, len(points) - 1)
+    since = _day_words(points[change.at].night, points[-1].night)
+    if change.shape is Shape.DRIFT:
+        yield f"a slow drift since about {since}, not a step"
+    before, after = points[max(0, at - EXPLAINING_NIGHTS) : at], points[at:][-EXPLAINING_NIGHTS:]
+    costs = _node_costs(before, after)
+    cycles = [median_of(point.cycles for point in part) for part in (before, after)]
+    if costs:
+        yield f"{', '.join(f'{name} {cost:+.0f}' for name, cost in costs)} cycles/packet since {since}"
+    elif cycles[0] and cycles[1] and abs(cycles[1] / cycles[0] - 1) >= 0.01:
+        yield f"{cycles[0]:.0f} -> {cycles[1]:.0f} cycles/packet since {since}"
+    if change.at and change.shape is Shape.STEP and points[change.at].facts != points[change.at - 1].facts:
+        yield "the DUT's facts changed the same night"
+
+
+def _node_costs(before: Sequence[Point], after: Sequence[Point]) -> list[tuple[str, float]]:
+    """Nodes by what they add to a packet's cycles, the largest first, where that is at least one cycle."""
+    if not any(point.nodes for point in before) or not any(point.nodes for point in after):
+        return []
+    names = sorted({name for point in (*before, *after) for name in point.nodes})
+    was, is_now = ([p for p in part if p.nodes] for part in (before, after))
+    costs = {
+        name: median(p.nodes.get(name, 0.0) for p in is_now) - median(p.nodes.get(name, 0.0) for p in was)
+        for name in names
+    }
+    total = sum(costs.values())
+    told = [(name, cost) for name, cost in costs.items() if cost * total > 0 and abs(cost) >= max(1.0, abs(total) / 10)]
+    return sorted(told, key=lambda one: (-abs(one[1]), one[0]))[:CAUSES]
+
+
+def find_missing(nights: Sequence[Night], wanted: Callable[[str, str], bool]) -> Iterable[Missing]:
+    """Cells without a result in the last night of each suite."""
+    last = {(night.suite, night.simulated): night for night in nights}
+    for night in last.values():
+        if night.finished is None and night.error is None:
+            continue  # still running, or to be resumed
+        for cell in night.cells:
+            if cell.state is State.DONE or not wanted(cell.dut, cell.mode):
+                continue
+            errors = [attempt.error for attempt in cell.attempts if attempt.error]
+            reason = errors[-1] if errors else night.error or "the night ended before it"
+            yield Missing(str(cell), night.suite, night.night, reason)
+
+
+def _remarks(found: Sequence[Series]) -> Iterable[str]:
+    """Of one cell: changed conditions, and figures that only the generator limits."""
+    for series in found[:1]:
+        if series.since and sum(point.night >= series.since for point in series.points) <= RECENT_NIGHTS:
+            yield f"{series.cell}: {', '.join(series.changed)} since {series.since}; its history starts anew"
+    for series in found:
+        if limited := series.limited:
+            yield (
+                f"{series.cell}: limited by the generator since {limited[0].night}: the DUT's own "
+                f"{series.metric.name} is unknown since then"
+            )
+
+
+def _day_words(night: str, now: str) -> str:
+    """``12 November``, with its year if it is not this one; what is not a date stays as it is."""
+    if not is_date(night) or not 1 <= int(night[5:7]) <= 12:
+        return night
+    year = "" if now.startswith(night[:4]) else f" {night[:4]}"
+    return f"{int(night[8:])} {month_name[int(night[5:7])]}{year}"

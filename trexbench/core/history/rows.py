@@ -1,0 +1,183 @@
+"""Runs in a line each, and cells: what is measured again and again, night after night."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+from ..dut.runtime import WorkerEfficiency
+from ..load.sample import Phase
+from ..result import RunResult, Status
+from ..strategy.table import suffix_of
+from ..verdict.latency import history_latency
+from ..verdict.model import Limit
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """What is measured again and again: runs of one cell may be compared over time. rx_queues: None where unknown."""
+
+    dut: str
+    mode: str
+    bidir: bool
+    rx_queues: int | None
+    kind: str = "ramp"
+    simulated: bool = False
+
+    def __str__(self) -> str:
+        queues = f" {self.rx_queues}q" if self.rx_queues is not None else ""
+        kind = f" {suffix}" if (suffix := suffix_of(self.kind)) else ""
+        simulated = " simulated" if self.simulated else ""
+        return f"{self.dut} {self.mode} {'bidir' if self.bidir else 'uni'}{queues}{kind}{simulated}"
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """What an index keeps of one run's document. Absent is None.
+
+    path: below the results directory. started: UTC, ISO 8601. traffic: digest of what went on the wire. facts: SHA-256
+    of what was read back from the DUT. suite, night: where a suite's run belongs (night: a date); label: the user's
+    word. total_pps: of all directions, a lower bound where at_least; uncertainty_pps: of that sum; line_share: of one
+    direction's line rate, so up to 2 both ways. limit: of the direction that is worst off (``dut``, ``generator-tx``
+    ...). hold_loss: the worst direction's; latency_s: its mean at half of the throughput. cycles_per_packet and the
+    like: of the hold. nodes: cycles per packet by VPP's node, over all workers.
+    """
+
+    path: str
+    id: str
+    started: str
+    status: str
+    cell: Cell
+    traffic: str | None
+    line_rate_bps: float
+    loss_threshold: float
+    facts: str | None
+    suite: str | None
+    night: str | None
+    total_pps: float
+    at_least: bool
+    uncertainty_pps: float
+    line_share: float
+    limit: str
+    hold_loss: float | None = None
+    latency_s: float | None = None
+    cycles_per_packet: float | None = None
+    with_polling: float | None = None
+    vectors_per_call: float | None = None
+    power_w: float | None = None
+    uj_per_packet: float | None = None
+    nodes: Mapping[str, float] = field(default_factory=dict)
+    warnings: int = 0
+    label: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self.status == Status.COMPLETE.value
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure of a run that has a history. better: ``higher`` or ``lower``. minimum: changes below this share of the
+    value are too small to be told, whatever their significance; ``absolute`` adds a floor in the figure's own unit.
+    bounded: the value is only a bound where the run's is (RunRow.at_least).
+    """
+
+    name: str
+    unit: str
+    better: str
+    of: Callable[[RunRow], float | None]
+    minimum: float
+    absolute: float = 0.0
+    bounded: bool = False
+
+
+METRICS: tuple[Metric, ...] = (
+    Metric("maximum rate", "pps", "higher", lambda row: row.total_pps, 0.01, bounded=True),
+    Metric("cycles/packet", "cycles", "lower", lambda row: row.cycles_per_packet, 0.01),
+    Metric("loss in the hold", "share", "lower", lambda row: row.hold_loss, 0.02, absolute=0.001),
+    Metric(
+        "latency", "us", "lower", lambda row: None if row.latency_s is None else 1e6 * row.latency_s, 0.05, absolute=1.0
+    ),
+    Metric("power", "W", "lower", lambda row: row.power_w, 0.02),
+)
+
+
+def row_of(result: RunResult, path: str) -> RunRow:
+    """The line of one run."""
+    command, directions, total_pps = result.command, result.analysis.directions, result.analysis.total_pps
+    queues = command.get("rx_queues")
+    held = next((cost for cost in result.costs if cost.phase is Phase.HOLD), None)
+    figures: dict[str, Any] = {}
+    if held is not None:
+        figures = {name: getattr(held, name) for name in _FIGURES} | {"nodes": _nodes(held.workers)}
+    return RunRow(
+        path=path,
+        id=result.id,
+        started=result.started,
+        status=result.status.value,
+        cell=Cell(
+            dut=str(result.dut.get("name", "")),
+            mode=str(command.get("mode", "")),
+            bidir=result.plan.bidir,
+            rx_queues=queues if type(queues) is int else None,
+            kind=result.plan.kind,
+            simulated=result.simulated,
+        ),
+        traffic=_traffic(result),
+        line_rate_bps=fmean(offer.line_rate_bps for offer in result.plan.offers),
+        loss_threshold=result.plan.loss_threshold,
+        facts=_text(result.dut.get("facts_sha256")),
+        suite=_text(command.get("suite")),
+        night=_text(command.get("night")),
+        label=_text(command.get("label")),
+        total_pps=total_pps,
+        at_least=result.analysis.at_least,
+        uncertainty_pps=sum(one.uncertainty_pps**2 for one in directions) ** 0.5,
+        line_share=sum(
+            offer.line_share(one.maximum_pps) for offer, one in zip(result.plan.offers, directions, strict=True)
+        ),
+        limit=max((one.limit for one in directions), key=_WORSE.index, default=Limit.NONE).value,
+        hold_loss=max((one.hold_loss for one in directions if one.hold_loss is not None), default=None),
+        latency_s=history_latency(result.latencies),
+        warnings=len(result.caveats) + len(result.analysis_caveats) + len(result.dut_caveats),
+        **figures,
+    )
+
+
+_FIGURES = ("cycles_per_packet", "with_polling", "vectors_per_call", "power_w", "uj_per_packet")
+"""Fields of a cost and of a row alike."""
+_WORSE = (Limit.DUT, Limit.NONE, Limit.GENERATOR_RX, Limit.GENERATOR_TX, Limit.LINK)
+"""The later, the less a rate says about the DUT."""
+
+
+def _traffic(result: RunResult) -> str | None:
+    """The first direction's digest; with those of the others where they send other sizes or shares of them."""
+    first, *others = result.profiles.values()
+    unlike = [one for one in others if one.get("mix") != first.get("mix")]
+    digests = [_text(one.get("digest")) for one in (first, *unlike)]
+    return "+".join(digest for digest in digests if digest) or None
+
+
+def _nodes(workers: Sequence[WorkerEfficiency]) -> dict[str, float]:
+    """Cycles per packet by node, over all workers: of each its packets, and its nodes' share of its cost."""
+    packets = sum(worker.packets or 0 for worker in workers)
+    found: dict[str, float] = {}
+    for worker in workers if packets else ():
+        for node in worker.nodes:
+            share = node.cycles_per_packet * (worker.packets or 0) / packets
+            found[node.name] = found.get(node.name, 0.0) + share
+    return found
+
+
+def cells_of(rows: Iterable[RunRow]) -> dict[Cell, list[RunRow]]:
+    """Complete runs by cell, each in the order of time."""
+    found: dict[Cell, list[RunRow]] = {}
+    for row in sorted((row for row in rows if row.complete), key=lambda row: row.started):
+        found.setdefault(row.cell, []).append(row)
+    return found
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

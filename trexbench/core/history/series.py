@@ -1,0 +1,144 @@
+"""The history of a cell's figures, night by night, under one and the same conditions. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from ..units import format_bits, format_share
+from .detect import Smallest
+from .rows import Cell, Metric, RunRow
+
+LATELY = 10
+"""Nights whose median a lower bound is compared with."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One night of a series: the median of its runs. bound: the value is a lower bound of the DUT's own.
+
+    resolution: what one run leaves open, in the value's unit. facts: digests of what was read back from the DUT in
+    that night; nodes: VPP's cycles per packet by node.
+    """
+
+    night: str
+    value: float
+    bound: bool
+    facts: frozenset[str]
+    cycles: float | None
+    nodes: Mapping[str, float]
+    resolution: float = 0.0
+
+
+@dataclass(frozen=True)
+class Series:
+    """What is known of one figure of one cell. silent: nights whose bound lies below what the DUT had shown: they
+    say nothing of it. since, changed: the night with which other conditions began, and which; None: never others.
+    """
+
+    cell: Cell
+    metric: Metric
+    points: tuple[Point, ...]
+    silent: tuple[Point, ...] = ()
+    since: str | None = None
+    changed: tuple[str, ...] = ()
+
+    @property
+    def smallest(self) -> Smallest:
+        """The smallest effect worth telling; never less than what one run leaves open."""
+        resolution = median(point.resolution for point in self.points) if self.points else 0.0
+        return Smallest(self.metric.minimum, max(self.metric.absolute, resolution))
+
+    @property
+    def limited(self) -> tuple[Point, ...]:
+        """The silent nights that came last, after all others."""
+        last = self.points[-1].night if self.points else ""
+        return tuple(point for point in self.silent if point.night > last)
+
+
+def night_of(row: RunRow) -> str:
+    """The suite's night, or the day on which the run began."""
+    return row.night or row.started[:10]
+
+
+def series_of(cell: Cell, rows: Sequence[RunRow], metrics: Iterable[Metric]) -> list[Series]:
+    """Every figure's history, of a cell's complete runs in the order of time.
+
+    Runs that belong to nights keep out those that somebody made by hand; only runs like the last one count.
+    """
+    rows = [row for row in rows if row.night] or list(rows)
+    if not rows:
+        return []
+    since, changed = _change_of_conditions(rows)
+    by_night: dict[str, list[RunRow]] = {}
+    for row in like_the_last(rows):
+        by_night.setdefault(night_of(row), []).append(row)
+    found = []
+    for metric in metrics:
+        points = [point for night in sorted(by_night) if (point := _point(night, by_night[night], metric)) is not None]
+        told, silent = _split_bounds(points, metric)
+        found.append(Series(cell, metric, tuple(told), tuple(silent), since, changed))
+    return found
+
+
+def like_the_last(rows: Sequence[RunRow]) -> list[RunRow]:
+    """The runs with the traffic, line rate and loss threshold of the last: others tell nothing of its history."""
+    return [row for row in rows if _conditions(row) == _conditions(rows[-1])]
+
+
+def _point(night: str, rows: Sequence[RunRow], metric: Metric) -> Point | None:
+    values = [(value, row) for row in rows if (value := metric.of(row)) is not None and math.isfinite(value)]
+    if not values:
+        return None
+    nodes = values[0][1].nodes
+    if len(values) > 1:
+        names = sorted({name for _, row in values for name in row.nodes})
+        nodes = {name: median(row.nodes.get(name, 0.0) for _, row in values) for name in names}
+    return Point(
+        night=night,
+        value=median(value for value, _ in values),
+        bound=metric.bounded and 2 * sum(row.at_least for _, row in values) > len(values),
+        facts=frozenset(row.facts for _, row in values if row.facts is not None),
+        cycles=median_of(row.cycles_per_packet for _, row in values),
+        nodes=nodes,
+        resolution=median_of(row.uncertainty_pps for _, row in values) or 0.0 if metric.bounded else 0.0,
+    )
+
+
+def median_of(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return median(known) if known else None
+
+
+def _split_bounds(points: Sequence[Point], metric: Metric) -> tuple[list[Point], list[Point]]:
+    """Nights that count, and those that prove nothing: their lower bound is less than what the DUT did before."""
+    told: list[Point] = []
+    silent: list[Point] = []
+    for point in points:
+        level = median(one.value for one in told[-LATELY:]) if told and point.bound else -math.inf
+        below = point.value < level - max(metric.minimum * abs(level), metric.absolute) if point.bound else False
+        (silent if below else told).append(point)
+    return told, silent
+
+
+def _conditions(row: RunRow) -> tuple[str | None, float, float]:
+    return row.traffic, row.line_rate_bps, row.loss_threshold
+
+
+def _change_of_conditions(rows: Sequence[RunRow]) -> tuple[str | None, tuple[str, ...]]:
+    """When the last run's conditions began for good, and what they were before."""
+    now = _conditions(rows[-1])
+    at = next((at for at in reversed(range(len(rows))) if _conditions(rows[at]) != now), None)
+    if at is None:
+        return None, ()
+    before, after = rows[at], rows[at + 1]
+    changed = []
+    if before.traffic != after.traffic:
+        changed.append("other traffic")
+    if before.line_rate_bps != after.line_rate_bps:
+        changed.append(f"line rate {format_bits(before.line_rate_bps)} -> {format_bits(after.line_rate_bps)}")
+    if before.loss_threshold != after.loss_threshold:
+        changed.append(f"loss threshold {format_share(before.loss_threshold)} -> {format_share(after.loss_threshold)}")
+    return night_of(after), tuple(changed)

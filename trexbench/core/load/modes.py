@@ -1,0 +1,31 @@
+"""The name of traffic in results: the mode's or the profile's, with the tunables that differ from it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+
+from ..errors import ConfigError
+from ..names import is_name
+from .profile import resolve_mode
+
+MOST_LETTERS = 60
+"""A longer name, or one that could be no file's, has a digest of the tunables instead."""
+
+
+def traffic_name(base: str, own: Mapping[str, str], tunables: Mapping[str, str]) -> str:
+    """``var2-imix,size=64``: tunables that are not the mode's own make other traffic, with a history of its own."""
+    changed = ",".join(f"{name}={value}" for name, value in sorted(tunables.items()) if own.get(name) != value)
+    if not changed:
+        return base
+    name = f"{base},{changed}"
+    return name if len(name) <= MOST_LETTERS and is_name(name) else f"{base},{sha256(changed.encode()).hexdigest()[:8]}"
+
+
+def full_mode_name(mode: str) -> str:
+    """The name in results of a mode or its alias, with its tunables; others, as a profile's, stay as they are."""
+    base, comma, tunables = mode.partition(",")
+    try:
+        return f"{resolve_mode(base).name}{comma}{tunables}"
+    except ConfigError:
+        return mode

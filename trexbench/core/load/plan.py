@@ -1,0 +1,188 @@
+"""What a run is going to offer, and how it is sampled and judged: rates, times and thresholds, resolved to numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
+from math import inf
+from typing import ClassVar, NamedTuple
+
+from ..errors import ConfigError
+from ..units import l1_bits
+
+# TRex leaves a packet that is already queued in its old slot; from near zero a stream could stall for seconds.
+MIN_OFFERED_PPS = 1000.0
+
+LATENCY_LOADS = (0.1, 0.5, 0.9)
+"""Shares of the throughput found at which latency is measured."""
+
+
+class Direction(NamedTuple):
+    """Frames leave the tester at port ``tx`` and are expected back at port ``rx``."""
+
+    tx: int
+    rx: int
+
+    def __str__(self) -> str:
+        return f"{self.tx}->{self.rx}"
+
+    @staticmethod
+    @lru_cache
+    def parse(text: str) -> Direction:
+        """The direction of ``0->1``; ValueError for other text."""
+        tx, rx = text.split("->")
+        return Direction(int(tx), int(rx))
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What one direction is offered: frames per second of its own profile, on its own line.
+
+    line_rate_bps: L1 speed. target_pps: the highest rate of the run.
+    """
+
+    direction: Direction
+    line_rate_bps: float
+    mean_frame_bytes: float
+    line_rate_pps: float
+    target_pps: float
+    warmup_pps: float = MIN_OFFERED_PPS
+
+    def line_share(self, pps: float) -> float:
+        """The fraction of the line rate that this rate fills."""
+        return pps / self.line_rate_pps
+
+    def l1_bps(self, pps: float) -> float:
+        """Bits per second that this many of the profile's frames occupy on the wire."""
+        return pps * l1_bits(self.mean_frame_bytes)
+
+    def check(self, target_option: str) -> None:
+        """ConfigError for rates that cannot be offered."""
+        for field in fields(self)[1:]:
+            value = getattr(self, field.name)
+            require(0 < value < inf, f"{field.name.replace('_', ' ')} of {value:g}", "it must be finite and above 0")
+        require(
+            self.target_pps <= self.line_rate_pps * (1 + 1e-9),
+            f"target of {self.target_pps:.0f} pps is over line rate ({self.line_rate_pps:.0f} pps)",
+            f"lower {target_option}",
+        )
+        require(
+            self.warmup_pps <= self.target_pps,
+            f"warm-up of {self.warmup_pps:.0f} pps is over the target of {self.target_pps:.0f} pps",
+            f"lower --warmup or raise {target_option}",
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What every run has; how its load goes on is its strategy's (core.strategy). loss_threshold is a fraction.
+
+    windows: consecutive windows of window_s above the threshold that make a direction saturated.
+    """
+
+    offers: tuple[Offer, ...]
+    warmup_s: float = 10.0
+    hold_s: float = 30.0
+    drain_s: float = 1.0
+    sample_s: float = 1.0
+    window_s: float = 1.0
+    loss_threshold: float = 0.001
+    windows: int = 3
+
+    seeks_knee: ClassVar[bool] = False
+    """The load rises, and the answer is the highest rate without loss; else it is the rate that came out."""
+    settling_windows: ClassVar[int] = 0
+    """So many windows at the beginning are no part of a verdict."""
+    target_option: ClassVar[str] = "--ramp-to"
+    """What the command line calls the target."""
+
+    def __post_init__(self) -> None:
+        require(bool(self.offers), "no direction to send in", "name at least one pair of ports")
+        for name, value in vars(self).items():
+            words = f"{name.replace('_', ' ')} of"
+            if name in ("warmup_s", "sample_s", "window_s"):
+                require(0 < value < inf, f"{words} {value:g}", "it must be finite and above 0")
+            elif name.endswith("_s"):
+                require(0 <= value < inf, f"{words} {value:g}", "durations are finite and count up from 0")
+        require(0 <= self.loss_threshold <= 1, f"--loss of {self.loss_threshold:g}", "a share lies between 0 and 100%")
+        require(self.windows >= 1, f"--windows of {self.windows}", "it takes one at least")
+        for offer in self.offers:
+            offer.check(self.target_option)
+        require(0.05 <= self.sample_s <= 10, f"sample interval {self.sample_s:g} s", "use 50ms to 10s")
+        require(
+            self.warmup_s >= 2 * self.sample_s,
+            f"--warmup of {self.warmup_s:g} s is shorter than two samples",
+            f"use at least {2 * self.sample_s:g} s",
+        )
+
+    def require_length(self, length_s: float, option: str) -> None:
+        """ConfigError where a phase is too short for loss to last in it."""
+        needed = (self.windows + 1) * max(self.window_s, self.sample_s)
+        require(
+            length_s >= needed,
+            f"{option} of {length_s:g} s is too short to see saturation",
+            f"it takes {needed:g} s at least ({self.windows} windows and one to start from)",
+        )
+
+    @cached_property
+    def directions(self) -> tuple[Direction, ...]:
+        return tuple(offer.direction for offer in self.offers)
+
+    def line_share(self, rates_pps: Mapping[Direction, float]) -> float:
+        """These rates as fractions of their directions' line rates, summed: up to 2 for two directions."""
+        return sum(self.offer(direction).line_share(pps) for direction, pps in rates_pps.items())
+
+    def l1_bps(self, rates_pps: Mapping[Direction, float]) -> float:
+        """Bits per second on all wires together."""
+        return sum(self.offer(direction).l1_bps(pps) for direction, pps in rates_pps.items())
+
+    @property
+    def line_rates_bps(self) -> tuple[float, ...]:
+        """The directions' L1 speeds, each once."""
+        return tuple(dict.fromkeys(offer.line_rate_bps for offer in self.offers))
+
+    def offer(self, direction: Direction) -> Offer:
+        """What this direction is offered; KeyError for one that the plan does not have."""
+        for offer in self.offers:
+            if offer.direction == direction:
+                return offer
+        raise KeyError(direction)
+
+    @cached_property
+    def tx_ports(self) -> tuple[int, ...]:
+        return tuple(d.tx for d in self.directions)
+
+    @cached_property
+    def ports(self) -> tuple[int, ...]:
+        return tuple(sorted({p for d in self.directions for p in (d.tx, d.rx)}))
+
+    def step_pps(self, direction: Direction) -> float:
+        """How much the load rises in one window: no knee can be known better than that."""
+        return 0.0
+
+    @property
+    def gap_s(self) -> float:
+        """Two samples further apart than this have a gap between them."""
+        return 2 * self.sample_s + 1.0
+
+    @property
+    def bidir(self) -> bool:
+        """Some pair of ports sends both ways."""
+        return any(Direction(d.rx, d.tx) in self.directions for d in self.directions)
+
+
+def pair_directions(ports: Sequence[int], bidir: bool) -> tuple[Direction, ...]:
+    """Directions over pairs of ports, neighbours in the list: 0,1,2,3 is 0->1 and 2->3, and back with ``bidir``."""
+    if len(ports) < 2 or len(ports) % 2:
+        raise ConfigError(f"{len(ports)} port(s) make no pairs", "name an even number of ports, as in 0,1")
+    if len(set(ports)) != len(ports):
+        raise ConfigError(f"a port stands twice in {','.join(map(str, ports))}", "name each port once")
+    forward = [Direction(tx, rx) for tx, rx in zip(ports[::2], ports[1::2], strict=True)]
+    return tuple(forward + ([Direction(d.rx, d.tx) for d in forward] if bidir else []))
+
+
+def require(condition: bool, message: str, remedy: str) -> None:
+    """ConfigError unless the condition holds."""
+    if not condition:
+        raise ConfigError(message, remedy)

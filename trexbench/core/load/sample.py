@@ -1,0 +1,178 @@
+"""Raw counters, as they were read: the only thing a number may be derived from; and as they stand in documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, convert, to_builtins
+
+from ..typed import Count, Number, Seconds
+from .plan import Direction
+
+
+class Phase(str, Enum):
+    """Where a run stands."""
+
+    BASELINE = "baseline"
+    WARMUP = "warmup"
+    RAMP = "ramp"
+    HOLD = "hold"
+    DRAIN = "drain"
+    CONFIRM = "confirm"
+    CONFIRM_DRAIN = "confirm-drain"
+    LATENCY = "latency"
+    LATENCY_DRAIN = "latency-drain"
+
+
+CONFIRM_PHASES = (Phase.CONFIRM, Phase.CONFIRM_DRAIN)
+LATENCY_PHASES = (Phase.LATENCY, Phase.LATENCY_DRAIN)
+
+
+@dataclass(frozen=True)
+class PortCounters:
+    """One port's totals; t_s is the run's clock at the moment they were read. Bytes include the FCS.
+
+    ierrors counts frames that reached the port and were lost by the tester itself (imissed, no buffer). queue_full: how
+    often its transmit queue was; cpu_percent: of the cores that send for it. None where the generator does not say.
+    """
+
+    t_s: Number
+    opackets: Count
+    obytes: Count
+    ipackets: Count
+    ibytes: Count
+    ierrors: Count
+    oerrors: Count
+    link_up: bool = True
+    queue_full: Count | None = None
+    cpu_percent: Number | None = None
+
+
+@dataclass(frozen=True)
+class LatencyCounters:
+    """A port's tagged frames since they were put on it: their counts, and the generator's statistics of their times.
+
+    sent: by this port; received: on whichever. average_s: smoothed over the last seconds, as TRex does (which cuts it
+    to whole microseconds). histogram: received frames by the lower bound of their bucket in microseconds, of one
+    significant digit: 0 (below 10), 10, 20 ... 90, 100, 200 ... None means it did not say.
+    """
+
+    sent: Count
+    received: Count
+    average_s: Seconds | None = None
+    min_s: Seconds | None = None
+    max_s: Seconds | None = None
+    jitter_s: Seconds | None = None
+    histogram: Mapping[Annotated[int, Meta(ge=0, lt=1 << 40)], Count] = field(default_factory=dict)
+    out_of_order: Count = 0
+    duplicate: Count = 0
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The generator's counters at one moment. queue_full: of all ports together, None where it does not say.
+
+    latency: by sending port, where it tags frames.
+    """
+
+    ports: Mapping[int, PortCounters]
+    queue_full: Count | None = None
+    latency: Mapping[int, LatencyCounters] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A reading, with what was asked of every direction since the sample before it (frames per second; {}: silence).
+
+    ``trial`` numbers the confirmation trials from 1, and so the loads of the latency; it is 0 outside of both.
+    """
+
+    phase: Phase
+    t_s: float
+    asked_pps: Mapping[Direction, float]
+    reading: Reading
+    trial: int = 0
+
+    def asked_of_port(self, tx: int) -> float:
+        """Frames per second that this port was asked to send."""
+        return sum(pps for direction, pps in self.asked_pps.items() if direction.tx == tx)
+
+
+def find_setback(before: Sample, after: Sample, ports: Iterable[int]) -> str | None:
+    """What these ports' counters cannot have done between two samples, in a few words; None when all is well.
+
+    Counters only ever grow: one that shrinks was cleared, or belongs to another process.
+    """
+    for port in ports:
+        then, now = before.reading.ports.get(port), after.reading.ports.get(port)
+        if then is None or now is None:
+            return f"the counters of port {port} are missing"
+        if now.t_s < then.t_s or (now.t_s == then.t_s and after.t_s > before.t_s):
+            return f"the clock of port {port} went from {then.t_s:g} to {now.t_s:g} s"
+        # Written out, for this is asked of every port after every sample.
+        if (
+            now.opackets < then.opackets
+            or now.ipackets < then.ipackets
+            or now.obytes < then.obytes
+            or now.ibytes < then.ibytes
+            or now.ierrors < then.ierrors
+            or now.oerrors < then.oerrors
+            or (now.queue_full or 0) < (then.queue_full or 0)
+        ):
+            names = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors", "queue_full")
+            name = next(n for n in names if (getattr(now, n) or 0) < (getattr(then, n) or 0))
+            return f"{name} of port {port} went back from {getattr(then, name)} to {getattr(now, name)}"
+    full, fuller = before.reading.queue_full, after.reading.queue_full
+    if full is not None and fuller is not None and fuller < full:
+        return f"queue_full went back from {full} to {fuller}"
+    return None
+
+
+def find_standstill(samples: Sequence[Sample], ports: Iterable[int], for_s: float) -> str | None:
+    """Which of these sending ports has counted no frame for so long, in a few words; None when all is well."""
+    for port in ports:
+        first = len(samples) - 1
+        while first > 0 and samples[first].asked_of_port(port) > 0:
+            then, now = (samples[at].reading.ports.get(port) for at in (first - 1, first))
+            if then is None or now is None or then.opackets != now.opackets:
+                break
+            first -= 1
+        still_s = samples[-1].t_s - samples[first].t_s
+        if still_s >= for_s - 1e-6:
+            asked = samples[-1].asked_of_port(port)
+            return f"port {port} has counted no frame for {still_s:.1f} s, asked for {asked:.0f} pps"
+    return None
+
+
+class StoredSample(Struct, omit_defaults=True):
+    """A sample of a document: of its reading the parts, and directions by name."""
+
+    phase: Phase
+    trial: Count
+    t_s: Number
+    asked_pps: Mapping[str, Seconds]
+    queue_full: Count | None
+    ports: Mapping[int, PortCounters]
+    latency: Mapping[int, LatencyCounters] = {}
+
+
+def stored(sample: Sample) -> StoredSample:
+    reading, asked = sample.reading, {str(direction): pps for direction, pps in sample.asked_pps.items()}
+    return StoredSample(
+        sample.phase, sample.trial, sample.t_s, asked, reading.queue_full, reading.ports, reading.latency
+    )
+
+
+def sample_to_dict(sample: Sample) -> dict[str, Any]:
+    values: dict[str, Any] = to_builtins(stored(sample), str_keys=True)
+    return values
+
+
+def sample_from_dict(values: Any) -> Sample:
+    """ValueError for what is no sample; whether it can be one of its run is find_damage's to say."""
+    one = convert(values, StoredSample, str_keys=True)
+    asked = {Direction.parse(name): pps for name, pps in one.asked_pps.items()}
+    return Sample(one.phase, one.t_s, asked, Reading(one.ports, one.queue_full, one.latency), one.trial)

@@ -1,0 +1,214 @@
+"""Raw samples -> windows of about one second, per direction: where every ratio is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean
+from typing import NamedTuple
+
+from .plan import Direction, Plan
+from .sample import Phase, Sample, find_setback
+
+MEASURED_PHASES = (Phase.RAMP, Phase.HOLD)
+MAX_LATENCY_S = 0.1
+"""No router keeps frames longer; it shifts a knee by a tenth of the ramp's step at most."""
+
+CATCH_UP = 1.5
+"""So many times what was asked, counted right after counters that stood still: those were stale."""
+
+
+class Window(NamedTuple):
+    """What one direction did between two samples.
+
+    sent, received: frames; *_pps: over each port's own interval. asked_pps: time-weighted mean of what was asked.
+    ierrors: frames the receiving port lost itself. queue_full: how often the sending port's queue was full;
+    queue_full_anywhere: of all ports together; cpu_percent: the sending port's, the mean of what its samples said; each
+    None where the generator does not say. pending: frames that were still on their way at its end and not at its
+    begin, for the load rises; they are not lost.
+    """
+
+    phase: Phase
+    begin_s: float
+    end_s: float
+    asked_pps: float
+    sent: int
+    received: int
+    sent_pps: float
+    received_pps: float
+    ierrors: int
+    queue_full: int | None
+    queue_full_anywhere: int | None
+    cpu_percent: float | None
+    link_up: bool
+    pending: float = 0.0
+
+    @property
+    def lost(self) -> int:
+        """Frames sent and not received; negative when more came back than were sent, which is a finding."""
+        return self.sent - self.received
+
+    @property
+    def loss(self) -> float | None:
+        """Lost share of the frames sent; None when nothing was sent."""
+        return self.lost / self.sent if self.sent else None
+
+    def is_bad(self, threshold: float) -> bool:
+        """More is lost than this share of what was sent, and than the frames still on their way."""
+        return bool(self.sent) and (self.lost - self.pending) / self.sent > threshold
+
+
+def build_window(direction: Direction, samples: Sequence[Sample], latency_s: float = 0.0) -> Window:
+    """The window from the first to the last of these samples (two at least); latency_s: of the path."""
+    first, last = samples[0], samples[-1]
+    tx0, tx1 = first.reading.ports[direction.tx], last.reading.ports[direction.tx]
+    rx0, rx1 = first.reading.ports[direction.rx], last.reading.ports[direction.rx]
+    sent, received = tx1.opackets - tx0.opackets, rx1.ipackets - rx0.ipackets
+    now_pps = last.asked_pps.get(direction, 0.0)
+    asked_pps, cpu_percent, links_up = now_pps, tx1.cpu_percent, True
+    if len(samples) > 2:
+        asked = sum(b.asked_pps.get(direction, 0.0) * (b.t_s - a.t_s) for a, b in pairwise(samples))
+        asked_pps = asked / (last.t_s - first.t_s)
+        told = [cpu for s in samples[1:] if (cpu := s.reading.ports[direction.tx].cpu_percent) is not None]
+        cpu_percent = fmean(told) if told else None
+        links_up = all(s.reading.ports[p].link_up for s in samples[1:-1] for p in direction)
+    return Window(
+        phase=last.phase,
+        begin_s=first.t_s,
+        end_s=last.t_s,
+        asked_pps=asked_pps,
+        sent=sent,
+        received=received,
+        sent_pps=sent / (tx1.t_s - tx0.t_s),
+        received_pps=received / (rx1.t_s - rx0.t_s),
+        ierrors=rx1.ierrors - rx0.ierrors,
+        queue_full=_difference(tx0.queue_full, tx1.queue_full),
+        queue_full_anywhere=_difference(first.reading.queue_full, last.reading.queue_full),
+        cpu_percent=cpu_percent,
+        link_up=links_up and tx0.link_up and tx1.link_up and rx0.link_up and rx1.link_up,
+        pending=latency_s * max(0.0, now_pps - first.asked_pps.get(direction, 0.0)),
+    )
+
+
+def phase_window(direction: Direction, samples: Sequence[Sample], phase: Phase) -> Window | None:
+    """One window over all of a phase; None where the run never came to it."""
+    inside = [i for i, sample in enumerate(samples) if sample.phase is phase]
+    return build_window(direction, samples[inside[0] - 1 : inside[-1] + 1]) if inside and inside[0] else None
+
+
+def measured_windows(
+    plan: Plan, samples: Sequence[Sample], direction: Direction, phases: Collection[Phase] = MEASURED_PHASES
+) -> list[Window]:
+    """The direction's windows over the named phases, each of whole samples and at least about window_s long.
+
+    They end where a counter of the direction goes backwards: no difference across that is a number. None lies across a
+    gap in the samples: what was offered and lost when in it is unknown.
+    """
+    spans = find_spans(plan, samples, direction, phases)
+    cleared = (
+        i
+        for i in range(1, len(samples))
+        if samples[i].phase in phases and find_setback(samples[i - 1], samples[i], direction)
+    )
+    end = next(cleared, len(samples))
+    return _build_windows(samples, direction, ((first, last) for first, last in spans if last < end))
+
+
+def find_spans(
+    plan: Plan, samples: Sequence[Sample], direction: Direction, phases: Collection[Phase]
+) -> Iterator[tuple[int, int]]:
+    """Places of the first and the last sample of every window over the named phases; see measured_windows."""
+    enough_s = max(plan.window_s, plan.sample_s) - plan.sample_s / 2
+    gap_s, stale = plan.gap_s, _stale(samples, direction.tx)
+    start: int | None = None
+    for i, sample in enumerate(samples):
+        if sample.phase not in phases:
+            start = None
+            continue
+        if start is None:
+            start = max(0, i - 1)
+        if i and sample.t_s - samples[i - 1].t_s > gap_s:
+            start = i
+        if sample.t_s - samples[start].t_s >= enough_s and i not in stale:
+            yield start, i
+            start = i
+
+
+def _build_windows(samples: Sequence[Sample], direction: Direction, spans: Iterable[tuple[int, int]]) -> list[Window]:
+    latency_s = _latency_s(samples, direction)
+    return [build_window(direction, samples[first : last + 1], latency_s) for first, last in spans]
+
+
+def _stale(samples: Sequence[Sample], port: int) -> set[int]:
+    """Samples at which no window may end: the port's counters stood still, and later made up for it at once.
+
+    The sample before such a pause is one of them: the counters may have stood still for a part of it already. Counters
+    that do not make up for it tell the truth: nothing was sent.
+    """
+    found: set[int] = set()
+    paused = 0
+    for i, (before, after) in enumerate(pairwise(samples), 1):
+        then, now = before.reading.ports.get(port), after.reading.ports.get(port)
+        counted = now.opackets - then.opackets if then is not None and now is not None else None
+        if counted == 0 and after.asked_of_port(port) > 0:
+            paused += 1
+            continue
+        if paused and counted is not None and counted > CATCH_UP * after.asked_of_port(port) * (after.t_s - before.t_s):
+            found.update(range(i - 1 - paused, i))
+        paused = 0
+    return found
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The samples of a run, of which no counter goes backwards, and their windows, built once for each direction."""
+
+    plan: Plan
+    samples: Sequence[Sample]
+    _built: dict[Direction, list[Window]] = field(default_factory=dict, repr=False)
+
+    def judged(self, direction: Direction) -> list[Window]:
+        """The measured windows that a verdict may lean on: a line filled at once needs one to settle."""
+        if direction not in self._built:
+            spans = find_spans(self.plan, self.samples, direction, MEASURED_PHASES)
+            self._built[direction] = _build_windows(self.samples, direction, spans)
+        return self._built[direction][self.plan.settling_windows :]
+
+    def sending(self, direction: Direction) -> list[Window]:
+        """Those in which something was sent: the others say nothing about loss, nor do they end a loss that lasts."""
+        return [w for w in self.judged(direction) if w.sent]
+
+
+def last_windows(plan: Plan, samples: Sequence[Sample], direction: Direction, count: int) -> list[Window]:
+    """The last ``count`` windows, without looking at more samples than they need."""
+    per_window = max(1, round(plan.window_s / plan.sample_s))
+    return measured_windows(plan, samples[-(count * per_window + 1) :], direction)[-count:]
+
+
+def find_gaps(plan: Plan, samples: Sequence[Sample]) -> list[tuple[float, float]]:
+    """Begin and end of every gap between the samples of the measured phases, on the run's clock."""
+    return [
+        (before.t_s, after.t_s)
+        for before, after in pairwise(samples)
+        if after.phase in MEASURED_PHASES and after.t_s - before.t_s > plan.gap_s
+    ]
+
+
+def _latency_s(samples: Sequence[Sample], direction: Direction) -> float:
+    """How long frames are on their way, seen in the warm-up: what is missing of its first half, and not of its second.
+
+    A rising load has ever more frames on their way: 10 ms look like a loss of 1 % in the first second of a ramp from
+    zero. Frames that only the beginning lost look like latency, too, hence the limit. 0 without a warm-up.
+    """
+    end = next((i for i, s in enumerate(samples) if s.phase not in (Phase.BASELINE, Phase.WARMUP)), len(samples)) - 1
+    if end < 2 or samples[0].phase is not Phase.BASELINE:
+        return 0.0
+    middle = end // 2
+    first, second = build_window(direction, samples[: middle + 1]), build_window(direction, samples[middle : end + 1])
+    missing = first.lost - second.lost * (first.sent / second.sent if second.sent else 0.0)
+    return min(MAX_LATENCY_S, max(0.0, missing / samples[end].asked_pps[direction]))
+
+
+def _difference(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before

@@ -1,0 +1,54 @@
+"""Samples -> what limits each direction, and who is to blame: the strategy's verdict, and what all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from ..load.plan import Direction
+from ..load.sample import Phase, Sample, find_setback
+from ..load.windows import Measured
+from ..verdict.caveats import find_caveats
+from ..verdict.model import Analysis, Caveat, DirectionResult, Limit
+from ..verdict.trials import find_trials
+from .base import Strategy
+
+
+def analyse(plan: Strategy, samples: Sequence[Sample]) -> Analysis:
+    """The verdict over all samples of a run, whether it came to its end or not.
+
+    What was read after a counter went backwards is left out, and a caveat says so.
+    """
+    sound, setback = _sound(plan, samples)
+    measured = Measured(plan, sound)
+    results = tuple(_judge(plan, measured, direction) for direction in plan.directions)
+    caveats = find_caveats(measured, results)
+    return Analysis(results, caveats if setback is None else (setback, *caveats))
+
+
+def _judge(plan: Strategy, measured: Measured, direction: Direction) -> DirectionResult:
+    """One direction's verdict, with its totals and trials."""
+    samples, windows = measured.samples, measured.sending(direction)
+    hold = [w for w in windows if w.phase is Phase.HOLD]
+    first, last = (samples[at].reading.ports for at in (0, -1)) if samples else ({}, {})
+    verdict = plan.conclude(measured, direction)
+    return DirectionResult(
+        **vars(verdict),
+        direction=direction,
+        at_least=verdict.limit is not Limit.DUT,
+        max_received_pps=max((w.received_pps for w in windows), default=0.0),
+        hold_loss=sum(w.lost for w in hold) / sum(w.sent for w in hold) if hold else None,
+        sent=last[direction.tx].opackets - first[direction.tx].opackets if samples else 0,
+        received=last[direction.rx].ipackets - first[direction.rx].ipackets if samples else 0,
+        trials=find_trials(plan, samples, direction),
+    )
+
+
+def _sound(plan: Strategy, samples: Sequence[Sample]) -> tuple[Sequence[Sample], Caveat | None]:
+    """The samples up to the first counter that went backwards, and the doubt that this casts."""
+    for i, (before, after) in enumerate(pairwise(samples)):
+        problem = find_setback(before, after, plan.ports)
+        if problem is not None:
+            text = f"{problem}: what was counted after {before.t_s:.1f} s is left out"
+            return samples[: i + 1], Caveat("counters-back", text)
+    return samples, None

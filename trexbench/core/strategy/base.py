@@ -1,0 +1,154 @@
+"""What every strategy answers: what to offer next, what the samples say, and how long it still takes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+from typing import ClassVar
+
+from ..load.plan import Direction, Plan
+from ..load.sample import LATENCY_PHASES, Phase, Sample
+from ..load.windows import Measured
+from ..verdict.model import Verdict
+
+Rates = Mapping[Direction, float]
+"""Frames per second to be offered in each direction; empty: silence."""
+
+
+@dataclass(frozen=True)
+class LoadStep:
+    """Offer these rates and take a sample at ``until_s`` on the run's clock."""
+
+    phase: Phase
+    offered_pps: Rates
+    until_s: float
+    trial: int = 0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A phase (and trial) as it is scheduled, and how long it takes."""
+
+    phase: Phase
+    length_s: float
+    trial: int = 0
+
+
+class Strategy(Plan, ABC):
+    """A plan that knows what comes next: a pure function of the samples so far, the first of which is the baseline.
+
+    A strategy is a frozen dataclass of this kind with figures of its own, and a line in core.strategy.table.
+    """
+
+    kind: ClassVar[str]
+    """Its name in documents, suites and on the command line."""
+    suffix: ClassVar[str]
+    """What tells its runs from a ramp's in names of cells and files; a ramp has none."""
+
+    curve_phases: ClassVar[tuple[Phase, ...]]
+    """The phases whose windows make the curve of received over offered rate."""
+
+    @abstractmethod
+    def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
+        """The step after these samples; None when the run is complete."""
+
+    @abstractmethod
+    def conclude(self, history: Measured, direction: Direction) -> Verdict:
+        """What stopped this direction, and at which rate; of samples that may end anywhere."""
+
+    @cached_property
+    @abstractmethod
+    def schedule(self) -> tuple[Stage, ...]:
+        """Every stage in its order, if loss sets in and the first trial confirms the rate before it."""
+
+    @abstractmethod
+    def words(self, target: str) -> Iterator[str]:
+        """What is offered after the warm-up, for people; target: the highest rates, in words."""
+
+    @property
+    def duration_s(self) -> float:
+        """Expected length of the whole run."""
+        return sum(stage.length_s for stage in self.schedule)
+
+    def time_left(self, phase: Phase, trial: int, in_phase_s: float) -> float:
+        """Seconds from so far in this phase to the expected end of the run."""
+        at = self._stage_at(phase, trial)
+        later = sum(stage.length_s for stage in self.schedule[at + 1 :])
+        return max(0.0, self.schedule[at].length_s - in_phase_s if at >= 0 else 0.0) + later
+
+    def sending_s(self, step: LoadStep) -> float:
+        """How long the ports send without a break, begun with the first step of a stage."""
+        length_s = 0.0
+        for stage in self.schedule[max(0, self._stage_at(step.phase, step.trial)) :]:
+            if stage.phase in _SILENT:
+                break
+            length_s += stage.length_s
+        return length_s
+
+    def length_s(self, phase: Phase) -> float:
+        """How long one stage of this phase lasts; 0 where the plan has none."""
+        return next((stage.length_s for stage in self.schedule if stage.phase is phase), 0.0)
+
+    def without_latency(self) -> Strategy:
+        """The same plan for a generator that cannot time frames."""
+        return self
+
+    def _stage_at(self, phase: Phase, trial: int) -> int:
+        """Place in the schedule, -1 before its begin; a trial beyond those expected counts as the last of its phase."""
+        found = [at for at, stage in enumerate(self.schedule) if stage.phase is phase]
+        return next((at for at in found if self.schedule[at].trial >= trial), found[-1] if found else -1)
+
+    # for the strategies
+
+    def begin(self, phase: Phase, history: Sequence[Sample], rates: Rates, trial: int = 0) -> LoadStep:
+        """The first step of a phase in which these rates are held."""
+        now_s = history[-1].t_s
+        return LoadStep(phase, rates, self._until(now_s, self.length_s(phase), now_s), trial)
+
+    def go_on(self, history: Sequence[Sample]) -> float | None:
+        """When the next sample of the current phase is due; None when the phase is over."""
+        last, begun_s = history[-1], phase_begun(history)
+        length_s, elapsed_s = self.length_s(last.phase), last.t_s - begun_s
+        # A microsecond that is left is none: times are differences of floats.
+        if length_s - elapsed_s > 1e-6 and round(elapsed_s / self.sample_s) < self._ticks(length_s):
+            return self._until(begun_s, length_s, last.t_s)
+        return None
+
+    def drain(self, phase: Phase, history: Sequence[Sample]) -> LoadStep:
+        """Silence until the last frame has come back."""
+        last = history[-1]
+        return LoadStep(phase, {}, last.t_s + self.drain_s, last.trial)
+
+    def _ticks(self, length_s: float) -> int:
+        """Samples in a phase: what is left after the last whole one, if half a sample or less, belongs to it."""
+        return max(1, ceil(length_s / self.sample_s - 0.5 - 1e-9))
+
+    def _until(self, begun_s: float, length_s: float, now_s: float) -> float:
+        """The next tick of the phase's grid, the last one at its end: lateness does not add up."""
+        tick = round((now_s - begun_s) / self.sample_s) + 1
+        return begun_s + (length_s if tick >= self._ticks(length_s) else tick * self.sample_s)
+
+    def targets(self) -> Rates:
+        return {offer.direction: offer.target_pps for offer in self.offers}
+
+    def warmup_rates(self) -> Rates:
+        return {offer.direction: offer.warmup_pps for offer in self.offers}
+
+
+def phase_begun(history: Sequence[Sample]) -> float:
+    """When the last sample's phase (and trial) began: the time of the sample before its first one."""
+    first = bisect_left(history, _place(history[-1]), key=_place)
+    return history[max(0, first - 1)].t_s
+
+
+_ORDER = {phase: place for place, phase in enumerate(Phase)}
+_SILENT = (Phase.DRAIN, Phase.CONFIRM_DRAIN, Phase.LATENCY_DRAIN)
+
+
+def _place(sample: Sample) -> tuple[bool, int, int]:
+    """Samples are in this order, which spares walking over all of them."""
+    return sample.phase in LATENCY_PHASES, sample.trial, _ORDER[sample.phase]

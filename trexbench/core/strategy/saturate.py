@@ -1,0 +1,67 @@
+"""The target is offered at once: what comes out is what the DUT can emit under overload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean, stdev
+from typing import ClassVar
+
+from ..load.plan import Direction
+from ..load.sample import Phase, Sample
+from ..load.windows import Measured
+from ..units import format_duration, format_pps
+from ..verdict.blame import blame, limit_without_loss
+from ..verdict.knee import find_sustained
+from ..verdict.model import Limit, Verdict
+from .base import LoadStep, Stage, Strategy
+
+
+@dataclass(frozen=True)
+class Saturate(Strategy):
+    """The target for hold_s, whose first window is left out: a line that is filled at once needs it to settle."""
+
+    kind: ClassVar[str] = "saturate"
+    suffix: ClassVar[str] = "saturate"
+    settling_windows: ClassVar[int] = 1
+    target_option: ClassVar[str] = "--rate"
+    curve_phases: ClassVar[tuple[Phase, ...]] = (Phase.HOLD,)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require_length(self.hold_s, "--hold")
+
+    @cached_property
+    def schedule(self) -> tuple[Stage, ...]:
+        warmup, hold = Stage(Phase.WARMUP, self.warmup_s), Stage(Phase.HOLD, self.hold_s)
+        return warmup, hold, Stage(Phase.DRAIN, self.drain_s)
+
+    def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
+        last = history[-1]
+        if last.asked_pps and (until_s := self.go_on(history)) is not None:
+            return LoadStep(last.phase, last.asked_pps, until_s)
+        if last.phase is Phase.BASELINE:
+            return self.begin(Phase.WARMUP, history, self.warmup_rates())
+        if last.phase is Phase.WARMUP:
+            return self.begin(Phase.HOLD, history, self.targets())
+        return self.drain(Phase.DRAIN, history) if last.phase is Phase.HOLD else None
+
+    def words(self, target: str) -> Iterator[str]:
+        yield f"{target} at once for {format_duration(self.hold_s)}"
+
+    def conclude(self, history: Measured, direction: Direction) -> Verdict:
+        """The mean rate received, with twice its standard error."""
+        windows = history.sending(direction)
+        if not windows:
+            return Verdict(Limit.NONE, ("the run ended before it measured anything",))
+        received, offered = [w.received_pps for w in windows], fmean(w.sent_pps for w in windows)
+        spread = 2 * stdev(received) / len(received) ** 0.5 if len(received) > 1 else 0.0
+        bad = find_sustained([w.is_bad(self.loss_threshold) for w in windows], self.windows)
+        if bad is not None:
+            limit, reasons = blame(self, windows)
+            reasons = (f"offered {format_pps(offered)}, {format_pps(fmean(received))} emerged", *reasons)
+            return Verdict(limit, reasons, fmean(received), spread, windows[bad].sent_pps, windows[bad].begin_s)
+        limit, reasons = limit_without_loss(self, windows, windows)
+        unsaid = (f"no sustained loss of {format_pps(offered)} offered",)
+        return Verdict(limit, reasons or unsaid, fmean(received), spread)

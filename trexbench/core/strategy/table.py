@@ -1,0 +1,55 @@
+"""The strategies there are, and their plans as JSON values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from math import isfinite
+from typing import Any
+
+from ..load.plan import Direction, Offer
+from .base import Strategy
+from .ramp import Ramp
+from .saturate import Saturate
+
+STRATEGIES: Mapping[str, type[Strategy]] = {Ramp.kind: Ramp, Saturate.kind: Saturate}
+"""Every strategy by its name. A new one is a module of this room and an entry here."""
+
+
+def suffix_of(kind: str) -> str:
+    """What tells runs of this strategy from a ramp's; of one that is not known (yet), its name."""
+    return STRATEGIES[kind].suffix if kind in STRATEGIES else kind
+
+
+def has_curve(kind: str) -> bool:
+    """Whether runs of this strategy offer rising rates, so that received over offered is a curve."""
+    return kind in STRATEGIES and STRATEGIES[kind].seeks_knee
+
+
+def plan_to_dict(plan: Strategy) -> dict[str, Any]:
+    offers = [asdict(offer) | {"direction": str(offer.direction)} for offer in plan.offers]
+    return {"kind": plan.kind, **asdict(plan), "offers": offers}
+
+
+def plan_from_dict(values: Mapping[str, Any]) -> Strategy:
+    """KeyError, TypeError, ValueError or ConfigError for what is no plan."""
+    figures = dict(values)
+    strategy = STRATEGIES[figures.pop("kind")]
+    offers = tuple(_offer(one) for one in figures.pop("offers"))
+    for field in fields(strategy):
+        if field.name in figures:
+            _check_type(field.name, figures[field.name], type(field.default))
+    return strategy(offers=offers, **figures)
+
+
+def _offer(values: Mapping[str, Any]) -> Offer:
+    figures = {name: value for name, value in values.items() if name != "direction"}
+    for name, value in figures.items():
+        _check_type(name, value, float)
+    return Offer(Direction.parse(values["direction"]), **figures)
+
+
+def _check_type(name: str, value: Any, of: type) -> None:
+    good = type(value) is of if of is not float else type(value) in (int, float) and isfinite(value)
+    if not good:
+        raise ValueError(f"plan: {name} is no {'number' if of is float else of.__name__}")

@@ -1,0 +1,31 @@
+"""Values of stored files. Numbers as they may have them are for msgspec.convert; JSON has finite ones only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from msgspec import Meta, ValidationError, convert
+
+from .errors import StoreError
+
+T = TypeVar("T")
+
+Count = Annotated[int, Meta(ge=0)]
+Number = Annotated[float, Meta(ge=-1e300, le=1e300)]
+"""Differences and sums of which are finite, too."""
+Amount = Annotated[float, Meta(ge=0, le=1.7976931348623157e308)]
+Seconds = Annotated[float, Meta(ge=0, le=1e300)]
+
+
+def read_stored(values: Any, what: str, schema: str, version: int, of: type[T]) -> T:
+    """The JSON object as what it is; StoreError for another schema, a newer version, and parts of the wrong kind."""
+    if not isinstance(values, Mapping) or values.get("schema") != schema:
+        raise StoreError(f"not a {what}", f"expected schema {schema!r}")
+    found = values.get("version")
+    if type(found) is not int or not 1 <= found <= version:
+        raise StoreError(f"{what} of version {found!r}, this trexbench reads up to {version}", "upgrade trexbench")
+    try:
+        return convert(values, of)
+    except (ValidationError, RecursionError, OverflowError) as error:
+        raise StoreError(f"{what} with a part missing or of the wrong kind ({error})", "the file is damaged") from None

@@ -1,0 +1,43 @@
+"""Documents of older versions -> the present one's form. Figures stay as they were read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .strategy.table import STRATEGIES
+
+_OFFER = ("line_rate_bps", "mean_frame_bytes", "line_rate_pps", "target_pps", "warmup_pps")
+"""What version 1 knew once for all directions."""
+
+
+def upgrade(document: Mapping[str, Any], version: int) -> dict[str, Any]:
+    """A run document of this version in the present form; KeyError, TypeError or ValueError for a damaged one."""
+    values = dict(document)
+    if version < 2:
+        names = [f"{int(tx)}->{int(rx)}" for tx, rx in values["plan"]["directions"]]
+        values["plan"] = _plan_of_1(values["plan"], names)
+        values["profiles"] = dict.fromkeys(names[:1], values.pop("profile"))
+        if telemetry := values.get("telemetry"):
+            values["telemetry"] = {"mode": telemetry["mode"], "readings": telemetry["sightings"]}
+        values["samples"] = [_sample_of_1(one, names) for one in values["samples"]]
+    return values
+
+
+def _plan_of_1(plan: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
+    """One rate, one frame size and one line rate held for all directions."""
+    offer = {name: plan[name] for name in _OFFER}
+    fields = STRATEGIES[plan["kind"]].__dataclass_fields__
+    kept = {name: value for name, value in plan.items() if name in fields or name == "kind"}
+    return {**kept, "offers": [{"direction": name, **offer} for name in names]}
+
+
+def _sample_of_1(sample: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
+    """One rate was asked of all directions, and one CPU figure told for all ports."""
+    asked = float(sample["asked_pps"])
+    cpu = {"cpu_percent": sample["cpu_percent"]}
+    return {
+        **{name: value for name, value in sample.items() if name != "cpu_percent"},
+        "asked_pps": dict.fromkeys(names, asked) if asked else {},
+        "ports": {port: {**counters, **cpu} for port, counters in sample["ports"].items()},
+    }

@@ -1,0 +1,94 @@
+"""Reasons to doubt a run's numbers that follow from its samples: stored with the result, shown with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..load.plan import Plan
+from ..load.sample import Phase, Sample
+from ..load.windows import Measured, Window, find_gaps, find_spans
+from ..units import format_pps, format_share
+from .blame import misses
+from .knee import find_sustained
+from .model import Caveat, DirectionResult, Limit
+
+FOREIGN_SHARE = 0.01
+"""This much more received than sent, for as long as loss must last to count, is more than two ports' clocks explain."""
+SEEN_PHASES = (Phase.WARMUP, Phase.RAMP, Phase.HOLD)
+
+
+def find_caveats(measured: Measured, results: Sequence[DirectionResult]) -> tuple[Caveat, ...]:
+    """All doubts, in the order of the directions."""
+    found: list[Caveat] = []
+    plan, samples, ports = measured.plan, measured.samples, measured.plan.tx_ports
+    for result in results:
+        found.extend(_of_windows(plan, measured.judged(result.direction), result))
+        found.extend(_of_foreign_frames(measured, result))
+        found.extend(_of_trials(result))
+    if any(s.reading.queue_full is None and _unsaid(s, ports, "queue_full") for s in samples):
+        found.append(Caveat("no-queue-full", "the generator did not report queue_full: its limit may go unseen"))
+    if any(_unsaid(s, ports, "cpu_percent") for s in samples):
+        found.append(Caveat("no-cpu", "the generator did not report its CPU load: its limit may go unseen"))
+    for begin_s, end_s in find_gaps(plan, samples):
+        text = f"no sample was taken from {begin_s:.1f} to {end_s:.1f} s: nothing of that time counts"
+        found.append(Caveat("gap", text))
+    return tuple(found)
+
+
+def _unsaid(sample: Sample, ports: Sequence[int], figure: str) -> bool:
+    return any(getattr(sample.reading.ports[port], figure) is None for port in ports)
+
+
+def _of_windows(plan: Plan, windows: Sequence[Window], result: DirectionResult) -> Iterator[Caveat]:
+    name, end = result.direction, result.saturated_at_s
+    before = [w for w in windows if end is None or w.begin_s < end]
+    bad = [w for w in before if w.is_bad(plan.loss_threshold)]
+    if bad:
+        share = sum(w.lost for w in bad) / sum(w.sent for w in before)
+        text = (
+            f"{name}: {len(bad)} of {len(before)} windows lost frames ({format_share(share)} of all) without it lasting"
+        )
+        yield Caveat("transient-loss", text)
+    if plan.seeks_knee and result.limit is Limit.DUT and windows and windows[0].begin_s == end:
+        yield Caveat("bad-from-start", f"{name}: lossy from the first window on: this ramp has no good rate")
+    if plan.seeks_knee and end is not None:  # loss that lasted long enough to count, and yet was over at a higher rate
+        after = [w for w in windows if w.sent and w.begin_s >= end]
+        good = [not w.is_bad(plan.loss_threshold) for w in after]
+        if (first := find_sustained(good, plan.windows)) is not None:
+            best = max(w.sent_pps for w, kept in zip(after[first:], good[first:], strict=True) if kept)
+            yield Caveat(
+                "recovered", f"{name}: the loss ended by itself; later it carried up to {format_pps(best)} without"
+            )
+    # The generator fell behind by more than its next rate change explains.
+    step_pps = plan.step_pps(name)
+    short = [w for w in before if misses(w.asked_pps, w.sent_pps) and w.sent_pps < w.asked_pps - step_pps]
+    if short and result.limit is not Limit.GENERATOR_TX:
+        text = f"{name}: in {len(short)} of {len(before)} windows the generator sent less than was asked"
+        yield Caveat("generator-gaps", text)
+
+
+def _of_foreign_frames(measured: Measured, result: DirectionResult) -> Iterator[Caveat]:
+    """More received than sent. One window proves nothing: a queue that empties and two clocks look the same."""
+    plan, samples, (tx, rx) = measured.plan, measured.samples, result.direction
+    sent, received = [s.reading.ports[tx].opackets for s in samples], [s.reading.ports[rx].ipackets for s in samples]
+    spans = find_spans(plan, samples, result.direction, SEEN_PHASES)
+    counts = ((sent[b] - sent[a], received[b] - received[a]) for a, b in spans)
+    flags = [out - back < -FOREIGN_SHARE * out for out, back in counts]
+    if find_sustained(flags, plan.windows) is not None or result.received > (1 + plan.loss_threshold) * result.sent:
+        name = result.direction
+        text = f"{name}: more frames came back than were sent: something else sends to port {name.rx}"
+        yield Caveat("foreign-frames", text)
+
+
+def _of_trials(result: DirectionResult) -> Iterator[Caveat]:
+    if result.limit is not Limit.DUT or not result.trials or result.trials[0].passed:
+        return
+    name, confirmed = result.direction, result.confirmed_pps
+    if confirmed is None:
+        lowest = format_pps(min(t.offered_pps for t in result.trials))
+        text = f"{name}: held again, no rate down to {lowest} passed"
+        yield Caveat("not-confirmed", text)
+    else:
+        yield Caveat(
+            "confirmed-lower", f"{name}: held again, only {format_pps(confirmed)} kept under the loss threshold"
+        )

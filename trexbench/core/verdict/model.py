@@ -1,0 +1,95 @@
+"""The words of a verdict: what limits a direction, how far it came, and what casts doubt on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from ..load.plan import Direction
+
+
+class Limit(str, Enum):
+    """What stopped a direction from carrying more."""
+
+    DUT = "dut"
+    GENERATOR_TX = "generator-tx"
+    GENERATOR_RX = "generator-rx"
+    LINK = "link"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class Caveat:
+    """A reason to doubt a number, stored with it. ``code`` is for machines, ``text`` for people."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a strategy concludes of one direction; fields as in DirectionResult."""
+
+    limit: Limit
+    reasons: tuple[str, ...]
+    maximum_pps: float = 0.0
+    uncertainty_pps: float = 0.0
+    first_bad_pps: float | None = None
+    saturated_at_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One confirmation: a rate held, stopped, drained, totals compared. It needs the generator to send that rate."""
+
+    number: int
+    offered_pps: float
+    sent: int
+    received: int
+    loss: float | None
+    passed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirectionResult(Verdict):
+    """One direction's verdict; rates in frames per second, losses as fractions.
+
+    Where a knee was sought (Plan.seeks_knee): maximum_pps is the last good offered rate. It is a statement about the
+    DUT only where at_least is False: then the knee, above which more than the threshold is lost, lies within
+    uncertainty_pps of it, up or down (see core.verdict.knee). Where at_least is True the direction carried *at least*
+    that much, and uncertainty_pps is 0. first_bad_pps: the first offered rate of the sustained loss.
+
+    Of a line that was filled at once: maximum_pps is the rate received over the hold, after its first window. Where
+    at_least is False the DUT emits no more of the load that was offered, which is no loss-free throughput;
+    uncertainty_pps is twice the standard error of that mean, up or down; first_bad_pps is the load.
+
+    max_received_pps: the largest rate received in any window, which past the knee may be more than maximum_pps.
+    sent, received: frames of the whole run, warm-up and trials included.
+    """
+
+    direction: Direction
+    at_least: bool
+    max_received_pps: float
+    hold_loss: float | None
+    sent: int
+    received: int
+    trials: tuple[Trial, ...]
+
+    @property
+    def confirmed_pps(self) -> float | None:
+        """The highest rate that a trial with compared totals has confirmed."""
+        return max((t.offered_pps for t in self.trials if t.passed), default=None)
+
+
+@dataclass(frozen=True)
+class Analysis:
+    directions: tuple[DirectionResult, ...]
+    caveats: tuple[Caveat, ...]
+
+    @property
+    def total_pps(self) -> float:
+        return sum(d.maximum_pps for d in self.directions)
+
+    @property
+    def at_least(self) -> bool:
+        return any(d.at_least for d in self.directions)

@@ -1,0 +1,47 @@
+"""Rates that were held, stopped and drained, so that totals can be compared: trials, and loads of the latency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..load.plan import Direction, Plan
+from ..load.sample import CONFIRM_PHASES, Phase, Sample
+from ..load.windows import Window, build_window
+from .blame import misses
+from .model import Trial
+
+
+class Held(NamedTuple):
+    """One direction at one rate. samples: while it was sent; last: after the drain; window: from begin to drain."""
+
+    samples: Sequence[Sample]
+    last: Sample
+    window: Window
+    offered_pps: float
+    sent_pps: float
+
+
+def find_held(samples: Sequence[Sample], direction: Direction, phases: tuple[Phase, Phase], number: int) -> Held:
+    """phases: of sending and of the drain after it, which must have come to its end."""
+    inside = [i for i, s in enumerate(samples) if s.phase in phases and s.trial == number]
+    held = [i for i in inside if samples[i].phase is phases[0]]
+    # Its first sample holds the moment that a start takes; where there are more, the sent rate is theirs.
+    first = held[0] if len(held) > 1 else held[0] - 1
+    return Held(
+        samples=samples[held[0] : held[-1] + 1],
+        last=samples[inside[-1]],
+        window=build_window(direction, samples[inside[0] - 1 : inside[-1] + 1]),
+        offered_pps=samples[held[0]].asked_pps[direction],
+        sent_pps=build_window(direction, samples[first : held[-1] + 1]).sent_pps,
+    )
+
+
+def find_trials(plan: Plan, samples: Sequence[Sample], direction: Direction) -> tuple[Trial, ...]:
+    """Trials that came to their end. One passes when what was asked was sent, and no more of it lost than may be."""
+    trials = []
+    for number in sorted({s.trial for s in samples if s.phase is Phase.CONFIRM_DRAIN}):
+        _, _, window, offered, sent_pps = find_held(samples, direction, CONFIRM_PHASES, number)
+        kept = window.loss is not None and window.loss <= plan.loss_threshold and not misses(offered, sent_pps)
+        trials.append(Trial(number, offered, window.sent, window.received, window.loss, kept))
+    return tuple(trials)

@@ -1,0 +1,225 @@
+"""A pfSense's settings, pure: what differs from what is wanted, how to change it and how to take that back.
+
+Facts are what read.py reads: a dictionary of JSON values, with None for what the box does not say. What is not
+set here: queues. FreeBSD fixes their number when the driver attaches (iflib's loader tunables).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from ipaddress import IPv4Address
+from typing import Any
+
+from ...config.model import DutConfig, Port, Route
+from ...core.errors import DutError
+from ...core.units import format_bits
+from ...host.freebsd import device
+from ..model import Change, Command, Mismatch, Wanted, compare_route, ends_of, unmet
+
+Facts = Mapping[str, Any]
+
+FORWARD = "net.inet.ip.forwarding"
+_GONE = ("does not exist",)
+_NO_ADDRESS = ("Can't assign requested address", *_GONE)
+_NO_NEIGHBOUR = ("cannot locate", "No such file or directory", "No such process", "no entry")
+_NO_ROUTE = ("not in table", "has not been found", "No such process")
+_IS_ROUTE = ("already in table",)
+_OFF, _ON = ("pf not enabled",), ("pf already enabled",)
+LOADER = "/boot/loader.conf.local"
+
+
+def plan(wanted: Wanted, facts: Facts) -> list[Change]:
+    """What has to be changed, in this order; nothing where the facts are as wanted.
+
+    The firewall comes last: pfSense turns it on again when a link goes up, as it reloads its rules then.
+    """
+    config = wanted.config
+    _refuse_addresses(config, facts)
+    found = _forwarding(facts)
+    for port in config.ports:
+        found += _link(port, facts) + _address(port, facts) + _neighbour(port, wanted.mac(port), facts)
+    for route in config.routes:
+        found += _route(route, facts)
+    return found + _firewall(config, facts)
+
+
+def plan_from_nothing(wanted: Wanted) -> list[Change]:
+    """What would be done to a box as it is shipped: ports down, no address, no route, the firewall on."""
+    down = {"up": False, "status": "no carrier", "addresses": []}
+    facts = {
+        FORWARD: "0",
+        "interfaces": dict.fromkeys(wanted.interfaces, down),
+        "addresses": {},
+        "neighbours": {},
+        "routes": [],
+        "firewall": "enabled",
+    }
+    return plan(wanted, facts)
+
+
+def _forwarding(facts: Facts) -> list[Change]:
+    was = facts[FORWARD]
+    if was == "1":
+        return []
+    do = Command(("sysctl", f"{FORWARD}=1"), "forward IPv4")
+    undo = (Command(("sysctl", f"{FORWARD}={was}"), "as it was"),) if was is not None else ()
+    return [Change(FORWARD, was, "1", (do,), undo)]
+
+
+def _refuse_addresses(config: DutConfig, facts: Facts) -> None:
+    """DutError for an address that is there in another form: its routes would go with it."""
+    for port in config.ports:
+        for interface, addresses in facts["addresses"].items():
+            for found in addresses:
+                place = (port.interface, str(port.address))
+                if found.partition("/")[0] == str(port.address.ip) and (interface, found) != place:
+                    raise DutError(
+                        f"{interface} has the address {found}, which is wanted as {port.address} on {port.interface}",
+                        f"take it away by hand: ifconfig {interface} inet {port.address.ip} -alias",
+                    )
+
+
+def _link(port: Port, facts: Facts) -> list[Change]:
+    found = facts["interfaces"].get(port.interface)
+    if found is not None and found["up"]:
+        return []
+    do = Command(("ifconfig", port.interface, "up"), f"cable to the tester's port {port.tester}")
+    undo = Command(("ifconfig", port.interface, "down"), "as it was", fine_if=_GONE)
+    return [Change(f"link of {port.interface}", "down", "up", (do,), (undo,))]
+
+
+def _address(port: Port, facts: Facts) -> list[Change]:
+    """Added beside what is there."""
+    name, wanted = port.interface, str(port.address)
+    there = (facts["interfaces"].get(name) or {"addresses": []})["addresses"]
+    if wanted in there:
+        return []
+    # alias: without it ifconfig would replace the first address of the interface.
+    do = Command(("ifconfig", name, "inet", wanted, "alias"), "its address")
+    undo = Command(("ifconfig", name, "inet", str(port.address.ip), "-alias"), "as it was", fine_if=_NO_ADDRESS)
+    # An address takes the neighbours of its network with it, also those that another address had before.
+    neighbour = facts["neighbours"].get(str(port.neighbour.address))
+    again = (_pin(neighbour),) if neighbour is not None and _pinned(neighbour) else ()
+    return [Change(f"address of {name}", ", ".join(there) or "none", wanted, (do,), (undo, *again))]
+
+
+def _neighbour(port: Port, mac: str, facts: Facts) -> list[Change]:
+    address = str(port.neighbour.address)
+    found = facts["neighbours"].get(address)
+    if found is not None and found["permanent"] and (found["mac"], found["interface"]) == (mac, port.interface):
+        return []
+    # -S: in place of what is there, where -s would fail.
+    do = Command(("arp", "-S", address, mac), "the tester answers no ARP")
+    if found is not None and _pinned(found):
+        undo = _pin(found)
+    else:
+        undo = Command(("arp", "-d", address), "it was learnt, or not there", fine_if=_NO_NEIGHBOUR)
+    was = "none"
+    if found:
+        was = f"{found['mac']} {'permanent' if found['permanent'] else 'learnt'} on {found['interface']}"
+    return [Change(f"neighbour {address}", was, f"{mac} permanent on {port.interface}", (do,), (undo,))]
+
+
+def _pinned(found: Mapping[str, Any]) -> bool:
+    return bool(found["permanent"] and found["mac"])
+
+
+def _pin(found: Mapping[str, Any]) -> Command:
+    public = ("pub",) if found["published"] else ()
+    return Command(("arp", "-S", found["address"], found["mac"], *public), "as it was")
+
+
+def _route(route: Route, facts: Facts) -> list[Change]:
+    """Since FreeBSD 13 a second hop is added beside the first; every other one is taken away."""
+    to, via = str(route.to), str(route.via)
+    there = [found for found in facts["routes"] if found["to"] == to]
+    extra = [found for found in there if not _leads(found, via)]
+    missing = len(extra) == len(there)
+    if not extra and not missing:
+        return []
+    add = Command(("route", "add", "-net", to, via), "where the test traffic goes")
+    take = Command(("route", "delete", "-net", to, via), "as it was", fine_if=_NO_ROUTE)
+    do = (*(_delete(to, found) for found in extra), *((add,) if missing else ()))
+    undo = (*((take,) if missing else ()), *(_restore(to, found) for found in extra))
+    was = " and ".join(hop(found) for found in there) or "none"
+    return [Change(f"route {to}", was, f"via {via}", do, undo)]
+
+
+def _leads(found: Mapping[str, Any], via: str) -> bool:
+    return found["gateway"] == via and "G" in found["flags"] and not set("BR") & set(found["flags"])
+
+
+def hop(found: Mapping[str, Any]) -> str:
+    """One hop of the table of routes, in words."""
+    if "B" in found["flags"] or "R" in found["flags"]:
+        return "blackhole" if "B" in found["flags"] else "reject"
+    return f"via {found['gateway']}" if "G" in found["flags"] else f"dev {found['interface']}"
+
+
+def _delete(to: str, found: Mapping[str, Any]) -> Command:
+    words = (found["gateway"],) if "G" in found["flags"] else ()
+    return Command(("route", "delete", "-net", to, *words), "it leads elsewhere", fine_if=_NO_ROUTE)
+
+
+def _restore(to: str, found: Mapping[str, Any]) -> Command:
+    """The route as it was, with the flags that route(8) can set."""
+    words = {"B": "-blackhole", "R": "-reject", "1": "-proto1", "2": "-proto2"}
+    flags = [word for flag, word in words.items() if flag in found["flags"]]
+    flags += [] if "S" in found["flags"] else ["-nostatic"]
+    way = (found["gateway"],) if "G" in found["flags"] else ("-interface", str(found["interface"]))
+    return Command(("route", "add", "-net", to, *way, *flags), "as it was", fine_if=_IS_ROUTE)
+
+
+def _firewall(config: DutConfig, facts: Facts) -> list[Change]:
+    if config.pfsense.firewall != "off" or facts["firewall"] != "enabled":
+        return []
+    do = Command(("pfctl", "-d"), "no firewall, as with the other systems", fine_if=_OFF)
+    undo = Command(("pfctl", "-e"), "as it was", fine_if=_ON)
+    return [Change("firewall", "enabled", "disabled", (do,), (undo,))]
+
+
+def probes(config: DutConfig) -> list[tuple[Route, IPv4Address]]:
+    """The lowest and the highest host of each route, to ask the kernel about."""
+    return [(route, host) for route in config.routes for host in ends_of(route.to)]
+
+
+def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
+    """Everything the config asks for that the facts do not show."""
+    config = wanted.config
+    wrong = unmet(_forwarding(facts))
+    for port in config.ports:
+        wrong += _compare_port(wanted, port, facts)
+    table = [(found["to"], (hop(found),)) for found in facts["routes"]]
+    for route in config.routes:
+        wrong += compare_route(config, route, f"via {route.via}", table)
+    for (route, host), path in zip(probes(config), facts["paths"], strict=True):
+        expected = f"via {route.via} dev {wanted.port_of(route).interface}"
+        if path["hop"] != expected:
+            wrong.append(Mismatch(f"path to {host}", expected, str(path["hop"])))
+    remedy = "pfSense turns it on when it reloads its rules: apply again when links and gateways are quiet"
+    return wrong + [replace(one, remedy=remedy) for one in unmet(_firewall(config, facts))]
+
+
+def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
+    name = port.interface
+    found = facts["interfaces"].get(name)
+    if found is None:
+        return [Mismatch("interface", name, f"only {', '.join(facts['links'])}")]
+    wrong = []
+    if not found["up"] or found["status"] not in ("active", None):
+        wrong.append(Mismatch(f"link of {name}", "up", str(found["status"]) if found["up"] else "set down"))
+    speed, asked = found["speed_bps"], wanted.config.speed_bps
+    if speed is not None and asked is not None and speed < asked:
+        wrong.append(Mismatch(f"speed of {name}", format_bits(asked), f"{format_bits(speed)} ({found['media']})"))
+    wrong += unmet(_address(port, facts) + _neighbour(port, wanted.mac(port), facts))
+    return wrong + _compare_queues(wanted, name, facts["rx_queues"].get(name))
+
+
+def _compare_queues(wanted: Wanted, name: str, active: int | None) -> list[Mismatch]:
+    if wanted.rx_queues is None or active == wanted.rx_queues:
+        return []
+    which = device(name)
+    tunable = f"dev.{which[0]}.{which[1]}.iflib.override_nrxqs" if which else "the driver's tunable"
+    remedy = f'write {tunable}="{wanted.rx_queues}" into {LOADER} and reboot the DUT'
+    return [Mismatch(f"receive queues of {name}", str(wanted.rx_queues), str(active or "not told"), remedy)]

@@ -1,0 +1,187 @@
+"""A pfSense, or any FreeBSD 12 to 15, as a router: what has to be set, what it says when read back, what it counts.
+
+Nothing is written to its disk: a reboot, and pfSense's own configuration, forget all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Network
+from typing import Any
+
+from ...core.dut.queues import PortHash, QueuePlace, Spreading
+from ...core.dut.telemetry import Observation
+from ...core.errors import DutError
+from ...host import freebsd as counters
+from ...host.files import parse_files
+from ...host.read_freebsd import FreebsdHost
+from ...transport import TIMEOUT_S, Transport, run_checked
+from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links
+from . import parse
+from .changes import FORWARD, compare, plan, probes
+from .observe import observed
+
+_SETTINGS = {
+    "kernel": "kern.osrelease",
+    "kernel_date": "kern.osreldate",
+    "kernel_ident": "kern.ident",
+    "cpu": "hw.model",
+    "cpus": "kern.smp.cpus",
+    "cpu_levels": "dev.cpu.0.freq_levels",
+    FORWARD: FORWARD,
+    # With redirects FreeBSD 12 takes the slow way through ip_input for every packet.
+    "net.inet.ip.redirect": "net.inet.ip.redirect",
+    "net.isr.dispatch": "net.isr.dispatch",
+    "net.isr.numthreads": "net.isr.numthreads",
+    "net.isr.bindthreads": "net.isr.bindthreads",
+    "net.isr.maxqlimit": "net.isr.maxqlimit",
+    "net.inet.rss.enabled": "net.inet.rss.enabled",
+    "net.route.multipath": "net.route.multipath",
+}
+_OF_DEVICE = {
+    "device": "%desc",
+    "firmware": "fw_version",
+    "flow_control": "fc",
+    "override_nrxqs": "iflib.override_nrxqs",
+    "override_nrxds": "iflib.override_nrxds",
+}
+_FILES = {"pfsense": "/etc/version", "platform": "/etc/platform"}
+
+Queues = Mapping[str, Mapping[int, int]]
+"""Interrupt of each receive queue, by interface."""
+
+
+class PfsenseDut:
+    """A FreeBSD router behind a transport. link_wait_s: how long verify lets ports negotiate."""
+
+    def __init__(self, wanted: Wanted, transport: Transport, link_wait_s: float = LINK_WAIT_S) -> None:
+        self._wanted = wanted
+        self._transport = transport
+        self._link_wait_s = link_wait_s
+        self._host = FreebsdHost(transport, wanted.interfaces)
+
+    def identity(self) -> str:
+        """The boot's own number where the kernel has one (FreeBSD 14), else the time of the boot."""
+        values = self._sysctl(("kern.boot_id", "kern.boottime"))
+        boot = values.get("kern.boot_id") or parse.parse_struct(values.get("kern.boottime", ""), "sec")
+        if not boot:
+            raise DutError(f"{self._wanted.config.name}: sysctl told no kern.boottime", "is it a FreeBSD?")
+        return f"boot {boot}"
+
+    def plan(self) -> Sequence[Change]:
+        return plan(self._wanted, self._state())
+
+    def verify(self) -> Attestation:
+        await_links(self._links_up, self._link_wait_s)
+        queues = self._queues()
+        facts = self._facts(queues)
+        return attest(self._wanted, facts, compare(self._wanted, facts), self._spreading(queues))
+
+    def observe(self, clear: bool = False) -> Observation:
+        """clear means nothing here: all of FreeBSD's counts are totals."""
+        return observed(self._host.read(), self._wanted.config)
+
+    def _links_up(self) -> bool:
+        found = self._interfaces()
+        there = [found[name] for name in self._wanted.interfaces if name in found]
+        return all(one["status"] in ("active", None) for one in there if one["up"])
+
+    def _state(self) -> dict[str, Any]:
+        """What can be changed, and what it takes to know whether it must be."""
+        interfaces, names = self._interfaces(), self._wanted.interfaces
+        values = self._sysctl((*_SETTINGS.values(), "kern.ostype", *self._device_names()))
+        if values.get("kern.ostype") != "FreeBSD":
+            raise DutError(
+                f"{self._wanted.config.name}: no FreeBSD answers on {self._transport.place}", "correct its config"
+            )
+        return {
+            **{key: values.get(name) for key, name in _SETTINGS.items()},
+            "links": sorted(interfaces),
+            "interfaces": {name: self._interface(interfaces.get(name), name, values) for name in names},
+            "addresses": {name: one["addresses"] for name, one in interfaces.items() if one["addresses"]},
+            "neighbours": self._neighbours(),
+            "routes": self._routes(),
+            "firewall": self._firewall(),
+        }
+
+    def _facts(self, queues: Queues) -> dict[str, Any]:
+        """Everything that is attested."""
+        facts = self._state()
+        facts["addresses"] = {
+            port.interface: facts["addresses"].get(port.interface) for port in self._wanted.config.ports
+        }
+        files = parse_files(self._transport.run(("grep", "-sH", "", *_FILES.values()), TIMEOUT_S).stdout)
+        facts.update({key: files.get(path) for key, path in _FILES.items()})
+        facts["firewall_rules"] = self._rules() if facts["firewall"] == "enabled" else None
+        facts["paths"] = self._paths()
+        facts["rx_queues"] = {name: len(queues.get(name, ())) or None for name in self._wanted.interfaces}
+        return facts
+
+    def _spreading(self, queues: Queues) -> Spreading:
+        """Each receive queue with the CPU its interrupt is bound to; iflib's task for the queue runs there, too."""
+        places = []
+        for port in self._wanted.config.ports:
+            for queue, irq in sorted(queues.get(port.interface, {}).items()):
+                done = self._transport.run(("cpuset", "-g", "-x", str(irq)), TIMEOUT_S)
+                cpus = counters.parse_cpus(done.stdout) if done.returncode == 0 else ()
+                places.append(QueuePlace(port.tester, queue, f"cpu{cpus[0]}" if len(cpus) == 1 else None))
+        reason = "FreeBSD's drivers draw the hash key at attach and do not tell it"
+        hashes = tuple(PortHash(port.tester, None, reason=reason) for port in self._wanted.config.ports)
+        return Spreading(tuple(places), hashes)
+
+    def _interfaces(self) -> dict[str, dict[str, Any]]:
+        return parse.parse_interfaces(run_checked(self._transport, ("ifconfig", "-a")))
+
+    def _sysctl(self, names: Sequence[str]) -> dict[str, str]:
+        """Values by name; those that are not there are left out."""
+        return counters.parse_sysctl(self._transport.run(("sysctl", "-ei", *names), TIMEOUT_S).stdout)
+
+    def _device_names(self) -> list[str]:
+        found = map(counters.device, self._wanted.interfaces)
+        return [f"dev.{one[0]}.{one[1]}.{leaf}" for one in found if one for leaf in _OF_DEVICE.values()]
+
+    def _interface(self, found: dict[str, Any] | None, name: str, values: dict[str, str]) -> dict[str, Any] | None:
+        which = counters.device(name)
+        if found is None or which is None:
+            return found
+        prefix = f"dev.{which[0]}.{which[1]}"
+        return {**found, **{key: values.get(f"{prefix}.{leaf}") for key, leaf in _OF_DEVICE.items()}}
+
+    def _neighbours(self) -> dict[str, dict[str, Any]]:
+        """Those of the test only: others come and go."""
+        asked = {str(port.neighbour.address) for port in self._wanted.config.ports}
+        found = parse.parse_neighbours(run_checked(self._transport, ("arp", "-an")))
+        return {one["address"]: one for one in found if one["address"] in asked}
+
+    def _routes(self) -> list[dict[str, Any]]:
+        """Those of the config and what lies inside them."""
+        nets = [route.to for route in self._wanted.config.routes]
+        found = parse.parse_routes(run_checked(self._transport, ("netstat", "-rnW", "-f", "inet")))
+        return [one for one in found if any(IPv4Network(one["to"]).subnet_of(net) for net in nets)]
+
+    def _firewall(self) -> str:
+        """``enabled``, ``disabled``, or ``absent`` where there is no pf in the kernel."""
+        done = self._transport.run(("pfctl", "-s", "info"), TIMEOUT_S)
+        if done.returncode and "/dev/pf: No such file" in done.stderr:
+            return "absent"
+        if done.returncode:
+            message = f"{self._wanted.config.name}: pfctl -s info failed on {self._transport.place}"
+            raise DutError(message, done.complaint)
+        return parse.parse_firewall(done.stdout)
+
+    def _rules(self) -> int:
+        lines = run_checked(self._transport, ("pfctl", "-s", "rules")).splitlines()
+        return sum(1 for line in lines if line.strip())
+
+    def _paths(self) -> list[dict[str, str | None]]:
+        found: list[dict[str, str | None]] = []
+        for _, host in probes(self._wanted.config):
+            done = self._transport.run(("route", "-n", "get", str(host)), TIMEOUT_S)
+            hop = parse.parse_path(done.stdout) if done.returncode == 0 else done.complaint
+            found.append({"to": str(host), "hop": hop})
+        return found
+
+    def _queues(self) -> Queues:
+        """-a: those that have not had an interrupt yet, too."""
+        done = self._transport.run(("vmstat", "-ia"), TIMEOUT_S)
+        return counters.receive_queues(counters.parse_interrupts(done.stdout)) if done.returncode == 0 else {}

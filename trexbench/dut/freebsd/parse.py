@@ -1,0 +1,162 @@
+"""What FreeBSD's tools print -> facts. Pure; absent is None, never zero; DutError for what cannot be read.
+
+The formats are those of FreeBSD 11 to 15, after the sources of the tools (sbin/ifconfig, sbin/route, usr.sbin/arp,
+sbin/sysctl).
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from typing import Any
+
+from ...core.errors import DutError
+
+_HEADER = re.compile(r"([A-Za-z][^\s:]*): flags=[0-9a-f]+<([^>]*)>(.*)")
+_INET = re.compile(r"inet ([0-9.]+)(?:/([0-9]{1,2}))?(?: -->\s*[0-9.]+)?(?: netmask (0x[0-9a-f]{1,8}|[0-9.]+))?(?: |$)")
+_MEDIA_SPEED = re.compile(r"\b([0-9]{1,6})(G?)base", re.IGNORECASE)
+_ARP = re.compile(r"\S+ \(([0-9.]+)\) at (\S+) on (\S+)(.*)")
+_GETS = re.compile(r"\s*([a-z ]+?): (.*)")
+
+
+def parse_interfaces(text: str) -> dict[str, dict[str, Any]]:
+    """``ifconfig -a`` by interface: up, status (as printed), mtu, mac, addresses, media, speed_bps, options."""
+    found: dict[str, dict[str, Any]] = {}
+    one: dict[str, Any] | None = None
+    for line in text.splitlines():
+        if header := _HEADER.match(line):
+            mtu = re.search(r"\bmtu ([0-9]{1,6})\b", header[3])
+            one = found[header[1]] = {
+                "up": "UP" in header[2].split(","),
+                "running": "RUNNING" in header[2].split(","),
+                "status": None,
+                "mtu": int(mtu[1]) if mtu else None,
+                "mac": None,
+                "addresses": [],
+                "media": None,
+                "speed_bps": None,
+                "options": None,
+            }
+        elif one is not None:
+            _interface_line(line.strip(), one)
+    if not found and text.strip():
+        raise DutError(f"ifconfig printed no interface ({text.strip()[:60]!r})", "is it a FreeBSD?")
+    return found
+
+
+def _interface_line(line: str, one: dict[str, Any]) -> None:
+    word, _, rest = line.partition(" ")
+    if word == "inet":
+        one["addresses"].append(_address(line))
+    elif word == "ether":
+        one["mac"] = rest.split(" ")[0].lower()
+    elif word == "status:":
+        one["status"] = rest
+    elif word == "media:":
+        one["media"], one["speed_bps"] = rest, media_speed_bps(rest)
+    elif word.startswith("options="):
+        one["options"] = sorted(line.partition("<")[2].rstrip(">").split(",")) if "<" in line else []
+
+
+def _address(line: str) -> str:
+    found = _INET.match(line)
+    mask = found and (found[2] or found[3])
+    try:
+        if not found or not mask:
+            raise ValueError
+        mask = str(IPv4Address(int(mask, 16))) if mask.startswith("0x") else mask
+        return IPv4Interface(f"{found[1]}/{mask}").with_prefixlen
+    except ValueError:
+        raise DutError(f"ifconfig printed an address that cannot be read ({line[:80]!r})") from None
+
+
+def media_speed_bps(media: str) -> float | None:
+    """The speed that is in use, out of ``Ethernet autoselect (10Gbase-SR <full-duplex>)``; None: it says none."""
+    _, parenthesis, active = media.partition("(")
+    found = _MEDIA_SPEED.search(active if parenthesis else media)
+    return float(found[1]) * (1e9 if found[2] else 1e6) if found else None
+
+
+def parse_routes(text: str) -> list[dict[str, Any]]:
+    """``netstat -rn -f inet``: to, gateway (as printed), flags, interface (None: not told), one entry per hop.
+
+    The columns between flags and interface differ from release to release; their header names them.
+    """
+    found: list[dict[str, Any]] = []
+    columns: list[str] = []
+    for line in text.splitlines():
+        words = line.split()
+        if words[:2] == ["Destination", "Gateway"]:
+            columns = words
+        elif not words or not columns:
+            continue
+        elif len(words) < 3:
+            raise DutError(f"netstat -rn printed a route that cannot be read ({line[:80]!r})")
+        else:
+            at = columns.index("Netif") if "Netif" in columns else len(words)
+            to, gateway, flags = words[:3]
+            interface = words[at] if at < len(words) else None
+            found.append({"to": network(to), "gateway": gateway, "flags": flags, "interface": interface})
+    if not columns:
+        raise DutError(f"netstat -rn printed no table of routes ({text.strip()[:60]!r})", "is it a FreeBSD?")
+    return found
+
+
+def network(text: str) -> str:
+    """``default``, ``16.0.0.0/8``, a host without length, or an abbreviation of old releases (``16``, ``10.1/16``)."""
+    if text == "default":
+        return "0.0.0.0/0"
+    digits, slash, length = text.partition("/")
+    parts = digits.split(".")
+    try:
+        if not all(re.fullmatch(r"[0-9]{1,3}", part) for part in parts) or len(parts) > 4:
+            raise ValueError
+        padded = ".".join(parts + ["0"] * (4 - len(parts)))
+        return str(IPv4Network(f"{padded}/{length if slash else 8 * len(parts)}"))
+    except ValueError:
+        raise DutError(f"netstat -rn printed {text[:60]!r} where a network is expected") from None
+
+
+def parse_path(text: str) -> str:
+    """``route -n get``: where the kernel would send it, as ``via 1.2.3.4 dev ix0``; else what becomes of it."""
+    found = {match[1].strip(): match[2].strip() for match in map(_GETS.match, text.splitlines()) if match}
+    flags = found.get("flags", "").strip("<>").split(",")
+    for end in ("BLACKHOLE", "REJECT"):
+        if end in flags:
+            return end.lower()
+    if "interface" not in found:
+        raise DutError(f"route get printed no interface ({text.strip()[:60]!r})")
+    via = f"via {found['gateway']} " if "GATEWAY" in flags and "gateway" in found else ""
+    return f"{via}dev {found['interface']}"
+
+
+def parse_neighbours(text: str) -> list[dict[str, Any]]:
+    """``arp -an``: address, interface, mac (None where incomplete), permanent, published."""
+    found = []
+    for match in filter(None, (_ARP.match(line.strip()) for line in text.splitlines())):
+        rest = match[4].split()
+        mac = match[2].lower() if re.fullmatch(r"[0-9a-f]{1,2}(:[0-9a-f]{1,2}){5}", match[2].lower()) else None
+        found.append(
+            {
+                "address": match[1],
+                "interface": match[3],
+                "mac": ":".join(part.zfill(2) for part in mac.split(":")) if mac else None,
+                "permanent": "permanent" in rest,
+                "published": "published" in rest,
+            }
+        )
+    return found
+
+
+def parse_firewall(text: str) -> str:
+    """``pfctl -s info``: ``enabled`` or ``disabled``."""
+    found = re.search(r"^Status: (Enabled|Disabled)\b", text, re.MULTILINE)
+    if not found:
+        raise DutError(f"pfctl -s info printed no status ({text.strip()[:60]!r})")
+    return found[1].lower()
+
+
+def parse_struct(text: str, field: str) -> int | None:
+    """One field of a sysctl that prints a structure: ``{ sec = 1637938203, usec = 7 } Fri ...``."""
+    found = re.search(rf"\b{re.escape(field)} = (-?[0-9]{{1,20}})\b", text)
+    return int(found[1]) if found else None

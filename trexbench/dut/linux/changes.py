@@ -1,0 +1,216 @@
+"""A Linux router's settings, pure: what differs from what is wanted, how to change it and how to take that back.
+
+Facts are what read.py reads: a dictionary of JSON values, with None for what the box does not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import IPv4Address
+from typing import Any
+
+from ...config.model import DutConfig, Port, Route
+from ...core.errors import DutError
+from ...core.load.plan import pair_directions
+from ..model import Change, Command, Mismatch, Wanted, compare_route, ends_of, unmet
+from .tuning import compare_tuning, host_changes, placement_changes, queue_changes, require_queues, tee, write
+
+Facts = Mapping[str, Any]
+
+FORWARD = "/proc/sys/net/ipv4/ip_forward"
+_CONF = "/proc/sys/net/ipv4/conf"
+_GONE = ("Cannot find device", "does not exist")
+"""What ip says of an interface that is no longer there: nothing is left to be undone then."""
+_NO_ADDRESS = ("Cannot assign requested address", "Address not found", *_GONE)
+_NO_NEIGHBOUR = ("No such file or directory", *_GONE)
+_NO_ROUTE = ("No such process", *_GONE)
+_STATES = ("permanent", "noarp", "reachable", "stale")
+"""States of a neighbour that can be set; of the others nothing is worth keeping but the MAC, or not even that."""
+
+
+def plan(wanted: Wanted, facts: Facts) -> list[Change]:
+    """What has to be changed, in this order; nothing where the facts are as wanted.
+
+    DutError for what the box cannot be: it lacks an interface, or has fewer queues. Interrupts and RPS wait for links
+    and queues, see Change.reveals.
+    """
+    _require_interfaces(wanted.config, facts)
+    require_queues(wanted, facts)
+    found = host_changes(wanted, facts) + _forwarding(wanted.config, facts)
+    for port in wanted.config.ports:
+        found += _link(port, facts, reveals=wanted.config.linux.irqs == "spread")
+    found += queue_changes(wanted, facts)
+    if not any(change.reveals for change in found):
+        found += placement_changes(wanted, facts)
+    for port in wanted.config.ports:
+        found += _address(port, facts) + _neighbour(wanted, port, facts)
+    for route in wanted.config.routes:
+        found += _route(wanted, route, facts)
+    return found
+
+
+def plan_from_nothing(wanted: Wanted) -> list[Change]:
+    """What would be done to a box on which nothing is set, as far as it does not depend on its CPUs and interrupts."""
+    kind = "combined" if wanted.config.lab is None else "rx"
+    down = {
+        "admin_up": False,
+        "addresses": [],
+        "offloads": None,
+        "channels": {"max": {kind: wanted.rx_queues or 1}, "now": {}},
+        "rps_cpus": {},
+        "irqs": [],
+    }
+    facts = {
+        "ip_forward": 0,
+        "forwarding": {},
+        "irqbalance": {"running": True, "unit": "active"},
+        "governors": None,
+        "cpus_online": None,
+        "links": wanted.interfaces,
+        "interfaces": dict.fromkeys(wanted.interfaces, down),
+        "neighbours": {},
+        "routes": [],
+    }
+    return plan(wanted, facts)
+
+
+def _require_interfaces(config: DutConfig, facts: Facts) -> None:
+    for port in config.ports:
+        if facts["interfaces"].get(port.interface) is None:
+            there = ", ".join(facts["links"]) or "none"
+            raise DutError(
+                f"{config.name}: interface {port.interface} is not there, only {there}", "correct ports[].interface"
+            )
+
+
+def _forwarding(config: DutConfig, facts: Facts) -> list[Change]:
+    """Forwarding of all, and of an interface that was told otherwise since.
+
+    Writing ip_forward also writes the same to every interface, accept_redirects of all, and ends LRO: the undoing puts
+    back those that were not as it leaves them.
+    """
+    former = facts["ip_forward"]
+    if former == 1:
+        paths = {port.interface: f"{_CONF}/{port.interface}/forwarding" for port in config.ports}
+        off = [(name, path) for name, path in paths.items() if facts["forwarding"].get(name) == 0]
+        return [write(f"forwarding of {name}", path, "0", "1", "forward IPv4") for name, path in off]
+    back = former or 0
+    undo = [tee(FORWARD, back)]
+    for name, value in facts["forwarding"].items():
+        if value is not None and value != back:
+            undo.append(tee(f"{_CONF}/{name}/forwarding", value))
+    if facts.get("accept_redirects_all") == back:  # the kernel sets it to the opposite
+        undo.append(tee(f"{_CONF}/all/accept_redirects", back))
+    for name, link in facts["interfaces"].items():
+        if (link["offloads"] or {}).get("large-receive-offload"):
+            undo.append(Command(("ethtool", "-K", name, "large-receive-offload", "on"), "as it was"))
+    was = None if former is None else str(former)
+    return [Change("ip_forward", was, "1", (tee(FORWARD, 1, "forward IPv4"),), tuple(undo))]
+
+
+def _link(port: Port, facts: Facts, reveals: bool) -> list[Change]:
+    """reveals: a NIC has its interrupts only when it is up."""
+    if facts["interfaces"][port.interface]["admin_up"]:
+        return []
+    argv = ("ip", "link", "set", "dev", port.interface)
+    do = Command((*argv, "up"), f"cable to the tester's port {port.tester}")
+    undo = Command((*argv, "down"), "as it was", fine_if=_GONE)
+    return [Change(f"link of {port.interface}", "down", "up", (do,), (undo,), reveals=reveals)]
+
+
+def _address(port: Port, facts: Facts) -> list[Change]:
+    address, device = str(port.address), ("dev", port.interface)
+    there = facts["interfaces"][port.interface]["addresses"]
+    if address in there:
+        return []
+    do = Command(("ip", "address", "replace", address, *device), "its address")
+    undo = Command(("ip", "address", "del", address, *device), "it was not there", fine_if=_NO_ADDRESS)
+    return [Change(f"address of {port.interface}", ", ".join(there) or "none", address, (do,), (undo,))]
+
+
+def _neighbour(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
+    mac, former = wanted.mac(port), facts["neighbours"].get(f"{port.neighbour.address}%{port.interface}")
+    if former and former["state"] == "PERMANENT" and str(former["mac"]).lower() == mac:
+        return []
+    address, device = str(port.neighbour.address), ("dev", port.interface)
+    pin = ("ip", "neigh", "replace", address, "lladdr")
+    do = Command((*pin, mac, "nud", "permanent", *device), "the tester answers no ARP")
+    state = str(former["state"]).lower() if former else ""
+    if former and former["mac"] and state not in ("failed", "incomplete", "none"):
+        state = state if state in _STATES else "stale"
+        undo = Command((*pin, str(former["mac"]), "nud", state, *device), "as it was", fine_if=_GONE)
+    else:
+        undo = Command(("ip", "neigh", "del", address, *device), "it was not there", fine_if=_NO_NEIGHBOUR)
+    was = f"{former['mac']} {former['state']}" if former else "none"
+    return [Change(f"neighbour {address} on {port.interface}", was, f"{mac} PERMANENT", (do,), (undo,))]
+
+
+def _route(wanted: Wanted, route: Route, facts: Facts) -> list[Change]:
+    """Only the route of metric 0 is ours to replace: what else leads there is left for verify to name."""
+    hop = ("via", str(route.via), "dev", wanted.port_of(route).interface)
+    former = [one for one in facts["routes"] if one["to"] == str(route.to) and not one["metric"]]
+    if [_hops(one) for one in former] == [[wanted_hop(wanted, route)]]:
+        return []
+    do = Command(("ip", "route", "replace", str(route.to), *hop), "where the test traffic goes")
+    if former:
+        undo = Command(("ip", "route", "replace", *former[0]["words"]), "as it was", fine_if=_GONE)
+        was = " and ".join(hop for one in former for hop in _hops(one))
+    else:
+        undo, was = Command(("ip", "route", "del", str(route.to), *hop), "it was not there", fine_if=_NO_ROUTE), "none"
+    return [Change(f"route {route.to}", was, wanted_hop(wanted, route), (do,), (undo,))]
+
+
+def _hops(route: Mapping[str, Any]) -> list[str]:
+    return list(route["hops"]) if route["type"] == "unicast" else [str(route["type"])]
+
+
+def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
+    """Everything the config asks for that the facts do not show; pure."""
+    config, wrong = wanted.config, []
+    if facts["ip_forward"] != 1:
+        wrong.append(Mismatch("ip_forward", "1", str(facts["ip_forward"])))
+    for port in config.ports:
+        wrong += _compare_port(wanted, port, facts)
+    table = [(found["to"], _hops(found)) for found in facts["routes"]]
+    for route in config.routes:
+        wrong += compare_route(config, route, wanted_hop(wanted, route), table)
+    for (route, destination, source, arrival), path in zip(probes(wanted), facts["paths"], strict=True):
+        hop = wanted_hop(wanted, route)
+        if path["hop"] != hop:
+            what = f"path of {source} to {destination} arriving at {arrival}"
+            wrong.append(Mismatch(what, hop, str(path["answer"])))
+    return wrong + compare_tuning(wanted, facts)
+
+
+def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
+    name = port.interface
+    found = facts["interfaces"].get(name)
+    if found is None:
+        return [Mismatch("interface", name, f"only {', '.join(facts['links'])}")]
+    wrong = []
+    if not (found["admin_up"] and found["carrier"]):
+        # The state lags behind by up to a second; these two flags do not.
+        wrong.append(Mismatch(f"link of {name}", "up", "no carrier" if found["admin_up"] else "set down"))
+    if found["forwarding"] not in (1, None):
+        wrong.append(Mismatch(f"forwarding of {name}", "1", str(found["forwarding"])))
+    return wrong + unmet(_address(port, facts) + _neighbour(wanted, port, facts))
+
+
+def wanted_hop(wanted: Wanted, route: Route) -> str:
+    return f"via {route.via} dev {wanted.port_of(route).interface}"
+
+
+def probes(wanted: Wanted) -> list[tuple[Route, IPv4Address, IPv4Address, str]]:
+    """Packets of the test to ask the kernel about: route, destination, source, interface of arrival.
+
+    Each route is asked with its lowest and highest host, arriving at the port that is paired with the route's.
+    """
+    config, found = wanted.config, []
+    arrives = {one.rx: one.tx for one in pair_directions(config.tester_ports, bidir=True)}
+    by_tester = {port.tester: port for port in config.ports}
+    for route in config.routes:
+        partner = by_tester[arrives[wanted.port_of(route).tester]]
+        back = next((r.to for r in config.routes if r.via == partner.neighbour.address), None)
+        source = ends_of(back)[0] if back else partner.neighbour.address
+        found += [(route, destination, source, partner.interface) for destination in ends_of(route.to)]
+    return found

@@ -1,0 +1,261 @@
+"""A Linux router: what has to be set, what it says when read back, and what it counts.
+
+Nothing is believed before it was read back: the last word has ``ip route get ... iif``, the kernel's own answer for a
+packet of the test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from ...core.dut.telemetry import Observation
+from ...core.errors import DutError
+from ...host import linux as host
+from ...host.files import number, parse_cpus, parse_files
+from ...host.read_linux import LinuxHost, PerfBeside
+from ...transport import TIMEOUT_S, Transport, run_checked
+from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links
+from . import parse
+from .changes import FORWARD, compare, plan, probes
+from .observe import observed
+from .queues import find_spreading
+from .tuning import GOVERNORS, lab_of
+
+T = TypeVar("T")
+
+_CONF = "/proc/sys/net/ipv4/conf"
+_ONLINE = "/sys/devices/system/cpu/online"
+_SETTINGS = {
+    "kernel": "/proc/sys/kernel/osrelease",
+    "kernel_build": "/proc/sys/kernel/version",
+    "ip_forward": FORWARD,
+    "accept_redirects_all": "/proc/sys/net/ipv4/conf/all/accept_redirects",
+    "rp_filter_all": "/proc/sys/net/ipv4/conf/all/rp_filter",
+    "netdev_max_backlog": "/proc/sys/net/core/netdev_max_backlog",
+    "netdev_budget": "/proc/sys/net/core/netdev_budget",
+    "netdev_budget_usecs": "/proc/sys/net/core/netdev_budget_usecs",
+    "dev_weight": "/proc/sys/net/core/dev_weight",
+    "conntrack_max": "/proc/sys/net/netfilter/nf_conntrack_max",
+    "iptables": "/proc/net/ip_tables_names",
+}
+_INTERFACE_FILES = {
+    "speed_mbps": "/sys/class/net/{}/speed",
+    "threaded_napi": "/sys/class/net/{}/threaded",
+    "gro_flush_timeout_ns": "/sys/class/net/{}/gro_flush_timeout",
+    "napi_defer_hard_irqs": "/sys/class/net/{}/napi_defer_hard_irqs",
+    "forwarding": "/proc/sys/net/ipv4/conf/{}/forwarding",
+    "rp_filter": "/proc/sys/net/ipv4/conf/{}/rp_filter",
+}
+_OFFLOADS = ("generic-receive-offload", "large-receive-offload", "rx-gro-list", "rx-udp-gro-forwarding")
+"""Those that change what a router does."""
+
+
+class LinuxDut:
+    """A Linux router behind a transport. link_wait_s: for links that were just set up and negotiate."""
+
+    def __init__(self, wanted: Wanted, transport: Transport, link_wait_s: float = LINK_WAIT_S) -> None:
+        self._wanted = wanted
+        self._transport = transport
+        self._link_wait_s = link_wait_s
+        self._lab = lab_of(wanted)
+        self._cpus: tuple[int, ...] = wanted.config.linux.cpus or tuple(self._lab.get("router_cpus") or ())
+        """That forward; none: nobody says, so all may."""
+        self._host = LinuxHost(transport, wanted.interfaces, wanted.config.linux.cpus, self._cpus)
+        self._perf = PerfBeside(transport)
+
+    def identity(self) -> str:
+        """The boot, and the network namespace: a lab's goes while the machine stays up."""
+        boot = run_checked(self._transport, ("cat", "/proc/sys/kernel/random/boot_id")).strip()
+        return f"{boot} {run_checked(self._transport, ('readlink', '/proc/self/ns/net')).strip()}"
+
+    def plan(self) -> Sequence[Change]:
+        return plan(self._wanted, self._facts())
+
+    def verify(self) -> Attestation:
+        await_links(self._links_up, self._link_wait_s)
+        facts = self._facts()
+        return attest(self._wanted, facts, compare(self._wanted, facts), find_spreading(self._wanted, facts))
+
+    def observe(self, clear: bool = False) -> Observation:
+        """clear begins a count of cycles by ``perf stat``, of which the next reading tells if it is over by then.
+
+        All other counters of Linux's are totals. Where perf cannot count, perf_hz stays None and nothing is missing.
+        """
+        seen = observed(self._host.read(), self._wanted.config, self._lab)
+        seen = replace(seen, perf_hz=self._perf.take())
+        if clear:
+            self._perf.begin(self._cpus)
+        return seen
+
+    def _links_up(self) -> bool:
+        links = self._links()
+        names = [name for name in self._wanted.interfaces if name in links]
+        return all(links[name]["carrier"] for name in names if links[name]["admin_up"])
+
+    def _facts(self) -> dict[str, Any]:
+        """All of them; the same as long as nobody changes the box."""
+        names = self._wanted.interfaces
+        links = self._links()
+        addresses = parse.parse_addresses(run_checked(self._transport, ("ip", "-json", "address", "show")))
+        files = self._settings(names)
+        interfaces: dict[str, dict[str, Any] | None] = {}
+        for name in names:
+            if name not in links:
+                interfaces[name] = None
+                continue
+            settings = {key: number(files.get(path.format(name))) for key, path in _INTERFACE_FILES.items()}
+            interfaces[name] = {
+                **links[name],
+                **settings,
+                "duplex": files.get(f"/sys/class/net/{name}/duplex"),
+                "addresses": addresses.get(name, []),
+                "rps_cpus": parse.queue_files(files, name, "rps_cpus"),
+                "xps_cpus": parse.queue_files(files, name, "xps_cpus"),
+                "offloads": self._offloads(name),
+                **self._nic(name),
+            }
+        return {
+            **{key: _setting(files.get(path)) for key, path in _SETTINGS.items()},
+            "forwarding": self._forwarding(),
+            "irqbalance": self._irqbalance(),
+            "governors": self._governors(),
+            "cpus_online": parse_cpus(files.get(_ONLINE)),
+            "firewall": self._firewall(),
+            "links": sorted(links),
+            "interfaces": interfaces,
+            "neighbours": self._neighbours(names),
+            "routes": self._routes(),
+            "paths": self._paths(),
+        }
+
+    def _links(self) -> dict[str, dict[str, Any]]:
+        return parse.parse_links(run_checked(self._transport, ("ip", "-json", "-details", "link", "show")))
+
+    def _forwarding(self) -> dict[str, int | None]:
+        """conf/*/forwarding of every interface: ip_forward writes to them all."""
+        found = self._read_files("-rsH", "--include=forwarding", "", _CONF)
+        return {
+            path[len(_CONF) + 1 : -len("/forwarding")]: number(value)
+            for path, value in sorted(found.items())
+            if path.endswith("/forwarding") and not path.endswith(("/all/forwarding", "/default/forwarding"))
+        }
+
+    def _neighbours(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Of the test's interfaces: the tester, and those that stay; others come and go."""
+        tester = [f"{port.neighbour.address}%{port.interface}" for port in self._wanted.config.ports]
+        found: dict[str, dict[str, Any]] = {}
+        for name in names:
+            done = self._transport.run(("ip", "-json", "neigh", "show", "dev", name), TIMEOUT_S)
+            if done.returncode == 0:
+                found |= parse.parse_neighbours(done.stdout, name)
+        return {key: one for key, one in found.items() if key in tester or one["state"] in ("PERMANENT", "NOARP")}
+
+    def _routes(self) -> list[dict[str, Any]]:
+        """Those of the config and what lies inside them: the whole table of a router may be a million long."""
+        argv = ("ip", "-json", "route", "show", "table", "main", "root")
+        lists = [
+            parse.parse_routes(run_checked(self._transport, (*argv, str(route.to))))
+            for route in self._wanted.config.routes
+        ]
+        merged = [found for routes in lists for found in routes]
+        return [found for index, found in enumerate(merged) if found not in merged[:index]]
+
+    def _settings(self, names: Sequence[str]) -> dict[str, str]:
+        per_port = (*_INTERFACE_FILES.values(), "/sys/class/net/{}/duplex")
+        paths = [_ONLINE, *_SETTINGS.values(), *(path.format(name) for name in names for path in per_port)]
+        queues = [f"/sys/class/net/{name}/queues" for name in names]
+        return {**self._read_files("-sH", "", *paths), **self._read_files("-rsH", "", *queues)}
+
+    def _offloads(self, name: str) -> dict[str, bool] | None:
+        """The offloads that change forwarding, and those of the config; None where ethtool is not there to ask."""
+        features = self._try(("ethtool", "--json", "-k", name), parse.parse_offloads)
+        if features is None:
+            return None
+        wanted = [*_OFFLOADS, *(feature for feature, _ in self._wanted.config.linux.offloads)]
+        return {key: features[key] for key in wanted if key in features}
+
+    def _nic(self, name: str) -> dict[str, Any]:
+        """Driver, channels, hash and interrupts; None for what this device, or this ethtool, does not tell."""
+        rss = self._try(("ethtool", "-x", name), parse.parse_hash)
+        if rss is not None:
+            rss["fields"] = self._try(("ethtool", "-n", name, "rx-flow-hash", "udp4"), parse.parse_hash_fields)
+        return {
+            "channels": self._try(("ethtool", "-l", name), parse.parse_channels),
+            "driver": self._try(("ethtool", "-i", name), host.parse_driver),
+            "rss": rss,
+            "irqs": self._irqs(name),
+        }
+
+    def _irqs(self, name: str) -> list[dict[str, Any]]:
+        """Of the device, or of what it sits on (virtio): number, name, receive queue, CPUs allowed and in effect."""
+        device = f"/sys/class/net/{name}/device"
+        listed = self._read_files("-rsH", "", f"{device}/msi_irqs", f"{device}/../msi_irqs")
+        words = {path.rpartition("/")[2] for path in listed}
+        irqs = sorted(int(word) for word in words if number(word) is not None)
+        if not irqs:
+            return []
+        there = host.parse_interrupts(run_checked(self._transport, ("cat", "/proc/interrupts")).splitlines())
+        leaves = ("smp_affinity_list", "effective_affinity_list")
+        paths = [f"/proc/irq/{irq}/{leaf}" for irq in irqs for leaf in leaves]
+        files = self._read_files("-sH", "", *paths)
+        return [
+            {
+                "irq": irq,
+                "name": there[irq][0],
+                "queue": parse.queue_of(there[irq][0]),
+                "cpus": files.get(f"/proc/irq/{irq}/smp_affinity_list"),
+                "effective": files.get(f"/proc/irq/{irq}/effective_affinity_list"),
+            }
+            for irq in irqs
+            if irq in there
+        ]
+
+    def _irqbalance(self) -> dict[str, Any]:
+        """running: None where nobody can tell. unit: what systemd says of it; None without systemd."""
+        unit = self._try(("systemctl", "is-active", "irqbalance"), str.strip, codes=(0, 3, 4)) or None
+        found = self._try(("pgrep", "-x", "irqbalance"), str.strip, codes=(0, 1))
+        if found is not None:
+            return {"running": bool(found), "unit": unit}
+        return {"running": None if unit is None else unit == "active", "unit": unit}
+
+    def _governors(self) -> dict[str, str] | None:
+        """By policy, as in ``policy0``; None where the clock is not the kernel's to set."""
+        files = self._read_files("-rsH", "--include=scaling_governor", "", GOVERNORS)
+        found = {path.split("/")[-2]: value for path, value in sorted(files.items()) if path.count("/") > 1}
+        return found or None
+
+    def _firewall(self) -> dict[str, int | None]:
+        """How many rules there are; None where the tool is not there. Their counters would differ at every look."""
+        return {
+            "nft_rules": self._try(("nft", "-j", "list", "ruleset"), parse.count_nft_rules),
+            "iptables_rules": self._try(("iptables-save",), parse.count_iptables_rules),
+        }
+
+    def _paths(self) -> list[dict[str, str | None]]:
+        found = []
+        for _, destination, source, arrival in probes(self._wanted):
+            argv = ("ip", "-json", "route", "get", str(destination), "from", str(source), "iif", arrival)
+            done = self._transport.run(argv, TIMEOUT_S)
+            hop = parse.parse_path(done.stdout) if done.returncode == 0 else None
+            answer = hop or done.complaint
+            found.append({"to": str(destination), "from": str(source), "iif": arrival, "hop": hop, "answer": answer})
+        return found
+
+    def _read_files(self, *words: str) -> dict[str, str]:
+        """By grep, whose exit code says only whether some file was missing, which shows in what it printed."""
+        return parse_files(self._transport.run(("grep", *words), TIMEOUT_S).stdout)
+
+    def _try(self, argv: Sequence[str], parser: Callable[[str], T], codes: Sequence[int] = (0,)) -> T | None:
+        """What a tool says that need not be there, or need not support this device; None then."""
+        try:
+            done = self._transport.run(argv, TIMEOUT_S)
+        except DutError:
+            return None
+        return parser(done.stdout) if done.returncode in codes else None
+
+
+def _setting(text: str | None) -> int | str | None:
+    value = number(text)
+    return text if value is None else value

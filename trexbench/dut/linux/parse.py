@@ -1,0 +1,223 @@
+"""What Linux tools print of links, routes and NICs -> facts. Pure; absent is None, never zero."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from ...core.errors import DutError
+from ...host.linux import parse_json
+
+_COUNT = re.compile(r"(RX|TX|Other|Combined):\s+([0-9]{1,9}|n/a)")
+_ROW = re.compile(r"\s*([0-9]{1,6}):\s*([0-9]+(?: +[0-9]+)*:?)$")
+_KEY = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2})+")
+_QUEUE = re.compile(r"(?:txrx|tx-rx|rx|comp|input)[-.]?([0-9]{1,5})(?![0-9])", re.IGNORECASE)
+"""How drivers name a receive queue's interrupt: enp3s0f0-TxRx-0, i40e-eth0-TxRx-0, ens5-Tx-Rx-0, eth0-rx-0,
+mlx5_comp0@pci:..., virtio0-input.0."""
+_FIELDS = {"IP SA": "src", "IP DA": "dst", "bytes 0 & 1": "sport", "bytes 2 & 3": "dport"}
+
+
+class _Ruleset(msgspec.Struct):
+    nftables: list[dict[str, Any]]
+
+
+def parse_links(text: str) -> dict[str, dict[str, Any]]:
+    """``ip -json -details link show`` by interface. state is UP, DOWN, UNKNOWN (no carrier detection) ..."""
+    links = {}
+    for entry in parse_json(text, "ip link"):
+        links[str(entry.get("ifname"))] = {
+            "state": entry.get("operstate"),
+            "admin_up": "UP" in _list(entry, "flags"),
+            "carrier": "LOWER_UP" in _list(entry, "flags"),
+            "mac": entry.get("address"),
+            "mtu": entry.get("mtu"),
+            "kind": _dict(entry, "linkinfo").get("info_kind"),
+            "qdisc": entry.get("qdisc"),
+            "txqueuelen": entry.get("txqlen"),
+            "rx_queues": entry.get("num_rx_queues"),
+            "tx_queues": entry.get("num_tx_queues"),
+            "xdp": _dict(_dict(entry, "xdp"), "prog").get("name"),
+        }
+    return links
+
+
+def parse_addresses(text: str) -> dict[str, list[str]]:
+    """``ip -json address show``: IPv4 addresses with their prefix lengths, by interface."""
+    return {
+        str(entry.get("ifname")): [
+            f"{info.get('local')}/{info.get('prefixlen')}"
+            for info in _dicts(entry, "addr_info")
+            if info.get("family") == "inet"
+        ]
+        for entry in parse_json(text, "ip address")
+    }
+
+
+def parse_neighbours(text: str, interface: str) -> dict[str, dict[str, Any]]:
+    """``ip -json neigh show dev D``: by ``address%D``, MAC (None when unresolved) and state."""
+    return {
+        f"{entry.get('dst')}%{entry.get('dev', interface)}": {
+            "mac": entry.get("lladdr"),
+            "state": "+".join(map(str, _list(entry, "state"))) or None,
+        }
+        for entry in parse_json(text, "ip neigh")
+    }
+
+
+def parse_routes(text: str) -> list[dict[str, Any]]:
+    """``ip -json route show``: to, hops (``via 1.2.3.4 dev d0``, several when multipath), type, metric.
+
+    words: those that set the same route with ``ip route replace``.
+    """
+    return [
+        {
+            "to": "0.0.0.0/0" if entry.get("dst") == "default" else _with_length(str(entry.get("dst"))),
+            "hops": [_hop(hop) for hop in _dicts(entry, "nexthops") or [entry]],
+            "type": str(entry.get("type", "unicast")),
+            "metric": entry.get("metric", 0),
+            "words": _route_words(entry),
+        }
+        for entry in parse_json(text, "ip route")
+    ]
+
+
+def parse_path(text: str) -> str | None:
+    """``ip -json route get``: where the kernel would send this packet, as ``via 1.2.3.4 dev d0``."""
+    entries = parse_json(text, "ip route get")
+    if not entries or entries[0].get("type", "unicast") != "unicast":
+        return None
+    return _hop(entries[0])
+
+
+def parse_offloads(text: str) -> dict[str, bool]:
+    """``ethtool --json -k``: the features that are on or off."""
+    entries = parse_json(text, "ethtool")
+    features = entries[0] if entries else {}
+    return {
+        name: bool(value["active"])
+        for name, value in features.items()
+        if isinstance(value, Mapping) and "active" in value
+    }
+
+
+def queue_files(files: Mapping[str, str], interface: str, name: str) -> dict[str, str]:
+    """One file of every queue of an interface: ``{"rx-0": "2"}`` for rps_cpus."""
+    start, end = f"/sys/class/net/{interface}/queues/", f"/{name}"
+    found: Iterable[str] = (path for path in files if path.startswith(start) and path.endswith(end))
+    return {path[len(start) : -len(end)]: files[path] for path in sorted(found)}
+
+
+def parse_channels(text: str) -> dict[str, dict[str, int]]:
+    """``ethtool -l``: ``{"max": {"rx": 2, "tx": 2}, "now": {...}}``; what the device does not have is left out."""
+    found: dict[str, dict[str, int]] = {"max": {}, "now": {}}
+    part: dict[str, int] | None = None
+    for line in text.splitlines():
+        if line.startswith("Pre-set maximums"):
+            part = found["max"]
+        elif line.startswith("Current hardware settings"):
+            part = found["now"]
+        elif (match := _COUNT.match(line.strip())) and part is not None and match[2] != "n/a":
+            part[match[1].lower()] = int(match[2])
+    if part is not found["now"]:
+        raise DutError(f"ethtool -l printed no channels ({_brief(text)})")
+    return found
+
+
+def parse_hash(text: str) -> dict[str, Any]:
+    """``ethtool -x``: table (queue of each entry), key (digits only), function; None for what it does not tell."""
+    table: list[int] = []
+    key = function = None
+    part = ""
+    for line in text.splitlines():
+        stripped = line.strip()
+        if "indirection table" in line:
+            part = "table"
+        elif line.startswith("RSS hash key"):
+            part = "key"
+        elif line.startswith("RSS hash function"):
+            part = "function"
+        elif line[:1] not in (" ", "\t") and not (part == "key" and _KEY.fullmatch(stripped)):
+            part = part if stripped.startswith("Operation not supported") else ""
+        elif part == "table" and (row := _ROW.fullmatch(line)):
+            table += [int(word) for word in row[2].rstrip(":").split() if len(word) <= 6]
+        elif part == "function" and stripped.endswith(": on") and function is None:
+            function = stripped[: -len(": on")]
+        if part == "key" and _KEY.fullmatch(stripped):
+            key = stripped.replace(":", "")
+    return {"table": table or None, "key": key, "function": function}
+
+
+def parse_hash_fields(text: str) -> list[str] | None:
+    """``ethtool -n DEV rx-flow-hash udp4``: out of src, dst, sport, dport; None where it does not say."""
+    if "use these fields" not in text:
+        return None
+    return [name for words, name in _FIELDS.items() if words in text]
+
+
+def queue_of(name: str) -> int | None:
+    """The receive queue that an interrupt of this name serves; None for others."""
+    found = None if re.search(r"output|-tx(?!rx|-rx)", name, re.IGNORECASE) else _QUEUE.search(name)
+    return int(found[1]) if found else None
+
+
+def count_nft_rules(text: str) -> int:
+    """``nft -j list ruleset``: how many rules there are."""
+    try:
+        return sum("rule" in entry for entry in msgspec.json.decode(text, type=_Ruleset).nftables)
+    except (ValueError, RecursionError):
+        raise DutError(f"nft -j list ruleset printed no ruleset ({_brief(text)})") from None
+
+
+def count_iptables_rules(text: str) -> int:
+    """``iptables-save``: how many rules there are."""
+    return sum(1 for line in text.splitlines() if line.startswith("-A "))
+
+
+def _route_words(entry: Mapping[str, Any]) -> list[str]:
+    words = [] if entry.get("type", "unicast") == "unicast" else [str(entry["type"])]
+    words += [str(entry.get("dst")), *_hop_words(entry)]
+    for key, word in (("protocol", "proto"), ("scope", "scope"), ("prefsrc", "src"), ("metric", "metric")):
+        words += [word, str(entry[key])] if entry.get(key) else []
+    for metrics in _dicts(entry, "metrics"):
+        for key, value in metrics.items():
+            words += [str(key), str(value)]
+    for hop in _dicts(entry, "nexthops"):
+        words += ["nexthop", *_hop_words(hop), *(["weight", str(hop["weight"])] if hop.get("weight") else [])]
+    return words
+
+
+def _hop_words(entry: Mapping[str, Any]) -> list[str]:
+    words = [
+        word for key, name in (("gateway", "via"), ("dev", "dev")) if key in entry for word in (name, str(entry[key]))
+    ]
+    return words + (["onlink"] if "onlink" in _list(entry, "flags") else [])
+
+
+def _hop(entry: Mapping[str, Any]) -> str:
+    via = f"via {entry['gateway']} " if "gateway" in entry else ""
+    return f"{via}dev {entry.get('dev')}" if "dev" in entry else str(entry.get("type", "nowhere"))
+
+
+def _dict(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = entry.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _list(entry: Mapping[str, Any], key: str) -> list[Any]:
+    value = entry.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _dicts(entry: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    return [value for value in _list(entry, key) if isinstance(value, dict)]
+
+
+def _with_length(destination: str) -> str:
+    return destination if "/" in destination else f"{destination}/32"
+
+
+def _brief(text: str) -> str:
+    return repr(" ".join(text.split())[:60])

@@ -1,0 +1,206 @@
+"""What a Linux DUT is set to besides addresses and routes, pure: irqbalance, queues, interrupts, RPS, clocks, offloads.
+
+Each only where the config's ``linux:`` section, or ``rx_queues``, asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...config.settings import KEEP
+from ...core.errors import DutError
+from ...host.files import mask, parse_cpus, parse_mask
+from ..model import Change, Command, Mismatch, Wanted, unmet
+
+Facts = Mapping[str, Any]
+
+GOVERNORS = "/sys/devices/system/cpu/cpufreq"
+_VANISHED = ("No such file or directory",)
+"""What tee says of an interrupt or a queue that is no longer there."""
+
+
+def host_changes(wanted: Wanted, facts: Facts) -> list[Change]:
+    """irqbalance and the governor. An irqbalance that systemd did not start is left for compare to name."""
+    found = []
+    if wanted.config.linux.irqbalance == "off" and facts["irqbalance"]["unit"] == "active":
+        do = Command(("systemctl", "stop", "irqbalance"), "it would move interrupts during the test")
+        undo = Command(("systemctl", "start", "irqbalance"), "it was running")
+        found.append(Change("irqbalance", "running", "stopped", (do,), (undo,)))
+    return found + _governors(wanted, facts)
+
+
+def _governors(wanted: Wanted, facts: Facts) -> list[Change]:
+    governor = wanted.config.linux.governor
+    return [
+        write(
+            f"governor of {policy}", f"{GOVERNORS}/{policy}/scaling_governor", former, governor, "one clock throughout"
+        )
+        for policy, former in (facts["governors"] or {}).items()
+        if governor not in (KEEP, former)
+    ]
+
+
+def require_queues(wanted: Wanted, facts: Facts) -> None:
+    """DutError where a port cannot have as many receive queues as are asked for; before anything is touched."""
+    if wanted.rx_queues is None:
+        return
+    for port in wanted.config.ports:
+        link = facts["interfaces"][port.interface]
+        most = most_queues(link)
+        if wanted.rx_queues > most or (wanted.rx_queues < most and link["channels"] is None):
+            offers = f"{most} receive queue{'' if most == 1 else 's'}"
+            offers = f"at most {offers}" if link["channels"] else f"{offers}, and they cannot be set"
+            raise DutError(
+                f"{wanted.config.name}: {wanted.rx_queues} receive queues are asked for, {port.interface} has {offers}",
+                "ask for another number with --rx-queues",
+            )
+
+
+def queue_changes(wanted: Wanted, facts: Facts) -> list[Change]:
+    """The number of queues in use, and offloads."""
+    found = []
+    for name, link in _links(wanted, facts):
+        found += _channels(name, link, wanted.rx_queues) + _offloads(wanted, name, link)
+    return found
+
+
+def _links(wanted: Wanted, facts: Facts) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The test's interfaces that are there."""
+    for name in wanted.interfaces:
+        if (link := facts["interfaces"].get(name)) is not None:
+            yield name, link
+
+
+def _offloads(wanted: Wanted, name: str, link: Mapping[str, Any]) -> list[Change]:
+    found = []
+    for feature, on in wanted.config.linux.offloads:
+        former = (link["offloads"] or {}).get(feature)
+        if former is not on:
+            do = Command(("ethtool", "-K", name, feature, _switch(on)), "as the config asks")
+            undo = Command(("ethtool", "-K", name, feature, _switch(bool(former))), "as it was")
+            was = None if former is None else _switch(former)
+            found.append(Change(f"{feature} of {name}", was, _switch(on), (do,), (undo,) if was else ()))
+    return found
+
+
+def placement_changes(wanted: Wanted, facts: Facts) -> list[Change]:
+    """Interrupts and RPS of the queues that are in use now."""
+    found = []
+    for name, irq, cpu in _wanted_irqs(wanted, facts):
+        if parse_cpus(irq["cpus"]) != [cpu]:
+            what = f"interrupt {irq['irq']} ({irq['name']}) of {name}"
+            path = f"/proc/irq/{irq['irq']}/smp_affinity_list"
+            change = write(what, path, irq["cpus"], str(cpu), f"queue {irq['queue']} on CPU {cpu}")
+            found.append(replace(change, was=f"CPUs {irq['cpus']}", wanted=f"CPU {cpu}"))
+    for name, queue, former, cpus in _wanted_rps(wanted, facts):
+        if parse_mask(former) != cpus:
+            path = f"/sys/class/net/{name}/queues/{queue}/rps_cpus"
+            why = "hand its packets to these CPUs" if cpus else "leave packets on the CPU that got them"
+            found.append(write(f"RPS of {name} {queue}", path, former, mask(cpus), why))
+    return found
+
+
+def compare_tuning(wanted: Wanted, facts: Facts) -> list[Mismatch]:
+    """Everything of this module that the facts do not show."""
+    settings, wrong = wanted.config.linux, []
+    running = facts["irqbalance"]["running"]
+    if settings.irqbalance == "off" and running is not False:
+        found = "running" if running else "not told"
+        wrong.append(Mismatch("irqbalance", "stopped", found, "stop it by hand; systemd does not know it"))
+    if settings.governor != KEEP and not facts["governors"]:
+        wrong.append(Mismatch("governor of any CPU", settings.governor, "no cpufreq"))
+    wrong += unmet(_governors(wanted, facts))
+    placed = {name for name, _, _ in _wanted_irqs(wanted, facts)}
+    for name, link in _links(wanted, facts):
+        remedy = f"it has at most {most_queues(link)}"
+        wrong += [replace(one, remedy=remedy) for one in unmet(_channels(name, link, wanted.rx_queues))]
+        wrong += unmet(_offloads(wanted, name, link))
+        if settings.irqs == "spread" and name not in placed:
+            wish = "one for each receive queue"
+            wrong.append(Mismatch(f"interrupts of {name}", wish, "none that says so", "set linux.irqs: keep"))
+    return wrong + unmet(placement_changes(wanted, facts))
+
+
+def queues_in_use(link: Mapping[str, Any]) -> int:
+    """Receive queues; of a device that does not tell its channels, those that /sys shows."""
+    channels = link["channels"]
+    return sum(channels["now"].get(kind, 0) for kind in ("rx", "combined")) if channels else len(link["rps_cpus"])
+
+
+def most_queues(link: Mapping[str, Any]) -> int:
+    """Of a device that has queues of both kinds, the combined ones, which are those that are set."""
+    channels = link["channels"]
+    if not channels:
+        return len(link["rps_cpus"])
+    most = channels["max"]
+    return int(most.get("combined") or most.get("rx") or 0)
+
+
+def lab_of(wanted: Wanted) -> Mapping[str, Any]:
+    """How the lab of this DUT is placed, as far as the DUT is one of a lab."""
+    lab = wanted.host_facts.get("lab")
+    return lab if isinstance(lab, Mapping) else {}
+
+
+def forwarding_cpus(wanted: Wanted, facts: Facts) -> Sequence[int]:
+    """Those of the config, else the lab's, else all that are online; empty where they are not known."""
+    return wanted.config.linux.cpus or lab_of(wanted).get("router_cpus") or facts["cpus_online"] or ()
+
+
+def write(what: str, path: str, former: str | None, new: str, why: str) -> Change:
+    """A file of /proc or /sys that says something else than it shall."""
+    return Change(what, former, new, (tee(path, new, why),), (tee(path, former, fine_if=_VANISHED),) if former else ())
+
+
+def tee(path: str, value: object, why: str = "as it was", fine_if: tuple[str, ...] = ()) -> Command:
+    """Write this into a file."""
+    return Command(("tee", path), why, input=f"{value}\n", fine_if=fine_if)
+
+
+def _channels(name: str, link: Mapping[str, Any], queues: int | None) -> list[Change]:
+    """Queues that go take their RPS masks and their interrupts' CPUs with them: the undoing puts those back as well."""
+    if queues is None or queues_in_use(link) == queues:
+        return []
+    channels = link["channels"] or {"max": {}, "now": {}}
+    kind = "combined" if channels["max"].get("combined") else "rx"
+    former = int(channels["now"].get(kind) or 0)
+    back = [Command(("ethtool", "-L", name, kind, str(former)), "as it was")]
+    for queue, cpus in link["rps_cpus"].items():
+        if parse_mask(cpus):
+            back.append(tee(f"/sys/class/net/{name}/queues/{queue}/rps_cpus", cpus, fine_if=_VANISHED))
+    for irq in link["irqs"]:
+        back.append(tee(f"/proc/irq/{irq['irq']}/smp_affinity_list", irq["cpus"], fine_if=_VANISHED))
+    do = Command(("ethtool", "-L", name, kind, str(queues)), "receive queues, as asked for")
+    what = f"receive queues of {name}"
+    return [Change(what, str(queues_in_use(link)), str(queues), (do,), tuple(back) if former else (), reveals=True)]
+
+
+def _wanted_irqs(wanted: Wanted, facts: Facts) -> Iterator[tuple[str, Mapping[str, Any], int]]:
+    """Interface, interrupt, and the CPU that it shall be served by."""
+    if wanted.config.linux.irqs != "spread":
+        return
+    cpus = forwarding_cpus(wanted, facts)
+    for name, link in _links(wanted, facts) if cpus else ():
+        for irq in link["irqs"]:
+            if irq["queue"] is not None and irq["queue"] < queues_in_use(link):
+                yield name, irq, cpus[irq["queue"] % len(cpus)]
+
+
+def _wanted_rps(wanted: Wanted, facts: Facts) -> Iterator[tuple[str, str, str, list[int]]]:
+    """Interface, queue, the mask it has, and the CPUs it shall have.
+
+    A lab that steers by RPS has its own masks, which queues that come later shall have, too.
+    """
+    steered = lab_of(wanted).get("steer") == "rps"
+    if wanted.config.linux.rps == KEEP and not steered:
+        return
+    cpus = [] if wanted.config.linux.rps == "off" else sorted(forwarding_cpus(wanted, facts))
+    for name, link in _links(wanted, facts):
+        for queue, former in link["rps_cpus"].items():
+            yield name, queue, former, cpus
+
+
+def _switch(on: bool) -> str:
+    return "on" if on else "off"

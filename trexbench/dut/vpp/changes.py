@@ -1,0 +1,281 @@
+"""What has to be changed on a VPP, in which order, and how each change is taken back. Pure.
+
+Two accidents are built into VPP. ``ip route add`` of a prefix that is there by way of another interface adds a path:
+packets are spread over both. And a route keeps the number of an interface that was deleted: it drops everything, also
+after an interface of that name was made anew and the route added again. So routes go before their interface does, and
+a route that is not exactly as it should be is removed whole before it is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...config.model import Port, Route
+from ...core.errors import ConfigError, DutError
+from ..model import Change, Command, Wanted
+from . import commands as vppctl
+from .commands import AF_PACKET
+from .conf import pci_of, with_queues, with_workers
+from .facts import VppFacts, uses
+from .parse import via
+from .parse_show import Neighbour
+
+READY_S = 60.0
+"""A VPP with DPDK takes some 10 s from its start to its first answer."""
+_RESTART_S = 120.0
+
+
+def plan(wanted: Wanted, facts: VppFacts, conf: str) -> list[Change]:
+    """All that differs. conf: the text of startup.conf. ConfigError for what this box cannot be."""
+    refuse(wanted, facts)
+    found = _restart(wanted, facts, conf)
+    if found:
+        facts = facts.forgotten()
+    if wanted.config.vpp.interfaces == "af_packet":
+        made = [change for port in wanted.config.ports for change in _make(wanted, port, facts)]
+        changed = [port.interface for port in wanted.config.ports if _differs(wanted, port, facts)]
+        facts = facts.forgotten(changed)
+        found += made
+    for port in wanted.config.ports:
+        found += port_changes(wanted, port, facts, patient=bool(found))
+    for route in wanted.config.routes:
+        found += _route(wanted, route, facts)
+    return found + placement_changes(wanted, facts)
+
+
+def plan_from_nothing(wanted: Wanted) -> list[Change]:
+    """What would be done to a VPP of which nothing is known, with a startup.conf that says nothing."""
+    return plan(wanted, VppFacts(known=False), "")
+
+
+def refuse(wanted: Wanted, facts: VppFacts) -> None:
+    """ConfigError for more queues or workers than there are, before anything is touched."""
+    config, settings = wanted.config, wanted.config.vpp
+    for port in config.ports:
+        if settings.interfaces == "dpdk" and facts.known and port.interface not in facts.interfaces:
+            raise DutError(
+                f"{config.name}: VPP has no interface {port.interface}, only {', '.join(facts.interfaces)}",
+                f"correct ports[].interface in {config.file}, or the dpdk section of {settings.startup_conf}",
+            )
+        hardware = facts.hardware.get(port.interface)
+        most = hardware.max_queues if hardware else None
+        if wanted.rx_queues is not None and most is not None and wanted.rx_queues > most:
+            raise ConfigError(
+                f"{config.name}: {wanted.rx_queues} receive queues are wanted, {port.interface} has {most} at most",
+                f"ask for --rx-queues 1 to {most}",
+            )
+        if settings.interfaces == "af_packet" and not port.interface.startswith(AF_PACKET):
+            raise ConfigError(
+                f"{config.file}: {port.interface}: VPP calls an af_packet interface host-NAME",
+                f"write {AF_PACKET}{port.interface}, on the Linux interface {port.interface}",
+            )
+    workers = len(facts.workers) if settings.workers is None else settings.workers
+    for tester, queue, worker in settings.rx_placement:
+        port = next(port for port in config.ports if port.tester == tester)
+        queues = facts.queues(port.interface) if wanted.rx_queues is None else wanted.rx_queues
+        if facts.known and worker >= workers:
+            raise ConfigError(
+                f"{config.file}: rx_placement names worker {worker}, VPP has {workers}", "they count from 0"
+            )
+        if queues is not None and queue >= queues:
+            raise ConfigError(
+                f"{config.file}: rx_placement names queue {queue} of {port.interface}, which has {queues}",
+                "they count from 0",
+            )
+
+
+def _restart(wanted: Wanted, facts: VppFacts, conf: str) -> list[Change]:
+    """Queues of DPDK's devices and workers are read from startup.conf, at VPP's start and never again."""
+    config, settings, text, what = wanted.config, wanted.config.vpp, conf, []
+    if settings.workers is not None and (not facts.known or settings.workers != len(facts.workers)):
+        text = with_workers(text, settings.workers)
+        what.append(f"{settings.workers} workers")
+    names = [port.interface for port in config.ports]
+    queues = wanted.rx_queues
+    if queues is not None and settings.interfaces == "dpdk" and any(facts.queues(name) != queues for name in names):
+        text = with_queues(text, queues, [_device(wanted, name, facts) for name in names])
+        what.append(f"{queues} receive queue{'' if queues == 1 else 's'} per port")
+    if not what:
+        return []
+    counts = ", ".join(f"{name} {facts.queues(name)}" for name in names if facts.queues(name) is not None)
+    again = (
+        Command(settings.restart, "VPP reads it when it starts", timeout_s=_RESTART_S),
+        Command(("vppctl", "-s", settings.socket, "show", "version"), "until it answers", retry_s=READY_S),
+    )
+    write = ("tee", settings.startup_conf)
+    changed = (Command(write, "read at VPP's start", input=text),) if text != conf else ()
+    former = (Command(write, "as it was", input=conf),) if text != conf else ()
+    return [
+        Change(
+            "startup.conf",
+            f"{len(facts.workers)} workers, receive queues {counts}" if facts.known else None,
+            " and ".join(what),
+            (*changed, *again),
+            (*former, *again, *_restore(wanted, facts, names, patient=True)),
+            lasts=True,
+        )
+    ]
+
+
+def _device(wanted: Wanted, name: str, facts: VppFacts) -> str:
+    hardware = facts.hardware.get(name)
+    device = (hardware.pci if hardware else None) or pci_of(name)
+    if device is None:
+        raise ConfigError(
+            f"{wanted.config.file}: {name}: neither its name nor VPP tells which PCI device it is",
+            f"set its num-rx-queues in {wanted.config.vpp.startup_conf} by hand, and leave --rx-queues out",
+        )
+    return device
+
+
+def _differs(wanted: Wanted, port: Port, facts: VppFacts) -> bool:
+    """An af_packet interface that is not there, or has another number of queues, which it keeps for life."""
+    if port.interface not in facts.interfaces:
+        return True
+    return wanted.rx_queues is not None and facts.queues(port.interface) != wanted.rx_queues
+
+
+def _make(wanted: Wanted, port: Port, facts: VppFacts) -> list[Change]:
+    """The interface anew, when nothing points to it any more."""
+    if not _differs(wanted, port, facts):
+        return []
+    name = port.interface
+    there = name in facts.interfaces
+    queues = wanted.rx_queues or 1
+    away = _clear(wanted, name, facts)
+    delete = vppctl.cli(wanted, "made anew", "delete", "host-interface", "name", name[len(AF_PACKET) :])
+    before = facts.queues(name) or 1
+    keep = _mode(wanted, name, facts) if there else ()
+    mac = facts.hardware[name].mac if name in facts.hardware else None
+    former = (*vppctl.create(wanted, name, before, mac), *_restore(wanted, facts, [name])) if there else ()
+    return [
+        Change(
+            f"interface {name}",
+            f"{before} receive queues" if there else ("absent" if facts.known else None),
+            f"{queues} receive queue{'' if queues == 1 else 's'}",
+            (*away, *((delete,) if there else ()), *vppctl.create(wanted, name, queues, facts.macs.get(name)), *keep),
+            (*away, delete, *former),
+        )
+    ]
+
+
+def _mode(wanted: Wanted, name: str, facts: VppFacts) -> tuple[Command, ...]:
+    """A new interface waits for interrupts; one that was polled shall be again."""
+    if {placed.mode for placed in facts.placed(name)} != {"polling"}:
+        return ()
+    return (vppctl.cli(wanted, "as it was", "set", "interface", "rx-mode", name, "polling"),)
+
+
+def _clear(wanted: Wanted, name: str, facts: VppFacts) -> tuple[Command, ...]:
+    """Nothing points to this interface afterwards."""
+    found = []
+    for prefix, entry in facts.routes.items():
+        if entry.prefix == prefix and uses(entry, {name}):
+            found.append(vppctl.cli(wanted, "it would drop everything", "ip", "route", "del", prefix))
+    for key, neighbour in facts.neighbours.items():
+        address, _, interface = key.partition("%")
+        if interface == name:
+            words = ("set", "ip", "neighbor", "del", name, address, neighbour.mac)
+            found.append(vppctl.cli(wanted, "goes with its interface", *words, fine_if=("specify interface",)))
+    return tuple(found)
+
+
+def _restore(wanted: Wanted, facts: VppFacts, names: Sequence[str], patient: bool = False) -> tuple[Command, ...]:
+    """What these interfaces had, on new ones."""
+    found: list[Command] = []
+    for name in names:
+        before = facts.interfaces.get(name)
+        if before is None:
+            continue
+        found += _mode(wanted, name, facts) if wanted.config.vpp.interfaces == "af_packet" else ()
+        if before.up:
+            found.append(vppctl.state(wanted, name, "up", patient))
+        found += [vppctl.add_address(wanted, name, one) for one in facts.addresses.get(name, ())]
+        for key, neighbour in facts.neighbours.items():
+            address, _, interface = key.partition("%")
+            if interface == name and neighbour.static:
+                found.append(vppctl.pin(wanted, name, address, neighbour))
+        for prefix, entry in facts.routes.items():
+            if entry.prefix == prefix:
+                found += [vppctl.add_path(wanted, prefix, p.hop) for p in entry.paths if p.hop.split()[-1] == name]
+        if len(facts.workers) > 1:
+            found += [vppctl.place(wanted, name, one.queue, one.worker) for one in facts.placed(name)]
+    return tuple(found)
+
+
+def port_changes(wanted: Wanted, port: Port, facts: VppFacts, patient: bool = False) -> list[Change]:
+    """State, MAC, address and pinned neighbour of one interface. patient: VPP has just been started."""
+    name, address, found = port.interface, str(port.address), []
+    interface = facts.interfaces.get(name)
+    if interface is None or not interface.up:
+        was = None if interface is None else "down"
+        up, down = (vppctl.state(wanted, name, word, patient and word == "up") for word in ("up", "down"))
+        found.append(Change(f"state of {name}", was, "up", (up,), (down,)))
+    mac, own = facts.macs.get(name), facts.hardware[name].mac if interface and name in facts.hardware else None
+    if mac and own and mac != own:
+        do, undo = (vppctl.set_mac(wanted, name, which) for which in (mac, own))
+        found.append(Change(f"MAC of {name}", own, mac, (do,), (undo,)))
+    have = facts.addresses.get(name, ())
+    if address not in have:
+        # another length of the same address is in its way
+        others = [one for one in have if one.partition("/")[0] == str(port.address.ip)]
+        remove = [vppctl.del_address(wanted, name, one) for one in others]
+        again = [vppctl.add_address(wanted, name, one) for one in others]
+        was = None if interface is None else ", ".join(have) or "none"
+        made = (*remove, vppctl.add_address(wanted, name, address))
+        found.append(
+            Change(f"address of {name}", was, address, made, (vppctl.del_address(wanted, name, address), *again))
+        )
+    return [*found, *_neighbour(wanted, port, facts)]
+
+
+def _neighbour(wanted: Wanted, port: Port, facts: VppFacts) -> list[Change]:
+    """The tester's MAC, pinned: it answers no ARP."""
+    name, hop, mac = port.interface, str(port.neighbour.address), wanted.mac(port)
+    before = facts.neighbours.get(f"{hop}%{name}")
+    if before == Neighbour(mac, static=True):
+        return []
+    gone = vppctl.cli(
+        wanted, "no longer pinned", "set", "ip", "neighbor", "del", name, hop, mac, fine_if=("specify interface",)
+    )
+    back = (vppctl.pin(wanted, name, hop, before),) if before else ()
+    was = None
+    if name in facts.interfaces:
+        was = f"{before.mac} {'static' if before.static else 'learnt'}" if before else "none"
+    do = (vppctl.pin(wanted, name, hop, Neighbour(mac, True)),)
+    return [Change(f"neighbour {hop} on {name}", was, f"{mac} static", do, (gone, *back))]
+
+
+def _route(wanted: Wanted, route: Route, facts: VppFacts) -> list[Change]:
+    """Removed whole before it is added, unless it is not there at all, or just as it should be."""
+    port = wanted.port_of(route)
+    prefix, hop = str(route.to), f"{route.via} {port.interface}"
+    entry = facts.entry(route)
+    pinned = facts.neighbours.get(f"{route.via}%{port.interface}") == Neighbour(wanted.mac(port), static=True)
+    alone = entry is not None and [(path.hop, path.resolved) for path in entry.paths] == [(hop, True)]
+    forwards = (via(str(route.via), port.interface, wanted.mac(port)),)
+    # while its neighbour is not pinned yet, it cannot be complete
+    if entry is not None and alone and (not pinned or entry.buckets == forwards):
+        return []
+    remove = vppctl.cli(wanted, "with all its paths", "ip", "route", "del", prefix)
+    there = (remove,) if entry is not None else ()
+    alive = [path.hop for path in entry.paths if path.resolved and path.hop.count(" ") == 1] if entry else []
+    was = "absent" if port.interface in facts.interfaces else None
+    if entry is not None:
+        was = " and ".join(path.hop if path.resolved else f"{path.hop} unresolved" for path in entry.paths)
+    do = (*there, vppctl.add_path(wanted, prefix, hop))
+    undo = (remove, *(vppctl.add_path(wanted, prefix, one) for one in alive))
+    return [Change(f"route {prefix}", was, f"via {hop}", do, undo)]
+
+
+def placement_changes(wanted: Wanted, facts: VppFacts) -> list[Change]:
+    found = []
+    for tester, queue, number in wanted.config.vpp.rx_placement:
+        name = next(port.interface for port in wanted.config.ports if port.tester == tester)
+        worker = f"vpp_wk_{number}"
+        before = next((one.worker for one in facts.placed(name) if one.queue == queue), None)
+        if before != worker:
+            back = (vppctl.place(wanted, name, queue, before),) if before else ()
+            do = (vppctl.place(wanted, name, queue, worker),)
+            found.append(Change(f"queue {queue} of {name}", before, worker, do, back))
+    return found

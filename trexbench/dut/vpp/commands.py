@@ -1,0 +1,67 @@
+"""The commands of VPP's command line that change something."""
+
+from __future__ import annotations
+
+from ..model import Command, Wanted
+from .parse_show import Neighbour
+
+AF_PACKET = "host-"
+"""What VPP puts before the name of the Linux interface that one of its own is on."""
+APPEARS_S = 20.0
+"""After VPP's start its interfaces may still be missing for so long."""
+
+
+def linux_file(interface: str, name: str) -> str:
+    """A file of the Linux interface that an af_packet interface is on."""
+    return f"/sys/class/net/{interface.removeprefix(AF_PACKET)}/{name}"
+
+
+def cli(
+    wanted: Wanted, why: str, *words: str, says: str = "", fine_if: tuple[str, ...] = (), retry_s: float = 0.0
+) -> Command:
+    """vppctl exits 0 whatever happens: a change that prints anything was refused."""
+    argv = ("vppctl", "-s", wanted.config.vpp.socket, *words)
+    return Command(argv, why, fine_if=fine_if, says=says, retry_s=retry_s)
+
+
+def create(wanted: Wanted, name: str, queues: int, mac: str | None) -> tuple[Command, ...]:
+    """With the MAC of the Linux interface, which the tester sends to: VPP would make one up."""
+    words = ("create", "host-interface", "name", name[len(AF_PACKET) :], "num-rx-queues", str(queues))
+    address = ("hw-addr", mac) if mac else ()
+    return (cli(wanted, "on the Linux interface", *words, *address, says=name),)
+
+
+def state(wanted: Wanted, name: str, word: str, patient: bool = False) -> Command:
+    words = ("set", "interface", "state", name, word)
+    return cli(wanted, "VPP makes interfaces down", *words, retry_s=APPEARS_S if patient else 0.0)
+
+
+def set_mac(wanted: Wanted, name: str, mac: str) -> Command:
+    return cli(wanted, "the tester sends to the Linux interface's", "set", "interface", "mac", "address", name, mac)
+
+
+def add_address(wanted: Wanted, name: str, address: str) -> Command:
+    words = ("set", "interface", "ip", "address", name, address)
+    # said of host-d0 it must not do for host-d01; vppctl ends its lines with CRLF
+    there = f"conflicts with {address} for interface {name}"
+    return cli(wanted, "its address", *words, fine_if=(f"{there}\r\n", f"{there}\n"))
+
+
+def del_address(wanted: Wanted, name: str, address: str) -> Command:
+    words = ("set", "interface", "ip", "address", "del", name, address)
+    return cli(wanted, "its address no longer", *words, fine_if=("not found for interface",))
+
+
+def pin(wanted: Wanted, name: str, address: str, neighbour: Neighbour) -> Command:
+    kind = ("static",) if neighbour.static else ()
+    return cli(wanted, "the tester answers no ARP", "set", "ip", "neighbor", name, address, neighbour.mac, *kind)
+
+
+def add_path(wanted: Wanted, prefix: str, hop: str) -> Command:
+    return cli(wanted, "where the test traffic goes", "ip", "route", "add", prefix, "via", *hop.split())
+
+
+def place(wanted: Wanted, name: str, queue: int, worker: str) -> Command:
+    where = ("main",) if worker == "vpp_main" else ("worker", worker.rpartition("_")[2])
+    words = ("set", "interface", "rx-placement", name, "queue", str(queue), *where)
+    return cli(wanted, "who serves this queue", *words)

@@ -1,0 +1,140 @@
+"""VPP's startup.conf: receive queues and workers changed in place, everything else left as it stands. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from ...core.errors import DutError
+from ...host.files import parse_cpus
+
+_TOKEN = re.compile(r"#[^\n]*|[{}]|[^\s{}#]+")
+_PCI = re.compile(r"[0-9a-fA-F]{1,4}:[0-9a-fA-F]{1,2}:[0-9a-fA-F]{1,2}\.[0-9a-fA-F]{1,2}")
+_ETHERNET = re.compile(r"[A-Za-z]*Ethernet([0-9a-f]{1,2})/([0-9a-f]{1,2})/([0-9a-f])")
+
+
+@dataclass(frozen=True)
+class _Word:
+    """One word of the file and where it stands; block: the ``{ ... }`` that follows it."""
+
+    text: str
+    start: int
+    end: int
+    block: _Block | None = None
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The words between braces. inside: the position after its ``{``."""
+
+    words: list[_Word]
+    inside: int
+
+    def section(self, name: str) -> _Block | None:
+        return next((word.block for word in self.words if word.text == name and word.block), None)
+
+    def value(self, key: str) -> _Word | None:
+        """The word after this one; the last one given counts, as for VPP."""
+        return next((after for word, after in reversed(list(pairwise(self.words))) if word.text == key), None)
+
+
+def pci_of(interface: str) -> str | None:
+    """DPDK's name of a device, out of VPP's: TenGigabitEthernet3/0/1 is 0000:03:00.1; None for other names."""
+    match = _ETHERNET.fullmatch(interface)
+    return f"0000:{int(match[1], 16):02x}:{int(match[2], 16):02x}.{int(match[3], 16):x}" if match else None
+
+
+def with_queues(text: str, queues: int, devices: Sequence[str]) -> str:
+    """The text with so many receive queues for each of these PCI devices.
+
+    Where the section names no devices at all, VPP takes all it finds: then ``dev default`` is changed, since naming
+    one would leave out the others.
+    """
+    for device in devices:
+        dpdk = _parse(text).section("dpdk")
+        if dpdk is None:
+            text = f"{text.rstrip()}\n\ndpdk {{\n  dev default {{\n    num-rx-queues {queues}\n  }}\n}}\n".lstrip("\n")
+            continue
+        named = {_canonical(name.text): name for word, name in pairwise(dpdk.words) if word.text == "dev"}
+        target = device if set(named) - {"default"} else "default"
+        own, default = (
+            name.block.value("num-rx-queues") if name and name.block else None
+            for name in (named.get(target), named.get("default"))
+        )
+        inherited = own or default
+        if (int(inherited.text) if inherited and re.fullmatch("[0-9]{1,6}", inherited.text) else 1) == queues:
+            continue
+        if own is not None:
+            text = text[: own.start] + str(queues) + text[own.end :]
+        elif target not in named:
+            text = _insert(text, dpdk, f"dev {target} {{ num-rx-queues {queues} }}")
+        elif (block := named[target].block) is not None:
+            text = _insert(text, block, f"num-rx-queues {queues}")
+        else:
+            at = named[target].end
+            text = f"{text[:at]} {{ num-rx-queues {queues} }}{text[at:]}"
+    return text
+
+
+def with_workers(text: str, workers: int) -> str:
+    """The text with so many workers; DutError where it names fewer cores for them, as nobody else can choose more."""
+    cpu = _parse(text).section("cpu")
+    if cpu is None:
+        return f"{text.rstrip()}\n\ncpu {{\n  workers {workers}\n}}\n".lstrip("\n")
+    cores = cpu.value("corelist-workers")
+    if cores is not None:
+        listed = parse_cpus(cores.text)
+        if listed is None:
+            raise DutError(f"startup.conf: corelist-workers {cores.text[:60]} is no list of cores", "write it as 1-3")
+        if len(listed) < workers:
+            raise DutError(
+                f"startup.conf: corelist-workers {cores.text} names {len(listed)} cores, {workers} workers are wanted",
+                "name as many cores there",
+            )
+        if len(listed) == workers:
+            return text
+        return text[: cores.start] + ",".join(map(str, listed[:workers])) + text[cores.end :]
+    value = cpu.value("workers")
+    if value is not None:
+        return text[: value.start] + str(workers) + text[value.end :]
+    return _insert(text, cpu, f"workers {workers}")
+
+
+def _insert(text: str, block: _Block, line: str) -> str:
+    """As the first line of a block, indented as what stands there."""
+    rest = re.match(r"[ \t]*\n([ \t]*)(?=[^\s}])", text[block.inside :])
+    if rest:
+        return f"{text[: block.inside]}\n{rest[1]}{line}{text[block.inside :]}"
+    return f"{text[: block.inside]} {line} {text[block.inside :].lstrip(' ')}"
+
+
+def _canonical(name: str) -> str:
+    """``0000:3:0.0`` as ``0000:03:00.0``."""
+    if not _PCI.fullmatch(name):
+        return name
+    domain, bus, rest = name.split(":")
+    slot, function = rest.split(".")
+    return f"{int(domain, 16):04x}:{int(bus, 16):02x}:{int(slot, 16):02x}.{int(function, 16):x}"
+
+
+def _parse(text: str) -> _Block:
+    """The whole file as one block; DutError where its braces do not match."""
+    open_blocks = [_Block([], 0)]
+    for match in _TOKEN.finditer(text):
+        words = open_blocks[-1].words
+        if match[0] == "{":
+            block = _Block([], match.end())
+            words[-1:] = [replace(words[-1], block=block)] if words else []
+            open_blocks.append(block)
+        elif match[0] == "}":
+            open_blocks.pop()
+            if not open_blocks:
+                break
+        elif not match[0].startswith("#"):
+            words.append(_Word(match[0], match.start(), match.end()))
+    if len(open_blocks) != 1:
+        message = "startup.conf: its braces do not match"
+        raise DutError(message, "correct it on the DUT: VPP does not start with it either")
+    return open_blocks[0]

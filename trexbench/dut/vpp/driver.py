@@ -1,0 +1,100 @@
+"""A VPP router: what is set and read back by its command line, and what it counts.
+
+Addresses, neighbours and links may all be right while VPP drops every packet, or every second one: the last word has
+the forwarding entry of each route, ``show ip fib``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...core.dut.telemetry import Observation
+from ...core.errors import ConfigError
+from ...host.files import parse_cpus, parse_files
+from ...transport import TIMEOUT_S, Transport, run_checked
+from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links
+from .changes import plan
+from .check import compare, document, links_wait, spreading
+from .commands import linux_file
+from .facts import VppFacts, ask, read
+from .observe import look
+from .parse_show import parse_version
+
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_HOST = {
+    "kernel": "/proc/sys/kernel/osrelease",
+    "kernel_command_line": "/proc/cmdline",
+    "governor": "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+    "cpus": "/sys/devices/system/cpu/online",
+    "isolated_cpus": "/sys/devices/system/cpu/isolated",
+    "smt": "/sys/devices/system/cpu/smt/control",
+    "turbo_off": "/sys/devices/system/cpu/intel_pstate/no_turbo",
+}
+
+
+class VppDut:
+    """A VPP behind a transport. link_wait_s: a link that was set up may take so long to negotiate."""
+
+    def __init__(self, wanted: Wanted, transport: Transport, link_wait_s: float = LINK_WAIT_S) -> None:
+        self._wanted = wanted
+        self._transport = transport
+        self._link_wait_s = link_wait_s
+
+    def identity(self) -> str:
+        """The boot and the process: what VPP was told is gone with it."""
+        boot = run_checked(self._transport, ("cat", _BOOT_ID)).strip()
+        command = "show version verbose"
+        said = ask(self._transport, self._wanted.config.vpp.socket, [command])[command]
+        return f"{boot} {parse_version(said)[1]}"
+
+    def plan(self) -> Sequence[Change]:
+        facts = self._read()
+        self._refuse_workers()
+        return plan(self._wanted, facts, self._conf(facts))
+
+    def verify(self) -> Attestation:
+        await_links(lambda: not links_wait(self._wanted, self._read()), self._link_wait_s)
+        facts, config = self._read(), self._wanted.config
+        told = {**document(config, facts), **self._host()}
+        return attest(self._wanted, told, compare(self._wanted, facts), spreading(config, facts))
+
+    def observe(self, clear: bool = False) -> Observation:
+        return look(self._transport, self._wanted.config, clear)
+
+    def _read(self) -> VppFacts:
+        config = self._wanted.config
+        facts = read(self._transport, config)
+        if config.vpp.interfaces != "af_packet":
+            return facts
+        names = {linux_file(port.interface, "address"): port.interface for port in config.ports}
+        found = parse_files(self._transport.run(("grep", "-sH", "", *names), TIMEOUT_S).stdout)
+        return replace(facts, macs={name: found[path].lower() for path, name in names.items() if path in found})
+
+    def _conf(self, facts: VppFacts) -> str:
+        """startup.conf, where it may have to be changed."""
+        settings, queues = self._wanted.config.vpp, self._wanted.rx_queues
+        names = [port.interface for port in self._wanted.config.ports]
+        more = settings.workers is not None and settings.workers != len(facts.workers)
+        other = queues is not None and any(facts.queues(name) != queues for name in names)
+        if more or (other and settings.interfaces == "dpdk"):
+            return run_checked(self._transport, ("cat", settings.startup_conf))
+        return ""
+
+    def _refuse_workers(self) -> None:
+        """VPP does not start with more workers than there are cores beside its main thread's."""
+        workers = self._wanted.config.vpp.workers
+        cores = parse_cpus(self._host()["cpus"] or "") if workers else None
+        if workers and cores is not None and workers >= len(cores):
+            place = self._transport.place
+            raise ConfigError(
+                f"{self._wanted.config.name}: {workers} workers are wanted, {place} has {len(cores)} cores",
+                "each takes one, and so does VPP's main thread",
+            )
+
+    def _host(self) -> dict[str, str | None]:
+        """What the Linux under VPP decides; None where it does not say."""
+        # grep's exit code says only whether some file was missing, which shows in what it printed
+        done = self._transport.run(("grep", "-sH", "", *_HOST.values()), TIMEOUT_S)
+        files = parse_files(done.stdout)
+        return {name: files.get(path) for name, path in _HOST.items()}

@@ -1,0 +1,131 @@
+"""What is asked of a VPP, all in one go, and what its answers say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ...config.model import DutConfig, Route
+from ...core.errors import DutError
+from ...transport import TIMEOUT_S, Transport
+from ...transport.words import shown
+from ..model import ends_of
+from . import parse_show as show
+from .parse import FibEntry, parse_fib
+
+_MARK = "=== "
+_SCRIPT = (
+    f'set -f; while read -r line; do echo "{_MARK}$line"; case $line in /*) cat "$line" 2>/dev/null;; '
+    '*) vppctl -s "$0" $line </dev/null || exit;; esac; done; :'
+)
+"""One start of a shell for many questions: the box is under load while some of them are asked."""
+_NOT_FOUND = 127
+
+_VERSION = "show version verbose"
+_TABLES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "threads": ("show threads", show.parse_threads),
+    "interfaces": ("show interface", show.parse_interfaces),
+    "addresses": ("show interface address", show.parse_addresses),
+    "neighbours": ("show ip neighbors", show.parse_neighbours),
+    "hardware": ("show hardware-interfaces", show.parse_hardware),
+    "placement": ("show interface rx-placement", show.parse_placement),
+}
+"""Field of VppFacts -> what is asked, and how the answer is read."""
+
+
+@dataclass(frozen=True)
+class VppFacts:
+    """routes: by what was asked for, a prefix or a host of it. By name of interface: interfaces, hardware, addresses.
+
+    neighbours: by ``address%interface``. macs: of the Linux interfaces under af_packet's, by VPP's name; the tester
+    sends to them. known: False of a VPP that nobody has asked yet.
+    """
+
+    version: str = ""
+    pid: int = 0
+    threads: tuple[show.Thread, ...] = ()
+    interfaces: Mapping[str, show.Interface] = field(default_factory=dict)
+    hardware: Mapping[str, show.Hardware] = field(default_factory=dict)
+    addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    neighbours: Mapping[str, show.Neighbour] = field(default_factory=dict)
+    placement: tuple[show.Placed, ...] = ()
+    routes: Mapping[str, FibEntry] = field(default_factory=dict)
+    macs: Mapping[str, str] = field(default_factory=dict)
+    known: bool = True
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """Names of the threads that forward; none: the main thread does."""
+        return tuple(thread.name for thread in self.threads if thread.kind == "workers")
+
+    def queues(self, interface: str) -> int | None:
+        hardware = self.hardware.get(interface)
+        return hardware.queues if hardware else None
+
+    def placed(self, interface: str) -> list[show.Placed]:
+        """Its receive queues in order, and who serves them."""
+        mine = (one for one in self.placement if one.interface == interface)
+        return sorted(mine, key=lambda one: one.queue)
+
+    def entry(self, route: Route) -> FibEntry | None:
+        """Of exactly this prefix."""
+        found = self.routes.get(str(route.to))
+        return found if found is not None and found.prefix == str(route.to) else None
+
+    def forgotten(self, interfaces: Sequence[str] | None = None) -> VppFacts:
+        """After these interfaces were made anew, or (None) VPP was started anew."""
+        if interfaces is None:
+            return replace(self, interfaces={}, addresses={}, neighbours={}, placement=(), routes={})
+        if not interfaces:
+            return self
+        gone = set(interfaces)
+        return replace(
+            self,
+            interfaces={name: one for name, one in self.interfaces.items() if name not in gone},
+            addresses={name: found for name, found in self.addresses.items() if name not in gone},
+            neighbours={key: one for key, one in self.neighbours.items() if key.partition("%")[2] not in gone},
+            placement=tuple(one for one in self.placement if one.interface not in gone),
+            routes={key: one for key, one in self.routes.items() if not uses(one, gone)},
+        )
+
+
+def uses(entry: FibEntry, interfaces: set[str]) -> bool:
+    """Does a path lead there, or to an interface that is gone?"""
+    return any(path.hop.split()[-1] in interfaces or " if_index:" in path.hop for path in entry.paths)
+
+
+def ask(transport: Transport, socket: str, commands: Sequence[str]) -> dict[str, str]:
+    """Each command's answer, in one round trip; DutError where VPP does not answer.
+
+    What begins with a stroke is a file to read, and empty where there is none.
+    """
+    done = transport.run(("sh", "-c", _SCRIPT, socket), 2 * TIMEOUT_S, "".join(f"{one}\n" for one in commands))
+    if done.returncode == _NOT_FOUND:
+        raise DutError(f"vppctl is not installed on {transport.place}", "install the package vpp")
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        why = said[-1] if said else f"exit code {done.returncode}"
+        raise DutError(f"VPP on {transport.place} does not answer at {socket} ({why})", "is it running there?")
+    answers: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in done.stdout.splitlines():
+        if line.startswith(_MARK):
+            lines = answers.setdefault(line[len(_MARK) :], [])
+        else:
+            lines.append(line)
+    for command in commands:
+        if command not in answers:
+            raise DutError(f"{shown(('vppctl', command))} was not answered on {transport.place}")
+    return {command: "\n".join(answers[command]) + "\n" for command in commands}
+
+
+def read(transport: Transport, config: DutConfig) -> VppFacts:
+    """Everything that plan and verify look at."""
+    asked = [str(one) for route in config.routes for one in (route.to, *ends_of(route.to))]
+    of = {one: f"show ip fib table 0 {one}" for one in asked}
+    said = ask(transport, config.vpp.socket, [_VERSION, *(one for one, _ in _TABLES.values()), *of.values()])
+    version, pid = show.parse_version(said[_VERSION])
+    tables = {field: parse(said[command]) for field, (command, parse) in _TABLES.items()}
+    routes = {one: parse_fib(said[command]) for one, command in of.items()}
+    return VppFacts(version, pid, routes=routes, **tables)

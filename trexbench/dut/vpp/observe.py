@@ -1,0 +1,130 @@
+"""What VPP counts about itself, read in one go, since it forwards meanwhile.
+
+What is lost, no frame in two of them, and by the port that saw it last: ``rx-miss`` (the NIC's ring was full, or so
+says DPDK), ``rx-error`` (broken on the wire), ``drops`` (VPP dropped what this port had received), ``tx-error`` (this
+port could not take it). Not among them: rx-no-buf, which DPDK counts per attempt, the frames being missed by the ring
+then; and ``show errors``, whose rows give reasons for drops (and for much that is no loss: "total received block" is
+an error to VPP), but for what af_packet's full transmit ring refuses, which stands nowhere else. What its receive ring
+refused nobody counts: it is what the Linux interface has received and VPP has not, ``af_packet ring``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
+
+from ...config.model import DutConfig, Port
+from ...core.dut.telemetry import DropCount, Missing, Observation, PortCount, QueueCount
+from ...host.files import number
+from ...host.totals import Gathering
+from ...transport import Transport
+from .commands import linux_file
+from .facts import ask
+from .parse import parse_runtime
+from .parse_show import (
+    Hardware,
+    Interface,
+    NodeError,
+    parse_clock,
+    parse_errors,
+    parse_hardware,
+    parse_interfaces,
+    queue_packets,
+)
+
+T = TypeVar("T")
+
+RUNTIME, HARDWARE, INTERFACES, ERRORS, CPU = (
+    *("show runtime", "show hardware-interfaces", "show interface", "show errors", "show cpu"),
+)
+CLEAR = "clear runtime"
+_LOST = ("rx-miss", "rx-error", "drops", "tx-error")
+_RING_OVERRUN = "tx ring overrun"
+_RING_FULL = "af_packet ring"
+
+
+def look(transport: Transport, config: DutConfig, clear: bool) -> Observation:
+    """One look: the runtime first, as it ages; what ``show hardware-interfaces`` fetches from the NIC before what
+    ``show interface`` adds up from it. DutError where VPP does not answer at all.
+    """
+    commands = [RUNTIME, HARDWARE, INTERFACES, CPU]
+    if config.vpp.interfaces == "af_packet":
+        # Linux's counts right after VPP's: what arrives between the two is in only one of them
+        commands[3:3] = [*(_arrived(port) for port in config.ports), ERRORS]
+    return observed(config, ask(transport, config.vpp.socket, [*commands, CLEAR] if clear else commands))
+
+
+def observed(config: DutConfig, said: Mapping[str, str]) -> Observation:
+    """VPP's answers as counts; what one of them does not say is named, and stops no other. Pure."""
+    gathering, af_packet = Gathering(), config.vpp.interfaces == "af_packet"
+    missing = gathering.missing
+
+    def of(command: str, parse: Callable[[str], T]) -> T | None:
+        return gathering.part(command, lambda: parse(said[command]), None)
+
+    threads, clock = of(RUNTIME, parse_runtime), of(CPU, parse_clock)
+    interfaces, hardware = of(INTERFACES, parse_interfaces), of(HARDWARE, parse_hardware)
+    errors = of(ERRORS, parse_errors) if af_packet else None
+    if said.get(CLEAR, "").strip():
+        missing.append(Missing(CLEAR, said[CLEAR].strip()))
+    ports, queues, drops = list[PortCount](), list[QueueCount](), list[DropCount]()
+    for port in config.ports:
+        name, found = port.interface, (interfaces or {}).get(port.interface)
+        if found is not None:
+            ports.append(PortCount(port.tester, _count(found, "rx packets"), _count(found, "tx packets")))
+            drops += _drops(port, found, errors)
+            if af_packet:
+                lost = _ring(port, found, said.get(_arrived(port), ""))
+                drops += [lost] if isinstance(lost, DropCount) else []
+                missing += [lost] if isinstance(lost, Missing) else []
+        elif interfaces is not None:
+            missing.append(Missing(f"counters of {name}", "VPP has no such interface"))
+        if hardware is not None and name in hardware:
+            counted = list(_queues(port, hardware[name], found))
+            queues += counted
+            if not counted:
+                why = f"{hardware[name].driver or 'its driver'} does not count them"
+                missing.append(Missing(f"packets of each queue of {name}", why))
+    return Observation(
+        threads=threads or (),
+        clock_hz=clock,
+        ports=tuple(ports),
+        queues=tuple(queues),
+        drops=tuple(drops),
+        missing=tuple(missing),
+    )
+
+
+def _count(interface: Interface, name: str) -> int:
+    """VPP prints no counter that is zero: of an interface that is there, what is not printed is zero."""
+    return interface.counters.get(name, 0)
+
+
+def _drops(port: Port, interface: Interface, errors: tuple[NodeError, ...] | None) -> Iterator[DropCount]:
+    yield from (DropCount(name, _count(interface, name), port.tester) for name in _LOST)
+    if errors is not None:
+        mine = (one.count for one in errors if one.node == f"{interface.name}-tx" and one.reason == _RING_OVERRUN)
+        yield DropCount(_RING_OVERRUN, sum(mine), port.tester)
+
+
+def _arrived(port: Port) -> str:
+    return linux_file(port.interface, "statistics/rx_packets")
+
+
+def _ring(port: Port, interface: Interface, arrived: str) -> DropCount | Missing:
+    total, fetched = number(arrived.strip()), _count(interface, "rx packets")
+    if total is None or total < fetched:
+        told = arrived.strip() or "nothing"
+        return Missing(f"losses of af_packet under {interface.name}", f"Linux counts {told}, VPP {fetched}")
+    return DropCount(_RING_FULL, total - fetched, port.tester)
+
+
+def _queues(port: Port, hardware: Hardware, interface: Interface | None) -> Iterator[QueueCount]:
+    """A queue that has delivered nothing is not printed: it counts as zero where others are, or nothing came at all."""
+    counted = queue_packets(hardware)
+    received = None if interface is None else _count(interface, "rx packets")
+    if not counted and hardware.queues == 1 and received is not None:
+        counted = {0: received}
+    if counted or (received == 0 and hardware.counters):
+        for queue in range(max(hardware.queues or 0, *(one + 1 for one in counted), 0)):
+            yield QueueCount(port.tester, queue, counted.get(queue, 0))

@@ -1,0 +1,224 @@
+"""What vppctl prints of its threads and of one route -> facts. Pure; absent is None, never zero.
+
+``show ip fib PREFIX`` tells where VPP would send a packet, which neither its addresses nor its neighbours do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...core.dut.runtime import NodeRuntime, ThreadRuntime
+from ...core.errors import DutError
+from .parse_show import wrong
+
+_NOTHING = ThreadRuntime(None, None, None, None, None, None, None, None, None, None, ())
+"""Of a thread of which nothing has been read yet."""
+
+_NUMBER = r"([0-9.]+(?:e[+-]?[0-9]+)?)"
+_THREAD = re.compile(r"Thread ([0-9]{1,5}) (\S+)(?: \(lcore ([0-9]{1,5})\))?")
+_TIME_OLD = re.compile(rf"Time {_NUMBER}, average vectors/node {_NUMBER}, last \S+ main loops \S+ per node \S+")
+_TIME = re.compile(rf"Time {_NUMBER}, \S+ sec internal node vector rate {_NUMBER}(?: loops/sec {_NUMBER})?")
+_RATES = re.compile(rf"vector rates in {_NUMBER}, out {_NUMBER}, drop {_NUMBER}, punt {_NUMBER}")
+_HEADS = {
+    "Name State Calls Vectors Suspends Packet-Clocks Vectors/Call": "full",
+    "Name State Calls Vectors Suspends Clocks Vectors/Call": "full",
+    "Name State Calls Vectors Suspends Clocks Vectors/Call Perf Ticks": "ticks",
+    "Graph Node Name Clocks Vectors/Call": "short",
+}
+"""Of 26.06; of releases before it; of some of 2019; of tables cut down for reading, as in the seed's article."""
+_STATES = (
+    *("active", "polling", "disabled", "interrupt wait", "interrupt wa"),
+    *("any wait", "event wait", "time wait", "running", "suspended", "done"),
+)
+_NAME_STATE = re.compile(rf'(\S+?)\s*("?)({"|".join(_STATES)})\2')
+"""VPP cuts a name at 30 characters and a state at 12, and puts nothing between the two."""
+_NAME_UNKNOWN_STATE = re.compile(r'(\S+)\s+("?)([a-z][a-z ]*)\2')
+
+
+class _BadLine(Exception):
+    """What is wrong with a line; its number and text are added where they are known."""
+
+
+def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
+    """``show runtime`` (or ``show runtime verbose``) of VPP 19 to 26.06: its threads in the order printed.
+
+    DutError names the first line that belongs to no such output.
+    """
+    threads: list[ThreadRuntime] = []
+    tables: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            _take(" ".join(line.split()), threads, tables)
+        except _BadLine as error:
+            shown = line.strip()[:60]
+            raise DutError(
+                f"show runtime, line {number} ({shown!r}): {error}", "it takes what 'vppctl show runtime' prints, whole"
+            ) from None
+    if not any(tables):
+        raise DutError("show runtime printed no table of nodes", "is VPP running, and is this its vppctl?")
+    return tuple(threads)
+
+
+def _take(line: str, threads: list[ThreadRuntime], tables: list[str]) -> None:
+    """Add what one line (its white space made single blanks) says to the last thread. tables: the kind of each's."""
+    if not line.strip("-") or line.startswith("events pending"):
+        return
+    if found := _THREAD.fullmatch(line):
+        threads.append(
+            replace(_NOTHING, number=int(found[1]), name=found[2], lcore=int(found[3]) if found[3] else None)
+        )
+        tables.append("")
+        return
+    time = _TIME.fullmatch(line) or _TIME_OLD.fullmatch(line)
+    if (time or line in _HEADS) and not threads:  # a VPP of one thread prints no line that begins it
+        threads.append(_NOTHING)
+        tables.append("")
+    if time:
+        if threads[-1].time_s is not None or tables[-1]:
+            raise _BadLine("a second interval for one thread")
+        loops = _number(time[3]) if time.re is _TIME and time[3] is not None else None
+        threads[-1] = replace(
+            threads[-1], time_s=_number(time[1]), vectors_per_node=_number(time[2]), loops_per_s=loops
+        )
+    elif found := _RATES.fullmatch(line):
+        if not threads:
+            raise _BadLine("no thread begins before it")
+        came, left, dropped, punted = map(_number, found.groups())
+        threads[-1] = replace(threads[-1], in_pps=came, out_pps=left, drop_pps=dropped, punt_pps=punted)
+    elif line in _HEADS:
+        if tables[-1]:
+            raise _BadLine("a second table for one thread")
+        tables[-1] = _HEADS[line]
+    elif threads and tables[-1]:
+        node = _ROWS[tables[-1]](line)
+        if node.name in {one.name for one in threads[-1].nodes}:
+            raise _BadLine(f"{node.name[:40]} stands in this table already")
+        threads[-1] = replace(threads[-1], nodes=(*threads[-1].nodes, node))
+    else:
+        raise _BadLine("neither a thread's heading nor a table's")
+
+
+def _full_row(line: str) -> NodeRuntime:
+    head, *columns = line.rsplit(" ", 5)
+    if len(columns) != 5:
+        raise _BadLine("not a row of seven columns")
+    named = _NAME_STATE.fullmatch(head) or _NAME_UNKNOWN_STATE.fullmatch(head)
+    if named is None:
+        raise _BadLine("no node's name and state")
+    state = "interrupt wait" if named[3] == "interrupt wa" else named[3]
+    calls, vectors, suspends = (_count(column) for column in columns[:3])
+    return NodeRuntime(named[1], state, calls, vectors, suspends, _number(columns[3]), _number(columns[4]))
+
+
+def _row_with_ticks(line: str) -> NodeRuntime:
+    """The last column is empty unless VPP was told to read performance counters."""
+    try:
+        return _full_row(line)
+    except _BadLine:
+        return _full_row(line.rpartition(" ")[0])
+
+
+def _short_row(line: str) -> NodeRuntime:
+    name, *columns = line.split(" ")
+    if len(columns) != 2:
+        raise _BadLine("not a row of three columns")
+    return NodeRuntime(name, None, None, None, None, _number(columns[0]), _number(columns[1]))
+
+
+_ROWS = {"full": _full_row, "ticks": _row_with_ticks, "short": _short_row}
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,20}", text):
+        raise _BadLine(f"{text[:20]!r} is no count")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    """VPP writes .55 for 0.55, and 1.73e4; no count is as large as an exponent of three digits."""
+    if not re.fullmatch(r"(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:e(?:-[0-9]{1,3}|\+?[0-9]{1,2}))?", text):
+        raise _BadLine(f"{text[:20]!r} is no number")
+    return float(text)
+
+
+@dataclass(frozen=True)
+class FibPath:
+    """hop: ``100.65.1.2 host-d0``; or ``100.65.1.2 if_index:1`` where that interface is gone, and other words."""
+
+    hop: str
+    resolved: bool
+
+
+@dataclass(frozen=True)
+class FibEntry:
+    """prefix: of the entry that was found, which is a shorter one where the one asked for is not there.
+
+    buckets: what packets are spread over, without the numbers that VPP gives away anew: ``ipv4 via 100.65.1.2 host-d0
+    to f2:1f:ed:c6:5d:f9`` (the MAC that is written into the frame), ``dpo-drop ip4``, ``arp-ipv4: via ...``.
+    """
+
+    prefix: str
+    paths: tuple[FibPath, ...]
+    buckets: tuple[str, ...]
+
+
+_PREFIX = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3}){3}/[0-9]{1,2}) fib:[0-9]+ .*")
+_PATH = re.compile(r"path:\[[0-9]+\] (.*)")
+_BUCKETS = re.compile(r"\[@[0-9]+\]: dpo-load-balance: \[proto:\S+ index:[0-9]+ buckets:([0-9]{1,6}) .*")
+_BUCKET = re.compile(r"\[[0-9]{1,6}\] \[@[0-9]+\]: (.*)")
+_REWRITE = re.compile(r"ipv4 via (\S+) (\S+): mtu:[0-9]+ next:[0-9]+ (?:flags:\[[^\]]*\] )?([0-9a-f]{12})[0-9a-f]*")
+
+
+def parse_fib(text: str) -> FibEntry:
+    """The entry of the first table printed; DutError where none is."""
+    lines = [line.strip() for line in text.splitlines()]
+    begin = next((at for at, line in enumerate(lines) if _PREFIX.fullmatch(line)), None)
+    if begin is None:
+        raise wrong("show ip fib", text, "names no prefix")
+    end = next((at for at in range(begin + 1, len(lines)) if lines[at].startswith("ipv4-VRF:")), len(lines))
+    forwarding = next((at for at in range(begin, end) if lines[at].startswith("forwarding:")), None)
+    if forwarding is None:
+        raise wrong("show ip fib", text, "says nothing of forwarding")
+    prefix = _PREFIX.fullmatch(lines[begin])
+    assert prefix is not None
+    return FibEntry(prefix[1], _paths(lines[begin + 1 : forwarding]), _buckets(lines[forwarding + 1 : end]))
+
+
+def via(address: str, interface: str, mac: str) -> str:
+    """The bucket of a route by way of this neighbour, complete."""
+    return f"ipv4 via {address} {interface} to {mac}"
+
+
+def _paths(lines: Sequence[str]) -> tuple[FibPath, ...]:
+    """Each begins with its attributes; its next hop is on the line after, then whether it is resolved."""
+    heads = [at for at, line in enumerate(lines) if _PATH.fullmatch(line)]
+    found = []
+    for at, after in zip(heads, [*heads, len(lines)][1:], strict=True):
+        body = [line for line in lines[at + 1 : after] if line]
+        found.append(FibPath(body[0] if body else "nowhere", _resolved(lines[at], body)))
+    return tuple(found)
+
+
+def _resolved(head: str, body: Sequence[str]) -> bool:
+    flags = re.search(r"oper-flags:([a-z,-]*)", head)
+    return flags is not None and "resolved" in flags[1].split(",") and "unresolved" not in body
+
+
+def _buckets(lines: Sequence[str]) -> tuple[str, ...]:
+    """The buckets of the first load balance, whose number it gives."""
+    head = next((m for line in lines if (m := _BUCKETS.fullmatch(line))), None)
+    if head is None:
+        raise wrong("show ip fib", "\n".join(lines), "has no load balance")
+    found = [_bucket(m[1]) for line in lines if (m := _BUCKET.fullmatch(line))]
+    if len(found) < int(head[1]):
+        raise wrong("show ip fib", "\n".join(lines), f"names {len(found)} of {head[1]} buckets")
+    return tuple(found[: int(head[1])])
+
+
+def _bucket(text: str) -> str:
+    if found := _REWRITE.fullmatch(text):
+        mac = ":".join(found[3][at : at + 2] for at in range(0, 12, 2))
+        return via(found[1], found[2], mac)
+    return re.sub(r" \[.*", "", text)[:120]

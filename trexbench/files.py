@@ -1,0 +1,84 @@
+"""Files that are replaced as a whole or not at all. Needs nothing of the package; every failure is an OSError.
+
+New content is written beside its place under a name of its own, locked while its writer lives, forced to the disk,
+then renamed. Whoever kills the writer finds the former file or the new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+_TEMPORARY = ".tmp"
+
+
+def replace_file(path: Path, data: bytes, exclusive: bool = False) -> None:
+    """Put these bytes in the file's place, at once; FileExistsError with ``exclusive`` if there is one already.
+
+    What is no file, such as a device or a pipe, is written to: it must not be replaced. A link keeps leading there.
+    """
+    if not exclusive:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return
+        path = path.resolve()
+    with _temporary(path) as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+        _link(Path(file.name), path) if exclusive else os.replace(file.name, path)
+    _sync_directory(path.parent)
+
+
+def sweep(directory: Path) -> None:
+    """Remove what killed writers left behind; a live writer holds the lock of its file."""
+    for path in directory.glob(f".*{_TEMPORARY}"):
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+
+
+def _link(file: Path, path: Path) -> None:
+    """Give the file a second name that nobody has yet."""
+    try:
+        os.link(file, path)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, "exists", str(path)) from error
+        os.replace(file, path)  # a file system without links, such as vfat
+
+
+@contextlib.contextmanager
+def _temporary(path: Path) -> Iterator[IO[bytes]]:
+    """A new file beside ``path``, locked until it is closed, and gone afterwards unless it was renamed."""
+    while True:
+        unique = f"{os.getpid()}-{threading.get_ident()}-{time.monotonic_ns()}"
+        name = path.with_name(f".{path.name}.{unique}{_TEMPORARY}")
+        with name.open("xb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if not name.exists():
+                continue  # swept by another writer between its creation and our lock
+            try:
+                yield file
+            finally:
+                with contextlib.suppress(OSError):
+                    name.unlink()
+            return
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):  # some file systems know no fsync of a directory
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

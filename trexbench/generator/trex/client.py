@@ -1,0 +1,196 @@
+"""Loads the genuine STL client, and keeps its private libraries away from ours.
+
+The client brings a scapy, PyYAML, ZeroMQ binding and more of its own and takes their names in ``sys.modules``.
+Here they only have those names inside ``with client.namespace():``; outside, ``import yaml`` is ours as ever.
+Whatever may import client code late (loading a profile, building a packet) belongs inside.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import sys
+import threading
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ...core.errors import GeneratorError, PortOwned
+from ...signals import uninterrupted
+from .errors import Meaning, brief, meaning_of
+
+T = TypeVar("T")
+
+TREX_DIR_VARIABLE = "TREXBENCH_TREX_DIR"
+API = (5, 1)
+"""Version of the STL RPC interface that TRex v2.88 to v3.08 speak, and the client with them."""
+
+_INTERACTIVE = Path("automation", "trex_control_plane", "interactive")
+_FROM_PYPI = "lbr_trex_client"
+_INSTALL = "pip install lbr-trex-client, or name a TRex installation with --trex-dir"
+_NAMES = frozenset(
+    {"yaml", "zmq", "scapy", "texttable", "simpy", "dpkt", "repoze", "trex_openssl", "termstyle"}
+    | {"trex", "trex_stl_lib", "lbr_trex_client", "imp", "cgi"}
+)
+
+
+@dataclass
+class Client:
+    """The loaded client. ``api`` is its module ``trex.stl.api``; origin and version are for the result document."""
+
+    origin: str
+    version: str
+    interactive: Path
+    external: Path
+    api: Any = None
+    _modules: dict[str, types.ModuleType] = field(default_factory=dict, repr=False)
+    _lock: Any = field(default_factory=threading.RLock, repr=False)
+    _depth: int = field(default=0, repr=False)
+
+    @contextmanager
+    def namespace(self) -> Iterator[Client]:
+        """Inside, the client's libraries go by their names; may be nested."""
+        with self._lock:
+            if self._depth:
+                yield self
+                return
+            ours = _taken()
+            path, hooks, environment = list(sys.path), list(sys.meta_path), os.environ.get("TREX_EXT_LIBS")
+            sys.path[:0] = [str(self.interactive)]
+            os.environ["TREX_EXT_LIBS"] = str(self.external)
+            sys.modules.update(self._modules)
+            self._depth = 1
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    yield self
+            finally:
+                self._depth = 0
+                self._modules = _taken()
+                sys.modules.update(ours)
+                sys.path[:], sys.meta_path[:] = path, hooks
+                os.environ.pop("TREX_EXT_LIBS", None)
+                if environment is not None:
+                    os.environ["TREX_EXT_LIBS"] = environment
+
+    def call(self, where: str, method: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Call its API for the server at ``where``, uninterrupted; what it raises becomes one line of ours."""
+        with uninterrupted(), self.namespace():
+            try:
+                return method(*args, **kwargs)
+            except self.api.TRexError as err:
+                text = brief(err)
+                if meaning_of(text) is Meaning.NOT_OURS:
+                    remedy = "wait for its owner, or take the port with --force"
+                    raise PortOwned(f"TRex server {where}: {text}", remedy) from err
+                raise GeneratorError(f"TRex server {where}: {text}") from err
+
+
+_loaded: dict[str, Client] = {}
+
+
+def load_client(trex_dir: str | os.PathLike[str] | None = None) -> Client:
+    """The STL client of this TRex directory, or of TREXBENCH_TREX_DIR, or of the package lbr-trex-client.
+
+    Loaded once for a process and a directory (half a second); GeneratorError says what is missing.
+    """
+    directory = str(trex_dir or os.environ.get(TREX_DIR_VARIABLE) or "")
+    if directory not in _loaded:
+        client = _in_directory(Path(directory)) if directory else _installed()
+        # A signal that came here would be swallowed by a bare ``except`` of theirs.
+        with uninterrupted(), client.namespace():
+            client.api = _import(client)
+        _check_generation(client)
+        _loaded[directory] = client
+    return _loaded[directory]
+
+
+def _in_directory(directory: Path) -> Client:
+    interactive, external = directory / _INTERACTIVE, directory / "external_libs"
+    if not (interactive / "trex" / "stl" / "api.py").is_file() or not external.is_dir():
+        raise GeneratorError(
+            f"no TRex client in {directory}",
+            f"name the directory that holds t-rex-64, {_INTERACTIVE.parts[0]}/ and external_libs/",
+        )
+    version = directory / "VERSION"
+    name = version.read_text().strip() if version.is_file() else directory.absolute().name
+    return Client(str(directory.absolute()), name, interactive, external)
+
+
+def _installed() -> Client:
+    spec = importlib.util.find_spec(_FROM_PYPI)
+    if spec is None or not spec.submodule_search_locations:
+        dead = " (trex-stl-lib of PyPI is a dead fork that TRex v3 refuses)" if _has("trex_stl_lib") else ""
+        raise GeneratorError(f"the STL client is not installed{dead}", _INSTALL)
+    root = Path(next(iter(spec.submodule_search_locations)))
+    version = importlib.metadata.version("lbr-trex-client")
+    return Client("lbr-trex-client", version, root / "interactive", root / "external_libs")
+
+
+def _has(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _import(client: Client) -> Any:
+    scapy = sorted(client.external.glob("scapy-*"))
+    if scapy:
+        sys.path.insert(1, str(scapy[-1]))
+    try:
+        _bridge_to_old_python()
+        return importlib.import_module("trex.stl.api")
+    except Exception as err:  # foreign code, other people's import errors: whatever it is, it did not load
+        raise GeneratorError(
+            f"the STL client of {client.origin} does not load on Python {sys.version.split()[0]}: "
+            f"{type(err).__name__}: {err}"[:400],
+            _INSTALL,
+        ) from err
+
+
+def _bridge_to_old_python() -> None:
+    """What the client (2019's scapy and six in it) expects of Python and 3.12 and 3.13 took away."""
+    if sys.version_info >= (3, 12):
+        imp = types.ModuleType("imp")
+        imp.reload = importlib.reload  # type: ignore[attr-defined]
+        sys.modules["imp"] = imp
+        try:
+            six = importlib.import_module("scapy.modules.six")
+        except ModuleNotFoundError:
+            return
+        importer = type(six._importer)
+        importer.find_spec = _find_spec
+        importer.create_module = lambda self, spec: self.load_module(spec.name)
+        importer.exec_module = lambda self, module: None
+    if sys.version_info >= (3, 13):
+        from html import escape
+
+        cgi = types.ModuleType("cgi")
+        cgi.escape = escape  # type: ignore[attr-defined]
+        sys.modules["cgi"] = cgi
+
+
+def _find_spec(self: Any, name: str, path: Any = None, target: Any = None) -> Any:
+    return importlib.util.spec_from_loader(name, self) if name in self.known_modules else None
+
+
+def _check_generation(client: Client) -> None:
+    module = client.api
+    missing = [name for name in ("STLClient", "STLProfile", "STLStream", "STLPktBuilder") if not hasattr(module, name)]
+    if missing or not Path(module.__file__).is_relative_to(client.interactive):
+        raise GeneratorError(f"the STL client of {client.origin} is of another generation", _INSTALL)
+
+
+def _taken() -> dict[str, types.ModuleType]:
+    """Takes the contested names out of ``sys.modules`` and returns what had them."""
+    found = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in _NAMES}
+    for name in found:
+        del sys.modules[name]
+    return found

@@ -1,0 +1,240 @@
+"""The way to a TRex server: reach it, connect, check the ports, take them; and give them back whatever happens."""
+
+from __future__ import annotations
+
+import getpass
+import io
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.errors import BenchError, GeneratorError, PortOwned
+from ...core.protocols import Clock
+from ...signals import uninterrupted
+from .client import Client, load_client
+from .errors import Meaning, brief, meaning_of
+from .guard import Guard
+from .ports import TrexGenerator, link_up, status_of
+from .rpc import Channel, Refusal
+
+RPC_PORT, EVENT_PORT = 4501, 4500
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a TRex server listens. timeout_s: for each exchange with it; tries: so many times over for its answer."""
+
+    server: str = "127.0.0.1"
+    rpc_port: int = RPC_PORT
+    event_port: int = EVENT_PORT
+    timeout_s: float = 3.0
+    tries: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.server}:{self.rpc_port}"
+
+
+@contextmanager
+def connect(
+    endpoint: Endpoint,
+    ports: Sequence[int],
+    clock: Clock,
+    *,
+    trex_dir: str | None = None,
+    force: bool = False,
+    guarded: bool = True,
+) -> Iterator[TrexGenerator]:
+    """Ports that are ours, idle and up, until the end of the block; a watchdog process stops them if we are killed.
+
+    force takes ports from another owner and stops what they send; without it a foreign owner is PortOwned.
+    """
+    reach(endpoint)
+    client = load_client(trex_dir)
+    with _session(client, endpoint) as stl, ExitStack() as stack:
+        channel = Channel(stl.conn.rpc, clock.now)
+        generator = None
+        try:
+            with uninterrupted():  # no moment in which ports are ours and nobody would give them back
+                _take(client, stl, channel, ports, force)
+                generator = TrexGenerator(client, stl, channel, ports, clock)
+                if guarded:
+                    generator.guard = Guard(endpoint.server, endpoint.rpc_port, channel.api_h, generator.handlers())
+                    stack.callback(generator.guard.close)
+            yield generator
+        except BaseException:
+            with suppress(BenchError):
+                if generator is not None and channel.answering:
+                    generator.release()
+            raise
+        # A server that does not answer is left to the watchdog, which tries for longer than a user waits. What the
+        # block was told of already is not raised on its way out: else a run would lose what it returns, too.
+        if channel.answering:
+            with suppress(PortOwned) if generator.lost_a_port else nullcontext():
+                generator.release()
+
+
+def read_macs(endpoint: Endpoint, ports: Sequence[int], trex_dir: str | None = None) -> dict[int, str]:
+    """The MAC of each of these ports that the server names, without taking any."""
+    reach(endpoint)
+    with _session(load_client(trex_dir), endpoint) as stl:
+        channel = Channel(stl.conn.rpc, time.monotonic)
+        calls = [("get_port_status", status_of(port)) for port in ports]
+        found = dict(zip(ports, channel.batch(calls).results, strict=True))
+    macs = {}
+    for port, status in found.items():
+        if isinstance(status, Refusal):
+            raise GeneratorError(f"TRex server {endpoint} says nothing of port {port}", status.text)
+        mac = status["attr"].get("layer_cfg", {}).get("ether", {}).get("src")
+        if mac:
+            macs[port] = str(mac)
+    return macs
+
+
+def reach(endpoint: Endpoint) -> None:
+    """Whether anybody listens there; ZeroMQ itself would only wait."""
+    for port, what in ((endpoint.rpc_port, "TRex server"), (endpoint.event_port, "TRex server's events")):
+        try:
+            socket.create_connection((endpoint.server, port), endpoint.timeout_s).close()
+        except OSError as err:
+            reason = err.strerror or str(err) or type(err).__name__
+            raise GeneratorError(
+                f"no {what} at {endpoint.server}:{port} ({reason})",
+                "start it (t-rex-64 -i --stl, or trexbench serve), or name another with --server",
+            ) from err
+
+
+@contextmanager
+def _session(client: Client, endpoint: Endpoint) -> Iterator[Any]:
+    """A connected STLClient; disconnected at the end of the block, and when a signal waited for the connection."""
+    stl = None
+    try:
+        with uninterrupted(), client.namespace():
+            stl = client.api.STLClient(
+                username=_who(),
+                server=endpoint.server,
+                sync_port=endpoint.rpc_port,
+                async_port=endpoint.event_port,
+                verbose_level="none",
+                logger=_silent(client),
+                sync_timeout=endpoint.timeout_s,
+                async_timeout=endpoint.timeout_s,
+            )
+            stl.conn.async_ = _NoEvents()
+            _close_before_the_end(type(stl.conn.rpc))
+            stl.conn.rpc.retry_base = endpoint.tries - 1
+            with redirect_stdout(io.StringIO()):  # the client prints what it cannot decode
+                stl.connect()
+            stl.conn.rpc.retry_base = endpoint.tries - 1  # connected, the client would wait four times for any answer
+        yield stl
+    except client.api.TRexError as err:
+        raise _no_session(client, endpoint, brief(err)) from err
+    finally:
+        if stl is not None:
+            with uninterrupted():
+                stl.conn.disconnect()
+
+
+class _NoEvents:
+    """In place of the client's subscriber, a thread that costs processor time at every event and ends this process
+    with SIGTERM when it crashes. Link, owner and state are asked for instead.
+    """
+
+    def connect(self) -> bool:
+        return True
+
+    def disconnect(self) -> None:
+        return None
+
+    def barrier(self, baseline: bool = False) -> bool:
+        return True
+
+
+def _close_before_the_end(connection: Any) -> None:
+    """What the client leaves to the garbage collector closes its socket before it ends its ZeroMQ context.
+
+    Its own ``__del__`` ends the context first. That waits for ever: the context knows its sockets by weak references,
+    which the collector has cleared by then.
+    """
+    connection.__del__ = connection.disconnect
+
+
+def _no_session(client: Client, endpoint: Endpoint, text: str) -> GeneratorError:
+    meaning = meaning_of(text)
+    if meaning is Meaning.OTHER_MODE:
+        return GeneratorError(f"TRex server {endpoint} is not in stateless mode ({text})", "start it with --stl")
+    if meaning is Meaning.OTHER_VERSION:
+        return GeneratorError(
+            f"TRex server {endpoint} and the client {client.origin} {client.version} do not fit ({text})",
+            "use the server's own client: --trex-dir DIR, its installation",
+        )
+    return GeneratorError(f"no session with the TRex server {endpoint} ({text})", "look at its log, or restart it")
+
+
+def _take(client: Client, stl: Any, channel: Channel, ports: Sequence[int], force: bool) -> None:
+    known = sorted(int(port) for port in stl.ports)
+    missing = [port for port in ports if port not in known]
+    if missing:
+        listed = ", ".join(map(str, known)) or "none"
+        raise GeneratorError(f"TRex server {channel.where} has no port {missing[0]}", f"its ports are {listed}")
+    before = {port: channel.call("get_port_status", **status_of(port)) for port in ports}
+    if not force:
+        for port, status in before.items():
+            _require_free(f"port {port} of TRex server {channel.where}", status)
+    client.call(channel.where, stl.acquire, ports=list(ports), force=force, sync_streams=False)
+    try:
+        for port, status in before.items():
+            _prepare(client, stl, channel, port, status)
+    except BaseException:
+        with suppress(BenchError):
+            client.call(channel.where, stl.release, ports=list(ports))
+        raise
+
+
+def _require_free(port: str, status: Mapping[str, Any]) -> None:
+    if status["owner"]:
+        remedy = "wait until it is given back, or take it with --force"
+        raise PortOwned(f"{port} belongs to {status['owner']!r}", remedy)
+    if status["state"] not in ("IDLE", "STREAMS"):
+        raise GeneratorError(f"{port} is busy ({status['state']}) without an owner", "--force stops it and takes it")
+
+
+def _prepare(client: Client, stl: Any, channel: Channel, port: int, status: Mapping[str, Any]) -> None:
+    owned = {"port_id": port, "handler": stl.ports[port].handler}
+    if status["state"] not in ("IDLE", "STREAMS"):
+        channel.call("stop_traffic", profile_id="*", **owned)
+        # the client took the port's state from before, and would refuse to load streams
+        client.call(channel.where, stl.ports[port].sync)
+    if status.get("service"):
+        channel.call("service", enabled=False, filtered=False, **owned)
+    if status["attr"].get("promiscuous", {}).get("enabled"):
+        channel.call("set_port_attr", attr={"promiscuous": {"enabled": False}}, **owned)
+    if not link_up(status):
+        remedy = "check the cable and the other end"
+        raise GeneratorError(f"port {port} of TRex server {channel.where} has no link", remedy)
+
+
+def _who() -> str:
+    """The owner that others will read about: person, machine, and which run."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name, as in some containers
+        user = f"uid {os.getuid()}"
+    return f"{user}@{socket.gethostname()} (trexbench {os.getpid()})"
+
+
+def _silent(client: Client) -> Any:
+    """The client's logger prints to our screen; this one is mute."""
+    logger = client.api.Logger
+
+    class Silent(logger):  # type: ignore[misc, valid-type]
+        def _write(self, msg: Any, newline: bool) -> None:
+            return None
+
+        def _flush(self) -> None:
+            return None
+
+    return Silent("none")

@@ -1,0 +1,55 @@
+"""Our end of the watchdog: a pipe to a process that silences the ports if this one is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+_PACKAGES = str(Path(__file__).parents[3])
+"""Where the package is imported from: the watchdog needs it too, wherever we were started."""
+
+END_S = 5.0
+"""How long the watchdog may take to end once it was told to."""
+
+
+class Guard:
+    """A running watchdog. Its pipe closes with this process, however that ends; ``done`` ends it quietly."""
+
+    def __init__(self, server: str, rpc_port: int, api_h: str, handlers: Mapping[int, str]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "trexbench.generator.trex.watchdog"],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([_PACKAGES, os.environ.get("PYTHONPATH", "")])},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._say({"server": server, "rpc_port": rpc_port, "api_h": api_h, "handlers": dict(handlers)})
+
+    def done(self) -> None:
+        """The ports are silent and given back: nothing is left to watch. Safe to call twice."""
+        self._say({"done": True})
+        self.close()
+        try:
+            self.process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def close(self) -> None:
+        """Without ``done`` before, the pipe's end makes the watchdog stop and release the ports, without us waiting."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+
+    def _say(self, line: Mapping[str, object]) -> None:
+        assert self.process.stdin is not None
+        if not self.process.stdin.closed:
+            with contextlib.suppress(OSError):
+                self.process.stdin.write(json.dumps(line).encode() + b"\n")
+                self.process.stdin.flush()

@@ -1,0 +1,313 @@
+"""TRex, or the embedded server, as the run sees it: ports that are ours, raw counters, absolute rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import ConfigError, GeneratorError, GeneratorLost, PortOwned
+from ...core.load.profile import Profile
+from ...core.load.sample import PortCounters, Reading
+from ...core.protocols import Clock
+from ...signals import uninterrupted
+from .client import API, Client
+from .errors import Meaning, meaning_of
+from .guard import Guard
+from .latency import count_tagged
+from .profile_loader import as_profile, load_streams, tagged_streams
+from .rpc import Answer, Call, Channel, Refusal, ServerClock
+
+STATUS_EVERY_S = 0.45
+"""How often link and owner are asked for; a port's status is twenty times as long as its counters.
+
+Under half of the usual second, so that no two looks are further apart than a window is long, whatever the time between
+samples: loss counts when it lasts for three windows, and a link that was down for so long is then seen to be.
+"""
+
+ALL_CORES = 2**64 - 1
+_DEFAULT_PROFILE = "_"
+_TRY_AGAIN = -32001
+_FIRST_PG_ID = 0x7B00
+"""Packet groups are numbered over all of a server's ports; small numbers are other people's."""
+
+
+class TrexGenerator:
+    """The STL client's ports behind the ``Generator`` protocol; made by ``connect``. Times are the run's clock.
+
+    Counters are what TRex reads from its ports when it is asked (``CGlobalTRex::port_stats_to_json`` synchronizes
+    first), and the server's own stamps around each port's answer say when that was.
+    """
+
+    def __init__(self, client: Client, stl: Any, channel: Channel, ports: Sequence[int], clock: Clock) -> None:
+        self.client = client
+        self.ports = tuple(ports)
+        self._stl = stl
+        self._channel = channel
+        self._clock = clock
+        self._server_clock = ServerClock()
+        self._running: dict[int, float] = {}
+        self._streams: dict[int, list[Any]] = {}
+        self._groups: dict[int, range] = {}
+        self._status: dict[int, Mapping[str, Any]] = {}
+        self._status_at = -math.inf
+        self.guard: Guard | None = None
+        """Told when the ports are given back."""
+        self.lost_a_port = False
+        """Whether somebody was told that a port is not ours any more."""
+
+    # what the protocol asks for
+
+    def start(self, rates_pps: Mapping[int, float], duration_s: float) -> None:
+        if not 0 < duration_s < math.inf:
+            raise ConfigError(f"a start for {duration_s} s", "every start is bounded: name a positive duration")
+        seconds = float(math.ceil(duration_s))
+        calls: list[Call] = [
+            ("start_traffic", {**self._owned(port), **_multiplier(pps), "duration": seconds, **_START})
+            for port, pps in rates_pps.items()
+        ]
+        answer = self._channel.batch(calls)
+        self._running = dict(rates_pps)
+        if answer.refusals():
+            self.stop()
+            self._refused("start", answer.refusals()[0])
+
+    def update(self, rates_pps: Mapping[int, float]) -> None:
+        changed = {port: pps for port, pps in rates_pps.items() if self._running.get(port) != pps}
+        if not changed:
+            return
+        self._all_of(
+            "update", [("update_traffic", {**self._owned(port), **_multiplier(pps)}) for port, pps in changed.items()]
+        )
+        self._running.update(changed)
+
+    def stop(self) -> None:
+        self._all_of("stop", [("stop_traffic", self._owned(port)) for port in self.ports])
+        self._running = {}
+
+    def tag(self, rates_pps: Mapping[int, float]) -> None:
+        first = _FIRST_PG_ID
+        self._groups = {}
+        for port, pps in rates_pps.items():
+            streams = self._streams[port]
+            tagged = self.client.call(self._channel.where, tagged_streams, self.client, streams, pps, first)
+            self._put(port, [*streams, *tagged])
+            self._groups[port] = range(first, first + len(streams))
+            first += len(streams)
+
+    def read(self) -> Reading:
+        self._refresh_status()
+        calls: list[Call] = [("get_global_stats", {}), ("ping", {})]
+        for port in self.ports:
+            calls += [("get_port_stats", {"port_id": port}), ("ping", {})]
+        groups = [one for numbers in self._groups.values() for one in numbers]
+        if groups:
+            calls.append(("get_pgid_stats", {"pgids": groups}))
+        answer = self._all_of("read", calls)
+        *results, last = answer.results if groups else (*answer.results, {})
+        tagged = count_tagged(last, self._groups)
+        total, stamps, counters = results[0], results[1::2], results[2::2]
+        times = self._times(answer.sent_s, answer.received_s, [one.get("ts") for one in stamps])
+        ports = {
+            port: self._counters(port, time, raw, total)
+            for port, time, raw in zip(self.ports, times, counters, strict=True)
+        }
+        return Reading(ports, _whole(total.get("m_total_queue_full")), tagged)
+
+    # what connect and the command line use besides
+
+    def load(self, path: Path, tunables: Mapping[str, str], tx_ports: Sequence[int]) -> dict[int, Profile]:
+        """Put the profile's streams on these ports, each with its own direction; what ours had before goes.
+
+        From the others as well: what one of them was left from an earlier run would keep its packet groups' numbers.
+        """
+        loaded = {}
+        for silent in sorted(set(self.ports) - set(tx_ports)):
+            self._put(silent, [])
+        for port in tx_ports:
+            self._require_destination(port)
+            streams = load_streams(self.client, path, tunables, port)
+            profile = as_profile(path, tunables, port, streams)
+            self._put(port, streams)
+            self._streams[port], loaded[port] = streams, profile
+        self._groups = {}
+        return loaded
+
+    @property
+    def can_tag(self) -> bool:
+        """Whether every port times the frames of latency streams that come back to it."""
+        described = {int(one["index"]): one for one in self._stl.get_server_system_info()["ports"]}
+        return all("latency" in described[port].get("rx", {}).get("caps", ()) for port in self.ports)
+
+    def speed_bps(self, port: int) -> float:
+        """The port's nominal L1 speed; 0 when it does not know one."""
+        return float(self._port_status(port)["attr"].get("speed") or 0) * 1e9
+
+    def facts(self) -> dict[str, Any]:
+        """Who generates here, for the result document."""
+        version, system = self._stl.get_server_version(), self._stl.get_server_system_info()
+        described = {int(one["index"]): one for one in system["ports"]}
+        embedded = version.get("built_by") == _EMBEDDED
+        return {
+            "kind": "embedded STL server" if embedded else "TRex",
+            "simulated": embedded and any(one.get("driver") == _SIMULATED for one in described.values()),
+            "server": {"address": self._channel.where, **{key: version.get(key) for key in _VERSION}},
+            "host": {key: system.get(key) for key in ("hostname", "core_type", "dp_core_count", "uptime")},
+            "client": {"origin": self.client.origin, "version": self.client.version, "api": ".".join(map(str, API))},
+            "ports": [self._port_facts(port, described[port]) for port in self.ports],
+        }
+
+    def release(self) -> None:
+        """Stop, take the streams off and give the ports back: in one exchange, each port whatever the others say."""
+        owned = [self._owned(port) for port in self.ports]
+        methods = ("stop_traffic", "remove_all_streams", "release")
+        answer = self._channel.batch([(method, one) for method in methods for one in owned])
+        self._running = {}
+        if self.guard is not None:
+            self.guard.done()
+        if answer.refusals():
+            self._refused("release", answer.refusals()[0])
+
+    def handlers(self) -> dict[int, str]:
+        """The proofs of ownership, by port: who has them may stop the ports."""
+        return {port: str(self._stl.ports[port].handler) for port in self.ports}
+
+    # inside
+
+    def _all_of(self, doing: str, calls: Sequence[Call]) -> Answer:
+        """The answer to a batch of which nothing was refused."""
+        answer = self._channel.batch(calls)
+        if answer.refusals():
+            self._refused(doing, answer.refusals()[0])
+        return answer
+
+    def _put(self, port: int, streams: list[Any]) -> None:
+        """These streams and no others."""
+        with uninterrupted():
+            self.client.call(self._channel.where, self._stl.remove_all_streams, ports=[port])
+            if streams:
+                self.client.call(self._channel.where, self._stl.add_streams, streams, ports=[port])
+
+    def _owned(self, port: int) -> dict[str, Any]:
+        return {"port_id": port, "handler": self._stl.ports[port].handler, "profile_id": _DEFAULT_PROFILE}
+
+    def _times(self, sent_s: float, received_s: float, stamps: Sequence[Any]) -> list[float]:
+        """When each port's counters were read: between the stamps around them, or evenly spread without stamps."""
+        if any(one is None for one in stamps):
+            share = (received_s - sent_s) / (len(stamps) + 1)
+            return [sent_s + share * (place + 1.5) for place in range(len(stamps) - 1)]
+        self._server_clock.observe(sent_s, received_s, float(stamps[0]), float(stamps[-1]))
+        middles = [(float(a) + float(b)) / 2 for a, b in pairwise(stamps)]
+        return [self._server_clock.run_time(middle) for middle in middles]
+
+    def _counters(self, port: int, time_s: float, raw: Mapping[str, Any], total: Mapping[str, Any]) -> PortCounters:
+        # TRex's values smoothed over half a second: the raw ones are of a single tenth, too nervous to blame anybody
+        # with. Where a port's own is not told, that of all cores.
+        cpu = raw.get("m_cpu_util", total.get("m_cpu_util"))
+        return PortCounters(
+            t_s=time_s,
+            **{key: int(raw[key]) for key in _COUNTERS},
+            link_up=link_up(self._status[port]),
+            queue_full=_whole(raw.get("queue_full")),
+            cpu_percent=None if cpu is None else float(cpu),
+        )
+
+    def _refresh_status(self) -> None:
+        now = self._clock.now()
+        if now - self._status_at < STATUS_EVERY_S:
+            return
+        self._status_at = now
+        calls: list[Call] = [("get_port_status", status_of(port)) for port in self.ports]
+        answer = self._channel.batch(calls)
+        for port, status in zip(self.ports, answer.results, strict=True):
+            if not isinstance(status, Refusal):
+                self._status[port] = status
+                self._still_ours(port, status)
+            elif status.code != _TRY_AGAIN or port not in self._status:
+                self._refused("read", status)
+
+    def _still_ours(self, port: int, status: Mapping[str, Any]) -> None:
+        owner = status.get("owner", "")
+        if owner != self._stl.ctx.username:
+            self.lost_a_port = True
+            raise PortOwned(f"port {port} was taken away by {owner or 'nobody'!r}", "agree on who measures, then rerun")
+
+    def _name_new_owner(self) -> None:
+        """PortOwned with the port and its new owner's name, when the server says so."""
+        answer = self._channel.batch([("get_port_status", status_of(port)) for port in self.ports])
+        for port, status in zip(self.ports, answer.results, strict=True):
+            if not isinstance(status, Refusal) and status.get("owner"):
+                self._still_ours(port, status)
+
+    def _port_status(self, port: int) -> Mapping[str, Any]:
+        if port not in self._status:
+            self._status[port] = self._channel.call("get_port_status", **status_of(port))
+        return self._status[port]
+
+    def _port_facts(self, port: int, described: Mapping[str, Any]) -> dict[str, Any]:
+        status = self._port_status(port)
+        ether = status["attr"].get("layer_cfg", {}).get("ether", {})
+        return {
+            "port": port,
+            "driver": described.get("driver"),
+            "description": described.get("description"),
+            "pci": described.get("pci_addr"),
+            "numa": described.get("numa"),
+            "mac": ether.get("src"),
+            "destination_mac": ether.get("dst"),
+            "speed_bps": self.speed_bps(port),
+        }
+
+    def _require_destination(self, port: int) -> None:
+        layers = self._port_status(port)["attr"].get("layer_cfg", {})
+        ipv4, ether = layers.get("ipv4", {}), layers.get("ether", {})
+        if ipv4.get("state") == "unresolved":
+            raise GeneratorError(
+                f"port {port}: no MAC address is known for its destination {ipv4.get('dst')}",
+                "check the cable and the address, then resolve it: in TRex's console, service mode and `arp`",
+            )
+        if ipv4.get("state", "none") == "none" and ether.get("state") == "unconfigured":
+            raise GeneratorError(
+                f"port {port}: no destination MAC address is configured", "set dest_mac in TRex's trex_cfg.yaml"
+            )
+
+    def _refused(self, doing: str, refusal: Refusal) -> None:
+        where, text = self._channel.where, refusal.text
+        meaning = meaning_of(text)
+        if meaning is Meaning.NOT_OURS:
+            with suppress(GeneratorLost):
+                self._name_new_owner()
+            self.lost_a_port = True
+            raise PortOwned(f"TRex server {where}: {text}", "somebody took the port by force; agree, then rerun")
+        if doing == "update" and meaning is Meaning.WRONG_STATE:
+            raise GeneratorLost(f"TRex server {where}: traffic ended by itself", f"see its log; it says: {text}")
+        if meaning is Meaning.TOO_FAST:
+            raise GeneratorError(f"TRex server {where} cannot {doing}: {text}", "ask for less, or check the speed")
+        raise GeneratorError(f"TRex server {where} cannot {doing}", text)
+
+
+_START = {"force": False, "core_mask": ALL_CORES, "start_at_ts": 0}
+_EMBEDDED, _SIMULATED = "trexbench", "net_simulated"
+"""How the embedded server signs its version, and the driver of ports behind which no packet moves."""
+_VERSION = ("version", "mode", "build_date", "build_time", "built_by")
+_COUNTERS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")
+
+
+def status_of(port: int) -> dict[str, Any]:
+    return {"port_id": port, "profile_id": "*", "block": False}
+
+
+def _multiplier(pps: float) -> dict[str, Any]:
+    """An absolute rate of all the port's streams together."""
+    return {"mul": {"type": "pps", "op": "abs", "value": round(pps, 6)}, "force": False}
+
+
+def link_up(status: Mapping[str, Any]) -> bool:
+    return bool(status["attr"].get("link", {}).get("up", True))
+
+
+def _whole(value: Any) -> int | None:
+    return None if value is None else int(value)

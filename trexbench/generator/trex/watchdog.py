@@ -1,0 +1,78 @@
+"""Silences TRex ports when the harness dies without doing it: ``python -m trexbench.generator.trex.watchdog``.
+
+Reads JSON lines: ``{"server", "rpc_port", "api_h", "handlers": {port: handler}}``, each replacing the one before, and
+``{"done": true}``, after which the end of input means that all is well. Otherwise the end of input means that the
+harness was killed: exactly these ports are stopped and released. It lives in a session of its own, and leaves only
+when its input ends. Standard library and zmq: it must start fast, and work where the rest is broken.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Mapping
+from typing import IO, Any
+
+import zmq
+
+TIMEOUT_MS = 2000
+ATTEMPTS = 3
+
+
+def main(lines: IO[str] = sys.stdin) -> int:
+    """0: nothing to do, or done; 1: the server did not answer. Then the starts' own durations end the traffic."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    watched = read(lines)
+    return 0 if watched is None or silence(watched) else 1
+
+
+def read(lines: IO[str]) -> Mapping[str, Any] | None:
+    """The last line said before the input ended; None when nothing is left to watch."""
+    watched: Mapping[str, Any] | None = None
+    for line in lines:
+        try:
+            said = json.loads(line)
+        except ValueError:
+            continue  # cut off in the middle of a line: what was said before still holds
+        if isinstance(said, dict):
+            watched = None if said.get("done") else said
+    return watched
+
+
+def silence(watched: Mapping[str, Any]) -> bool:
+    """Stop, then release; a second try on a new socket where the first got no answer. True once the server heard."""
+    message = json.dumps(commands(watched)).encode()
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    try:
+        return any(_ask(context, watched, message) for _ in range(ATTEMPTS))
+    finally:
+        context.destroy(linger=0)
+
+
+def commands(watched: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One JSON-RPC batch: all ports stop before the first is released."""
+    owned = [{"port_id": int(port), "handler": handler} for port, handler in watched["handlers"].items()]
+    calls = [("stop_traffic", {**one, "profile_id": "*"}) for one in owned] + [("release", one) for one in owned]
+    return [
+        {"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, "api_h": watched["api_h"]}}
+        for number, (method, params) in enumerate(calls, 1)
+    ]
+
+
+def _ask(context: zmq.Context[zmq.Socket[bytes]], watched: Mapping[str, Any], message: bytes) -> bool:
+    with context.socket(zmq.REQ) as request:
+        request.setsockopt(zmq.LINGER, 0)
+        request.setsockopt(zmq.SNDTIMEO, TIMEOUT_MS)
+        request.setsockopt(zmq.RCVTIMEO, TIMEOUT_MS)
+        try:
+            request.connect(f"tcp://{watched['server']}:{watched['rpc_port']}")
+            request.send(message)
+            return bool(request.recv())
+        except zmq.ZMQError:
+            return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""What ``grep -H`` prints of files, and the numbers and lists of CPUs in them. Pure; absent is None, never zero."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+
+def parse_lines(text: str) -> dict[str, list[str]]:
+    """``grep -sH ""`` over files of several lines: all lines of each."""
+    files: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        path, colon, value = line.partition(":")
+        if colon and path.startswith("/"):
+            files.setdefault(path, []).append(value)
+    return files
+
+
+def parse_files(text: str) -> dict[str, str]:
+    """The same of files of one line: the first line of each, stripped."""
+    return {path: lines[0].strip() for path, lines in parse_lines(text).items()}
+
+
+def number(text: str | None) -> int | None:
+    """A whole number; None where there was none or it says something else."""
+    return int(text) if text is not None and re.fullmatch("-?[0-9]{1,20}", text) else None
+
+
+def counts(words: Sequence[str]) -> list[int] | None:
+    """Whole numbers from 0 on; None where a word is none."""
+    return list(map(int, words)) if all(re.fullmatch("[0-9]{1,20}", word) for word in words) else None
+
+
+def parse_cpus(text: str | None) -> list[int] | None:
+    """``0-3,8`` as the kernel lists CPUs; None for anything else."""
+    if text is None or not re.fullmatch(r"[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*", text):
+        return None
+    found: set[int] = set()
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        found.update(range(int(low), int(high or low) + 1))
+    return sorted(found)
+
+
+def parse_mask(text: str | None) -> list[int] | None:
+    """``00000000,0000000c`` as rps_cpus has it, as CPUs; None for anything else."""
+    if text is None or not re.fullmatch(r"[0-9a-f]{1,8}(,[0-9a-f]{8}){0,127}", text):
+        return None
+    bits = int(text.replace(",", ""), 16)
+    return [cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1]
+
+
+def mask(cpus: Iterable[int]) -> str:
+    """CPUs as rps_cpus takes them: hexadecimal, a comma between groups of 32."""
+    digits = f"{sum(1 << cpu for cpu in set(cpus)):x}"
+    digits = digits.zfill(-(-len(digits) // 8) * 8)
+    return ",".join(digits[at : at + 8] for at in range(0, len(digits), 8))

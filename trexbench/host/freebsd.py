@@ -1,0 +1,144 @@
+"""What FreeBSD's tools print of its counters -> numbers. Pure; absent is None, never zero; DutError for other text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..core.dut.telemetry import CpuTime
+from ..core.errors import DutError
+from .files import counts, number
+
+_SYSCTL = re.compile(r"([A-Za-z_][A-Za-z0-9_%-]*(?:\.[A-Za-z0-9_%-]+)+)=(.*)")
+_IRQ = re.compile(r"irq([0-9]{1,5}): (\S.*?)\s+([0-9]{1,20})\s+[0-9]+\s*")
+_RXQ = re.compile(r"([a-z][a-z0-9_]*[0-9]+):(?:rxq|rx|que|q) ?([0-9]{1,4})\+?")
+_STATE = 5
+"""user, nice, sys, intr, idle: sys/sys/resource.h."""
+
+PACKETS_OF_QUEUE = re.compile(
+    r"dev\.([a-z][a-z0-9_]*)\.([0-9]{1,4})\.(?:[a-z_]+\.)?(?:queue|que|rxq|rxstat|queue_rx_)([0-9]{1,4})"
+    r"\.(?:rx_packets|packets)"
+)
+"""Of one receive queue: ix ``queue0.rx_packets``, ixl ``pf.rxq00.packets``, mce ``rxstat0.packets``."""
+
+FREQUENCY = re.compile(r"dev\.cpu\.[0-9]{1,4}\.freq")
+IFLIB = re.compile(r"dev\.[a-z][a-z0-9_]*\.[0-9]{1,4}\.iflib\.override_nrxqs")
+"""There where the driver is built on iflib."""
+
+DROPS_OF_RING = re.compile(r"dev\.([a-z][a-z0-9_]*)\.([0-9]{1,4})\.iflib\.txq([0-9]{1,4})\.r_drops")
+"""Frames that found the ring in front of one transmit queue full (iflib)."""
+
+
+def parse_sysctl(text: str) -> dict[str, str]:
+    """``sysctl -e``: value by name; a value may go on in further lines."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in text.splitlines():
+        if match := _SYSCTL.fullmatch(line):
+            name = match[1]
+            found[name] = match[2].strip()
+        elif name and line.strip():
+            found[name] += f" {line.strip()}"
+    return found
+
+
+def device(interface: str) -> tuple[str, str] | None:
+    """``ix0`` -> its driver and unit, (``ix``, ``0``); None for what is no device (a VLAN, a lagg's name is one)."""
+    found = re.fullmatch(r"([a-z][a-z0-9_]*?)([0-9]{1,4})", interface)
+    return (found[1], found[2]) if found else None
+
+
+def parse_interrupts(text: str) -> list[tuple[int, str, int]]:
+    """``vmstat -ia``: interrupt number, name, and how often it came since boot, as in (264, ``ix0:rxq0``, 1218965)."""
+    return [(int(match[1]), match[2], int(match[3])) for match in map(_IRQ.fullmatch, text.splitlines()) if match]
+
+
+def receive_queues(interrupts: Iterable[tuple[int, str, int]]) -> dict[str, dict[int, int]]:
+    """Interrupt of each receive queue, by interface and queue."""
+    found: dict[str, dict[int, int]] = {}
+    for irq, name, _ in interrupts:
+        if match := _RXQ.fullmatch(name):
+            found.setdefault(match[1], {})[int(match[2])] = irq
+    return found
+
+
+def parse_cpus(text: str) -> tuple[int, ...]:
+    """``cpuset -g -x IRQ``: the CPUs that may serve it, out of ``irq 264 mask: 0, 1``."""
+    found = re.search(r"^irq [0-9]+ mask: ([0-9]{1,5}(?:, ?[0-9]{1,5})*)\s*$", text, re.MULTILINE)
+    if not found:
+        raise DutError(f"cpuset printed no CPUs ({text.strip()[:60]!r})")
+    return tuple(int(cpu) for cpu in found[1].split(","))
+
+
+def parse_cpu_times(values: Mapping[str, str], booked_as_interrupt: bool) -> tuple[CpuTime, ...]:
+    """Out of ``kern.cp_times``, ``kern.clockrate`` and ``dev.cpu.N.freq`` (MHz), as sysctl prints them.
+
+    One frequency of all, where only the first CPU has one: cpufreq(4) then sets them together. booked_as_interrupt:
+    packets are handled in interrupt threads (else in threads that are booked as ``sys``, with all other work).
+    """
+    ticks = counts(values.get("kern.cp_times", "").split())
+    hz = re.search(r"\bstathz = ([0-9]{1,9})\b", values.get("kern.clockrate", ""))
+    if not ticks or len(ticks) % _STATE or not hz or not int(hz[1]):
+        raise DutError("sysctl printed no times of the CPUs (kern.cp_times, kern.clockrate)")
+    first = number(values.get("dev.cpu.0.freq"))
+    found = []
+    for cpu in range(len(ticks) // _STATE):
+        user, nice, kernel, interrupt, idle = ticks[cpu * _STATE : (cpu + 1) * _STATE]
+        mhz = number(values.get(f"dev.cpu.{cpu}.freq")) or first
+        busy = user + nice + kernel + interrupt
+        found.append(
+            CpuTime(
+                cpu,
+                total_s=(busy + idle) / int(hz[1]),
+                busy_s=busy / int(hz[1]),
+                packet_s=interrupt / int(hz[1]) if booked_as_interrupt else None,
+                clock_hz=mhz * 1e6 if mhz and mhz > 0 else None,
+            )
+        )
+    return tuple(found)
+
+
+def parse_interface_counts(text: str) -> dict[str, dict[str, int]]:
+    """``netstat -ibdnW``: the row of each interface itself (``<Link#1>``), by the header's names.
+
+    Its address may be missing: values are taken from the row's end. Absent where a count is not printed.
+    """
+    found: dict[str, dict[str, int]] = {}
+    columns: Sequence[str] = ()
+    for line in text.splitlines():
+        words = line.split()
+        if words[:4] == ["Name", "Mtu", "Network", "Address"]:
+            columns = words[4:]
+        elif columns and len(words) >= 3 + len(columns) and words[2].startswith("<Link#"):
+            values = zip(columns, map(number, words[-len(columns) :]), strict=True)
+            found[words[0].rstrip("*")] = {name: value for name, value in values if value is not None}
+    if not columns:
+        raise DutError(f"netstat -i printed no table of interfaces ({text.strip()[:60]!r})")
+    return found
+
+
+def parse_netisr_drops(text: str) -> int:
+    """``netstat -Q``: IPv4 packets that found a netisr queue full, over all workstreams."""
+    drops: int | None = None
+    at = -1
+    for line in text.splitlines():
+        words = line.split()
+        if words[:3] == ["WSID", "CPU", "Name"]:
+            at = words.index("QDrops") if "QDrops" in words else -1
+        elif at > 0 and len(words) > at and words[2] == "ip":
+            count = number(words[at])
+            if count is None:
+                raise DutError(f"netstat -Q printed a line that cannot be read ({line[:80]!r})")
+            drops = (drops or 0) + count
+    if drops is None:
+        raise DutError(f"netstat -Q printed no workstreams of ip ({text.strip()[:60]!r})")
+    return drops
+
+
+def parse_protocol(text: str) -> dict[str, int]:
+    """``netstat -s -p ip``: count by its words, as in ``output packets discarded due to no route``."""
+    lines = (re.fullmatch(r"\s+([0-9]{1,20}) (\S.*?)", line) for line in text.splitlines())
+    found = {match[2]: int(match[1]) for match in lines if match}
+    if not found:
+        raise DutError(f"netstat -s printed no counts ({text.strip()[:60]!r})")
+    return found

@@ -1,0 +1,211 @@
+"""What Linux's tools print of its counters -> numbers. Pure; absent is None or left out, never zero."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ..core.dut.telemetry import CpuTime
+from ..core.errors import DutError
+from .files import counts
+
+USER_HZ = 100
+"""Of /proc/stat's ticks: the same on every architecture that Linux routes on (sysconf(_SC_CLK_TCK))."""
+
+_SOFTNET = ("processed", "dropped", "time_squeeze")
+_COUNT = re.compile(r"\s*([!-9;-~]+(?: [!-9;-~]+)*):\s*([0-9]{1,20})\s*")
+_QUEUE_STYLES = (
+    r"rx_queue_([0-9]{1,5})_packets",  # ixgbe, igb, ice, virtio_net
+    r"rx_queue_([0-9]{1,5})_xdp_packets",  # veth, which has them whether XDP is used or not
+    r"rx-([0-9]{1,5})\.(?:rx_)?packets",  # i40e, iavf
+    r"rx([0-9]{1,5})_packets",  # mlx5_core, virtio_net of late
+    r"queue_([0-9]{1,5})_rx_cnt",  # ena
+)
+
+
+def parse_json(text: str, what: str) -> list[dict[str, Any]]:
+    """The list that ``ip -json`` and ``ethtool --json`` print; nothing at all is an empty list."""
+    try:
+        found = msgspec.json.decode(text, type=list[dict[str, Any]]) if text.strip() else []
+    except (ValueError, RecursionError):
+        told = text.strip()[:60]
+        raise DutError(f"{what} printed no list in JSON ({told!r})", "it takes iproute2 of 2018 or later") from None
+    return [entry for entry in found if entry]  # iproute2 prints {} for what a filter left out
+
+
+def parse_uptime(lines: Sequence[str]) -> float | None:
+    """/proc/uptime: seconds since boot."""
+    word = (lines[0].split() or [""])[0] if lines else ""
+    return float(word) if re.fullmatch(r"[0-9]{1,12}\.[0-9]{1,6}", word) else None
+
+
+def parse_stat(lines: Sequence[str], clocks: Mapping[int, float]) -> tuple[CpuTime, ...]:
+    """/proc/stat by CPU. clocks: Hz, by CPU. packet_s: of soft interrupts.
+
+    What the host stole is in the total, for shares are of the time that passed, and is nobody's work. Guests' time is
+    in user time already.
+    """
+    found = []
+    for line in lines:
+        name, *words = line.split() or [""]
+        if not re.fullmatch("cpu[0-9]{1,5}", name):
+            continue
+        ticks = counts(words)
+        if ticks is None or len(ticks) < 7:
+            raise DutError(f"/proc/stat says of {name} {' '.join(words)[:60]!r}")
+        user, nice, system, idle, iowait, irq, softirq, stolen = (tick / USER_HZ for tick in [*ticks, 0][:8])
+        busy = user + nice + system + irq + softirq
+        cpu = int(name[3:])
+        found.append(CpuTime(cpu, busy + idle + iowait + stolen, busy, softirq, clocks.get(cpu)))
+    if not found:
+        raise DutError("/proc/stat names no CPU")
+    return tuple(found)
+
+
+def parse_clocks(files: Mapping[str, Sequence[str]]) -> dict[int, float]:
+    """Hz by CPU, from cpufreq's scaling_cur_freq (kHz), else from /proc/cpuinfo ("cpu MHz")."""
+    clocks: dict[int, float] = {}
+    cpu = None
+    for line in files.get("/proc/cpuinfo", ()):
+        name, _, value = (part.strip() for part in line.partition(":"))
+        if name == "processor" and re.fullmatch("[0-9]{1,5}", value):
+            cpu = int(value)
+        elif name == "cpu MHz" and cpu is not None and re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,9})?", value):
+            clocks[cpu] = float(value) * 1e6
+    for path, lines in files.items():
+        match = re.fullmatch("/sys/devices/system/cpu/cpu([0-9]{1,5})/cpufreq/scaling_cur_freq", path)
+        if match and lines and re.fullmatch("[0-9]{1,9}", lines[0].strip()):
+            clocks[int(match[1])] = int(lines[0]) * 1e3
+    return {one: hz for one, hz in clocks.items() if hz > 0}
+
+
+def parse_snmp(lines: Sequence[str]) -> dict[str, int]:
+    """/proc/net/snmp or netstat: by ``Ip.InReceives``. Two lines for each protocol, names and numbers."""
+    found: dict[str, int] = {}
+    names: dict[str, list[str]] = {}
+    for line in lines:
+        protocol, _, rest = line.partition(":")
+        words = rest.split()
+        if protocol not in names:
+            names[protocol] = words
+        elif len(words) != len(names[protocol]):
+            raise DutError(f"{protocol[:20]!r} of /proc/net has {len(names[protocol])} names, {len(words)} numbers")
+        else:
+            for name, word in zip(names[protocol], words, strict=True):
+                if count := counts([word]):
+                    found[f"{protocol}.{name}"] = count[0]
+    return found
+
+
+def parse_net_dev(lines: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """/proc/net/dev: packets received and sent, by interface."""
+    found = {}
+    for line in lines:
+        name, _, rest = line.rpartition(":")
+        packets = counts(rest.split()[1:10:8])
+        if name.strip() and packets and len(packets) == 2:
+            found[name.strip()] = (packets[0], packets[1])
+    return found
+
+
+def parse_softirqs(lines: Sequence[str]) -> dict[str, dict[int, int]]:
+    """/proc/softirqs: how often each kind was raised, by CPU."""
+    cpus = _heading(lines)
+    found = {}
+    for line in lines[1:]:
+        name, _, rest = line.partition(":")
+        raised = counts(rest.split())
+        if raised and len(raised) == len(cpus):
+            found[name.strip()] = dict(zip(cpus, raised, strict=True))
+    return found
+
+
+def parse_softnet(lines: Sequence[str]) -> dict[int, dict[str, int]]:
+    """/proc/net/softnet_stat by CPU, hexadecimal. The CPU is the 13th column; on older kernels, the row."""
+    found = {}
+    for row, line in enumerate(lines):
+        words = line.split()
+        if len(words) >= len(_SOFTNET) and all(re.fullmatch("[0-9a-f]{1,16}", word) for word in words):
+            cpu = int(words[12], 16) if len(words) > 12 else row
+            found[cpu] = {name: int(word, 16) for name, word in zip(_SOFTNET, words, strict=False)}
+    return found
+
+
+def parse_interrupts(lines: Sequence[str]) -> dict[int, tuple[str, int]]:
+    """/proc/interrupts: name of each numbered interrupt, and how often it came, on all CPUs together."""
+    cpus = len(_heading(lines))
+    found = {}
+    for line in lines[1:]:
+        number, _, rest = line.partition(":")
+        words = rest.split()
+        came, numbered = counts(words[:cpus]), counts([number.strip()])
+        if numbered and came and cpus < len(words):
+            found[numbered[0]] = (words[-1], sum(came))
+    return found
+
+
+def _heading(lines: Sequence[str]) -> list[int]:
+    """CPUs of the columns of /proc/softirqs and interrupts; none where that is no heading."""
+    words = lines[0].split() if lines else []
+    return [int(word[3:]) for word in words] if all(re.fullmatch("CPU[0-9]{1,5}", word) for word in words) else []
+
+
+def parse_link_counters(text: str) -> dict[str, dict[str, int]]:
+    """``ip -s -s -json link show`` by interface: ``rx.packets``, ``tx.dropped`` ... of stats64."""
+    found: dict[str, dict[str, int]] = {}
+    for entry in parse_json(text, "ip link"):
+        stats = entry.get("stats64")
+        counters = found.setdefault(str(entry.get("ifname")), {})
+        for way, values in stats.items() if isinstance(stats, dict) else ():
+            for name, value in values.items() if isinstance(values, dict) else ():
+                if _is_count(value):
+                    counters[f"{way}.{name}"] = value
+    return found
+
+
+def parse_qdisc_drops(text: str) -> dict[str, int]:
+    """``tc -s -json qdisc show``: drops of each interface's root, which holds those of its children."""
+    return {
+        str(entry.get("dev")): entry["drops"]
+        for entry in parse_json(text, "tc qdisc")
+        if entry.get("root") and _is_count(entry.get("drops"))
+    }
+
+
+def parse_nic_counters(text: str) -> dict[str, int]:
+    """``ethtool -S``: every counter that is a whole number."""
+    matches = (_COUNT.fullmatch(line) for line in text.splitlines())
+    return {match[1]: int(match[2]) for match in matches if match}
+
+
+def parse_driver(text: str) -> dict[str, str]:
+    """``ethtool -i``: driver, version, firmware-version, bus-info, as far as they are told."""
+    pairs = (line.partition(": ") for line in text.splitlines())
+    names = ("driver", "version", "firmware-version", "bus-info")
+    return {name: value.strip() for name, colon, value in pairs if colon and name in names and value.strip()}
+
+
+def queue_counts(counters: Mapping[str, int]) -> dict[int, int]:
+    """Packets by receive queue, in the words of the first style in which any is told."""
+    for style in _QUEUE_STYLES:
+        found = {int(match[1]): counters[name] for name in counters if (match := re.fullmatch(style, name))}
+        if found:
+            return dict(sorted(found.items()))
+    return {}
+
+
+def parse_perf(text: str) -> float | None:
+    """``perf stat -x, -e cycles``: cycles counted; None where perf says that it cannot count them."""
+    for line in text.splitlines():
+        fields = line.split(",")
+        if len(fields) >= 3 and fields[2].split(":")[0] == "cycles":
+            counted = counts(fields[:1])
+            return float(counted[0]) if counted else None
+    raise DutError(f"perf stat printed no cycles ({' '.join(text.split())[:60]!r})")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -1,0 +1,179 @@
+"""How much power a DUT takes, from the meter its config names.
+
+What the meters say, and in which unit, after their makers' documents:
+
+    shelly       /rpc/Switch.GetStatus?id=N (generation 2 and later): apower in W;
+                 a meter without a switch answers /rpc/PM1.GetStatus?id=N alike
+    shelly-gen1  /status: meters[N].power or emeters[N].power in W
+    tasmota      /cm?cmnd=Status%2010: StatusSNS.ENERGY.Power in W (a list where there are several)
+    ipmi         ipmitool dcmi power reading, on the DUT itself
+    rapl         /sys/class/powercap/intel-rapl:N/energy_uj of each processor package, on the DUT itself (Linux)
+    constant     what the config says
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..config.settings import PowerConfig
+from ..core.errors import DutError
+from ..transport import Transport, run_checked
+from .power_http import fetch_json
+
+TIMEOUT_S = 5.0
+NOT_AN_ANSWER = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
+"""What a parser of JSON raises where it is not what the maker documents."""
+_RAPL = "/sys/class/powercap"
+_RAPL_LINE = re.compile(rf"{_RAPL}/(intel-rapl:[0-9]{{1,3}})/(name|energy_uj|max_energy_range_uj):(\S{{1,40}})\s*")
+
+
+@dataclass(frozen=True)
+class PowerReading:
+    """power_w: at that moment, or since the last reading where the meter only counts energy; None: not known.
+
+    energy_j: a total since some moment, fine enough that two of one meter can be subtracted after seconds; else None.
+    That of a plug is not: it grows in steps of a minute or of up to 3600 J.
+    """
+
+    power_w: float | None
+    energy_j: float | None = None
+
+
+PowerMeter = Callable[[], PowerReading]
+"""Reads; raises DutError, with what helps, where the meter gives no plausible answer."""
+
+
+def open_meter(config: PowerConfig, transport: Transport) -> PowerMeter:
+    """The meter of this config; transport leads to the DUT, which some meters are a part of."""
+    if config.type == "constant":
+        return lambda: PowerReading(config.watts)
+    if config.type == "ipmi":
+        argv = ("ipmitool", "dcmi", "power", "reading")
+        return lambda: parse_ipmi(run_checked(transport, argv, TIMEOUT_S))
+    return RaplMeter(transport).read if config.type == "rapl" else lambda: _read_plug(config)
+
+
+def _read_plug(config: PowerConfig) -> PowerReading:
+    """The first of the plug's paths that is known there counts."""
+    parse, paths = _PLUGS[config.type]
+    urls = [f"{(config.url or '').rstrip('/')}{path.format(config.channel)}" for path in paths]
+    answer = fetch_json(urls[0], TIMEOUT_S, tuple(urls[1:]))
+    try:
+        return parse(answer, config.channel)
+    except NOT_AN_ANSWER as error:
+        told = f"{type(error).__name__}: {error}"[:100]
+        raise DutError(
+            f"{urls[0]} tells no power of channel {config.channel} ({told})",
+            f"see whether it is a {config.type}, and power.channel",
+        ) from None
+
+
+class RaplMeter:
+    """The energy counters of the DUT's processors. They run over; that is put right from one reading to the next."""
+
+    def __init__(self, transport: Transport, clock: Callable[[], float] = time.monotonic) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._last: Mapping[str, Package] = {}
+        self._at_s = 0.0
+        self._energy_j = 0.0
+
+    def read(self) -> PowerReading:
+        argv = ("grep", "-rsH", "", *(f"{_RAPL}/intel-rapl:{n}/{leaf}" for n in range(8) for leaf in _LEAVES))
+        now, before = parse_rapl(self._transport.run(argv, TIMEOUT_S).stdout, self._transport.place), self._last
+        at_s, before_s = self._clock(), self._at_s
+        self._last, self._at_s = now, at_s
+        if now.keys() != before.keys():
+            return PowerReading(None, self._energy_j)
+        gained_j = sum(now[name].since(before[name]) for name in now)
+        self._energy_j += gained_j
+        return PowerReading(gained_j / (at_s - before_s) if at_s > before_s else None, self._energy_j)
+
+
+_LEAVES = ("name", "energy_uj", "max_energy_range_uj")
+
+
+@dataclass(frozen=True)
+class Package:
+    """One processor package's counter, and the value after which it begins again."""
+
+    energy_uj: int
+    range_uj: int
+
+    def since(self, before: Package) -> float:
+        """J since that reading, if it ran over once at most."""
+        gained = self.energy_uj - before.energy_uj
+        return (gained if gained >= 0 else gained + self.range_uj) / 1e6
+
+
+def parse_shelly(answer: Any, channel: int) -> PowerReading:
+    """``Switch.GetStatus``. A relay that cannot measure has no apower."""
+    return PowerReading(_watts(answer["apower"]))
+
+
+def parse_shelly_gen1(answer: Any, channel: int) -> PowerReading:
+    """``/status``: a plug has meters, a 3EM has emeters."""
+    meter = answer["meters" if answer.get("meters") else "emeters"][channel]
+    if meter.get("is_valid") is False:
+        raise ValueError("it says that its reading is not valid")
+    return PowerReading(_watts(meter["power"]))
+
+
+def parse_tasmota(answer: Any, channel: int) -> PowerReading:
+    """``Status 10``: a plug has one number, a device with several channels a list."""
+    power = answer["StatusSNS"]["ENERGY"]["Power"]
+    if channel and not isinstance(power, list):
+        raise IndexError("it has one channel")
+    return PowerReading(_watts(power[channel] if isinstance(power, list) else power))
+
+
+def parse_ipmi(text: str) -> PowerReading:
+    """``ipmitool dcmi power reading``. Controllers that do not measure say 0."""
+    found = re.search(r"Instantaneous power reading:\s*([0-9]{1,6}) Watts", text)
+    if not found:
+        raise DutError(f"ipmitool printed no power ({text.strip()[:60]!r})", "see what it says on the DUT")
+    if not int(found[1]):
+        raise DutError("the DUT's management controller says 0 W", "it does not measure: take another meter")
+    return PowerReading(float(found[1]))
+
+
+def parse_rapl(text: str, place: str) -> dict[str, Package]:
+    """``grep -H`` over the counters: the packages, whose names begin so; cores and memory are inside or left out."""
+    values: dict[tuple[str, str], str] = {}
+    for match in map(_RAPL_LINE.fullmatch, text.splitlines()):
+        if match:
+            values[match[1], match[2]] = match[3]
+    found = {}
+    for (domain, leaf), name in values.items():
+        energy, limit = (values.get((domain, other), "") for other in ("energy_uj", "max_energy_range_uj"))
+        if leaf != "name" or not name.startswith("package"):
+            continue
+        if not (re.fullmatch("[0-9]{1,19}", energy) and re.fullmatch("[0-9]{1,19}", limit)):
+            raise DutError(
+                f"{_RAPL}/{domain}/energy_uj on {place} cannot be read", "it takes root, and an Intel or AMD"
+            )
+        found[domain] = Package(int(energy), int(limit))
+    if not found:
+        raise DutError(f"{place} has no {_RAPL}/intel-rapl:0", "its processor or system does not count energy")
+    return found
+
+
+def _watts(value: Any) -> float:
+    """A plausible power; no meter of these feeds a bigger box."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{str(value)[:40]!r} is no number")
+    if not 0 <= value <= 1e6:
+        raise ValueError(f"{value:g} W")
+    return float(value)
+
+
+_PLUGS: Mapping[str, tuple[Callable[[Any, int], PowerReading], tuple[str, ...]]] = {
+    "shelly": (parse_shelly, ("/rpc/Switch.GetStatus?id={}", "/rpc/PM1.GetStatus?id={}")),
+    "shelly-gen1": (parse_shelly_gen1, ("/status",)),
+    "tasmota": (parse_tasmota, ("/cm?cmnd=Status%2010",)),
+}
+"""What an answer of each kind means, and the paths to ask, with the channel where {} stands."""

@@ -1,0 +1,97 @@
+"""The counters of a FreeBSD host. Names of the drivers' counters are asked for once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..core.dut.telemetry import CpuTime, Detail, Missing
+from ..core.errors import DutError
+from ..transport import TIMEOUT_S, Transport, run_checked
+from . import freebsd as parse
+from .files import number
+from .totals import Counts, Gathering, HostTotals
+
+_CPU = ("kern.cp_times", "kern.clockrate")
+_COUNTERS = (parse.PACKETS_OF_QUEUE, parse.DROPS_OF_RING, parse.FREQUENCY, parse.IFLIB)
+
+
+@dataclass(frozen=True)
+class FreebsdTotals(HostTotals):
+    """links: of ``netstat -i``. ip: of ``netstat -s``. netisr_drops: None where they could not be read."""
+
+    ring_drops: Mapping[str, Sequence[int]]
+    netisr_drops: int | None
+
+
+class FreebsdHost:
+    """Asks one host again and again."""
+
+    def __init__(self, transport: Transport, interfaces: Sequence[str]) -> None:
+        self._transport = transport
+        self._interfaces = interfaces
+        self._names: tuple[str, ...] | None = None
+
+    def read(self) -> FreebsdTotals:
+        """DutError where nothing at all could be read."""
+        gathering = Gathering()
+        values: Mapping[str, str] = gathering.part("sysctl", self._sysctl, {})
+        cpus: tuple[CpuTime, ...] = gathering.part("cpus", lambda: _cpus(values), ()) if values else ()
+        if cpus and not all(cpu.clock_hz for cpu in cpus):
+            reason = "dev.cpu.0.freq is not there: cpufreq(4) has no driver for them"
+            gathering.missing.append(Missing("clock of the CPUs", reason))
+        links: Counts = gathering.part("ports", lambda: parse.parse_interface_counts(self._say("-ibdnW")), {})
+        netisr = gathering.part("netisr", lambda: parse.parse_netisr_drops(self._say("-Q")), None)
+        ip: Mapping[str, int] = gathering.part("ip", lambda: parse.parse_protocol(self._say("-s", "-p", "ip")), {})
+        interrupts: Mapping[str, int] = gathering.part("interrupts", self._interrupts, {})
+        gathering.require_any()
+        return FreebsdTotals(
+            at_s=None,
+            cpus=cpus,
+            packets={name: (one.get("Ipkts"), one.get("Opkts")) for name, one in links.items()},
+            queues={name: _queues(name, values) for name in self._interfaces},
+            links=links,
+            ip=ip,
+            details=tuple(Detail(f"irq {name}", count) for name, count in interrupts.items()),
+            missing=tuple(gathering.missing),
+            ring_drops={name: _of_rings(name, values) for name in self._interfaces},
+            netisr_drops=netisr,
+        )
+
+    def _say(self, *words: str) -> str:
+        return run_checked(self._transport, ("netstat", *words))
+
+    def _interrupts(self) -> Mapping[str, int]:
+        found = parse.parse_interrupts(run_checked(self._transport, ("vmstat", "-ia")))
+        mine = tuple(f"{name}:" for name in self._interfaces)
+        return {name: count for _, name, count in found if name.startswith(mine)}
+
+    def _sysctl(self) -> Mapping[str, str]:
+        if self._names is None:
+            devices = [parse.device(name) for name in self._interfaces]
+            trees = [f"dev.{one[0]}.{one[1]}" for one in devices if one]
+            listed = self._transport.run(("sysctl", "-Ni", *trees, "dev.cpu"), TIMEOUT_S).stdout.split()
+            self._names = tuple(name for name in listed if any(form.fullmatch(name) for form in _COUNTERS))
+        values = parse.parse_sysctl(run_checked(self._transport, ("sysctl", "-ei", *_CPU, *self._names)))
+        if not values:
+            raise DutError("sysctl told nothing of what it was asked for", "is it a FreeBSD?")
+        return values
+
+
+def _cpus(values: Mapping[str, str]) -> tuple[CpuTime, ...]:
+    """iflib's drivers handle packets in task threads, which FreeBSD books as ``sys`` and not as interrupts."""
+    return parse.parse_cpu_times(values, booked_as_interrupt=not any(parse.IFLIB.fullmatch(name) for name in values))
+
+
+def _queues(interface: str, values: Mapping[str, str]) -> dict[int, int]:
+    found = {}
+    for name, value in values.items():
+        match, count = parse.PACKETS_OF_QUEUE.fullmatch(name), number(value)
+        if match and count is not None and f"{match[1]}{match[2]}" == interface:
+            found[int(match[3])] = count
+    return dict(sorted(found.items()))
+
+
+def _of_rings(interface: str, values: Mapping[str, str]) -> list[int]:
+    matches = ((parse.DROPS_OF_RING.fullmatch(name), value) for name, value in values.items())
+    return [number(value) or 0 for match, value in matches if match and f"{match[1]}{match[2]}" == interface]

@@ -1,0 +1,219 @@
+"""The counters of a Linux host, in as few commands as it takes (it is asked while it is loaded); and perf's cycles."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ..core.dut.telemetry import CpuTime, Detail, Missing
+from ..core.errors import DutError
+from ..transport import TIMEOUT_S, Transport, run_checked
+from . import linux as parse
+from .files import parse_cpus, parse_lines
+from .totals import Counts, Gathering, HostTotals
+
+Lines = Mapping[str, Sequence[str]]
+
+_FILES = (
+    "/proc/uptime",
+    "/proc/stat",
+    "/proc/net/dev",
+    "/proc/net/snmp",
+    "/proc/net/netstat",
+    "/proc/net/softnet_stat",
+    "/proc/softirqs",
+    "/proc/interrupts",
+    "/proc/cpuinfo",
+)
+"""In the order of reading: the clock, CPU times and packets next to each other, for they are divided by one another."""
+_ONLINE = "/sys/devices/system/cpu/online"
+_IRQS = ("/sys/class/net/{}/device/msi_irqs", "/sys/class/net/{}/device/../msi_irqs")
+PERF_SPAN_S = 2.0
+_CLOCK = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq"
+
+
+@dataclass(frozen=True)
+class LinuxTotals(HostTotals):
+    """links: of ``ip -s link``. By interface, too: nics, of ``ethtool -S``; qdiscs, their drops; drivers."""
+
+    nics: Counts
+    qdiscs: Mapping[str, int]
+    drivers: Mapping[str, str]
+
+
+class LinuxHost:
+    """Asks one host again and again. clocks: CPUs whose clock is read; none are all that are online.
+
+    cpus: those that are told of; none are all.
+    """
+
+    def __init__(
+        self, transport: Transport, interfaces: Sequence[str], clocks: Sequence[int] = (), cpus: Sequence[int] = ()
+    ) -> None:
+        self._transport = transport
+        self._interfaces = interfaces
+        self._clocks_of = clocks
+        self._cpus = cpus
+        self._drivers: dict[str, str] = {}
+        self._clocks: list[str] | None = None
+        self._irqs: frozenset[int] = frozenset()
+
+    def read(self) -> LinuxTotals:
+        """NICs first and IP after them: what lies between two readings then never passes for a loss.
+
+        DutError where nothing at all could be read.
+        """
+        gathering = Gathering()
+        nics: dict[str, Mapping[str, int]] = {}
+        for name in self._interfaces:
+            nics[name] = gathering.part(f"counters of {name}", partial(self._nic, name), {})
+        links: Counts = gathering.part("packets by interface", self._links, {})
+        qdiscs: Mapping[str, int] = gathering.part("drops of queueing disciplines", self._qdiscs, {})
+        files: Lines = gathering.part("/proc", self._files, {})
+        ip: Mapping[str, int] = gathering.part("IP's counters", partial(_ip, files), {})
+        cpus: tuple[CpuTime, ...] = gathering.part("CPU time", partial(self._times, files), ())
+        gathering.require_any()
+        return LinuxTotals(
+            at_s=parse.parse_uptime(files.get("/proc/uptime", ())),
+            cpus=cpus,
+            packets=self._packets(files, links),
+            queues={name: parse.queue_counts(nic) for name, nic in nics.items()},
+            links=links,
+            ip=ip,
+            details=tuple(self._details(files)),
+            missing=tuple(gathering.missing),
+            nics=nics,
+            qdiscs=qdiscs,
+            drivers=dict(self._drivers),
+        )
+
+    def _links(self) -> Counts:
+        """Twice -s, for missed_errors."""
+        return parse.parse_link_counters(run_checked(self._transport, ("ip", "-s", "-s", "-json", "link", "show")))
+
+    def _nic(self, name: str) -> Mapping[str, int]:
+        if name not in self._drivers:
+            told = parse.parse_driver(run_checked(self._transport, ("ethtool", "-i", name)))
+            self._drivers[name] = told.get("driver", "")
+        return parse.parse_nic_counters(run_checked(self._transport, ("ethtool", "-S", name)))
+
+    def _qdiscs(self) -> Mapping[str, int]:
+        return parse.parse_qdisc_drops(run_checked(self._transport, ("tc", "-s", "-json", "qdisc", "show")))
+
+    def _files(self) -> Lines:
+        """All files at once; grep's exit code says only whether some were missing, which shows in what it printed."""
+        if self._clocks is None:
+            self._clocks, self._irqs = self._lasting()
+        return parse_lines(self._transport.run(("grep", "-sH", "", *_FILES, *self._clocks), TIMEOUT_S).stdout)
+
+    def _lasting(self) -> tuple[list[str], frozenset[int]]:
+        """What is asked once: the files of the CPUs' clocks, and the numbers of the interfaces' interrupts."""
+        folders = [path.format(name) for name in self._interfaces for path in _IRQS]
+        found = parse_lines(self._transport.run(("grep", "-rsH", "", _ONLINE, *folders), TIMEOUT_S).stdout)
+        online = parse_cpus("".join(found.get(_ONLINE, ())).strip())
+        numbers = (path.rpartition("/")[2] for path in found if "/msi_irqs/" in path)
+        irqs = frozenset(int(number) for number in numbers if re.fullmatch("[0-9]{1,9}", number))
+        return [_CLOCK.format(cpu) for cpu in self._clocks_of or online or ()], irqs
+
+    def _times(self, files: Lines) -> tuple[CpuTime, ...]:
+        times = parse.parse_stat(files.get("/proc/stat", ()), parse.parse_clocks(files))
+        return tuple(time for time in times if self._tells(time.cpu))
+
+    def _tells(self, cpu: int) -> bool:
+        return not self._cpus or cpu in self._cpus
+
+    def _packets(self, files: Lines, links: Counts) -> dict[str, tuple[int | None, int | None]]:
+        """As they were when CPU times were read; of a moment before where /proc/net/dev does not tell them."""
+        before = {name: (links[name].get("rx.packets"), links[name].get("tx.packets")) for name in links}
+        found = {**before, **parse.parse_net_dev(files.get("/proc/net/dev", ()))}
+        return {name: found[name] for name in self._interfaces if name in found}
+
+    def _details(self, files: Lines) -> Iterator[Detail]:
+        """Soft interrupts of the CPUs, and interrupts of the interfaces."""
+        raised = parse.parse_softirqs(files.get("/proc/softirqs", ()))
+        for kind in ("NET_RX", "NET_TX"):
+            for cpu, count in raised.get(kind, {}).items():
+                if self._tells(cpu):
+                    yield Detail(f"softirqs {kind} cpu{cpu}", count)
+        for cpu, counts in parse.parse_softnet(files.get("/proc/net/softnet_stat", ())).items():
+            for word, count in counts.items():
+                if self._tells(cpu):
+                    yield Detail(f"softnet_stat {word} cpu{cpu}", count)
+        came: Counter[str] = Counter()
+        for number, (name, count) in parse.parse_interrupts(files.get("/proc/interrupts", ())).items():
+            if number in self._irqs or any(_belongs(name, interface) for interface in self._interfaces):
+                came[name] += count
+        yield from (Detail(f"interrupts {name}", count) for name, count in came.items())
+
+
+def _ip(files: Lines) -> Mapping[str, int]:
+    found = parse.parse_snmp(files.get("/proc/net/snmp", ())) | parse.parse_snmp(files.get("/proc/net/netstat", ()))
+    if "Ip.InReceives" not in found:
+        raise DutError("/proc/net/snmp does not tell Ip's InReceives")
+    return found
+
+
+def _belongs(interrupt: str, interface: str) -> bool:
+    """Whether it is named after the interface: eth1-rx-0 and i40e-eth1-TxRx-0 are eth1's, eth10-rx-0 is not."""
+    return re.search(rf"(?<![\w.]){re.escape(interface)}(?![\w.])", interrupt) is not None
+
+
+def measure_cycles(transport: Transport, cpus: Sequence[int], span_s: float) -> float | Missing:
+    """Cycles per second that these CPUs together spend not halted, over so long from now on; it waits that long.
+
+    cpus: none are all of them.
+    """
+    chosen = ("-C", ",".join(map(str, cpus))) if cpus else ()
+    argv = ("perf", "stat", "-x,", "-a", *chosen, "-e", "cycles", "sleep", f"{span_s:g}")
+    try:
+        done = transport.run(argv, span_s + TIMEOUT_S)
+        if done.returncode:
+            return Missing("perf stat", done.complaint)
+        counted = parse.parse_perf(done.stderr)
+    except DutError as error:
+        return Missing("perf stat", str(error))
+    if counted is None:
+        return Missing("perf stat", "it cannot count cycles there (not supported: a virtual machine without counters?)")
+    return counted / span_s
+
+
+class PerfBeside:
+    """Counts cycles beside other readings, in a thread of its own: no reading ever waits for it.
+
+    Where perf cannot count (not installed, not permitted, not supported) it is tried once and then left alone. That is
+    no doubt about any figure, CPU time being the one that decides, and so it is told nowhere.
+    """
+
+    def __init__(self, transport: Transport, span_s: float = PERF_SPAN_S) -> None:
+        self._transport = transport
+        self._span_s = span_s
+        self._thread: threading.Thread | None = None
+        self._found: list[float | Missing] = []
+
+    def begin(self, cpus: Sequence[int]) -> None:
+        """Count from now on, and forget what was counted before.
+
+        While an earlier count still goes on none is begun: that one's belongs to no interval, and is dropped.
+        """
+        if any(isinstance(one, Missing) for one in self._found):
+            return
+        self._found = found = []
+        if self._thread is not None and self._thread.is_alive():
+            return
+
+        def count() -> None:
+            found.append(measure_cycles(self._transport, cpus, self._span_s))
+
+        self._thread = threading.Thread(target=count, name="perf", daemon=True)
+        self._thread.start()
+
+    def take(self) -> float | None:
+        """Cycles per second, once, if they have been counted by now."""
+        if not self._found or isinstance(self._found[0], Missing):
+            return None
+        counted, self._found = self._found[0], []
+        return counted

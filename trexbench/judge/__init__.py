@@ -1,1 +1,0 @@
-"""Other people's change-point detection, behind core's Segmenter."""

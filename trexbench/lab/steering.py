@@ -1,0 +1,98 @@
+"""Moves a router's work to CPUs of its own.
+
+On veth the CPU that sends also receives: the router's work would run in the sender's time. An XDP program on the
+receiving interfaces puts every frame into a queue instead, which a kernel thread on the router's CPU empties into the
+network stack, as a NIC with its interrupt there would. A full queue drops, and what is beyond the router's capacity
+costs it nothing: the curve has a clean knee and a flat top. The program stays attached until the interfaces go.
+
+With several CPUs queue q of interface number i goes to the CPU in place (q + i) modulo their number, so that two
+interfaces of one queue each keep two CPUs busy. What a queue to a CPU drops is counted nowhere that can be read; what
+was handed over is (``ethtool -S``: rx_queue_N_xdp_redirect).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from functools import partial
+
+from pyroute2 import IPRoute
+from pyroute2.netlink.exceptions import NetlinkError
+
+from ..stlserver.engine import EngineError
+from ..stlserver.kernel import bpf
+from ..stlserver.kernel.bpf_asm import R1, R2, R3, R6, Assembler, Helper
+from ..stlserver.kernel.netdev import NetDevice, inside
+from .host import processes
+
+DEFAULT_QUEUE_FRAMES = 4096
+DEFAULT_NICENESS = -20
+_RX_QUEUE_INDEX = 16
+"""Where struct xdp_md has it."""
+
+
+def steer(
+    interfaces: Sequence[str],
+    cpus: Sequence[int],
+    *,
+    netns: str | None = None,
+    queue_frames: int = DEFAULT_QUEUE_FRAMES,
+    niceness: int = DEFAULT_NICENESS,
+) -> list[int]:
+    """Let one kernel thread on each of ``cpus`` do the work of the ``interfaces``; gives their process ids.
+
+    niceness: of those threads; they compete with everything else on their CPUs, unlike a soft interrupt. Raises
+    EngineError, in one line.
+    """
+    bpf.require_kernel()
+    if not 1 <= queue_frames <= 16384:
+        raise EngineError(f"a queue of {queue_frames} frames is not possible; 1 to 16384")
+    with contextlib.ExitStack() as stack:
+        queues = []
+        for cpu in cpus:
+            queues.append(bpf.CpuQueue(cpu, queue_frames))
+            stack.callback(os.close, queues[-1].fd)
+        for index, name in enumerate(interfaces):
+            code = to_queues([(queue.fd, cpu) for queue, cpu in zip(queues, cpus, strict=True)], index)
+            program = bpf.load_xdp("trexbench_cpu", code)
+            stack.callback(os.close, program)
+            inside(netns, partial(_attach, program, name))
+        threads = [_kernel_thread(queue.thread_name) for queue in queues]
+        for thread in threads:
+            os.setpriority(os.PRIO_PROCESS, thread, niceness)
+    return threads
+
+
+def to_queues(queues: Sequence[tuple[int, int]], first: int = 0) -> bytes:
+    """The program of one interface. queues: map and CPU of each; first: which of them its receive queue 0 gets."""
+    asm = Assembler()
+    asm.load(4, R6, R1, _RX_QUEUE_INDEX)
+    asm.alu("add", R6, first)
+    asm.alu("mod", R6, len(queues))
+    for place, (queue_fd, cpu) in enumerate(queues):
+        last = place == len(queues) - 1
+        with contextlib.nullcontext() if last else asm.unless("ne", R6, place):
+            asm.map_fd(R1, queue_fd)
+            asm.mov(R2, cpu)
+            asm.mov(R3, 0)
+            asm.call(Helper.REDIRECT_MAP)
+            asm.exit()
+    return asm.assemble()
+
+
+def _attach(program: int, name: str) -> None:
+    """Attach natively, to stay until the interface goes or ``ip link set NAME xdp off``."""
+    xdp = {"attrs": [("IFLA_XDP_FD", program), ("IFLA_XDP_FLAGS", bpf.XDP_FLAGS_DRV_MODE)]}
+    with contextlib.closing(NetDevice(name)) as device, IPRoute() as kernel:
+        try:
+            kernel.link("set", index=device.ifindex, IFLA_XDP=xdp)
+        except NetlinkError as error:
+            raise EngineError(f"interface {name}: cannot attach an XDP program: {os.strerror(error.code)}") from None
+
+
+def _kernel_thread(name: str) -> int:
+    found = next((pid for pid, there in processes() if there in (name, name[:15])), None)
+    if found is None:
+        raise EngineError(f"the kernel thread {name} is not to be seen in /proc; run in the host's pid namespace")
+    return found

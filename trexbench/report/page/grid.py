@@ -1,0 +1,193 @@
+"""The summary table: modes in rows, DUTs and their queue counts in columns, a block each for uni and bidir."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...core.history.night import CellRecord, Night, State
+from ...core.history.rows import Cell, RunRow
+from ...core.strategy.table import suffix_of
+from ...core.units import format_pps, format_share
+from ..words import NONE, format_bound, nominal
+
+NO_REASON = "no reason was recorded"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One DUT with one number of queues (None: unsaid)."""
+
+    dut: str
+    rx_queues: int | None
+    simulated: bool
+
+    @property
+    def queues(self) -> str:
+        return "" if self.rx_queues is None else f"{self.rx_queues}Q"
+
+    @property
+    def name(self) -> str:
+        """Short, for where the whole picture says that it is simulated."""
+        return f"{self.dut} {self.queues}".rstrip() + (" sim" if self.simulated else "")
+
+    def __str__(self) -> str:
+        return f"{self.dut} {self.queues}".rstrip() + (" (simulated)" if self.simulated else "")
+
+
+@dataclass(frozen=True)
+class GridCell:
+    """One figure of the table. share: of one direction's line rate, so up to 2 both ways; None where there is none.
+
+    state: ``value``, ``failed`` or ``missing``; about: the figure in full, or why there is none. traffic: its digest.
+    """
+
+    state: str
+    about: str
+    share: float | None = None
+    pps: float | None = None
+    at_least: bool = False
+    best: bool = False
+    warnings: int = 0
+    traffic: str | None = None
+
+    @property
+    def percent(self) -> str:
+        return self._nothing if self.share is None else f"{'>= ' if self.at_least else ''}{_percent(self.share)} %"
+
+    @property
+    def rate(self) -> str:
+        return self._nothing if self.pps is None else format_bound(self.pps, self.at_least)
+
+    @property
+    def _nothing(self) -> str:
+        return "failed" if self.state == "failed" else NONE
+
+
+@dataclass(frozen=True)
+class GridRow:
+    mode: str
+    cells: tuple[GridCell, ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """name: Unidirectional or Bidirectional, and the kind of run where it is no ramp."""
+
+    name: str
+    rows: tuple[GridRow, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """title: which runs these are. failures: cell and reason, in the order of the table. loss_limit: in words."""
+
+    title: str
+    columns: tuple[Column, ...]
+    blocks: tuple[Block, ...]
+    failures: tuple[tuple[str, str], ...]
+    loss_limit: str
+
+
+def build_grid(rows: Sequence[RunRow], night: Night | None) -> Grid:
+    """The table of a night, or without one of the latest run of every cell. rows: oldest first."""
+    found = _of_night(rows, night) if night is not None else _latest(rows)
+    columns = order_columns(column_of(cell) for cell in found)
+    blocks: list[Block] = []
+    failures: list[tuple[str, str]] = []
+    for kind, bidir in sorted({(cell.kind, cell.bidir) for cell in found}):
+        modes = dict.fromkeys(cell.mode for cell in found if (cell.kind, cell.bidir) == (kind, bidir))
+        lines: list[GridRow] = []
+        for mode in modes:
+            cells = [Cell(c.dut, mode, bidir, c.rx_queues, kind, c.simulated) for c in columns]  # the table's order
+            lines += _rows_of(mode, [found.get(cell, _NOT_RUN) for cell in cells])
+            failures += [
+                (str(cell), found[cell].about) for cell in cells if cell in found and found[cell].state == "failed"
+            ]
+        name = "Bidirectional" if bidir else "Unidirectional"
+        suffix = suffix_of(kind)
+        blocks.append(Block(f"{name}, {suffix}" if suffix else name, tuple(lines)))
+    title = "the latest run of each cell" if night is None else f"{night.suite}, night of {night.night}"
+    limits = sorted({row.loss_threshold for row in rows if row.cell in found})
+    loss_limit = " or ".join(nominal(format_share(limit)) for limit in limits) or "the limit"
+    return Grid(title, columns, tuple(blocks), tuple(failures), loss_limit)
+
+
+def order_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """DUTs as they come, each with its numbers of queues ascending."""
+    every = list(dict.fromkeys(columns))
+    duts = list(dict.fromkeys((column.dut, column.simulated) for column in every))
+    return tuple(sorted(every, key=lambda one: (duts.index((one.dut, one.simulated)), one.rx_queues or 0)))
+
+
+def column_of(cell: Cell) -> Column:
+    return Column(cell.dut, cell.rx_queues, cell.simulated)
+
+
+def cell_of(record: CellRecord, night: Night) -> Cell:
+    return Cell(record.dut, record.mode, record.bidir, record.rx_queues, simulated=night.simulated)
+
+
+def reason_of(record: CellRecord, night: Night) -> str:
+    """Why a cell of a night has no figure."""
+    if record.state is State.FAILED:
+        return (record.attempts[-1].error if record.attempts else night.error) or NO_REASON
+    return f"not measured: {night.error or 'the night did not end'}"
+
+
+_NOT_RUN = GridCell("missing", "not measured")
+
+
+def _rows_of(mode: str, cells: Sequence[GridCell]) -> Iterator[GridRow]:
+    """One row; one for each traffic where runs of one mode name sent different ones."""
+    traffics = list(dict.fromkeys(cell.traffic for cell in cells if cell.traffic is not None))
+    if len(traffics) < 2:
+        yield GridRow(mode, _with_best(cells))
+        return
+    for traffic in traffics:
+        chosen = [cell if cell.traffic in (None, traffic) else _NOT_RUN for cell in cells]
+        yield GridRow(f"{mode}, traffic {traffic[:8]}", _with_best(chosen))
+
+
+def _of_night(rows: Iterable[RunRow], night: Night) -> Mapping[Cell, GridCell]:
+    by_path = {row.path: row for row in rows}
+    found: dict[Cell, GridCell] = {}
+    for record in night.cells:
+        cell, row = cell_of(record, night), by_path.get(record.path or "")
+        if record.state is not State.DONE:
+            state = "failed" if record.state is State.FAILED else "missing"
+            found[cell] = GridCell(state, reason_of(record, night))
+        elif row is None:
+            found[cell] = GridCell("failed", f"its document {record.path or ''} cannot be read")
+        else:
+            found[cell] = _figure(row)
+    return found
+
+
+def _latest(rows: Iterable[RunRow]) -> Mapping[Cell, GridCell]:
+    return {row.cell: _figure(row) for row in sorted(rows, key=lambda row: row.started)}
+
+
+def _figure(row: RunRow) -> GridCell:
+    if not row.complete:
+        return GridCell("failed", f"the run of {row.started} is {row.status}")
+    words = f"{'at least ' if row.at_least else ''}{format_pps(row.total_pps)}"
+    if row.uncertainty_pps:
+        words += f" +- {format_pps(row.uncertainty_pps)}"
+    words += f", limit: {row.limit}, {row.started}"
+    return GridCell("value", words, row.line_share, row.total_pps, row.at_least, False, row.warnings, row.traffic)
+
+
+def _with_best(cells: Sequence[GridCell]) -> tuple[GridCell, ...]:
+    """The largest figure of a row, and those that read the same; none where there is nothing to choose from."""
+    known = [cell.share for cell in cells if cell.share is not None]
+    best = _percent(max(known)) if len(known) > 1 else None
+    return tuple(replace(cell, best=cell.share is not None and _percent(cell.share) == best) for cell in cells)
+
+
+def _percent(share: float) -> str:
+    """As the eye wants it: 97, 4.4, 0.02."""
+    percent = 100 * share
+    if percent >= 9.95:
+        return f"{percent:.0f}"
+    return f"{percent:.1f}" if percent >= 0.95 or not percent else f"{percent:.2f}"

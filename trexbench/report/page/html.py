@@ -1,0 +1,65 @@
+"""The report as one HTML page that needs nothing but itself: no network, no other file.
+
+Whatever comes from documents is escaped where it is put into the page (by the template engine, by ``embed``, by the
+script before it gives text to the plots). Should that ever fail, the page's policy still forbids it to run: only
+scripts with the digests of ours may, and nothing may be loaded from anywhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+from functools import lru_cache
+
+from markupsafe import Markup
+
+from ..clean import clean
+from .html_data import SPARK_HEIGHT, SPARK_WIDTH, default_choice, embed, page_data
+from .older import REASONS
+from .report import Report
+from .templates import fill, read_static
+
+SCRIPTS = ("ramps.js", "latency.js", "page.js")
+"""They become one, in this order."""
+
+
+def render(report: Report, library: str) -> str:
+    """The page. library: the plotting library's JavaScript."""
+    script = "".join(map(read_static, SCRIPTS))
+    data = page_data(report)
+    values = {
+        "report": report,
+        "choice": default_choice(report.curves, report.alarming),
+        "modes": list(dict.fromkeys(cell["mode"] for cell in data["cells"])),
+        "columns": data["columns"],
+        "directions": list(dict.fromkeys(curve.direction for curve in report.curves)),
+        "latest": {(curve.cell, curve.direction): curve for curve in report.curves},
+        "older": [(key, REASONS[key]) for key in REASONS if any(key in one["why"] for one in data["older"])],
+        "metrics": [metric["name"] for metric in data["metrics"]],
+        "policy": _policy(script, library),
+        "style": Markup(read_static("page.css")),
+        "script": Markup(script),
+        "data": Markup(embed(data)),
+        "library": Markup(_packed(library)),
+        "spark_width": SPARK_WIDTH,
+        "spark_height": SPARK_HEIGHT,
+    }
+    return fill("page.html", values, clean)
+
+
+def _policy(*scripts: str) -> str:
+    """Nothing is loaded, nothing runs but these scripts; styles stand in the page, pictures are saved from it."""
+    digests = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
+    )
+    return (
+        f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data: blob:;"
+        " base-uri 'none'; form-action 'none'"
+    )
+
+
+@lru_cache(maxsize=1)
+def _packed(library: str) -> str:
+    """A third of its size; the page's script unpacks it."""
+    return base64.b64encode(gzip.compress(library.encode(), 9, mtime=0)).decode()

@@ -1,0 +1,189 @@
+"""What the page's plots are drawn from, as compact JSON values, and the small pictures of trends in its tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...core.dut.cycles import Cost
+from ...core.history.rows import Cell, Metric
+from ...core.verdict.latency import Latency
+from ..clean import clean
+from .grid import column_of, order_columns
+from .latency import LatencyRow
+from .older import Older
+from .overlay import Curve
+from .report import Report, night_of_run
+from .trends import Change, Trend
+
+SCALE: Mapping[str, tuple[float, str]] = {"pps": (1e-6, "Mpps"), "share": (100.0, "%"), "us": (1.0, "\u00b5s")}
+"""What an axis shows in place of a metric's own unit."""
+SPARK_WIDTH, SPARK_HEIGHT = 150, 26
+"""Of a small picture, in pixels."""
+MOST_SPARKS = 200
+"""Points of a small picture at most."""
+
+
+def page_data(report: Report) -> dict[str, Any]:
+    """Cells once, and everything else by their place among them."""
+    curves, trends, costs = report.curves, report.trends, report.costs
+    found = [*(c.cell for c in curves), *(t.cell for t in trends), *costs]
+    cells = {cell: at for at, cell in enumerate(dict.fromkeys(found))}
+    every = order_columns([*report.grid.columns, *map(column_of, cells)])
+    older = [
+        (one, curve) for cell, some in report.older.items() if cell in cells for one in some for curve in one.curves
+    ]
+    return {
+        "columns": [{"name": clean(column.name), "simulated": column.simulated} for column in every],
+        "cells": [
+            {
+                "name": clean(str(cell)),
+                "mode": clean(cell.mode),
+                "bidir": cell.bidir,
+                "kind": cell.kind,
+                "column": every.index(column_of(cell)),
+            }
+            for cell in cells
+        ],
+        "metrics": [_metric(metric) for metric in report.metrics],
+        "curves": [
+            _curve(curve, cells[curve.cell]) | {"night": clean(night_of_run(report.runs[curve.cell]))}
+            for curve in curves
+        ],
+        "older": [_older(one, curve, cells[curve.cell]) for one, curve in older],
+        "latency": [
+            _latency(one, row, cells[row.cell]) for row in report.latency.rows for one in row.loads if one is not None
+        ],
+        "trends": [_trend(trend, cells[trend.cell]) for trend in trends],
+        "costs": [_cost(cost, cells[cell]) for cell, stretches in costs.items() for cost in stretches],
+    }
+
+
+def embed(values: Any) -> str:
+    """JSON that may stand inside a script element, whatever is in it: no character of it means anything to HTML."""
+    text = json.dumps(values, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def default_choice(curves: Sequence[Curve], alarming: Change | None) -> tuple[str, bool] | None:
+    """Mode, as the data name it, and direction to begin with: of the alarming change.
+
+    Without one, those in which the DUTs differ most, in shares of line rate.
+    """
+    if alarming is not None:
+        return clean(alarming.cell.mode), alarming.cell.bidir
+    totals: dict[Cell, float] = {}
+    for curve in curves:
+        share = curve.result.maximum_pps / curve.line_rate_pps / (1 + curve.cell.bidir)
+        totals[curve.cell] = totals.get(curve.cell, 0.0) + share
+    groups: dict[tuple[str, bool], list[float]] = {}
+    for cell, total in totals.items():
+        groups.setdefault((clean(cell.mode), cell.bidir), []).append(total)
+    return max(groups, key=lambda key: max(groups[key]) - min(groups[key]), default=None)
+
+
+def spark(trend: Trend, metric: Metric) -> str:
+    """Points of a small picture of a trend as SVG has them: x to the right, y down, in its own pixels."""
+    values = [value for _, value in trend.values(metric)]
+    step = -(-len(values) // MOST_SPARKS) or 1
+    values = [sum(values[i : i + step]) / len(values[i : i + step]) for i in range(0, len(values), step)]
+    if len(values) < 2:
+        return ""
+    low, high = min(values), max(values)
+    span = max(high - low, 0.02 * abs(high)) or 1.0  # so that noise does not look like a change
+    middle = (high + low) / 2
+    width, height = SPARK_WIDTH - 6, SPARK_HEIGHT - 6
+    across = (round(3 + width * i / (len(values) - 1), 1) for i in range(len(values)))
+    down = (round(3 + height * (0.5 - (value - middle) / span), 1) for value in values)
+    return " ".join(f"{x:g},{y:g}" for x, y in zip(across, down, strict=True))
+
+
+def _metric(metric: Metric) -> dict[str, Any]:
+    scale, unit = SCALE.get(metric.unit, (1.0, metric.unit))
+    return {"name": metric.name, "unit": unit, "scale": scale, "better": metric.better}
+
+
+def _curve(curve: Curve, cell: int) -> dict[str, Any]:
+    one = curve.result
+    return {
+        "cell": cell,
+        "direction": curve.direction,
+        "line": round(curve.line_rate_pps),
+        "threshold": curve.loss_threshold,
+        "x": [round(value) for value in curve.offered_pps],
+        "y": [round(value) for value in curve.received_pps],
+        "loss": [_short(value) for value in curve.loss],
+        "knee": curve.knee_pps,
+        "bound": curve.bound_pps,
+        "bad": one.first_bad_pps if curve.knee_pps is not None else None,
+        "uncertainty": one.uncertainty_pps,
+        "confirmed": one.confirmed_pps,
+        "words": curve.words,
+    }
+
+
+def _older(older: Older, curve: Curve, cell: int) -> dict[str, Any]:
+    """As a curve of the latest, with what makes it worth a look."""
+    about = {"night": clean(older.night), "why": older.why, "label": older.words, "otherwise": older.otherwise}
+    return _curve(curve, cell) | {"loss": [_short(value, 3) for value in curve.loss]} | about
+
+
+def _trend(trend: Trend, cell: int) -> dict[str, Any]:
+    at = trend.instants()
+    runs = sorted(trend.runs, key=lambda row: at[row.started])
+    return {
+        "cell": cell,
+        "x": [_instant(at[row.started]) for row in runs],
+        "bound": [int(row.at_least) for row in runs],
+        "values": {metric.name: [_short(metric.of(row)) for row in runs] for metric in trend.metrics},
+        "line": [_short(row.total_pps / row.line_share) if row.line_share else None for row in trend.runs[-1:]],
+        "failed": [[_instant(at), clean(reason)[:300]] for at, reason in trend.failed],
+        "changes": [
+            {
+                "metric": clean(change.metric),
+                "x": _instant(at.get(change.at, change.at)),
+                "text": clean(change.text),
+                "bad": change.bad,
+                "before": change.before,
+                "after": change.after,
+            }
+            for change in trend.changes
+        ],
+    }
+
+
+def _cost(cost: Cost, cell: int) -> dict[str, Any]:
+    return {
+        "cell": cell,
+        "phase": cost.phase.value,
+        "x": round(cost.forwarded_pps),
+        "y": _short(cost.cycles_per_packet),
+        "polling": _short(cost.with_polling),
+        "vectors": _short(cost.vectors_per_call),
+    }
+
+
+def _latency(one: Latency, row: LatencyRow, cell: int) -> dict[str, Any]:
+    """Times in microseconds."""
+    return {
+        "cell": cell,
+        "direction": row.direction,
+        "line": round(row.line_rate_pps),
+        "share": one.share,
+        "x": round(one.offered_pps),
+        "loss": _short(one.loss, 3),
+        "lossy": one.lossy,
+        "mean": _short(one.mean_s, scale=1e6),
+        "p99": _short(one.p99_s, scale=1e6),
+    }
+
+
+def _short(value: float | None, digits: int = 6, scale: float = 1.0) -> float | None:
+    """As many digits, by default more than any of these figures has."""
+    return None if value is None else float(f"{scale * value:.{digits}g}")
+
+
+def _instant(text: str) -> str:
+    """An instant as the axes read it: to the minute, in UTC."""
+    return clean(text)[:16].replace("T", " ")

@@ -1,0 +1,114 @@
+"""Ramps of older nights to lay beside the latest: which of them explain something, and their curves in few points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from ...core.errors import StoreError
+from ...core.history.rows import RunRow
+from ...core.history.series import night_of
+from ...core.result import RunResult
+from ...core.units import format_bits, format_share
+from .overlay import Curve, find_curves
+from .trends import Change
+
+MOST_POINTS = 64
+"""Points of an older curve: a third of them lie at its knee."""
+REASONS: Mapping[str, str] = {
+    "change": "before the change",
+    "night": "the night before",
+    "month": "a month before",
+    "year": "a year before",
+}
+"""Why an older night is worth a look; so many curves a cell has at most."""
+_ABOUT_DAYS: Mapping[str, tuple[int, int]] = {"month": (30, 10), "year": (365, 45)}
+"""So many days before, give or take."""
+
+
+@dataclass(frozen=True)
+class Older:
+    """A run of an earlier night of a cell. why: keys of REASONS. unlike: why it cannot lie over the latest, or nothing.
+
+    otherwise: its DUT was configured otherwise than for the latest. curves: none where it is unlike.
+    """
+
+    row: RunRow
+    why: tuple[str, ...]
+    unlike: str = ""
+    otherwise: bool = False
+    curves: tuple[Curve, ...] = ()
+
+    @property
+    def night(self) -> str:
+        return night_of(self.row)
+
+    @property
+    def words(self) -> str:
+        return ", ".join(REASONS[key] for key in self.why)
+
+
+def choose_older(latest: RunRow, runs: Sequence[RunRow], changes: Sequence[Change]) -> tuple[Older, ...]:
+    """The nights worth laying beside the latest, newest first and without their curves.
+
+    runs: complete ones of the same cell, oldest first; changes: of this cell. Of several runs in a night the last
+    counts, and those that belong to no night only where the latest belongs to none. A run under other conditions is
+    chosen only where none under the same would do, to be named.
+    """
+    before = [row for row in runs if bool(row.night) == bool(latest.night) and night_of(row) < night_of(latest)]
+    alike = {night_of(row): row for row in before if not _unlike(row, latest)}
+    unlike = {night_of(row): row for row in before if _unlike(row, latest)}
+    since = _night_of_change(runs, changes)
+    chosen: dict[str, tuple[RunRow, list[str]]] = {}
+    for key in REASONS:
+        row = _pick(key, [*alike.values()], latest, since) or _pick(key, [*unlike.values()], latest, since)
+        if row is not None:
+            chosen.setdefault(row.path, (row, []))[1].append(key)
+    return tuple(
+        Older(row, tuple(why), "; ".join(_unlike(row, latest)), row.facts != latest.facts)
+        for row, why in sorted(chosen.values(), key=lambda one: night_of(one[0]), reverse=True)
+    )
+
+
+def _night_of_change(runs: Sequence[RunRow], changes: Sequence[Change]) -> str | None:
+    """The first night of the newest change."""
+    at = max((change.at for change in changes), default=None)
+    return None if at is None else next((night_of(row) for row in runs if row.started == at), at[:10])
+
+
+def _pick(key: str, rows: Sequence[RunRow], latest: RunRow, since: str | None) -> RunRow | None:
+    """The row for one of REASONS. since: the first night of the newest change."""
+    if key == "night":
+        return rows[-1] if rows else None
+    if key == "change":
+        earlier = [row for row in rows if since is not None and night_of(row) < since]
+        return earlier[-1] if earlier else None
+    days, give = _ABOUT_DAYS[key]
+    away = {abs(gap - days): row for row in rows if (gap := _days_between(row, latest)) is not None}
+    nearest = min(away, default=None)
+    return None if nearest is None or nearest > give else away[nearest]
+
+
+def _days_between(row: RunRow, latest: RunRow) -> int | None:
+    try:
+        return (date.fromisoformat(night_of(latest)) - date.fromisoformat(night_of(row))).days
+    except ValueError:
+        return None
+
+
+def _unlike(row: RunRow, latest: RunRow) -> list[str]:
+    """In what the two runs' conditions differ, as the history of a figure tells them apart."""
+    conditions = (
+        (row.traffic != latest.traffic, "other traffic"),
+        (row.line_rate_bps != latest.line_rate_bps, f"line rate of {format_bits(row.line_rate_bps)}"),
+        (row.loss_threshold != latest.loss_threshold, f"loss threshold of {format_share(row.loss_threshold)}"),
+    )
+    return [words for differ, words in conditions if differ]
+
+
+def older_curves(row: RunRow, result: RunResult, most: int = MOST_POINTS) -> tuple[Curve, ...]:
+    """The curves of this row's run; StoreError where its document holds another run by now."""
+    if (result.started, result.status.value) != (row.started, row.status):
+        raise StoreError("another run than the index names", "it was replaced meanwhile: make the report again")
+    return find_curves(row.cell, result, most)

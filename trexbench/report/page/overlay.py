@@ -1,0 +1,106 @@
+"""Runs as curves that can be drawn over one another: offered against received, in a few hundred points at most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...core.history.rows import Cell
+from ...core.load.windows import Window, measured_windows
+from ...core.result import RunResult
+from ...core.units import format_pps, format_share
+from ...core.verdict.model import DirectionResult, Limit
+from ..run.summary import LIMIT_WORDS
+from ..words import format_bound
+
+MOST_POINTS = 240
+AROUND_KNEE = 12
+"""Windows to each side of the knee that are kept as they were measured."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One direction of one run. Rates in frames per second; loss: per point, a share.
+
+    knee_pps: the last rate within the loss limit, None where the DUT did not saturate; bound_pps: a rate that was
+    carried, where the DUT's own limit is unknown.
+    """
+
+    cell: Cell
+    direction: str
+    line_rate_pps: float
+    loss_threshold: float
+    offered_pps: tuple[float, ...]
+    received_pps: tuple[float, ...]
+    loss: tuple[float, ...]
+    result: DirectionResult
+
+    @property
+    def knee_pps(self) -> float | None:
+        return self.result.maximum_pps if self.result.limit is Limit.DUT and not self.result.at_least else None
+
+    @property
+    def bound_pps(self) -> float | None:
+        return self.result.maximum_pps if self.result.at_least and self.result.maximum_pps else None
+
+    @property
+    def limit_words(self) -> str:
+        return LIMIT_WORDS[self.result.limit]
+
+    @property
+    def words(self) -> str:
+        """What this direction came to, in a sentence."""
+        one = self.result
+        share = format_share(one.maximum_pps / self.line_rate_pps)
+        words = f"{format_bound(one.maximum_pps, one.at_least)} ({share} of line rate), {self.limit_words}"
+        if one.first_bad_pps is not None and self.knee_pps is not None:
+            words += f", loss above {format_share(self.loss_threshold)} from {format_pps(one.first_bad_pps)} on"
+        return words
+
+
+def find_curves(cell: Cell, result: RunResult, most: int = MOST_POINTS) -> tuple[Curve, ...]:
+    """One for every direction that was measured at all, at about ``most`` points."""
+    made = (_curve_of(cell, result, one, most) for one in result.directions)
+    return tuple(curve for curve in made if curve is not None)
+
+
+def _curve_of(cell: Cell, result: RunResult, one: DirectionResult, most: int) -> Curve | None:
+    """The direction of this verdict; None where it was not measured."""
+    plan = result.plan
+    windows = [w for w in measured_windows(plan, result.samples, one.direction, plan.curve_phases) if w.sent]
+    points = reduce_windows(windows, one.first_bad_pps, most)
+    if not points:
+        return None
+    offered, received, loss = zip(*points, strict=True)
+    line_pps = plan.offer(one.direction).line_rate_pps
+    return Curve(cell, str(one.direction), line_pps, plan.loss_threshold, offered, received, loss, one)
+
+
+Point = tuple[float, float, float]
+
+
+def reduce_windows(windows: Sequence[Window], knee_pps: float | None, most: int = MOST_POINTS) -> list[Point]:
+    """(sent, received, loss) of about ``most`` points; neighbours are pooled, but for those at the knee.
+
+    A pool of windows has the rates and the loss of one long window: nothing is picked, nothing smoothed away.
+    """
+    at = next((i for i, w in enumerate(windows) if knee_pps is not None and w.sent_pps >= knee_pps), None)
+    kept = range(0) if at is None else range(max(0, at - AROUND_KNEE), min(len(windows), at + AROUND_KNEE + 1))
+    size = -(-(len(windows) - len(kept)) // max(1, most - len(kept))) if len(windows) > most else 1
+    pools: list[list[Window]] = []
+    for i, window in enumerate(windows):
+        if pools and i not in kept and i - 1 not in kept and len(pools[-1]) < size:
+            pools[-1].append(window)
+        else:
+            pools.append([window])
+    return [_pooled(pool) for pool in pools]
+
+
+def _pooled(windows: Sequence[Window]) -> Point:
+    span_s = [window.end_s - window.begin_s for window in windows]
+    sent, received = sum(window.sent for window in windows), sum(window.received for window in windows)
+    rates = [
+        sum(getattr(window, name) * span for window, span in zip(windows, span_s, strict=True)) / sum(span_s)
+        for name in ("sent_pps", "received_pps")
+    ]
+    return rates[0], rates[1], (sent - received) / sent if sent else 0.0

@@ -1,0 +1,100 @@
+"""All that a report is about, and what follows from it: the page, its markdown form and its pictures share this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ...core.dut.cycles import Cost
+from ...core.history.night import Night
+from ...core.history.rows import METRICS, Cell, Metric, RunRow
+from ...core.result import RunResult
+from ..run.summary import Summary, summarise
+from .grid import Column, Grid, build_grid, column_of
+from .latency import LatencyTable, find_latency_table
+from .older import Older
+from .overlay import Curve, find_curves
+from .trends import Change, Trend, find_trends
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that is reported. rows, nights: oldest first. table: the night whose table is shown, None: the latest runs'.
+
+    runs: the latest of each cell whose document is shown in full. older: those of earlier nights to hold them against,
+    newest first. problems: documents that could not be read, and why.
+    made: when, UTC. judged: what the search for changes says of itself; None: there was none.
+    """
+
+    rows: Sequence[RunRow]
+    nights: Sequence[Night] = ()
+    table: Night | None = None
+    runs: Mapping[Cell, RunResult] = field(default_factory=dict)
+    older: Mapping[Cell, Sequence[Older]] = field(default_factory=dict)
+    changes: Sequence[Change] = ()
+    problems: Sequence[tuple[str, str]] = ()
+    title: str = "trexbench"
+    made: str = ""
+    judged: str | None = None
+    remarks: Sequence[str] = ()
+
+    @cached_property
+    def grid(self) -> Grid:
+        return build_grid(self.rows, self.table)
+
+    @cached_property
+    def curves(self) -> tuple[Curve, ...]:
+        return tuple(curve for cell, run in self.runs.items() for curve in find_curves(cell, run))
+
+    @cached_property
+    def trends(self) -> tuple[Trend, ...]:
+        return find_trends(self.rows, self.nights, self.changes)
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Those that any cell has figures of."""
+        return tuple(metric for metric in METRICS if any(metric in trend.metrics for trend in self.trends))
+
+    @cached_property
+    def costs(self) -> Mapping[Cell, tuple[Cost, ...]]:
+        """Stretches with a figure, of every run that has any."""
+        found = {
+            cell: tuple(cost for cost in run.costs if cost.cycles_per_packet is not None and cost.forwarded_pps)
+            for cell, run in self.runs.items()
+        }
+        return {cell: costs for cell, costs in found.items() if costs}
+
+    @cached_property
+    def latency(self) -> LatencyTable:
+        return find_latency_table(self.runs)
+
+    @property
+    def latest(self) -> Mapping[Column, RunResult]:
+        """The latest run of each DUT with each number of queues."""
+        by_start = sorted(self.runs.items(), key=lambda item: item[1].started)
+        latest = {column_of(cell): run for cell, run in by_start}
+        return {column: latest[column] for column in map(column_of, self.runs)}
+
+    @cached_property
+    def summaries(self) -> Mapping[Cell, Summary]:
+        return {cell: summarise(run) for cell, run in self.runs.items()}
+
+    @property
+    def alarming(self) -> Change | None:
+        """The first change for the worse that nobody knows of."""
+        return next((change for change in self.changes if change.bad and change.note is None), None)
+
+    @property
+    def simulated(self) -> bool:
+        return any(row.cell.simulated for row in self.rows) or any(night.simulated for night in self.nights)
+
+    @property
+    def all_simulated(self) -> bool:
+        return self.simulated and all(row.cell.simulated for row in self.rows)
+
+
+def night_of_run(run: RunResult) -> str:
+    """As an index tells it: the suite's night, or the day on which the run began."""
+    night = run.command.get("night")
+    return night if isinstance(night, str) and night else run.started[:10]

@@ -1,0 +1,94 @@
+"use strict";
+// Offered against received, the loss below: each cell's latest run, and beside it those of older nights.
+function rampsPlot(page) {
+  var LOSS_FLOOR = 0.001; // percent; less has no place on an axis of powers of ten
+  // Older lines are thin, dashed and fade; what tells them apart without colour are open signs along them.
+  var OLDER = {
+    change: { symbol: "diamond-open", opacity: 1 }, night: { symbol: "circle-open", opacity: 0.9 },
+    month: { symbol: "triangle-down-open", opacity: 0.75 }, year: { symbol: "square-open", opacity: 0.65 }
+  };
+  var SIGNS = 9;
+  var data = page.data, plain = page.plain;
+
+  function ticked(name) {
+    return page.all("input[name=" + name + "]").filter(function (box) { return box.checked; }).map(function (box) { return box.value; });
+  }
+
+  function latestStyle(curve, look) {
+    var dash = data.cells[curve.cell].bidir && page.backwards(curve) ? "dot" : look.dash;
+    return { line: { color: look.colour, width: 1.8, dash: dash }, marker: { color: look.colour, symbol: look.marker, size: 8 },
+      mode: curve.x.length < 3 ? "markers" : "lines", opacity: 1 };
+  }
+
+  function olderStyle(curve, look) {
+    var kind = OLDER[curve.why[0]];
+    return { line: { color: look.colour, width: 1.3, dash: page.backwards(curve) ? "2px 4px" : "5px 3px" },
+      marker: { color: look.colour, symbol: kind.symbol, size: 7, maxdisplayed: SIGNS, line: { width: 1.4 } },
+      mode: "lines+markers", opacity: kind.opacity };
+  }
+
+  // The line, the same run's loss, and the mark of its knee or bound.
+  function traces(curve, name, style, scale, log, rank) {
+    var told = curve.x.map(function (value, at) {
+      return "<b>" + name + "</b><br>offered " + page.mpps(value) + ", " + page.digits(100 * value / curve.line) + " %<br>received " +
+        page.mpps(curve.y[at]) + "<br>loss " + page.digits(100 * curve.loss[at]) + " %" + (curve.otherwise ? "<br>the DUT was configured differently" : "");
+    });
+    var basic = Object.assign({ x: curve.x.map(function (value) { return value * scale; }), type: "scatter", name: name, legendgroup: name,
+      legendrank: rank, hoverinfo: "text", hovertext: told }, style);
+    var made = [
+      Object.assign({ y: curve.y.map(function (value) { return value * scale; }) }, basic),
+      Object.assign({}, basic, { yaxis: "y2", showlegend: false, y: curve.loss.map(function (value) {
+        return log ? Math.max(100 * value, LOSS_FLOOR) : 100 * value;
+      }) })
+    ];
+    var mark = curve.knee !== null ? curve.knee : curve.bound, colour = style.line.color;
+    if (mark !== null) {
+      made.push({ x: [mark * scale], y: [mark * scale], type: "scatter", mode: "markers", name: name, legendgroup: name, showlegend: false,
+        opacity: style.opacity, marker: { size: curve.why ? 9 : 12, color: colour, symbol: curve.knee !== null ? "x-thin" : "triangle-right-open",
+          line: { width: curve.why ? 1.5 : 2.5, color: colour } },
+        error_x: { type: "data", array: [curve.uncertainty * scale], color: colour, visible: curve.uncertainty > 0 },
+        hoverinfo: "text", hovertext: ["<b>" + name + "</b><br>" + plain(curve.words).replace(/, /g, "<br>")] });
+    }
+    return made;
+  }
+
+  // Legend entries name the night as soon as there is more than one of a line.
+  function name(curve, now, dated) {
+    var cell = data.cells[curve.cell], night = plain(curve.night);
+    var base = page.label(cell, now) + (cell.bidir ? ", " + plain(curve.direction) : "");
+    if (!curve.why) { return dated ? base + "<br>" + night + ", latest" : base; }
+    return base + "<br>" + night + ", " + plain(curve.label);
+  }
+
+  return function (now) {
+    var ways = ticked("direction"), kinds = ticked("older"), log = page.id("log").checked, share = now.unit === "share";
+    var under = [], over = [], shown = [], top = 0, threshold = 0;
+    data.curves.forEach(function (curve, number) {
+      var cell = data.cells[curve.cell];
+      if (!page.chosen(cell, now) || ways.indexOf(curve.direction) < 0) { return; }
+      var look = page.look(cell), scale = share ? 100 / curve.line : 1e-6, rank = 1000 + 10 * number;
+      var older = data.older.filter(function (one) {
+        return one.cell === curve.cell && one.direction === curve.direction && one.why.some(function (key) { return kinds.indexOf(key) >= 0; });
+      });
+      shown.push(cell);
+      threshold = Math.max(threshold, 100 * curve.threshold);
+      [curve].concat(older).forEach(function (one) { top = Math.max(top, scale * Math.max.apply(null, one.x)); });
+      older.forEach(function (one, at) {
+        under = under.concat(traces(one, name(one, now, true), olderStyle(one, look), scale, log, rank + 1 + at));
+      });
+      over = over.concat(traces(curve, name(curve, now, older.length > 0), latestStyle(curve, look), scale, log, rank));
+    });
+    var unit = share ? "% of line rate" : "Mpps";
+    var diagonal = { x: [0, top], y: [0, top], type: "scatter", mode: "lines", name: "no loss", hoverinfo: "skip", legendrank: 1e6,
+      line: { color: page.css("--soft"), width: 1, dash: "dot" } };
+    page.draw("ramps", under.concat(over, [diagonal]), page.layout(shown, {
+      xaxis: page.axis("offered, " + unit, { anchor: "y2", rangemode: "tozero" }),
+      yaxis: page.axis("received, " + unit, { domain: [0.33, 1], rangemode: "tozero" }),
+      yaxis2: page.axis("loss, %", { domain: [0, 0.26], type: log ? "log" : "linear", exponentformat: "none",
+        tickmode: log ? "array" : "auto", tickvals: [LOSS_FLOOR, 0.01, 0.1, 1, 10, 100],
+        ticktext: ["0", "0.01", "0.1", "1", "10", "100"], range: log ? [-3.15, 2.15] : undefined }),
+      shapes: threshold ? [{ type: "line", xref: "paper", x0: 0, x1: 1, yref: "y2", y0: threshold, y1: threshold,
+        line: { color: page.css("--bad"), width: 1, dash: "dash" } }] : []
+    }));
+  };
+}

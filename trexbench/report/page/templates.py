@@ -1,0 +1,78 @@
+"""The templates of the page and of its markdown form, and how they write figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from importlib import resources
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from ...core.units import format_pps, format_time
+from ..clean import clean
+from ..words import NONE, format_count, format_cycles, format_figure, format_loss, typeset
+from .html_data import spark
+from .overlay import Curve
+
+DEEPEST_FACT, LONGEST_FACT = 3, 400
+
+
+def read_static(name: str) -> str:
+    """A file that belongs to the page."""
+    return (resources.files(__package__) / "static" / name).read_text(encoding="utf-8")
+
+
+def fill(template: str, values: Mapping[str, Any], escape: Callable[..., str]) -> str:
+    """The template with these values. escape: every text put into it, but for HTML's own signs."""
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(read_static),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: value if isinstance(value, Markup | int | float) else escape(value),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(FILTERS, escaped=escape)
+    return environment.get_template(template).render(values)
+
+
+def _flatten(values: Any, before: str = "", depth: int = 1) -> Iterator[tuple[str, str]]:
+    """Nested facts as ``interfaces / ix0 / mtu``, with their values; what lies deeper is JSON."""
+    for key, value in values.items() if isinstance(values, Mapping) else ():
+        name = f"{before}{clean(key, 100)}"
+        if isinstance(value, Mapping) and value and depth < DEEPEST_FACT:
+            yield from _flatten(value, f"{name} / ", depth + 1)
+        else:
+            text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+            yield name, clean(text, LONGEST_FACT)
+
+
+def _against(latest: Curve | None, older: Curve) -> str:
+    """How much more or less the latest run's direction carried than an older one's; bounds say nothing of that."""
+    if latest is None or latest.result.at_least or older.result.at_least or not older.result.maximum_pps:
+        return NONE
+    return f"{100 * (latest.result.maximum_pps / older.result.maximum_pps - 1):+.1f} %"
+
+
+def _figure(form: Callable[..., str], value: float | None, *more: Any) -> Markup:
+    """A figure, in which there is nothing to escape."""
+    return Markup(NONE if value is None else typeset(form(value, *more)))
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "sparks": spark,
+    "against": _against,
+    "count": format_count,
+    "flatten": _flatten,
+    "typeset": lambda text: typeset(str(text)),
+    "tojson_text": json.dumps,
+    "figure": partial(_figure, format_figure),
+    "duration": partial(_figure, format_time),
+    "pps": partial(_figure, format_pps),
+    "cycles": partial(_figure, format_cycles),
+    "digits": partial(_figure, "{:.4g}".format),
+    "share": partial(_figure, format_loss),
+}

@@ -1,0 +1,99 @@
+"""Cells over time: every figure of every run, nights that failed, and what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from statistics import median
+
+from ...core.history.night import Night, State
+from ...core.history.rows import METRICS, Cell, Metric, RunRow, cells_of
+from ...core.history.series import like_the_last
+from .grid import cell_of, reason_of
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change that somebody found in a cell's history. at: the first run after it (``started``), or its night.
+
+    before, after: levels, in the metric's unit. bad: for the worse. text: the finding in a sentence;
+    reasons: what explains it. note: of who knows of it already.
+    """
+
+    cell: Cell
+    metric: str
+    at: str
+    text: str
+    bad: bool
+    before: float | None = None
+    after: float | None = None
+    note: str | None = None
+    reasons: tuple[str, ...] = ()
+
+
+def instant_of(started: str, night: str | None) -> str:
+    """Where a run stands in time: where it began, or in its night if that was dated otherwise (``--date``)."""
+    try:
+        apart = (date.fromisoformat(started[:10]) - date.fromisoformat(night or started[:10])).days
+    except ValueError:
+        return started
+    return started if night is None or 0 <= apart <= 1 else night
+
+
+@dataclass(frozen=True)
+class Trend:
+    """One cell's history, oldest first, of runs like the last. failed: when and why there is no figure."""
+
+    cell: Cell
+    runs: tuple[RunRow, ...]
+    failed: tuple[tuple[str, str], ...]
+    changes: tuple[Change, ...]
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Those that any run has a figure of."""
+        return tuple(metric for metric in METRICS if any(metric.of(row) is not None for row in self.runs))
+
+    def values(self, metric: Metric) -> list[tuple[RunRow, float]]:
+        return [(row, value) for row in self.runs if (value := metric.of(row)) is not None]
+
+    def instants(self) -> dict[str, str]:
+        """Of every run, by when it began, where it stands in time."""
+        return {row.started: instant_of(row.started, row.night) for row in self.runs}
+
+    def middle(self, metric: Metric) -> float | None:
+        known = [value for _, value in self.values(metric)]
+        return median(known) if known else None
+
+
+def find_trends(rows: Sequence[RunRow], nights: Iterable[Night], changes: Sequence[Change]) -> tuple[Trend, ...]:
+    """In the order in which cells first appeared; a cell that only ever failed has a trend without runs.
+
+    A night that knew no cells, for its suite could not be read, is one that failed for all cells of that suite.
+    """
+    nights = list(nights)
+    runs = cells_of(rows)
+    failed: dict[Cell, dict[str, str]] = {}
+    counted = {attempt.path for night in nights for cell in night.cells for attempt in cell.attempts}
+    for night in nights:
+        if not night.cells:
+            for cell in {row.cell for row in rows if row.suite == night.suite}:
+                failed.setdefault(cell, {})[instant_of(night.started, night.night)] = night.error or "not run"
+        for record in night.cells:
+            if record.state is not State.DONE:
+                at = record.attempts[-1].started if record.attempts else night.started
+                failed.setdefault(cell_of(record, night), {})[instant_of(at, night.night)] = reason_of(record, night)
+    for row in rows:
+        if not row.complete and row.path not in counted:
+            failed.setdefault(row.cell, {})[instant_of(row.started, row.night)] = f"the run is {row.status}"
+    order = dict.fromkeys([*(row.cell for row in rows), *failed])
+    return tuple(
+        Trend(
+            cell,
+            tuple(like_the_last(runs.get(cell, ()))),
+            tuple(sorted(failed.get(cell, {}).items())),
+            tuple(change for change in changes if change.cell == cell),
+        )
+        for cell in order
+    )

@@ -1,0 +1,85 @@
+"""A judgement for machines: JSON values, and JUnit's XML with a case per figure that was judged."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+from xml.etree import ElementTree
+
+from ...core.history.regression import NEEDED_NIGHTS, Finding, Judgement, Kind
+from ..clean import clean
+from .text import finding_line, missing_line, summary_line
+
+
+def judgement_values(judgement: Judgement) -> dict[str, Any]:
+    """Values in each metric's own unit, shares as fractions."""
+    return {
+        "exit_code": judgement.exit_code,
+        "summary": summary_line(judgement),
+        "judged": judgement.judged,
+        "since": judgement.since,
+        "regressions": [_values(finding) for finding in judgement.regressions],
+        "older": [_values(finding) for finding in judgement.older],
+        "improvements": [_values(finding) for finding in judgement.of(Kind.IMPROVEMENT)],
+        "known": [_values(finding) for finding in judgement.of(Kind.KNOWN)],
+        "insufficient": [
+            {"cell": str(finding.cell), "metric": finding.metric.name, "nights": finding.nights}
+            for finding in judgement.of(Kind.INSUFFICIENT)
+        ],
+        "missing": [asdict(one) for one in judgement.missing],
+        "remarks": list(judgement.remarks),
+    }
+
+
+def _values(finding: Finding) -> dict[str, Any]:
+    cell = finding.cell
+    return {
+        "cell": str(cell),
+        **asdict(cell),
+        "metric": finding.metric.name,
+        "unit": finding.metric.unit,
+        "shape": finding.shape.value,
+        "since": finding.since,
+        "told": finding.told,
+        "nights": finding.nights,
+        "before": finding.before,
+        "after": finding.after,
+        "at_least": finding.at_least,
+        "change": finding.share,
+        "noise": finding.noise,
+        "score": finding.score if finding.score != float("inf") else None,
+        "explanation": list(finding.explanation),
+        "note": finding.note,
+    }
+
+
+def format_junit(judgement: Judgement) -> str:
+    """A test case per figure: failed where it regressed, skipped with too few nights; missing cells are errors."""
+    suites = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(suites, "testsuite", name="trexbench regress")
+    alarming = set(map(id, judgement.regressions))
+    for finding in sorted(judgement.findings, key=lambda one: (str(one.cell), one.metric.name)):
+        case, line = _case(suite, finding.cell, finding.metric.name), clean(finding_line(finding))
+        if id(finding) in alarming:
+            failure = ElementTree.SubElement(case, "failure", type="regression", message=line)
+            failure.text = "\n".join([line, *map(clean, finding.explanation)])
+        elif finding.kind is Kind.INSUFFICIENT:
+            ElementTree.SubElement(case, "skipped", message=f"needs {NEEDED_NIGHTS} nights, has {finding.nights}")
+        else:
+            ElementTree.SubElement(case, "system-out").text = line
+    for cell, metric in judgement.steady:
+        _case(suite, cell, metric)
+    for missing in judgement.missing:
+        case = _case(suite, missing.cell, "measured")
+        ElementTree.SubElement(case, "error", type="missing", message=clean(missing_line(missing)))
+    for element in (suites, suite):
+        element.set("tests", str(len(suite)))
+        for name, outcome in (("failures", "failure"), ("skipped", "skipped"), ("errors", "error")):
+            element.set(name, str(len(suite.findall(f"*/{outcome}"))))
+    ElementTree.indent(suites)
+    text = ElementTree.tostring(suites, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+
+
+def _case(suite: ElementTree.Element, cell: object, metric: str) -> ElementTree.Element:
+    return ElementTree.SubElement(suite, "testcase", classname=clean(cell), name=clean(metric))

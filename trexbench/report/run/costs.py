@@ -1,0 +1,86 @@
+"""What packets cost a DUT, in words and tables: at one rate, and at several side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ...core.dut.cycles import Cost
+from ...core.dut.runtime import WorkerEfficiency
+from ...core.units import format_pps, format_share
+from ..words import format_cycles, known, lay_out
+
+NO_CYCLES = "no cycles per packet"
+
+
+def cost_words(cost: Cost, cpus: bool = True) -> str:
+    """The cost at one rate in a line: cycles per packet, vectors, clocks, energy; or that there is no figure."""
+    if cost.cycles_per_packet is None:
+        reasons = [c.text for c in cost.caveats if c.code.startswith("no-") or c.code == "budget-exceeds-clock"]
+        return f"no cycles per packet: {reasons[0].removeprefix('no cycles per packet: ')}" if reasons else NO_CYCLES
+    words = [f"{format_cycles(cost.cycles_per_packet)} cycles/packet"]
+    if cost.with_polling is not None:
+        words[0] += f" ({format_cycles(cost.with_polling)} with polling)"
+    words[0] += f" at {format_pps(cost.forwarded_pps)}"
+    if cost.vectors_per_call is not None:
+        words.append(f"{cost.vectors_per_call:.2f} vectors/call")
+    words += list(_clocks(cost, cpus))
+    if cost.perf_cycles_per_packet is not None:
+        words.append(f"perf counts {format_cycles(cost.perf_cycles_per_packet)}")
+    if cost.uj_per_packet is not None and cost.power_w is not None:
+        words.append(f"{cost.uj_per_packet:.2f} uJ/packet at {cost.power_w:.1f} W")
+    return ", ".join([*words, f"from {cost.source}"])
+
+
+def _clocks(cost: Cost, cpus: bool) -> Iterator[str]:
+    for budget in cost.budgets:
+        if budget.effective_hz is not None:
+            yield f"{budget.worker} accounts for {budget.effective_hz / 1e6:.0f} of {budget.clock_hz / 1e6:.0f} MHz"
+    if cost.cpus and cpus:
+        busy = [f"cpu{one.cpu} {format_share(one.busy)}" for one in cost.cpus]
+        yield f"busy {', '.join(busy)}"
+
+
+def format_costs(costs: Sequence[Cost]) -> str:
+    """A table of nodes and its summary line for every rate, then all rates side by side."""
+    heads, cells = zip(*_COLUMNS, strict=True)
+    table = lay_out([heads, *([cell(cost) for cell in cells] for cost in costs)], "r" * len(heads))
+    return "\n\n".join("\n".join(block) for block in (*map(_block, costs), table)) + "\n"
+
+
+def _block(cost: Cost) -> Iterator[str]:
+    yield f"{format_pps(cost.offered_pps)} offered"
+    for worker in cost.workers:
+        yield from _nodes(worker)
+    for one in cost.cpus:
+        clock = f" of {one.clock_hz / 1e6:.0f} MHz" if one.clock_hz else ""
+        packets = f", {format_share(one.packet_busy)} on packets" if one.packet_busy is not None else ""
+        yield f"  cpu{one.cpu:<4} {format_share(one.busy)} busy{clock}{packets}"
+    yield f"  {cost_words(cost, cpus=False)}"
+    yield from (f"  doubt: {caveat.text}" for caveat in cost.caveats)
+
+
+def _nodes(worker: WorkerEfficiency) -> Iterator[str]:
+    if worker.reason is not None:
+        yield f"  {worker.worker}: {worker.reason}"
+        return
+    yield f"  {worker.worker:<32}{'Clocks':>12}{'Vectors/Call':>14}"
+    for node in sorted(worker.nodes, key=lambda node: node.name):
+        vectors = known(node.vectors_per_call, "{:.2f}".format)
+        yield f"    {node.name:<30}{node.cycles_per_packet:>12.2e}{vectors:>14}"
+    polling = ", ".join(node.name for node in worker.nodes if node.is_input) or "input nodes"
+    yield (
+        f"    {worker.pps or 0.0:.6g} packets/sec, at {worker.cycles_with_polling or 0.0:.1f} cycles/packet,"
+        f" {worker.cycles_per_packet or 0.0:.0f} cycles/packet not counting {polling}"
+    )
+
+
+_COLUMNS: Sequence[tuple[str, Callable[[Cost], str]]] = (
+    ("offered", lambda cost: format_pps(cost.offered_pps)),
+    ("forwarded", lambda cost: format_pps(cost.forwarded_pps)),
+    ("loss", lambda cost: known(cost.loss, format_share)),
+    ("cycles/packet", lambda cost: known(cost.cycles_per_packet, format_cycles)),
+    ("with polling", lambda cost: known(cost.with_polling, format_cycles)),
+    ("vectors/call", lambda cost: known(cost.vectors_per_call, "{:.2f}".format)),
+    ("clocks, MHz", lambda cost: known(cost.effective_hz, lambda hertz: f"{hertz / 1e6:.0f}")),
+    ("uJ/packet", lambda cost: known(cost.uj_per_packet, "{:.2f}".format)),
+)

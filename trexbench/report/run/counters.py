@@ -1,0 +1,86 @@
+"""What a DUT counted between two readings, as plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...core.dut.runtime import of_threads
+from ...core.dut.telemetry import CpuTime, Observation
+from ...core.units import format_pps, format_share
+
+DETAILS = 12
+"""Lines of details at most."""
+
+
+def format_counters(before: Observation, after: Observation, apart_s: float) -> str:
+    """Rates per port and queue, what was dropped, busy CPUs, VPP's cycles per packet, details, what was not read."""
+    lines = [f"in {apart_s:.2f} s", *_ports(before, after, apart_s), *_drops(before, after)]
+    lines += [*_cpus(before.cpus, after.cpus), *_threads(after)]
+    if after.perf_hz is not None:
+        lines.append(f"perf stat    {after.perf_hz / 1e6:.0f} million cycles/s")
+    if after.power_w is not None:
+        lines.append(f"power        {after.power_w:.1f} W")
+    lines += _details(before, after)
+    lines += [f"not read     {one.what}: {one.reason}" for one in after.missing]
+    return "\n".join(lines) + "\n"
+
+
+def _ports(before: Observation, after: Observation, apart_s: float) -> Iterator[str]:
+    old = {one.port: one for one in before.ports}
+    for now in after.ports:
+        then = old.get(now.port)
+        received = _rate(then.rx_packets if then else None, now.rx_packets, apart_s)
+        sent = _rate(then.tx_packets if then else None, now.tx_packets, apart_s)
+        yield f"port {now.port:<7} received {received}, sent {sent}"
+    queues = {(one.port, one.queue): one.packets for one in before.queues}
+    for queue in after.queues:
+        rate = _rate(queues.get((queue.port, queue.queue)), queue.packets, apart_s)
+        yield f"  queue {queue.queue:<4} {rate}"
+
+
+def _drops(before: Observation, after: Observation) -> Iterator[str]:
+    old = {(one.name, one.port, one.queue): one.count for one in before.drops}
+    moved = [(one, one.count - old.get((one.name, one.port, one.queue), 0)) for one in after.drops]
+    for one, count in moved:
+        if count:
+            where = "" if one.port is None else f" on port {one.port}"
+            where += "" if one.queue is None else f" queue {one.queue}"
+            yield f"dropped      {count} {one.name}{where}"
+    if after.drops and not any(count for _, count in moved):
+        yield f"dropped      nothing ({len(after.drops)} counters)"
+
+
+def _cpus(before: Sequence[CpuTime], after: Sequence[CpuTime]) -> Iterator[str]:
+    old = {one.cpu: one for one in before}
+    for now in after:
+        then = old.get(now.cpu)
+        if then is not None and now.total_s > then.total_s:
+            busy = (now.busy_s - then.busy_s) / (now.total_s - then.total_s)
+            clock = f" of {now.clock_hz / 1e6:.0f} MHz" if now.clock_hz else ""
+            yield f"cpu {now.cpu:<8} {format_share(busy)} busy{clock}"
+
+
+def _threads(after: Observation) -> Iterator[str]:
+    for worker in of_threads(after.threads) if after.threads else ():
+        if worker.reason is not None or worker.pps is None or worker.cycles_per_packet is None:
+            yield f"{worker.worker:<12} {worker.reason}"
+            continue
+        vectors = f", {worker.vectors_per_call:.2f} vectors/call" if worker.vectors_per_call else ""
+        cycles = f"{worker.cycles_per_packet:.0f} cycles/packet, {worker.cycles_with_polling or 0:.0f} with polling"
+        yield f"{worker.worker:<12} {format_pps(worker.pps)}, {cycles}{vectors}"
+
+
+def _details(before: Observation, after: Observation) -> Iterator[str]:
+    """Counters that rose, the largest difference first. One that went back has passed the end of its 32 bits."""
+    old = {one.name: one.count for one in before.details}
+    risen = [(one.count - old[one.name], one.name) for one in after.details if one.count > old.get(one.name, one.count)]
+    risen.sort(key=lambda one: (-one[0], one[1]))
+    yield from (f"counted      {count} {name}" for count, name in risen[:DETAILS])
+    if len(risen) > DETAILS:
+        yield f"             and {len(risen) - DETAILS} more"
+
+
+def _rate(then: int | None, now: int | None, apart_s: float) -> str:
+    if then is None or now is None:
+        return "unknown"
+    return format_pps((now - then) / apart_s) if now >= then else "unknown (its counter went back)"

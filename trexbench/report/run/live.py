@@ -1,0 +1,161 @@
+"""Progress while a run is going on: what is asked, sent, received and lost right now, and how long it still takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TextIO
+
+from ...core.load.plan import Direction, Plan
+from ...core.load.sample import Phase, Sample
+from ...core.load.windows import Window, build_window
+from ...core.result import RunResult
+from ...core.strategy.base import LoadStep, Strategy
+from ...core.units import format_duration, format_pps, format_share
+from ..words import known
+
+LINE_S = 5.0
+
+WORDS = {
+    Phase.BASELINE: "begin",
+    Phase.WARMUP: "warm-up",
+    Phase.RAMP: "ramp",
+    Phase.HOLD: "hold",
+    Phase.DRAIN: "drain",
+    Phase.CONFIRM: "confirm",
+    Phase.CONFIRM_DRAIN: "drain again",
+    Phase.LATENCY: "latency",
+    Phase.LATENCY_DRAIN: "drain",
+}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands. windows: one per direction, of about the last second; elapsed_s and left_s: of the whole run.
+
+    speedup: simulated seconds per real second.
+    """
+
+    phase: Phase
+    trial: int
+    asked_pps: Mapping[Direction, float]
+    elapsed_s: float
+    left_s: float
+    windows: Sequence[Window]
+    speedup: float = 1.0
+
+    @property
+    def left_words(self) -> str:
+        return f"{format_duration(self.left_s / self.speedup)} left"
+
+    @property
+    def share(self) -> float:
+        """How much of the run is over, between 0 and 1."""
+        return self.elapsed_s / (self.elapsed_s + self.left_s) if self.elapsed_s > 0 else 0.0
+
+    @property
+    def phase_words(self) -> str:
+        return f"{WORDS[self.phase]}{f' {self.trial}' if self.trial else ''}"
+
+
+class Follower:
+    """Samples -> progress, looking at the newest of them only."""
+
+    def __init__(self, plan: Strategy, speedup: float = 1.0) -> None:
+        self._plan, self._speedup = plan, speedup
+        self._window = max(1, round(plan.window_s / plan.sample_s))
+        self._phase: tuple[Phase, int] | None = None
+        self._begun_s = 0.0
+        self._begun_index = 0
+
+    def follow(self, samples: Sequence[Sample]) -> bool:
+        """Take note of the newest sample; whether a phase began with it."""
+        last = samples[-1]
+        changed = (last.phase, last.trial) != self._phase
+        if changed:
+            self._phase, self._begun_index = (last.phase, last.trial), max(0, len(samples) - 2)
+            self._begun_s = samples[self._begun_index].t_s
+        return changed
+
+    def progress(self, samples: Sequence[Sample]) -> Progress:
+        """After ``follow`` of these samples."""
+        last = samples[-1]
+        recent = samples[max(self._begun_index, len(samples) - 1 - self._window) :]
+        windows = [build_window(d, recent) for d in self._plan.directions] if len(recent) > 1 else []
+        left = self._plan.time_left(last.phase, last.trial, last.t_s - self._begun_s)
+        return Progress(last.phase, last.trial, last.asked_pps, last.t_s - samples[0].t_s, left, windows, self._speedup)
+
+
+class Live:
+    """A sink that shows progress: here in a line every few seconds, for pipes and logs.
+
+    Drawing that fails is said once; the run does not notice. speedup: simulated seconds per real second.
+    """
+
+    every_s = LINE_S
+    """Real seconds between two drawings; one more is made at each phase."""
+
+    def __init__(self, result: RunResult, stream: TextIO, speedup: float = 1.0) -> None:
+        self.result, self.stream, self._speedup = result, stream, speedup
+        self._follower = Follower(result.plan, speedup)
+        self._next_s, self._failed = 0.0, False
+
+    def __enter__(self) -> Live:
+        self._attempt(self.start)
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        with suppress(Exception):  # after a failure, too: it gives the terminal its cursor back
+            self.stop()
+
+    def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
+        self._attempt(lambda: self._show(samples))
+
+    def start(self) -> None:
+        """Before the first drawing."""
+
+    def stop(self) -> None:
+        """After the last one."""
+        self.stream.flush()
+
+    def draw(self, progress: Progress) -> None:
+        self.stream.write(format_progress(self.result.plan, progress) + "\n")
+        self.stream.flush()
+
+    def _show(self, samples: Sequence[Sample]) -> None:
+        changed, now_s = self._follower.follow(samples), samples[-1].t_s
+        if changed or now_s >= self._next_s:
+            self._next_s = now_s + self.every_s * self._speedup - self.result.plan.sample_s / 2
+            self.draw(self._follower.progress(samples))
+
+    def _attempt(self, show: Callable[[], object]) -> None:
+        if self._failed:
+            return
+        try:
+            show()
+        except Exception as error:
+            self._failed = True
+            with suppress(Exception):
+                self.stream.write(f"no more progress is shown: {type(error).__name__}: {error}\n")
+
+
+def format_progress(plan: Plan, progress: Progress) -> str:
+    """One line: ``32 s  ramp  asked 649.6 kpps  0->1 sent ... received ... loss ...  45 s left``."""
+    parts = [format_duration(progress.elapsed_s), progress.phase_words, asked_words(plan, progress)]
+    for direction, window in zip(plan.directions, progress.windows, strict=False):
+        rates = f"sent {format_pps(window.sent_pps)} received {format_pps(window.received_pps)}"
+        parts.append(f"{direction} {rates} loss {known(window.loss, format_share)}")
+    parts.append(progress.left_words)
+    return "  ".join(parts)
+
+
+def asked_words(plan: Plan, progress: Progress) -> str:
+    """What is asked of each direction, and its share of the line rate; once where all are asked for the same."""
+    words = {
+        direction: (format_pps(pps), f"({format_share(plan.offer(direction).line_share(pps))} of line rate)")
+        for direction, pps in progress.asked_pps.items()
+    }
+    if len(set(words.values())) > 1:
+        return "asked " + ", ".join(f"{direction} {rate} {share}" for direction, (rate, share) in words.items())
+    return "asked {} per direction {}".format(*next(iter(words.values()))) if words else "nothing sent"

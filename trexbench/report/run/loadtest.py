@@ -1,0 +1,129 @@
+"""A run in the format of trex-loadtest, which wejn/trex-loadtest-viz plots.
+
+What that program makes of a file decides what stands in it. It counts samples as seconds: they are made 1 s apart,
+from the raw counters. It divides as Ruby does: rates are floats. It divides by what was sent: a second without
+traffic is left out. Its maximum is where a loss began that lasts to the last sample: nothing after the hold is in it.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from calendar import timegm
+from collections.abc import Sequence
+from pathlib import PurePath
+from time import strptime
+from typing import Any
+
+from ...core.load.plan import Plan
+from ...core.load.sample import Phase, PortCounters, Sample, find_setback
+from ...core.result import RunResult
+
+EXPORTED = (Phase.BASELINE, Phase.WARMUP, Phase.RAMP, Phase.HOLD)
+INTERVAL_S = 1.0
+LATE_SHARE = 0.05
+"""The last second of a run counts as whole when so little of it is missing."""
+
+
+def to_loadtest(result: RunResult) -> bytes:
+    """The file's bytes. Ports are numbered anew: "0" sends the first direction, "1" receives it."""
+    return json.dumps({"vars": _vars(result), "stats": _stats(result)}, indent=1, allow_nan=False).encode()
+
+
+def _vars(result: RunResult) -> dict[str, Any]:
+    plan = result.plan
+    offer = plan.offers[0]
+    return {
+        "profile_file": _profile_file(result),
+        "warmup_mult": f"{offer.warmup_pps:g}pps",
+        "warmup_duration": _number(plan.warmup_s),
+        "rampup_target": _number(100 * offer.line_share(offer.target_pps)),
+        "rampup_duration": _number(plan.length_s(Phase.RAMP)),
+        "hold_duration": _number(plan.hold_s),
+        "unidirectional": not plan.bidir,
+        "simulated": result.simulated,
+    }
+
+
+def _profile_file(result: RunResult) -> str:
+    """One name for each kind of traffic: runs of the same name are plotted together, whatever their tunables were.
+
+    Simulated runs have names of their own, so that they are not put beside measured ones.
+    """
+    command, profile = result.command, result.profile
+    stem = PurePath(str(command.get("profile_file") or profile.get("name") or "profile")).stem
+    mode = str(command.get("mode") or stem)
+    simulated = "-simulated" if result.simulated else ""
+    return f"{stem}{simulated}.py" if mode == stem else f"{stem}-{mode}{simulated}.py"
+
+
+def _stats(result: RunResult) -> dict[str, Any]:
+    plan, samples = result.plan, _exported(result)
+    if len(samples) < 2:
+        return {}
+    epoch_s = _epoch(result.started)
+    names = {port: str(name) for name, port in enumerate(_ports(plan))}
+    readings = {port: [s.reading.ports[port] for s in samples] for port in names}
+    first_s, last_s = samples[0].t_s, samples[-1].t_s
+    stats: dict[str, Any] = {}
+    for second in range(1, int((last_s - first_s) / INTERVAL_S + LATE_SHARE) + 1):
+        begin_s, end_s = first_s + (second - 1) * INTERVAL_S, min(first_s + second * INTERVAL_S, last_s)
+        rates = {port: _rates(readings[port], begin_s, end_s) for port in names}
+        if all(rates[tx][0] > 0 for tx in plan.tx_ports):
+            entry: dict[str, Any] = {name: _entry(plan, port, *rates[port]) for port, name in names.items()}
+            stats[f"{epoch_s + end_s:.6f}"] = entry | {"global": {}}
+    return stats
+
+
+def _exported(result: RunResult) -> list[Sample]:
+    """Warm-up to hold, as far as the counters only grew."""
+    samples: list[Sample] = []
+    for sample in result.samples:
+        if sample.phase not in EXPORTED or (samples and find_setback(samples[-1], sample, result.plan.ports)):
+            break
+        samples.append(sample)
+    return samples
+
+
+def _ports(plan: Plan) -> list[int]:
+    """Ports as pairs, each sender before its receiver."""
+    return list(dict.fromkeys(port for d in plan.directions for port in (d.tx, d.rx)))
+
+
+def _entry(plan: Plan, port: int, tx_pps: float, rx_pps: float) -> dict[str, float]:
+    """Rates of a port as shares of the line rates of the directions that it sends and receives."""
+    sends = next((offer for offer in plan.offers if offer.direction.tx == port), plan.offers[0])
+    receives = next((offer for offer in plan.offers if offer.direction.rx == port), plan.offers[0])
+    return {
+        "tx_pps": float(tx_pps),
+        "tx_util": float(100 * sends.line_share(tx_pps)),
+        "rx_pps": float(rx_pps),
+        "rx_util": float(100 * receives.line_share(rx_pps)),
+    }
+
+
+def _rates(readings: Sequence[PortCounters], begin_s: float, end_s: float) -> tuple[float, float]:
+    """Frames per second that a port sent and received between two instants."""
+    then, now, length = _at(readings, begin_s), _at(readings, end_s), end_s - begin_s
+    return (now[0] - then[0]) / length, (now[1] - then[1]) / length
+
+
+def _at(readings: Sequence[PortCounters], t_s: float) -> tuple[float, float]:
+    """Frames sent and received at any instant, on a line through the readings."""
+    i = min(max(1, bisect_right(readings, t_s, key=lambda reading: reading.t_s)), len(readings) - 1)
+    a, b = readings[i - 1], readings[i]
+    share = (t_s - a.t_s) / (b.t_s - a.t_s)
+    return a.opackets + share * (b.opackets - a.opackets), a.ipackets + share * (b.ipackets - a.ipackets)
+
+
+def _epoch(started: str) -> float:
+    try:
+        return float(timegm(strptime(started, "%Y-%m-%dT%H:%M:%SZ")))
+    except ValueError:
+        return 0.0
+
+
+def _number(value: float) -> int | float:
+    """Whole numbers as such, as in the files of trex-loadtest itself: configurations are compared by value."""
+    rounded = round(value, 6)
+    return int(rounded) if rounded == int(rounded) else rounded

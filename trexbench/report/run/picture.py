@@ -1,0 +1,260 @@
+"""A run as a picture: offered against received in each direction, the loss below, and the run over time.
+
+Only the picture modules import matplotlib.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from textwrap import fill, wrap
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from ...core.load.plan import Direction, Offer
+from ...core.load.sample import Phase
+from ...core.load.windows import Window, measured_windows
+from ...core.result import RunResult, Status
+from ...core.units import format_pps
+from ...core.verdict.model import DirectionResult, Limit
+from ..words import name_of, nominal, typeset
+from .live import WORDS
+from .summary import answer_words, limit_words, rate_words, traffic_words
+
+# Okabe and Ito's colours: told apart with any kind of colour vision, and in grey by their lightness.
+BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+SKY, PURPLE, GREY = "#56B4E9", "#CC79A7", "#666666"
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED, "#222222", "#999933")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DPI = 110
+TITLE_LETTERS = 44
+"""So many fit over one direction's curve."""
+LOSS_FLOOR_PERCENT = 0.01
+"""Below this the axis of loss is linear, so that no loss has a place on it."""
+PER_ROW = 4
+BEYOND = {
+    Limit.GENERATOR_TX: "more than the generator sends",
+    Limit.GENERATOR_RX: "more than the generator receives",
+    Limit.LINK: "after the link failed",
+    Limit.NONE: "not offered",
+}
+"""Labels of the area beyond a lower bound."""
+_SMALL_RED: dict[str, Any] = {"fontsize": 8, "color": RED, "ha": "right", "va": "bottom"}
+_STAR: dict[str, Any] = {"marker": "*", "markersize": 13, "color": "#F0E442", "mec": "black", "mew": 0.6}
+
+
+def draw(result: RunResult) -> bytes:
+    """The PNG's bytes."""
+    return render(compose(result), "png", {"Software": "trexbench", "Title": name_of(result)})
+
+
+def compose(result: RunResult) -> Figure:
+    """The picture before it is rendered."""
+    found = result.analysis.directions
+    ramp = result.plan.seeks_knee
+    columns, rows = min(len(found), PER_ROW), -(-len(found) // PER_ROW)
+    width, heights = max(8.8, 4.9 * columns), [3.3, 1.3] * rows + [1.7] if ramp else [3.6]
+    figure = new_figure(width, sum(heights) + 0.62 * len(heights) + 1.1)
+    lines = _head_lines(result, round(13 * width))
+    parts: Any = figure.subfigures(2, 1, height_ratios=[len(lines) * 0.24, sum(heights) + 1.6])
+    head, body = parts
+    grid = GridSpec(len(heights), columns, body, height_ratios=heights)
+    top = _scale(result, found)
+    # Without a ramp there is one offered rate only: what there is to see, is seen over time.
+    for number, one in enumerate(found if ramp else ()):
+        row, column = divmod(number, PER_ROW)
+        upper = body.add_subplot(grid[2 * row, column])
+        _draw_direction(upper, result, one, number, top)
+        _draw_loss(body.add_subplot(grid[2 * row + 1, column], sharex=upper), result, one, number)
+    _draw_over_time(body.add_subplot(grid[-1, :]), result, found)
+    for number, (text, style) in enumerate(lines):
+        head.text(
+            0.5, 1 - (number + 0.75) / (len(lines) + 0.25), text, ha="center", va="center", parse_math=False, **style
+        )
+    if result.simulated:
+        watermark(figure, 68, 28)
+    return figure
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Without pyplot: nothing is kept, and no display is asked."""
+    figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def render(figure: Figure, form: str, metadata: dict[str, str]) -> bytes:
+    """The picture as a file. form: png or svg."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=form, metadata=metadata)
+    return buffer.getvalue()
+
+
+def style_of(number: int) -> dict[str, Any]:
+    """Colour and marker of the curve of this number."""
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+
+
+def watermark(figure: Figure, size: float, angle: float = 24) -> None:
+    """SIMULATED, across the whole."""
+    style: dict[str, Any] = {"fontsize": size, "rotation": angle, "color": RED, "alpha": 0.12, "fontweight": "bold"}
+    figure.text(0.5, 0.5, "SIMULATED", ha="center", va="center", zorder=100, **style)
+
+
+def _scale(result: RunResult, found: Sequence[DirectionResult]) -> float:
+    """The end of both axes in frames per second: one scale for all directions."""
+    seen = [w.sent_pps for one in found for w in _windows(result, one.direction)]
+    received = [one.max_received_pps for one in found]
+    return 1.04 * max([*result.plan.targets().values(), *seen, *received])
+
+
+def _windows(result: RunResult, direction: Direction) -> list[Window]:
+    return [w for w in measured_windows(result.plan, result.samples, direction) if w.sent]
+
+
+def _draw_direction(axes: Axes, result: RunResult, one: DirectionResult, number: int, top: float) -> None:
+    plan, windows = result.plan, _windows(result, one.direction)
+    axes.plot([0, top], [0, top], color=GREY, linewidth=1, linestyle=(0, (5, 3)), label="no loss", zorder=2)
+    axes.plot(
+        [w.sent_pps for w in windows],
+        [w.received_pps for w in windows],
+        **style_of(number),
+        markersize=3.2,
+        linewidth=1.2,
+        label="received",
+        zorder=3,
+    )
+    _mark_verdict(axes, result, one, top)
+    axes.set_xlim(0, top)
+    axes.set_ylim(0, top)
+    _in_pps(axes.xaxis, top)
+    _in_pps(axes.yaxis, top)
+    axes.tick_params(labelbottom=False)
+    axes.set_ylabel(f"received, {_unit(top)[1]}pps")
+    share = axes.secondary_xaxis("top", functions=_percent_of(plan.offer(one.direction)))
+    share.tick_params(labelsize=8)
+    share.set_xlabel("offered, % of line rate", fontsize=8, color=GREY)
+    title = fill(typeset(f"{one.direction}: {_answer_words(result, one)}"), TITLE_LETTERS)
+    axes.set_title(title, fontsize=10.5, fontweight="bold", pad=8)
+    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.legend(loc="upper left", fontsize=8, framealpha=0.9)
+
+
+def _answer_words(result: RunResult, one: DirectionResult) -> str:
+    if not one.maximum_pps:
+        return "too much loss at every rate" if one.limit is Limit.DUT else "nothing measured"
+    return f"{rate_words(one)}, {limit_words(result, one)}"
+
+
+def _mark_verdict(axes: Axes, result: RunResult, one: DirectionResult, top: float) -> None:
+    """The knee where there is one; the unknown area where the DUT was not the limit."""
+    if one.limit is Limit.DUT and one.first_bad_pps is not None:
+        good, apart = one.maximum_pps, one.uncertainty_pps
+        area: dict[str, Any] = {"color": RED, "alpha": 0.25, "linewidth": 0, "zorder": 1}
+        height = min(1.0, (good + apart) / top)
+        axes.axvspan(max(0.0, good - apart), good + apart, 0, height, label="knee within", **area)
+        axes.vlines(good, 0, good, color=RED, linewidth=1.4, label=typeset(f"last good {rate_words(one)}"), zorder=2)
+        if one.confirmed_pps:
+            point = [one.confirmed_pps]
+            name = f"confirmed {format_pps(one.confirmed_pps)}"
+            axes.plot(point, point, linestyle="none", label=name, zorder=5, **_STAR)
+    if one.at_least:
+        hatched: dict[str, Any] = {"facecolor": "#f4f4f4", "edgecolor": "#b0b0b0", "hatch": "//", "linewidth": 0}
+        axes.axvspan(one.maximum_pps, top, label=BEYOND[one.limit], zorder=0, **hatched)
+
+
+def _draw_loss(axes: Axes, result: RunResult, one: DirectionResult, number: int) -> None:
+    windows, threshold = _windows(result, one.direction), 100 * result.plan.loss_threshold
+    losses = [100 * (w.loss or 0.0) for w in windows]
+    axes.axhline(threshold, color=RED, linewidth=1, linestyle="--")
+    place = axes.get_yaxis_transform()  # x in shares of the axes, y in data
+    axes.text(0.99, threshold, nominal(f"{threshold:g} % "), transform=place, **_SMALL_RED)
+    style = style_of(number) | {"marker": ".", "markersize": 4, "linewidth": 0.8}
+    axes.plot([w.sent_pps for w in windows], losses, **style)
+    axes.set_yscale("symlog", linthresh=LOSS_FLOOR_PERCENT, linscale=0.6)
+    axes.set_ylim(min(-LOSS_FLOOR_PERCENT / 2, *losses, 0.0) * 1.1, 100)
+    axes.set_yticks([0, 0.01, 0.1, 1, 10, 100])
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_locator(MaxNLocator(1))
+    axes.grid(color="#dddddd", linewidth=0.6)
+    _in_pps(axes.xaxis, axes.get_xlim()[1])
+    axes.set_xlabel(f"offered, {_unit(axes.get_xlim()[1])[1]}pps")
+    axes.set_ylabel("loss, %")
+
+
+def _draw_over_time(axes: Axes, result: RunResult, found: Sequence[DirectionResult]) -> None:
+    """Asked and received against time, with the phases behind them."""
+    plan, samples = result.plan, result.samples
+    phases = tuple(Phase)
+    top = 0.0
+    for number, one in enumerate(found):
+        windows = measured_windows(plan, samples, one.direction, phases)
+        times = [(w.begin_s + w.end_s) / 2 for w in windows]
+        if number == 0:
+            asked = [w.asked_pps for w in windows]
+            axes.plot(times, asked, color=GREY, linestyle="--", linewidth=1, label="asked", zorder=4)
+        label = f"received {one.direction}" + ("" if plan.seeks_knee else f", mean {rate_words(one)}")
+        style = style_of(number) | {"marker": "", "linewidth": 1.3}
+        axes.plot(times, [w.received_pps for w in windows], label=typeset(label), **style)
+        top = max([top, *(w.asked_pps for w in windows), *(w.received_pps for w in windows)])
+    top = top or max(plan.targets().values())
+    for number, (phase, begin_s, end_s) in enumerate(_spans(result)):
+        axes.axvspan(begin_s, end_s, color="#eef3f7" if number % 2 else "#dde7ef", linewidth=0, zorder=0)
+        if end_s - begin_s > 0.03 * samples[-1].t_s:
+            axes.text((begin_s + end_s) / 2, 1.17 * top, WORDS[phase], ha="center", va="top", fontsize=8, color=GREY)
+    axes.set_xlim(samples[0].t_s if samples else 0, max(1e-3, samples[-1].t_s) if samples else 1)
+    axes.set_ylim(0, 1.2 * top)
+    _in_pps(axes.yaxis, top)
+    axes.set_ylabel(f"{_unit(top)[1]}pps")
+    axes.set_xlabel("time, s")
+    if len({offer.line_rate_pps for offer in plan.offers}) == 1:
+        share = axes.secondary_yaxis("right", functions=_percent_of(plan.offers[0]))
+        share.tick_params(labelsize=8)
+        share.set_ylabel("% of line rate", fontsize=8, color=GREY)
+    columns = min(5, len(found) + 1)
+    axes.legend(loc="lower right", bbox_to_anchor=(1.005, 0.98), ncols=columns, fontsize=8, frameon=False)
+
+
+def _spans(result: RunResult) -> Iterator[tuple[Phase, float, float]]:
+    """Phases in the order of time, as (phase, begin, end)."""
+    samples, begun = result.samples, 0
+    for i in range(1, len(samples)):
+        last = i + 1 == len(samples)
+        if last or (samples[i + 1].phase, samples[i + 1].trial) != (samples[i].phase, samples[i].trial):
+            yield samples[i].phase, samples[begun].t_s, samples[i].t_s
+            begun = i
+
+
+def _head_lines(result: RunResult, width: int) -> list[tuple[str, dict[str, Any]]]:
+    """Name, one, what was sent and when; a run that ended early says so before anything else. Width in letters."""
+    lines: list[tuple[str, dict[str, Any]]] = [(name_of(result), {"fontsize": 15, "fontweight": "bold"})]
+    if result.status is not Status.COMPLETE:
+        style = {"fontsize": 9.5, "color": "white", "backgroundcolor": RED}
+        words = f"{result.status.value.upper()}: {result.reason or 'its file was not brought to an end'}"
+        lines += [(text, style) for text in wrap(words, width)[:2]]
+    words = typeset(answer_words(result))
+    parts = [words] if len(words) <= width else words.split(": ", 1)
+    lines += [(text, {"fontsize": 9}) for part in parts for text in wrap(part, width)]
+    lines.append((f"{traffic_words(result.profile)}  ·  {result.started}", {"fontsize": 9, "color": GREY}))
+    return lines
+
+
+def _unit(top_pps: float) -> tuple[float, str]:
+    """The divisor and the prefix for an axis that ends here."""
+    return (1e6, "M") if top_pps >= 1e6 else (1e3, "k")
+
+
+def _in_pps(axis: Axis, top_pps: float) -> None:
+    divisor = _unit(top_pps)[0]
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / divisor:g}"))
+
+
+def _percent_of(offer: Offer) -> Any:
+    """Frames per second -> % of line rate, and back."""
+    return lambda pps: 100 * offer.line_share(pps), lambda percent: percent * offer.line_rate_pps / 100

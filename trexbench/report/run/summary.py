@@ -1,0 +1,228 @@
+"""What a run has to say, in the order in which a reader wants it: the answer, the figures, the doubts, the facts.
+
+Words and figures only; text.py and terminal.py lay them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.load.sample import Phase
+from ...core.load.windows import phase_window
+from ...core.result import RunResult, Status
+from ...core.units import format_bits, format_duration, format_pps, format_share, format_time
+from ...core.verdict.latency import Latency
+from ...core.verdict.model import DirectionResult, Limit
+from ..words import NONE, format_bound, known, name_of, text_of
+from .costs import cost_words
+from .plans import line_speeds, loss_limit, plan_words
+
+LIMIT_WORDS = {
+    Limit.DUT: "the DUT saturated",
+    Limit.GENERATOR_TX: "the generator could not send more",
+    Limit.GENERATOR_RX: "the generator could not receive more",
+    Limit.LINK: "a link failed",
+    Limit.NONE: "no limit found",
+}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """banners: what must not be overlooked. rows: label, then one cell per direction. facts: label and text."""
+
+    banners: tuple[str, ...]
+    headline: str
+    directions: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    verdicts: tuple[tuple[str, str], ...]
+    doubts: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+
+    def tables(self, width: int) -> Iterator[list[tuple[str, ...]]]:
+        """Tables with a row of the directions' names as head; as many directions side by side as fit into the width."""
+        labels = max(len(row[0]) for row in self.rows)
+        cells = max(len(cell) for row in self.rows for cell in row[1:])
+        columns = max(1, (width - labels) // (2 + cells))
+        for start in range(0, len(self.directions), columns):
+            chosen = slice(start, start + columns)
+            yield [("", *self.directions[chosen]), *((row[0], *row[1:][chosen]) for row in self.rows)]
+
+
+def summarise(result: RunResult) -> Summary:
+    found = result.analysis.directions
+    return Summary(
+        banners=_banners(result),
+        headline=f"{name_of(result)}: {answer_words(result)}",
+        directions=tuple(str(one.direction) for one in found),
+        rows=_rows(result),
+        verdicts=tuple((str(one.direction), f"{limit_words(result, one)}: {'; '.join(one.reasons)}") for one in found),
+        doubts=tuple(c.text for c in (*result.caveats, *result.analysis_caveats, *result.dut_caveats)),
+        facts=_facts(result),
+    )
+
+
+def rate_words(one: DirectionResult) -> str:
+    """A direction's figure: the last good rate of a ramp, or what came out of a filled line."""
+    return NONE if one.at_least and not one.maximum_pps else format_bound(one.maximum_pps, one.at_least)
+
+
+def answer_words(result: RunResult) -> str:
+    """What came of a run, in one line: rates, share of line rate, verdict."""
+    plan, found = result.plan, result.analysis.directions
+    rates = {one.direction: one.maximum_pps for one in found}
+    if not any(rates.values()):
+        return _nothing(found)
+    words = format_bound(sum(rates.values()), any(one.at_least for one in found))
+    if len(found) > 1:
+        words += f" in total ({' + '.join(map(rate_words, found))})" if len(found) <= 4 else " in total"
+    if not plan.seeks_knee:
+        words += f" received of {format_pps(sum(_offered_pps(result, one) for one in found))} offered"
+    reach = f" ({len(found)} directions, up to {len(found)}00 %)" if len(found) > 1 else ""
+    share = f"{format_share(plan.line_share(rates))} of {line_speeds(plan)} line rate{reach}"
+    return f"{words}, {format_bits(plan.l1_bps(rates))} L1, {share}: {_verdict(result)}"
+
+
+def _offered_pps(result: RunResult, one: DirectionResult) -> float:
+    """What was sent into a line that was filled at once."""
+    hold = phase_window(one.direction, result.samples, Phase.HOLD)
+    return hold.sent_pps if hold else 0.0
+
+
+def _nothing(found: Sequence[DirectionResult]) -> str:
+    lossy_from = [one.first_bad_pps for one in found if one.first_bad_pps is not None]
+    if not lossy_from:
+        return "nothing was measured"
+    highest = max(one.max_received_pps for one in found if one.first_bad_pps is not None)
+    words = "more loss than allowed at every rate"
+    return f"{words}, from {format_pps(min(lossy_from))} on; max received {format_pps(highest)}"
+
+
+def _verdict(result: RunResult) -> str:
+    """Who was the limit, in words; direction by direction where they differ."""
+    words = {one.direction: limit_words(result, one) for one in result.analysis.directions}
+    if len(set(words.values())) == 1:
+        return next(iter(words.values()))
+    return ", ".join(f"{direction} {word}" for direction, word in words.items())
+
+
+def limit_words(result: RunResult, one: DirectionResult) -> str:
+    """One direction's verdict in words."""
+    early = one.limit is Limit.NONE and result.status is not Status.COMPLETE
+    return f"{LIMIT_WORDS[one.limit]}{' before the run ended' if early else ''}"
+
+
+def _banners(result: RunResult) -> tuple[str, ...]:
+    banners = []
+    if result.simulated:
+        banners.append("SIMULATED: no real packet was sent; the numbers are a model's")
+    if result.status is Status.INCOMPLETE:
+        banners.append(f"INCOMPLETE: {result.reason or 'ended early'}; what follows was measured until then")
+    if result.status is Status.RUNNING:
+        banners.append("UNFINISHED: this run is still being measured, or its writer was killed")
+    return tuple(banners)
+
+
+def _rows(result: RunResult) -> tuple[tuple[str, ...], ...]:
+    plan, found = result.plan, result.analysis.directions
+    rows: dict[str, Callable[[DirectionResult], str]] = {}
+    if plan.seeks_knee:
+        rows[f"last rate with loss <= {loss_limit(plan)}"] = rate_words
+    else:
+        rows["offered"] = lambda one: format_pps(_offered_pps(result, one))
+        rows["received"] = rate_words
+    rows["  on the wire (L1)"] = lambda one: format_bits(plan.offer(one.direction).l1_bps(one.maximum_pps))
+    rows["  of line rate"] = lambda one: format_share(plan.offer(one.direction).line_share(one.maximum_pps))
+    if plan.seeks_knee:
+        rows["first rate above that loss"] = lambda one: known(one.first_bad_pps, format_pps)
+    rows["uncertainty"] = lambda one: known(one.uncertainty_pps or None, lambda pps: f"+- {format_pps(pps)}")
+    if plan.seeks_knee:
+        rows[f"confirmed, held {format_duration(plan.length_s(Phase.CONFIRM))}"] = _confirmed
+    rows["max received in a window"] = lambda one: format_pps(one.max_received_pps)
+    rows["loss in the hold"] = lambda one: known(one.hold_loss, format_share)
+    rows["frames sent, whole run"] = lambda one: _count(one.sent)
+    rows["frames received"] = lambda one: _count(one.received)
+    return (*((label, *map(cell, found)) for label, cell in rows.items()), *_latency_rows(result))
+
+
+def _latency_rows(result: RunResult) -> Iterator[tuple[str, ...]]:
+    """Mean and 99th percentile of the tagged frames, at each share of the throughput found."""
+    for share in dict.fromkeys(one.share for one in result.latencies):
+        times = [_time(one) for one in result.latencies if one.share == share]
+        yield f"latency at {100 * share:g} % of the throughput, mean (p99)", *times
+
+
+def _facts(result: RunResult) -> tuple[tuple[str, str], ...]:
+    facts = [
+        *_dut_words(result),
+        ("sent", profile_words(result.profile)),
+        ("plan", plan_words(result.plan)),
+        ("DUT", text_of(result.dut, "description", text_of(result.dut, "name", "?"))),
+        ("generator", _generator(result.generator)),
+        *([("label", text_of(result.command, "label", ""))] if result.command.get("label") else []),
+        ("started", f"{result.started}{f', ended {result.finished}' if result.finished else ''}"),
+    ]
+    return tuple(facts)
+
+
+def _dut_words(result: RunResult) -> Iterator[tuple[str, str]]:
+    """What the DUT counted about itself: cost of a packet, where frames were lost, how the flows spread."""
+    held = [cost for cost in result.costs if cost.phase is not Phase.RAMP]
+    for cost in held:
+        name = cost.phase.value if cost.phase is not Phase.CONFIRM or cost.trial < 2 else f"confirm {cost.trial}"
+        yield f"{name}:" if len(held) > 1 else "cost", cost_words(cost)
+    if result.losses is not None and result.losses.lost:
+        yield "loss", result.losses.sentence
+    if result.spread is not None and result.spread.sentences:
+        yield "spread", "; ".join(result.spread.sentences)
+    if result.spread_check is not None:
+        yield "", result.spread_check.sentence
+
+
+def profile_words(profile: Mapping[str, Any]) -> str:
+    """What went on the wire: file, sizes, mean, flows, what varies."""
+    tunables, varied = profile.get("tunables"), profile.get("varied")
+    given = " " + ",".join(f"{k}={v}" for k, v in tunables.items()) if isinstance(tunables, Mapping) else ""
+    parts = [f"{text_of(profile, 'name', '?')}{given}: {traffic_words(profile)}"]
+    if isinstance(varied, Sequence) and not isinstance(varied, str) and varied:
+        parts.append("; ".join(str(v) for v in varied))
+    return ", ".join(parts)
+
+
+def traffic_words(profile: Mapping[str, Any]) -> str:
+    """Sizes, mean and flows: ``64 B frames, 251 flows``."""
+    mean, flows = profile.get("mean_frame_bytes"), profile.get("flows")
+    parts = [text_of(profile, "mix", "frames of unknown size")]
+    if isinstance(mean, int | float) and ":" in parts[0] and "mean" not in parts[0]:
+        parts.append(f"mean {mean:.1f} B")
+    if isinstance(flows, int):
+        upper = "" if profile.get("flows_exact", True) else "at most "
+        parts.append(f"{upper}{_count(flows)} flow{'' if flows == 1 else 's'}")
+    return ", ".join(parts)
+
+
+def _generator(generator: Mapping[str, Any]) -> str:
+    server = generator.get("server")
+    if not isinstance(server, Mapping):
+        return " ".join(text_of(generator, key, "") for key in ("kind", "version")).strip() or "?"
+    kind = text_of(generator, "kind", "STL server")
+    version = text_of(server, "version", "of unknown version")
+    return f"{kind}, {version}, at {text_of(server, 'address', '?')}"
+
+
+def _time(latency: Latency) -> str:
+    if latency.mean_s is None:
+        return NONE
+    within = "" if latency.p99_s is None else f" ({format_time(latency.p99_s)})"
+    return f"{format_time(latency.mean_s)}{within}"
+
+
+def _count(value: int) -> str:
+    return f"{value:,}".replace(",", " ")
+
+
+def _confirmed(result: DirectionResult) -> str:
+    if not result.trials:
+        return NONE
+    return "none" if result.confirmed_pps is None else format_pps(result.confirmed_pps)

@@ -1,0 +1,58 @@
+"""A run on a terminal: progress in place, and lines in colours. Everything that draws with rich."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from rich.console import Console, Group
+from rich.live import Live as RichLive
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from ...core.units import format_duration, format_pps, format_share
+from ..words import known, name_of
+from .live import Live, Progress, asked_words
+
+DRAW_S = 0.5
+"""At most two pictures a second: more cannot be read, and each costs CPU that the sender may need."""
+
+
+class TerminalLive(Live):
+    """Progress that is drawn over itself, and gone when the run is over."""
+
+    every_s = DRAW_S
+
+    def start(self) -> None:
+        console = Console(file=self.stream, highlight=False)
+        # No refresh thread: it is drawn when there is something new, in the loop's own time.
+        self._screen = RichLive(console=console, auto_refresh=False, transient=True)
+        self._screen.start()
+
+    def stop(self) -> None:
+        self._screen.stop()
+
+    def draw(self, progress: Progress) -> None:
+        plan, bar = self.result.plan, Table.grid(padding=(0, 1), expand=False)
+        bar.add_row(
+            Text(f"{progress.phase_words:<11}", "bold"),
+            ProgressBar(total=1.0, completed=progress.share, width=36),
+            f"{format_duration(progress.elapsed_s)}, {progress.left_words}",
+        )
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for name in ("", "sent", "received", "loss"):
+            table.add_column(name, justify="right", min_width=5 if not name else 12)
+        for direction, window in zip(plan.directions, progress.windows, strict=False):
+            bad = window.is_bad(plan.loss_threshold)
+            loss = Text(f"{'! ' if bad else ''}{known(window.loss, format_share)}", "bold red" if bad else "green")
+            table.add_row(str(direction), format_pps(window.sent_pps), format_pps(window.received_pps), loss)
+        asked = Text(asked_words(plan, progress))
+        self._screen.update(Group(Text(name_of(self.result)), bar, asked, table), refresh=True)
+
+
+def print_lines(lines: Iterable[Sequence[tuple[str, str]]], stream: TextIO) -> None:
+    """Lines of parts, each with its style."""
+    console = Console(file=stream, highlight=False)
+    for line in lines:
+        console.print(Text.assemble(*line))

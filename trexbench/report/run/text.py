@@ -1,0 +1,71 @@
+"""A run as text: plain, or in colours on a terminal, where progress is drawn in place."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Iterator, Sequence
+from shutil import get_terminal_size
+from typing import TextIO
+
+from ...core.result import RunResult
+from ..words import lay_out
+from .live import Live
+from .summary import Summary, summarise
+
+WIDTH = 100
+Line = Sequence[tuple[str, str]]
+"""Its parts, each with its style on a terminal."""
+
+
+def open_live(result: RunResult, stream: TextIO, speedup: float = 1.0) -> Live:
+    """Progress, in place on a terminal and in lines elsewhere. speedup: simulated seconds per real second."""
+    if stream.isatty() and os.environ.get("TERM") != "dumb":
+        from .terminal import TerminalLive  # rich: only where it draws
+
+        return TerminalLive(result, stream, speedup)
+    return Live(result, stream, speedup)
+
+
+def print_summary(result: RunResult, stream: TextIO) -> None:
+    """To a terminal in its colours and width, to anything else as plain text."""
+    if stream.isatty():
+        from .terminal import print_lines  # rich: only where it draws
+
+        print_lines(_lines(summarise(result), get_terminal_size().columns), stream)
+    else:
+        stream.write(format_summary(result))
+
+
+def format_summary(result: RunResult) -> str:
+    """Answer first: headline, a table, who was the limit, doubts, what was sent and how."""
+    return "".join("".join(text for text, _ in line) + "\n" for line in _lines(summarise(result), WIDTH))
+
+
+def _lines(summary: Summary, width: int) -> Iterator[Line]:
+    name, _, answer = summary.headline.partition(": ")
+    blocks: list[list[Line]] = [
+        [[(f"*** {banner} ***", "bold white on red")] for banner in summary.banners],
+        [[(f"{name}: ", "bold"), (answer, "bold green")]],
+        *(_table(rows) for rows in summary.tables(width)),
+        _pairs(summary.verdicts, "bold", width),
+        _pairs([("doubt", text) for text in summary.doubts], "bold yellow", width),
+        _pairs(summary.facts, "dim", width),
+    ]
+    for number, block in enumerate(filter(None, blocks)):
+        yield from [[]] * bool(number)
+        yield from block
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[Line]:
+    """Its head and its first row, the answer, stand out."""
+    lines = lay_out(rows, "l" + "r" * (len(rows[0]) - 1))
+    return [[(line, "bold" if number < 2 else "")] for number, line in enumerate(lines)]
+
+
+def _pairs(pairs: Sequence[tuple[str, str]], style: str, width: int) -> list[Line]:
+    indent = " " * 11
+    texts = [
+        textwrap.fill(text, width, initial_indent=f"{label:<10} ", subsequent_indent=indent) for label, text in pairs
+    ]
+    return [[(text[:10], style), (text[10:], "")] for text in texts]

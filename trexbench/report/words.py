@@ -1,0 +1,82 @@
+"""What all forms of a report share: names, bounds, figures with their units, columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..core.history.rows import Cell, Metric
+from ..core.result import RunResult
+from ..core.units import format_pps, format_scaled, format_share, format_time
+
+NONE = "-"
+
+
+def name_of(result: RunResult) -> str:
+    """The cell of a run without its queues: ``lab-linux var2-64b bidir``."""
+    dut, mode = text_of(result.dut, "name", "?"), text_of(result.command, "mode", "?")
+    return str(Cell(dut, mode, result.plan.bidir, None, result.plan.kind, result.simulated))
+
+
+def text_of(values: Mapping[str, Any], key: str, otherwise: str) -> str:
+    """A fact as text, on one line: documents hold whatever their owners said."""
+    value = values.get(key)
+    return " ".join(str(value).split()) if value not in (None, "") else otherwise
+
+
+def format_bound(pps: float, at_least: bool) -> str:
+    """A rate; ``>=`` before one that is a lower bound only."""
+    return f"{'>= ' if at_least else ''}{format_pps(pps)}"
+
+
+def known(value: float | None, form: Callable[[float], str]) -> str:
+    """The value in this form; a dash where there is none."""
+    return NONE if value is None else form(value)
+
+
+def format_figure(value: float | None, metric: Metric) -> str:
+    """A metric's value with its unit, where its name does not say it."""
+    forms: dict[str, Callable[[float], str]] = {
+        "pps": format_pps,
+        "share": format_loss,
+        "us": lambda microseconds: format_time(microseconds / 1e6),
+        "cycles": format_cycles,
+    }
+    return known(value, forms.get(metric.unit, lambda number: format_scaled(number, metric.unit)))
+
+
+def format_loss(share: float | None) -> str:
+    """A loss of nothing deserves no zeros after the point."""
+    return NONE if share is None else format_share(share) if share else "0 %"
+
+
+def format_cycles(value: float) -> str:
+    """Digits as they deserve: 58.3, 358, 4943, 1 514 943."""
+    return f"{value:.1f}" if value < 100 else f"{value:,.0f}".replace(",", " ")
+
+
+def format_count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def lay_out(rows: Sequence[Sequence[str]], sides: str) -> Iterator[str]:
+    """A line per row; ``sides`` has an l or r for each column: to which side its cells are put."""
+    widths = [max((len(row[at]) for row in rows), default=0) for at in range(len(sides))]
+    for row in rows:
+        cells = (
+            cell.ljust(width) if side == "l" else cell.rjust(width)
+            for cell, width, side in zip(row, widths, sides, strict=True)
+        )
+        yield "  ".join(cells).rstrip()
+
+
+def nominal(text: str) -> str:
+    """A round figure without the zeros that only measured ones deserve: ``1 Gbit/s``, ``0.1 %``."""
+    return re.sub(r"(\d+\.\d*?)0+(?= )", r"\1", text).replace(". ", " ")
+
+
+def typeset(text: str) -> str:
+    """The signs that people write, for where every letter can be shown."""
+    text = text.replace(">= ", "\u2265 ").replace("->", "\u2192").replace("+- ", "\u00b1 ")
+    return re.sub(r"(?<=\d )us\b|(?<=\d )uJ\b", lambda unit: f"\u00b5{unit[0][1:]}", text)

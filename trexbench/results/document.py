@@ -1,0 +1,191 @@
+"""Bytes of a run's file <-> its document, and the seal at its end: what was derived, by which version, and a digest.
+
+The last value of a finished run's file is ``derived``: the version of the analysis, the run's line in the index, and a
+digest of every byte of the file before it. Where version and digest fit, the stored figures are the ones that would be
+derived anew; where either does not, nobody looks at them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..core.damage import find_damage
+from ..core.errors import StoreError
+from ..core.history.rows import RunRow, row_of
+from ..core.load.plan import Direction
+from ..core.load.sample import sample_from_dict, sample_to_dict, stored
+from ..core.result import ANALYSIS_VERSION, RunResult, from_document, raw_part, to_document
+from ..core.verdict.model import DirectionResult
+
+MAX_BYTES = 256 << 20
+"""Larger files are not read: a day at 1 Hz on two ports is 40 MB."""
+_DERIVED, _DIGEST, _END = b'\n "derived": ', b',"digest":"', b'"}\n}\n'
+_HEX = 32
+
+
+@dataclass(frozen=True)
+class Derived:
+    """The seal without its digest. row: with an empty path."""
+
+    analysis_version: int
+    row: RunRow
+
+
+_derived = msgspec.json.Decoder(Derived)
+_line = msgspec.json.Encoder(enc_hook=str)
+
+
+def encode_run(result: RunResult) -> bytes:
+    """The file of a run that ended: its figures, then its samples, a line each, then the seal.
+
+    A run that no reader would take, or that cannot be analysed, is written without a seal: nothing measured is lost.
+    """
+    document, row = _analysed(result)
+    samples = b",\n".join(encode_line(stored(sample)) for sample in result.samples)
+    data = _dumped(document)[:-2].encode() + b',\n "samples": [\n' + samples + b"\n ]"
+    return data + b"\n}\n" if row is None else seal(data, row)
+
+
+def seal(data: bytes, row: RunRow) -> bytes:
+    """The file of these bytes, which end with the samples, and of the line that was derived from them."""
+    sealed = data + b"," + _DERIVED + msgspec.json.encode(Derived(ANALYSIS_VERSION, row))[:-1]
+    return sealed + _DIGEST + _digest(sealed) + _END
+
+
+def encode_begun(result: RunResult) -> bytes:
+    """The file of a run that has just begun; its samples are going to be in its journal."""
+    return f"{_dumped(raw_part(result) | {'samples': []})}\n".encode()
+
+
+def encode_line(values: Any) -> bytes:
+    """JSON without a line feed; a number that is none is null."""
+    return _line.encode(values)
+
+
+def read_derived(data: bytes) -> RunRow | None:
+    """The line that was derived from this file's run; None where another version did, or a byte is not as it was."""
+    end = len(data) - len(_DIGEST) - _HEX - len(_END)
+    begin = data.rfind(_DERIVED, 0, max(0, end))
+    if begin < 0 or data[end:] != _DIGEST + _digest(memoryview(data)[:end]) + _END:
+        return None
+    try:
+        derived = _derived.decode(data[begin + len(_DERIVED) : end] + b"}")
+    except (msgspec.MsgspecError, UnicodeDecodeError):  # sealed by a version with other figures
+        return None
+    return derived.row if derived.analysis_version == ANALYSIS_VERSION else None
+
+
+def checked_row(result: RunResult) -> RunRow:
+    """The run's line, its path empty; StoreError for what no run can have produced."""
+    damage = find_damage(result)
+    if damage is None:
+        try:
+            row = row_of(result, "")
+            figures = {**vars(row), "cycles per packet of a node": sum(row.nodes.values())}
+            odd = [name for name, value in figures.items() if isinstance(value, float) and not isfinite(value)]
+        except ArithmeticError:
+            odd = ["a figure"]
+        if not odd:
+            return row
+        damage = f"{odd[0]} is not finite"
+    raise StoreError(damage, "the file is damaged")
+
+
+def stored_directions(document: Mapping[str, Any]) -> tuple[DirectionResult, ...]:
+    """The verdicts of a document whose seal fits."""
+    values = [{**one, "direction": Direction.parse(one["direction"])} for one in document["analysis"]]
+    return msgspec.convert(values, tuple[DirectionResult, ...])
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """A StoreError of the block is raised as one line that begins with the file's name."""
+    try:
+        yield
+    except StoreError as error:
+        line = " ".join(str(error).split())
+        raise StoreError(line if line.startswith(f"{path}: ") else f"{path}: {line}") from error
+
+
+def read_object(path: Path, most_bytes: int = MAX_BYTES) -> dict[str, Any]:
+    """The JSON object of a file; StoreError names the file and what is wrong with it, in one line."""
+    with naming(path):
+        document = decode(read_bytes(path, most_bytes))
+        if not isinstance(document, dict):
+            raise StoreError("not a run document", "name a file that `trexbench ramp` wrote")
+        return document
+
+
+def read_bytes(path: Path, most_bytes: int = MAX_BYTES) -> bytes:
+    """A file's content; StoreError where it is none, cannot be read or is too large. Waits for no pipe."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            about = os.fstat(file.fileno())
+            if not stat.S_ISREG(about.st_mode):
+                raise StoreError("not a file", "name a run document")
+            if about.st_size > most_bytes:
+                raise StoreError(f"{about.st_size} bytes, more than any run has", "name a run document")
+            return file.read(most_bytes)
+    except IsADirectoryError:
+        raise StoreError("not a file", "name a run document") from None
+    except OSError as error:
+        raise StoreError(str(error.strerror), "name a run document that can be read") from error
+
+
+def decode(data: bytes) -> Any:
+    """JSON values; StoreError says what is wrong with it."""
+    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # the other one says more
+        return msgspec.json.decode(data)
+    try:
+        return json.loads(data.decode(), parse_constant=_refuse_constant)
+    except RecursionError as error:
+        raise StoreError("nested too deeply", "it was not written by trexbench") from error
+    except ValueError as error:
+        raise StoreError(f"not JSON ({error})", "the file is damaged") from error
+
+
+def _analysed(result: RunResult) -> tuple[dict[str, Any], RunRow | None]:
+    """All of the document but its samples, and the run's line if every reader will take the document."""
+    raw = raw_part(result)
+    try:
+        # Derived from what will be read again, for that may say less than what is in memory.
+        run = replace(from_document(json.loads(_dumped(raw)) | {"samples": []}), samples=result.samples)
+        document = to_document(run, with_samples=False)
+        try:
+            for sample in run.samples:
+                sample_from_dict(sample_to_dict(sample))
+            return document, checked_row(run)
+        except (StoreError, ValueError):  # no reader will take it, and say so
+            return document, None
+    except Exception as error:  # a defect of ours in what is derived must not cost what was measured
+        text = f"not analysed: {type(error).__name__}: {error}"
+        raw["warnings"].append({"source": "run", "code": "defect", "text": text})
+        return raw, None
+
+
+def _dumped(document: Mapping[str, Any]) -> str:
+    """Facts that JSON has no word for become text, or null: no run is lost to one."""
+    try:
+        return json.dumps(document, indent=1, default=str, allow_nan=False)
+    except ValueError:
+        plain = json.loads(json.dumps(document, default=str), parse_constant=lambda _: None)
+        return json.dumps(plain, indent=1)
+
+
+def _digest(data: bytes | memoryview) -> bytes:
+    return blake2b(data, digest_size=_HEX // 2).hexdigest().encode()
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number")

@@ -1,0 +1,75 @@
+"""Which documents lie below results/, and what tells of each whether it is the same as before."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...core.history.known import is_date
+from ..journal import SUFFIX
+
+
+@dataclass
+class Scan:
+    """stamps: of every document that may be a run, by its path below results. nameless: those whose names cannot be
+    told as text. problems: what could not be looked into, and why."""
+
+    stamps: dict[str, str] = field(default_factory=dict)
+    nameless: set[str] = field(default_factory=set)
+    problems: list[tuple[str, str]] = field(default_factory=list)
+
+
+def scan(results: Path) -> Scan:
+    """A document is known by its size, inode and times, and by those of its journal while it has one."""
+    found = Scan()
+    for day in _folders(found, results, ""):
+        if is_date(day) or day == "undated":
+            for dut in _folders(found, results, day):
+                _add_documents(found, results, f"{day}/{dut}")
+    return found
+
+
+def _folders(found: Scan, results: Path, below: str) -> Iterator[str]:
+    for entry in _entries(found, results, below):
+        try:
+            if not entry.name.startswith(".") and entry.is_dir():
+                yield entry.name
+        except OSError as error:  # such as a link to itself
+            found.problems.append((plain(f"{below}/{entry.name}".lstrip("/")), str(error.strerror)))
+
+
+def _add_documents(found: Scan, results: Path, below: str) -> None:
+    entries = {entry.name: entry for entry in _entries(found, results, below)}
+    for name, entry in entries.items():
+        if name.endswith(".json") and not name.endswith(".loadtest.json") and not name.startswith("."):
+            path = plain(f"{below}/{name}")
+            if path != f"{below}/{name}":
+                found.nameless.add(path)
+            journal = entries.get(name.removesuffix(".json") + SUFFIX)
+            found.stamps[path] = _stamp(entry) + (f" {_stamp(journal)}" if journal else "")
+
+
+def _entries(found: Scan, results: Path, below: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(results / below) as entries:
+            return list(entries)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        found.problems.append((plain(below), str(error.strerror)))
+        return []
+
+
+def _stamp(entry: os.DirEntry[str]) -> str:
+    try:
+        about = entry.stat()
+    except OSError as error:  # a link to nowhere is a document that cannot be read
+        return f"{error.errno}"
+    return f"{about.st_size} {about.st_ino} {about.st_mtime_ns} {about.st_ctime_ns}"
+
+
+def plain(text: str) -> str:
+    """Text that can be stored: a name on disk need not be Unicode."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,276 @@
+"""The trex-loadtest JSON of others, taken into the stored runs: its rates, one a second, become counters again.
+
+What the file does not tell is not made up: what was asked is taken to be what was sent, nothing is known of the
+tester's own losses, and a caveat says both. Format: what wejn/trex-loadtest-viz reads (see report/run/loadtest.py).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from pathlib import Path, PurePath
+from statistics import median
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, ValidationError, convert
+
+from ..core.errors import ConfigError, StoreError
+from ..core.load.plan import MIN_OFFERED_PPS, Direction, Offer, pair_directions
+from ..core.load.profile import MODES
+from ..core.load.sample import Phase, PortCounters, Reading, Sample
+from ..core.names import REMEDY, is_name, shown
+from ..core.result import RunResult, Status
+from ..core.strategy.base import Strategy
+from ..core.strategy.ramp import Ramp
+from ..core.strategy.saturate import Saturate
+from ..core.units import L1_OVERHEAD_BYTES, parse_rate
+from ..core.verdict.model import Caveat
+from .document import naming, read_object
+from .index import open_index
+from .store import RunWriter
+
+MAX_SECONDS = 1_000_000
+_FRAMES = (60.0, 9300.0)
+_NOT_ASKED = "what was asked is not in the file: taken as what was sent, so a tester that sent less shows in no verdict"
+_INTEGRATED = "counters were added up from rates, one a second; the tester's own losses and its load are not known"
+Length = Annotated[float, Meta(ge=0, le=MAX_SECONDS)]
+Rate = Annotated[float, Meta(ge=0, le=1e12)]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A file after its import. path: of its run; known: it was there before; error: why it could not be imported."""
+
+    file: Path
+    path: Path | None = None
+    known: bool = False
+    error: StoreError | None = None
+
+
+def import_files(
+    files: Sequence[Path],
+    results: Path,
+    dut: str | None,
+    mode: str | None,
+    speed_bps: float,
+    warn: Callable[[str], None],
+) -> Iterator[Imported]:
+    """Each file as a run, once. dut: what the DUT is called, None: as the file; mode: what was sent, where known."""
+    with open_index(results, warn) as index:
+        known = {row.id: results / row.path for row in index.rows()}
+    for file in files:
+        try:
+            with naming(file):
+                document, name = read_object(file), dut or file.stem.removesuffix(".loadtest")
+                written = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(file.stat().st_mtime))
+                result = run_from_loadtest(document, name, speed_bps, written)
+            if mode is not None:
+                result = replace(result, command={**result.command, "mode": mode})
+            if result.id in known:
+                yield Imported(file, known[result.id], known=True)
+                continue
+            writer = RunWriter(results, warn)
+            writer.check()
+            known[result.id] = writer.end(result)
+        except StoreError as error:
+            yield Imported(file, error=error)
+        else:
+            yield Imported(file, known[result.id])
+
+
+class Vars(Struct):
+    profile_file: Annotated[str, Meta(min_length=1)]
+    warmup_mult: Any
+    warmup_duration: Length
+    rampup_target: Length
+    rampup_duration: Length
+    hold_duration: Length
+    unidirectional: Any
+    simulated: Any = False
+
+
+class PortRates(Struct):
+    """One port in one second: frames sent and received, and the sent ones as a percentage of the line."""
+
+    tx_pps: Rate
+    rx_pps: Rate
+    tx_util: Any = None
+
+
+Second = Mapping[int, PortRates]
+"""One entry of ``stats``, by port."""
+
+
+def run_from_loadtest(document: Any, dut: str, line_rate_bps: float, written: str) -> RunResult:
+    """The run of such a file. dut: what it is to be called. written: when, UTC, where the file itself does not say.
+
+    StoreError for what is no such file, or none that can be judged.
+    """
+    told, seconds, started = _read_vars(document), _read_stats(document), _started(document, written)
+    directions = pair_directions(sorted(seconds[0]), bidir=told.unidirectional is False or told.unidirectional is None)
+    line_pps = _line_rate_pps(seconds, directions)
+    frame_bytes = line_rate_bps / line_pps / 8 - L1_OVERHEAD_BYTES
+    if not _FRAMES[0] <= frame_bytes <= _FRAMES[1]:
+        raise StoreError(
+            f"its utilisation means frames of {frame_bytes:.0f} B at {line_rate_bps:g} bit/s",
+            "say the ports' real speed with --speed",
+        )
+    try:
+        plan = _plan(told, directions, line_rate_bps, frame_bytes, line_pps)
+    except ConfigError as error:
+        raise StoreError(f"it cannot be judged: {error}") from None
+    samples = tuple(_samples(plan, seconds))
+    whole = len(samples) - 1 >= _sending_s(plan)
+    stem, simulated = PurePath(told.profile_file).stem, told.simulated is True
+    stem = stem.removesuffix("-simulated") if simulated else stem
+    for what, called in (("the DUT's name", dut), ("profile_file", stem)):
+        if not is_name(called):
+            raise StoreError(f"{what} is no name: {shown(called)}", f"it takes {REMEDY}")
+    return RunResult(
+        id=f"{started}-{dut}-{stem}-imported",
+        started=started,
+        finished=None,
+        status=Status.COMPLETE if whole else Status.INCOMPLETE,
+        reason=None if whole else f"{len(samples) - 1} of {_sending_s(plan)} s are in the imported file",
+        simulated=simulated,
+        command={
+            "verb": plan.kind,
+            "mode": _mode(stem),
+            "direction": "bidir" if plan.bidir else "unidir",
+            "imported": True,
+        },
+        plan=plan,
+        profiles={
+            directions[0]: {
+                "name": told.profile_file,
+                "mix": f"frames of {frame_bytes:.0f} B on average, by its utilisation of the line",
+                "mean_frame_bytes": frame_bytes,
+                "digest": f"imported {told.profile_file}",
+            }
+        },
+        dut={"name": dut, "description": f"{dut}, imported from a trex-loadtest file"},
+        generator={"kind": "trex-loadtest", "ports": list(plan.ports)},
+        host={},
+        samples=samples,
+        caveats=tuple(_caveats(told, seconds, plan)),
+    )
+
+
+def _read_vars(document: Any) -> Vars:
+    told = document.get("vars") if isinstance(document, dict) else None
+    if not isinstance(told, dict) or not isinstance(document.get("stats"), dict):
+        raise StoreError("not a trex-loadtest file", "it has objects `vars` and `stats`")
+    try:
+        return convert(told, Vars)
+    except ValidationError as error:
+        raise StoreError(f"vars: {error}", "not a trex-loadtest file, or a damaged one") from None
+
+
+def _read_stats(document: Mapping[str, Any]) -> list[Second]:
+    seconds: list[Second] = []
+    for key, entry in document["stats"].items():
+        if not isinstance(entry, dict):
+            raise StoreError(f"stats: {key[:40]!r} is no object")
+        ports = {int(name): values for name, values in entry.items() if re.fullmatch("[0-9]{1,3}", name)}
+        if len(ports) < 2 or len(ports) % 2 or (seconds and ports.keys() != seconds[0].keys()):
+            raise StoreError(f"stats: {key[:40]!r} has not the same even number of ports as the others")
+        try:
+            seconds.append({port: convert(values, PortRates) for port, values in ports.items()})
+        except ValidationError as error:
+            raise StoreError(f"stats: a port at {key[:40]!r}: {error}") from None
+    if not 3 <= len(seconds) <= MAX_SECONDS:
+        raise StoreError(f"stats of {len(seconds)} seconds", "there is nothing in it to judge")
+    return seconds
+
+
+def _line_rate_pps(seconds: Sequence[Second], directions: tuple[Direction, ...]) -> float:
+    """By what the file says a rate is of the line, at its higher rates, where the figures have most digits."""
+    found = []
+    for port in (second[direction.tx] for second in seconds for direction in directions):
+        share = port.tx_util
+        if type(share) in (int, float) and isfinite(share) and share > 0 and port.tx_pps > 0:
+            found.append((port.tx_pps, 100 * port.tx_pps / share))
+    if not found:
+        raise StoreError("nothing was sent, or tx_util is missing", "the line rate cannot be told from it")
+    found.sort()
+    return float(median(line for _, line in found[len(found) // 2 :]))
+
+
+def _plan(
+    told: Vars, directions: tuple[Direction, ...], line_bps: float, frame_bytes: float, line_pps: float
+) -> Strategy:
+    target = min(told.rampup_target / 100, 1.0) * line_pps
+    try:
+        warmup = parse_rate(str(told.warmup_mult)).to_pps(frame_bytes, line_bps)
+    except ConfigError:
+        warmup = MIN_OFFERED_PPS
+    offers = tuple(Offer(d, line_bps, frame_bytes, line_pps, target, min(warmup, target)) for d in directions)
+    if told.rampup_duration:
+        return Ramp(offers, told.warmup_duration, told.hold_duration, 0.0, ramp_s=told.rampup_duration, confirm_s=0.0)
+    return Saturate(offers, told.warmup_duration, told.hold_duration, 0.0)
+
+
+def _samples(plan: Strategy, seconds: Sequence[Second]) -> Iterator[Sample]:
+    """Counters as sums of the rates, as far as the plan goes; a ramp-down is left out."""
+    frame_bytes, totals = plan.offers[0].mean_frame_bytes, dict.fromkeys(plan.ports, (0.0, 0.0))
+    silence = dict.fromkeys(plan.ports, PortRates(0.0, 0.0))
+    for at_s, second in enumerate([silence, *seconds[: _sending_s(plan)]]):
+        totals = {
+            port: (sent + second[port].tx_pps, received + second[port].rx_pps)
+            for port, (sent, received) in totals.items()
+        }
+        ports = {
+            port: PortCounters(
+                t_s=float(at_s),
+                opackets=round(sent),
+                obytes=round(sent * frame_bytes),
+                ipackets=round(received),
+                ibytes=round(received * frame_bytes),
+                ierrors=0,
+                oerrors=0,
+            )
+            for port, (sent, received) in totals.items()
+        }
+        asked = sum(second[port].tx_pps for port in plan.tx_ports) / len(plan.tx_ports)
+        rates = dict.fromkeys(plan.directions, asked) if at_s else {}
+        yield Sample(_phase(plan, at_s), float(at_s), rates, Reading(ports))
+
+
+def _sending_s(plan: Strategy) -> int:
+    """Seconds until the end of the hold; the plan has no drain."""
+    return round(plan.duration_s)
+
+
+def _phase(plan: Strategy, second: int) -> Phase:
+    ends = {Phase.BASELINE: 0.0, Phase.WARMUP: plan.warmup_s, Phase.RAMP: plan.warmup_s + plan.length_s(Phase.RAMP)}
+    return next((phase for phase, end_s in ends.items() if second <= end_s + 0.5), Phase.HOLD)
+
+
+def _caveats(told: Vars, seconds: Sequence[Second], plan: Strategy) -> list[Caveat]:
+    found = [Caveat("imported", _INTEGRATED), Caveat("imported-asked", _NOT_ASKED)]
+    beyond = len(seconds) - _sending_s(plan)
+    if beyond > 0:
+        found.append(Caveat("imported-tail", f"the last {beyond} s of the file are after the hold and left out"))
+    if not isinstance(told.unidirectional, bool):
+        text = f"unidirectional is {str(told.unidirectional)[:20]!r}, no boolean: taken as the visualiser takes it"
+        found.append(Caveat("imported-direction", text))
+    return found
+
+
+def _mode(stem: str) -> str:
+    """The mode in a name that our export gave; else the name itself."""
+    return max((mode.name for mode in MODES if stem.endswith(f"-{mode.name}")), key=len, default=stem)
+
+
+def _started(document: Mapping[str, Any], written: str) -> str:
+    """When its first second began, by its first key."""
+    try:
+        first = float(next(iter(document["stats"])))
+    except (ValueError, OverflowError):
+        return written
+    if not 1e8 < first < 4e9:
+        return written
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(first - 1))

@@ -1,0 +1,119 @@
+"""What is kept beside the runs, as files that are replaced as a whole or not at all.
+
+Nights of suites are ``results/nights/<date>-<suite>[-<n>].json``, known changes ``results/acknowledged.json``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ..core.errors import StoreError
+from ..core.history.known import Known, is_date, known_from_dict, known_to_dict
+from ..core.history.night import Night, night_from_dict, night_to_dict
+from .document import naming, read_object
+from .store import create_file, encode_json, replace_file, safe_name
+
+FOLDER, KNOWN_FILE = "nights", "acknowledged.json"
+MAX_BYTES = 8 << 20
+"""Larger files are not read: a night of a thousand cells has half a megabyte."""
+
+
+class NightWriter:
+    """Keeps one night's file current. ``name`` is the file's without its ending: this night's and no other's."""
+
+    def __init__(self, path: Path, night: Night) -> None:
+        self.path, self.night = path, night
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @staticmethod
+    def begin(results: Path, night: Night) -> NightWriter:
+        """Give the night a place that no other has; StoreError where that cannot be written."""
+        if not is_date(night.night):
+            raise StoreError(f"{night.night!r} is no night", "write its date as 2026-11-21")
+        stem = f"{night.night}-{safe_name(night.suite, '._-')}"
+        return NightWriter(create_file(results / FOLDER, stem, encode_json(night_to_dict(night))), night)
+
+    def write(self, night: Night) -> None:
+        """The night as it stands now is what the next reader finds; StoreError where it cannot be written."""
+        replace_file(self.path, encode_json(night_to_dict(night)))
+        self.night = night
+
+
+def read_night(path: Path) -> Night:
+    """The night of a file; StoreError names the file and what is wrong with it, in one line."""
+    with naming(path):
+        return night_from_dict(read_object(path, MAX_BYTES))
+
+
+def find_nights(results: Path, warn: Callable[[str], None]) -> list[tuple[Path, Night]]:
+    """Every night with its file, oldest first. Of a file that cannot be read ``warn`` gets one line that names it."""
+    found = []
+    for path in _files(results, warn):
+        try:
+            found.append((path, read_night(path)))
+        except StoreError as error:
+            warn("".join(letter if letter.isprintable() else "?" for letter in str(error)))
+    return sorted(found, key=lambda one: (one[1].night, one[1].started, one[0].name))
+
+
+def load_nights(results: Path, warn: Callable[[str], None]) -> list[Night]:
+    """Every night, oldest first. Of a file that cannot be read ``warn`` gets one line that names it."""
+    return [night for _, night in find_nights(results, warn)]
+
+
+def _files(results: Path, warn: Callable[[str], None]) -> list[Path]:
+    folder = results / FOLDER
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix == ".json" and not path.name.startswith("."))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        warn(f"{folder}: {error.strerror}")
+        return []
+
+
+def load_known(results: Path) -> list[Known]:
+    """What was acknowledged so far, nothing where there is no file; StoreError names it where it cannot be read."""
+    path = results / KNOWN_FILE
+    if not path.exists():
+        return []
+    with naming(path):
+        return known_from_dict(read_object(path, MAX_BYTES))
+
+
+def add_known(results: Path, one: Known) -> None:
+    """Keep one more known change."""
+    with _alone(results):
+        replace_file(results / KNOWN_FILE, encode_json(known_to_dict([*load_known(results), one])))
+
+
+def remove_known(results: Path, number: int) -> Known:
+    """Forget the known change of this number (from 1, as listed)."""
+    with _alone(results):
+        known = load_known(results)
+        if not 1 <= number <= len(known):
+            raise StoreError(f"no known change {number}", "trexbench regress --known lists them")
+        gone = known.pop(number - 1)
+        replace_file(results / KNOWN_FILE, encode_json(known_to_dict(known)))
+    return gone
+
+
+@contextlib.contextmanager
+def _alone(results: Path) -> Iterator[None]:
+    """Two who acknowledge at once must not lose one's note; the directory itself is the lock."""
+    try:
+        handle = os.open(results, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise StoreError(f"{results}: {error.strerror}", "name the results with --results") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,134 @@
+"""What of results/ is older than anybody wants to keep: run documents, what was drawn of them, and nights.
+
+Only what could be read is removed, and only inside the directory: no link is followed on the way to a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from ..core.history.detect import BASELINE, LONG
+from ..core.history.known import is_date
+from ..core.history.rows import RunRow
+from ..core.history.series import night_of
+from .index import open_index
+from .journal import SUFFIX
+from .nights import find_nights
+
+AGAINST_NIGHTS = max(BASELINE, LONG)
+"""So many nights before a regression does the judge look back on."""
+_BESIDE = ("{stem}.png", "{stem}.svg", "{stem}-efficiency.png", "{stem}.loadtest.json", "{stem}" + SUFFIX)
+"""What is made of a run and lies beside it, and the journal of one that was killed."""
+
+
+def find_old(
+    results: Path,
+    keep_nights: int | None = None,
+    before: str | None = None,
+    warn: Callable[[str], None] = lambda _: None,
+) -> list[Path]:
+    """Files older than a date, or than so many nights, below ``results``; what cannot be read is not among them."""
+    with open_index(results, warn) as index:
+        rows = index.rows()
+        for path, reason in index.problems():
+            warn(f"not read: {results / path}: {reason}")
+    nights = find_nights(results, warn)
+    dates = {night.night for _, night in nights} | {row.night for row in rows if row.night}
+    found = sorted(dates or {night_of(row) for row in rows}, reverse=True)  # where no suite ran, days are nights
+    kept = keep_nights or 0
+    first = before if before is not None else found[kept - 1] if 0 < kept < len(found) else ""
+    old = [path for row in rows if night_of(row) < first for path in _files(results, row)]
+    return old + [path.relative_to(results) for path, night in nights if night.night < first]
+
+
+def find_old_nights(
+    results: Path,
+    suite: str,
+    keep_nights: int,
+    tonight: str,
+    since: Mapping[bool, str],
+    warn: Callable[[str], None] = lambda _: None,
+) -> list[Path]:
+    """Files of the suite's nights before the last ``keep_nights`` that measured something; nobody else's files.
+
+    Simulated nights (True) and measured ones (False) are counted apart, those after ``tonight`` not at all. since: the
+    night in which the oldest standing regression began; what it is held against stays, too. A night's runs come
+    before its own file, and what was drawn of a run before the run: who is killed in between leaves nothing that the
+    next call does not find.
+    """
+    with open_index(results, warn) as index:
+        found_rows = index.rows(suite=suite)
+    rows = [(row, row.night) for row in found_rows if row.suite == suite and row.night and is_date(row.night)]
+    measured: dict[bool, set[str]] = {False: set(), True: set()}
+    for row, night in rows:
+        if row.complete:
+            measured[row.cell.simulated].add(night)
+    first = {
+        kind: _first_of_suite([date for date in dates if date <= tonight], keep_nights, since.get(kind))
+        for kind, dates in measured.items()
+    }
+    oldest = min((first[kind] for kind, dates in measured.items() if dates), default="")
+    found: list[tuple[str, int, str, list[Path]]] = []
+    for row, night in rows:
+        if night < first[row.cell.simulated]:
+            found.append((night, 0, row.path, _files(results, row)))
+    for path, one in find_nights(results, warn):
+        # A night that knew no cells was neither simulated nor measured.
+        if one.suite == suite and one.night < (first[one.simulated] if one.cells else oldest):
+            found.append((one.night, 1, path.name, [path.relative_to(results)]))
+    return [path for *_, paths in sorted(found) for path in paths]
+
+
+def _first_of_suite(dates: Iterable[str], keep: int, since: str | None) -> str:
+    """The oldest of the nights that stay; empty where all do."""
+    nights = sorted(dates, reverse=True)
+    if len(nights) < keep:
+        return ""
+    if since is None:
+        return nights[keep - 1]
+    return min(nights[keep - 1], since, *[night for night in nights if night < since][:AGAINST_NIGHTS])
+
+
+def remove(results: Path, paths: Sequence[Path], warn: Callable[[str], None]) -> list[Path]:
+    """Remove these files, and the directories that they leave empty; returns those that went."""
+    gone = []
+    for path in paths:
+        try:
+            if _unlink(results, PurePosixPath(path)):
+                gone.append(path)
+        except OSError as error:
+            warn(f"{results / path} stays: {error.strerror}")
+    return gone
+
+
+def _files(results: Path, row: RunRow) -> list[Path]:
+    """A run's document, after what is there beside it: who is killed in between leaves nothing that is not found."""
+    path = Path(row.path)
+    beside = (path.with_name(name.format(stem=path.stem)) for name in _BESIDE)
+    return [*(one for one in beside if os.path.lexists(results / one)), path]
+
+
+def _unlink(results: Path, path: PurePosixPath) -> bool:
+    """Whether there was such a file; OSError for a link on the way."""
+    if path.is_absolute() or ".." in path.parts:
+        raise OSError(0, "not inside the results")
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    with contextlib.ExitStack() as stack:
+        chain = [os.open(results, flags)]
+        stack.callback(os.close, chain[0])
+        for part in path.parts[:-1]:
+            chain.append(os.open(part, flags | os.O_NOFOLLOW, dir_fd=chain[-1]))
+            stack.callback(os.close, chain[-1])
+        try:
+            os.unlink(path.name, dir_fd=chain[-1])
+        except FileNotFoundError:
+            return False
+        for part, above in reversed(list(zip(path.parts[:-1], chain, strict=False))):
+            try:
+                os.rmdir(part, dir_fd=above)
+            except OSError:  # not empty: there are others
+                break
+    return True

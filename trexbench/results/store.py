@@ -1,0 +1,242 @@
+"""results/ <-> runs: ``results/<date>/<dut>/<HHMMSS>-<mode>-<uni|bidir>[-saturate].json``, date and time in UTC.
+
+While a run goes on its document holds what was known before the first sample, and its journal the samples (see
+journal); at its end one whole document replaces both. Who kills the writer at any moment leaves a run that every
+reader understands.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from .. import files
+from ..core.dut.telemetry import DutReading
+from ..core.errors import StoreError
+from ..core.history.known import is_date
+from ..core.history.rows import RunRow
+from ..core.load.sample import Sample
+from ..core.result import RunResult, Status, from_document
+from ..core.strategy.base import LoadStep
+from .document import (
+    checked_row,
+    decode,
+    encode_begun,
+    encode_run,
+    naming,
+    read_bytes,
+    read_derived,
+    stored_directions,
+)
+from .journal import Journal, journal_of, read_journal
+
+_RUN_FILE = re.compile(r"\d{6}-[A-Za-z0-9_-]+-(uni|bidir)(-saturate)?(-\d+)?\.json")
+
+
+class RunWriter:
+    """Keeps a run while it goes on (a core.protocols.Sink), and as it ended. A failing disk ends no measurement.
+
+    The loop that times samples never waits for a disk: see Journal. ``warn`` gets one line where samples cannot be
+    written, from the caller's thread.
+    """
+
+    def __init__(
+        self, results: Path, warn: Callable[[str], None], journal: Callable[[Path, str], Journal] = Journal
+    ) -> None:
+        self._results, self._warn, self._open_journal = results, warn, journal
+        self._journal: Journal | None = None
+        self._readings: Sequence[DutReading] = ()
+        self._warned = False
+        self.path: Path | None = None
+
+    def check(self) -> None:
+        """StoreError if nothing can be kept here; to be asked before anything is measured."""
+        _make_directory(self._results)
+        if not os.access(self._results, os.W_OK | os.X_OK):
+            raise _unwritable(self._results, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+
+    def begin(self, result: RunResult) -> RunWriter:
+        """Give the run its place and write what is known before the first sample; StoreError where that fails.
+
+        The result's ``dut_readings`` may be a list that grows while the run goes on.
+        """
+        self._readings = result.dut_readings
+        self.path = create_file(_directory(self._results, result), _stem(result), encode_begun(result))
+        try:
+            self._journal = self._open_journal(journal_of(self.path), result.id)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+            raise _unwritable(journal_of(self.path), error) from error
+        return self
+
+    def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
+        if self._journal is not None:
+            self._journal.append(samples, self._readings)
+            self._report()
+
+    def end(self, result: RunResult) -> Path:
+        """Write the run as it ended; where its place fails, into a new directory for temporary files.
+
+        Returns where it is; StoreError when neither can be written.
+        """
+        if self._journal is not None:
+            self._journal.close()
+            self._report()
+        data = encode_run(result)
+        try:
+            if self._journal is not None and self._journal.hangs:
+                raise StoreError(f"{self.path} cannot be written: the disk does not answer")
+            if self.path is None:
+                self.path = create_file(_directory(self._results, result), _stem(result), data)
+            else:
+                replace_file(self.path, data)
+        except StoreError as failure:
+            self.path = self._end_elsewhere(result, data, failure)
+            return self.path
+        with contextlib.suppress(OSError):
+            journal_of(self.path).unlink(missing_ok=True)
+        return self.path
+
+    def _report(self) -> None:
+        problem = self._journal.problem if self._journal is not None else None
+        if problem is not None and not self._warned:
+            self._warned = True
+            self._warn(
+                f"samples cannot be written beside {self.path}: {problem}; the run goes on, and is written at its end"
+            )
+
+    def _end_elsewhere(self, result: RunResult, data: bytes, failure: StoreError) -> Path:
+        name = self.path.name if self.path is not None else f"{_stem(result)}.json"
+        try:
+            path = Path(tempfile.mkdtemp(prefix="trexbench-")) / name
+            files.replace_file(path, data)
+        except OSError as error:
+            raise StoreError(f"{failure}; nor can {tempfile.gettempdir()} be written ({error.strerror})") from error
+        self._warn(f"{failure}; the result was saved as {path}")
+        return path
+
+
+def load_run(path: Path) -> RunResult:
+    """The run of a file, with the samples of its journal where it is not over.
+
+    StoreError names the file and what is wrong with it, in one line.
+    """
+    with naming(path):
+        data = read_bytes(path)
+        document, result = _read(data, path)
+        if read_derived(data) is None:
+            checked_row(result)
+        else:  # so it was when it was written
+            vars(result)["directions"] = stored_directions(document)
+        return result
+
+
+def load_row(path: Path, name: str) -> RunRow:
+    """The line of a file's run, which it calls ``name``; StoreError as of load_run.
+
+    Of a document that this version derived it is as stored, else it is derived anew from the samples.
+    """
+    with naming(path):
+        data = read_bytes(path)
+        return replace(read_derived(data) or checked_row(_read(data, path)[1]), path=name)
+
+
+def _read(data: bytes, path: Path) -> tuple[dict[str, Any], RunResult]:
+    """The document in this data of the path's, with what its journal holds; and its run, whatever it is worth."""
+    document = decode(data)
+    if isinstance(document, dict) and document.get("status") == Status.RUNNING.value:
+        told = read_journal(path, document.get("id"))
+        if told is None and (newer := read_bytes(path)) != data:
+            return _read(newer, path)  # it ended while we looked for its journal
+        if told is not None:
+            document["samples"] = told["sample"]
+            if isinstance(document.get("telemetry"), dict):
+                document["telemetry"]["readings"] = told["reading"]
+    return document, from_document(document)
+
+
+def picture_place(results: Path, result: RunResult, what: str) -> Path:
+    """A place beside the run's file for a picture of several runs: ``<HHMMSS>-<mode>-<direction>-<what>.png``."""
+    return _make_directory(_directory(results, result)) / f"{_stem(result)}-{safe_name(what, '_-')}.png"
+
+
+def find_latest(results: Path) -> Path | None:
+    """The run document that was begun last; None where there is none."""
+    found = [
+        path
+        for path in results.glob("*/*/*.json")
+        if is_date(path.parent.parent.name) and _RUN_FILE.fullmatch(path.name)
+    ]
+    return max(found, key=lambda path: (path.parent.parent.name, path.name[:6], _modified(path)), default=None)
+
+
+def _modified(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def create_file(directory: Path, stem: str, data: bytes) -> Path:
+    """Write a JSON file to a name that no other one has: the stem's, or with a number behind it."""
+    files.sweep(_make_directory(directory))
+    for number in count(1):
+        path = directory / f"{stem}{f'-{number}' if number > 1 else ''}.json"
+        with contextlib.suppress(FileExistsError):
+            replace_file(path, data, exclusive=True)
+            break
+    return path
+
+
+def encode_json(values: Any) -> bytes:
+    return (json.dumps(values, indent=1, allow_nan=False) + "\n").encode()
+
+
+def _make_directory(directory: Path) -> Path:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(directory, error) from error
+    return directory
+
+
+def _directory(results: Path, result: RunResult) -> Path:
+    day = result.started[:10] if is_date(result.started[:10]) else "undated"
+    return results / day / safe_name(str(result.dut.get("name", "")), "._-")
+
+
+def _stem(result: RunResult) -> str:
+    clock = "".join(re.findall(r"\d", result.started[11:19])).ljust(6, "0")
+    mode = safe_name(str(result.command.get("mode", "")), "_-")
+    suffix = f"-{result.plan.suffix}" if result.plan.suffix else ""
+    return f"{clock}-{mode}-{'bidir' if result.plan.bidir else 'uni'}{suffix}"
+
+
+def safe_name(name: str, kept: str) -> str:
+    """A name that is one harmless part of a path."""
+    cleaned = re.sub(f"[^A-Za-z0-9{re.escape(kept)}]+", "-", name).strip(".-")
+    return cleaned[:64] or "unnamed"
+
+
+def replace_file(path: Path, data: bytes, exclusive: bool = False) -> None:
+    """files.replace_file; StoreError where that fails, but FileExistsError with ``exclusive`` if there is one."""
+    try:
+        files.replace_file(path, data, exclusive)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> StoreError:
+    return StoreError(f"{path} cannot be written: {error.strerror}", "free space or name another place with --results")

@@ -1,0 +1,116 @@
+"""Stored runs by what a user names: a file, a directory, a glob, a date, a label, a suite, a DUT, or ``latest``."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import ConfigError, StoreError
+from ..core.history.known import is_date
+from ..core.history.rows import RunRow
+from ..core.history.series import night_of
+from ..core.load.modes import full_mode_name
+from ..results.index import open_index
+from ..results.nights import FOLDER, KNOWN_FILE
+from ..results.store import find_latest, load_row
+
+Warn = Callable[[str], None]
+LATEST = "latest"
+_NAMED = "name run documents, a date, a label, a suite, a DUT, or latest"
+
+
+def check_results(results: Path) -> None:
+    """StoreError where this is not a directory."""
+    if not results.is_dir():
+        raise StoreError(f"{results}: no such directory", "name the results with --results")
+
+
+def read_index(results: Path, warn: Warn, **filters: Any) -> tuple[list[RunRow], list[tuple[str, str]]]:
+    """Every stored run, oldest first; and each document that cannot be read, with the reason, after a warning.
+
+    filters: see Index.rows.
+    """
+    check_results(results)
+    with open_index(results, warn) as index:
+        rows, problems = index.rows(**filters), index.problems()
+    for path, reason in problems:
+        warn(f"not read: {results / path}: {reason}")
+    return rows, problems
+
+
+def all_rows(results: Path, warn: Warn, mode: str | None = None, **filters: Any) -> list[RunRow]:
+    """Every stored run, oldest first, as ``read_index`` finds them; the mode may be a short name."""
+    return read_index(results, warn, mode=mode and full_mode_name(mode), **filters)[0]
+
+
+def latest_run(results: Path) -> Path:
+    """The run document that was begun last; StoreError where there is none."""
+    found = find_latest(results)
+    if found is None:
+        raise StoreError(f"no run in {results}", "name a run document, or another --results directory")
+    return found
+
+
+def find_document(name: str, results: Path) -> Path | None:
+    """The one document that the name means; None where it means a set of runs."""
+    if name == LATEST:
+        return latest_run(results)
+    path = Path(name)
+    return path if path.is_file() or (name.endswith(".json") and not _is_glob(name)) else None
+
+
+def find_rows(name: str, results: Path, warn: Warn) -> list[RunRow]:
+    """The runs that the name means, oldest first; ConfigError where there are none."""
+    path = Path(name)
+    if not name.strip():
+        raise ConfigError("an empty name means no run", _NAMED)
+    if name == LATEST:
+        path = latest_run(results)
+    if path.is_file():
+        return [load_row(path, str(path))]
+    if path.is_dir() and ("/" in name or not is_date(name)):
+        return _read_those(filter(_may_be_run, sorted(path.rglob("*.json"))), name, warn)
+    if _is_glob(name):
+        found = glob.glob(name, recursive=True) or glob.glob(str(results / name), recursive=True)
+        return _read_those(map(Path, sorted(found)), name, warn)
+    return _labelled(name, results, warn)
+
+
+def _labelled(name: str, results: Path, warn: Warn) -> list[RunRow]:
+    word, _, date = name.rpartition("@") if "@" in name else ("", "", name) if is_date(name) else (name, "", "")
+    found = [
+        row
+        for row in all_rows(results, warn)
+        if (not date or date in (night_of(row), row.started[:10]))
+        and (not word or word in (row.label, row.suite, row.cell.dut))
+    ]
+    if not found:
+        raise ConfigError(
+            f"no run in {results} is meant by {name!r}",
+            "name a file, a glob, a date, a label, a suite, a DUT, or latest; see `trexbench results list`",
+        )
+    return found
+
+
+def _read_those(files: Iterable[Path], name: str, warn: Warn) -> list[RunRow]:
+    """Of several files those that can be read, and a warning for each other one."""
+    rows = []
+    for file in files:
+        try:
+            rows.append(load_row(file, str(file)))
+        except StoreError as error:
+            warn(f"not read: {error}")
+    if not rows:
+        raise ConfigError(f"no run is meant by {name!r}", _NAMED)
+    return sorted(rows, key=lambda row: row.started)
+
+
+def _may_be_run(path: Path) -> bool:
+    """Not what lies beside the runs by design: nights, and known changes."""
+    return path.parent.name != FOLDER and path.name != KNOWN_FILE
+
+
+def _is_glob(name: str) -> bool:
+    return any(letter in name for letter in "*?[")

@@ -1,0 +1,43 @@
+"""The stored nights judged: what got slower, since when and why; and the changes that somebody has acknowledged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..core.errors import ConfigError
+from ..core.history.known import Known
+from ..core.history.regression import Judgement, judge_rows
+from ..core.history.rows import METRICS
+from ..core.load.modes import full_mode_name
+from ..results.jumps import levels
+from ..results.nights import add_known, load_known, load_nights
+from .find import Warn, all_rows
+
+
+def judge(
+    results: Path,
+    warn: Warn,
+    dut: str | None = None,
+    mode: str | None = None,
+    suite: str | None = None,
+    since: str | None = None,
+) -> Judgement:
+    """The verdict on the runs below ``results``; those of the DUT, mode and suite where they are named."""
+    mode = mode and full_mode_name(mode)
+    rows, known = all_rows(results, warn, dut=dut, mode=mode, suite=suite), load_known(results)
+    nights = [night for night in load_nights(results, warn) if suite in (None, night.suite)]
+
+    def is_named(its_dut: str, its_mode: str) -> bool:
+        return dut in (None, its_dut) and mode in (None, its_mode)
+
+    return judge_rows(rows, levels, known, nights, since, is_named)
+
+
+def acknowledge(results: Path, change: Known, warn: Warn) -> None:
+    """Note the change as known; ConfigError without a reason, a warning where no cell is like that yet."""
+    if not change.note.strip():
+        raise ConfigError("an acknowledged change needs its reason", "add --note")
+    add_known(results, change)
+    cells = {row.cell for row in all_rows(results, warn)}
+    if not any(change.is_about(cell, metric.name) for cell in cells for metric in METRICS):
+        warn(f"no cell in {results} is like that yet: names are as `regress` prints them")

@@ -1,0 +1,172 @@
+"""All that a report shows, collected: rows from the index, nights, changes, and the latest document of every cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from importlib import util
+from pathlib import Path
+
+from ..core.errors import BenchError, StoreError
+from ..core.history.night import Night
+from ..core.history.regression import Finding, Kind, judge_rows
+from ..core.history.rows import Cell, RunRow, cells_of
+from ..core.history.series import night_of
+from ..core.result import RunResult
+from ..core.strategy.table import has_curve
+from ..report.page.html import render
+from ..report.page.older import Older, choose_older, older_curves
+from ..report.page.report import Report
+from ..report.page.trends import Change
+from ..report.regress.text import finding_line, summary_line
+from ..results.document import naming
+from ..results.jumps import levels
+from ..results.nights import load_known, load_nights
+from ..results.store import load_run
+from .find import Warn, read_index
+
+MOST_RUNS = 400
+"""Cells whose latest document is read for its curves; a page with more has tables of them all the same."""
+
+
+def make_page(made: Report) -> str:
+    """The HTML of a report."""
+    return render(made, load_library())
+
+
+def collect(
+    results: Path,
+    warn: Warn,
+    suite: str | None = None,
+    duts: Sequence[str] = (),
+    since: str | None = None,
+    night: str | None = None,
+) -> Report:
+    """All that a report is about: rows from the index, nights, and the latest document of every cell."""
+    rows, problems = read_index(results, warn, suite=suite)
+    nights = [_only(one, duts) for one in load_nights(results, warn) if suite in (None, one.suite)]
+    rows = [row for row in rows if not duts or row.cell.dut in duts]
+    if (suite or duts) and not rows and not any(one.cells or one.error for one in nights):
+        raise StoreError(
+            f"nothing in {results} is of {' or '.join([*([suite] if suite else []), *duts])}",
+            "`trexbench results list` shows what there is",
+        )
+    judgement = judge_rows(rows, levels, load_known(results), nights)  # all of the history, whatever is shown of it
+    found = [one for one in judgement.findings if one.kind is not Kind.INSUFFICIENT and one.since is not None]
+    changes = [_change_of(finding, rows) for finding in found]
+    nights = [one for one in nights if (one.cells or one.error) and one.night >= (since or "")]
+    rows = [row for row in rows if night_of(row) >= (since or "")]
+    table = _table_of(nights, night)
+    runs = load_runs(results, rows, table, problems)
+    older = load_older(results, rows, runs, changes, problems, warn)
+    return Report(
+        rows=rows,
+        nights=nights,
+        table=table,
+        runs=runs,
+        older=older,
+        changes=changes,
+        problems=problems,
+        title=f"trexbench: {suite or (table.suite if table else 'stored runs')}",
+        made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
+        judged=summary_line(judgement),
+        remarks=(*judgement.remarks, *_not_run(nights)),
+    )
+
+
+def _change_of(finding: Finding, rows: Sequence[RunRow]) -> Change:
+    """In the terms of the report: it stands at the first run of its first night."""
+    since = finding.since or ""
+    at = next((r.started for r in rows if r.cell == finding.cell and (r.night or r.started) >= since), since)
+    return Change(
+        cell=finding.cell,
+        metric=finding.metric.name,
+        at=at,
+        text=finding_line(finding),
+        bad=(finding.after < finding.before) == (finding.metric.better == "higher"),
+        before=finding.before,
+        after=finding.after,
+        note=finding.note,
+        reasons=finding.explanation,
+    )
+
+
+def load_library() -> str:
+    """The plotting library's JavaScript, out of its installed package."""
+    package = util.find_spec("plotly")  # not imported: that takes longer than the whole page
+    for place in package.submodule_search_locations or () if package else ():
+        path = Path(place) / "package_data" / "plotly.min.js"
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
+    raise BenchError("plotly's JavaScript is not installed", "install it with: pip install 'plotly>=6'")
+
+
+def _table_of(nights: Sequence[Night], date: str | None) -> Night | None:
+    chosen = [one for one in nights if one.cells and date in (None, one.night)]
+    if date is not None and not chosen:
+        known = ", ".join(sorted({one.night for one in nights})[-3:]) or "none"
+        raise StoreError(f"no night of {date}", f"the latest are: {known}")
+    return max(chosen, key=lambda one: (one.night, one.started), default=None)
+
+
+def _not_run(nights: Sequence[Night]) -> list[str]:
+    """The last night, if there was nothing that it could have measured."""
+    last = max(nights, key=lambda one: (one.night, one.started), default=None)
+    if last is None or last.cells:
+        return []
+    return [f"the night of {last.night} was not run ({last.suite}): {last.error}"]
+
+
+def _only(night: Night, duts: Sequence[str]) -> Night:
+    return replace(night, cells=tuple(cell for cell in night.cells if not duts or cell.dut in duts))
+
+
+def load_runs(
+    results: Path, rows: Sequence[RunRow], table: Night | None, problems: list[tuple[str, str]]
+) -> dict[Cell, RunResult]:
+    """The latest complete run of every cell, of the table's suite where there is one."""
+    latest = {row.cell: row for row in rows if row.complete and (table is None or row.suite == table.suite)}
+    found: dict[Cell, RunResult] = {}
+    for cell, row in list(latest.items())[:MOST_RUNS]:
+        try:
+            found[cell] = load_run(results / row.path)
+        except StoreError as error:
+            problems.append((row.path, str(error)))
+    return found
+
+
+def load_older(
+    results: Path,
+    rows: Sequence[RunRow],
+    runs: Mapping[Cell, RunResult],
+    changes: Sequence[Change],
+    problems: list[tuple[str, str]],
+    warn: Warn,
+) -> dict[Cell, tuple[Older, ...]]:
+    """Of every cell's ramps those of older nights that explain something; only their documents are read.
+
+    One that cannot be read is left out, with a warning now and a line on the page.
+    """
+    found: dict[Cell, tuple[Older, ...]] = {}
+    for cell, history in cells_of(rows).items():
+        latest = next((row for row in history if cell in runs and row.started == runs[cell].started), None)
+        if latest is None or not has_curve(cell.kind):
+            continue
+        chosen = choose_older(latest, history, [change for change in changes if change.cell == cell])
+        read = [one if one.unlike else _with_curves(results, one, problems, warn) for one in chosen]
+        if any(read):
+            found[cell] = tuple(filter(None, read))
+    return found
+
+
+def _with_curves(results: Path, one: Older, problems: list[tuple[str, str]], warn: Warn) -> Older | None:
+    path = results / one.row.path
+    try:
+        result = load_run(path)
+        with naming(path):
+            return replace(one, curves=older_curves(one.row, result))
+    except StoreError as error:
+        problems.append((one.row.path, str(error)))
+        warn(f"{error}; the night of {one.night} is not laid over the latest of {one.row.cell}")
+        return None

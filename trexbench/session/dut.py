@@ -1,0 +1,105 @@
+"""A DUT, connected to: its driver, the way to it, the journal of its changes, and the lock on it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ..config.lookup import load_dut
+from ..config.model import DutConfig
+from ..core.dut.telemetry import Observation
+from ..core.errors import DutError
+from ..dut import Dut, Wanted, open_dut
+from ..dut.journal import FileJournal, Journal, NoJournal, state_dir
+from ..generator.trex.connect import Endpoint, read_macs
+from ..lab.lab import facts_of
+from ..lab.spec import LabSpec
+from ..lock import locked, run_dir
+from ..transport import Transport, open_transport
+from .request import Target, choose_queues
+from .watch import Observed, WithMeter
+
+
+@dataclass(frozen=True)
+class ConnectedDut:
+    """observed: the DUT and, where its config names one, its power meter."""
+
+    dut: Dut
+    transport: Transport
+    journal: Journal
+    observed: Observed
+
+
+@contextmanager
+def connect_dut(wanted: Wanted, doing: str, temporary: bool = False) -> Iterator[ConnectedDut]:
+    """The DUT until the end of the block, locked: no other trexbench on this machine changes it meanwhile.
+
+    temporary: it goes away with the run, so that its changes need no journal.
+    """
+    config = wanted.config
+    way = config.transport
+    transport = open_transport(way.type, way.namespace, host=way.host, user=way.user, port=way.port, run_dir=run_dir())
+    try:
+        name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"dut-{transport.place}-{way.port or ''}")
+        with locked(name, f"the DUT on {transport.place} is in use", doing):
+            dut = open_dut(wanted, transport)
+            journal = NoJournal() if temporary else FileJournal(config.name, state_dir())
+            observed: Observed = dut
+            if config.power is not None:
+                from ..host.power import open_meter
+
+                observed = WithMeter(dut, open_meter(config.power, transport))
+            yield ConnectedDut(dut, transport, journal, observed)
+    finally:
+        transport.close()
+
+
+@contextmanager
+def connect_target(target: Target, doing: str, with_macs: bool = True) -> Iterator[ConnectedDut]:
+    """The DUT that is named, until the end of the block; see connect_dut. with_macs: the tester's MACs are needed."""
+    config = load_dut(target.name, target.configs_dir)
+    queues = choose_queues(config, target.rx_queues)
+    macs = known_macs(config, endpoint_of(config, target.server, target.rpc_port)) if with_macs else {}
+    with connect_dut(Wanted(config, macs, queues, lab_facts(config)), doing) as found:
+        yield found
+
+
+def observe_twice(found: ConnectedDut, seconds: float) -> tuple[Observation, Observation, float]:
+    """The DUT's counters before and after so many seconds, and how far apart; DutError where none could be read."""
+    begun = time.monotonic()
+    before = found.observed.observe(clear=True)
+    _require_counters(before)
+    time.sleep(seconds)
+    middle = time.monotonic()
+    return before, found.observed.observe(), middle - begun
+
+
+def _require_counters(seen: Observation) -> None:
+    ports = any(port.rx_packets is not None or port.tx_packets is not None for port in seen.ports)
+    if not (ports or seen.cpus or seen.queues or seen.threads):
+        reasons = dict.fromkeys(one.reason for one in seen.missing)
+        raise DutError("; ".join(reasons) or "the DUT has none of the counters")
+
+
+def endpoint_of(config: DutConfig, server: str | None, rpc_port: int | None, pub_port: int | None = None) -> Endpoint:
+    """Where the DUT's tester listens: None is as the config says."""
+    there = config.generator
+    return Endpoint(server or there.server, rpc_port or there.rpc_port, pub_port or there.pub_port)
+
+
+def known_macs(config: DutConfig, endpoint: Endpoint) -> Mapping[int, str]:
+    """MACs of the tester's ports where the config leaves them to the tester: a lab's are known, others are asked."""
+    if all(port.neighbour.mac for port in config.ports):
+        return {}
+    if config.lab is not None:
+        return LabSpec.from_config(config).tester_macs
+    return read_macs(endpoint, config.tester_ports)
+
+
+def lab_facts(config: DutConfig) -> Mapping[str, Any]:
+    """What the host of a lab that is up knows and its DUT's namespace does not; nothing for other DUTs."""
+    return {} if config.lab is None else facts_of(LabSpec.from_config(config))

@@ -1,0 +1,150 @@
+"""Runs, measured and kept: each in its document, shown while it goes on, with pictures on request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ..config.model import PlanDefaults
+from ..core.errors import BenchError, ConfigError, StoreError
+from ..core.protocols import Sink
+from ..core.result import RunResult
+from ..core.units import Rate
+from ..results.store import RunWriter, picture_place
+from .measure import Session, SinkGroup
+from .opening import open_session
+from .request import Case, Request, Setup, make_request
+from .run import Interrupted
+
+DEFAULT_MODE = "1flow-64b"
+SETTLE_S = 3.0
+Say = Callable[[str], None]
+Show = Callable[[RunResult], AbstractContextManager[Sink]]
+"""Opens what shows a run while it is measured: a sink of its samples, which handles its own failures."""
+
+
+def _nobody(_: str) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where runs go. results: the directory of their documents, None keeps none. say: gets a line per step.
+
+    warn: gets what went wrong beside the measurement.
+    """
+
+    results: Path | None = None
+    say: Say = _nobody
+    warn: Say = _nobody
+    show: Show | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run as it ended. error: what ended it early, None: the plan was carried out. path: of its document."""
+
+    result: RunResult
+    error: BenchError | Interrupted | None
+    path: Path | None
+
+
+@dataclass
+class RunKeeper:
+    """Keeps one run's document current and hands its samples to what shows them (a measure.Recorder).
+
+    begun: gets the document's place, from the moment on at which there is one.
+    """
+
+    output: Output
+    begun: Callable[[Path], None] = lambda _: None
+    path: Path | None = None
+    _writer: RunWriter | None = None
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> RunKeeper:
+        if self.output.results is not None:
+            self._writer = RunWriter(self.output.results, self.output.warn)
+            self._writer.check()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._stack.close()
+
+    def begin(self, result: RunResult) -> Sink:
+        sinks: list[Sink] = []
+        if self._writer is not None:
+            sinks.append(self._writer.begin(result))
+            if (path := self._writer.path) is not None:
+                self.path = path
+                self.begun(path)
+        if self.output.show is not None:
+            sinks.append(self._stack.enter_context(self.output.show(result)))
+        return SinkGroup(sinks)
+
+    def end(self, result: RunResult) -> None:
+        self._stack.close()
+        if self._writer is not None:
+            self.path = self._writer.end(result)
+
+
+def measure(request: Request, output: Output) -> Measured:
+    """Carry the request out. An error before the first sample is raised, a later one is in what is returned."""
+    with open_session(request, output.say) as session, RunKeeper(output) as keeper:
+        return _measured(session, keeper, request)
+
+
+def measure_rates(request: Request, rates: Sequence[Rate], output: Output) -> list[Measured]:
+    """One run per rate, all in one session; what was measured before a failure is kept, and ends the list."""
+    found: list[Measured] = []
+    with open_session(request, output.say) as session:
+        for number, rate in enumerate(rates, 1):
+            output.say(f"rate {number} of {len(rates)}: {rate}")
+            slow = rate.unit == "pps" and rate.value < 1000
+            wished = replace(request.wished, ramp_to=rate, warmup=rate if slow else Rate(1000.0, "pps"))
+            with RunKeeper(output) as keeper:
+                found.append(_measured(session, keeper, replace(request, wished=wished)))
+            if keeper.path is not None:
+                output.say(f"result   {keeper.path}")
+            if found[-1].error is not None:
+                break
+    return found
+
+
+def _measured(session: Session, keeper: RunKeeper, request: Request) -> Measured:
+    result, outcome = session.measure(keeper, request)
+    return Measured(result, outcome.error, keeper.path)
+
+
+def efficiency_request(case: Case, hold_s: float | None, setup: Setup) -> Request:
+    """What every rate of ``measure_rates`` has in common. Without mode and profile it is one flow of 64 B."""
+    if case.telemetry == "off":
+        raise ConfigError("--telemetry off leaves nothing to say", "leave it out")
+    mode = case.mode or (None if case.profile else DEFAULT_MODE)
+    case = replace(case, mode=mode, telemetry=case.telemetry or (None if setup.apply else "hold"))
+    return make_request("efficiency", case, PlanDefaults(hold_s=hold_s, warmup_s=SETTLE_S, loss=None), setup)
+
+
+def draw_run(result: RunResult, path: Path) -> Path:
+    """Draw the run into this PNG; StoreError where that cannot be written."""
+    from ..report.run.picture import draw  # matplotlib is slow to load, and not needed before the run is over
+
+    return _write(path, draw(result))
+
+
+def draw_costs_of(results: Sequence[RunResult], folder: Path) -> Path:
+    """What packets cost at these runs' rates, as a picture beside the first's document; StoreError as draw_run."""
+    from ..report.run.picture_costs import draw_costs
+
+    costs = [cost for result in results for cost in result.costs]
+    return _write(picture_place(folder, results[0], "efficiency"), draw_costs(results[0], costs))
+
+
+def _write(path: Path, data: bytes) -> Path:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}", "name a place that can be written") from error
+    return path

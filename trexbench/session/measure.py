@@ -1,0 +1,194 @@
+"""Runs in an open session: traffic, samples, the DUT's counters, and the result of it all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..core.dut.flowspread import FlowSpread, predict
+from ..core.errors import GeneratorError
+from ..core.load.plan import pair_directions
+from ..core.load.profile import Profile
+from ..core.load.sample import Phase, Sample
+from ..core.protocols import Clock, Generator, Sink
+from ..core.result import RunResult, Status
+from ..core.strategy.base import LoadStep, Strategy
+from ..core.verdict.model import Caveat
+from ..dut import Attestation
+from ..lab import RunningLab
+from ..signals import uninterrupted
+from .process import host_facts, utc_now
+from .request import Request, build_plan
+from .run import Interrupted, Outcome, as_error, run
+from .watch import Observed, Watcher
+
+NO_LATENCY = Caveat("no-latency", "no latency was measured: the generator's ports cannot time frames")
+
+
+class Tester(Generator, Protocol):
+    """A generator before it runs, as a session needs it: what it is, what its ports can do, their profile."""
+
+    @property
+    def can_tag(self) -> bool:
+        """Whether every port times the tagged frames that come back to it."""
+
+    def load(self, path: Path, tunables: Mapping[str, str], tx_ports: Sequence[int]) -> Mapping[int, Profile]:
+        """Put the profile's streams on these ports, each for its own direction; what they had before goes."""
+
+    def speed_bps(self, port: int) -> float:
+        """The port's nominal L1 speed; 0 when it does not know one."""
+
+    def facts(self) -> dict[str, Any]:
+        """Who generates here, for the result document; ``ports`` lists port, mac and speed_bps of each."""
+
+
+@dataclass
+class SinkGroup:
+    """Hands every sample to several sinks. One that fails keeps it from no other; then the first failure is raised."""
+
+    sinks: Sequence[Sink] = field(default_factory=tuple)
+
+    def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
+        failure: Exception | None = None
+        for sink in self.sinks:
+            try:
+                sink.sampled(samples, step)
+            except Exception as failed:
+                failure = failure or failed
+        if failure is not None:
+            raise failure
+
+
+class Recorder(Protocol):
+    """Keeps and shows a run while it goes on."""
+
+    def begin(self, result: RunResult) -> Sink:
+        """The run begins, without samples yet; returns the sink that gets them."""
+
+    def end(self, result: RunResult) -> None:
+        """The run is over, complete or not; called before anything is torn down."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """What runs need, opened: the tester's ports, the DUT as it was found, its counters, the clock."""
+
+    request: Request
+    lab: RunningLab | None
+    generator: Tester
+    clock: Clock
+    attestation: Attestation
+    observed: Observed | None
+    say: Callable[[str], None]
+
+    def measure(self, recorder: Recorder, request: Request | None = None) -> tuple[RunResult, Outcome]:
+        """One run of the request that this was opened for, or of one like it: of the same DUT, ports and queues."""
+        request = request or self.request
+        profiles, plan = _plan(request, self.generator)
+        unable = plan.length_s(Phase.LATENCY) > 0 and not self.generator.can_tag
+        plan = plan.without_latency() if unable else plan
+        watcher = self._watcher(plan)
+        result = _begin(request, self, profiles, plan)
+        if unable:
+            result = replace(result, caveats=(*result.caveats, NO_LATENCY))
+        spread = self._predict_spread(profiles, plan)
+        result = replace(result, dut_readings=watcher.dut_readings, telemetry=request.telemetry_mode, spread=spread)
+        sink = recorder.begin(result)
+        try:
+            watcher.start()
+            outcome = run(plan, self.generator, self.clock, SinkGroup([sink, watcher]))
+        except (Interrupted, KeyboardInterrupt) as raised:  # before the first sample; later ones end in the loop
+            outcome = Outcome((), as_error(raised))
+        outcome = _last_look(watcher, outcome)
+        result = _finish(result, outcome, self.lab, watcher)
+        with uninterrupted():  # the result is kept, whatever signal comes now
+            recorder.end(result)
+        return result, outcome
+
+    def _predict_spread(self, profiles: Mapping[int, Profile], plan: Strategy) -> FlowSpread | None:
+        """Predict how flows spread over the DUT's queues and workers, and say so; None where those are unknown."""
+        spreading = self.attestation.spreading
+        if spreading is None or not spreading.queues:
+            return None
+        streams = {port: profile.streams for port, profile in profiles.items()}
+        found = predict(spreading, streams, plan.tx_ports, spreading.workers)
+        for sentence in found.sentences:
+            self.say(f"  {sentence}")
+        return found
+
+    def _watcher(self, plan: Strategy) -> Watcher:
+        # A simulation's time stands still while its counters are read; any other reading must not delay the samples.
+        background, prepare = not self.request.sim, self.lab.run_at_once if self.lab else lambda: None
+        return Watcher(self.observed, plan, self.clock, self.request.telemetry_mode, background, prepare)
+
+
+def _last_look(watcher: Watcher, outcome: Outcome) -> Outcome:
+    """Read the DUT's counters once more, in silence. An interruption costs this reading, and no sample."""
+    if isinstance(outcome.error, Interrupted):
+        return outcome
+    try:
+        watcher.finish()
+    except (Interrupted, KeyboardInterrupt) as raised:
+        return replace(outcome, error=outcome.error or as_error(raised))
+    return outcome
+
+
+def _plan(request: Request, generator: Tester) -> tuple[Mapping[int, Profile], Strategy]:
+    senders = [direction.tx for direction in pair_directions(request.ports, request.bidir)]
+    profiles = generator.load(request.profile_file, request.tunables, senders)
+    speeds_bps = {port: generator.speed_bps(port) for port in request.ports}
+    return profiles, build_plan(request, profiles, speeds_bps)
+
+
+def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], plan: Strategy) -> RunResult:
+    generator, attestation, lab = there.generator, there.attestation, there.lab
+    started = utc_now()
+    facts = generator.facts()
+    caveats = [Caveat("lab", text) for text in lab.warnings] if lab else []
+    if not attestation.attested and not request.sim:
+        caveats.append(Caveat("not-attested", "the DUT's configuration was neither applied nor read back"))
+    return RunResult(
+        id=f"{started}-{request.dut.name}-{request.mode}-{os.getpid()}",
+        started=started,
+        status=Status.RUNNING,
+        command={
+            "verb": request.verb,
+            "mode": request.mode,
+            "direction": request.direction_name,
+            "profile_file": request.profile_file.name,
+            "tunables": dict(request.tunables),
+            "rx_queues": request.queues if request.apply else request.rx_queues,
+            **request.labels,
+        },
+        plan=plan,
+        profiles={direction: profiles[direction.tx].to_dict() for direction in plan.directions},
+        dut={
+            "name": request.dut.name,
+            "description": request.dut.description,
+            "config": request.dut.text,
+            **attestation.to_document(),
+        },
+        generator=facts | {"lab": dict(lab.placement) if lab else None},
+        host=host_facts(),
+        simulated=bool(facts["simulated"]),
+        samples=(),
+        caveats=tuple(caveats),
+    )
+
+
+def _finish(result: RunResult, outcome: Outcome, lab: RunningLab | None, watcher: Watcher) -> RunResult:
+    reason = None if outcome.error is None else str(outcome.error)
+    if isinstance(outcome.error, GeneratorError) and lab is not None and not lab.server_alive:
+        reason = f"{reason}; the lab's server ended: {lab.server_says}"
+    return replace(
+        result,
+        samples=tuple(outcome.samples),
+        dut_readings=tuple(watcher.dut_readings),
+        caveats=result.caveats + outcome.caveats + watcher.caveats,
+        status=Status.COMPLETE if outcome.error is None else Status.INCOMPLETE,
+        reason=reason,
+        finished=utc_now(),
+    )

@@ -1,0 +1,127 @@
+"""A session, opened: lab, lock, tester's ports, DUT. Everything opened here is closed here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..core.protocols import Clock
+from ..dut import Attestation, Wanted, not_attested
+from ..dut.apply import apply, changes
+from ..dut.drivers import planned_only
+from ..generator.trex.connect import connect
+from ..lab import Lab, LabSpec, RunningLab
+from ..lab.net import returning
+from ..lock import locked
+from .dut import connect_dut, endpoint_of
+from .measure import Session, Tester
+from .process import signals_as_exceptions
+from .request import Request, expected_s
+from .watch import Observed
+
+if TYPE_CHECKING:
+    from .simulate import Simulation
+
+
+class RunClock:
+    """Seconds since it was made, on the monotonic clock."""
+
+    def __init__(self) -> None:
+        self._zero = time.monotonic()
+
+    def now(self) -> float:
+        return time.monotonic() - self._zero
+
+    def sleep_until(self, t_s: float) -> None:
+        left = t_s - self.now()
+        if left > 0:
+            time.sleep(left)
+
+
+@contextmanager
+def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Session]:
+    """Lab, ports and DUT until the end of the block, for one run or several. ``say`` gets a line per step."""
+    expected_s(request)  # refuses what cannot be measured
+    with signals_as_exceptions(), ExitStack() as stack:
+        lab = _lab(request, stack, say)
+        generator, clock, simulation = _generator(request, lab, stack, say)
+        attestation, observed = _configure(request, generator, lab, stack, say)
+        if simulation is not None:
+            observed, attestation = simulation.dut, replace(attestation, spreading=simulation.dut.spreading())
+        yield Session(request, lab, generator, clock, attestation, observed, say)
+
+
+@contextmanager
+def _own_place() -> Iterator[None]:
+    """A lab moves this process into a namespace and onto a core, at a priority; the end of the block undoes that."""
+    cpus, policy, priority = os.sched_getaffinity(0), os.sched_getscheduler(0), os.sched_getparam(0)
+    with returning():
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(0, cpus)
+                os.sched_setscheduler(0, policy, priority)
+
+
+def _lab(request: Request, stack: ExitStack, say: Callable[[str], None]) -> RunningLab | None:
+    if not request.uses_lab:
+        return None
+    stack.enter_context(_own_place())
+    say(f"bringing up the lab of {request.dut.name}")
+    lab = stack.enter_context(Lab(LabSpec.from_config(request.dut)).running(request.trex_dir))
+    # Sockets opened from here on live in the tester's namespace, and so do all threads made from here on.
+    lab.enter()
+    lab.pin_harness()
+    return lab
+
+
+def _generator(
+    request: Request, lab: RunningLab | None, stack: ExitStack, say: Callable[[str], None]
+) -> tuple[Tester, Clock, Simulation | None]:
+    """The tester's ports, taken for this run; the run's clock; and the simulation of both where one is asked for."""
+    trex_dir = str(request.trex_dir) if request.trex_dir else None
+    if request.sim:
+        from .simulate import simulated
+
+        simulation = stack.enter_context(simulated(request, say))
+        # Its server dies with this process: there is nothing to watch over.
+        held = connect(simulation.endpoint, request.ports, simulation.clock, trex_dir=trex_dir, guarded=False)
+        return stack.enter_context(held), simulation.clock, simulation
+    endpoint = endpoint_of(request.dut, request.server, request.rpc_port, request.pub_port)
+    tester = f"lab-{lab.spec.prefix}" if lab else f"{endpoint.server}-{endpoint.rpc_port}"
+    doing = f"{request.verb} of {request.dut.name}, {request.mode}"
+    stack.enter_context(locked(f"tester-{tester}".replace("/", "_"), f"tester {endpoint} is in use", doing))
+    say(f"connecting to {endpoint}")
+    clock = RunClock()
+    taken = connect(endpoint, request.ports, clock, trex_dir=trex_dir, force=request.force)
+    return stack.enter_context(taken), clock, None
+
+
+def _configure(
+    request: Request,
+    generator: Tester,
+    lab: RunningLab | None,
+    stack: ExitStack,
+    say: Callable[[str], None],
+) -> tuple[Attestation, Observed | None]:
+    """The DUT brought into its state, read back, and open for looking at."""
+    macs = {one["port"]: one["mac"] for one in generator.facts()["ports"]}
+    wanted = Wanted(request.dut, macs, request.queues, lab.host_facts if lab else {})
+    if request.sim:
+        return planned_only(wanted), None
+    if not request.apply and request.telemetry_mode == "off":
+        return not_attested(request.dut), None
+    doing = f"{request.verb} of {request.dut.name}, {request.mode}"
+    there = stack.enter_context(connect_dut(wanted, doing, temporary=lab is not None and lab.ephemeral))
+    if not request.apply:
+        return not_attested(request.dut), there.observed
+    say(f"configuring {request.dut.name} and reading it back")
+    changed = apply(there.dut, there.transport, there.journal)
+    say(f"  {changes(changed)}")
+    return replace(there.dut.verify(), changed=changed).require_match(), there.observed

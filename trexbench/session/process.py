@@ -1,0 +1,115 @@
+"""This process and the machine it runs on: what a result says of them, and how signals end a run."""
+
+from __future__ import annotations
+
+import _thread
+import math
+import os
+import platform
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from typing import Any
+
+from ..signals import ENDING
+from .run import Interrupted
+
+SOON_S = 0.1
+CLEANUP_S = 5.0
+"""For so long after a signal others are ignored; later ones end whatever still goes on."""
+_LIBRARIES = ("trexbench", "lbr-trex-client", "pyzmq", "numpy", "scapy", "matplotlib")
+
+
+def utc_now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def host_facts() -> dict[str, Any]:
+    """The tester, as far as it may matter to a result."""
+    versions: dict[str, str | None] = {}
+    for name in _LIBRARIES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = None
+    return {
+        "hostname": platform.node(),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "cpu": _cpu_model(),
+        "cpus": os.cpu_count(),
+        "python": platform.python_version(),
+        "versions": versions,
+    }
+
+
+def _cpu_model() -> str | None:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            lines = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        return None
+    return lines[0] if lines else None
+
+
+@contextmanager
+def signals_as_exceptions() -> Iterator[Ender]:
+    """SIGINT, SIGTERM and SIGHUP end the block with Interrupted. Inside of another such block it adds nothing.
+
+    A signal that is ignored, as ``nohup`` and background shells arrange it, stays ignored. In other threads than the
+    main one, where no signal arrives, this does nothing.
+    """
+    ender = Ender()
+    outer = next((one for one in map(signal.getsignal, ENDING) if isinstance(one, Ender)), None)
+    if outer is not None or threading.current_thread() is not threading.main_thread():
+        yield outer or ender
+        return
+    hook = sys.unraisablehook
+    sys.unraisablehook = ender.dropped
+    before = {number: signal.getsignal(number) for number in ENDING}
+    try:
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, ender)
+        yield ender
+    finally:
+        sys.unraisablehook = hook
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+class Ender:
+    """Raises Interrupted at a signal. For CLEANUP_S after it others are ignored; later ones end what still goes on.
+
+    Python drops what is raised while it collects garbage or finishes an import: then the signal is sent again.
+    """
+
+    def __init__(self) -> None:
+        self.interrupted: Interrupted | None = None
+        """What was raised last."""
+        self._until_s = -math.inf
+        self._hook = sys.unraisablehook
+
+    def __call__(self, number: int, _frame: object) -> None:
+        if time.monotonic() < self._until_s:
+            return
+        self._until_s = time.monotonic() + CLEANUP_S
+        name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+        self.interrupted = Interrupted(name, 128 + number)
+        raise self.interrupted
+
+    def dropped(self, about: sys.UnraisableHookArgs) -> None:
+        if isinstance(about.exc_value, Interrupted):
+            # Not threading.Thread, whose start waits: the signal must not come while this is still running.
+            _thread.start_new_thread(self._send_again, (about.exc_value.exit_code - 128,))
+        else:
+            self._hook(about)
+
+    def _send_again(self, number: int) -> None:
+        time.sleep(SOON_S)
+        self._until_s = -math.inf
+        os.kill(os.getpid(), number)

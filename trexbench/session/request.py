@@ -1,0 +1,266 @@
+"""What a user asks for; the request that is made of it; and its plan, with the DUT's config and defaults filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from ..config.lookup import find_profile, load_dut
+from ..config.model import DutConfig, PlanDefaults
+from ..core.errors import ConfigError
+from ..core.load.modes import traffic_name
+from ..core.load.plan import Direction, Offer, pair_directions
+from ..core.load.profile import MODES, Profile, resolve_mode
+from ..core.names import REMEDY, is_name, shown
+from ..core.strategy.base import Strategy
+from ..core.strategy.table import STRATEGIES
+from ..core.units import Rate, format_bits
+
+DEFAULTS = PlanDefaults(
+    warmup=Rate(1000.0, "pps"),
+    warmup_s=10.0,
+    ramp_to=Rate(97.0, "percent"),
+    ramp_s=600.0,
+    hold_s=30.0,
+    confirm_s=10.0,
+    latency_s=0.0,
+    drain_s=1.0,
+    sample_s=1.0,
+    window_s=1.0,
+    loss=0.001,
+    windows=3,
+    stop_on_saturation=False,
+)
+
+
+SPEEDUP, NIGHT_SPEEDUP = 100.0, 10_000.0
+"""Simulated seconds per real second where nothing else is asked for: of a run, and of a night's runs."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Which DUT is measured, and with which traffic. dut: a name, or a config's file; mode or profile: one of the two.
+
+    ports, rx_queues: None leaves them to the DUT's config. telemetry: None, ``hold``, ``ramp`` or ``off``.
+    """
+
+    dut: str
+    mode: str | None = None
+    profile: str | None = None
+    tunables: Mapping[str, str] | None = None
+    bidir: bool = False
+    ports: tuple[int, ...] | None = None
+    rx_queues: int | None = None
+    telemetry: str | None = None
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How runs are carried out, the same for all of a night. speedup and seed: of a simulation; None is the default.
+
+    server and its ports: None is what the DUT's config says, or its lab. label: a word kept with the results.
+    """
+
+    configs_dir: Path | None = None
+    apply: bool = True
+    server: str | None = None
+    rpc_port: int | None = None
+    pub_port: int | None = None
+    trex_dir: Path | None = None
+    force: bool = False
+    sim: bool = False
+    speedup: float | None = None
+    seed: int | None = None
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        """ConfigError for options that contradict --sim, or mean nothing without it."""
+        excluded = {
+            "--server": self.server,
+            "--rpc-port": self.rpc_port,
+            "--pub-port": self.pub_port,
+            "--force": self.force,
+            "--no-apply": not self.apply,
+        }
+        for option, given in excluded.items():
+            if self.sim and given:
+                raise ConfigError(f"--sim and {option} exclude each other", "leave one of them out")
+        for option, number in (("--speedup", self.speedup), ("--seed", self.seed)):
+            if not self.sim and number is not None:
+                raise ConfigError(f"{option} means nothing without --sim", "add --sim, or leave it out")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A DUT as a user names it. server and rpc_port: of the tester that knows the MACs that the config leaves to it."""
+
+    name: str
+    configs_dir: Path | None = None
+    rx_queues: int | None = None
+    server: str | None = None
+    rpc_port: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request(Setup):
+    """One run, as asked. profile_file: the STL profile; mode: its name in results; labels: the user's, a suite's."""
+
+    verb: str
+    dut: DutConfig
+    mode: str
+    profile_file: Path
+    tunables: Mapping[str, str]
+    bidir: bool
+    wished: PlanDefaults
+    ports: tuple[int, ...]
+    rx_queues: int | None = None
+    telemetry: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def pace(self) -> float:
+        """Simulated seconds per real second; 1 for what is real."""
+        return (self.speedup or SPEEDUP) if self.sim else 1.0
+
+    @property
+    def kind(self) -> str:
+        """Of the plan: a ``ramp``, or one rate at once."""
+        return "ramp" if self.verb == "ramp" else "saturate"
+
+    @property
+    def telemetry_mode(self) -> str:
+        """When the DUT's counters are read: as asked, else in the hold; not at all where the DUT is left as it is."""
+        return self.telemetry or ("hold" if self.apply else "off")
+
+    @property
+    def uses_lab(self) -> bool:
+        """The DUT's own lab is brought up, unless the user named another server, or none is wanted."""
+        return self.dut.lab is not None and self.server is None and not self.sim
+
+    @property
+    def queues(self) -> int | None:
+        """Receive queues per port; None: as the DUT has them."""
+        return choose_queues(self.dut, self.rx_queues)
+
+    @property
+    def direction_name(self) -> str:
+        return "bidir" if self.bidir else "unidir"
+
+
+def make_request(verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> Request:
+    """The run that is asked for; ConfigError names what is wrong with it."""
+    dut = load_dut(case.dut, setup.configs_dir)
+    base, file, own = _profile_of(case)
+    for what, called, where in (("DUT", dut.name, dut.file), ("profile", base, file)):
+        if not is_name(called):
+            raise ConfigError(
+                f"{shown(str(where))}: {shown(called)} cannot be the name of a {what}", f"rename it: {REMEDY}"
+            )
+    tunables = {**own, **(case.tunables or {})}
+    return Request(
+        **vars(setup),
+        verb=verb,
+        dut=dut,
+        mode=traffic_name(base, own, tunables),
+        profile_file=file,
+        tunables=tunables,
+        bidir=case.bidir,
+        wished=wished,
+        ports=case.ports or dut.tester_ports,
+        rx_queues=case.rx_queues,
+        telemetry=case.telemetry,
+        labels={"label": setup.label} if setup.label else {},
+    )
+
+
+def _profile_of(case: Case) -> tuple[str, Path, Mapping[str, str]]:
+    """Its name in results, its file, and the tunables that belong to the name."""
+    if case.mode and case.profile:
+        raise ConfigError("--mode and --profile exclude each other", "name one of them")
+    if case.profile:
+        file = find_profile(case.profile)
+        return file.stem, file, {}
+    if not case.mode:
+        known = ", ".join(mode.name for mode in MODES)
+        raise ConfigError("no traffic is named", f"--mode with one of {known}; or --profile FILE")
+    mode = resolve_mode(case.mode)
+    return mode.name, find_profile(mode.profile), dict(mode.tunables)
+
+
+def merged(*layers: PlanDefaults) -> PlanDefaults:
+    """Layers of defaults as one: for each key the first layer that has a value counts."""
+    found: dict[str, Any] = {}
+    for layer in reversed(layers):
+        found |= {name: value for name, value in vars(layer).items() if value is not None}
+    return PlanDefaults(**found)
+
+
+def line_rate_bps(dut: DutConfig, direction: Direction, port_speeds_bps: Mapping[int, float]) -> float:
+    """L1 speed that a direction is measured against: its slower port's, or the DUT's where that is lower."""
+    known = [speed for port in (direction.tx, direction.rx) if (speed := port_speeds_bps[port]) > 0]
+    if dut.speed_bps is not None:
+        known.append(dut.speed_bps)
+    if not known:
+        raise ConfigError(
+            f"the speed of ports {direction.tx} and {direction.rx} is unknown", f"state speed: in {dut.file}"
+        )
+    return min(known)
+
+
+def expected_s(request: Request) -> float:
+    """How long the run takes by its own clock, its confirmation's first trial included.
+
+    ConfigError for wishes that no line rate could make right: they can be refused before anything is opened.
+    """
+    choose_queues(request.dut, request.rx_queues)
+    wish = merged(request.wished, request.dut.plan, DEFAULTS)
+    directions = pair_directions(request.ports, request.bidir)
+    return _plan(request, wish, [Offer(one, 1e15, 64.0, 1e12, 1e12, 1e3) for one in directions]).duration_s
+
+
+def choose_queues(dut: DutConfig, wished: int | None) -> int | None:
+    """Receive queues per port: as wished, else the first that the DUT's config names; None leaves it to the DUT.
+
+    ConfigError for more, or others, than the config offers.
+    """
+    if wished is not None and wished not in dut.offered_queues:
+        there = ", ".join(map(str, dut.offered_queues))
+        raise ConfigError(
+            f"{dut.name} is not measured with {wished} receive queues: its config offers {there}",
+            f"choose one of them, or state rx_queues: in {dut.file}",
+        )
+    return wished or (dut.rx_queues[0] if dut.rx_queues else None)
+
+
+def build_plan(request: Request, profiles: Mapping[int, Profile], port_speeds_bps: Mapping[int, float]) -> Strategy:
+    """The plan in numbers, each direction by its own line and its own profile (profiles: by sending port).
+
+    ConfigError where the wishes contradict each other.
+    """
+    wish = merged(request.wished, request.dut.plan, DEFAULTS)
+    offers = []
+    for direction in pair_directions(request.ports, request.bidir):
+        speed_bps = line_rate_bps(request.dut, direction, port_speeds_bps)
+        offers.append(_offer(request, wish, direction, profiles[direction.tx], speed_bps))
+    return _plan(request, wish, offers)
+
+
+def _offer(request: Request, wish: PlanDefaults, direction: Direction, profile: Profile, speed_bps: float) -> Offer:
+    mean, line = profile.mean_frame_bytes, profile.line_rate_pps(speed_bps)
+    assert wish.warmup is not None and wish.ramp_to is not None  # DEFAULTS has them
+    target = wish.ramp_to.to_pps(mean, speed_bps)
+    if target > line * (1 + 1e-9):
+        raise ConfigError(
+            f"{wish.ramp_to} is {target:.0f} pps, over the line rate of {line:.0f} pps at {format_bits(speed_bps)}",
+            f"lower {STRATEGIES[request.kind].target_option}",
+        )
+    return Offer(direction, speed_bps, mean, line, min(target, line), wish.warmup.to_pps(mean, speed_bps))
+
+
+def _plan(request: Request, wish: PlanDefaults, offers: Sequence[Offer]) -> Strategy:
+    """The strategy, made of those wishes that it has fields for."""
+    strategy = STRATEGIES[request.kind]
+    known = {name: getattr(wish, name) for field in fields(strategy) if hasattr(wish, name := field.name)}
+    return strategy(offers=tuple(offers), loss_threshold=wish.loss if wish.loss is not None else 0.0, **known)

@@ -1,0 +1,201 @@
+"""The measuring loop: it offers what the strategy decides, reads the counters, and leaves the ports silent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..core.errors import BenchError, DutError, GeneratorError, GeneratorLost, PortOwned, as_bench_error
+from ..core.load.plan import LATENCY_LOADS, MIN_OFFERED_PPS
+from ..core.load.sample import Phase, Sample, find_setback, find_standstill
+from ..core.protocols import Clock, Generator, Sink
+from ..core.strategy.base import LoadStep, Strategy
+from ..core.verdict.latency import tagged_pps
+from ..core.verdict.model import Caveat
+from ..core.verdict.warmup import check_warmup
+
+SLACK_S = 5.0
+"""How much longer than the plan a start may last before the generator ends it by itself; two samples, if longer.
+
+Each phase may end late by almost half a sample.
+"""
+
+STANDSTILL_S = 10.0
+"""A sending port's counters may stand still for so long; a shorter standstill costs windows, not the run."""
+
+
+class Interrupted(BaseException):
+    """A signal asked the run to end. BaseException: no handler for errors may swallow it."""
+
+    def __init__(self, signal_name: str, exit_code: int) -> None:
+        super().__init__(f"interrupted by {signal_name}")
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The samples that were taken, and why there are no more of them (None: the plan was carried out).
+
+    caveats: what went wrong beside the measurement without ending it.
+    """
+
+    samples: Sequence[Sample]
+    error: BenchError | Interrupted | None = None
+    caveats: tuple[Caveat, ...] = ()
+
+
+def run(plan: Strategy, generator: Generator, clock: Clock, sink: Sink) -> Outcome:
+    """Carry out the plan. Whatever ends it, the ports are silent and the samples are in the outcome."""
+    samples: list[Sample] = []
+    caveats: list[Caveat] = []
+    error: BenchError | Interrupted | None = None
+    # A signal may come at any line, even in the clean-up: what it interrupts there is done again.
+    try:
+        try:
+            _drive(plan, generator, clock, _NotingSink(sink, caveats), samples, caveats)
+        except (Exception, Interrupted, KeyboardInterrupt) as raised:
+            error = as_error(raised)
+        error = _silence(generator, error, caveats)
+    except (Interrupted, KeyboardInterrupt) as raised:
+        error = _silence(generator, error or as_error(raised), caveats)
+    except BaseException:
+        _silence(generator, error, caveats)
+        raise
+    return Outcome(samples, error, tuple(caveats))
+
+
+def as_error(raised: BaseException) -> BenchError | Interrupted:
+    """What ended a run, as one line. A defect of ours does not cost the samples either."""
+    if isinstance(raised, Interrupted):
+        return raised
+    return Interrupted("Ctrl-C", 130) if isinstance(raised, KeyboardInterrupt) else as_bench_error(raised)
+
+
+class _NotingSink:
+    """Hands samples on. A sink that fails is noted once, and ends no measurement."""
+
+    def __init__(self, sink: Sink, caveats: list[Caveat]) -> None:
+        self._sink, self._caveats = sink, caveats
+        self._failed = False
+
+    def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
+        try:
+            self._sink.sampled(samples, step)
+        except Exception as failed:
+            if not self._failed:
+                text = f"at {samples[-1].t_s:.1f} s a sample was not shown or stored: {as_error(failed)}"
+                self._caveats.append(Caveat("sink", text))
+            self._failed = True
+
+
+def _drive(
+    plan: Strategy, generator: Generator, clock: Clock, sink: Sink, samples: list[Sample], caveats: list[Caveat]
+) -> None:
+    samples.append(Sample(Phase.BASELINE, clock.now(), {}, generator.read()))
+    sending = False
+    while (step := plan.next_step(samples)) is not None:
+        if step.phase is Phase.LATENCY and not sending:
+            if not _start_tagged(plan, generator, step, caveats):
+                return
+            # While it was started nothing was sent: that time is no part of the load's first sample.
+            step, sending = replace(step, until_s=step.until_s + clock.now() - samples[-1].t_s), True
+        else:
+            sending = _offer(plan, generator, step, sending)
+        clock.sleep_until(step.until_s)
+        reading = generator.read()
+        samples.append(Sample(step.phase, clock.now(), step.offered_pps, reading, step.trial))
+        sink.sampled(samples, step)
+        _check_counters(plan, samples)
+        _check_movement(plan, samples, caveats)
+        _check_links(samples[-1])
+        if step.phase is Phase.WARMUP:
+            _check_path(plan, samples)
+    _name_missing_loads(plan, samples, caveats)
+
+
+def _offer(plan: Strategy, generator: Generator, step: LoadStep, sending: bool) -> bool:
+    if not step.offered_pps:
+        if sending:
+            generator.stop()
+        return False
+    rates = {direction.tx: pps for direction, pps in step.offered_pps.items()}
+    if sending:
+        generator.update(rates)
+    else:
+        generator.start(rates, plan.sending_s(step) + max(SLACK_S, 2 * plan.sample_s))
+    return True
+
+
+def _start_tagged(plan: Strategy, generator: Generator, step: LoadStep, caveats: list[Caveat]) -> bool:
+    """Send tagged frames; False where the generator refuses, which costs nothing of what was measured before."""
+    try:
+        generator.tag({direction.tx: tagged_pps(pps) for direction, pps in step.offered_pps.items()})
+        _offer(plan, generator, step, sending=False)
+    except (GeneratorLost, PortOwned):
+        raise
+    except GeneratorError as error:
+        load = f"{100 * LATENCY_LOADS[step.trial - 1]:g} % of the throughput"
+        caveats.append(Caveat("no-latency", f"latency was not measured at {load} and above: {error}"))
+        return False
+    return True
+
+
+def _name_missing_loads(plan: Strategy, samples: Sequence[Sample], caveats: list[Caveat]) -> None:
+    """Note the latency loads that the plan left out: those too small to be sent evenly."""
+    measured = {sample.trial for sample in samples if sample.phase is Phase.LATENCY}
+    missing = [f"{100 * share:g}" for trial, share in enumerate(LATENCY_LOADS, 1) if trial not in measured]
+    if plan.length_s(Phase.LATENCY) and missing:
+        text = (
+            f"latency was not measured at {', '.join(missing)} % of the throughput, less than {MIN_OFFERED_PPS:g} pps"
+        )
+        caveats.append(Caveat("no-latency", text))
+
+
+def _check_counters(plan: Strategy, samples: Sequence[Sample]) -> None:
+    problem = find_setback(samples[-2], samples[-1], plan.ports)
+    if problem is not None:
+        raise GeneratorError(problem, "the server was restarted or its counters cleared; leave it alone and rerun")
+
+
+def _check_movement(plan: Strategy, samples: Sequence[Sample], caveats: list[Caveat]) -> None:
+    """Counters that stand still under load are a doubt; for long, or at the end of the load, they end the run."""
+    problem = find_standstill(samples, plan.tx_ports, plan.window_s)
+    if problem is None:
+        return
+    following = plan.next_step(samples)
+    at_the_end = following is None or not following.offered_pps
+    if at_the_end or find_standstill(samples, plan.tx_ports, STANDSTILL_S):
+        raise GeneratorError(problem, "its statistics stand still, or it sends nothing; look at the server's log")
+    if all(caveat.code != "standstill" for caveat in caveats):
+        caveats.append(Caveat("standstill", f"at {samples[-1].t_s:.1f} s {problem}: nothing is known of that time"))
+
+
+def _check_links(sample: Sample) -> None:
+    down = [port for port, counters in sample.reading.ports.items() if not counters.link_up]
+    if down:
+        raise GeneratorError(f"link of port {down[0]} went down in the {sample.phase.value}", "look at cable and DUT")
+
+
+def _check_path(plan: Strategy, samples: Sequence[Sample]) -> None:
+    """At the end of the warm-up: frames must have come back on the right port, or nothing after it means anything."""
+    following = plan.next_step(samples)
+    if following is not None and following.phase is Phase.WARMUP:
+        return
+    problem = check_warmup(plan, samples)
+    if problem:
+        silent = find_standstill(samples, plan.tx_ports, plan.sample_s / 2)
+        raise GeneratorError(problem) if silent else DutError(problem)
+
+
+def _silence(
+    generator: Generator, error: BenchError | Interrupted | None, caveats: list[Caveat]
+) -> BenchError | Interrupted | None:
+    """Stop the ports. Where something went wrong before, a failure to stop is a caveat beside it."""
+    try:
+        generator.stop()
+    except Exception as failed:
+        if error is None:
+            return as_error(failed)
+        text = f"the ports could not be told to stop, their start's duration ends the traffic: {as_error(failed)}"
+        caveats.append(Caveat("not-stopped", text))
+    return error

@@ -1,0 +1,175 @@
+"""``--sim``: the DUT's twin and the embedded server in this very process, on a clock that the harness moves."""
+
+from __future__ import annotations
+
+import fcntl
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+from ..config.model import DutConfig
+from ..core.dut.queues import PortHash, QueuePlace, Spreading
+from ..core.dut.telemetry import CpuTime, DropCount, Observation, PortCount, QueueCount
+from ..core.errors import ConfigError
+from ..core.load.plan import pair_directions
+from ..dut.vpp.parse import parse_runtime
+from ..generator.trex.connect import Endpoint
+from ..signals import uninterrupted
+from ..stlserver.rpc.server import StlServer
+from ..twin.engine import SimEngine
+from ..twin.router import TwinRouter
+from ..twin.vpp_runtime import Runtime
+from .request import Request
+
+DEFAULT_SPEED_BPS = 10e9
+PATIENCE_S, TRIES = 10.0, 4
+"""Real seconds for an answer, and how many times over: this machine may be busy, or stop the process for a while.
+
+Nothing else bounds the wait for a server that is a thread of this process.
+"""
+_GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 0x1
+
+
+class HeldClock:
+    """The run's time, which harness, server and twin share: it passes only while the harness sleeps.
+
+    Nothing that happens between two sleeps takes any time, so a run does not depend on how fast this machine is.
+    speedup: simulated seconds per real second.
+    """
+
+    def __init__(self, speedup: float) -> None:
+        self._speedup = speedup
+        self._now_s = 0.0
+
+    def now(self) -> float:
+        return self._now_s
+
+    def sleep_until(self, t_s: float) -> None:
+        if t_s > self._now_s:
+            time.sleep((t_s - self._now_s) / self._speedup)
+            self._now_s = t_s
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A server that answers at ``endpoint``; everything about it is over at the end of ``simulated``'s block."""
+
+    clock: HeldClock
+    endpoint: Endpoint
+    dut: TwinDut
+
+
+class LockedEngine:
+    """An engine that runs one method at a time: the server's thread and readers of the twin's counters call it."""
+
+    def __init__(self, engine: SimEngine) -> None:
+        self._engine, self._lock = engine, threading.RLock()
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._engine, name)
+        if not callable(value):
+            return value
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self._lock:
+                return value(*args, **kwargs)
+
+        return call
+
+    @contextmanager
+    def held(self) -> Iterator[SimEngine]:
+        with self._lock:
+            yield self._engine
+
+
+class TwinDut:
+    """What a simulated DUT counts about itself, read as a real one's: VPP's by the text of its ``show runtime``."""
+
+    def __init__(self, dut: DutConfig, router: TwinRouter, engine: LockedEngine) -> None:
+        self._router, self._engine = router, engine
+        self._ports = [port.interface for port in dut.ports]
+        self._vpp = Runtime(router.workers, self._ports, router.spec.fetch_cycles) if dut.driver == "vpp" else None
+
+    def spreading(self) -> Spreading:
+        """Its queues, workers and hash, as a DUT tells them."""
+        router, spec = self._router, self._router.spec
+        names = [worker.name for worker in router.workers()]
+        places = [(port, queue) for port in range(len(self._ports)) for queue in range(router.rx_queues)]
+        key, table = router.rss.key.hex(), router.rss.table(router.rx_queues)
+        return Spreading(
+            tuple(QueuePlace(*place, names[at]) for place, at in zip(places, router.placement, strict=True)),
+            tuple(PortHash(port, key, spec.rss.fields, table) for port in range(len(self._ports))),
+            tuple(names),
+        )
+
+    def observe(self, clear: bool = False) -> Observation:
+        with self._engine.held() as engine:
+            engine.settle()
+            threads = parse_runtime(self._vpp.show()) if self._vpp else ()
+            if self._vpp and clear:
+                self._vpp.clear()
+            workers = self._router.workers()
+        queues = sorted((queue for one in workers for queue in one.queues), key=lambda one: (one.port, one.queue))
+        ports = sorted({queue.port for queue in queues})
+        fetched = {port: round(sum(queue.packets for queue in queues if queue.port == port)) for port in ports}
+        clock = self._router.spec.clock_hz
+        partner = {direction.tx: direction.rx for direction in pair_directions(ports, bidir=True)}
+        cpus = [CpuTime(number, one.time_s, one.busy_clocks / clock, None, clock) for number, one in enumerate(workers)]
+        return Observation(
+            cpus=() if self._vpp else tuple(cpus),
+            ports=tuple(PortCount(port, fetched[port], fetched.get(partner[port])) for port in ports),
+            queues=tuple(QueueCount(one.port, one.queue, round(one.packets)) for one in queues),
+            drops=tuple(DropCount("rx-miss", round(one.drops), one.port, one.queue) for one in queues),
+            threads=threads,
+            clock_hz=clock if self._vpp else None,
+        )
+
+
+@contextmanager
+def simulated(request: Request, say: Callable[[str], None]) -> Iterator[Simulation]:
+    """The request's DUT as its twin, behind a server of its own."""
+    _loopback_up()
+    say(f"simulating {request.dut.name}: no packet is sent")
+    clock = HeldClock(request.pace)
+    engine, router = twin_engine(request.dut, request.queues, request.seed, clock.now)
+    locked = LockedEngine(engine)
+    with ExitStack() as stack:
+        with uninterrupted():  # so that its thread never takes a signal, which would end it
+            server = stack.enter_context(StlServer(cast(SimEngine, locked), clock=clock.now))
+        there = Endpoint(server.host, server.rpc_port, server.pub_port, timeout_s=PATIENCE_S, tries=TRIES)
+        yield Simulation(clock, there, TwinDut(request.dut, router, locked))
+
+
+def twin_engine(
+    dut: DutConfig, rx_queues: int | None, seed: int | None, clock: Callable[[], float]
+) -> tuple[SimEngine, TwinRouter]:
+    """An engine whose ports are wired to the DUT's twin, and the twin; ConfigError where its file describes none.
+
+    seed: of the twin's noise and the tester's irregularities; None takes the twin's own.
+    """
+    spec = dut.twin
+    if spec is None:
+        raise ConfigError(f"{dut.file} describes no twin", "add a twin: section (docs/twins.md)")
+    chosen, ports = spec.seed if seed is None else seed, len(dut.ports)
+    router = TwinRouter(spec, ports=ports, rx_queues=rx_queues, seed=chosen)
+    speed_bps = dut.speed_bps or DEFAULT_SPEED_BPS
+    engine = SimEngine(router, ports=ports, speed_bps=speed_bps, clock=clock, tester=spec.tester, seed=chosen)
+    return engine, router
+
+
+def _loopback_up() -> None:
+    """The client and the server in this process talk over ``lo``, which is down in a new network namespace."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
+        asked = fcntl.ioctl(handle, _GET_FLAGS, struct.pack("16sH14x", b"lo", 0))
+        flags = struct.unpack_from("H", asked, 16)[0]
+        if flags & _UP:
+            return
+        try:
+            fcntl.ioctl(handle, _SET_FLAGS, struct.pack("16sH14x", b"lo", flags | _UP))
+        except PermissionError:
+            raise ConfigError("the loopback interface is down", "bring it up as root: ip link set lo up") from None

@@ -1,0 +1,157 @@
+"""Reads the DUT's counters during a run, without ever holding it up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..core.dut.telemetry import DutReading, Missing, Moment, Observation
+from ..core.errors import BenchError
+from ..core.load.sample import Phase, Sample
+from ..core.protocols import Clock
+from ..core.strategy.base import LoadStep, Strategy
+from ..core.verdict.model import Caveat
+
+if TYPE_CHECKING:
+    from ..host.power import PowerMeter
+
+TICK_EVERY_S = 5.0
+"""Between readings during a ramp."""
+MARGIN = 1.5
+"""The reading at the end of a hold starts this many times as early as the one at its begin took."""
+PATIENCE_S = 60.0
+
+HELD = (Phase.HOLD, Phase.CONFIRM)
+
+
+class Observed(Protocol):
+    """A DUT whose counters can be read; see dut.model.Dut. May raise BenchError."""
+
+    def observe(self, clear: bool = False) -> Observation: ...
+
+
+class Watcher:
+    """A sink that reads the DUT's counters: in silence before and after, at the begin and the end of every hold, with
+    mode ``ramp`` also during the ramp; never with ``off``, or without a DUT.
+
+    background: read in a thread of its own, so that samples stay on time; prepare is called in it first. What cannot
+    be read costs the run nothing.
+    """
+
+    def __init__(
+        self,
+        dut: Observed | None,
+        plan: Strategy,
+        clock: Clock,
+        mode: str,
+        background: bool = True,
+        prepare: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._dut, self._plan, self._clock, self._mode = dut, plan, clock, mode if dut is not None else "off"
+        self._background, self._prepare = background, prepare
+        self._thread: threading.Thread | None = None
+        self._begun: tuple[Phase, int] | None = None
+        self._ended: tuple[Phase, int] | None = None
+        self._tick_s = 0.0
+        self._took_s = 0.0
+        self._failures: list[str] = []
+        self.dut_readings: list[DutReading] = []
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """What could not be read, each reason once."""
+        return tuple(Caveat("telemetry", text) for text in dict.fromkeys(self._failures))
+
+    def start(self) -> None:
+        """Before the first frame."""
+        if self._mode != "off":
+            self._read(Moment.START, None, 0, clear=True)
+
+    def finish(self) -> None:
+        """After the last frame."""
+        if self._mode == "off":
+            return
+        if self._thread is not None:
+            self._thread.join(PATIENCE_S)
+            if self._thread.is_alive():
+                self._failures.append("the DUT is still being read from the hold")
+                return
+        self._read(Moment.FINISH, None, 0)
+
+    def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
+        if self._mode == "off":
+            return
+        last = samples[-1]
+        place = (last.phase, last.trial)
+        if last.phase in HELD:
+            if self._begun != place:
+                self._begun = place
+                self._read_aside(Moment.BEGIN, last)
+            elif self._ended != place and self._left_s(samples) <= self._margin_s:
+                self._ended = place
+                self._read_aside(Moment.END, last)
+        elif self._mode == "ramp" and last.phase is Phase.RAMP and last.t_s >= self._tick_s:
+            self._tick_s = last.t_s + TICK_EVERY_S
+            self._read_aside(Moment.TICK, last)
+
+    @property
+    def _margin_s(self) -> float:
+        return max(MARGIN * self._plan.sample_s, MARGIN * self._took_s)
+
+    def _left_s(self, samples: Sequence[Sample]) -> float:
+        """Until the hold or the trial that the last sample belongs to ends."""
+        last = samples[-1]
+        length_s = self._plan.length_s(last.phase)
+        first = len(samples) - 1
+        while first > 0 and (samples[first].phase, samples[first].trial) == (last.phase, last.trial):
+            first -= 1
+        return samples[first].t_s + length_s - last.t_s
+
+    def _read_aside(self, moment: Moment, sample: Sample) -> None:
+        arguments = (moment, sample.phase, sample.trial, moment in (Moment.BEGIN, Moment.TICK))
+        if not self._background:
+            self._read(*arguments)
+        elif self._thread is not None and self._thread.is_alive():
+            self._failures.append(
+                f"the {sample.phase.value}'s {moment.value} was not read: the reading before it was not over"
+            )
+        else:
+            self._thread = threading.Thread(target=self._read_in_thread, args=arguments, name="watcher", daemon=True)
+            self._thread.start()
+
+    def _read_in_thread(self, *arguments: Any) -> None:
+        self._prepare()
+        self._read(*arguments)
+
+    def _read(self, moment: Moment, phase: Phase | None, trial: int, clear: bool = False) -> None:
+        assert self._dut is not None  # else the mode is off
+        begun_s = self._clock.now()
+        try:
+            seen = self._dut.observe(clear)
+        except BenchError as error:
+            where = f"in the {phase.value}" if phase else "in silence"
+            self._failures.append(f"the DUT's counters were not read ({moment.value}, {where}): {error}")
+            return
+        except Exception as error:  # a defect of trexbench must not end the run, nor pass in silence
+            self._failures.append(f"the DUT's counters were not read: {type(error).__name__}: {error}")
+            return
+        self._took_s = self._clock.now() - begun_s
+        self.dut_readings.append(DutReading(moment, begun_s, self._took_s, seen, phase, trial))
+
+
+@dataclass(frozen=True)
+class WithMeter:
+    """A DUT whose power is read with its counters; where the meter fails, the power is one more thing missing."""
+
+    dut: Observed
+    meter: PowerMeter
+
+    def observe(self, clear: bool = False) -> Observation:
+        seen = self.dut.observe(clear)
+        try:
+            reading = self.meter()
+        except BenchError as error:
+            return replace(seen, missing=(*seen.missing, Missing("power", str(error))))
+        return replace(seen, power_w=reading.power_w, energy_j=reading.energy_j)

@@ -1,0 +1,41 @@
+"""Signals that wait while foreign code runs which a raised exception would break."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals that ask a program to end."""
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Signals that ask the program to end wait for the end of the block, which must be bounded in time.
+
+    Outside of the main thread Python delivers no signal anyway. Blocked as well, so that no system call of ours ends
+    early; that alone is not enough, since another thread may take the signal and Python then acts on it in this one.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pending: list[int] = []
+    former: dict[signal.Signals, Any] = {}
+    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        former.update({number: signal.getsignal(number) for number in ENDING})
+        for number, handler in former.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, lambda got, _frame: pending.append(got))
+        yield
+    finally:
+        try:
+            for number, handler in former.items():
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)  # delivers what was blocked until now
+        for got in dict.fromkeys(pending):
+            signal.raise_signal(got)

@@ -1,0 +1,141 @@
+"""What the kernel says about a network interface, and the namespace it is in."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import socket
+import struct
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ..engine import EngineError
+
+_T = TypeVar("_T")
+CLONE_NEWNET = 0x40000000
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _SIOCGIFMTU, _SIOCGIFHWADDR = 0x8913, 0x8914, 0x8921, 0x8927
+_SIOCETHTOOL, _SIOCGIFINDEX = 0x8946, 0x8933
+_ETHTOOL_GDRVINFO = 0x3
+_IFF_UP, _IFF_RUNNING, _IFF_PROMISC = 0x1, 0x40, 0x100
+_ARPHRD_ETHER = 1
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def enter_netns(name: str) -> None:
+    """Move the calling thread into the named network namespace (``ip netns``)."""
+    path = f"/run/netns/{name}"
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise EngineError(f"network namespace '{name}': {error.strerror}; see 'ip netns list'") from None
+    try:
+        if LIBC.setns(descriptor, CLONE_NEWNET) != 0:
+            reason = os.strerror(ctypes.get_errno())
+            raise EngineError(f"cannot enter network namespace '{name}': {reason}; run as root")
+    finally:
+        os.close(descriptor)
+
+
+def inside(netns: str | None, work: Callable[[], _T]) -> _T:
+    """Run ``work`` in the namespace, in a thread of its own so that the caller stays where it is."""
+    if netns is None:
+        return work()
+    with ThreadPoolExecutor(1, f"netns-{netns}") as thread:
+        thread.submit(enter_netns, netns).result()
+        return thread.submit(work).result()
+
+
+@dataclass(frozen=True)
+class LinkCounters:
+    """Frames that the kernel dropped at an interface.
+
+    tx_dropped: refused on the way out (on veth: the ring of the peer was full). rx_dropped: likewise on the
+    way in, with those that the NIC missed. rx_errors: damaged, or lost in the NIC.
+    """
+
+    tx_packets: int
+    tx_dropped: int
+    rx_errors: int
+    rx_dropped: int
+
+
+class NetDevice:
+    """One Ethernet interface, seen through sockets that stay in the namespace where they were opened."""
+
+    def __init__(self, name: str) -> None:
+        """Raises EngineError if there is no such interface in the calling thread's namespace."""
+        if not 0 < len(name.encode()) < 16:
+            raise EngineError(f"'{name}' is not an interface name; see 'ip link'")
+        self.name = name
+        self._ioctl = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        # The file stays that of this namespace, whichever thread reads it later.
+        self._totals = os.open("/proc/thread-self/net/dev", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self.ifindex: int = struct.unpack_from("i", self._ask(_SIOCGIFINDEX), 16)[0]
+            family, address = struct.unpack_from("H6s", self._ask(_SIOCGIFHWADDR), 16)
+            if family != _ARPHRD_ETHER:
+                raise EngineError(f"interface {name} is not Ethernet; name an Ethernet interface")
+            self.driver = self._driver()
+        except EngineError:
+            self.close()
+            raise
+        self.mac = address.hex(":")
+
+    def _ask(self, request: int, payload: bytes = b"") -> bytes:
+        packed = struct.pack("16s24s", self.name.encode(), payload)
+        try:
+            return fcntl.ioctl(self._ioctl, request, packed)
+        except OSError as error:
+            raise EngineError(f"interface {self.name}: {error.strerror}; see 'ip link'") from None
+
+    def _driver(self) -> str:
+        buffer = ctypes.create_string_buffer(struct.pack("I", _ETHTOOL_GDRVINFO), 256)
+        self._ask(_SIOCETHTOOL, struct.pack("P", ctypes.addressof(buffer)))
+        return buffer.raw[4:36].split(b"\0")[0].decode(errors="replace")
+
+    @property
+    def mtu(self) -> int:
+        return int(struct.unpack_from("i", self._ask(_SIOCGIFMTU), 16)[0])
+
+    def _flags(self) -> int:
+        return int(struct.unpack_from("H", self._ask(_SIOCGIFFLAGS), 16)[0])
+
+    @property
+    def is_up(self) -> bool:
+        return bool(self._flags() & _IFF_UP)
+
+    @property
+    def carrier(self) -> bool:
+        """Whether the interface is up, and its link partner too."""
+        return self._flags() & (_IFF_UP | _IFF_RUNNING) == _IFF_UP | _IFF_RUNNING
+
+    def set_promiscuous(self, enabled: bool) -> None:
+        flags = self._flags()
+        flags = flags | _IFF_PROMISC if enabled else flags & ~_IFF_PROMISC
+        self._ask(_SIOCSIFFLAGS, struct.pack("H", flags))
+
+    def counters(self) -> LinkCounters:
+        """The kernel's totals, from a file that takes no lock: netlink waits while somebody configures a link."""
+        text = os.pread(self._totals, 1 << 20, 0).decode()
+        for line in text.splitlines():
+            name, colon, numbers = line.partition(":")
+            if colon and name.strip() == self.name:
+                return parse_totals(numbers)
+        raise EngineError(f"interface {self.name} has gone")
+
+    def close(self) -> None:
+        self._ioctl.close()
+        os.close(self._totals)
+
+
+def parse_totals(numbers: str) -> LinkCounters:
+    """One interface of /proc/net/dev, from behind the colon."""
+    values = [int(word) for word in numbers.split()]
+    rx_errors, rx_dropped, rx_overruns = values[2:5]
+    return LinkCounters(
+        tx_packets=values[9], tx_dropped=values[11], rx_errors=rx_errors + rx_overruns, rx_dropped=rx_dropped
+    )

@@ -1,0 +1,263 @@
+"""One port of the kernel engine: its shared memory, its receiver, its totals."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from dataclasses import dataclass, field
+
+from ..engine import EngineError, PortCounters
+from . import bpf
+from .field_program import FlowVar
+from .netdev import LinkCounters, NetDevice
+from .xdp_latency import map_bytes
+from .xdp_layout import (
+    BIAS,
+    FCS_BYTES,
+    FRACTION_BITS,
+    PORT_WORDS_MAX,
+    Gate,
+    PortWord,
+    ReceivedWord,
+    StreamWord,
+    interval,
+    ticks,
+)
+from .xdp_plan import PortPlan, StreamPlan, bursts_of
+from .xdp_receive import receiver
+
+# How far a port may fall behind and still catch up at once: so many packets, and at high rates so long a time, for
+# others on the sender's core take some tenths of a millisecond. The packets fit into the 256 of a veth's ring.
+CREDIT_NS, CREDIT_PACKETS = 200_000.0, 192
+CREDIT_AT_MOST_NS = 50_000_000.0
+_FORGIVE_TURNS = 16
+
+
+def possible_cpus() -> int:
+    """A power of two above every CPU number of this machine."""
+    with open("/sys/devices/system/cpu/possible") as file:
+        highest = int(file.read().replace(",", "-").split("-")[-1])
+    return 1 << highest.bit_length() if highest else 1
+
+
+@dataclass(frozen=True)
+class Moved:
+    """One reading of a port's own counts; octets with FCS. refused: counted in packets, but not sent."""
+
+    packets: int
+    octets: int
+    refused: int
+    received_packets: int
+    received_octets: int
+
+
+@dataclass
+class KernelPort:
+    """Memory and bookkeeping; KernelEngine decides what happens when.
+
+    retired: packets, octets and refused frames of programs that have been replaced since.
+    """
+
+    device: NetDevice
+    limit_pps: float | None
+    memory: bpf.SharedMap
+    received: bpf.SharedMap
+    timed: bpf.SharedMap
+    first: LinkCounters
+    cpus: int = 1
+    plan: PortPlan | None = None
+    factor: float = 1.0
+    lists: list[bpf.SharedMap] = field(default_factory=list)
+    retired: tuple[int, int, int] = (0, 0, 0)
+    lost_slots: float = 0.0
+    lost_time_seen: int = 0
+    reported: bool = True
+    resumes_to: Gate = Gate.RUNNING
+
+    @property
+    def gate(self) -> int:
+        return int(self.memory.words[PortWord.GATE])
+
+    @gate.setter
+    def gate(self, value: Gate) -> None:
+        self.memory.words[PortWord.GATE] = int(value)
+
+    @property
+    def sending(self) -> bool:
+        return self.gate in (Gate.ARMED, Gate.RUNNING)
+
+    @property
+    def busy(self) -> bool:
+        """It sends, or would go on if resumed."""
+        return self.sending or self.gate == Gate.PAUSED
+
+    def rate_of(self, stream: StreamPlan) -> float:
+        return stream.spec.rate_pps * (1.0 if stream.spec.fixed_rate else self.factor)
+
+    def total_rate(self) -> float:
+        """Packets per second asked for now, of the streams that are active."""
+        words = self.memory.words
+        streams = self.plan.streams if self.plan else ()
+        return sum(self.rate_of(s) for s in streams if words[s.word(StreamWord.ACTIVE)])
+
+    def prepare(self, plan: PortPlan, factor: float, duration_s: float | None) -> None:
+        """Fill the memory for a new set of streams; the gate is closed and no program reads it."""
+        self.plan, self.factor = plan, factor
+        words = self.memory.words
+        for word in range(plan.streams[-1].end):
+            words[word] = 0
+        for stream in plan.streams:
+            spec = stream.spec
+            pause = interval(self.rate_of(stream))
+            words[stream.word(StreamWord.ACTIVE)] = int(spec.self_start)
+            words[stream.word(StreamWord.INTERVAL)] = pause
+            words[stream.word(StreamWord.LAST)] = BIAS + ticks(spec.isg_us * 1e3) - min(pause, BIAS)
+            words[stream.word(StreamWord.BURST_LEFT)] = spec.total_pkts
+            words[stream.word(StreamWord.BURSTS_LEFT)] = bursts_of(spec)
+            words[stream.word(StreamWord.ACTION_LEFT)] = spec.action_count
+            words[stream.word(StreamWord.CACHE_LEFT)] = spec.vm_cache + 1
+            for word, value in enumerate(stream.program.words):
+                words[stream.word(StreamWord.VARIABLES) + word] = value
+            for item in stream.program.instructions:
+                if isinstance(item, FlowVar) and item.values:
+                    self._make_list(stream, item)
+        words[PortWord.ACTIVE] = sum(stream.spec.self_start for stream in plan.streams)
+        words[PortWord.DURATION] = ticks(duration_s * 1e9) if duration_s else 0
+        words[PortWord.LIMIT_INTERVAL] = interval(self.limit_pps) if self.limit_pps else 0
+        self.lost_time_seen = 0
+        self.set_credit()
+
+    def set_credit(self) -> None:
+        rate = max(self.total_rate(), 1e-9)
+        credit = min(max(CREDIT_NS, CREDIT_PACKETS / rate * 1e9), CREDIT_AT_MOST_NS)
+        self.memory.words[PortWord.CREDIT] = ticks(credit)
+
+    def update(self, factor: float) -> None:
+        """New rates, which the program sees at its next turn; the next packet's due time moves with them."""
+        self.settle_losses()
+        words = self.memory.words
+        self.factor = factor
+        words[PortWord.FORGIVE] = _FORGIVE_TURNS
+        for stream in self.plan.streams if self.plan else ():
+            words[stream.word(StreamWord.INTERVAL)] = interval(self.rate_of(stream))
+        self.set_credit()
+
+    def pause(self) -> None:
+        """Close the gate; ``resume`` arms it again if the program has not opened it yet."""
+        self.resumes_to = Gate.ARMED if self.gate == Gate.ARMED else Gate.RUNNING
+        self.gate = Gate.PAUSED
+
+    def resume(self) -> None:
+        self.memory.words[PortWord.FORGIVE] = _FORGIVE_TURNS
+        self.gate = self.resumes_to
+
+    def settle_losses(self) -> None:
+        """Add the packets lost in the time given up since the last call, at the rate of that time."""
+        lost = int(self.memory.words[PortWord.LOST_TIME])
+        passed_s = (lost - self.lost_time_seen) / (1 << FRACTION_BITS) / 1e9
+        self.lost_slots += passed_s * self.total_rate()
+        self.lost_time_seen = lost
+
+    def retire(self) -> None:
+        """Move the counts of the streams into the totals, before they are replaced."""
+        self.settle_losses()
+        self.retired = self._sent()
+        self.plan = None
+        self.drop_lists()
+
+    def _sent(self) -> tuple[int, int, int]:
+        words = self.memory.words
+        packets, octets, refused = self.retired
+        for stream in self.plan.streams if self.plan else ():
+            sent = int(words[stream.word(StreamWord.SENT)])
+            size = 0 if stream.program.size_word >= 0 else len(stream.program.packet)
+            packets += sent
+            octets += sent * (size + FCS_BYTES) + int(words[stream.word(StreamWord.BYTES)])
+        return packets, octets, refused + int(words[PortWord.REFUSED])
+
+    def moved(self) -> Moved:
+        """What was sent and received so far; memory only, so that all ports can be read at one instant."""
+        words = self.received.words
+        lines = range(0, self.cpus * ReceivedWord.LINE_WORDS, ReceivedWord.LINE_WORDS)
+        return Moved(
+            *self._sent(),
+            sum(words[at + ReceivedWord.PACKETS] for at in lines),
+            sum(words[at + ReceivedWord.BYTES] for at in lines),
+        )
+
+    def counters(self, moved: Moved) -> PortCounters:
+        now = self.device.counters()
+        sent = moved.packets - moved.refused
+        return PortCounters(
+            opackets=sent,
+            obytes=moved.octets,
+            ipackets=moved.received_packets,
+            ibytes=moved.received_octets,
+            ierrors=now.rx_dropped - self.first.rx_dropped + now.rx_errors - self.first.rx_errors,
+            oerrors=moved.refused + self._never_accepted(sent, now),
+        )
+
+    def _never_accepted(self, packets: int, now: LinkCounters) -> int:
+        """Frames that veth neither carried nor refused: its peer does not take any at all.
+
+        Only veth counts these frames exactly; up to a batch may be on its way.
+        """
+        if self.device.driver != "veth":
+            return 0
+        # dropped: sent, but the peer's receive ring was full (on hardware: the DUT's rx-miss)
+        seen = now.tx_packets - self.first.tx_packets + now.tx_dropped - self.first.tx_dropped
+        missing = packets - seen
+        return missing if missing > 1024 else 0
+
+    def _make_list(self, stream: StreamPlan, item: FlowVar) -> None:
+        """The map of a value list."""
+        listing = bpf.SharedMap("trexbench_list", 8 * len(item.values))
+        self.lists.append(listing)
+        stream.lists[item.variable.word] = listing.fd
+        for index, value in enumerate(item.values):
+            listing.words[index] = value
+
+    def drop_lists(self) -> None:
+        while self.lists:
+            self.lists.pop().close()
+
+
+def open_port(name: str, limit_pps: float | None, opened: contextlib.ExitStack) -> KernelPort:
+    """Attach the receiver to an interface of the calling thread's namespace; raises EngineError.
+
+    What is to be closed in the end goes onto ``opened``.
+    """
+    device = opened.enter_context(contextlib.closing(NetDevice(name)))
+    if not device.is_up:
+        raise EngineError(f"interface {name} is down; bring it up: ip link set {name} up")
+    cpus = possible_cpus()
+    sizes = {"port": 8 * PORT_WORDS_MAX, "rx": 8 * ReceivedWord.LINE_WORDS * cpus, "timed": map_bytes(cpus)}
+    memory, received, timed = (
+        opened.enter_context(contextlib.closing(bpf.SharedMap(f"trexbench_{word}", size)))
+        for word, size in sizes.items()
+    )
+    program = bpf.load_xdp("trexbench_rx", receiver(received.fd, timed.fd, cpus))
+    try:
+        opened.callback(os.close, bpf.attach_xdp(program, device.ifindex, bpf.XDP_FLAGS_DRV_MODE))
+    except OSError as error:
+        raise EngineError(_attach_error(error, device)) from None
+    finally:
+        os.close(program)
+    port = KernelPort(device, limit_pps, memory, received, timed, device.counters(), cpus)
+    opened.callback(port.drop_lists)
+    return port
+
+
+def _attach_error(error: OSError, device: NetDevice) -> str:
+    name = device.name
+    if error.errno in (errno.EPERM, errno.EACCES):
+        return f"interface {name}: not permitted; run as root (CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW)"
+    if error.errno in (errno.EBUSY, errno.EEXIST):
+        return f"interface {name} already has an XDP program; detach it: ip link set {name} xdp off"
+    if error.errno == errno.EOPNOTSUPP:
+        return (
+            f"interface {name}: its driver ({device.driver or 'unknown'}) cannot do XDP; "
+            "use veth or a NIC whose driver can, or a real TRex"
+        )
+    return f"interface {name}: cannot attach the XDP receiver ({error.strerror}); its MTU is {device.mtu}"

@@ -1,0 +1,109 @@
+"""Counters of latency streams: which slot counts a stream's frames, and the totals read from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ..engine import EngineError, LatencyTotals, StreamSpec
+from .port import KernelPort
+from .xdp_latency import SLOTS, Line, Mark, buckets, lines_of
+from .xdp_layout import FCS_BYTES, Gate, StreamWord
+from .xdp_plan import PortPlan, StreamPlan
+
+_ALL_ONES = (1 << 64) - 1
+
+
+class Timing:
+    """Hands out slots, each time with another generation, so that late frames of an earlier start are not counted."""
+
+    def __init__(self) -> None:
+        self._generations = [0] * SLOTS
+
+    def reserve(self, port: int, specs: Sequence[StreamSpec], ports: Sequence[KernelPort]) -> dict[int, Mark]:
+        """A mark for each latency stream that ``port`` is to send, by pg_id; EngineError when there are too many.
+
+        Slots of ports that are silent are given away when no others are left.
+        """
+        wanted = [spec.pg_id for spec in specs if spec.pg_id is not None]
+        silent: list[int] = []
+        busy: list[int] = []
+        for number, state in enumerate(ports):
+            if number != port:
+                held = busy if state.sending or state.gate == Gate.PAUSED else silent
+                held.extend(mark.slot for _, mark, _ in _timed(state.plan))
+        slots = [*(slot for slot in range(SLOTS) if slot not in busy and slot not in silent), *silent]
+        if len(wanted) > len(slots):
+            raise EngineError(f"{len(wanted)} latency streams and {len(busy)} on other ports: {SLOTS} can be timed")
+        return {
+            pg_id: Mark(slot, self._generations[slot] + 1 & 0xFF)
+            for pg_id, slot in zip(wanted, slots[: len(wanted)], strict=True)
+        }
+
+    def activate(self, plan: PortPlan, former: PortPlan | None, ports: Sequence[KernelPort]) -> None:
+        """Count the frames of this plan's marks from zero, and those of the former plan's no more."""
+        for state in ports:
+            for _, mark, _ in _timed(former):
+                if state.timed.words[mark.slot] == mark.control:
+                    state.timed.words[mark.slot] = 0
+        fresh = [(mark, state) for _, mark, _ in _timed(plan) for state in ports]
+        for mark, state in fresh:
+            self._generations[mark.slot] = mark.generation
+            state.timed.words[mark.slot] = 0
+        for mark, state in fresh:  # a receiver that was booking a late frame has finished by now
+            lines = lines_of(mark.slot, state.cpus)
+            state.timed.words[lines.start : lines.stop] = memoryview(bytes(8 * len(lines) * Line.WORDS)).cast("Q")
+            state.timed.words[mark.slot] = mark.control
+
+
+def totals(port: int, ports: Sequence[KernelPort], partner: int | None = None) -> Mapping[int, LatencyTotals]:
+    """By pg_id, of the latency streams in the port's plan; their frames are expected at ``partner``."""
+    state, expected_at = ports[port], port if partner is None else partner
+    found: dict[int, LatencyTotals] = {}
+    for pg_id, mark, stream in _timed(state.plan):
+        sent = int(state.memory.words[stream.word(StreamWord.SENT)])
+        size = len(stream.program.packet) + FCS_BYTES
+        found[pg_id] = _arrived(LatencyTotals(expected_at, sent, sent * size), mark, ports)
+    return found
+
+
+def _timed(plan: PortPlan | None) -> Iterator[tuple[int, Mark, StreamPlan]]:
+    for stream in plan.streams if plan else ():
+        if stream.mark is not None and stream.spec.pg_id is not None:
+            yield stream.spec.pg_id, stream.mark, stream
+
+
+def _arrived(sent: LatencyTotals, mark: Mark, ports: Sequence[KernelPort]) -> LatencyTotals:
+    """``sent`` with what all ports and CPUs have received; the port that received most is named."""
+    by_port: Counter[int] = Counter()
+    lines: list[list[int]] = []
+    for number, state in enumerate(ports):
+        if state.timed.words[mark.slot] != mark.control:
+            continue
+        for first in lines_of(mark.slot, state.cpus):
+            line = state.timed.words[first : first + Line.WORDS].tolist()
+            if line[Line.RECEIVED]:
+                lines.append(line)
+                by_port[number] += line[Line.RECEIVED]
+    if not lines:
+        return sent
+    received = sum(by_port.values())
+    twice = sum(line[Line.BEHIND_OR_TWICE] >> 32 for line in lines)
+    histogram: Counter[int] = Counter()
+    for line in lines:
+        histogram.update(dict(buckets(line)))
+    return replace(
+        sent,
+        rx_port=by_port.most_common(1)[0][0],
+        received=received,
+        received_bytes=sum(line[Line.BYTES] for line in lines),
+        sum_s=sum(line[Line.SUM] for line in lines) / 1e9,
+        min_s=min(_ALL_ONES - line[Line.LEAST_INVERTED] for line in lines) / 1e9,
+        max_s=max(line[Line.MOST] for line in lines) / 1e9,
+        histogram=dict(histogram),
+        out_of_order=sum(line[Line.BEHIND_OR_TWICE] & 0xFFFFFFFF for line in lines),
+        missing=max(0, max(line[Line.HIGHEST] for line in lines) - (received - twice)),
+        jitter_s=sum(line[Line.JITTER_16] * line[Line.RECEIVED] for line in lines) / 16e9 / received,
+        duplicate=twice,
+    )

@@ -1,0 +1,262 @@
+"""Timed frames: what the sending program writes into them, and what the receiving one makes of it.
+
+The last 16 bytes of a latency stream's frame: magic number (2 bytes), its counter's slot (1), that slot's generation
+(1), the frame's number in its stream from 1 (4), CLOCK_MONOTONIC in nanoseconds (8), in the machine's byte order. Its
+IP ID is 0xffff, as with TRex: the receiver looks at nothing else of frames with another ID.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from .. import packet_parts
+from ..engine import BUCKETS_US, EngineError, StreamSpec
+from .bpf_asm import R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, Assembler, Helper, Reg
+from .field_program import U16, FieldProgram, fold
+
+SLOTS = 128
+TRAILER_BYTES = 16
+MAGIC = 0xB17E
+IP_ID = 0xFFFF
+LONGEST_NS = 1 << 34  # 17 s: a frame that seems to have taken longer is not a timed one
+_ACTIVE = 0x100
+_LINE_SHIFT = 9
+_LOWEST_NS = 10_000
+
+
+class Line(IntEnum):
+    """Words of one slot's and one CPU's line in the map of a receiving port; the buckets follow."""
+
+    RECEIVED = 0
+    BYTES = 1
+    SUM = 2
+    LEAST_INVERTED = 3
+    MOST = 4
+    BEHIND_OR_TWICE = 5  # lower half: came after a later one; upper half: the same number as the one before
+    HIGHEST = 6
+    LAST = 7
+    JITTER_16 = 8
+    BUCKETS = 9
+    WORDS = 64
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What distinguishes a latency stream's frames from all others."""
+
+    slot: int
+    generation: int
+
+    @property
+    def word(self) -> int:
+        """The first four bytes of the trailer."""
+        return MAGIC | self.slot << 16 | self.generation << 24
+
+    @property
+    def control(self) -> int:
+        """The slot's word in the map while the mark holds; zero while none does."""
+        return _ACTIVE | self.generation
+
+
+def map_bytes(cpus: int) -> int:
+    """Size of a receiving port's map: control words, then lines by slot and CPU."""
+    return 8 * (SLOTS + SLOTS * cpus * Line.WORDS)
+
+
+def lines_of(slot: int, cpus: int) -> range:
+    """First words of a slot's lines."""
+    first = SLOTS + slot * cpus * Line.WORDS
+    return range(first, first + cpus * Line.WORDS, Line.WORDS)
+
+
+def timed_packet(spec: StreamSpec) -> bytes:
+    """The packet with the marks that do not change: IP ID, and no UDP checksum, which the time would make wrong.
+
+    EngineError where the time could not be in it, or would not come through a router.
+    """
+    packet, where = spec.packet, f"stream {spec.stream_id}"
+    parts = packet_parts.find(packet)
+    at = parts.ipv4
+    if at != packet_parts.ETHERNET_BYTES or parts.payload is None:
+        raise EngineError(f"{where}: frames are timed in IPv4 without VLAN tags only")
+    end = at + int.from_bytes(packet[at + 2 : at + 4], "big")
+    if end != len(packet):
+        raise EngineError(
+            f"{where}: its IP packet ends after {end} bytes of a frame of {len(packet)}; routers cut frames there, and "
+            "their last 16 bytes carry the time: make both equally long"
+        )
+    if parts.payload + TRAILER_BYTES > len(packet):
+        raise EngineError(f"{where}: its {len(packet) - parts.payload} bytes of payload have no room for the time (16)")
+    marked = bytearray(packet)
+    before = [int.from_bytes(packet[low : low + 2], "big") for low in (at + 10, at + 4)]
+    marked[at + 4 : at + 6] = IP_ID.to_bytes(2, "big")
+    # RFC 1624: a checksum that is wrong on purpose stays wrong
+    checksum = fold((before[0] ^ U16) + (before[1] ^ U16) + IP_ID) ^ U16
+    marked[at + 10 : at + 12] = checksum.to_bytes(2, "big")
+    if parts.protocol == packet_parts.UDP and parts.layer4 is not None:
+        marked[parts.layer4 + 6 : parts.layer4 + 8] = bytes(2)
+    return bytes(marked)
+
+
+def check_timed(spec: StreamSpec, program: FieldProgram) -> None:
+    """Refuse a field engine program that writes bytes by which the receiver recognises a timed frame."""
+    where = f"stream {spec.stream_id}"
+    if program.size_word >= 0:
+        raise EngineError(f"{where}: frames that change their size (trim_pkt_size) are not timed")
+    at, size = packet_parts.ETHERNET_BYTES, len(program.packet)
+    kept = {12, 13, at, at + 2, at + 3, at + 4, at + 5, *range(size - TRAILER_BYTES, size)}
+    hit = sorted(kept & program.touched)
+    if hit:
+        raise EngineError(f"{where}: its field engine writes byte {hit[0]}, by which timed frames are known")
+
+
+def stamp(asm: Assembler, program: FieldProgram, mark: Mark, sent_at: int) -> None:
+    """Write the trailer. R7 packet; sent_at: offset from R9 of the frames sent so far, this one among them."""
+    packet, end = program.packet, len(program.packet)
+    parts = packet_parts.find(packet)
+    if parts.protocol == packet_parts.UDP and parts.layer4 is not None and parts.layer4 + 6 in program.touched:
+        asm.store(2, R7, parts.layer4 + 6, 0)
+    asm.mov(R1, mark.word)
+    asm.store(4, R7, end - 16, R1)
+    asm.load(8, R1, R9, sent_at)
+    asm.store(4, R7, end - 12, R1)
+    asm.call(Helper.KTIME_GET_NS)
+    asm.store(8, R7, end - 8, R0)
+
+
+def receive(asm: Assembler, timed_fd: int, cpus: int) -> None:
+    """Book a timed frame on its line; nothing happens to any other.
+
+    R2 the packet, R3 its end, R6 its length with FCS. R6 and R7 stay as they are, all others are lost.
+    """
+    asm.calc(R4, R2, "add", 20)
+    asm.jump_if("gt", R4, R3, "untimed")
+    asm.load(2, R4, R2, 18)
+    asm.jump_if("ne", R4, IP_ID, "untimed")
+    asm.load(2, R4, R2, 12)
+    asm.jump_if("ne", R4, 0x0008, "untimed")
+    asm.calc(R5, R6, "sub", 4 + TRAILER_BYTES)
+    asm.alu("and", R5, 0x3FFF)
+    asm.alu("add", R2, R5)
+    asm.calc(R4, R2, "add", TRAILER_BYTES)
+    asm.jump_if("gt", R4, R3, "untimed")
+    _recognise(asm, timed_fd)
+    _find_line(asm, timed_fd, cpus)
+    _book(asm)
+    asm.label("untimed")
+
+
+def _recognise(asm: Assembler, timed_fd: int) -> None:
+    """R8 = how long the frame at whose trailer R2 points took, R9 = its slot; its number onto the stack."""
+    asm.load(4, R9, R2, 0)
+    asm.load(4, R4, R2, 4)
+    asm.load(8, R8, R2, 8)
+    asm.store(8, R10, -8, R4)
+    asm.calc(R4, R9, "and", U16)
+    asm.jump_if("ne", R4, MAGIC, "untimed")
+    asm.calc(R4, R9, "rsh", 24)
+    asm.alu("or", R4, _ACTIVE)
+    asm.alu("rsh", R9, 16)
+    asm.alu("and", R9, 0xFF)
+    asm.jump_if("ge", R9, SLOTS, "untimed")
+    asm.calc(R5, R9, "lsh", 3)
+    asm.map_value(R1, timed_fd)
+    asm.alu("add", R1, R5)
+    asm.load(8, R5, R1, 0)
+    asm.jump_if("ne", R4, R5, "untimed")
+    asm.call(Helper.KTIME_GET_NS)
+    asm.alu("sub", R0, R8)
+    asm.mov(R8, R0)
+    asm.mov(R4, LONGEST_NS)
+    asm.jump_if("gt", R8, R4, "untimed")
+
+
+def _find_line(asm: Assembler, timed_fd: int, cpus: int) -> None:
+    """R9 = this CPU's line of slot R9."""
+    asm.call(Helper.GET_SMP_PROCESSOR_ID)
+    asm.alu("and", R0, cpus - 1)
+    asm.alu("lsh", R9, cpus.bit_length() - 1)
+    asm.alu("add", R9, R0)
+    asm.alu("lsh", R9, _LINE_SHIFT)
+    asm.map_value(R1, timed_fd, 8 * SLOTS)
+    asm.alu("add", R1, R9)
+    asm.mov(R9, R1)
+
+
+def _book(asm: Assembler) -> None:
+    """Add a frame that took R8 to the line at R9. It is counted last, so that a reader finds all of a counted frame."""
+    asm.load(8, R5, R9, 8 * Line.RECEIVED)
+    asm.jump_if("eq", R5, 0, "first")
+    _jitter(asm)
+    asm.label("first")
+    asm.store(8, R9, 8 * Line.LAST, R8)
+    _add(asm, Line.BYTES, R6)
+    _add(asm, Line.SUM, R8)
+    asm.calc(R2, -1, "sub", R8)
+    _raise_to(asm, Line.LEAST_INVERTED, R2)
+    _raise_to(asm, Line.MOST, R8)
+    asm.load(8, R2, R10, -8)
+    asm.load(8, R1, R9, 8 * Line.HIGHEST)
+    asm.jump_if("gt", R2, R1, "in_order")
+    asm.mov(R3, 1)
+    asm.jump_if("ne", R2, R1, "behind")
+    asm.alu("lsh", R3, 32)
+    asm.label("behind")
+    _add(asm, Line.BEHIND_OR_TWICE, R3)
+    asm.mov(R2, 0)
+    asm.label("in_order")
+    _raise_to(asm, Line.HIGHEST, R2)
+    _bucket(asm)
+    _add(asm, Line.RECEIVED, 1)
+
+
+def _add(asm: Assembler, word: Line, step: Reg | int) -> None:
+    asm.change("add", R9, 8 * word, step)
+
+
+def _raise_to(asm: Assembler, word: Line, reg: Reg) -> None:
+    """The word becomes the register's value where that is greater."""
+    asm.load(8, R1, R9, 8 * word)
+    with asm.unless("le", reg, R1):
+        asm.store(8, R9, 8 * word, reg)
+
+
+def _jitter(asm: Assembler) -> None:
+    """16 J += |D| - J, as in RFC 3550, A.8."""
+    asm.load(8, R1, R9, 8 * Line.LAST)
+    asm.calc(R2, R8, "sub", R1)
+    with asm.unless("ge", R8, R1):
+        asm.alu("sub", R1, R8)
+        asm.mov(R2, R1)
+    asm.load(8, R1, R9, 8 * Line.JITTER_16)
+    asm.alu("add", R2, R1)
+    asm.alu("rsh", R1, 4)
+    asm.alu("sub", R2, R1)
+    asm.store(8, R9, 8 * Line.JITTER_16, R2)
+
+
+def _bucket(asm: Assembler) -> None:
+    """Count the frame in the bucket of R8: by its first digit (R2) and the number of digits that follow (R3)."""
+    decades = (len(BUCKETS_US) - 1) // 9
+    asm.calc(R2, R8, "div", _LOWEST_NS)
+    asm.mov(R3, 0)
+    for _ in range(decades - 1):
+        asm.jump_if("lt", R2, 10, "digit")
+        asm.alu("div", R2, 10)
+        asm.alu("add", R3, 9)
+    asm.jump_if("lt", R2, 10, "digit")
+    asm.mov(R2, 9)
+    asm.label("digit")
+    asm.alu("add", R2, R3)
+    asm.alu("and", R2, Line.WORDS - 1)
+    asm.alu("lsh", R2, 3)
+    asm.calc(R1, R9, "add", R2)
+    asm.change("add", R1, 8 * Line.BUCKETS, 1, R2)
+
+
+def buckets(words: list[int]) -> Iterator[tuple[int, int]]:
+    """Bounds in microseconds and counts of a line's words, of buckets that hold any."""
+    counts = words[Line.BUCKETS : Line.BUCKETS + len(BUCKETS_US)]
+    return ((bound, count) for bound, count in zip(BUCKETS_US, counts, strict=True) if count)

@@ -1,0 +1,85 @@
+"""The memory that the sending program and Python share: word numbers, and time as the program counts it.
+
+Times are nanoseconds since the program's epoch (CLOCK_MONOTONIC) times 4096, unsigned: 52 days fit. A port's
+virtual time starts at BIAS and falls behind real time by its LAG whenever slots are given up.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+FRACTION_BITS = 12
+BIAS = 1 << 60
+NEVER = 1 << 62
+NO_DEADLINE = (1 << 64) - 1
+PORT_WORDS_MAX = 4000
+FCS_BYTES = 4
+XDP_ABORTED, XDP_DROP, XDP_TX = 0, 1, 3
+
+
+class CoreWord(IntEnum):
+    """Words of the map that all ports of one sender share."""
+
+    NOW = 0
+    IDLE_BEFORE = 1
+    IDLE_TIME = 2
+
+
+class PortWord(IntEnum):
+    """Words of a port's map; the streams follow from word STREAMS on."""
+
+    GATE = 0
+    LAG = 1
+    DEADLINE = 2
+    DURATION = 3
+    CREDIT = 4
+    LOST_TIME = 5
+    FORGIVE = 6
+    ACTIVE = 7
+    LIMIT_INTERVAL = 8
+    LIMIT_NEXT = 9
+    REFUSED = 10
+    STREAMS = 16
+
+
+class Gate(IntEnum):
+    """What a port is doing. Python arms, pauses and closes it; the program sets RUNNING and ENDED."""
+
+    CLOSED = 0
+    ARMED = 1
+    RUNNING = 2
+    PAUSED = 3
+    ENDED = 4
+
+
+class StreamWord(IntEnum):
+    """Words of a stream within its port's map; the field engine's variables follow from VARIABLES on."""
+
+    ACTIVE = 0
+    LAST = 1
+    INTERVAL = 2
+    SENT = 3
+    BYTES = 4
+    BURST_LEFT = 5
+    BURSTS_LEFT = 6
+    ACTION_LEFT = 7
+    CACHE_LEFT = 8
+    VARIABLES = 9
+
+
+class ReceivedWord(IntEnum):
+    """Words of one CPU's line in the map of a receiving port (a cache line each)."""
+
+    PACKETS = 0
+    BYTES = 1
+    LINE_WORDS = 8
+
+
+def ticks(nanoseconds: float) -> int:
+    """A duration as the program counts it."""
+    return min(round(nanoseconds * (1 << FRACTION_BITS)), NEVER)
+
+
+def interval(rate_pps: float) -> int:
+    """Time between two packets at a rate; NEVER at zero."""
+    return ticks(1e9 / rate_pps) if rate_pps > 0 else NEVER

@@ -1,0 +1,109 @@
+"""Streams of a port, checked and given their places in the port's shared memory."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..engine import EngineError, StreamSpec
+from .field_build import build_program
+from .field_program import FieldProgram
+from .xdp_latency import Mark, check_timed, timed_packet
+from .xdp_layout import PORT_WORDS_MAX, PortWord, StreamWord
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """One stream ready to be coded.
+
+    base: its first word in the port's map. next_slot: number of the stream that follows it, -1: none. mark: of a
+    latency stream's frames. lists: descriptor of the map of each value list, by its variable's word, once there is one.
+    """
+
+    spec: StreamSpec
+    program: FieldProgram
+    base: int
+    next_slot: int
+    mark: Mark | None = None
+    lists: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def bursts(self) -> bool:
+        return self.spec.mode != "continuous"
+
+    def word(self, slot: StreamWord) -> int:
+        return self.base + int(slot)
+
+    def at(self, slot: StreamWord) -> int:
+        return 8 * self.word(slot)
+
+    @property
+    def end(self) -> int:
+        return self.base + StreamWord.VARIABLES + len(self.program.words)
+
+
+@dataclass(frozen=True)
+class PortPlan:
+    """All streams of a port. limited: the program must respect LIMIT_INTERVAL."""
+
+    ifindex: int
+    streams: tuple[StreamPlan, ...]
+    limited: bool = False
+
+    @property
+    def frame_size(self) -> int:
+        """Length of the longest frame without FCS."""
+        return max(len(stream.program.packet) for stream in self.streams)
+
+
+def plan_port(
+    ifindex: int,
+    specs: Sequence[StreamSpec],
+    *,
+    limited: bool = False,
+    seed: int | None = None,
+    marks: Mapping[int, Mark] | None = None,
+) -> PortPlan:
+    """Check and place the streams of a port; raises EngineError. seed: of ``random`` variables, else drawn.
+
+    marks: of the latency streams' frames, by pg_id; without them the plan is for checking only.
+    """
+    slots = {spec.stream_id: number for number, spec in enumerate(specs)}
+    plans: list[StreamPlan] = []
+    base = int(PortWord.STREAMS)
+    for spec in specs:
+        if spec.next_stream_id >= 0 and spec.next_stream_id not in slots:
+            raise EngineError(f"stream {spec.stream_id}: its next stream {spec.next_stream_id} is not there")
+        check_mode(spec)
+        timed = spec.pg_id is not None
+        program = build_program(timed_packet(spec) if timed else spec.packet, spec.instructions)
+        if timed:
+            check_timed(spec, program)
+        if program.seed_word >= 0:
+            words = list(program.words)
+            words[program.seed_word] = seed if seed is not None else secrets.randbits(32)
+            program = replace(program, words=tuple(words))
+        mark = None if spec.pg_id is None else (marks or {}).get(spec.pg_id)
+        plans.append(StreamPlan(spec, program, base, slots.get(spec.next_stream_id, -1), mark))
+        base = plans[-1].end
+    if base > PORT_WORDS_MAX:
+        raise EngineError(f"{len(specs)} streams need {base} words of state, {PORT_WORDS_MAX} fit; use fewer streams")
+    return PortPlan(ifindex, tuple(plans), limited)
+
+
+def check_mode(spec: StreamSpec) -> None:
+    """Raise EngineError for a mode, rate or count that has no exact meaning."""
+    where = f"stream {spec.stream_id}"
+    if spec.mode not in ("continuous", "single_burst", "multi_burst"):
+        raise EngineError(f"{where}: mode '{spec.mode}' is not supported")
+    if not 0 <= spec.rate_pps < float("inf"):
+        raise EngineError(f"{where}: {spec.rate_pps} packets per second is not a rate")
+    if spec.mode != "continuous" and not 0 < spec.total_pkts < 1 << 32:
+        raise EngineError(f"{where}: a burst of {spec.total_pkts} packets cannot be sent")
+    if min(spec.isg_us, spec.ibg_us, spec.count, spec.vm_cache) < 0:
+        raise EngineError(f"{where}: gaps and counts cannot be negative")
+
+
+def bursts_of(spec: StreamSpec) -> int:
+    return 1 if spec.mode == "single_burst" else spec.count

@@ -1,0 +1,306 @@
+"""Streams as one BPF program: each run sends the most overdue packet, or none.
+
+Registers: R6 context, R7 due time, then packet, R8 the time, R9 the current port's state.
+A run first takes the earliest due time of all streams. If the clock read by an earlier run already covers it,
+the packet goes out without reading the clock again; otherwise the clock is read, and the run is idle if
+nothing is due. A port more than its CREDIT behind gives the excess up (LAG, LOST_TIME) rather than send it in
+a burst. After a change of rate (FORGIVE) the time waited at the old rate does not count as behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .bpf_asm import R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, Assembler, Helper
+from .field_code import FieldCode, write_constants
+from .xdp_frame import resize, restart_program
+from .xdp_latency import stamp
+from .xdp_layout import (
+    BIAS,
+    FRACTION_BITS,
+    NO_DEADLINE,
+    XDP_ABORTED,
+    XDP_DROP,
+    XDP_TX,
+    CoreWord,
+    Gate,
+    PortWord,
+    StreamWord,
+    ticks,
+)
+from .xdp_plan import PortPlan, StreamPlan, bursts_of
+
+_MAX = (1 << 64) - 1
+_IDLE_TURN_AT_MOST_NS = 2000
+
+
+class SenderProgram:
+    """Generates the code for a set of ports. epoch_ns: what the clock shows at time zero."""
+
+    def __init__(
+        self,
+        ports: Sequence[tuple[PortPlan, int]],
+        *,
+        core_fd: int,
+        ingress_ifindex: int,
+        frame_size: int,
+        epoch_ns: int,
+    ) -> None:
+        self.ports, self.core_fd = list(ports), core_fd
+        self.ingress, self.frame_size, self.epoch_ns = ingress_ifindex, frame_size, epoch_ns
+        self.asm = Assembler()
+
+    def code(self) -> bytes:
+        asm = self.asm
+        asm.mov(R6, R1)
+        asm.map_value(R1, self.core_fd)
+        asm.load(8, R8, R1, 8 * CoreWord.NOW)
+        asm.mov(R7, _MAX)
+        asm.mov(R5, 0)
+        number = 0
+        for plan, fd in self.ports:
+            self._scan(plan, fd, number)
+            number += len(plan.streams)
+        asm.jump_if("le", R7, R8, "dispatch")
+        self._read_clock()
+        asm.label("dispatch")
+        self._dispatch(0, number)
+        number = 0
+        for plan, fd in self.ports:
+            for stream in plan.streams:
+                self._stream(number, plan, stream, fd)
+                number += 1
+        asm.label("idle")
+        asm.store(8, R1, 8 * CoreWord.IDLE_BEFORE, 1)
+        asm.exit(XDP_DROP)
+        asm.label("refused")
+        asm.change("add", R9, 8 * PortWord.REFUSED, 1)
+        asm.exit(XDP_ABORTED)
+        return asm.assemble()
+
+    def _scan(self, plan: PortPlan, fd: int, first: int) -> None:
+        """Let R7 be the earliest due time so far and R5 the number of its stream."""
+        asm, done = self.asm, self.asm.fresh_label("port_done")
+        asm.map_value(R9, fd)
+        asm.load(8, R1, R9, 8 * PortWord.GATE)
+        asm.jump_if("ne", R1, Gate.RUNNING, done)
+        asm.mov(R3, _MAX)
+        for number, stream in enumerate(plan.streams, first):
+            skip = asm.fresh_label("not_earlier")
+            if stream.bursts or not stream.spec.self_start:
+                asm.load(8, R1, R9, stream.at(StreamWord.ACTIVE))
+                asm.jump_if("eq", R1, 0, skip)
+            asm.load(8, R1, R9, stream.at(StreamWord.LAST))
+            asm.load(8, R2, R9, stream.at(StreamWord.INTERVAL))
+            asm.alu("add", R1, R2)
+            asm.jump_if("ge", R1, R3, skip)
+            asm.mov(R3, R1)
+            asm.mov(R4, number)
+            asm.label(skip)
+        asm.jump_if("eq", R3, -1, done)
+        asm.load(8, R1, R9, 8 * PortWord.LAG)
+        asm.alu("add", R3, R1)
+        if plan.limited:
+            asm.load(8, R1, R9, 8 * PortWord.LIMIT_NEXT)
+            with asm.unless("ge", R3, R1):
+                asm.mov(R3, R1)
+        asm.jump_if("ge", R3, R7, done)
+        asm.mov(R7, R3)
+        asm.mov(R5, R4)
+        asm.label(done)
+
+    def _read_clock(self) -> None:
+        """R8 = now; open armed ports, close those past their deadline; idle if nothing is due."""
+        asm = self.asm
+        asm.store(8, R10, -8, R5)
+        asm.call(Helper.KTIME_GET_NS)
+        asm.mov(R1, self.epoch_ns)
+        asm.alu("sub", R0, R1)
+        asm.alu("lsh", R0, FRACTION_BITS)
+        asm.map_value(R1, self.core_fd)
+        asm.calc(R2, R0, "sub", R8)
+        asm.mov(R8, R0)
+        asm.store(8, R1, 8 * CoreWord.NOW, R8)
+        self._book_idle_time()
+        for port, (plan, fd) in enumerate(self.ports):
+            self._housekeeping(port, plan, fd)
+        asm.jump_if("gt", R7, R8, "idle")
+        asm.store(8, R1, 8 * CoreWord.IDLE_BEFORE, 0)
+        asm.load(8, R5, R10, -8)
+
+    def _housekeeping(self, port: int, plan: PortPlan, fd: int) -> None:
+        asm, done = self.asm, f"kept{port}"
+        asm.map_value(R9, fd)
+        asm.load(8, R3, R9, 8 * PortWord.GATE)
+        asm.jump_if("eq", R3, Gate.RUNNING, f"running{port}")
+        asm.jump_if("ne", R3, Gate.ARMED, done)
+        asm.mov(R3, R8)
+        asm.mov(R4, BIAS)
+        asm.alu("sub", R3, R4)
+        asm.store(8, R9, 8 * PortWord.LAG, R3)
+        asm.store(8, R9, 8 * PortWord.LIMIT_NEXT, R8)
+        asm.load(8, R3, R9, 8 * PortWord.DURATION)
+        asm.mov(R4, NO_DEADLINE)
+        with asm.unless("eq", R3, 0):
+            asm.calc(R4, R8, "add", R3)
+        asm.store(8, R9, 8 * PortWord.DEADLINE, R4)
+        asm.store(8, R9, 8 * PortWord.GATE, Gate.RUNNING)
+        asm.jump(done)
+        asm.label(f"running{port}")
+        asm.load(8, R3, R9, 8 * PortWord.FORGIVE)
+        with asm.unless("eq", R3, 0):
+            asm.alu("sub", R3, 1)
+            asm.store(8, R9, 8 * PortWord.FORGIVE, R3)
+        asm.load(8, R3, R9, 8 * PortWord.DEADLINE)
+        asm.jump_if("lt", R8, R3, done)
+        asm.store(8, R9, 8 * PortWord.GATE, Gate.ENDED)
+        asm.exit(XDP_DROP)
+        asm.label(done)
+
+    def _book_idle_time(self) -> None:
+        """The time since an idle turn (R2) was idle: cpu_percent leaves it out."""
+        asm, done = self.asm, self.asm.fresh_label("booked")
+        asm.load(8, R3, R1, 8 * CoreWord.IDLE_BEFORE)
+        asm.jump_if("eq", R3, 0, done)
+        asm.jump_if("gt", R2, ticks(_IDLE_TURN_AT_MOST_NS), done)
+        asm.change("add", R1, 8 * CoreWord.IDLE_TIME, R2, R3)
+        asm.label(done)
+
+    def _dispatch(self, low: int, high: int) -> None:
+        """Go to the code of stream R5, by halves."""
+        if high - low == 1:
+            self.asm.jump(f"stream{low}")
+            return
+        middle = (low + high) // 2
+        with self.asm.unless("ge", R5, middle):
+            self._dispatch(low, middle)
+        self._dispatch(middle, high)
+
+    def _stream(self, number: int, plan: PortPlan, stream: StreamPlan, fd: int) -> None:
+        asm, late, on_time = self.asm, f"late{number}", f"on_time{number}"
+        asm.label(f"stream{number}")
+        asm.map_value(R9, fd)
+        asm.load(8, R3, R9, stream.at(StreamWord.LAST))
+        asm.load(8, R2, R9, stream.at(StreamWord.INTERVAL))
+        asm.alu("add", R3, R2)
+        if plan.limited:
+            self._take_limit()
+        asm.store(8, R9, stream.at(StreamWord.LAST), R3)
+        asm.calc(R1, R8, "sub", R7)
+        asm.load(8, R2, R9, 8 * PortWord.CREDIT)
+        asm.load(8, R3, R9, 8 * PortWord.FORGIVE)
+        with asm.unless("eq", R3, 0):
+            asm.load(8, R2, R9, stream.at(StreamWord.INTERVAL))
+        asm.jump_if("gt", R1, R2, late)
+        asm.label(on_time)
+        asm.change("add", R9, stream.at(StreamWord.SENT), 1)
+        if stream.bursts:
+            self._burst(number, plan, stream)
+        self._packet(plan, stream)
+        asm.label(late)
+        self._late(on_time)
+
+    def _take_limit(self) -> None:
+        """Book this packet on the port's limit, and let R7 be when it was due without it."""
+        asm = self.asm
+        asm.load(8, R1, R9, 8 * PortWord.LAG)
+        asm.calc(R7, R3, "add", R1)
+        asm.load(8, R4, R9, 8 * PortWord.LIMIT_INTERVAL)
+        asm.calc(R1, R4, "lsh", 4)
+        asm.calc(R2, R8, "sub", R1)
+        asm.load(8, R1, R9, 8 * PortWord.LIMIT_NEXT)
+        with asm.unless("ge", R1, R2):
+            asm.mov(R1, R2)
+        asm.alu("add", R1, R4)
+        asm.store(8, R9, 8 * PortWord.LIMIT_NEXT, R1)
+
+    def _late(self, on_time: str) -> None:
+        """The port is R1 behind and R2 is allowed: its virtual time falls back by the excess."""
+        asm = self.asm
+        asm.load(8, R3, R9, 8 * PortWord.FORGIVE)
+        with asm.unless("ne", R3, 0):
+            asm.alu("sub", R1, R2)
+            asm.change("add", R9, 8 * PortWord.LOST_TIME, R1, R3)
+        asm.store(8, R9, 8 * PortWord.FORGIVE, 0)
+        asm.change("add", R9, 8 * PortWord.LAG, R1, R3)
+        asm.jump(on_time)
+
+    def _burst(self, number: int, plan: PortPlan, stream: StreamPlan) -> None:
+        asm, spec, go = self.asm, stream.spec, f"send{number}"
+        asm.change("sub", R9, stream.at(StreamWord.BURST_LEFT), 1)
+        asm.jump_if("ne", R1, 0, go)
+        endless = bursts_of(spec) == 0
+        if not endless:
+            asm.change("sub", R9, stream.at(StreamWord.BURSTS_LEFT), 1)
+            asm.jump_if("eq", R1, 0, f"last{number}")
+        asm.mov(R1, spec.total_pkts)
+        asm.store(8, R9, stream.at(StreamWord.BURST_LEFT), R1)
+        self._schedule(stream, stream, spec.ibg_us)
+        if not endless:
+            asm.jump(go)
+            self._last_burst(number, plan, stream)
+        asm.label(go)
+
+    def _last_burst(self, number: int, plan: PortPlan, stream: StreamPlan) -> None:
+        """The stream is over, and starts the next one or is the port's last. Endless bursts have none of this code: the
+        verifier refuses code that nothing jumps to."""
+        asm, go = self.asm, f"send{number}"
+        asm.label(f"last{number}")
+        asm.store(8, R9, stream.at(StreamWord.ACTIVE), 0)
+        none = f"no_next{number}"
+        if stream.next_slot >= 0:
+            self._next_stream(stream, plan.streams[stream.next_slot], none)
+            asm.jump(go)
+        asm.label(none)
+        asm.change("sub", R9, 8 * PortWord.ACTIVE, 1)
+        asm.jump_if("ne", R1, 0, go)
+        asm.store(8, R9, 8 * PortWord.GATE, Gate.ENDED)
+
+    def _schedule(self, after: StreamPlan, stream: StreamPlan, gap_us: float) -> None:
+        """The next packet of ``stream`` is due ``gap_us`` after the one just sent by ``after``."""
+        asm = self.asm
+        asm.load(8, R1, R9, after.at(StreamWord.LAST))
+        asm.mov(R2, ticks(gap_us * 1e3))
+        asm.alu("add", R1, R2)
+        asm.load(8, R2, R9, stream.at(StreamWord.INTERVAL))
+        asm.alu("sub", R1, R2)
+        asm.store(8, R9, stream.at(StreamWord.LAST), R1)
+
+    def _next_stream(self, stream: StreamPlan, following: StreamPlan, none: str) -> None:
+        """As TRex: a link to a running stream ends here; an action count of N ends at the Nth time."""
+        asm = self.asm
+        asm.load(8, R1, R9, following.at(StreamWord.ACTIVE))
+        asm.jump_if("ne", R1, 0, none)
+        if stream.spec.action_count:
+            asm.load(8, R1, R9, stream.at(StreamWord.ACTION_LEFT))
+            with asm.unless("eq", R1, 0):
+                asm.alu("sub", R1, 1)
+                asm.store(8, R9, stream.at(StreamWord.ACTION_LEFT), R1)
+                asm.jump_if("eq", R1, 0, none)
+        asm.mov(R1, following.spec.total_pkts)
+        asm.store(8, R9, following.at(StreamWord.BURST_LEFT), R1)
+        asm.mov(R1, bursts_of(following.spec))
+        asm.store(8, R9, following.at(StreamWord.BURSTS_LEFT), R1)
+        asm.store(8, R9, following.at(StreamWord.ACTIVE), 1)
+        self._schedule(stream, following, following.spec.isg_us)
+
+    def _packet(self, plan: PortPlan, stream: StreamPlan) -> None:
+        asm, size = self.asm, len(stream.program.packet)
+        asm.load(4, R7, R6, 0)
+        asm.load(4, R2, R6, 4)
+        asm.calc(R3, R7, "add", size)
+        asm.jump_if("gt", R3, R2, "refused")
+        write_constants(asm, stream.program.packet)
+        if stream.spec.vm_cache and stream.program.instructions:
+            restart_program(asm, stream)
+        FieldCode(asm, stream.program, stream.at(StreamWord.VARIABLES), stream.lists, "refused").emit()
+        if stream.mark is not None:
+            stamp(asm, stream.program, stream.mark, stream.at(StreamWord.SENT))
+        resize(asm, stream, self.frame_size, "refused")
+        if plan.ifindex == self.ingress:
+            asm.exit(XDP_TX)
+            return
+        asm.mov(R1, plan.ifindex)
+        asm.mov(R2, 0)
+        asm.call(Helper.REDIRECT)
+        asm.exit()

@@ -1,0 +1,161 @@
+"""The server as a whole: versions, what it is, events, shutting down."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import socket
+from pathlib import Path
+
+from ..params import Params
+from ..state.groups import MAX_LATENCY_GROUPS
+from ..state.port import ServerPort, State, core_of
+from ..wire import NO_RESULTS, Json, RpcError, bad_params, cannot_execute
+from .context import API_MAJOR, API_MINOR, API_NAME, Context, Method, Table
+
+VERSION: dict[str, Json] = {
+    "version": "v3.08",
+    "build_date": "Nov 20 2025",
+    "build_time": "00:00:00",
+    "built_by": "trexbench",
+    "mode": API_NAME,
+}
+"""Of the TRex that this server behaves like; ``built_by`` tells the two apart."""
+GLOBAL_CFG: dict[str, Json] = {"sched_max_stretch": 0.0, "process_at_cp": False, "do_mbuf_cache": False}
+
+
+def _verify_api(ctx: Context, name: str, major: int, minor: int) -> str:
+    if name != API_NAME:
+        raise cannot_execute(
+            f"RPC configuration mismatch - server RPC configuration: '{API_NAME}', client RPC configuration: '{name}'"
+        )
+    if (major, minor) == (API_MAJOR, API_MINOR) or (major == API_MAJOR and minor < API_MINOR):
+        return ctx.api_handler
+    text = (
+        "RPC version mismatch: a newer client version is required"
+        if major < API_MAJOR
+        else "Version mismatch: your client version is too new to be supported by the server"
+    )
+    server = f"{API_MAJOR}.{API_MINOR}"
+    raise cannot_execute(f"{text}\n(API type '{API_NAME}':  - server: '{server}', client: '{major}.{minor}')")
+
+
+def api_sync_v2(ctx: Context, p: Params) -> Json:
+    name, major, minor = p.string("name"), p.integer("major"), p.integer("minor")
+    return {"api_h": _verify_api(ctx, name, major, minor)}
+
+
+def api_sync(ctx: Context, p: Params) -> Json:
+    versions = p.array("api_vers")
+    if len(versions.value) != 1:
+        raise bad_params("'api_vers' should be a list of size 1")
+    one = versions.object(0)
+    kind = one.choice("type", ("core",))
+    handler = _verify_api(ctx, API_NAME, one.integer("major"), one.integer("minor"))
+    return {"api_vers": [{"type": kind, "api_h": handler}]}
+
+
+def _cpu_model() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or "unknown"
+
+
+def _port_info(port: ServerPort) -> Json:
+    return {
+        "index": port.index,
+        "driver": port.info.driver,
+        "description": port.info.name,
+        "pci_addr": "N/A",
+        "numa": -1,
+        "hw_mac": port.info.src_mac,
+        "stack": "legacy",
+        "rx": {"caps": ["latency", "rx_bytes"], "counters": MAX_LATENCY_GROUPS},
+        "is_fc_supported": False,
+        "is_led_supported": False,
+        "is_link_supported": False,
+        "is_prom_supported": True,
+        "is_vxlan_supported": False,
+        "is_ieee1588_supported": False,
+        "is_virtual": True,
+        "supp_speeds": [],
+        "cores": [core_of(port.index)],
+    }
+
+
+def get_system_info(ctx: Context, p: Params) -> Json:
+    """Of receive statistics only those of latency streams are kept, and clients are told so."""
+    ports = ctx.state.ports
+    return {
+        "hostname": socket.gethostname(),
+        "uptime": ctx.uptime,
+        "dp_core_count": ctx.core_count,
+        "dp_core_count_per_port": 1,
+        "core_type": _cpu_model(),
+        "is_multiqueue_mode": False,
+        "advanced_per_stream_stats": False,
+        "port_count": len(ports),
+        "ports": [_port_info(port) for port in ports.values()],
+    }
+
+
+def publish_now(ctx: Context, p: Params) -> Json:
+    p.uint32("key")
+    ctx.announce(p.boolean("baseline"))
+    ctx.outbox.append({})  # the barrier: in TRex's interactive mode it carries no key
+    return {}
+
+
+def get_utilization(ctx: Context, p: Params) -> Json:
+    """CPU history, newest first, a thread a core; no packet buffer pools, for there are none."""
+    ctx.stats.read(ctx.now_s)
+    threads = []
+    for core, history in ctx.stats.cpu_history.items():
+        ports = [port for port in ctx.state.ports.values() if core_of(port.index) == core]
+        pair: list[int] = [port.index if port.state in State.ACTIVE else -1 for port in ports]
+        threads.append({"history": list(history), "ports": [*pair, -1, -1][:2]})
+    return {"cpu": threads, "mbuf_stats": {"cpu-socket-0": {}}}
+
+
+def shutdown(ctx: Context, p: Params) -> Json:
+    user, force = p.string("user"), p.boolean("force")
+    for port in ctx.state.ports.values():
+        if port.owner is not None and port.owner.name != user and not force:
+            raise cannot_execute(f"port {port.index} is owned by '{port.owner.name}' - specify 'force' for override")
+    ctx.shutdown = True
+    return {}
+
+
+def set_global_cfg(ctx: Context, p: Params) -> Json:
+    """TRex's scheduler settings have no meaning for these engines; none is taken."""
+    for name in GLOBAL_CFG:
+        if p.get(name) is not None:
+            raise cannot_execute(f"{name}: this server has no such setting")
+
+
+def get_async_results(ctx: Context, p: Params) -> Json:
+    p.uint64("ticket_id")
+    raise RpcError(NO_RESULTS, "No results for request")
+
+
+def cancel_async_task(ctx: Context, p: Params) -> Json:
+    p.uint64("ticket_id")
+
+
+METHODS: Table = {
+    "api_sync": Method(api_sync, needs_api=False),
+    "api_sync_v2": Method(api_sync_v2, needs_api=False),
+    "ping": Method(lambda ctx, p: {"ts": ctx.now_s}, needs_api=False),
+    "get_version": Method(lambda ctx, p: VERSION, needs_api=False),
+    "get_system_info": Method(get_system_info),
+    "publish_now": Method(publish_now),
+    "get_async_events": Method(lambda ctx, p: {"data": ctx.state.events.fetch(p.uint32("session_id"), ctx.now_s)}),
+    "get_utilization": Method(get_utilization),
+    "shutdown": Method(shutdown),
+    "get_global_cfg": Method(lambda ctx, p: GLOBAL_CFG),
+    "set_global_cfg": Method(set_global_cfg),
+    "get_async_results": Method(get_async_results),
+    "cancel_async_task": Method(cancel_async_task),
+}

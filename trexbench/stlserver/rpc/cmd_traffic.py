@@ -1,0 +1,192 @@
+"""Streams: added, removed, listed; and their traffic: start, update, pause, resume, stop, validate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..params import Params
+from ..state import graph
+from ..state.graph import Multiplier, RateEvent
+from ..state.port import Profile, ServerPort, State
+from ..state.server_state import ServerState
+from ..state.stream import Rate, parse_stream
+from ..wire import Json, RpcError, bad_params, cannot_execute
+from .context import Context, Method, Table, of_port, owned
+
+KINDS = ("raw", "bps", "bpsl1", "pps", "percentage")
+OPS = ("abs", "add", "sub")
+ALL_CORES = 2**64 - 1
+MAX_EVENTS_SHOWN = 100
+
+
+def add_stream(ctx: Context, port: ServerPort, p: Params) -> None:
+    """Whatever is wrong counts as failed execution: TRex wraps even missing parameters of this call so."""
+    try:
+        _add_stream(ctx, port, p)
+    except RpcError as err:
+        raise cannot_execute(err.specific or err.message) from err
+
+
+def _add_stream(ctx: Context, port: ServerPort, p: Params) -> None:
+    profile = p.profile()
+    stream_id = p.uint32("stream_id")
+    stream = parse_stream(p.object("stream"), stream_id, ctx.core_count)
+    if profile in port.profiles and stream_id in port.profiles[profile].streams:
+        raise cannot_execute(f"stream {stream_id} already exists in profile_id({profile})")
+    ctx.state.add_stream(port, profile, stream)
+
+
+def remove_stream(ctx: Context, port: ServerPort, p: Params) -> None:
+    name = p.profile()
+    stream_id = p.uint32("stream_id")
+    profile = port.profiles.get(name)
+    if profile is None or stream_id not in profile.streams:
+        raise cannot_execute(f"stream {stream_id} does not exists in profile_id({name})")
+    ctx.state.remove_stream(port, profile, stream_id)
+
+
+def remove_all_streams(ctx: Context, port: ServerPort, p: Params) -> None:
+    """Of one profile; as in TRex, a name that is none, "*" among them, is no error and removes nothing."""
+    name = p.profile()
+    if name in port.profiles:
+        ctx.state.remove_all_streams(port, port.profiles[name])
+
+
+def get_stream_list(ctx: Context, port: ServerPort, p: Params) -> Json:
+    name = p.profile()
+    if name == "*":
+        return {key: list(profile.streams) for key, profile in port.profiles.items()}
+    return list(port.profile(name).streams)
+
+
+def _streams(profile: Profile) -> Json:
+    return {str(stream_id): dict(stream.raw) for stream_id, stream in profile.streams.items()}
+
+
+def get_all_streams(ctx: Context, port: ServerPort, p: Params) -> Json:
+    name = p.profile()
+    if name == "*":
+        return {"profiles": {key: _streams(one) for key, one in port.profiles.items() if one.streams}}
+    return {"streams": _streams(port.profiles[name]) if name in port.profiles else {}}
+
+
+def get_stream(ctx: Context, port: ServerPort, p: Params) -> Json:
+    name = p.profile()
+    with_packet, stream_id = p.boolean("get_pkt"), p.uint32("stream_id")
+    streams = port.profile(name).streams
+    if stream_id not in streams:
+        raise cannot_execute(f"stream id {stream_id}, profile id {name} on port {port.index} does not exists")
+    return {"stream": {key: one for key, one in streams[stream_id].raw.items() if with_packet or key != "packet"}}
+
+
+def start_traffic(ctx: Context, port: ServerPort, p: Params) -> Json:
+    name = p.profile()
+    duration_s, force = p.double("duration"), p.boolean("force")
+    core_mask, at_s = p.uint64("core_mask", ALL_CORES), p.double("start_at_ts", 0.0)
+    if core_mask & 1 == 0:
+        raise bad_params(f"core_mask: '0x{core_mask:x}' for 1 cores generates an empty set")
+    mul = p.object("mul")
+    kind, op, value = mul.choice("type", KINDS), mul.string("op"), mul.udouble("value")
+    if value == 0:
+        raise bad_params("multiplier can't be zero")
+    if op != "abs":
+        raise bad_params("start message can only specify absolute speed rate")
+    profile = port.profile(name)
+    ctx.state.start(port, profile, Multiplier(kind, op, value), duration_s, force, at_s)
+    return {"multiplier": profile.factor, "ts": ctx.now_s}
+
+
+def stop_traffic(ctx: Context, port: ServerPort, p: Params) -> None:
+    """One profile, or all ("*")."""
+    name = p.profile()
+    for profile in list(port.profiles.values()) if name == "*" else [port.profile(name)]:
+        ctx.state.stop(port, profile)
+
+
+def _multiplier(p: Params) -> Multiplier:
+    mul = p.object("mul")
+    return Multiplier(mul.choice("type", KINDS), mul.choice("op", OPS), mul.double("value"))
+
+
+def update_traffic(ctx: Context, port: ServerPort, p: Params) -> Json:
+    name, force, mul = p.profile(), p.boolean("force"), _multiplier(p)
+    profile = port.profile(name)
+    ctx.state.update(port, profile, mul, force)
+    return {"multiplier": profile.factor}
+
+
+def _on_profile(act: Callable[[ServerState, ServerPort, Profile], None]) -> Method:
+    """A method that does this to the port's profile."""
+    return owned(lambda ctx, port, p: act(ctx.state, port, port.profile(p.profile())))
+
+
+def _refuse_streams(port: ServerPort, p: Params, verb: str, mul: Multiplier | None = None) -> Json:
+    """Refuse a call on single streams, after TRex's own checks of it."""
+    name = p.profile()
+    stream_ids, profile = p.array("stream_ids"), port.profiles.get(name)
+    for index in range(len(stream_ids.value)):
+        stream_id = stream_ids.uint32(index)
+        if profile is None or stream_id not in profile.streams:
+            raise cannot_execute(f"{verb}_streams: stream {stream_id} does not exists in profile_id({name})")
+    if not stream_ids.value:
+        raise bad_params(f"please specify streams to {verb}")
+    port.profile(name).require(verb, *State.ACTIVE)
+    if mul is not None and mul.op != "abs":
+        raise cannot_execute("Must use absolute multiplier for updating stream")
+    raise cannot_execute(f"this server can {verb} whole profiles only, no single streams")
+
+
+def update_streams(ctx: Context, port: ServerPort, p: Params) -> Json:
+    p.profile()
+    p.boolean("force")
+    return _refuse_streams(port, p, "update", _multiplier(p))
+
+
+def validate(ctx: Context, port: ServerPort, p: Params) -> Json:
+    profile = port.profile(p.profile())
+    if not profile.streams:
+        raise cannot_execute("no streams attached to port")
+    ctx.state.check_profile(profile)
+    found = graph.build(profile.streams, port.info.speed_bps)
+    rate = {**_rate_json("max", found.at(1.0), port), **_rate_json("min", found.fixed, port)}
+    events = [_event_json(event) for event in found.events[:MAX_EVENTS_SHOWN]]
+    duration = {"expected_duration": found.duration_us, "events_count": len(found.events)}
+    return {"rate": rate, "graph": {**duration, "events": events}}
+
+
+def _rate_json(which: str, rate: Rate, port: ServerPort) -> dict[str, Json]:
+    # 100.01 is TRex's own factor
+    utilisation = rate.bps_l1 / port.info.speed_bps * 100.01
+    values = {"pps": rate.pps, "bps_l1": rate.bps_l1, "bps_l2": rate.bps_l2, "line_util": utilisation}
+    return {f"{which}_{unit}": value for unit, value in values.items()}
+
+
+def _event_json(event: RateEvent) -> Json:
+    return {
+        "time_usec": event.time_us,
+        "diff_pps": event.change.pps,
+        "diff_bps_l1": event.change.bps_l1,
+        "diff_bps_l2": event.change.bps_l2,
+        "stream_id": event.stream_id,
+    }
+
+
+METHODS: Table = {
+    "add_stream": owned(add_stream),
+    "remove_stream": owned(remove_stream),
+    "remove_all_streams": owned(remove_all_streams),
+    "get_profile_list": of_port(lambda ctx, port, p: sorted(port.profiles)),
+    "get_stream_list": of_port(get_stream_list),
+    "get_all_streams": of_port(get_all_streams),
+    "get_stream": of_port(get_stream),
+    "start_traffic": owned(start_traffic),
+    "stop_traffic": owned(stop_traffic),
+    "pause_traffic": _on_profile(ServerState.pause),
+    "resume_traffic": _on_profile(ServerState.resume),
+    "update_traffic": owned(update_traffic),
+    "update_streams": owned(update_streams),
+    "pause_streams": owned(lambda ctx, port, p: _refuse_streams(port, p, "pause")),
+    "resume_streams": owned(lambda ctx, port, p: _refuse_streams(port, p, "resume")),
+    "validate": owned(validate),
+    "remove_rx_filters": _on_profile(ServerState.remove_rx_filters),
+}

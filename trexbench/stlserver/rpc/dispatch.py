@@ -1,0 +1,66 @@
+"""Frame in, frame out: finds the method, checks API handler and ownership, and turns refusals into replies."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+
+from .. import wire
+from ..params import Params
+from ..wire import BadRequest, Json, Request, RpcError, cannot_execute
+from . import cmd_general, cmd_port, cmd_stats, cmd_traffic
+from .context import Context, Method, Table
+
+METHODS: Table = {
+    **cmd_general.METHODS,
+    **cmd_port.METHODS,
+    **cmd_stats.METHODS,
+    **cmd_traffic.METHODS,
+    "get_supported_cmds": Method(lambda ctx, p: list(METHODS)),
+}
+COMPONENTS = dict.fromkeys((*cmd_general.METHODS, *cmd_port.METHODS, "get_supported_cmds"), "common")
+
+
+def handle(ctx: Context, frame: bytes, now_s: float) -> bytes:
+    """Answer one frame; whatever it holds, there is an answer and no exception."""
+    ctx.state.now_s = now_s
+    ctx.stats.forget()
+    message = wire.decode(frame)
+    return wire.encode([_reply(ctx, call) for call in message.calls], message.zipped)
+
+
+def _reply(ctx: Context, call: Request | BadRequest) -> Json:
+    if isinstance(call, BadRequest):
+        return wire.reply(call.id, call.error)
+    try:
+        value = _run(ctx, call)
+        wire.dumps(value)
+    except RpcError as err:
+        return wire.reply(call.id, err)
+    except Exception as err:
+        # a defect of ours: the client gets an answer, the operator the trace
+        traceback.print_exc(file=sys.stderr)
+        text = f"{call.method}: {type(err).__name__}: {err}"
+        return wire.reply(call.id, RpcError(wire.INTERNAL, "Internal Server Error", text))
+    return wire.reply(call.id, value)
+
+
+def _run(ctx: Context, call: Request) -> Json:
+    method = METHODS.get(call.method)
+    if method is None:
+        raise RpcError(wire.METHOD_NOT_FOUND, f"Method {call.method} not registered")
+    if call.method not in cmd_stats.READ_ONLY:
+        ctx.stats.forget()
+    p = Params(call.params, call.text, call.path)
+    if method.needs_api and p.string("api_h") != ctx.api_handler:
+        component = COMPONENTS.get(call.method, "STL")
+        raise cannot_execute(f"API verification failed - API handler provided mismatch for class: '{component}'")
+    if method.needs_owner:
+        handler, port = p.string("handler"), ctx.port(p)
+        if port.owner is None:
+            raise cannot_execute("please acquire the port before modifying port state")
+        if port.owner.handler != handler:
+            raise cannot_execute("port is not owned by you or your current executing session")
+    if not isinstance(p.value, dict):
+        raise cannot_execute("JSON-RPC2 params should be object in TRex case ")
+    return method.handler(ctx, p)

@@ -1,0 +1,195 @@
+"""The sockets and the thread: RPC on a ZMQ ROUTER socket, events on a PUB socket, one thread for all.
+
+A REP socket would have to send every reply; a fault may lose some.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import zmq
+
+from .. import wire
+from ..engine import Engine
+from ..state.events import Event
+from . import dispatch
+from .cmd_port import attributes
+from .context import Context
+from .faults import Fault, FaultError, Faults
+
+SLOW_TICK_S = 0.5  # events with all statistics, and a look at the links: TRex's slow path
+FAST_TICK_S = 0.05
+LINGER_MS = 500
+
+
+class ServerError(Exception):
+    """The server cannot begin: the text says which address and why."""
+
+
+class StlServer:
+    """An STL server in front of an engine, which it closes when it stops.
+
+    Ports given as 0 are chosen by the system; ``rpc_port`` and ``pub_port`` hold them once the object exists.
+    Use it as a context manager, or call ``start`` and ``stop``. The engine is touched by the server's thread
+    only, save for the final ``close``. faults: what shall go wrong, and when, on this clock.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        host: str = "127.0.0.1",
+        rpc_port: int = 0,
+        pub_port: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+        faults: Sequence[Fault] = (),
+    ) -> None:
+        self._engine = engine
+        try:
+            self._faults = Faults(faults, engine)
+        except FaultError:
+            engine.close()
+            raise
+        self._ctx = Context(self._faults.engine)
+        self._clock = clock
+        self._epoch_s = clock()
+        self._stopping = threading.Event()
+        self._closing = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._zmq = zmq.Context()
+        self.host = host
+        try:
+            self._rpc, self.rpc_port = self._bind(zmq.ROUTER, rpc_port)
+            self._pub, self.pub_port = self._bind(zmq.PUB, pub_port)
+        except ServerError:
+            self._zmq.destroy(linger=0)
+            engine.close()
+            raise
+
+    def __enter__(self) -> StlServer:
+        self.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Serve in a thread of its own; returns at once."""
+        self._thread = threading.Thread(target=self.run, name="stlserver", daemon=True)
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 10.0) -> None:
+        """Silence every port, tell the clients, close sockets and engine; safe to call twice."""
+        self.request_stop()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout_s)
+        elif self._thread is None:
+            self._close()
+
+    def request_stop(self) -> None:
+        """Ask the serving thread to end; may be called from a signal handler, returns at once."""
+        self._stopping.set()
+
+    @property
+    def port_names(self) -> tuple[str, ...]:
+        return tuple(port.name for port in self._engine.ports)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it serves, or will once started."""
+        return not self._stopping.is_set()
+
+    @property
+    def died(self) -> bool:
+        """Whether a fault ended it."""
+        return self._faults.died
+
+    def run(self) -> None:
+        """Serve in this thread until asked to stop, or until a client calls ``shutdown``."""
+        try:
+            self._serve()
+        finally:
+            self._stopping.set()
+            self._close()
+
+    def _serve(self) -> None:
+        slow_tick_s = self._now()
+        while not self._stopping.is_set() and not self._faults.died:
+            if not self._able():
+                self._stopping.wait(FAST_TICK_S)
+                continue
+            now_s = self._ctx.state.now_s
+            if now_s >= slow_tick_s:
+                slow_tick_s = max(slow_tick_s + SLOW_TICK_S, now_s)
+                self._ctx.stats.forget()
+                self._ctx.state.watch_links(attributes)
+                self._ctx.announce(baseline=False)
+            self._ctx.state.tick()
+            self._publish()
+            if self._rpc.poll(self._wait_ms(slow_tick_s)) and self._able():
+                self._answer()
+            if self._ctx.shutdown:
+                break
+
+    def _able(self) -> bool:
+        """Carry out the faults that are due; returns whether the server can still serve."""
+        self._ctx.state.now_s = self._now()
+        if self._faults.advance(self._ctx.state, self._ctx.stats):
+            self._ctx.state.watch_links(attributes)
+        return not (self._faults.died or self._faults.hung)
+
+    def _answer(self) -> None:
+        parts = self._rpc.recv_multipart()
+        if b"" not in parts:  # the return address ends with an empty part
+            return
+        cut = parts.index(b"") + 1
+        reply = dispatch.handle(self._ctx, b"".join(parts[cut:]), self._now())
+        # events go first: when the client has its answer, its events are on their way
+        self._publish()
+        if not self._faults.reply_is_lost():
+            self._rpc.send_multipart([*parts[:cut], reply])
+
+    def _wait_ms(self, slow_tick_s: float) -> int:
+        now_s = self._now()
+        due_s = min(slow_tick_s, now_s + 0.1)
+        if self._ctx.state.sending():
+            due_s = min(due_s, now_s + FAST_TICK_S)
+        launch_s = self._ctx.state.next_launch_s()
+        if launch_s is not None:
+            due_s = min(due_s, launch_s)
+        return max(0, int((due_s - now_s) * 1000))
+
+    def _publish(self) -> None:
+        for event in self._ctx.outbox:
+            self._pub.send(wire.encode_event(event))
+        self._ctx.outbox.clear()
+
+    def _now(self) -> float:
+        return self._clock() - self._epoch_s
+
+    def _bind(self, kind: int, port: int) -> tuple[zmq.Socket[bytes], int]:
+        bound = self._zmq.socket(kind)
+        # beyond any answerable request; libzmq cuts the connection instead of filling the memory
+        bound.setsockopt(zmq.MAXMSGSIZE, 16 * wire.MAX_MESSAGE_BYTES)
+        address = f"tcp://{self.host}:{port or '*'}"
+        try:
+            bound.bind(address)
+        except zmq.ZMQError as err:
+            raise ServerError(f"cannot listen on {address}: {err}; choose another port or address") from err
+        return bound, int(bound.getsockopt_string(zmq.LAST_ENDPOINT).rstrip("\0").rpartition(":")[2])
+
+    def _close(self) -> None:
+        with self._closing:
+            if self._zmq.closed:
+                return
+            try:
+                if self._faults.died:
+                    return
+                self._ctx.state.now_s = self._now()
+                self._ctx.state.silence()
+                self._ctx.state.post(Event.SERVER_STOPPED, {"cause": "server was asked to stop"})
+                self._publish()
+            finally:
+                self._engine.close()
+                self._zmq.destroy(linger=0 if self._faults.died else LINGER_MS)

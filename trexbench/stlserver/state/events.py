@@ -1,0 +1,78 @@
+"""Asynchronous events: a queue per session, as TRex's publisher keeps them for its clients to fetch."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from ..wire import Json
+
+STALLED_AFTER_S = 10.0
+
+
+class Event(IntEnum):
+    """The numbers on the wire."""
+
+    PORT_STARTED = 0
+    PORT_STOPPED = 1
+    PORT_PAUSED = 2
+    PORT_RESUMED = 3
+    PORT_FINISHED_TX = 4
+    PORT_ACQUIRED = 5
+    PORT_RELEASED = 6
+    PORT_ERROR = 7
+    PORT_ATTR_CHANGED = 8
+    PROFILE_STARTED = 10
+    PROFILE_STOPPED = 11
+    PROFILE_PAUSED = 12
+    PROFILE_RESUMED = 13
+    PROFILE_FINISHED_TX = 14
+    PROFILE_ERROR = 17
+    SERVER_STOPPED = 100
+
+
+@dataclass
+class _Session:
+    last_query_s: float
+    seq: int = 0
+    queue: list[Json] = field(default_factory=list)
+
+
+class EventQueues:
+    """Sessions, and the events that each has yet to fetch. Times are seconds of any monotonic clock.
+
+    outbox: what is due on the publisher's socket; an empty object there tells clients to fetch their events.
+    """
+
+    def __init__(self) -> None:
+        self._sessions: dict[int, _Session] = {}
+        self.outbox: list[Json] = []
+
+    def post(self, event: Event, data: Json, now_s: float, owners: Container[int] = ()) -> None:
+        """Queue one event for every session that still fetches.
+
+        A session that has not fetched for too long gets no more events, and is forgotten unless it is one of
+        ``owners``: those that hold a port.
+        """
+        for session_id, session in list(self._sessions.items()):
+            if not session.queue:
+                session.last_query_s = now_s
+            if now_s - session.last_query_s < STALLED_AFTER_S:
+                body = {"name": "trex-event", "type": int(event), "data": data, "seq": session.seq}
+                session.queue.append(body)
+                session.seq += 1
+            elif session_id not in owners:
+                del self._sessions[session_id]
+        self.outbox.append({})
+
+    def listen(self, session_id: int, now_s: float) -> _Session:
+        """Queue events for this session from now on."""
+        return self._sessions.setdefault(session_id, _Session(now_s))
+
+    def fetch(self, session_id: int, now_s: float) -> list[Json]:
+        """The events that this session has not fetched yet; an unknown session listens from now on."""
+        session = self.listen(session_id, now_s)
+        queue, session.queue = session.queue, []
+        session.last_query_s = now_s
+        return queue

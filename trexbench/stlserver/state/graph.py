@@ -1,0 +1,192 @@
+"""How much bandwidth a set of streams can ask for at once, and which factor reaches a wanted rate.
+
+The same approximation as TRex's: bursts are steps on a time line, the peak of the sum counts.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..wire import cannot_execute
+from .stream import Rate, Stream
+
+MIN_BURST_PKTS = 1000  # shorter bursts count as the least bandwidth there is
+NO_RATE = Rate(0.0, 0.0, 0.0)
+LEAST_RATE = Rate(pps=1.0, bps_l1=272.0, bps_l2=112.0)
+
+
+@dataclass(frozen=True)
+class RateEvent:
+    """At ``time_us`` the sum changes by ``change``."""
+
+    time_us: float
+    change: Rate
+    stream_id: int
+
+
+@dataclass(frozen=True)
+class Graph:
+    """peak: the largest sum at factor 1 of the streams that the factor concerns. fixed: the sum of those that keep
+    their rate (latency streams); as in TRex they are no events. duration_us: -1 when it never ends."""
+
+    peak: Rate
+    duration_us: int
+    events: Sequence[RateEvent] = field(default_factory=tuple)
+    fixed: Rate = NO_RATE
+
+    def at(self, factor: float) -> Rate:
+        """The largest sum of all streams."""
+        return self.peak.scaled(factor).plus(self.fixed)
+
+
+NO_GRAPH = Graph(NO_RATE, 0)
+
+
+def build(streams: Mapping[int, Stream], speed_bps: float) -> Graph:
+    """The graph of all enabled streams, walked from each that starts by itself along its ``next`` links."""
+    enabled = {stream_id: s for stream_id, s in streams.items() if s.enabled}
+    events: list[RateEvent] = []
+    fixed: list[Rate] = []
+    endless = False
+    # TRex comes to the newest first; where steps fall on one moment, the peak depends on it
+    for root in reversed(enabled.values()):
+        if root.self_start:
+            endless |= _walk(root, enabled, speed_bps, events, fixed)
+    events.sort(key=lambda event: event.time_us)
+    duration_us = -1 if endless else int(events[-1].time_us) if events else 0
+    return Graph(_peak(events), duration_us, tuple(events), functools.reduce(Rate.plus, fixed, NO_RATE))
+
+
+def _walk(
+    root: Stream, enabled: Mapping[int, Stream], speed_bps: float, events: list[RateEvent], fixed: list[Rate]
+) -> bool:
+    """Append the steps and the fixed rates of one chain; True when it never ends (a continuous stream, or a loop)."""
+    stream, offset_us, seen = root, 0.0, set()
+    while True:
+        seen.add(stream.stream_id)
+        rate = stream.rate(speed_bps)
+        start_us = offset_us + stream.isg_us
+        if stream.fixed_rate:
+            fixed.append(rate)
+        elif stream.mode == "continuous":
+            events.append(RateEvent(start_us, rate, stream.stream_id))
+            return True
+        else:
+            change = LEAST_RATE if stream.total_pkts < MIN_BURST_PKTS else rate
+            events.append(RateEvent(start_us, change, stream.stream_id))
+            burst_us = (stream.total_pkts - 1) / rate.pps * 1e6
+            bursts_us = burst_us if stream.mode == "single_burst" else (burst_us + stream.ibg_us) * stream.count
+            offset_us = start_us + bursts_us
+            events.append(RateEvent(offset_us, change.scaled(-1.0), stream.stream_id))
+        if stream.next_stream_id == -1:
+            return False
+        if stream.next_stream_id in seen:
+            return True
+        following = enabled.get(stream.next_stream_id)
+        if following is None:
+            raise cannot_execute(f"stream id {stream.next_stream_id & 0xFFFFFFFF} does not exists")
+        stream = following
+
+
+def _peak(events: Sequence[RateEvent]) -> Rate:
+    total = peak = NO_RATE
+    for event in events:
+        total = total.plus(event.change)
+        peak = Rate(max(peak.pps, total.pps), max(peak.bps_l1, total.bps_l1), max(peak.bps_l2, total.bps_l2))
+    return peak
+
+
+def check_links(streams: Mapping[int, Stream]) -> None:
+    """Refuse, with TRex's texts, streams whose ``next`` links make no program."""
+    enabled = {stream_id: s for stream_id, s in streams.items() if s.enabled}
+    for stream in enabled.values():
+        if stream.mode == "continuous" and stream.next_stream_id != -1:
+            raise cannot_execute(f"error: continous stream '{stream.stream_id}' cannot point to another stream")
+    for stream in enabled.values():
+        following = stream.next_stream_id
+        if following == -1 or following in enabled:
+            continue
+        what = "disabled" if following in streams else "a non-existent"
+        raise cannot_execute(f"error: stream {stream.stream_id} is pointing to {what} stream {following}")
+    _check_reachable(enabled)
+
+
+def _check_reachable(enabled: Mapping[int, Stream]) -> None:
+    ahead = [s.stream_id for s in enabled.values() if s.self_start]
+    reached: set[int] = set()
+    while ahead:
+        stream_id = ahead.pop()
+        if stream_id in reached:
+            continue
+        reached.add(stream_id)
+        if enabled[stream_id].next_stream_id != -1:
+            ahead.append(enabled[stream_id].next_stream_id)
+    lost = [stream_id for stream_id in enabled if stream_id not in reached]
+    if lost:
+        lines = "".join(f"stream {one} is unreachable from any other stream\n" for one in lost)
+        raise cannot_execute(f"error: {lines}")
+
+
+@dataclass(frozen=True)
+class Multiplier:
+    """What ``start`` and ``update`` carry: kind (raw, pps, bps, bpsl1, percentage), op (abs, add, sub), value."""
+
+    kind: str
+    op: str
+    value: float
+
+
+def factor_for(graph: Graph, mul: Multiplier, current: float, speed_bps: float, force: bool) -> float:
+    """The factor that ``mul`` asks for; for add and sub, the factor of the difference alone.
+
+    ``current`` is the running factor, of which relative percentages are taken. Over line rate is refused
+    unless ``force``; without it the result is never above the line rate's own factor.
+    """
+    if graph.at(1.0).bps_l1 <= 0:
+        raise _no_bandwidth(0.0)
+    factor = _wanted_factor(graph, mul, current, speed_bps)
+    expected_bps = graph.at(factor).bps_l1
+    if expected_bps <= 0:
+        raise _no_bandwidth(expected_bps)
+    if factor <= 0:
+        raise cannot_execute(f"Factor must be positive, got: {factor:g}")
+    if force and math.isfinite(expected_bps):
+        return factor
+    if expected_bps / speed_bps > 1.0001:
+        text = f"Expected L1 B/W: '{expected_bps / 1e9:g} Gbps' exceeds port line rate: '{speed_bps / 1e9:g} Gbps'"
+        raise cannot_execute(text)
+    room_bps = speed_bps - graph.fixed.bps_l1
+    if graph.peak.bps_l1 <= 0 or room_bps <= 0:  # fixed rates alone may be over line rate by what is forgiven above
+        return factor
+    return min(factor, room_bps / graph.peak.bps_l1)
+
+
+def _no_bandwidth(bps: float) -> Exception:
+    text = (
+        "Effective bandwidth is zero, this means that your dpdk driver does not know the link throughput "
+        f"(virtual), please use absolute bandwidth  {bps:g}"
+    )
+    return cannot_execute(text)
+
+
+def _wanted_factor(graph: Graph, mul: Multiplier, current: float, speed_bps: float) -> float:
+    if mul.kind == "raw":
+        return mul.value
+    if mul.kind == "percentage" and mul.op != "abs":
+        return current * mul.value / 100.0
+    if mul.kind == "percentage":
+        unit, wanted = "BPS L1", mul.value / 100.0 * speed_bps
+    else:
+        unit, wanted = {"pps": "pps", "bps": "BPS L2", "bpsl1": "BPS L1"}[mul.kind], mul.value
+    per_factor, fixed = {
+        "pps": (graph.peak.pps, graph.fixed.pps),
+        "BPS L2": (graph.peak.bps_l2, graph.fixed.bps_l2),
+        "BPS L1": (graph.peak.bps_l1, graph.fixed.bps_l1),
+    }[unit]
+    if wanted < fixed:
+        raise cannot_execute(f"current stream configuration enforces a minimum rate of '{fixed:g}' {unit}")
+    # TRex divides by zero where all rates are fixed: any factor is right, one is a number
+    return (wanted - fixed) / per_factor if per_factor else 1.0

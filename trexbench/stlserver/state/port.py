@@ -1,0 +1,126 @@
+"""One port as the server knows it: its owner, its profiles and their states, its layer 2 and 3 settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..engine import EnginePort, StreamSpec
+from ..wire import cannot_execute
+from .graph import NO_GRAPH, Graph
+from .stream import Stream
+
+DEFAULT_PROFILE = "_"
+UNOWNED = "<FREE>"
+NO_MAC = bytes(6)
+
+
+class State:
+    """What a profile or a port is doing, in TRex's words."""
+
+    IDLE, STREAMS, TX, PAUSE = "IDLE", "STREAMS", "TX", "PAUSE"
+    ACTIVE = (TX, PAUSE)
+    BY_ACTIVITY = (TX, PAUSE, STREAMS, IDLE)
+
+
+def core_of(port: int) -> int:
+    """The sending core of a port: as in TRex, ports 0-1, 2-3 and so on share one each, whatever they are wired to."""
+    return port // 2
+
+
+def core_count(ports: int) -> int:
+    """How many sending cores so many ports have; one at least."""
+    return max(1, core_of(ports + 1))
+
+
+def mac_bytes(text: str) -> bytes:
+    """Six bytes of aa:bb:cc:dd:ee:ff; ValueError for anything else."""
+    parts = text.split(":")
+    if len(parts) != 6:
+        raise ValueError(f"invalid MAC address: {text!r}")
+    return bytes(int(part, 16) for part in parts)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A start still to come, at ``at_s`` of the server's clock."""
+
+    at_s: float
+    specs: tuple[StreamSpec, ...]
+    factor: float
+    duration_s: float | None
+
+
+@dataclass
+class Profile:
+    """A named set of streams on one port.
+
+    factor: of the last start or update. duration_s: of the last start, 0 or less is for ever. graph: of the streams as
+    last started.
+    """
+
+    name: str
+    state: str = State.IDLE
+    streams: dict[int, Stream] = field(default_factory=dict)
+    factor: float = 1.0
+    duration_s: float = -1.0
+    graph: Graph = NO_GRAPH
+    launch: Launch | None = None
+
+    def require(self, command: str, *states: str) -> None:
+        """Refuse a command that does not suit the profile's state."""
+        if self.state not in states:
+            text = f"command '{command}' cannot be executed on current state: '{self.state} on profile_id({self.name})."
+            raise cannot_execute(text)
+
+
+@dataclass
+class Owner:
+    """Who holds a port; handler is the secret that every modifying call must carry."""
+
+    name: str
+    session_id: int
+    handler: str
+
+
+@dataclass
+class ServerPort:
+    """One port: what the engine said of it, and what clients have set since.
+
+    dst_mac: the neighbour's, or the former neighbour's while not ``resolved``.
+    """
+
+    info: EnginePort
+    src_mac: bytes
+    dst_mac: bytes
+    resolved: bool
+    src_ipv4: str | None
+    dst_ipv4: str | None
+    owner: Owner | None = None
+    state: str = State.IDLE
+    profiles: dict[str, Profile] = field(default_factory=lambda: {DEFAULT_PROFILE: Profile(DEFAULT_PROFILE)})
+    service: bool = False
+    service_filtered: bool = False
+    promiscuous: bool = False
+    vlans: tuple[int, ...] = ()
+    link_up: bool = True
+
+    @classmethod
+    def of(cls, info: EnginePort) -> ServerPort:
+        dst_mac = mac_bytes(info.dst_mac) if info.dst_mac else NO_MAC
+        resolved = info.dst_mac is not None
+        return cls(info, mac_bytes(info.src_mac), dst_mac, resolved, info.src_ipv4, info.dst_ipv4)
+
+    @property
+    def index(self) -> int:
+        return self.info.index
+
+    def profile(self, name: str) -> Profile:
+        """The profile of that name; an unknown one is refused."""
+        if name not in self.profiles:
+            raise cannot_execute(f"profile_id {name} does not exists")
+        return self.profiles[name]
+
+    def require(self, command: str, *states: str) -> None:
+        """Refuse a command that does not suit the port's state."""
+        if self.state not in states:
+            raise cannot_execute(f"command '{command}' cannot be executed on current state: '{self.state}'")

@@ -1,0 +1,286 @@
+"""The tester's state: who may do what on which port, and what follows from it. The caller tells the time.
+
+As in TRex, a port's state is the most active state of its profiles (TX, PAUSE, STREAMS, IDLE), and events are posted
+for the profile first, then for the port if its state changed.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from ..engine import Engine, EngineError, StreamSpec
+from ..wire import Json, RpcError, cannot_execute
+from . import field_checks, graph
+from .events import Event, EventQueues
+from .graph import Multiplier
+from .groups import Groups
+from .port import UNOWNED, Launch, Owner, Profile, ServerPort, State
+from .stream import Stream
+
+MAX_STREAMS = 20_000
+
+
+@contextmanager
+def engine_refusals(before: str = "") -> Iterator[None]:
+    """Tell the client what the engine refuses in the block, with these words ``before`` it."""
+    try:
+        yield
+    except EngineError as err:
+        raise cannot_execute(f"{before}{err}") from err
+
+
+class ServerState:
+    """The whole tester: its ports, the engine behind them, the events. ``now_s`` is set before each call."""
+
+    def __init__(self, engine: Engine, now_s: float = 0.0) -> None:
+        self.engine = engine
+        self.now_s = now_s
+        self.events = EventQueues()
+        self.ports: Mapping[int, ServerPort] = {info.index: ServerPort.of(info) for info in engine.ports}
+        self.groups = Groups(engine.ports)
+        self.first_start_s: float | None = None
+
+    # ownership
+
+    def acquire(self, port: ServerPort, user: str, session_id: int, force: bool) -> str:
+        """Take a free port, or any with ``force``; returns the handler."""
+        owner = port.owner
+        used_force = owner is not None and force
+        if owner is None or force:
+            owner = Owner(user, session_id, secrets.token_urlsafe(6))
+        elif owner.name != user:
+            raise cannot_execute(f"port is already taken by '{owner.name}'")
+        elif owner.session_id != session_id:
+            raise cannot_execute(f"port is already owned by another session of '{user}'")
+        data = {"port_id": port.index, "who": user, "session_id": session_id, "force": used_force}
+        self.post(Event.PORT_ACQUIRED, data)
+        self.events.listen(session_id, self.now_s)
+        port.owner = owner
+        return owner.handler
+
+    def release(self, port: ServerPort) -> None:
+        """Give the port back; its traffic, if any, runs on."""
+        owner = port.owner or Owner(UNOWNED, 0, "")
+        self.post(Event.PORT_RELEASED, {"port_id": port.index, "who": owner.name, "session_id": owner.session_id})
+        port.owner = None
+
+    # streams
+
+    def add_stream(self, port: ServerPort, profile_name: str, stream: Stream) -> None:
+        """Keep a stream that both TRex's rules and the engine accept."""
+        profile = port.profiles.get(profile_name) or Profile(profile_name)
+        profile.require("add_stream", State.IDLE, State.STREAMS)
+        if len(profile.streams) >= MAX_STREAMS:
+            raise cannot_execute(f"Reached limit of {MAX_STREAMS} streams at the port.")
+        self.groups.add(port.index, stream)
+        try:
+            self._ask_engine(port, stream)
+        except RpcError:
+            self.groups.remove([stream])
+            raise
+        port.profiles[profile_name] = profile
+        profile.streams[stream.stream_id] = stream
+        self._streams_changed(port, profile)
+
+    def _ask_engine(self, port: ServerPort, stream: Stream) -> None:
+        """The engine's veto, now rather than at start. A program that TRex's compiler refuses is refused at start."""
+        try:
+            field_checks.check_program(stream.instructions, len(stream.packet))
+        except RpcError:
+            return
+        with engine_refusals():
+            self.engine.check(port.index, self._spec(port, stream))
+
+    def remove_stream(self, port: ServerPort, profile: Profile, stream_id: int) -> None:
+        profile.require("remove_stream", State.STREAMS)
+        self.groups.remove([profile.streams.pop(stream_id)])
+        self._streams_changed(port, profile)
+
+    def remove_all_streams(self, port: ServerPort, profile: Profile) -> None:
+        profile.require("remove_and_delete_all_streams", State.IDLE, State.STREAMS)
+        self.groups.remove(profile.streams.values())
+        profile.streams.clear()
+        self._streams_changed(port, profile)
+
+    def _streams_changed(self, port: ServerPort, profile: Profile) -> None:
+        profile.state = State.STREAMS if profile.streams else State.IDLE
+        self._settle(port)
+
+    def check_profile(self, profile: Profile) -> None:
+        """What TRex's compiler refuses: broken links first, then field engine programs."""
+        graph.check_links(profile.streams)
+        for stream in profile.streams.values():
+            if stream.enabled:
+                field_checks.check_program(stream.instructions, len(stream.packet))
+
+    # traffic
+
+    def start(
+        self, port: ServerPort, profile: Profile, mul: Multiplier, duration_s: float, force: bool, at_s: float
+    ) -> None:
+        """Begin sending. at_s: 0 for now, else a moment of the server's clock at least 0.1 s ahead."""
+        profile.require("start", State.STREAMS)
+        if not force:
+            self._check_layer2(port, profile)
+        speed_bps = port.info.speed_bps
+        profile.graph = graph.build(profile.streams, speed_bps)
+        if profile.graph.at(1.0).bps_l1 <= 0 and mul.kind != "raw":
+            self.check_profile(profile)
+        factor = graph.factor_for(profile.graph, mul, profile.factor, speed_bps, force)
+        self.groups.require_counters(self.groups.of(profile.streams.values()))
+        self.check_profile(profile)
+        if at_s and at_s < self.now_s + 0.1:
+            raise cannot_execute("start_at_ts, if defined, should be at least 100ms from now_sec()")
+        busy = next((p.name for p in port.profiles.values() if p.state in State.ACTIVE), None)
+        if busy is not None:
+            text = f"port {port.index} is sending profile {busy}: this server sends one profile a port; stop it first"
+            raise cannot_execute(text)
+        specs = tuple(self._spec(port, stream) for stream in profile.streams.values() if stream.enabled)
+        launch = Launch(at_s, specs, factor, duration_s if duration_s > 0 else None)
+        if not at_s:
+            self._launch(port, profile, launch)
+        profile.launch = launch if at_s else None
+        profile.factor, profile.duration_s = factor, duration_s
+        if self.first_start_s is None:
+            self.first_start_s = self.now_s
+        self._enter(port, profile, State.TX, Event.PROFILE_STARTED)
+
+    def stop(self, port: ServerPort, profile: Profile) -> None:
+        """Silence the profile; nothing happens when it is not sending."""
+        if profile.state not in State.ACTIVE:
+            return
+        if profile.launch is None:
+            self.engine.stop(port.index)
+        profile.launch = None
+        self._enter(port, profile, State.STREAMS, Event.PROFILE_STOPPED)
+
+    def pause(self, port: ServerPort, profile: Profile) -> None:
+        profile.require("pause", State.TX)
+        if any(stream.mode != "continuous" for stream in profile.streams.values()):
+            raise cannot_execute(" pause is supported when all streams are in continues mode ")
+        if profile.duration_s > 0:
+            raise cannot_execute(" pause is supported when duration is not enable is start command ")
+        if profile.launch is not None:
+            raise cannot_execute("the traffic to pause has not begun: its start_at_ts lies ahead")
+        with engine_refusals():
+            self.engine.pause(port.index)
+        self._enter(port, profile, State.PAUSE, Event.PROFILE_PAUSED)
+
+    def resume(self, port: ServerPort, profile: Profile) -> None:
+        profile.require("resume", State.PAUSE)
+        with engine_refusals():
+            self.engine.resume(port.index)
+        self._enter(port, profile, State.TX, Event.PROFILE_RESUMED)
+
+    def update(self, port: ServerPort, profile: Profile, mul: Multiplier, force: bool) -> None:
+        """Change the running factor: to, by or down by what ``mul`` says."""
+        profile.require("update", State.TX, State.PAUSE)
+        current = profile.factor
+        change = graph.factor_for(profile.graph, mul, current, port.info.speed_bps, force)
+        factor = {"abs": change, "add": current + change, "sub": current - change}[mul.op]
+        if factor <= 0:
+            raise cannot_execute("Update request will lower traffic to less than zero")
+        if profile.launch is not None:
+            profile.launch = replace(profile.launch, factor=factor)
+        else:
+            with engine_refusals():
+                self.engine.update(port.index, factor)
+        profile.factor = factor
+
+    # the passing of time
+
+    def tick(self) -> None:
+        """Start what is due, notice traffic that ended by itself, renew the groups' rates."""
+        for port in self.ports.values():
+            for profile in port.profiles.values():
+                if profile.launch is not None and self.now_s >= profile.launch.at_s:
+                    launch, profile.launch = profile.launch, None
+                    self._launch_late(port, profile, launch)
+        for port in (self.ports[index] for index in self.engine.poll()):
+            for profile in port.profiles.values():
+                if profile.state in State.ACTIVE and profile.launch is None:
+                    self._enter(port, profile, State.STREAMS, Event.PROFILE_FINISHED_TX)
+        self.groups.advance(self.engine.latency, self.now_s)
+
+    def next_launch_s(self) -> float | None:
+        """When the next delayed start is due."""
+        launches = [p.launch for port in self.ports.values() for p in port.profiles.values() if p.launch]
+        return min((launch.at_s for launch in launches), default=None)
+
+    def watch_links(self, attributes: Callable[[ServerPort], Json]) -> None:
+        """Post an event, with the port's attributes, for each link that went up or down since the last look."""
+        for port in self.ports.values():
+            up = self.engine.link_up(port.index)
+            if up != port.link_up:
+                port.link_up = up
+                self.post(Event.PORT_ATTR_CHANGED, {"port_id": port.index, "attr": attributes(port)})
+
+    def silence(self) -> None:
+        """Stop all traffic on all ports."""
+        for port in self.ports.values():
+            for profile in port.profiles.values():
+                self.stop(port, profile)
+
+    def sending(self) -> bool:
+        """Whether any port sends, pauses or waits to."""
+        return any(port.state in State.ACTIVE for port in self.ports.values())
+
+    def remove_rx_filters(self, port: ServerPort, profile: Profile) -> None:
+        """Frames of the profile's packet groups that arrive from now on are not counted."""
+        profile.require("remove_rx_filters", State.STREAMS)
+        self.groups.filters_removed(self.groups.of(profile.streams.values()), self.engine.latency, self.now_s)
+
+    def _launch(self, port: ServerPort, profile: Profile, launch: Launch) -> None:
+        counted = self.groups.counted(self.groups.of(profile.streams.values()), self.engine.latency)
+        with engine_refusals():
+            self.engine.start(port.index, launch.specs, launch.factor, launch.duration_s)
+        self.groups.started(counted, self.now_s)
+
+    def _launch_late(self, port: ServerPort, profile: Profile, launch: Launch) -> None:
+        try:
+            self._launch(port, profile, launch)
+        except RpcError as err:
+            data = {"port_id": port.index, "profile_id": profile.name, "thread_id": 0, "what": str(err)}
+            self.post(Event.PROFILE_ERROR, data)
+            self._enter(port, profile, State.STREAMS, Event.PROFILE_FINISHED_TX)
+
+    def _check_layer2(self, port: ServerPort, profile: Profile) -> None:
+        if not self.engine.link_up(port.index):
+            raise cannot_execute("Link state is DOWN.")
+        if not port.resolved and any(not stream.explicit_dst_mac for stream in profile.streams.values()):
+            raise cannot_execute(
+                f"Port {port.index} dest MAC is invalid and there are streams without explicit dest MAC."
+            )
+
+    def _spec(self, port: ServerPort, stream: Stream) -> StreamSpec:
+        return stream.spec(port.info.speed_bps, port.src_mac, port.dst_mac)
+
+    def _enter(self, port: ServerPort, profile: Profile, state: str, event: Event) -> None:
+        profile.state = state
+        self.post(event, {"port_id": port.index, "profile_id": profile.name})
+        self._settle(port, finished=event is Event.PROFILE_FINISHED_TX)
+
+    def _settle(self, port: ServerPort, finished: bool = False) -> None:
+        """Derive the port's state from its profiles', and tell when it changed."""
+        former = port.state
+        held = {profile.state for profile in port.profiles.values()}
+        port.state = next(state for state in State.BY_ACTIVITY if state in held)
+        if former == port.state:
+            return
+        stopped = Event.PORT_FINISHED_TX if finished else Event.PORT_STOPPED
+        event = {
+            (State.STREAMS, State.TX): Event.PORT_STARTED,
+            (State.PAUSE, State.TX): Event.PORT_RESUMED,
+            (State.TX, State.PAUSE): Event.PORT_PAUSED,
+            (State.TX, State.STREAMS): stopped,
+            (State.PAUSE, State.STREAMS): stopped,
+        }.get((former, port.state))
+        if event is not None:
+            self.post(event, {"port_id": port.index})
+
+    def post(self, event: Event, data: Json) -> None:
+        owners = {port.owner.session_id for port in self.ports.values() if port.owner}
+        self.events.post(event, data, self.now_s, owners)

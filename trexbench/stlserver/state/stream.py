@@ -1,0 +1,188 @@
+"""STL streams: the JSON of ``add_stream`` checked as TRex checks it, and turned into what an engine sends."""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ..engine import StreamSpec
+from ..params import Params
+from ..wire import Json, bad_params, cannot_execute
+from . import field_checks
+
+MIN_PKT_BYTES = 14
+MAX_PKT_BYTES = 9 * 1024 + 22
+SHORTEST_FRAME_BYTES = 60  # without FCS; shorter packets are padded with zeroes
+FCS_BYTES = 4
+L1_OVERHEAD_BYTES = 20
+RATE_KINDS = ("pps", "bps_L1", "bps_L2", "percentage")
+
+FLAG_SRC_MAC_FROM_PKT = 1
+DST_MAC_MODE_SHIFT = 1
+DST_MAC_MODE_PKT = 1
+FLAG_DUMMY = 8
+
+
+@dataclass(frozen=True)
+class Rate:
+    """One rate in its three units: packets/s, bit/s with and without the 20 bytes of L1 overhead a frame."""
+
+    pps: float
+    bps_l1: float
+    bps_l2: float
+
+    def plus(self, other: Rate) -> Rate:
+        return Rate(self.pps + other.pps, self.bps_l1 + other.bps_l1, self.bps_l2 + other.bps_l2)
+
+    def scaled(self, factor: float) -> Rate:
+        return Rate(self.pps * factor, self.bps_l1 * factor, self.bps_l2 * factor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream(StreamSpec):
+    """One stream as the client described it, with the packet's own MACs; ``raw`` is returned to whoever asks for it.
+
+    packet: padded to 60 bytes, without FCS. mean_len_bytes: of the frame without FCS, where the field engine changes
+    it. rate_pps: not known before ``rate`` is told the port's speed.
+    """
+
+    raw: Mapping[str, Json]
+    enabled: bool
+    flags: int
+    rate_kind: str
+    rate_value: float
+    mean_len_bytes: float
+
+    @property
+    def explicit_dst_mac(self) -> bool:
+        """The destination MAC is the packet's own, not the port's."""
+        return (self.flags >> DST_MAC_MODE_SHIFT) & 3 == DST_MAC_MODE_PKT
+
+    def rate(self, speed_bps: float) -> Rate:
+        """The stream's rate at factor 1 on a port of that L1 speed."""
+        l2_bits = (self.mean_len_bytes + FCS_BYTES) * 8
+        l1_bits = l2_bits + L1_OVERHEAD_BYTES * 8
+        pps = {
+            "pps": self.rate_value,
+            "bps_L1": self.rate_value / l1_bits,
+            "bps_L2": self.rate_value / l2_bits,
+            "percentage": self.rate_value / 100.0 * speed_bps / l1_bits,
+        }[self.rate_kind]
+        return Rate(pps, pps * l1_bits, pps * l2_bits)
+
+    def spec(self, speed_bps: float, src_mac: bytes, dst_mac: bytes) -> StreamSpec:
+        """What the engine is to send, the port's MACs filled in where the stream does not bring its own."""
+        dst = self.packet[:6] if self.explicit_dst_mac else dst_mac
+        src = self.packet[6:12] if self.flags & FLAG_SRC_MAC_FROM_PKT else src_mac
+        return replace(self, packet=dst + src + self.packet[12:], rate_pps=self.rate(speed_bps).pps)
+
+
+def parse_stream(p: Params, stream_id: int, core_count: int) -> Stream:
+    """Check the ``stream`` object of ``add_stream``, in TRex's order; what cannot be sent here is refused."""
+    mode = p.object("mode")
+    kind = mode.string("type")
+    total_pkts, count, ibg_us = _parse_bursts(mode, kind)
+    rate = mode.object("rate")
+    rate_value = rate.udouble("value")
+    rate_kind = rate.choice("type", RATE_KINDS)
+    if rate_value <= 0:
+        raise cannot_execute("Rate value should be positive.")
+    enabled, self_start = p.boolean("enabled"), p.boolean("self_start")
+    start_paused = p.boolean("start_paused", False)
+    flags, action_count = p.integer("flags"), p.uint32("action_count")
+    p.uint32("random_seed", 0)
+    isg_us, next_stream_id = p.udouble("isg"), p.integer("next_stream_id")
+    core_id = p.integer("core_id", -1)
+    if core_id >= core_count == 1:
+        raise cannot_execute("There is only one core, hence core ID must be 0.")
+    if core_id >= core_count:
+        raise cannot_execute(
+            f"Core ID is: {core_id}. It must be an integer between 0 and {core_count - 1} (inclusive)."
+        )
+    packet = _parse_packet(p.object("packet"))
+    program = p.object("vm")
+    instructions = field_checks.parse_instructions(program)
+    vm_cache = program.uint16("cache", 0)
+    pg_id = _parse_group(p.object("flow_stats"), stream_id, core_id)
+    if flags & FLAG_DUMMY:
+        raise cannot_execute(f"stream {stream_id} is a dummy stream, which this server cannot schedule")
+    if start_paused:
+        raise cannot_execute(f"stream {stream_id} starts paused, and this server can only pause whole ports")
+    return Stream(
+        stream_id=stream_id,
+        rate_pps=math.nan,
+        raw=p.value,
+        enabled=enabled,
+        self_start=self_start,
+        flags=flags,
+        action_count=action_count,
+        isg_us=isg_us,
+        next_stream_id=next_stream_id,
+        mode=kind,
+        total_pkts=total_pkts,
+        count=count,
+        ibg_us=ibg_us,
+        rate_kind=rate_kind,
+        rate_value=rate_value,
+        packet=packet,
+        mean_len_bytes=field_checks.mean_packet_len(instructions, len(packet)),
+        instructions=instructions,
+        vm_cache=vm_cache,
+        fixed_rate=pg_id is not None,  # multipliers leave the rates of latency streams alone
+        pg_id=pg_id,
+    )
+
+
+def _parse_group(p: Params, stream_id: int, core_id: int) -> int | None:
+    """The packet group of a latency stream; None for a stream whose frames nobody times."""
+    if not p.boolean("enabled"):
+        return None
+    pg_id: int = p.uint32("stream_id")
+    vxlan = p.boolean("vxlan", False)
+    if p.boolean("ieee_1588", False):
+        raise cannot_execute("Driver doesn't support IEEE-1588.")
+    rule = p.string("rule_type")
+    if rule != "stats" and core_id >= 0:
+        raise cannot_execute("Core ID pinning is not supported for sequenced streams.")
+    if rule != "latency":
+        raise cannot_execute("Interface does not support given rule type")
+    if vxlan:
+        raise cannot_execute(f"stream {stream_id}: this server times no frames inside of VXLAN tunnels")
+    return pg_id
+
+
+def _parse_bursts(mode: Params, kind: str) -> tuple[int, int, float]:
+    """Packets a burst, number of bursts, gap between bursts in microseconds."""
+    if kind == "continuous":
+        return 0, 0, 0.0
+    if kind == "single_burst":
+        total = mode.uint32("total_pkts")
+        if total == 0:
+            raise bad_params(f"{kind}: 'total_pkts' cannot be zero.")
+        return total, 1, 0.0
+    if kind == "multi_burst":
+        ibg_us, count, total = mode.udouble("ibg"), mode.uint32("count"), mode.uint32("pkts_per_burst")
+        if total == 0:
+            raise bad_params(f"{kind}: 'pkts_per_burst' cannot be zero.")
+        return total, count, ibg_us
+    raise bad_params(f"bad stream type provided: '{kind}'")
+
+
+def _parse_packet(p: Params) -> bytes:
+    packet = decode_base64(p.string("binary"))
+    if not MIN_PKT_BYTES <= len(packet) <= MAX_PKT_BYTES:
+        text = f"Bad packet size provided: {len(packet)}. Should be between {MIN_PKT_BYTES} and {MAX_PKT_BYTES}"
+        raise cannot_execute(text)
+    p.string("meta")
+    return packet.ljust(SHORTEST_FRAME_BYTES, b"\0")
+
+
+def decode_base64(text: str) -> bytes:
+    """Base64 up to the first character that is none, as TRex decodes it."""
+    match = re.match(r"[A-Za-z0-9+/]*", text)
+    digits = match.group() if match else ""
+    digits = digits[: len(digits) - 1] if len(digits) % 4 == 1 else digits
+    return base64.b64decode(digits + "=" * (-len(digits) % 4))

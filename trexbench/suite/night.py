@@ -1,0 +1,95 @@
+"""A suite's night from end to end: read, locked, begun or resumed, measured."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+
+from ..config.lookup import SUITES, read_suite
+from ..config.suite import Suite
+from ..core.errors import ConfigError
+from ..core.history.night import State
+from ..lock import locked
+from ..results.nights import NightWriter
+from ..session.keep import Output
+from ..session.process import utc_now
+from ..session.request import Setup
+from .jobs import Job, begin_night, find_unfinished, labelled, make_jobs, resumed
+from .run import NightRun
+
+
+@dataclass(frozen=True)
+class NightOptions:
+    """How a night is carried out. results: where runs and nights are kept; output: of each run, but for its results.
+
+    say: a line or two per cell. date: of the night, None is today's (UTC). retry_after_s: pause before a second try.
+    """
+
+    results: Path
+    setup: Setup
+    output: Output
+    say: Callable[[str], None]
+    date: str | None = None
+    retry_after_s: float = 10.0
+
+    @property
+    def night(self) -> str:
+        return self.date or utc_now()[:10]
+
+
+def read_jobs(name: str, setup: Setup, only: Sequence[str] = ()) -> tuple[Suite, list[Job]]:
+    """The suite and its runs; ConfigError for whatever can be known to be wrong before anything is opened."""
+    found = read_suite(SUITES.find(name), setup.configs_dir)
+    return found, make_jobs(found, setup, only)
+
+
+def check_twins(jobs: Sequence[Job]) -> None:
+    """ConfigError where a DUT that is to be simulated has no twin."""
+    for dut in (job.request.dut for job in jobs if job.request.sim):
+        if dut.twin is None:
+            raise ConfigError(f"{dut.file} describes no twin", "add a twin: section (docs/twins.md)")
+
+
+def run_suite(name: str, options: NightOptions, only: Sequence[str] = (), resume: bool = False) -> NightWriter:
+    """Measure every cell; one that fails is a warning, and noted in the night. TesterBusy where the suite runs already.
+
+    resume: the latest night of this suite that was not finished, without the cells that it has.
+    """
+    suite, jobs = read_jobs(name, options.setup, only)
+    with suite_lock(suite.name, options.results):
+        if resume:
+            unfinished = find_unfinished(options.results, suite.name, options.output.warn)
+            if not unfinished:
+                raise ConfigError(
+                    f"no night of {suite.name} in {options.results} waits to be resumed", "leave out --resume"
+                )
+            writer = resumed(options.results, *unfinished[-1], jobs)
+        else:
+            writer = begin_night(options.results, suite.name, options.night, jobs)
+        measure_night(suite.name, jobs, writer, options)
+    return writer
+
+
+def measure_night(suite: str, jobs: Sequence[Job], writer: NightWriter, options: NightOptions) -> None:
+    """Measure the cells that are left of the night, and say how many were measured and which failed."""
+    options.say(f"night    {writer.path}")
+    output = replace(options.output, results=options.results)
+    runs = labelled(jobs, suite, writer)
+    night = NightRun(runs, writer, output, options.say, options.retry_after_s).go()
+    for at, cell in enumerate(night.cells):
+        if cell.state is State.FAILED:
+            output.warn(f"failed   {jobs[at].cell}: {cell.attempts[-1].error}")
+    options.say(f"night    {len(night.cells) - len(night.failed)} of {len(night.cells)} cells measured")
+
+
+@contextmanager
+def suite_lock(name: str, results: Path) -> Iterator[None]:
+    """One night of a suite at a time for these results; TesterBusy names who has it."""
+    place = sha256(str(results.resolve()).encode()).hexdigest()[:12]
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:64]
+    with locked(f"suite-{safe}-{place}", f"a night of {name} is under way in {results}", f"suite {name}"):
+        yield

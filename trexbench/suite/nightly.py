@@ -1,0 +1,166 @@
+"""A night of a suite, and what follows it: judge, report, prune, gauges, webhook. Each step may fail by itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..config.suite import Suite
+from ..core.errors import BenchError, ConfigError, StoreError, as_bench_error
+from ..core.history.night import Night, State
+from ..core.history.regression import Judgement, Kind
+from ..core.history.rows import RunRow, row_of
+from ..report.regress.text import finding_line, summary_line
+from ..results.nights import NightWriter
+from ..results.prune import find_old_nights, remove
+from ..results.store import load_run, replace_file
+from ..review.judge import judge
+from ..review.report import collect, make_page
+from ..session.process import utc_now
+from .jobs import Job, begin_night, find_unfinished, resumed
+from .night import NightOptions, measure_night, read_jobs, suite_lock
+from .notify import check_textfile, post, seconds_of, summary, textfile, webhook_url, write_textfile
+from .run import night_code
+
+RESUME_WITHIN_S = 12 * 3600.0
+"""An unfinished night that is older is left as it is, and a new one begun."""
+REGRESSION, TOO_LITTLE = 3, 4
+
+
+@dataclass
+class Nightly:
+    """strict: too few nights to judge by are a failure. prometheus: where gauges are written, if anywhere.
+
+    What ``run`` came to: night; judged (None: it was not); findings, as lines for people; code: the worst so far.
+    """
+
+    name: str
+    options: NightOptions
+    strict: bool = False
+    prometheus: Path | None = None
+    judged: Judgement | None = field(default=None, init=False)
+    findings: list[str] = field(default_factory=list, init=False)
+    code: int = field(default=0, init=False)
+
+    def run(self) -> None:
+        """The whole night. ConfigError before anything runs; StoreError where the night itself cannot be kept."""
+        self._url = webhook_url()
+        check_textfile(self.prometheus)
+        suite, error = None, None
+        try:
+            suite, jobs = read_jobs(self.name, self.options.setup)
+        except ConfigError as raised:  # the history must show, too, that this night could not be measured
+            error = raised
+        label = suite.name if suite is not None else Path(self.name).stem
+        with suite_lock(label, self.options.results):
+            try:
+                if suite is None:
+                    self.night = begin_night(self.options.results, label, self.options.night, (), str(error)).night
+                else:
+                    writer = self._begin_or_resume(suite.name, jobs)
+                    measure_night(suite.name, jobs, writer, self.options)
+                    self.night = writer.night
+            except StoreError as lost:  # no night can be kept (a full disk): only the webhook can still report it
+                night, simulated = self.options.night, self.options.setup.sim
+                self._tell(Night(label, night, utc_now(), simulated, (), utc_now(), str(lost)))
+                raise
+            self._follow_up(label, suite, error)
+
+    def _follow_up(self, label: str, suite: Suite | None, error: BenchError | None) -> None:
+        if error is not None:
+            self._keep(error)
+        else:
+            self._found(night_code(self.night))
+            self.step("judge", lambda: self._judge(label))
+        self.step("report", lambda: self._report(label))
+        if suite is not None:
+            self.step("prune", lambda: self._prune(suite))
+        if (path := self.prometheus) is not None:
+            self.step("gauges", lambda: write_textfile(path, textfile(self.night, self._rows(), self.code)))
+        self._tell(self.night)
+
+    def step(self, what: str, do: Callable[[], None]) -> None:
+        """Do it; a failure is a warning and a finding, and stops nothing that comes after."""
+        try:
+            do()
+        except Exception as raised:  # a defect of trexbench, too, costs its own step only
+            error = as_bench_error(raised)
+            self._keep(type(error)(f"{what}: {error}"))
+
+    def _keep(self, error: BenchError) -> None:
+        self.findings.append(str(error))
+        self.options.output.warn(str(error))
+        self._found(error.exit_code)
+
+    def _found(self, code: int) -> None:
+        """Failures go before regressions, and these before too little data; of failures the first counts."""
+        rank = {0: 0, TOO_LITTLE: 1, REGRESSION: 2}
+        if rank.get(code, 3) > rank.get(self.code, 3):
+            self.code = code
+
+    def _begin_or_resume(self, suite: str, jobs: Sequence[Job]) -> NightWriter:
+        """A night that was begun and not finished is resumed, else a new one begun."""
+        results, warn = self.options.results, self.options.output.warn
+        for path, night in reversed(find_unfinished(results, suite, warn)):
+            begun_s = seconds_of(night.started)
+            fresh = begun_s is not None and time.time() - begun_s < RESUME_WITHIN_S
+            if fresh if self.options.date is None else night.night == self.options.date:
+                try:
+                    return resumed(results, path, night, jobs)
+                except ConfigError as error:
+                    warn(f"not resumed: {error}")
+        return begin_night(results, suite, self.options.night, jobs)
+
+    def _judge(self, suite: str) -> None:
+        judgement = self.judged = judge(self.options.results, self.options.output.warn, suite=suite)
+        self.findings.append(summary_line(judgement))
+        for finding in judgement.regressions:
+            self.findings += [finding_line(finding), *(f"    {sentence}" for sentence in finding.explanation)]
+        if judgement.exit_code != TOO_LITTLE or self.strict:
+            self._found(judgement.exit_code)
+
+    def _report(self, suite: str) -> None:
+        """results/report.html, of this suite's nights."""
+        path = self.options.results / "report.html"
+        page = make_page(collect(self.options.results, self.options.output.warn, suite=suite))
+        replace_file(path, page.encode("utf-8", "replace"))
+        self.options.say(f"report   {path}")
+
+    def _prune(self, suite: Suite) -> None:
+        """What is older than the nights that the suite keeps, and than what its regressions are held against."""
+        if suite.keep_nights is None:
+            return
+        if self.judged is None:
+            self.options.say("pruned   nothing: what must stay is not known before the nights are judged")
+            return
+        results, warn = self.options.results, self.options.output.warn
+        since: dict[bool, str] = {}
+        for finding in self.judged.of(Kind.REGRESSION):
+            kind, night = finding.cell.simulated, finding.since or ""
+            since[kind] = min(since.get(kind, night), night)
+        old = find_old_nights(results, suite.name, suite.keep_nights, self.night.night, since, warn)
+        gone = remove(results, old, warn)
+        if gone:
+            self.options.say(f"pruned   {len(gone)} file{'' if len(gone) == 1 else 's'}")
+
+    def _rows(self) -> list[RunRow]:
+        """Of the night's complete runs."""
+        found = []
+        for cell in self.night.cells:
+            if cell.state is State.DONE and cell.path is not None:
+                try:
+                    found.append(row_of(load_run(self.options.results / cell.path), cell.path))
+                except StoreError as error:
+                    self.options.output.warn(str(error))
+        return found
+
+    def _tell(self, night: Night) -> None:
+        """To the webhook, if there is one. A chat server that is away does not make the night a bad one."""
+        if self._url is None:
+            return
+        try:
+            post(self._url, summary(night, self.findings))
+        except BenchError as error:
+            self.options.output.warn(str(error))

@@ -1,0 +1,170 @@
+"""Tells other machines of a night: a message to a webhook, and gauges in a file for Prometheus' node exporter."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from calendar import timegm
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from time import strptime
+from urllib.parse import urlsplit
+
+import requests
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
+from ..core.errors import BenchError, ConfigError, StoreError
+from ..core.history.night import Night, State
+from ..core.history.rows import Cell, RunRow
+from ..files import replace_file
+
+WEBHOOK_ENV = "TREXBENCH_WEBHOOK"
+TIMEOUT_S = 10.0
+MOST_LETTERS = 3500
+"""Chat servers cut longer messages, or refuse them."""
+
+
+def webhook_url() -> str | None:
+    """Where to post, from the environment; None: nowhere. ConfigError, which does not repeat the secret."""
+    url = os.environ.get(WEBHOOK_ENV, "").strip()
+    if not url:
+        return None
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and url.isascii() and url.isprintable()
+        sound = sound and " " not in url and (parts.port is None or parts.port > 0)
+    except ValueError:
+        sound = False
+    if not sound:
+        raise ConfigError(f"{WEBHOOK_ENV} is not an HTTP address", "write it as https://chat.example.net/hooks/...")
+    return url
+
+
+def post(url: str, text: str, timeout_s: float = TIMEOUT_S) -> None:
+    """POST ``{"text": ...}``, as Slack and Mattermost read it; BenchError, which does not repeat the URL.
+
+    A redirection is an error, and not followed: the text is for the host that was named.
+    """
+    body = json.dumps({"text": _for_chat(text)}).encode()
+    headers = {"Content-Type": "application/json", "User-Agent": "trexbench"}
+    try:
+        with requests.post(url, body, headers=headers, timeout=timeout_s, allow_redirects=False, stream=True) as answer:
+            reason = None if answer.status_code < 300 else f"it answered {answer.status_code}"
+    except (requests.RequestException, OSError, ValueError) as error:
+        reason = _reason(error)
+    if reason is not None:
+        raise BenchError(f"the webhook was not told: {reason}", f"look at the address in {WEBHOOK_ENV}")
+
+
+def _reason(error: BaseException) -> str:
+    """Of a failure, in words that hold nothing of the address."""
+    if isinstance(error, requests.Timeout):
+        return "no answer in time"
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, socket.gaierror):
+            return "its name is not known"
+        if isinstance(cause, OSError) and cause.strerror and "http" not in cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    return f"no answer of a web server ({type(error).__name__})"
+
+
+def _for_chat(text: str) -> str:
+    """The text with nothing in it that a chat server would act on: no markup, no mention."""
+    cut = text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 4] + "\n..."
+    plain = "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in cut)
+    for letter, shown in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("@", "@\u200b")):
+        plain = plain.replace(letter, shown)
+    return plain
+
+
+def summary(night: Night, findings: Sequence[str]) -> str:
+    """The night in a few lines: what was measured, what failed, what was found."""
+    done = sum(cell.state is State.DONE for cell in night.cells)
+    simulated = " (simulated)" if night.simulated else ""
+    lines = [f"{night.suite}, night of {night.night}{simulated}: {done} of {len(night.cells)} cells measured"]
+    if night.error is not None:
+        lines.append(night.error)
+    else:
+        lines += [f"failed: {cell}: {cell.attempts[-1].error}" for cell in night.failed if cell.attempts]
+    return "\n".join([*lines, *findings])
+
+
+_GAUGES = (
+    (
+        "maximum_pps",
+        "Frames per second of all directions at the end of which the DUT saturated.",
+        lambda row: row.total_pps,
+    ),
+    ("at_least", "1 where maximum_pps is a lower bound only.", lambda row: float(row.at_least)),
+    ("cycles_per_packet", "What a packet cost the DUT in the hold.", lambda row: row.cycles_per_packet),
+    ("latency_seconds", "Mean at half of the throughput, of the worse direction.", lambda row: row.latency_s),
+    ("power_watts", "What the DUT drew in the hold.", lambda row: row.power_w),
+    ("last_run_timestamp_seconds", "When the run began.", lambda row: seconds_of(row.started)),
+)
+
+
+def textfile(night: Night, rows: Iterable[RunRow], code: int) -> str:
+    """The night in Prometheus' text format. rows: of its complete runs; code: what the night exits with."""
+    registry, cells, suite = CollectorRegistry(), list(rows), {"suite": _plain(night.suite)}
+    of_suite = {**suite, "simulated": str(night.simulated).lower()}
+    counts = [({**suite, "state": state.value}, sum(cell.state is state for cell in night.cells)) for state in State]
+    for name, about, value_of in _GAUGES:
+        _gauge(registry, name, about, [({**suite, **_labels(row.cell)}, value_of(row)) for row in cells])
+    _gauge(registry, "night_cells", "Cells of the last night by their state.", counts)
+    _gauge(registry, "night_exit_code", "0 good, 3 regression, else what failed.", [(of_suite, code)])
+    for name, text in (("started", night.started), ("finished", night.finished)):
+        _gauge(registry, f"night_{name}_timestamp_seconds", "Of the last night.", [(of_suite, seconds_of(text))])
+    return generate_latest(registry).decode()
+
+
+def check_textfile(path: Path | None) -> None:
+    """ConfigError for a name that the node exporter would pass over."""
+    if path is not None and path.suffix != ".prom":
+        raise ConfigError(f"{path}: the node exporter reads files that end in .prom", "name it so with --prometheus")
+
+
+def write_textfile(path: Path, text: str) -> None:
+    """Replace the file as a whole, for the node exporter; StoreError where it cannot be written."""
+    try:
+        replace_file(path, text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}", "name a place that can be written with --prometheus") from None
+
+
+def _gauge(
+    registry: CollectorRegistry, name: str, about: str, values: Sequence[tuple[Mapping[str, str], float | None]]
+) -> None:
+    known = [(labels, value) for labels, value in values if value is not None and isfinite(value)]
+    if known:
+        gauge = Gauge(f"trexbench_{name}", about, list(known[0][0]), registry=registry)
+        for labels, value in known:
+            gauge.labels(**labels).set(value)
+
+
+def _labels(cell: Cell) -> dict[str, str]:
+    return {
+        "dut": _plain(cell.dut),
+        "mode": _plain(cell.mode),
+        "direction": "bidir" if cell.bidir else "uni",
+        "queues": "" if cell.rx_queues is None else str(cell.rx_queues),
+        "simulated": str(cell.simulated).lower(),
+    }
+
+
+def _plain(text: str) -> str:
+    """Text that the format can hold: nothing that is not printable, but for the line feed that it escapes."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
+
+
+def seconds_of(text: str | None) -> float | None:
+    """Since 1970, of a time as documents have it."""
+    if text is None:
+        return None
+    try:
+        return float(timegm(strptime(text, "%Y-%m-%dT%H:%M:%SZ")))
+    except ValueError:
+        return None

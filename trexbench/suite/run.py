@@ -1,0 +1,177 @@
+"""A night: a suite's cells, session by session, each written down before and after it is measured."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ..core.errors import DutLost, GeneratorError, LabError, StoreError, TesterBusy, as_bench_error
+from ..core.history.night import Attempt, Night, State
+from ..core.result import RunResult
+from ..core.units import format_duration, format_pps, format_share
+from ..results.nights import NightWriter
+from ..session.keep import Output, RunKeeper
+from ..session.measure import Session
+from ..session.opening import open_session
+from ..session.process import signals_as_exceptions, utc_now
+from ..session.request import Request
+from ..session.run import Interrupted, as_error
+from .jobs import Job, sessions
+
+RETRIED = (GeneratorError, TesterBusy, LabError, DutLost)
+"""Faults of the tester or the connection: worth a second try. What a DUT answers, it would answer again."""
+
+OpenSession = Callable[[Request, Callable[[str], None]], AbstractContextManager[Session]]
+
+
+@dataclass
+class NightRun:
+    """Measures a night's cells. say: gets a line or two per cell; output: of each cell's run, results included;
+    retry_after_s: pause before a second try.
+
+    The night is on disk before and after each cell, so that a kill costs the cell in flight.
+    """
+
+    jobs: Sequence[Job]
+    writer: NightWriter
+    output: Output
+    say: Callable[[str], None]
+    retry_after_s: float = 10.0
+    open: OpenSession = open_session
+    _tried: set[int] = field(default_factory=set)
+    _expected_s: float = 0.0
+    _took_s: float = 0.0
+
+    def go(self) -> Night:
+        """Measure all cells that are left. Interrupted, or StoreError where the night cannot be kept, ends it early."""
+        try:
+            with signals_as_exceptions():
+                for places in sessions(self.jobs, self.writer.night.left):
+                    self._session(deque(places))
+        except (Interrupted, KeyboardInterrupt) as error:
+            self.writer.write(replace(self.writer.night, error=str(as_error(error))))
+            raise
+        self.writer.write(replace(self.writer.night, finished=utc_now(), error=_why_nothing(self.writer.night)))
+        return self.writer.night
+
+    def _session(self, waiting: deque[int]) -> None:
+        """Measure the cells of one session, which is opened anew after every failure."""
+        while waiting:
+            self._announce(waiting[0])
+            opened = again = False
+            try:
+                with self.open(self.jobs[waiting[0]].request, self.output.say) as session:
+                    opened = True
+                    again = self._cells(session, waiting)
+            except StoreError:
+                raise
+            except Exception as error:
+                if opened:
+                    self.say(f"  the session did not end as it should: {as_bench_error(error)}")
+                else:
+                    again = self._failed(waiting, len(waiting), error)
+            if again:
+                pause_s = 0.0 if self.jobs[0].request.sim else self.retry_after_s
+                self.say(f"  a second try in {format_duration(pause_s)}")
+                time.sleep(pause_s)
+
+    def _cells(self, session: Session, waiting: deque[int]) -> bool:
+        """Measure until a cell fails; whether that one is worth a second try, for which it is left waiting."""
+        while waiting:
+            failure = self._measure(session, waiting[0])
+            if failure is not None:
+                return self._failed(waiting, 1, failure)
+            waiting.popleft()
+            if waiting:
+                self._announce(waiting[0])
+        return False
+
+    def _measure(self, session: Session, at: int) -> BaseException | None:
+        """Measure one cell; why that failed, if it did. The night is written before, meanwhile and after."""
+        job, begun = self.jobs[at], time.monotonic()
+        keeper = RunKeeper(self.output, lambda path: self._note_path(at, path))
+        self._put(at, State.RUNNING, (*self._attempts(at), Attempt(utc_now())))
+        try:
+            with keeper:
+                result, outcome = session.measure(keeper, job.request)
+        except (Exception, Interrupted, KeyboardInterrupt) as error:
+            return error
+        if outcome.error is not None:
+            return outcome.error
+        if self._below_results(keeper.path) is None:
+            return StoreError(f"{self.output.results} could not be written", f"the result is {keeper.path}")
+        self._expected_s += job.expected_s
+        self._took_s += time.monotonic() - begun
+        self._put(at, State.DONE, self._attempts(at))
+        self.say(f"  {_figure(result)}  {keeper.path}")
+        return None
+
+    def _failed(self, waiting: deque[int], count: int, failure: BaseException) -> bool:
+        """Note why the first so many cells failed; whether they are tried once more, for which they are left waiting.
+
+        An interruption is raised again, and its cell waits for the night to be resumed.
+        """
+        error, ended = as_error(failure), isinstance(failure, (Interrupted, KeyboardInterrupt))
+        again = ended or (isinstance(error, RETRIED) and waiting[0] not in self._tried)
+        self._tried.add(waiting[0])
+        night, state = self.writer.night, State.WAITING if again else State.FAILED
+        for at in list(waiting)[:count]:
+            cell = night.cells[at]
+            *before, last = cell.attempts if cell.state is State.RUNNING else (*cell.attempts, Attempt(utc_now()))
+            attempts = (*before, replace(last, error=str(error), code=error.exit_code))
+            night = night.with_cell(at, replace(cell, state=state, attempts=attempts))
+            if not again:
+                waiting.popleft()
+        self.writer.write(night)
+        if ended:
+            raise failure
+        self.say(f"  {error}")
+        return again
+
+    def _note_path(self, at: int, path: Path) -> None:
+        if (place := self._below_results(path)) is not None:
+            *before, last = self._attempts(at)
+            self._put(at, State.RUNNING, (*before, replace(last, path=place)))
+
+    def _below_results(self, path: Path | None) -> str | None:
+        """The path below the results, where documents are looked for; None for one elsewhere."""
+        results = self.output.results
+        if path is None or results is None or not path.is_relative_to(results):
+            return None
+        return path.relative_to(results).as_posix()
+
+    def _attempts(self, at: int) -> tuple[Attempt, ...]:
+        return self.writer.night.cells[at].attempts
+
+    def _put(self, at: int, state: State, attempts: tuple[Attempt, ...]) -> None:
+        night = self.writer.night
+        self.writer.write(night.with_cell(at, replace(night.cells[at], state=state, attempts=attempts)))
+
+    def _announce(self, at: int) -> None:
+        pace = self._took_s / self._expected_s if self._expected_s else 1.0
+        left_s = pace * sum(self.jobs[place].expected_s for place in self.writer.night.left)
+        about = f"cell {at + 1} of {len(self.jobs)}, {format_duration(left_s)} left"
+        self.say(f"{about}: {self.jobs[at].cell}")
+
+
+def _why_nothing(night: Night) -> str | None:
+    """Why not one cell was measured, if so."""
+    if not night.cells or len(night.failed) < len(night.cells):
+        return None
+    return f"nothing was measured: {night.cells[0].attempts[-1].error}"
+
+
+def night_code(night: Night) -> int:
+    """Exit code: of the first cell that failed."""
+    return next((cell.attempts[-1].code or 1 for cell in night.failed if cell.attempts), 0)
+
+
+def _figure(result: RunResult) -> str:
+    analysis = result.analysis
+    at_least = ">= " if analysis.at_least else ""
+    share = format_share(result.plan.line_share({one.direction: one.maximum_pps for one in analysis.directions}))
+    return f"{at_least}{format_pps(analysis.total_pps)}, {share} of line rate"
