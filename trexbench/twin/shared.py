@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 from ..config.twin import BusSpec, TwinSpec
 from .model import Costs, Demand, Pace, pace
 
-_TRIES, _CLOSE, _DAMPING = 60, 1e-6, 0.6
+_TRIES, _CLOSE, _DAMPING, _SLOW = 60, 1e-6, 0.6, 0.5
 _SAME = 1e-9
 _FULLEST = 0.98
 """Highest load of the bus: at 1 its queue would be endless."""
@@ -37,18 +38,17 @@ class Feedback(NamedTuple):
     dropped_pps: tuple[float, ...]
     fetched_pps: tuple[float, ...]
 
-    def towards(self, other: Feedback) -> Feedback:
-        """Part of the way only: the full step could jump between two states for ever."""
+    def towards(self, other: Feedback, part: float) -> Feedback:
         return Feedback(
             *(
-                tuple(a + _DAMPING * (b - a) for a, b in zip(one, two, strict=True))
+                tuple(a + part * (b - a) for a, b in zip(one, two, strict=True))
                 for one, two in zip(self, other, strict=True)
             )
         )
 
-    def near(self, other: Feedback, scale_pps: float) -> bool:
+    def distance(self, other: Feedback, scale_pps: float) -> float:
         pairs = zip(self, other, (1.0, scale_pps, scale_pps), strict=True)
-        return all(abs(a - b) <= _CLOSE * scale for one, two, scale in pairs for a, b in zip(one, two, strict=True))
+        return max(abs(a - b) / scale for one, two, scale in pairs for a, b in zip(one, two, strict=True))
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ def settle(
 ) -> tuple[list[Pace], Feedback]:
     """What every worker does: loads by queue, queues_of and speeds by worker; partners: of the ports."""
     scale_pps = 1.0 + sum(load.rate_pps for load in loads)
+    part, before = 1.0, inf
     for _ in range(_TRIES):
         stalls = [
             _stall(spec.bus, guess.fetched_pps, port, partners.get(port)) for port in range(len(guess.fetched_pps))
@@ -90,9 +91,12 @@ def settle(
             for number, (queues, speed) in enumerate(zip(queues_of, speeds, strict=True))
         ]
         found = _feedback(spec, loads, queues_of, paces, len(guess.fetched_pps))
-        if found.near(guess, scale_pps):
+        distance = found.distance(guess, scale_pps)
+        if distance <= _CLOSE:
             break
-        guess = guess.towards(found)
+        if distance > _SLOW * before:  # full steps could jump between two states for ever
+            part = _DAMPING
+        guess, before = guess.towards(found, part), distance
     return paces, guess
 
 
