@@ -70,7 +70,7 @@ def period_of(instructions: Sequence[Instruction]) -> int | None:
 
 
 def headers_of(packet: bytes, instructions: Sequence[Instruction]) -> list[bytes]:
-    """Packets (without FCS) whose addresses and ports are as frequent as in the stream; checksums are not mended.
+    """Packets (without FCS) whose addresses and ports are as frequent as in the stream; checksums are not updated.
 
     ConfigError, naming the instruction, for a program that cannot be followed.
     """
