@@ -193,3 +193,9 @@ def test_what_cannot_be_is_no_figure() -> None:
     two = [replace(kernel(t_s, 0.6), cpus=(*kernel(t_s, 0.6).cpus, CpuTime(2, 5.0, 1.0, None, 2e9))) for t_s in (1, 9)]
     found = one_cost(*two)
     assert found.cycles_per_packet is None and "CPU 2: its times did not advance" in cost_words(found)
+
+
+def test_a_dut_whose_clock_went_back_is_not_told_to_hold_longer() -> None:
+    found = one_cost(replace(kernel(1, 0.6), at_s=500.0), replace(kernel(9, 0.6), at_s=20.0))
+    (caveat,) = found.caveats
+    assert found.cycles_per_packet is None and "clock went back by 480 s" in caveat.text
