@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 
@@ -99,6 +100,14 @@ BROKEN = [
     ("lab prefix", "namespace: r1}", "}\nlab: {prefix: ../x}", 4, ["lab.prefix", "tbx"]),
     ("lab threads", "namespace: r1}", "}\nlab: {threaded: true, gro: no}", 4, ["lab.threaded", "gro: true"]),
     ("sysctl", "namespace: r1}", "}\nlab: {sysctls: {net/../x: 1}}", 4, ["lab.sysctls.net/../x", "kernel setting"]),
+    ("sysctls in words", "namespace: r1}", "}\nlab: {sysctls: none}", 4, ["lab.sysctls", "'name: value' lines under"]),
+    (
+        "noise",
+        "routes:",
+        "twin: {workers: 1, clock: 1ghz, cycles_per_packet: 9, noise: 20.4%}\nroutes:",
+        16,
+        ["20.4 %"],
+    ),
 ]
 
 
@@ -227,6 +236,25 @@ def test_the_directory_given_must_be_there(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("TREXBENCH_DUT_CONFIGS", str(tmp_path / "nope"))
     with pytest.raises(ConfigError, match="TREXBENCH_DUT_CONFIGS is not there"):
         DUTS.directories()
+
+
+def test_a_directory_that_cannot_be_looked_into_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the directory given is not there"):
+        load_dut("alpha", tmp_path / ("x" * 300))
+    with pytest.raises(ConfigError, match="unknown DUT"):
+        load_dut("x" * 300 + ".yaml", tmp_path)
+    with pytest.raises(ConfigError, match="no such profile"):
+        find_profile(f"./{'x' * 300}.py")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every directory")
+def test_a_directory_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
+    tmp_path.chmod(0o300)
+    try:
+        with pytest.raises(ConfigError, match="Permission denied: make it readable"):
+            load_dut("alpha", tmp_path)
+    finally:
+        tmp_path.chmod(0o700)
 
 
 def test_lookup_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

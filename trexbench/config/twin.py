@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from ..core.errors import ConfigError
-from ..core.units import parse_duration
+from ..core.units import format_share, parse_duration
 from . import readers as r
 from .yamltree import Value
 
@@ -45,7 +45,7 @@ def _seconds(value: Value) -> float:
 def _noise(value: Value) -> float:
     found = r.share(value)
     if found > 0.2:
-        raise ConfigError(f"noise of {found:.0%}", "at most 20%: beyond it a worker's speed would reach zero")
+        raise ConfigError(f"noise of {format_share(found)}", "at most 20%: beyond it a worker's speed would reach zero")
     return found
 
 

@@ -1,8 +1,8 @@
-"""A YAML file -> values that know their file, line and key, read so that no file can do harm.
+"""A YAML file -> values that know their file, line and key. Hostile files are refused.
 
-Scalars stay text until a reader says what they are meant to be: ``no``, ``1e3`` and ``12:34:56`` mean what they say.
-Anchors, aliases, tags and merges are refused: a configuration of one page needs none, and they are how small
-files become huge ones.
+Scalars stay text until a reader converts them, so that ``no``, ``1e3`` and ``12:34:56`` are taken as written.
+Anchors, aliases, tags and merges are refused: a configuration of one page needs none, and with them a small file can
+become a huge one.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ class Value:
             raise ConfigError(f"{self.file}:{self.line}: {self.key}: {error}") from None
 
     def mapping(self, what: str, known: Sequence[str] = ()) -> Mapping[str, Value]:
-        """This as a mapping, with no other keys than the known ones where there are any."""
+        """This as a mapping, with the known keys only where any are named."""
         if not isinstance(self.raw, Mapping):
-            raise self.wrong(f"{_kind(self)} where {what} should stand", f"write keys under it: {', '.join(known)}")
+            keys = f"keys under it: {', '.join(known)}" if known else "'name: value' lines under it"
+            raise self.wrong(f"{_kind(self)} where {what} should stand", f"write {keys}")
         for key, value in self.raw.items():
             if known and key not in known:
                 close = difflib.get_close_matches(key, known, n=1)
@@ -73,7 +74,7 @@ class Value:
         return self.raw.strip()
 
     def at(self, *path: str) -> Value:
-        """The node below these keys, as deep as it is there: what a message about it names."""
+        """The node below these keys, or the last one on the way there: the place to name in a message."""
         inner = self.raw.get(path[0]) if path and isinstance(self.raw, Mapping) else None
         return self if inner is None else inner.at(*path[1:])
 
@@ -87,8 +88,12 @@ class Value:
 
 
 def load(path: Path, what: str) -> Value:
-    """The one document of a YAML file, a ``what``. ConfigError, with the line where there is one, for all else."""
-    text = read_text(path, what)
+    """The one document of a YAML file; ``what`` it is, for messages. ConfigError, with its line, for anything else."""
+    return parse(path, read_text(path, what))
+
+
+def parse(path: Path, text: str) -> Value:
+    """The one document of this YAML text, which was read from ``path``."""
     try:
         _refuse_risky(path, text)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -102,7 +107,7 @@ def load(path: Path, what: str) -> Value:
 
 
 def read_text(path: Path, what: str) -> str:
-    """What a small UTF-8 file holds. ConfigError for anything else, such as a device or a pipe, which may never end."""
+    """The text of a small UTF-8 file. ConfigError for anything else, such as a pipe, which may never end."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -122,7 +127,7 @@ def read_text(path: Path, what: str) -> str:
 
 
 def _refuse_risky(path: Path, text: str) -> None:
-    """Walk the events, which costs no recursion, before anything is built from them."""
+    """Check the parser's events, without recursion, before anything is built from them."""
     depth = documents = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):  # yields while it reads
         line = event.start_mark.line + 1 if event.start_mark else 1
