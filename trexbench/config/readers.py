@@ -196,9 +196,8 @@ def interface_address(value: Value) -> IPv4Interface:
             raise ValueError
         found = IPv4Interface(raw)
     except ValueError:
-        raise ConfigError(
-            f"{raw[:80]!r} is not an IPv4 address with its prefix length", "write it as 100.65.1.1/24"
-        ) from None
+        fix = "write it as 100.65.1.1/24"
+        raise ConfigError(f"{raw[:80]!r} is not an IPv4 address with its prefix length", fix) from None
     network = found.network
     if network.prefixlen < 31 and found.ip in (network.network_address, network.broadcast_address):
         raise ConfigError(f"{raw!r} is not a host's address", f"pick one between the ends of {network}")

@@ -58,9 +58,7 @@ def _check_lab_transport(value: Value, kind: str) -> None:
     if kind != "netns":
         raise value.at("type").wrong(f"a DUT with a lab: section is reached by netns, not {kind}", "write type: netns")
     if value.has("namespace"):
-        raise value.at("namespace").wrong(
-            "a lab names its namespace itself", "take it out; lab.prefix decides the name"
-        )
+        raise value.at("namespace").wrong("a lab names its own namespace", "take it out; lab.prefix decides the name")
 
 
 def _check_ports(value: Value, ports: Sequence[Port]) -> None:
@@ -98,16 +96,14 @@ def _check_lab(root: Value, dut: DutConfig, lab: LabConfig) -> None:
         raise root.at("lab", "threaded").wrong("threaded NAPI on veth needs GRO", "write gro: true too")
     if (lab.router == "vpp") != (dut.driver == "vpp"):
         router = "vpp" if dut.driver == "vpp" else "kernel"
-        raise root.at("lab").wrong(
-            f"lab.router {lab.router} does not fit driver {dut.driver}", f"write lab.router: {router}"
-        )
+        raise root.at("lab").wrong(f"lab.router: {lab.router} with driver: {dut.driver}", f"write lab.router: {router}")
     if lab.router == "kernel":
         return
     base = VppSettings()
     for key in ("socket", "startup_conf", "restart", "workers"):
         if getattr(dut.vpp, key) != getattr(base, key):
             raise root.at("vpp", key).wrong(
-                "the lab itself sets this for its VPP", "take it out; lab.router_cpus sets the workers"
+                "the lab sets this for its VPP", "take it out; lab.router_cpus has the cores"
             )
     if dut.vpp.interfaces != "af_packet":
         raise root.at("vpp").wrong("a lab's interfaces are veth pairs", "write vpp.interfaces: af_packet")

@@ -14,9 +14,7 @@ from . import readers as r
 from .model import PlanDefaults
 from .yamltree import Value
 
-_NAME = r.pattern(
-    r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a DUT", "netgate-vpp, which is dut_configs/netgate-vpp.yaml"
-)
+_NAME = r.pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a DUT", "netgate-vpp, for dut_configs/netgate-vpp.yaml")
 
 
 @dataclass(frozen=True)

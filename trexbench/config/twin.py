@@ -55,9 +55,7 @@ def _port_limit(value: Value) -> float | Mapping[int, float]:
         return r.pps(value)
     for port, one in value.raw.items():
         if not re.fullmatch(r"0|[1-9][0-9]{0,2}", port):
-            raise one.wrong(
-                f"{port[:80]!r} is not a port number", "write the tester's port numbers, as in {0: 800kpps}"
-            )
+            raise one.wrong(f"{port[:80]!r} is not a port number", "write the tester's ports, as in {0: 800kpps}")
     return {int(port): one.read(r.pps) for port, one in value.raw.items()}
 
 

@@ -121,9 +121,8 @@ def read_text(path: Path, what: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise ConfigError(
-            f"{path}:{line}: not UTF-8 text (byte 0x{data[error.start]:02x})", "save it as UTF-8"
-        ) from None
+        byte = f"0x{data[error.start]:02x}"
+        raise ConfigError(f"{path}:{line}: not UTF-8 text (byte {byte})", "save it as UTF-8") from None
 
 
 def _refuse_risky(path: Path, text: str) -> None:
@@ -162,9 +161,8 @@ def _convert(path: Path, node: yaml.Node, key: str, line: int) -> Value:
             raise ConfigError(f"{path}:{here}: {key}: a key that is not a word", "write 'key: value'")
         name = str(name_node.value)
         if name in mapping:
-            raise ConfigError(
-                f"{path}:{here}: {_join(key, name)}: written twice, first on line {mapping[name].line}", "keep one"
-            )
+            twice = f"written twice, first on line {mapping[name].line}"
+            raise ConfigError(f"{path}:{here}: {_join(key, name)}: {twice}", "keep one")
         mapping[name] = _convert(path, value_node, _join(key, name), here)
     return Value(path, line, key, mapping)
 

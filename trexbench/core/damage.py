@@ -56,7 +56,7 @@ def _of_samples(plan: Plan, samples: Sequence[Sample]) -> Iterator[str]:
         if sample.t_s < before_s:
             yield f"sample {number}: time goes back to {sample.t_s:g} s"
         if sample.phase in LATENCY_PHASES and not 1 <= sample.trial <= len(LATENCY_LOADS):
-            yield f"sample {number}: load {sample.trial} of the latency, of {len(LATENCY_LOADS)}"
+            yield f"sample {number}: latency load {sample.trial} of {len(LATENCY_LOADS)}"
         for port in ports:
             if port not in sample.reading.ports:
                 yield f"sample {number}: port {port} is missing"
