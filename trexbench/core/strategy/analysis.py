@@ -1,4 +1,4 @@
-"""Samples -> what limits each direction, and who is to blame: the strategy's verdict, and what all of them share."""
+"""Samples -> what limits each direction: the strategy's verdict, and what is common to all strategies."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .base import Strategy
 
 
 def analyse(plan: Strategy, samples: Sequence[Sample]) -> Analysis:
-    """The verdict over all samples of a run, whether it came to its end or not.
+    """The verdict on a run, complete or not.
 
-    What was read after a counter went backwards is left out, and a caveat says so.
+    Samples after a counter went backwards are left out, and a caveat says so.
     """
     sound, setback = _sound(plan, samples)
     measured = Measured(plan, sound)
@@ -45,7 +45,7 @@ def _judge(plan: Strategy, measured: Measured, direction: Direction) -> Directio
 
 
 def _sound(plan: Strategy, samples: Sequence[Sample]) -> tuple[Sequence[Sample], Caveat | None]:
-    """The samples up to the first counter that went backwards, and the doubt that this casts."""
+    """The samples up to the first counter that went backwards, and a caveat if there is one."""
     for i, (before, after) in enumerate(pairwise(samples)):
         problem = find_setback(before, after, plan.ports)
         if problem is not None:
