@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from .dut.cycles import Cost, find_costs, find_stretches
+from .dut.cycles import Cost, find_costs, find_intervals
 from .dut.flowspread import FlowSpread
 from .dut.losses import LossReport, locate
 from .dut.spreadcheck import SpreadCheck, compare_spread
@@ -108,7 +108,7 @@ class RunResult:
     @cached_property
     def spread_check(self) -> SpreadCheck | None:
         """How the flows spread over queues and workers, in the hold that lost least; None without a prediction."""
-        pairs = [(begin, end) for begin, end in find_stretches(tuple(self.dut_readings)) if end.moment is Moment.END]
+        pairs = [(begin, end) for begin, end in find_intervals(tuple(self.dut_readings)) if end.moment is Moment.END]
         if self.spread is None or not pairs:
             return None
         loss = {cost.begin_s: cost.loss or 0.0 for cost in self.costs}
