@@ -22,10 +22,9 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The files of one kind in a directory, each with a name.
+    """Files of one kind, each with a name. folder: their directory; variable: of the environment, names another one.
 
-    folder: the directory's usual name; variable: the environment variable that names another. endings: of the files'
-    names; files whose names begin with one of ``hidden`` are left out.
+    endings: of the files' names; names that begin with one of ``hidden`` are left out.
     """
 
     kind: str

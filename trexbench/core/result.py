@@ -48,8 +48,7 @@ class RunResult:
     """One run. started, finished: UTC, ISO 8601. The mappings hold JSON values.
 
     dut: name, driver, configuration, what was applied, what was read back. profiles: what went on the wire, by
-    direction (documents of version 1 have the first one only). generator: kind, version, ports, client. host: the
-    tester.
+    direction (in documents of version 1 the first only). generator: kind, version, ports, client. host: the tester.
     simulated: no real packet was sent. telemetry: when the DUT's counters were read (``off``, ``hold``, ``ramp``);
     dut_readings: those readings, raw. spread: how the flows were expected to spread over the DUT's queues and cores.
     """
@@ -89,14 +88,10 @@ class RunResult:
 
     @cached_property
     def losses(self) -> LossReport | None:
-        """Where the run's lost frames were lost; None unless the DUT was read before and after the run.
-
-        None, too, where a counter of the tester went backwards: no difference across that is a number.
-        """
+        """Where frames were lost; None if the DUT was not read before and after, or a tester's counter went back."""
         seen = {one.moment: one.observation for one in tuple(self.dut_readings)}
-        if Moment.START not in seen or Moment.FINISH not in seen or len(self.samples) < 2:
-            return None
-        if any(find_setback(before, after, self.plan.ports) for before, after in pairwise(self.samples)):
+        setbacks = (find_setback(before, after, self.plan.ports) for before, after in pairwise(self.samples))
+        if Moment.START not in seen or Moment.FINISH not in seen or len(self.samples) < 2 or any(setbacks):
             return None
         first, last = self.samples[0].reading.ports, self.samples[-1].reading.ports
         directions = self.plan.directions

@@ -50,8 +50,7 @@ class Cost:
     begin_s, end_s: on the run's clock; span_s: between them, by the DUT's clock where it is known. forwarded_pps: what
     the DUT says it sent, else what came back. cycles_per_packet: for VPP of all nodes but the input nodes, and
     with_polling with them; for a kernel of all busy time, and with_polling None. source: where the cycles were counted.
-    clock_hz: what the budget is compared with. uj_per_packet: energy of the whole box. caveats: what is missing, and
-    why.
+    clock_hz: what the budget is compared with. uj_per_packet: energy of the whole box. caveats: what is missing.
     """
 
     phase: Phase
@@ -144,7 +143,7 @@ def _of_vpp(cost: Cost, after: Observation, counted_s: float, lossy: bool, cavea
     other_s = [one.time_s for one in after.threads if one.time_s is not None and abs(one.time_s - counted_s) > slack_s]
     if other_s:
         text = (
-            f"show runtime covers {other_s[0]:g} s of an interval of {counted_s:.1f} s: it was cleared at another time"
+            f"show runtime covers {other_s[0]:g} s, the interval is {counted_s:.1f} s: it was cleared at another time"
         )
         caveats.append(Caveat("no-cycles", f"no cycles per packet: {text}"))
         return cost
@@ -156,9 +155,7 @@ def _of_vpp(cost: Cost, after: Observation, counted_s: float, lossy: bool, cavea
     clock = after.clock_hz
     budgets: tuple[Budget, ...] = ()
     if clock is None:
-        caveats.append(
-            Caveat("no-clock", "VPP did not report its clock: cycles x packets cannot be checked against it")
-        )
+        caveats.append(Caveat("no-clock", "VPP did not report its clock: cycles x packets cannot be checked"))
     else:
         budgets = tuple(runtime.check_budget(one, clock, saturated=lossy and one is busiest) for one in workers)
         caveats += [budget.caveat for budget in budgets if budget.caveat is not None]

@@ -81,8 +81,7 @@ def headers_of(packet: bytes, instructions: Sequence[Instruction]) -> list[bytes
 def hashed_of(packet: bytes, instructions: Sequence[Instruction], fields: Sequence[str]) -> tuple[list[bytes], bool]:
     """The hash's inputs of a stream's packets, each as often as it is sent; and whether they are of all packets.
 
-    Else they are of a sample: where fields are random, or repeat after more than MOST_SEEN packets. ConfigError as
-    headers_of.
+    Else they are a sample: fields are random, or repeat after more than MOST_SEEN packets. ConfigError as headers_of.
     """
     program, places = _program(instructions), find_tuple5(packet).fields
     hashed = [place for name, place in places.items() if name.partition(".")[2] in fields]

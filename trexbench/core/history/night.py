@@ -106,7 +106,7 @@ def _problems(night: Night) -> Iterator[str]:
     if not is_date(night.night):
         yield f"{night.night[:40]!r} is not a date"
     for path in (attempt.path for cell in night.cells for attempt in cell.attempts):
-        if path is not None and (
-            ".." in path.split("/") or path.startswith("/") or not path.strip("./") or not path.isprintable()
-        ):
+        if path is None:
+            continue
+        if ".." in path.split("/") or path.startswith("/") or not path.strip("./") or not path.isprintable():
             yield f"{path[:80]!r} is not a path below the results directory"

@@ -40,10 +40,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Write:
-    """Where a program writes a variable: ``size`` bytes at ``offset``, after adding ``add``.
-
-    whole: different values of the variable are different bytes.
-    """
+    """A variable plus ``add`` is written to ``size`` bytes at ``offset``; whole: different values stay different."""
 
     name: str
     offset: int

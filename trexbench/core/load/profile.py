@@ -116,10 +116,7 @@ def find_tuple5(packet: bytes) -> Tuple5:
 
 @dataclass(frozen=True)
 class Stream:
-    """One continuous stream. packet: the frame without FCS; pps: its rate at multiplier 1.
-
-    macs_from_port: the port fills in its own MAC addresses.
-    """
+    """One continuous stream. packet: without FCS; pps: at multiplier 1; macs_from_port: the port fills in its MACs."""
 
     packet: bytes
     pps: float

@@ -41,8 +41,7 @@ class Stage:
 class Strategy(Plan, ABC):
     """A plan that decides the next step: a pure function of the samples so far, the first of which is the baseline.
 
-    A strategy is a frozen dataclass derived from this one, with parameters of its own and an entry in
-    core.strategy.table.
+    A strategy is a frozen dataclass derived from this one, with an entry in core.strategy.table.
     """
 
     kind: ClassVar[str]

@@ -25,9 +25,7 @@ def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]
         return Limit.LINK, ("a link went down",)
     ierrors, lost = sum(w.ierrors for w in windows), sum(w.lost for w in windows)
     if ierrors and ierrors >= RX_BLAME_SHARE * lost:
-        return Limit.GENERATOR_RX, (
-            f"the tester's receiving port lost {ierrors} of the {lost} frames itself (ierrors)",
-        )
+        return Limit.GENERATOR_RX, (f"the tester's receiving port lost {ierrors} of {lost} frames itself (ierrors)",)
     shortfall = generator_short(plan, windows)
     if shortfall:
         return Limit.GENERATOR_TX, shortfall

@@ -45,9 +45,7 @@ def _of_windows(plan: Plan, windows: Sequence[Window], result: DirectionResult) 
     bad = [w for w in before if w.is_bad(plan.loss_threshold)]
     if bad:
         share = sum(w.lost for w in bad) / sum(w.sent for w in before)
-        text = (
-            f"{len(bad)} of {len(before)} windows lost frames ({format_share(share)} of all), but the loss did not last"
-        )
+        text = f"{len(bad)} of {len(before)} windows lost frames ({format_share(share)} of all), but it did not last"
         yield Caveat("transient-loss", f"{name}: {text}")
     if plan.seeks_knee and result.limit is Limit.DUT and windows and windows[0].begin_s == end:
         yield Caveat("bad-from-start", f"{name}: lossy from the first window on: this ramp found no good rate")
