@@ -54,7 +54,7 @@ BROKEN = [
     ("meter of another kind", "routes:", "power: {type: rapl, url: http://a}\nroutes:", 16, ["power.url", "type rapl"]),
     ("meter without address", "routes:", "power: {type: shelly}\nroutes:", 16, ["power", "'url' is missing"]),
     ("missing key below", "    interface: d0\n", "", 6, ["ports[0]", "'interface' is missing"]),
-    ("nothing after the colon", "driver: linux", "driver:", 2, ["driver", "nothing stands after"]),
+    ("nothing after the colon", "driver: linux", "driver:", 2, ["driver", "nothing after"]),
     ("unknown driver", "linux", "vyos", 2, ["driver", "'vyos'", "linux, pfsense, vpp"]),
     ("list for a scalar", "driver: linux", "driver: [linux]", 2, ["driver", "a list where one value"]),
     ("scalar for a list", "routes:\n", "routes: none\nnotes:\n", 16, ["routes", "'none' where a list"]),
@@ -153,8 +153,8 @@ def test_refuses_in_one_line(tmp_path: Path, old: str, new: str, line: int, word
         (b"[" * 100_000, "nested more than"),
         (b"a: " + b"{b: " * 50 + b"}" * 50, "nested more than"),
         (b"x" * 300_000, "no DUT config"),
-        (b"- driver: linux\n", "a list where a DUT config should stand"),
-        (b"just words\n", "'just words' where a DUT config should stand"),
+        (b"- driver: linux\n", "a list where a DUT config should be"),
+        (b"just words\n", "'just words' where a DUT config should be"),
         (b"ports: []\ndriver: linux\ntransport: {type: local}\n", "0 port(s) make no pairs"),
     ],
 )
@@ -255,6 +255,14 @@ def test_a_directory_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
             load_dut("alpha", tmp_path)
     finally:
         tmp_path.chmod(0o700)
+
+
+def test_a_file_that_is_a_directory_leaves_nothing_open(tmp_path: Path) -> None:
+    before = os.listdir("/dev/fd")
+    for _ in range(3):
+        with pytest.raises(ConfigError, match="Is a directory"):
+            read_dut(tmp_path)
+    assert len(os.listdir("/dev/fd")) == len(before)
 
 
 def test_lookup_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,7 +85,7 @@ def _check_routes(items: Sequence[Value], routes: Sequence[Route], ports: Sequen
     for item, route in zip(items, routes, strict=True):
         if str(route.via) not in neighbours:
             remedy = f"route via one of {', '.join(neighbours)}"
-            raise item.at("via").wrong(f"{route.via} is no port's neighbour", remedy)
+            raise item.at("via").wrong(f"{route.via} is not a port's neighbour", remedy)
         if route.to.prefixlen == 0:
             raise item.at("to").wrong("a default route", "name the networks that the test traffic goes to")
     require_different(items, [str(route.to) for route in routes], "the network", "to")

@@ -41,7 +41,7 @@ class Value:
         """What the reader makes of this; its ConfigError gets file, line and key if it has none yet."""
         if self.raw is None:
             sign = "dash" if self.key.endswith("]") else "colon"
-            raise self.wrong(f"nothing stands after the {sign}", "give it a value, or take the line out")
+            raise self.wrong(f"nothing after the {sign}", "give it a value, or take the line out")
         try:
             return reader(self)
         except ConfigError as error:
@@ -53,7 +53,7 @@ class Value:
         """This as a mapping, with the known keys only where any are named."""
         if not isinstance(self.raw, Mapping):
             keys = f"keys under it: {', '.join(known)}" if known else "'name: value' lines under it"
-            raise self.wrong(f"{_kind(self)} where {what} should stand", f"write {keys}")
+            raise self.wrong(f"{_kind(self)} where {what} should be", f"write {keys}")
         for key, value in self.raw.items():
             if known and key not in known:
                 close = difflib.get_close_matches(key, known, n=1)
@@ -64,13 +64,13 @@ class Value:
     def items(self, what: str) -> Sequence[Value]:
         """This as a list."""
         if isinstance(self.raw, (Mapping, str)) or self.raw is None:
-            raise self.wrong(f"{_kind(self)} where a list of {what} should stand", f"write '- ' before each {what}")
+            raise self.wrong(f"{_kind(self)} where a list of {what} should be", f"write '- ' before each {what}")
         return self.raw
 
     def text(self) -> str:
         """This as the text that was written, without spaces around it."""
         if not isinstance(self.raw, str):
-            raise self.wrong(f"{_kind(self)} where one value should stand", "write the value on the line of its key")
+            raise self.wrong(f"{_kind(self)} where one value should be", "write the value on the line of its key")
         return self.raw.strip()
 
     def at(self, *path: str) -> Value:
@@ -109,7 +109,7 @@ def parse(path: Path, text: str) -> Value:
 def read_text(path: Path, what: str) -> str:
     """The text of a small UTF-8 file. ConfigError for anything else, such as a pipe, which may never end."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ConfigError(f"{path}: not a regular file", f"name the file of a {what}")
             data = file.read(MAX_BYTES + 1)
@@ -176,7 +176,7 @@ def _malformed(path: Path, error: yaml.MarkedYAMLError) -> ConfigError:
 
 
 def _join(key: str, name: str) -> str:
-    """For messages, which are one line whatever stands in the file."""
+    """The joined key, printable, for messages of one line."""
     shown = name if name.isprintable() and len(name) <= 80 else repr(name[:80])
     return f"{key}.{shown}" if key else shown
 

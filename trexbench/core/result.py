@@ -229,7 +229,7 @@ def from_document(document: Any) -> RunResult:
 
 
 def _warning(source: str, caveat: Caveat) -> dict[str, str]:
-    """source: ``run`` (noted then), ``analysis`` or ``dut`` (derived)."""
+    """source: ``run`` (noted during it), ``analysis`` or ``dut`` (derived)."""
     return {"source": source, "code": caveat.code, "text": caveat.text}
 
 

@@ -142,9 +142,7 @@ def _of_vpp(cost: Cost, after: Observation, counted_s: float, lossy: bool, cavea
     slack_s = max(CLEARED_WITHIN_S, CLEARED_WITHIN * counted_s)
     other_s = [one.time_s for one in after.threads if one.time_s is not None and abs(one.time_s - counted_s) > slack_s]
     if other_s:
-        text = (
-            f"show runtime covers {other_s[0]:g} s, the interval is {counted_s:.1f} s: it was cleared at another time"
-        )
+        text = f"show runtime covers {other_s[0]:g} s of {counted_s:.1f} s: it was cleared at another time"
         caveats.append(Caveat("no-cycles", f"no cycles per packet: {text}"))
         return cost
     workers = runtime.of_threads(after.threads)

@@ -99,8 +99,8 @@ def predict(
     loads = tuple(WorkerShare(worker, share) for worker, share in known.items())
     busiest, exact = _busiest(spread, loads, bounds)
     spread = replace(spread, workers=loads, busiest=busiest, busiest_exact=exact)
-    told = (*_of_queues(spread), *_of_sharing(spread), *_of_balance(spread), *_of_unknowns(spread))
-    return replace(spread, sentences=told)
+    sentences = (*_of_queues(spread), *_of_sharing(spread), *_of_balance(spread), *_of_unknowns(spread))
+    return replace(spread, sentences=sentences)
 
 
 def _port(spreading: Spreading, port: int, streams: Sequence[Stream]) -> tuple[PortSpread, list[QueueShare]]:

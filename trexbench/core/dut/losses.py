@@ -109,8 +109,8 @@ def locate(
     _fit(claims, unassigned)
     total = sum(max(0, count) for count in lost.values())
     places = sorted(_places(claims, unassigned, total), key=lambda place: (-place.frames, place.what))
-    told = _sentence(places, total, sum(sent.values()))
-    return LossReport(sum(sent.values()), total, tuple(places), told, (*caveats, *set_back, *_of_excess(claims)))
+    sentence = _sentence(places, total, sum(sent.values()))
+    return LossReport(sum(sent.values()), total, tuple(places), sentence, (*caveats, *set_back, *_of_excess(claims)))
 
 
 def _stretches(
@@ -261,17 +261,17 @@ def _places(claims: Sequence[_Claim], unassigned: Mapping[Segment, int], total: 
 def _sentence(places: Sequence[LossPlace], lost: int, sent: int) -> str:
     if not lost:
         return "no frame was lost"
-    told = [(place.frames, place.what) for place in places]
+    named = [(place.frames, place.what) for place in places]
     if lost <= FEW:
-        where = ", ".join(f"{frames} {words}" for frames, words in told)
+        where = ", ".join(f"{frames} {words}" for frames, words in named)
         return f"only {lost} of {sent} frames {'was' if lost == 1 else 'were'} lost: {where}"
-    if sum(frames for frames, _ in told[:NAMED]) < ENOUGH * lost:
-        told = _by_counter(places)
-    while len(told) > 1 and (len(told) > NAMED or sum(frames for frames, _ in told[:-1]) >= ENOUGH * lost):
-        told.pop()
+    if sum(frames for frames, _ in named[:NAMED]) < ENOUGH * lost:
+        named = _by_counter(places)
+    while len(named) > 1 and (len(named) > NAMED or sum(frames for frames, _ in named[:-1]) >= ENOUGH * lost):
+        named.pop()
     shares = [
         format_share(frames / lost) + (" is " if at else " of the loss is ") + words
-        for at, (frames, words) in enumerate(told)
+        for at, (frames, words) in enumerate(named)
     ]
     text = ", ".join(shares)
     return f"unexplained: {text}" if places[0].kind == SOMEWHERE else text
@@ -282,12 +282,12 @@ def _by_counter(places: Sequence[LossPlace]) -> list[tuple[int, str]]:
     groups: dict[str, list[LossPlace]] = {}
     for place in places:
         groups.setdefault(place.counter or place.what, []).append(place)
-    told = []
+    named = []
     for name, group in groups.items():
         most = group[0].what
         words = f"{name} in {len(group)} places (most of it {most.removeprefix(name).strip()})"
-        told.append((sum(place.frames for place in group), words if len(group) > 1 else most))
-    return sorted(told, key=lambda one: -one[0])
+        named.append((sum(place.frames for place in group), words if len(group) > 1 else most))
+    return sorted(named, key=lambda one: -one[0])
 
 
 def _name(name: str, port: int | None, queue: int | None) -> str:

@@ -131,9 +131,9 @@ def _first_change(
         places = [int(p) for p in range(max(0, end - LATELY), end - 1) if possible[p, end - p - 2]]
         places = [p for p in places if _lasting(history, start, start + p, start + end, base, p)]
         if places:
-            told = _locate(history, start, end, places, base, scores, segment)
-            if told is not None:
-                return _as_step_or_drift(history, start, end, told, base, float(scores[told, end - told - 2]))
+            place = _locate(history, start, end, places, base, scores, segment)
+            if place is not None:
+                return _as_step_or_drift(history, start, end, place, base, float(scores[place, end - place - 2]))
         if end in drifts:
             after = float(np.median(history[start + end - LATELY : start + end]))
             level, noise = float(base.level[BASELINE]), float(base.noise[BASELINE])

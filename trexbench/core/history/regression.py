@@ -120,7 +120,7 @@ def judge_rows(
     since: str | None = None,
     wanted: Callable[[str, str], bool] = lambda dut, mode: True,
 ) -> Judgement:
-    """The verdict on every cell. nights: of all suites, oldest first; wanted: which DUTs and modes of theirs count."""
+    """The verdict on every cell. nights: of all suites, oldest first; wanted: which of their DUTs and modes count."""
     cells = cells_of(rows)
     dates = sorted({night_of(row) for found in cells.values() for row in found})
     horizon = dates[-STALE_NIGHTS - 1] if len(dates) > STALE_NIGHTS else ""
@@ -135,9 +135,9 @@ def judge_rows(
         found = [one for one in series_of(cell, cells[cell], METRICS) if one.points]
         remarks += _remarks(found)
         for series in found:
-            told = judge_series(series, segment, known)
-            findings += told
-            steady += [] if told else [(cell, series.metric.name)]
+            new = judge_series(series, segment, known)
+            findings += new
+            steady += [] if new else [(cell, series.metric.name)]
             judged += len(series.points) >= NEEDED_NIGHTS
     if stale:
         remarks.append(f"{stale} cell{'s' * (stale > 1)} not measured in the last {STALE_NIGHTS} nights, not judged")

@@ -159,14 +159,14 @@ class Stream:
     def varied(self) -> tuple[str, ...]:
         """What changes from packet to packet, in words: ``IP.src 16.0.0.4 to 16.0.0.254, inc``."""
         program, tuple5 = Program(self.instructions), find_tuple5(self.packet)
-        told = []
+        changes = []
         for write in program.writes:
             variable = program.variables[write.name]
             names = [name for name, place in tuple5.fields.items() if place == (write.offset, write.size)]
             name = names[0] if names else f"bytes {write.offset} to {write.offset + write.size - 1}"
             low, high = (_shown(name, value + write.add) for value in (variable.low, variable.high))
-            told.append(f"{name} {low} to {high}, {variable.op}")
-        return tuple(told)
+            changes.append(f"{name} {low} to {high}, {variable.op}")
+        return tuple(changes)
 
     @property
     def headers(self) -> bytes:

@@ -70,8 +70,8 @@ def build_window(direction: Direction, samples: Sequence[Sample], latency_s: flo
     if len(samples) > 2:
         asked = sum(b.asked_pps.get(direction, 0.0) * (b.t_s - a.t_s) for a, b in pairwise(samples))
         asked_pps = asked / (last.t_s - first.t_s)
-        told = [cpu for s in samples[1:] if (cpu := s.reading.ports[direction.tx].cpu_percent) is not None]
-        cpu_percent = fmean(told) if told else None
+        known = [cpu for s in samples[1:] if (cpu := s.reading.ports[direction.tx].cpu_percent) is not None]
+        cpu_percent = fmean(known) if known else None
         links_up = all(s.reading.ports[p].link_up for s in samples[1:-1] for p in direction)
     return Window(
         phase=last.phase,

@@ -109,9 +109,9 @@ def history_latency(latencies: Sequence[Latency]) -> float | None:
 
     None where any direction has none: the other's alone would look like a change.
     """
-    told = [one.history_s for one in latencies if one.share == HISTORY_LOAD]
-    means = [mean for mean in told if mean is not None]
-    return max(means, default=None) if len(means) == len(told) else None
+    found = [one.history_s for one in latencies if one.share == HISTORY_LOAD]
+    means = [mean for mean in found if mean is not None]
+    return max(means, default=None) if len(means) == len(found) else None
 
 
 def bucket_end_us(low_us: int) -> int:
