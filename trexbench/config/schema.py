@@ -102,6 +102,6 @@ def _check_lab(root: Value, dut: DutConfig, lab: LabConfig) -> None:
     base = VppSettings()
     for key in ("socket", "startup_conf", "restart", "workers"):
         if getattr(dut.vpp, key) != getattr(base, key):
-            raise root.at("vpp", key).wrong("the lab sets this for its VPP", "take it out; see lab.router_cpus")
+            raise root.at("vpp", key).wrong("the lab itself sets this for its VPP", "take it out; see lab.router_cpus")
     if dut.vpp.interfaces != "af_packet":
         raise root.at("vpp").wrong("a lab's interfaces are veth pairs", "write vpp.interfaces: af_packet")
