@@ -86,7 +86,7 @@ def test_nonsense_rates(option: str, rate: str, capfd: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((*RAMP, "--ports", "0,0"), ["a port stands twice in 0,0"]),
+        ((*RAMP, "--ports", "0,0"), ["a port is named twice in 0,0"]),
         ((*RAMP, "--ports", "0"), ["1 port(s) make no pairs"]),
         ((*RAMP, "--ports", "0,1,2"), ["3 port(s) make no pairs"]),
         ((*RAMP, "--ports", "a,b"), ["ports 'a,b'"]),

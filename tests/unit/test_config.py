@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 
@@ -53,7 +54,7 @@ BROKEN = [
     ("meter of another kind", "routes:", "power: {type: rapl, url: http://a}\nroutes:", 16, ["power.url", "type rapl"]),
     ("meter without address", "routes:", "power: {type: shelly}\nroutes:", 16, ["power", "'url' is missing"]),
     ("missing key below", "    interface: d0\n", "", 6, ["ports[0]", "'interface' is missing"]),
-    ("nothing after the colon", "driver: linux", "driver:", 2, ["driver", "nothing stands after"]),
+    ("nothing after the colon", "driver: linux", "driver:", 2, ["driver", "nothing after"]),
     ("unknown driver", "linux", "vyos", 2, ["driver", "'vyos'", "linux, pfsense, vpp"]),
     ("list for a scalar", "driver: linux", "driver: [linux]", 2, ["driver", "a list where one value"]),
     ("scalar for a list", "routes:\n", "routes: none\nnotes:\n", 16, ["routes", "'none' where a list"]),
@@ -61,7 +62,7 @@ BROKEN = [
     ("bad speed", "1gbit", "fast", 4, ["speed", "'fast'", "1gbit"]),
     ("address without prefix", "100.65.1.1/24", "100.65.1.1", 8, ["ports[0].address", "100.65.1.1/24"]),
     ("bad octet", "100.65.2.1/24", "100.65.256.1/24", 12, ["ports[1].address", "not an IPv4 address"]),
-    ("the network for a host", "100.65.2.1/24", "100.65.2.0/24", 12, ["no host's address"]),
+    ("the network for a host", "100.65.2.1/24", "100.65.2.0/24", 12, ["not a host's address"]),
     ("bad MAC", "12:34:56:11:22:33", "12:34:56:11:22", 9, ["neighbour.mac", "not a MAC", "68:05:ca:32:45:94"]),
     ("multicast MAC", "12:34:56:11:22:33", "01:34:56:11:22:33", 9, ["neighbour.mac", "multicast"]),
     ("neighbour elsewhere", "{address: 100.65.1.2,", "{address: 100.65.9.2,", 9, ["not in 100.65.1.0/24"]),
@@ -92,13 +93,21 @@ BROKEN = [
     ("plan warm-up", "routes:", "plan: {warmup: 1kpps}\nroutes:", 16, ["plan.warmup", "1kpps:10s"]),
     ("plan loss", "routes:", "plan: {loss: lots}\nroutes:", 16, ["plan.loss", "0.1%"]),
     ("plan flag", "routes:", "plan: {stop_on_saturation: 7}\nroutes:", 16, ["true or false"]),
-    ("queues", "routes:", "rx_queues: [1, 1]\nroutes:", 16, ["rx_queues", "stands twice"]),
+    ("queues", "routes:", "rx_queues: [1, 1]\nroutes:", 16, ["rx_queues", "a number twice"]),
     ("lab and ssh", "{type: netns, namespace: r1}", "{type: ssh, host: a}\nlab: {}", 3, ["transport.type", "netns"]),
     ("lab and a name", "namespace: r1}", "namespace: r1}\nlab: {}", 3, ["transport.namespace", "lab.prefix"]),
     ("lab cpu", "namespace: r1}", "}\nlab: {sender_cpu: none}", 4, ["lab.sender_cpu", "auto, any"]),
     ("lab prefix", "namespace: r1}", "}\nlab: {prefix: ../x}", 4, ["lab.prefix", "tbx"]),
     ("lab threads", "namespace: r1}", "}\nlab: {threaded: true, gro: no}", 4, ["lab.threaded", "gro: true"]),
     ("sysctl", "namespace: r1}", "}\nlab: {sysctls: {net/../x: 1}}", 4, ["lab.sysctls.net/../x", "kernel setting"]),
+    ("sysctls in words", "namespace: r1}", "}\nlab: {sysctls: none}", 4, ["lab.sysctls", "'name: value' lines under"]),
+    (
+        "noise",
+        "routes:",
+        "twin: {workers: 1, clock: 1ghz, cycles_per_packet: 9, noise: 20.4%}\nroutes:",
+        16,
+        ["20.4 %"],
+    ),
 ]
 
 
@@ -144,8 +153,8 @@ def test_refuses_in_one_line(tmp_path: Path, old: str, new: str, line: int, word
         (b"[" * 100_000, "nested more than"),
         (b"a: " + b"{b: " * 50 + b"}" * 50, "nested more than"),
         (b"x" * 300_000, "no DUT config"),
-        (b"- driver: linux\n", "a list where a DUT config should stand"),
-        (b"just words\n", "'just words' where a DUT config should stand"),
+        (b"- driver: linux\n", "a list where a DUT config should be"),
+        (b"just words\n", "'just words' where a DUT config should be"),
         (b"ports: []\ndriver: linux\ntransport: {type: local}\n", "0 port(s) make no pairs"),
     ],
 )
@@ -227,6 +236,33 @@ def test_the_directory_given_must_be_there(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("TREXBENCH_DUT_CONFIGS", str(tmp_path / "nope"))
     with pytest.raises(ConfigError, match="TREXBENCH_DUT_CONFIGS is not there"):
         DUTS.directories()
+
+
+def test_a_directory_that_cannot_be_looked_into_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the directory given is not there"):
+        load_dut("alpha", tmp_path / ("x" * 300))
+    with pytest.raises(ConfigError, match="unknown DUT"):
+        load_dut("x" * 300 + ".yaml", tmp_path)
+    with pytest.raises(ConfigError, match="no such profile"):
+        find_profile(f"./{'x' * 300}.py")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every directory")
+def test_a_directory_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
+    tmp_path.chmod(0o300)
+    try:
+        with pytest.raises(ConfigError, match="Permission denied: make it readable"):
+            load_dut("alpha", tmp_path)
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_a_file_that_is_a_directory_leaves_nothing_open(tmp_path: Path) -> None:
+    before = os.listdir("/dev/fd")
+    for _ in range(3):
+        with pytest.raises(ConfigError, match="Is a directory"):
+            read_dut(tmp_path)
+    assert len(os.listdir("/dev/fd")) == len(before)
 
 
 def test_lookup_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,7 +95,7 @@ def test_two_drops_of_ten_thousand_are_no_doubt() -> None:
 @pytest.mark.parametrize(
     ("given_thread", "reason"),
     [
-        (thread(*FORWARDING, time_s=None), "nothing of its interval"),
+        (thread(*FORWARDING, time_s=None), "does not print its interval"),
         (thread(*FORWARDING, time_s=1.9), "1.9 s of counting are too short"),
         (thread(*FORWARDING, time_s=0.0), "0 s of counting are too short"),
         (thread(), "no packets in 10 s"),

@@ -262,7 +262,7 @@ def test_any_wrong_value_in_a_head_is_refused_or_harmless(tmp_path: Path, where:
     ("changes", "words"),
     [
         pytest.param({"command": {"mode": "m", "rx_queues": 1 << 70}}, "rx_queues is too large", id="a huge number"),
-        pytest.param({"id": "\ud800"}, "id is no Unicode", id="half a character"),
+        pytest.param({"id": "\ud800"}, "id is not Unicode", id="half a character"),
     ],
 )
 def test_what_no_table_can_hold_is_a_problem(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
@@ -288,9 +288,11 @@ def test_hostile_names_are_refused_by_their_files_name_and_stop_nothing(tmp_path
     hostile += [store(tmp_path, RUN, command={**command, key: name}) for key in ("mode", "suite", "night", "label")]
     found = problems(tmp_path)
     assert sorted(found) == sorted(str(path.relative_to(tmp_path)) for path in hostile)
-    assert all("is no name: " in reason and reason.isprintable() and len(reason) < 200 for reason in found.values())
+    assert all(
+        "is not a valid name: " in reason and reason.isprintable() and len(reason) < 200 for reason in found.values()
+    )
     assert [row.path for row in rows(tmp_path)] == [str(good.relative_to(tmp_path))]
-    with pytest.raises(StoreError, match=f"{re.escape(str(hostile[0]))}: .*dut.name is no name"):
+    with pytest.raises(StoreError, match=f"{re.escape(str(hostile[0]))}: .*dut.name is not a valid name"):
         load_run(hostile[0])
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from trexbench.core.errors import StoreError
-from trexbench.core.history.known import Known
+from trexbench.core.errors import ConfigError, StoreError
+from trexbench.core.history.known import Known, parse_date
 from trexbench.results.nights import KNOWN_FILE, add_known, load_known, remove_known
 
 ONE = Known("2026-11-20", "netgate-vpp *", "power", "a <b> fan")
@@ -67,3 +67,10 @@ def test_damage_is_told_with_the_files_name(tmp_path: Path, text: str) -> None:
 def test_where_nothing_can_be_kept(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="No such file"):
         add_known(tmp_path / "nowhere", ONE)
+
+
+@pytest.mark.parametrize("text", ["2026-02-29", "2026-11-31", "2026-13-01", "2026-00-10", "2026-1-1", "today"])
+def test_a_day_that_no_calendar_has_is_refused(text: str) -> None:
+    assert parse_date(" 2028-02-29 ") == "2028-02-29"
+    with pytest.raises(ConfigError, match="is not a date: write it as 2026-11-21"):
+        parse_date(text)

@@ -82,7 +82,7 @@ def write(tmp_path: Path, *changes: tuple[str, str]) -> Path:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("  router: vpp\n", ""), "a router of kind kernel and the driver vpp: write lab.router: vpp"),
+        (("  router: vpp\n", ""), "lab.router: kernel with driver: vpp: write lab.router: vpp"),
         (
             ("interfaces: af_packet ", "interfaces: dpdk "),
             "a lab's interfaces are veth pairs: write vpp.interfaces: af_pa",
@@ -108,5 +108,5 @@ def test_a_vpp_for_the_linux_driver(tmp_path: Path) -> None:
     text = (ROOT / "dut_configs/lab-linux.yaml").read_text().replace("\nlab:\n", "\nlab:\n  router: vpp\n")
     path = tmp_path / "lab-x.yaml"
     path.write_text(text)
-    with pytest.raises(ConfigError, match=r"a router of kind vpp and the driver linux: write lab\.router: kernel"):
+    with pytest.raises(ConfigError, match=r"lab.router: vpp with driver: linux: write lab\.router: kernel"):
         read_dut(path)

@@ -227,7 +227,7 @@ def test_a_load_that_there_is_not_is_damage() -> None:
     result = make_result(PLAN, SLOW)
     for trial in (0, 4):
         samples = [replace(s, trial=trial) if s.phase is Phase.LATENCY_DRAIN else s for s in result.samples]
-        assert "load of the latency" in str(find_damage(replace(result, samples=tuple(samples))))
+        assert f"latency load {trial} of 3" in str(find_damage(replace(result, samples=tuple(samples))))
 
 
 def test_a_load_that_was_cut_short_is_not_told() -> None:
@@ -308,7 +308,7 @@ def test_frames_that_came_back_without_an_average_are_not_told_as_lost() -> None
     found = find_latencies(PLAN, early)
     assert all(one.mean_s is None and one.received for one in found)
     assert {c.text.split(": ")[1] for c in find_latency_caveats(found)} == {
-        "5000 tagged frames came back, but the generator told no average of their times"
+        "5000 tagged frames came back, but the generator reports no average of their times"
     }
 
 

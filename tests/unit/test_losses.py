@@ -128,7 +128,7 @@ def test_counters_that_went_back_are_left_out() -> None:
     assert codes(report) == ["loss-set-back"] * 2
     assert [place.kind for place in report.places] == [SOMEWHERE]
     gone = one_way(1000, seen(DropCount("rx-miss", 500, 0)), seen())
-    assert "rx-miss on port 0 is no longer told" in gone.caveats[0].text
+    assert "rx-miss on port 0 is no longer reported" in gone.caveats[0].text
 
 
 def test_a_counter_first_told_after_something_could_not_be_read() -> None:

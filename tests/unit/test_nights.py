@@ -93,11 +93,11 @@ def test_no_nights_at_all(tmp_path: Path) -> None:
         pytest.param(changed(started=7), "wrong kind", id="a number for a time"),
         pytest.param(changed(finished="x\x00")[:0] + "\x00", "not JSON", id="NUL"),
         pytest.param(changed(cells=[{**WAITING, "state": "odd"}]), "wrong kind", id="an odd state"),
-        pytest.param(with_path("../../../etc/passwd"), "no path below", id="a path that leads out"),
-        pytest.param(with_path("/etc/passwd"), "no path below", id="a path from the root"),
-        pytest.param(with_path("a\x00b"), "no path below", id="NUL in a path"),
-        pytest.param(with_path("a\nb"), "no path below", id="a line break in a path"),
-        pytest.param(with_path(""), "no path below", id="an empty path"),
+        pytest.param(with_path("../../../etc/passwd"), "not a path below", id="a path that leads out"),
+        pytest.param(with_path("/etc/passwd"), "not a path below", id="a path from the root"),
+        pytest.param(with_path("a\x00b"), "not a path below", id="NUL in a path"),
+        pytest.param(with_path("a\nb"), "not a path below", id="a line break in a path"),
+        pytest.param(with_path(""), "not a path below", id="an empty path"),
         pytest.param(changed(cells=[{**WAITING, "attempts": [{**ATTEMPT, "code": 1e400}]}]), "not JSON", id="infinite"),
     ],
 )
@@ -176,5 +176,5 @@ def test_a_mutated_night_is_a_night_or_a_named_error(
 def test_a_suites_name_is_one_harmless_part_of_a_path(tmp_path: Path, name: str) -> None:
     writer = NightWriter.begin(tmp_path, replace(NIGHT, suite=name))
     assert writer.path.parent == tmp_path / "nights"
-    with pytest.raises(StoreError, match="is no name"):
+    with pytest.raises(StoreError, match="is not a valid name"):
         read_night(writer.path)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from trexbench.core.errors import ConfigError
 from trexbench.core.load.fieldengine import Program, checksum
-from trexbench.core.load.profile import Stream, find_tuple5
+from trexbench.core.load.profile import Profile, Stream, find_tuple5
 
 PACKET = bytes(12) + bytes.fromhex("08004500002e0001000040110000100000013000000104010 00c001a0000".replace(" ", ""))
 PACKET = PACKET.ljust(60, b"x")
@@ -129,3 +129,25 @@ def test_flow_counts_agree_with_looking_at_every_packet(variables: list[tuple[in
     seen = {tuple5.of(frame) for frame in islice(Program(program).run(PACKET), 800)}
     counted = Stream(PACKET, 1.0, tuple(program)).flows
     assert counted.exact and counted.count == len(seen)
+
+
+def test_what_varies_is_told_as_it_is_sent() -> None:
+    def told(size: int, high: int, add: int) -> tuple[str, ...]:
+        write = {**WRITE, "pkt_offset": 26, "add_value": add}
+        return Stream(PACKET, 1.0, (flow_var("inc", 1, high, size=size), write)).varied
+
+    assert told(4, 254, 0x10000000) == ("IP.src 16.0.0.1 to 16.0.0.254, inc",)
+    assert told(8, 1 << 40, 0) == (f"bytes 26 to 33 1 to {1 << 40}, inc",)  # both addresses, and no single one
+
+
+@pytest.mark.parametrize("header", ["0800", "080045", "86dd", "86dd60", "81000001", "810000010800", ""])
+def test_a_frame_cut_off_in_its_headers_has_no_5_tuple(header: str) -> None:
+    packet = bytes(12) + bytes.fromhex(header)
+    assert find_tuple5(packet).fields == {}
+    assert Profile("p", (Stream(packet, 1.0),)).flows.count == 1
+
+
+@pytest.mark.parametrize("pps", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_stream_without_a_rate_is_refused(pps: float) -> None:
+    with pytest.raises(ConfigError, match="a stream without a rate above 0"):
+        Profile("p.py", (Stream(PACKET, pps), Stream(PACKET, 1.0)))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from runs import World, make_plan, make_result
 
 from trexbench.core.damage import find_damage
+from trexbench.core.dut.telemetry import DutReading, Moment, Observation
 from trexbench.core.errors import StoreError
 from trexbench.core.history.rows import row_of
 from trexbench.core.load.plan import Plan, pair_directions
@@ -234,3 +235,14 @@ def test_the_verdict_is_derived_once() -> None:
     result = make_result()
     assert result.analysis is result.analysis
     assert replace(result, samples=()).analysis.directions[0].sent == 0
+
+
+def test_losses_are_not_told_across_counters_that_went_back() -> None:
+    result, seen = make_result(), Observation()
+    readings = tuple(DutReading(moment, 0.0, 0.0, seen) for moment in (Moment.START, Moment.FINISH))
+    whole = replace(result, dut_readings=readings)
+    assert whole.losses is not None
+    ports = {port: PortCounters(1e6, 0, 0, 0, 0, 0, 0) for port in result.plan.ports}
+    cleared = Sample(Phase.DRAIN, 1e6, {}, Reading(ports, 0))
+    cut = replace(whole, samples=(*result.samples, cleared))
+    assert cut.losses is None and "loss-foreign" not in {one.code for one in cut.dut_caveats}

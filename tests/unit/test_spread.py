@@ -139,7 +139,7 @@ def test_queues_on_one_worker_are_its_load_whatever_the_key() -> None:
     ("hashing", "words"),
     [
         (PortHash(0, "6d5a", FIELDS, (0, 1)), "a key of 2 bytes"),
-        (PortHash(0, "secret", FIELDS, (0, 1)), "no hexadecimal number"),
+        (PortHash(0, "secret", FIELDS, (0, 1)), "not a hexadecimal number"),
         (PortHash(0, KEY, (), (0, 1)), "does not say which fields"),
         (PortHash(0, KEY, FIELDS, ()), "table of queues"),
         (PortHash(1, KEY, FIELDS, (0, 1)), "does not say how its NIC hashes"),
@@ -183,7 +183,7 @@ def test_too_many_flows_are_a_sample_and_say_so() -> None:
     spread = predict(vpp(3), streams("64b", vm="tuple"), [0])
     assert spread.ports[0].flows is None and not spread.ports[0].exact
     assert [q.share for q in spread.queues] == [pytest.approx(1 / 3, abs=0.05)] * 3
-    assert any("8192 packets stand for all" in sentence for sentence in spread.sentences)
+    assert any("predicted from 8192 packets" in sentence for sentence in spread.sentences)
 
 
 def test_queues_of_unknown_workers() -> None:

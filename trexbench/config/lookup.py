@@ -1,4 +1,4 @@
-"""DUT configs, STL profiles and suites by name: beside the caller, in the checkout, or where pip put them."""
+"""DUT configs, STL profiles and suites by name: in the working directory, the checkout, or where pip put them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..core.errors import ConfigError
 from .model import DutConfig
-from .readers import pattern, section
+from .readers import pattern, require_different, section
 from .schema import read_dut
 from .suite import Suite, SuiteDut
 from .yamltree import Value, load
@@ -22,7 +22,10 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Files of one kind, each with a name. variable: of the environment; endings, hidden: of the files' names."""
+    """Files of one kind, each with a name. folder: their directory; variable: of the environment, names another one.
+
+    endings: of the files' names; names that begin with one of ``hidden`` are left out.
+    """
 
     kind: str
     folder: str
@@ -31,33 +34,35 @@ class Catalogue:
     hidden: tuple[str, ...] = (".",)
 
     def directories(self, explicit: Path | None = None) -> list[Path]:
-        """Directories to look in, first match wins. One named by option or environment is the only one."""
+        """Directories to search, in this order; one named by option or environment is the only one."""
         named = os.environ.get(self.variable) if explicit is None else str(explicit)
         if named:
-            if not Path(named).is_dir():
+            if not os.path.isdir(named):  # not Path's, which raises where it may not look
                 where = f"the directory in {self.variable}" if explicit is None else "the directory given"
-                raise ConfigError(
-                    f"{named}: {where} is not there", f"create it or name another {self.folder} directory"
-                )
+                raise ConfigError(f"{named}: {where} is not there", f"name another {self.folder} directory")
             return [Path(named)]
         places = (Path(self.folder), _CHECKOUT / self.folder, Path(sys.prefix) / "share" / "trexbench" / self.folder)
-        different = {place.resolve(): place for place in reversed(places) if place.is_dir()}
+        different = {place.resolve(): place for place in reversed(places) if os.path.isdir(place)}
         return [place for place in places if place in different.values()]
 
     def files(self, explicit: Path | None = None) -> dict[str, Path]:
-        """Every file by name, the first directory's where two have the same."""
+        """Every file by name; of two with the same name, the one in the first directory."""
         found: dict[str, Path] = {}
         for directory in self.directories(explicit):
-            for path in sorted(directory.iterdir()):
+            try:
+                paths = sorted(directory.iterdir())
+            except OSError as error:
+                raise ConfigError(f"{directory}: {error.strerror}", "make it readable, or name another one") from None
+            for path in paths:
                 if path.suffix in self.endings and path.is_file() and not path.name.startswith(self.hidden):
                     found.setdefault(path.stem, path)
         return found
 
     def find(self, name: str, explicit: Path | None = None) -> Path:
-        """The file of this name, or this file where the name is a path; ConfigError lists what there is."""
+        """The file of this name, or the file itself where the name is a path; ConfigError lists the known names."""
         path = Path(name)
         is_file_name = path.suffix in self.endings
-        if "/" in name or (is_file_name and path.is_file()):
+        if "/" in name or (is_file_name and os.path.isfile(path)):
             return path
         known, wanted = self.files(explicit), path.stem if is_file_name else name
         if wanted not in known:
@@ -65,7 +70,7 @@ class Catalogue:
         return known[wanted]
 
     def _unknown(self, name: str, known: list[str], explicit: Path | None) -> ConfigError:
-        """The nearest name, and all that there are."""
+        """With the nearest name, and all names."""
         what = f"unknown {self.kind} {name!r}"
         if not known:
             looked = ", ".join(map(str, self.directories(explicit))) or f"./{self.folder} and beside the package"
@@ -87,21 +92,23 @@ def load_dut(name: str, directory: Path | None = None) -> DutConfig:
 def find_profile(name: str, directory: Path | None = None) -> Path:
     """The file of an STL profile, named by its path or, with or without ``.py``, by its name."""
     path = PROFILES.find(name, directory)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise ConfigError(f"{path}: no such profile", "name a file that is there, or one of stl_profiles")
     return path
 
 
 def read_suite(path: Path, configs_dir: Path | None = None) -> Suite:
-    """The suite that this file describes, its DUTs looked up; ConfigError naming file, line, key and fix."""
+    """The suite in this file, its DUTs looked up; ConfigError naming file, line, key and remedy."""
     root = load(path, "suite")
     suite = section(Suite, "a suite", name=Value(path, 1, "", path.stem).read(_STEM), file=path)(root)
-    duts = zip(root.at("duts").items("DUT"), suite.duts, strict=True)
-    return replace(suite, duts=tuple(item.read(partial(_known, dut, configs_dir)) for item, dut in duts))
+    items = root.at("duts").items("DUT")
+    found = [item.read(partial(_known, dut, configs_dir)) for item, dut in zip(items, suite.duts, strict=True)]
+    require_different(items, [dut.name for dut in found], "DUT")  # r1 and r1.yaml are one
+    return replace(suite, duts=tuple(found))
 
 
 def _known(wanted: SuiteDut, configs_dir: Path | None, value: Value) -> SuiteDut:
-    """The DUT as its own config names it, which must offer the queues that are wanted."""
+    """The suite's DUT under the name of its config, which must offer the queues that the suite asks for."""
     dut = load_dut(wanted.name, configs_dir)
     for queues in wanted.rx_queues:
         if queues not in dut.offered_queues:

@@ -1,4 +1,4 @@
-"""What a DUT config says, as data; all checked, nothing looked up."""
+"""A DUT config as data: every value checked, nothing looked up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SYSCTLS = r.pairs("kernel setting", _SYSCTL, "net.core.netdev_max_backlog", r.t
 
 @dataclass(frozen=True)
 class Neighbour:
-    """The tester as the DUT shall see it; ``mac`` None stands for the tester's own port MAC."""
+    """The tester's end of a cable, as the DUT is to see it; mac: None for the tester's own port MAC."""
 
     address: Annotated[IPv4Address, r.address]
     mac: Annotated[str | None, r.mac_or_tester] = None
@@ -48,7 +48,7 @@ class Route:
 class TransportConfig:
     """How the DUT is reached. type: ``netns`` (namespace), ``local`` or ``ssh`` (host, user, port).
 
-    host may be a name of the user's own ssh config, which also says user and port where they are None.
+    host may be a name of the user's ssh config, which also decides user and port where they are None.
     """
 
     type: Annotated[str, r.choice("netns", "local", "ssh")]
@@ -69,7 +69,7 @@ class GeneratorConfig:
 
 @dataclass(frozen=True)
 class LabConfig:
-    """How a DUT of namespaces is built on this machine; every field is a key of the ``lab:`` section.
+    """How a DUT in network namespaces is built on this machine; every field is a key of the ``lab:`` section.
 
     sender_cpu: core of the generator's packet engine; ``auto`` is the first usable core, ``any`` does not pin.
     router_cpus: cores that forward; ``auto`` is the first core that shares no hardware with the sender's.
@@ -79,7 +79,7 @@ class LabConfig:
     threaded: NAPI of the DUT's interfaces in kernel threads, pinned to router_cpus.
     gro: generic receive offload on the DUT's interfaces; veth only polls with it (or with an XDP program).
     queues: receive and transmit queues of every veth. txqueuelen, mtu: of every veth.
-    sender_limit_pps: per port, the embedded server sends no faster: a weak generator, to see how it is reported.
+    sender_limit_pps: the embedded server's highest rate per port, to see how a weak generator is reported.
     sysctls: set in the DUT's namespace where they exist there, else on the host and put back afterwards.
     router: what forwards: the ``kernel``, or a ``vpp`` that is started in the DUT's namespace with its workers on
     router_cpus.
@@ -102,7 +102,7 @@ class LabConfig:
 
 @dataclass(frozen=True)
 class PlanDefaults:
-    """What a run of this DUT does unless the command line says otherwise; None leaves it to the tool.
+    """Defaults of this DUT's runs, overridden by the command line; None: trexbench's own default.
 
     warmup and ramp_to are rates as written, ``*_s`` are seconds, loss is a fraction, windows is a count.
     """
@@ -124,10 +124,10 @@ class PlanDefaults:
 
 @dataclass(frozen=True)
 class DutConfig:
-    """One file of dut_configs; ``name`` is the file's. rx_queues: the queue counts this DUT is measured with.
+    """One file of dut_configs; ``name`` is the file's. rx_queues: the numbers of queues it is measured with.
 
-    speed_bps caps the line rate (L1 bit/s); None leaves it to the tester's ports. linux, vpp, pfsense: what belongs to
-    that driver alone. rss: how the NICs choose a queue, where the DUT does not say. text is the file as it was read.
+    speed_bps limits the line rate (L1 bit/s); None: as the tester's ports. linux, vpp, pfsense: settings of that
+    driver. rss: how the NICs choose a queue, where the DUT does not say. text: the file as it was read.
     """
 
     name: str
@@ -163,7 +163,7 @@ class DutConfig:
         return tuple(port.tester for port in self.ports)
 
     def with_lab_prefix(self, prefix: str) -> DutConfig:
-        """The same DUT with its lab's namespaces and VPP named so; two labs can stand side by side."""
+        """The same DUT with its lab's namespaces and VPP under this prefix, so that two labs can run side by side."""
         if self.lab is None:
             return self
         return replace(
@@ -179,7 +179,7 @@ def dut_namespace(prefix: str) -> str:
 
 
 def vpp_socket(prefix: str) -> str:
-    """The command line of a lab's own VPP; like its namespaces, it has one name on the machine."""
+    """The CLI socket of a lab's own VPP, which belongs to one prefix, as its namespaces do."""
     return f"/run/trexbench-vpp/{prefix}/cli.sock"
 
 

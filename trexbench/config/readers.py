@@ -21,10 +21,10 @@ _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 
 
 def section(cls: Callable[..., T], what: str, **given: object) -> Callable[[Value], T]:
-    """A mapping as a dataclass, whose fields say how they are read: ``Annotated[type, reader, "key"]``.
+    """Reads a mapping as a dataclass, whose fields name their readers: ``Annotated[type, reader, "key"]``.
 
-    The key is the field's name unless another is written. A field without a default must be written; one without a
-    reader is no key, but ``given``.
+    The key is the field's name unless another is named. A field without a default is required; a field without a
+    reader is not a key of the file, but one of ``given``.
     """
 
     def read(value: Value) -> T:
@@ -41,7 +41,7 @@ def section(cls: Callable[..., T], what: str, **given: object) -> Callable[[Valu
 
 @lru_cache(maxsize=64)
 def _keys_of(cls: Any) -> dict[str, tuple[str, Callable[[Value], Any], bool]]:
-    """By field: its key, its reader, and whether it must be written."""
+    """By field: its key, its reader, and whether it is required."""
     hints, found = get_type_hints(cls, include_extras=True), {}
     for field in fields(cls):
         reader, *names = getattr(hints[field.name], "__metadata__", (None,))
@@ -103,7 +103,7 @@ def integers(low: int, high: int) -> Callable[[Value], tuple[int, ...]]:
             return (one(value),)
         numbers = tuple(item.read(one) for item in value.items("number"))
         if not numbers or len(set(numbers)) != len(numbers):
-            raise ConfigError("empty, or a number stands twice", f"write different ones, as in [{low}, {low + 1}]")
+            raise ConfigError("empty, or a number twice", f"write different ones, as in [{low}, {low + 1}]")
         return numbers
 
     return read
@@ -112,7 +112,7 @@ def integers(low: int, high: int) -> Callable[[Value], tuple[int, ...]]:
 def list_of(
     what: str, reader: Callable[[Value], T], named: Callable[[T], str] | None = None
 ) -> Callable[[Value], tuple[T, ...]]:
-    """A list; with ``named``, of at least one item, and each of another name."""
+    """A list; with ``named``, of at least one item, and with different names."""
 
     def read(value: Value) -> tuple[T, ...]:
         items = value.items(what)
@@ -127,11 +127,11 @@ def list_of(
 
 
 def require_different(items: Sequence[Value], names: Sequence[str], what: str, *key: str) -> None:
-    """ConfigError at the first item whose name, found at its key, an earlier one has."""
+    """ConfigError at the first item that repeats an earlier name; ``key``: where in the item the name stands."""
     for index, name in enumerate(names):
         if name in names[:index]:
             first = items[names.index(name)].line
-            raise items[index].at(*key).wrong(f"{what} {name} stands on line {first} already", "name each once")
+            raise items[index].at(*key).wrong(f"{what} {name} is on line {first} already", "name each once")
 
 
 def pairs(what: str, name: str, example: str, reader: Callable[[Value], T]) -> Callable[[Value], Any]:
@@ -196,12 +196,11 @@ def interface_address(value: Value) -> IPv4Interface:
             raise ValueError
         found = IPv4Interface(raw)
     except ValueError:
-        raise ConfigError(
-            f"{raw[:80]!r} is not an IPv4 address with its prefix length", "write it as 100.65.1.1/24"
-        ) from None
+        fix = "write it as 100.65.1.1/24"
+        raise ConfigError(f"{raw[:80]!r} is not an IPv4 address with its prefix length", fix) from None
     network = found.network
     if network.prefixlen < 31 and found.ip in (network.network_address, network.broadcast_address):
-        raise ConfigError(f"{raw!r} is no host's address", f"pick one between the ends of {network}")
+        raise ConfigError(f"{raw!r} is not a host's address", f"pick one between the ends of {network}")
     return found
 
 
@@ -224,7 +223,7 @@ def mac_or_tester(value: Value) -> str | None:
     if not _MAC.fullmatch(raw):
         raise ConfigError(f"{raw[:80]!r} is not a MAC address", "write it as 68:05:ca:32:45:94")
     if int(raw[:2], 16) & 1 or raw == "00:00:00:00:00:00":
-        raise ConfigError(f"{raw!r} is not the MAC of one port", "multicast and all-zero addresses cannot be pinned")
+        raise ConfigError(f"{raw!r} is multicast or all zero", "write the MAC address of one port")
     return raw
 
 

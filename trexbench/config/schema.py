@@ -1,4 +1,4 @@
-"""A DUT config as a whole: its sections are read as model.py says, here is what must agree between them."""
+"""A DUT config as a whole: model.py says how each section is read; here is checked what must agree between them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 from .model import DRIVERS, DutConfig, LabConfig, Port, Route
 from .readers import require_different, section
 from .settings import POWER_READERS, VppSettings
-from .yamltree import Value, load, read_text
+from .yamltree import Value, parse, read_text
 
 _TRANSPORT_KEYS = {"netns": ("namespace",), "local": (), "ssh": ("host", "user", "port")}
 
 
 def read_dut(path: Path) -> DutConfig:
-    """The DUT that this file describes; ConfigError naming file, line, key and fix."""
-    root = load(path, "DUT config")
+    """The DUT in this file; ConfigError naming file, line, key and remedy."""
     text = read_text(path, "DUT config")
+    root = parse(path, text)
     dut = section(DutConfig, "a DUT config", name=path.stem, file=path, text=text)(root)
     others = [driver for driver in DRIVERS if driver != dut.driver]
     _refuse(root, others, f"driver {dut.driver}", "take it out, or change the driver")
@@ -28,7 +28,7 @@ def read_dut(path: Path) -> DutConfig:
     for port, _, _ in dut.vpp.rx_placement:
         if port not in dut.tester_ports:
             place = root.at("vpp", "rx_placement")
-            raise place.wrong(f"port {port} is no port of the tester's", "name one of ports[].tester")
+            raise place.wrong(f"port {port} is not under ports", "name one of ports[].tester")
     if dut.lab is not None:
         _check_lab(root, dut, dut.lab)
     transport, kind = root.at("transport"), dut.transport.type
@@ -40,14 +40,14 @@ def read_dut(path: Path) -> DutConfig:
 
 
 def _refuse(value: Value, keys: Iterable[str], owner: str, remedy: str = "take it out, or change the type") -> None:
-    """None of these keys, which mean nothing there."""
+    """ConfigError for any of these keys, which have no effect there."""
     for key in keys:
         if value.has(key):
-            raise value.at(key).wrong(f"means nothing to {owner}", remedy)
+            raise value.at(key).wrong(f"has no effect on {owner}", remedy)
 
 
 def _check_keys(value: Value, kind: str, keys_of: Mapping[str, Sequence[str]], owner: str, lab: bool = False) -> None:
-    """No keys of other kinds, and the first of its own, unless a lab stands for it."""
+    """ConfigError for keys of other kinds, and where the first of its own is missing, which a lab need not have."""
     _refuse(value, [key for keys in keys_of.values() for key in keys if key not in keys_of[kind]], owner)
     needed = keys_of[kind][:1]
     if needed and not lab and not value.has(needed[0]):
@@ -58,7 +58,7 @@ def _check_lab_transport(value: Value, kind: str) -> None:
     if kind != "netns":
         raise value.at("type").wrong(f"a DUT with a lab: section is reached by netns, not {kind}", "write type: netns")
     if value.has("namespace"):
-        raise value.at("namespace").wrong("the lab's own namespace is meant", "take it out; lab.prefix names it")
+        raise value.at("namespace").wrong("a lab names its own namespace", "take it out; lab.prefix decides the name")
 
 
 def _check_ports(value: Value, ports: Sequence[Port]) -> None:
@@ -84,8 +84,8 @@ def _check_routes(items: Sequence[Value], routes: Sequence[Route], ports: Sequen
     neighbours = [str(port.neighbour.address) for port in ports]
     for item, route in zip(items, routes, strict=True):
         if str(route.via) not in neighbours:
-            remedy = f"route by way of one of {', '.join(neighbours)}"
-            raise item.at("via").wrong(f"{route.via} is no port's neighbour", remedy)
+            remedy = f"route via one of {', '.join(neighbours)}"
+            raise item.at("via").wrong(f"{route.via} is not a port's neighbour", remedy)
         if route.to.prefixlen == 0:
             raise item.at("to").wrong("a default route", "name the networks that the test traffic goes to")
     require_different(items, [str(route.to) for route in routes], "the network", "to")
@@ -96,14 +96,12 @@ def _check_lab(root: Value, dut: DutConfig, lab: LabConfig) -> None:
         raise root.at("lab", "threaded").wrong("threaded NAPI on veth needs GRO", "write gro: true too")
     if (lab.router == "vpp") != (dut.driver == "vpp"):
         router = "vpp" if dut.driver == "vpp" else "kernel"
-        raise root.at("lab").wrong(
-            f"a router of kind {lab.router} and the driver {dut.driver}", f"write lab.router: {router}"
-        )
+        raise root.at("lab").wrong(f"lab.router: {lab.router} with driver: {dut.driver}", f"write lab.router: {router}")
     if lab.router == "kernel":
         return
     base = VppSettings()
     for key in ("socket", "startup_conf", "restart", "workers"):
         if getattr(dut.vpp, key) != getattr(base, key):
-            raise root.at("vpp", key).wrong("the lab itself sets this for its VPP", "take it out; lab: has the cores")
+            raise root.at("vpp", key).wrong("the lab itself sets this for its VPP", "take it out; see lab.router_cpus")
     if dut.vpp.interfaces != "af_packet":
         raise root.at("vpp").wrong("a lab's interfaces are veth pairs", "write vpp.interfaces: af_packet")

@@ -1,4 +1,4 @@
-"""Sections of a DUT's file that belong to one driver, and its power meter."""
+"""Sections of a DUT config that belong to one driver, and its power meter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import readers as r
 from .yamltree import Value
 
 KEEP = "keep"
-"""In place of a setting: leave it as the DUT has it."""
+"""As a setting's value: leave it as it is on the DUT."""
 
 _PATH = r.pattern(r"/[A-Za-z0-9_./+-]*", "an absolute path", "/run/vpp/cli.sock", 200)
 _WORD = r.pattern(r"[A-Za-z0-9_./:=@%+-]+", "a word of a command", "[systemctl, restart, vpp]", 200)
@@ -33,7 +33,7 @@ def _placements(value: Value) -> tuple[tuple[int, int, int], ...]:
     for item in value.items("placement"):
         match = _PLACE.fullmatch(item.text())
         if not match:
-            raise item.wrong(f"{item.text()[:40]!r} is no placement", "write PORT:QUEUE:WORKER, as in '0:1:2'")
+            raise item.wrong(f"{item.text()[:40]!r} is not a placement", "write PORT:QUEUE:WORKER, as in '0:1:2'")
         found.append((int(match[1]), int(match[2]), int(match[3])))
     if len({(port, queue) for port, queue, _ in found}) != len(found):
         raise ConfigError("a queue is placed twice", "name each PORT:QUEUE once")
@@ -42,7 +42,7 @@ def _placements(value: Value) -> tuple[tuple[int, int, int], ...]:
 
 @dataclass(frozen=True)
 class LinuxSettings:
-    """What a Linux DUT shall be set to besides addresses and routes. Everything says ``keep`` to leave it alone.
+    """Settings of a Linux DUT besides addresses and routes; ``keep`` leaves one as it is.
 
     cpus: those that forward; empty: all. irqbalance: ``off`` stops it for the test. irqs: ``spread`` pins the
     interrupt of queue q of each port to the q-th of cpus. rps: receive packet steering, ``off``, or ``cpus`` to hand
@@ -60,12 +60,12 @@ class LinuxSettings:
 
 @dataclass(frozen=True)
 class VppSettings:
-    """How a VPP is spoken to and restarted.
+    """How VPP is reached, set up and restarted.
 
-    interfaces: ``dpdk`` (queues are set in startup_conf, which takes a restart) or ``af_packet`` (interfaces
-    ``host-X`` are made on the Linux interface X, with their queues). socket: of its command line. restart: the
-    command, as words. workers: threads that forward; None leaves them. rx_placement: (port, queue, worker) of queues
-    that are not to stay where VPP put them; port is the tester's.
+    interfaces: ``dpdk`` (queues are set in startup_conf, which needs a restart) or ``af_packet`` (interface
+    ``host-X`` is made on the Linux interface X, with its queues). socket: of VPP's CLI. restart: the command, as
+    words. workers: threads that forward; None leaves them as they are. rx_placement: (port, queue, worker) of queues
+    that are to move; port is the tester's.
     """
 
     interfaces: Annotated[str, r.choice("dpdk", "af_packet")] = "dpdk"
@@ -91,7 +91,7 @@ POWER_READERS = {
     "rapl": (),
     "constant": ("watts",),
 }
-"""Kinds of power meter, and the keys that belong to each besides its type."""
+"""Types of power meter, and the keys of each besides ``type``."""
 
 
 @dataclass(frozen=True)

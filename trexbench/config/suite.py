@@ -1,4 +1,4 @@
-"""A suite: which cells are measured in a night, as data. Pure."""
+"""A suite: which cells are measured in a night. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ from . import readers as r
 from .model import PlanDefaults
 from .yamltree import Value
 
-_NAME = r.pattern(
-    r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a DUT", "netgate-vpp, which is dut_configs/netgate-vpp.yaml"
-)
+_NAME = r.pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a DUT", "netgate-vpp, for dut_configs/netgate-vpp.yaml")
 
 
 @dataclass(frozen=True)
 class SuiteDut:
-    """A DUT of the suite. rx_queues: measured with each of these; empty: as its own config says."""
+    """A DUT of the suite. rx_queues: it is measured with each of these; empty: as its config says."""
 
     name: Annotated[str, _NAME]
     rx_queues: Annotated[tuple[int, ...], r.integers(1, 256)] = ()
@@ -41,7 +39,7 @@ def _bidir(value: Value) -> bool:
 
 @dataclass(frozen=True)
 class Suite:
-    """One suite file; ``name`` is the file's. keep_nights: what ``nightly`` leaves when it prunes; None: everything."""
+    """One suite file; ``name`` is the file's. keep_nights: how many ``nightly`` keeps when it prunes; None: all."""
 
     name: str
     file: Path
@@ -54,7 +52,7 @@ class Suite:
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """One for each run, in the order in which they are run: the DUT and its queues change as rarely as can be."""
+        """One for each run, in the order they are run: the DUT and its queues change as rarely as possible."""
         return tuple(
             Cell(dut.name, mode, bidir, queues)
             for dut in self.duts
@@ -65,5 +63,5 @@ class Suite:
 
 
 def sessions(cells: Iterable[Cell]) -> list[list[Cell]]:
-    """Neighbours with the same DUT and queues, which share one session with DUT and tester."""
+    """Consecutive cells with the same DUT and queues, which share one session."""
     return [list(group) for _, group in groupby(cells, key=lambda cell: (cell.dut, cell.rx_queues))]

@@ -1,4 +1,4 @@
-"""The ``twin:`` section of a DUT's file: the router that ``--sim`` puts in its place, and the tester before it."""
+"""The ``twin:`` section of a DUT config: the router that ``--sim`` simulates in its place, and the tester."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from ..core.errors import ConfigError
-from ..core.units import parse_duration
+from ..core.units import format_share, parse_duration
 from . import readers as r
 from .yamltree import Value
 
 HASH_FIELDS = ("src", "dst", "sport", "dport")
 RSS_KEYS = ("microsoft", "random")
 _KEY_DIGITS = (80, 104)
-"""40 bytes, or 52 as NICs have that hash IPv6 tunnels."""
+"""Of a key of 40 bytes, or of 52 as in NICs that hash IPv6 tunnels."""
 
 _NUMBER = r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)"
 _CLOCK = re.compile(rf"{_NUMBER}\s*(?P<scale>[mg])hz")
@@ -33,7 +33,7 @@ def _clock(value: Value) -> float:
 
 
 def _seconds(value: Value) -> float:
-    """Microseconds too, which no duration of a run is written in; at most a second."""
+    """A duration of at most a second, which may be written in microseconds."""
     raw = value.text()
     match = _MICROSECONDS.fullmatch(raw.lower())
     found = float(match["number"]) * 1e-6 if match else parse_duration(raw)
@@ -45,28 +45,28 @@ def _seconds(value: Value) -> float:
 def _noise(value: Value) -> float:
     found = r.share(value)
     if found > 0.2:
-        raise ConfigError(f"noise of {found:.0%}", "at most 20%: beyond it a worker's speed would reach zero")
+        raise ConfigError(f"noise of {format_share(found)}", "at most 20%: beyond it a worker's speed would reach zero")
     return found
 
 
 def _port_limit(value: Value) -> float | Mapping[int, float]:
-    """Frames per second of every port, or by the tester's port, as in {0: 800kpps}."""
+    """Frames per second: one limit for every port, or by the tester's port, as in {0: 800kpps}."""
     if not isinstance(value.raw, Mapping):
         return r.pps(value)
     for port, one in value.raw.items():
         if not re.fullmatch(r"0|[1-9][0-9]{0,2}", port):
-            raise one.wrong(f"{port[:80]!r} is no port", "write the tester's port numbers, as in {0: 800kpps}")
+            raise one.wrong(f"{port[:80]!r} is not a port number", "write the tester's ports, as in {0: 800kpps}")
     return {int(port): one.read(r.pps) for port, one in value.raw.items()}
 
 
 def _rss_key(value: Value) -> str:
-    """One of the words, or the digits in lower case without what separates them."""
+    """One of RSS_KEYS, or the key's digits in lower case without separators."""
     raw = value.text()
     digits = re.sub(r"[\s:]", "", raw.lower())
     if raw in RSS_KEYS or (re.fullmatch(r"[0-9a-f]*", digits) and len(digits) in _KEY_DIGITS):
         return raw if raw in RSS_KEYS else digits
     words = " or ".join(RSS_KEYS)
-    raise ConfigError(f"{raw[:80]!r} is no RSS key", f"write {words}, or 40 bytes as ethtool -x prints them")
+    raise ConfigError(f"{raw[:80]!r} is not an RSS key", f"write {words}, or 40 bytes as ethtool -x prints them")
 
 
 def _hash_fields(value: Value) -> tuple[str, ...]:
@@ -80,18 +80,18 @@ def _hash_fields(value: Value) -> tuple[str, ...]:
 def _table_entries(value: Value) -> int:
     found = r.integer(1, 4096)(value)
     if found & (found - 1):
-        raise ConfigError(f"{found} is no power of two", "an indirection table has 64, 128 or 512 entries")
+        raise ConfigError(f"{found} is not a power of two", "an indirection table has 64, 128 or 512 entries")
     return found
 
 
 @dataclass(frozen=True)
 class TesterSpec:
-    """How the simulated TRex itself falls short; by default it does not. Rates in frames per second.
+    """Limits of the simulated TRex; by default it has none. Rates in frames per second.
 
-    tx_limit_pps, rx_limit_pps: of every port, or by port; a port that is not named has none. overload: what its sending
-    core does beyond the limit: ``stretch`` (time gets longer, as TRex does: fewer frames, no queue_full) or
-    ``queue-full`` (frames are dropped and counted). Frames beyond rx_limit_pps are counted in ierrors. skew_s: the
-    counters of different ports are read this far apart at most.
+    tx_limit_pps, rx_limit_pps: of every port, or by port; a port that is not named has no limit. overload: what happens
+    beyond tx_limit_pps: ``stretch`` (sending takes longer, as in TRex: fewer frames, no queue_full) or ``queue-full``
+    (frames are dropped and counted). Frames beyond rx_limit_pps count as ierrors. skew_s: the counters of different
+    ports are read at most this far apart.
     """
 
     tx_limit_pps: Annotated[float | Mapping[int, float] | None, _port_limit, "tx_limit"] = None
@@ -107,11 +107,11 @@ class TesterSpec:
 
 @dataclass(frozen=True)
 class RssSpec:
-    """How the NIC spreads flows over a port's receive queues: Toeplitz, then an indirection table filled in turn.
+    """How the NIC spreads flows over a port's receive queues: Toeplitz hash, then a round-robin indirection table.
 
     key: ``microsoft`` (the one of the RSS specification, DPDK's default for Intel's NICs), ``random`` (drawn once from
-    the twin's seed, as drivers do that draw one at boot) or hexadecimal digits. fields: what is hashed, out of
-    HASH_FIELDS; ports only of TCP and UDP. table: its entries, a power of two.
+    the twin's seed, as drivers do that draw one at boot) or hexadecimal digits. fields: what is hashed, of
+    HASH_FIELDS; ports of TCP and UDP only. table: its entries, a power of two.
     """
 
     key: Annotated[str, _rss_key] = "microsoft"
@@ -123,8 +123,8 @@ class RssSpec:
 class BusSpec:
     """What receiving costs while the same port sends: ``stall_cycles`` x r / (1 - r) a frame, r the load of the bus.
 
-    limit_pps: frames per second that a port could at most receive while it sends as many; the load is the smaller one
-    of both rates over it.
+    limit_pps: the most frames per second that a port could receive while it sends as many; the load is the smaller of
+    the two rates, as a share of it.
     """
 
     limit_pps: Annotated[float, r.pps, "limit"]
@@ -141,8 +141,8 @@ class TwinSpec:
     frame that found the ring full. idle_poll_cycles: a poll that finds nothing; loop_cycles: around the polls. drive:
     ``polling`` or ``interrupt`` (the latter has no idle polls). batch_s: frames reach a queue in batches this far apart
     (interrupt moderation, descriptor write-back, the sender's own bursts). contention: how much more everything costs
-    per other worker that is fully busy. ring: frames a queue holds. latency_s: of a frame that waits for nobody, but
-    for the work on it. noise: standard deviation of a worker's speed, drawn anew every 100 ms. placement: of queues on
+    per other worker that is fully busy. ring: frames a queue holds. latency_s: of a frame that need not wait, besides
+    the work on it. noise: standard deviation of a worker's speed, drawn again every 100 ms. placement: of queues on
     workers, ``round-robin`` over all ports' queues in the order of their registration, or ``per-port`` (queue i of
     each port on worker i).
     """

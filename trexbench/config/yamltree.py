@@ -1,8 +1,8 @@
-"""A YAML file -> values that know their file, line and key, read so that no file can do harm.
+"""A YAML file -> values that know their file, line and key. Hostile files are refused.
 
-Scalars stay text until a reader says what they are meant to be: ``no``, ``1e3`` and ``12:34:56`` mean what they say.
-Anchors, aliases, tags and merges are refused: a configuration of one page needs none, and they are how small
-files become huge ones.
+Scalars stay text until a reader converts them, so that ``no``, ``1e3`` and ``12:34:56`` are taken as written.
+Anchors, aliases, tags and merges are refused: a configuration of one page needs none, and with them a small file can
+become a huge one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Value:
         """What the reader makes of this; its ConfigError gets file, line and key if it has none yet."""
         if self.raw is None:
             sign = "dash" if self.key.endswith("]") else "colon"
-            raise self.wrong(f"nothing stands after the {sign}", "give it a value, or take the line out")
+            raise self.wrong(f"nothing after the {sign}", "give it a value, or take the line out")
         try:
             return reader(self)
         except ConfigError as error:
@@ -50,9 +50,10 @@ class Value:
             raise ConfigError(f"{self.file}:{self.line}: {self.key}: {error}") from None
 
     def mapping(self, what: str, known: Sequence[str] = ()) -> Mapping[str, Value]:
-        """This as a mapping, with no other keys than the known ones where there are any."""
+        """This as a mapping, with the known keys only where any are named."""
         if not isinstance(self.raw, Mapping):
-            raise self.wrong(f"{_kind(self)} where {what} should stand", f"write keys under it: {', '.join(known)}")
+            keys = f"keys under it: {', '.join(known)}" if known else "'name: value' lines under it"
+            raise self.wrong(f"{_kind(self)} where {what} should be", f"write {keys}")
         for key, value in self.raw.items():
             if known and key not in known:
                 close = difflib.get_close_matches(key, known, n=1)
@@ -63,17 +64,17 @@ class Value:
     def items(self, what: str) -> Sequence[Value]:
         """This as a list."""
         if isinstance(self.raw, (Mapping, str)) or self.raw is None:
-            raise self.wrong(f"{_kind(self)} where a list of {what} should stand", f"write '- ' before each {what}")
+            raise self.wrong(f"{_kind(self)} where a list of {what} should be", f"write '- ' before each {what}")
         return self.raw
 
     def text(self) -> str:
         """This as the text that was written, without spaces around it."""
         if not isinstance(self.raw, str):
-            raise self.wrong(f"{_kind(self)} where one value should stand", "write the value on the line of its key")
+            raise self.wrong(f"{_kind(self)} where one value should be", "write the value on the line of its key")
         return self.raw.strip()
 
     def at(self, *path: str) -> Value:
-        """The node below these keys, as deep as it is there: what a message about it names."""
+        """The node below these keys, or the last one on the way there: the place to name in a message."""
         inner = self.raw.get(path[0]) if path and isinstance(self.raw, Mapping) else None
         return self if inner is None else inner.at(*path[1:])
 
@@ -87,8 +88,12 @@ class Value:
 
 
 def load(path: Path, what: str) -> Value:
-    """The one document of a YAML file, a ``what``. ConfigError, with the line where there is one, for all else."""
-    text = read_text(path, what)
+    """The one document of a YAML file; ``what`` it is, for messages. ConfigError, with its line, for anything else."""
+    return parse(path, read_text(path, what))
+
+
+def parse(path: Path, text: str) -> Value:
+    """The one document of this YAML text, which was read from ``path``."""
     try:
         _refuse_risky(path, text)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -102,9 +107,9 @@ def load(path: Path, what: str) -> Value:
 
 
 def read_text(path: Path, what: str) -> str:
-    """What a small UTF-8 file holds. ConfigError for anything else, such as a device or a pipe, which may never end."""
+    """The text of a small UTF-8 file. ConfigError for anything else, such as a pipe, which may never end."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ConfigError(f"{path}: not a regular file", f"name the file of a {what}")
             data = file.read(MAX_BYTES + 1)
@@ -116,13 +121,12 @@ def read_text(path: Path, what: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise ConfigError(
-            f"{path}:{line}: not UTF-8 text (byte 0x{data[error.start]:02x})", "save it as UTF-8"
-        ) from None
+        byte = f"0x{data[error.start]:02x}"
+        raise ConfigError(f"{path}:{line}: not UTF-8 text (byte {byte})", "save it as UTF-8") from None
 
 
 def _refuse_risky(path: Path, text: str) -> None:
-    """Walk the events, which costs no recursion, before anything is built from them."""
+    """Check the parser's events, without recursion, before anything is built from them."""
     depth = documents = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):  # yields while it reads
         line = event.start_mark.line + 1 if event.start_mark else 1
@@ -157,9 +161,8 @@ def _convert(path: Path, node: yaml.Node, key: str, line: int) -> Value:
             raise ConfigError(f"{path}:{here}: {key}: a key that is not a word", "write 'key: value'")
         name = str(name_node.value)
         if name in mapping:
-            raise ConfigError(
-                f"{path}:{here}: {_join(key, name)}: written twice, first on line {mapping[name].line}", "keep one"
-            )
+            twice = f"written twice, first on line {mapping[name].line}"
+            raise ConfigError(f"{path}:{here}: {_join(key, name)}: {twice}", "keep one")
         mapping[name] = _convert(path, value_node, _join(key, name), here)
     return Value(path, line, key, mapping)
 
@@ -173,7 +176,7 @@ def _malformed(path: Path, error: yaml.MarkedYAMLError) -> ConfigError:
 
 
 def _join(key: str, name: str) -> str:
-    """For messages, which are one line whatever stands in the file."""
+    """The joined key, printable, for messages of one line."""
     shown = name if name.isprintable() and len(name) <= 80 else repr(name[:80])
     return f"{key}.{shown}" if key else shown
 

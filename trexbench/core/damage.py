@@ -1,4 +1,4 @@
-"""What is wrong with a run that was read back: names and order that a document can get wrong and a run cannot."""
+"""What is wrong with a run that was read back: values that a document can hold and a run cannot produce."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _NAMES = ("mode", "suite", "night", "label")
 
 
 def find_damage(result: RunResult) -> str | None:
-    """The first thing that no run can have produced, in a few words; None when every report can be made of it."""
+    """The first value that no run can have produced, in a few words; None when every report can be made of it."""
     first = next(_problems(result), None)
     if first is not None:
         return first
     try:
-        # The proof that the samples fit together.
+        # Proves that the samples fit together.
         result.analysis  # noqa: B018
         result.latencies  # noqa: B018
     except (ArithmeticError, LookupError) as error:
@@ -30,18 +30,18 @@ def find_damage(result: RunResult) -> str | None:
 def _problems(result: RunResult) -> Iterator[str]:
     for what in ("reason", "finished"):
         if not isinstance(getattr(result, what), str | None):
-            yield f"{what} is no text"
-    # Names go into paths, tables and pages: one that cannot be a file's is not ours.
+            yield f"{what} is not text"
+    # Names go into paths, tables and pages.
     names = {"dut.name": result.dut.get("name")} | {f"command.{key}": result.command.get(key) for key in _NAMES}
     for key, name in names.items():
         if name is not None and not is_name(name):
-            yield f"{key} is no name: {shown(name)}"
-    # What a table of runs holds besides names and figures.
+            yield f"{key} is not a valid name: {shown(name)}"
+    # The index stores these texts too.
     texts = {"id": result.id, "started": result.started, "dut.facts_sha256": result.dut.get("facts_sha256")}
     texts |= {f"profiles.{direction}.digest": one.get("digest") for direction, one in result.profiles.items()}
     for key, text in texts.items():
         if isinstance(text, str) and any("\ud800" <= letter <= "\udfff" for letter in text):
-            yield f"{key} is no Unicode text"
+            yield f"{key} is not Unicode text"
     queues = result.command.get("rx_queues")
     if isinstance(queues, int) and abs(queues) >= 1 << 63:
         yield "command.rx_queues is too large"
@@ -56,7 +56,7 @@ def _of_samples(plan: Plan, samples: Sequence[Sample]) -> Iterator[str]:
         if sample.t_s < before_s:
             yield f"sample {number}: time goes back to {sample.t_s:g} s"
         if sample.phase in LATENCY_PHASES and not 1 <= sample.trial <= len(LATENCY_LOADS):
-            yield f"sample {number}: a load of the latency that there is not"
+            yield f"sample {number}: latency load {sample.trial} of {len(LATENCY_LOADS)}"
         for port in ports:
             if port not in sample.reading.ports:
                 yield f"sample {number}: port {port} is missing"

@@ -1,17 +1,17 @@
-"""Everything that can go wrong in words a user can act on, sorted by who is to blame.
+"""Errors that a user can act on, by where the cause lies.
 
     BenchError                 one line: the thing, the place, the remedy
     ├── ConfigError            what the user wrote or asked (exit 2)
     ├── GeneratorError         the traffic generator or the way to it (exit 5)
-    │   ├── GeneratorLost      it was there and is gone
+    │   ├── GeneratorLost      the connection to it was lost
     │   └── PortOwned          somebody else holds the ports
     ├── DutError               the device under test, or what was read back from it (exit 6)
-    │   └── DutLost            the way to it: no connection, or one that was lost
+    │   └── DutLost            no connection to it, or one that was lost
     ├── LabError               this machine cannot host the lab (exit 7)
     ├── TesterBusy             another run holds this tester (exit 8)
     └── StoreError             a result could not be read or written (exit 9)
 
-Exit 0: measured. 130/143: interrupted. What was measured before a run ended early is saved in any case.
+Exit 0: measured. 130/143: interrupted. What was measured before a run ended early is always saved.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class BenchError(Exception):
 
     exit_code = 1
     result: object = None
-    """For callers from Python: what was measured before it, where it ended a run early."""
+    """For Python callers: what was measured before this error ended the run."""
 
     def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(" ".join((f"{message}: {remedy}" if remedy else message).split()))
@@ -65,7 +65,7 @@ class StoreError(BenchError):
 
 
 def as_bench_error(error: BaseException) -> BenchError:
-    """Any error as one line: what is not a BenchError is a defect of trexbench."""
+    """Any error as one line; one that is not a BenchError is a defect of trexbench."""
     if isinstance(error, BenchError):
         return error
     found = BenchError(f"{type(error).__name__}: {error}", "this is a defect of trexbench; please report it")

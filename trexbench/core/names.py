@@ -1,4 +1,4 @@
-"""What may be the name of a DUT, a mode, a suite or a label, wherever it was written."""
+"""Which text may be the name of a DUT, a mode, a suite or a label."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _NEVER = frozenset("/\\<>")
 
 
 def is_name(value: object) -> bool:
-    """Printable text of at most LONGEST letters that is no path and nothing that a page could take for a tag."""
+    """Printable text of at most LONGEST characters that cannot be taken for a path or an HTML tag."""
     return (
         isinstance(value, str)
         and 0 < len(value) <= LONGEST
@@ -19,5 +19,5 @@ def is_name(value: object) -> bool:
 
 
 def shown(value: object) -> str:
-    """A name that is none, short and printable: for a line that says so."""
+    """An invalid name, shortened and made printable, for an error message."""
     return ascii(value if not isinstance(value, str) else value[:40])[:60]

@@ -1,4 +1,4 @@
-"""What the loop needs of the world; adapters live outside of core."""
+"""The interfaces that the measuring loop needs; they are implemented outside of core."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from .strategy.base import LoadStep
 
 
 class Generator(Protocol):
-    """Ports that are ours, with the profile's streams loaded. Raises GeneratorError and its kin."""
+    """The acquired ports, with the profile's streams loaded. Raises GeneratorError and its subclasses."""
 
     def start(self, rates_pps: Mapping[int, float], duration_s: float) -> None:
-        """Begin sending on each named port; the generator stops by itself after duration_s, come what may."""
+        """Start sending on each named port; the generator stops by itself after duration_s in any case."""
 
     def update(self, rates_pps: Mapping[int, float]) -> None:
-        """Change running rates, without a gap."""
+        """Change the rates of running ports without a gap."""
 
     def stop(self) -> None:
-        """Silence every port that is ours; safe to call when nothing runs."""
+        """Stop sending on every acquired port; safe to call when nothing runs."""
 
     def tag(self, rates_pps: Mapping[int, float]) -> None:
-        """From the next start on so many of each named port's frames per second are tagged, and timed on their return.
+        """From the next start on, tag so many frames per second of each named port, and time them on their return.
 
-        They are a part of the rate that a start asks for, and count in ``Reading.latency`` from zero. Nothing may run.
+        Tagged frames are a part of the rate that ``start`` asks for, and ``Reading.latency`` counts them from zero.
+        Call it only when nothing runs.
         """
 
     def read(self) -> Reading:
-        """Raw counters of every port that is ours, each with the run's time at which it was read."""
+        """Raw counters of every acquired port, each with the run's time at which it was read."""
 
 
 class Clock(Protocol):
@@ -40,6 +41,6 @@ class Clock(Protocol):
 
 
 class Sink(Protocol):
-    """Where samples go as they are taken: the screen, the file."""
+    """Receives samples as they are taken: to show them, to store them."""
 
     def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None: ...

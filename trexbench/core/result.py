@@ -1,6 +1,6 @@
-"""The run document: everything a report may ever need, as plain JSON values. The only record of a run.
+"""One run, and its JSON document: the only record of a run.
 
-``samples`` and ``dut_readings`` hold raw counters; every other figure is derived from them, by every reader alike.
+``samples`` and ``dut_readings`` hold raw counters; every reader derives all other figures from them in the same way.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 
-from .dut.cycles import Cost, find_costs, find_stretches
+from .dut.cycles import Cost, find_costs, find_intervals
 from .dut.flowspread import FlowSpread
 from .dut.losses import LossReport, locate
 from .dut.spreadcheck import SpreadCheck, compare_spread
 from .dut.telemetry import DutReading, Moment
 from .errors import ConfigError, StoreError
 from .load.plan import Direction
-from .load.sample import Sample, sample_from_dict, sample_to_dict
+from .load.sample import Sample, find_setback, sample_from_dict, sample_to_dict
 from .strategy.analysis import analyse
 from .strategy.base import Strategy
 from .strategy.table import plan_from_dict, plan_to_dict
@@ -31,11 +32,11 @@ from .verdict.model import Analysis, Caveat, DirectionResult
 SCHEMA = "trexbench/run"
 VERSION = 2
 ANALYSIS_VERSION = 1
-"""Of what derives figures from samples: raise it with every change of a figure, and stored ones are derived anew."""
+"""Of the analysis: raise it whenever a figure changes, so that stored figures are derived again."""
 
 
 class Status(str, Enum):
-    """running: still being written, or its writer was killed. incomplete: ended early, ``reason`` says why."""
+    """running: still being written, or its writer was killed. incomplete: ended early; ``reason`` says why."""
 
     RUNNING = "running"
     COMPLETE = "complete"
@@ -44,12 +45,12 @@ class Status(str, Enum):
 
 @dataclass(frozen=True)
 class RunResult:
-    """One run. started/finished: UTC, ISO 8601. The mappings are facts as their owners gave them (JSON values).
+    """One run. started, finished: UTC, ISO 8601. The mappings hold JSON values.
 
     dut: name, driver, configuration, what was applied, what was read back. profiles: what went on the wire, by
-    direction (in documents of version 1 of the first alone). generator: kind, version, ports, client. host: the tester.
+    direction (in documents of version 1 the first only). generator: kind, version, ports, client. host: the tester.
     simulated: no real packet was sent. telemetry: when the DUT's counters were read (``off``, ``hold``, ``ramp``);
-    dut_readings: those readings, raw. spread: how the flows were expected to fall on the DUT's queues and cores.
+    dut_readings: those readings, raw. spread: how the flows were expected to spread over the DUT's queues and cores.
     """
 
     id: str
@@ -72,24 +73,25 @@ class RunResult:
 
     @property
     def profile(self) -> Mapping[str, Any]:
-        """Of the first direction; empty where nothing is known of it."""
+        """The first direction's profile; empty where there is none."""
         return next(iter(self.profiles.values()), {})
 
     @cached_property
     def costs(self) -> tuple[Cost, ...]:
-        """What a packet cost the DUT, stretch by stretch; see core.dut.cycles."""
+        """What a packet cost the DUT, by interval; see core.dut.cycles."""
         return find_costs(self.plan, self.samples, tuple(self.dut_readings))
 
     @cached_property
     def latencies(self) -> tuple[Latency, ...]:
-        """How long frames took at shares of the throughput found; see core.verdict.latency."""
+        """Latency at shares of the throughput found; see core.verdict.latency."""
         return find_latencies(self.plan, self.samples)
 
     @cached_property
     def losses(self) -> LossReport | None:
-        """Where the run's lost frames were lost; None where the DUT was not read before and after the run."""
+        """Where frames were lost; None if the DUT was not read before and after, or a tester's counter went back."""
         seen = {one.moment: one.observation for one in tuple(self.dut_readings)}
-        if Moment.START not in seen or Moment.FINISH not in seen or len(self.samples) < 2:
+        setbacks = (find_setback(before, after, self.plan.ports) for before, after in pairwise(self.samples))
+        if Moment.START not in seen or Moment.FINISH not in seen or len(self.samples) < 2 or any(setbacks):
             return None
         first, last = self.samples[0].reading.ports, self.samples[-1].reading.ports
         directions = self.plan.directions
@@ -100,8 +102,8 @@ class RunResult:
 
     @cached_property
     def spread_check(self) -> SpreadCheck | None:
-        """How the flows fell on queues and workers, in the stretch that lost least; None without a prediction."""
-        pairs = [(begin, end) for begin, end in find_stretches(tuple(self.dut_readings)) if end.moment is Moment.END]
+        """How the flows spread over queues and workers, in the hold that lost least; None without a prediction."""
+        pairs = [(begin, end) for begin, end in find_intervals(tuple(self.dut_readings)) if end.moment is Moment.END]
         if self.spread is None or not pairs:
             return None
         loss = {cost.begin_s: cost.loss or 0.0 for cost in self.costs}
@@ -110,7 +112,7 @@ class RunResult:
 
     @property
     def dut_caveats(self) -> tuple[Caveat, ...]:
-        """Doubts about what the DUT told of itself, each once."""
+        """Doubts about the DUT's own counters, each once."""
         found = [caveat for cost in self.costs for caveat in cost.caveats]
         found += self.losses.caveats if self.losses else ()
         found += self.spread_check.caveats if self.spread_check else ()
@@ -118,17 +120,17 @@ class RunResult:
 
     @property
     def analysis_caveats(self) -> tuple[Caveat, ...]:
-        """Doubts about what was measured, as it follows from the samples."""
+        """Doubts that follow from the samples."""
         return (*self.analysis.caveats, *find_latency_caveats(self.latencies))
 
     @cached_property
     def analysis(self) -> Analysis:
-        """Derived once: everything that goes into it is frozen."""
+        """Derived once: plan and samples are frozen."""
         return analyse(self.plan, self.samples)
 
     @cached_property
     def directions(self) -> tuple[DirectionResult, ...]:
-        """The analysis' verdicts; of a document that this version derived they are as stored, without an analysis."""
+        """The verdicts; stored ones are used, without a new analysis, where this version of it derived them."""
         return self.analysis.directions
 
 
@@ -158,7 +160,7 @@ def to_document(result: RunResult, with_samples: bool = True) -> dict[str, Any]:
 
 
 def raw_part(result: RunResult) -> dict[str, Any]:
-    """What cannot be derived again, but for the samples. Of the warnings only those that were noted during the run."""
+    """What cannot be derived again, without the samples; of the warnings only those noted during the run."""
     return {
         "schema": SCHEMA,
         "version": VERSION,
@@ -183,7 +185,7 @@ def raw_part(result: RunResult) -> dict[str, Any]:
 def from_document(document: Any) -> RunResult:
     """The run of a document of any version; StoreError names the field that is missing or of the wrong kind.
 
-    Nothing that is derived is read: RunResult derives it from the samples.
+    No derived figure is read: RunResult derives them from the samples.
     """
     if not isinstance(document, Mapping):
         raise StoreError(f"not a run document, but a JSON {type(document).__name__}", "it was not written by trexbench")
@@ -227,7 +229,7 @@ def from_document(document: Any) -> RunResult:
 
 
 def _warning(source: str, caveat: Caveat) -> dict[str, str]:
-    """``source`` tells what was noted during the run from what follows from the samples again."""
+    """source: ``run`` (noted during it), ``analysis`` or ``dut`` (derived)."""
     return {"source": source, "code": caveat.code, "text": caveat.text}
 
 

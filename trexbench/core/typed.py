@@ -1,4 +1,4 @@
-"""Values of stored files. Numbers as they may have them are for msgspec.convert; JSON has finite ones only."""
+"""Checked values of stored files: types of numbers for msgspec.convert, all finite as in JSON."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ T = TypeVar("T")
 
 Count = Annotated[int, Meta(ge=0)]
 Number = Annotated[float, Meta(ge=-1e300, le=1e300)]
-"""Differences and sums of which are finite, too."""
+"""Small enough for differences and sums to be finite too."""
 Amount = Annotated[float, Meta(ge=0, le=1.7976931348623157e308)]
 Seconds = Annotated[float, Meta(ge=0, le=1e300)]
 
 
 def read_stored(values: Any, what: str, schema: str, version: int, of: type[T]) -> T:
-    """The JSON object as what it is; StoreError for another schema, a newer version, and parts of the wrong kind."""
+    """The JSON object as a value of this type; StoreError for another schema, a newer version, and damage."""
     if not isinstance(values, Mapping) or values.get("schema") != schema:
         raise StoreError(f"not a {what}", f"expected schema {schema!r}")
     found = values.get("version")

@@ -1,6 +1,6 @@
 """Rates, durations and shares as people write them, and the arithmetic of frames on a wire.
 
-Sizes are L2 frames with their 4 bytes of FCS. L1 adds 20 bytes a frame: 7 preamble, 1 start, 12 gap.
+Sizes are of L2 frames with 4 bytes of FCS. L1 adds 20 bytes per frame: preamble 7, start delimiter 1, gap 12.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "
 
 @dataclass(frozen=True)
 class Rate:
-    """An offered load as it was asked: ``unit`` is pps, bps (L2), bpsl1 or percent (of L1 line rate)."""
+    """An offered load as it was written; unit: pps, bps (L2), bpsl1 or percent (of L1 line rate)."""
 
     value: float
     unit: str
 
     def to_pps(self, mean_frame_bytes: float, line_rate_bps: float) -> float:
-        """Frames per second of one direction for frames of this mean size on a line of this L1 speed."""
+        """Frames per second in one direction, for frames of this mean size on a line of this L1 speed."""
         if self.unit == "pps":
             return self.value
         if self.unit == "bps":
@@ -65,7 +65,7 @@ def parse_rate(text: str) -> Rate:
     number = float(match["number"])
     rate = Rate(number, "percent") if match["percent"] else Rate(number * _SCALE[match["scale"]], match["unit"])
     if rate.value <= 0:
-        raise ConfigError(f"rate {text!r} is zero", "an offered load must be more than nothing, as in 1kpps")
+        raise ConfigError(f"rate {text!r} is zero", "an offered load must be above 0, as in 1kpps")
     if rate.unit == "percent" and rate.value > 100:
         raise ConfigError(f"rate {text!r} is over line rate", "100% of L1 is the most a port can send")
     return rate
@@ -80,7 +80,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_share(text: str) -> float:
-    """A fraction from ``0.1%`` or ``0.001``; between 0 and 1. A bare ``1`` is refused: most who write it mean 1 %."""
+    """A fraction between 0 and 1 from ``0.1%`` or ``0.001``. A bare ``1`` is refused: most who write it mean 1 %."""
     stripped = text.strip()
     try:
         value = float(stripped[:-1]) / 100 if stripped.endswith("%") else float(stripped)
@@ -89,7 +89,7 @@ def parse_share(text: str) -> float:
     if not 0 <= value <= 1:
         raise ConfigError(f"share {text!r} not understood", "write it as 0.1% or 0.001, between 0 and 100%")
     if value == 1 and not stripped.endswith("%"):
-        raise ConfigError(f"share {text!r} could be 1 % or 100 %", "write it with its sign, as 1%, or as 0.01")
+        raise ConfigError(f"share {text!r} could be 1 % or 100 %", "write 1%, 0.01 or 100%")
     return value
 
 
@@ -102,7 +102,7 @@ def parse_speed(text: str) -> float:
 
 
 def format_scaled(value: float, unit: str, digits: int = 4) -> str:
-    """``1.488 Mpps``, ``418.7 Mbit/s``: four significant digits, SI prefix, no exponent."""
+    """``1.488 Mpps``, ``418.7 Mbit/s``: with an SI prefix and so many significant digits."""
     if value != value:
         return f"? {unit}"
     prefixes, least = ((1e9, "G"), (1e6, "M"), (1e3, "k")), 1 - 0.5 * 10**-digits
@@ -125,7 +125,7 @@ def format_time(seconds: float) -> str:
 
 
 def format_share(fraction: float) -> str:
-    """A fraction as a percentage with as many places as it deserves: ``33.7 %``, ``0.021 %``."""
+    """A fraction as a percentage, a small one with more decimals: ``33.7 %``, ``0.021 %``."""
     percent = fraction * 100
     places = 1 if abs(percent) >= 10 else 2 if abs(percent) >= 1 else 3
     return f"{percent:.{places}f} %"

@@ -1,4 +1,4 @@
-"""Documents of older versions -> the present one's form. Figures stay as they were read."""
+"""Run documents of older versions -> the present form. Counters stay as they were read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from .strategy.table import STRATEGIES
 
 _OFFER = ("line_rate_bps", "mean_frame_bytes", "line_rate_pps", "target_pps", "warmup_pps")
-"""What version 1 knew once for all directions."""
+"""Fields that version 1 has once for all directions."""
 
 
 def upgrade(document: Mapping[str, Any], version: int) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def upgrade(document: Mapping[str, Any], version: int) -> dict[str, Any]:
 
 
 def _plan_of_1(plan: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
-    """One rate, one frame size and one line rate held for all directions."""
+    """Version 1 had one rate, one frame size and one line rate for all directions."""
     offer = {name: plan[name] for name in _OFFER}
     fields = STRATEGIES[plan["kind"]].__dataclass_fields__
     kept = {name: value for name, value in plan.items() if name in fields or name == "kind"}
@@ -33,7 +33,7 @@ def _plan_of_1(plan: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
 
 
 def _sample_of_1(sample: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
-    """One rate was asked of all directions, and one CPU figure told for all ports."""
+    """Version 1 had one asked rate for all directions, and one CPU figure for all ports."""
     asked = float(sample["asked_pps"])
     cpu = {"cpu_percent": sample["cpu_percent"]}
     return {

@@ -1,7 +1,7 @@
-"""Two readings of a DUT under a constant load -> what a forwarded packet costs it: cycles, vectors, energy.
+"""Two readings of a DUT under a constant load -> what a forwarded packet costs: cycles, vectors per call, energy.
 
-VPP counts its own clocks. Of a kernel it is the CPUs' busy time x their clock, over the packets that left meanwhile:
-a packet that was dropped has cost something too, which those that were forwarded pay for.
+VPP counts cycles itself. A kernel's are the CPUs' busy time x their clock, over the packets forwarded meanwhile: the
+cost of dropped packets is part of it.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from .runtime import Budget, WorkerEfficiency
 from .telemetry import DutReading, Moment, Observation
 
 MIN_SPAN_S = 1.0
-"""Counters are read tens of milliseconds after one another, which over a shorter stretch would matter."""
+"""Counters are read tens of milliseconds apart, which would matter in a shorter interval."""
 TICK_S = 0.01
-"""Systems book CPU time in ticks of about this length."""
+"""Systems account CPU time in ticks of about this length."""
 COUNTERS_APART = 0.02
-"""Between the DUT's own count of what it sent and the tester's of what it got."""
+"""Tolerance between the DUT's count of sent packets and the tester's of received ones; also for coarse CPU time."""
 CLEARED_WITHIN_S, CLEARED_WITHIN = 1.0, 0.1
-"""Between a stretch and the time that VPP's counters have run: seconds, or a share of it, whichever is more."""
+"""Tolerance between an interval and the time VPP's counters ran: seconds, or a share of it, whichever is more."""
 PERF_APART = 0.1
-"""Between the cycles that perf counted and busy time x clock."""
+"""Tolerance between the cycles that perf counted and busy time x clock."""
 
 
 @dataclass(frozen=True)
 class CpuShare:
-    """One CPU over a stretch. busy: its share of the time; packet_busy: of it, on packets, where the system tells."""
+    """One CPU over an interval. busy: share of the time; packet_busy: share spent on packets, where it is known."""
 
     cpu: int
     busy: float
@@ -45,13 +45,12 @@ class CpuShare:
 
 @dataclass(frozen=True)
 class Cost:
-    """One stretch at one rate. Rates are of all directions together, in frames per second, as the tester counted them.
+    """One interval at one rate. Rates are of all directions together, in frames per second, as the tester counted them.
 
-    begin_s, end_s: on the run's clock; span_s: between them, by the DUT's clock where it tells it. forwarded_pps: what
-    the DUT itself says it sent, else what came back. cycles_per_packet: for VPP of all nodes but the input nodes, and
-    with_polling of those too; for a kernel of all busy time, and with_polling None. source: where the cycles were
-    counted. clock_hz: what the budget is held against. uj_per_packet: energy of the whole box. caveats say what is
-    missing, and why.
+    begin_s, end_s: on the run's clock; span_s: between them, by the DUT's clock where it is known. forwarded_pps: what
+    the DUT says it sent, else what came back. cycles_per_packet: for VPP of all nodes but the input nodes, and
+    with_polling with them; for a kernel of all busy time, and with_polling None. source: where the cycles were counted.
+    clock_hz: what the budget is compared with. uj_per_packet: energy of the whole box. caveats: what is missing.
     """
 
     phase: Phase
@@ -77,7 +76,7 @@ class Cost:
 
     @property
     def effective_hz(self) -> float | None:
-        """Cycles per packet x packets: the clocks that the busiest worker, or all CPUs, account for in a second."""
+        """Cycles per packet x packets per second, of the busiest worker or of all CPUs."""
         known = [worker.effective_hz for worker in self.workers if worker.effective_hz is not None]
         if known:
             return max(known)
@@ -88,19 +87,19 @@ class Cost:
         return 1 - self.received_pps / self.offered_pps if self.offered_pps else None
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values; the caveats stand among the document's warnings."""
+        """JSON values, without the caveats, which are among the document's warnings."""
         values = {**msgspec.to_builtins(self), "effective_hz": self.effective_hz, "loss": self.loss}
         del values["caveats"]
         return values
 
 
 def find_costs(plan: Plan, samples: Sequence[Sample], readings: Sequence[DutReading]) -> tuple[Cost, ...]:
-    """The cost of every stretch that begins and ends with a reading of the DUT: holds first, then those of the ramp."""
-    return tuple(_cost(plan, samples, before, after) for before, after in find_stretches(readings))
+    """The cost of every interval between two readings of the DUT: holds first, then those of the ramp."""
+    return tuple(_cost(plan, samples, before, after) for before, after in find_intervals(readings))
 
 
-def find_stretches(readings: Sequence[DutReading]) -> Iterator[tuple[DutReading, DutReading]]:
-    """BEGIN and the END after it, and of a ramp each TICK with the next."""
+def find_intervals(readings: Sequence[DutReading]) -> Iterator[tuple[DutReading, DutReading]]:
+    """Each BEGIN with its END, then each TICK of the ramp with the next."""
     begun: DutReading | None = None
     for one in readings:
         if one.moment is Moment.BEGIN:
@@ -123,13 +122,15 @@ def _cost(plan: Plan, samples: Sequence[Sample], before: DutReading, after: DutR
     cost = Cost(after.phase or Phase.HOLD, after.trial, before.t_s, after.t_s, offered, received, forwarded, span_s)
     if span_s < MIN_SPAN_S:
         text = f"counter readings only {span_s:.2g} s apart: no cycles/packet; lengthen --hold"
+        if span_s < 0:
+            text = f"the DUT's clock went back by {-span_s:.4g} s between two readings: no cycles/packet"
         return replace(cost, caveats=(*caveats, Caveat("no-cycles", text)))
     if received and abs(forwarded / received - 1) > COUNTERS_APART:
         text = f"the DUT counts {forwarded:.4g} packets/s sent, the tester {received:.4g}/s received"
         caveats.append(Caveat("packets-unclear", text))
     lossy = offered > 0 and (offered - received) / offered > plan.loss_threshold
     if after.observation.threads:
-        counted_s = after.t_s - before.t_s - before.took_s  # a reading that begins a stretch clears the counters last
+        counted_s = after.t_s - before.t_s - before.took_s  # a reading that begins an interval clears the counters last
         cost = _of_vpp(cost, after.observation, counted_s, lossy, caveats)
     else:
         cost = _of_kernel(cost, before.observation, after.observation, caveats)
@@ -137,27 +138,27 @@ def _cost(plan: Plan, samples: Sequence[Sample], before: DutReading, after: DutR
 
 
 def _of_vpp(cost: Cost, after: Observation, counted_s: float, lossy: bool, caveats: list[Caveat]) -> Cost:
-    """counted_s: for so long VPP's runtime counters have run, if they were cleared when the stretch began."""
+    """counted_s: how long VPP's runtime counters have run, if they were cleared when the interval began."""
     slack_s = max(CLEARED_WITHIN_S, CLEARED_WITHIN * counted_s)
     other_s = [one.time_s for one in after.threads if one.time_s is not None and abs(one.time_s - counted_s) > slack_s]
     if other_s:
-        text = f"show runtime counts since {other_s[0]:g} s, the stretch lasts {counted_s:.1f} s: it was not cleared"
+        text = f"show runtime covers {other_s[0]:g} s of {counted_s:.1f} s: it was cleared at another time"
         caveats.append(Caveat("no-cycles", f"no cycles per packet: {text}"))
         return cost
     workers = runtime.of_threads(after.threads)
     together = runtime.overall(workers)
-    # That a worker has nothing to do is no doubt about the others.
+    # An idle worker casts no doubt on the others.
     caveats += runtime.doubts([worker for worker in workers if together is None or not worker.idle])
     busiest = max(workers, key=lambda worker: (worker.vectors_per_call or 0.0, worker.pps or 0.0), default=None)
     clock = after.clock_hz
     budgets: tuple[Budget, ...] = ()
     if clock is None:
-        caveats.append(Caveat("no-clock", "VPP did not tell its clock: cycles x packets are held against nothing"))
+        caveats.append(Caveat("no-clock", "VPP did not report its clock: cycles x packets cannot be checked"))
     else:
         budgets = tuple(runtime.check_budget(one, clock, saturated=lossy and one is busiest) for one in workers)
         caveats += [budget.caveat for budget in budgets if budget.caveat is not None]
     cost = replace(cost, clock_hz=clock, workers=workers, budgets=budgets)
-    if any(budget.impossible for budget in budgets):  # a doubt that is told, and no figure
+    if any(budget.impossible for budget in budgets):  # a caveat says so; no figure is given
         return cost
     return replace(
         cost,
@@ -177,8 +178,8 @@ def _of_kernel(cost: Cost, before: Observation, after: Observation, caveats: lis
             caveats.append(Caveat("no-cycles", f"CPU {now.cpu}: its times did not advance between two readings"))
             continue
         total = now.total_s - then.total_s
-        told = now.packet_s is not None and then.packet_s is not None
-        packets = ((now.packet_s or 0.0) - (then.packet_s or 0.0)) / total if told else None
+        known = now.packet_s is not None and then.packet_s is not None
+        packets = ((now.packet_s or 0.0) - (then.packet_s or 0.0)) / total if known else None
         clocks = [clock for clock in (then.clock_hz, now.clock_hz) if clock]
         clock = sum(clocks) / len(clocks) if clocks else None
         busy = (now.busy_s - then.busy_s) / total
@@ -193,7 +194,7 @@ def _of_kernel(cost: Cost, before: Observation, after: Observation, caveats: lis
     ticks = TICK_S * len(cpus) / (cost.span_s * sum(one.busy for one in cpus))
     in_ticks = all(abs(one.busy_s / TICK_S - round(one.busy_s / TICK_S)) < 1e-6 for one in after.cpus)
     if ticks > COUNTERS_APART and in_ticks:
-        text = f"CPU time comes in ticks of {TICK_S * 1000:g} ms, here {format_share(ticks)} of what is to be measured"
+        text = f"CPU time is counted in ticks of {TICK_S * 1000:g} ms, {format_share(ticks)} of the busy time"
         caveats.append(Caveat("coarse-cpu-time", text))
     if perf_hz is not None and abs(perf_hz / cycles - 1) > PERF_APART:
         text = f"perf stat counted {perf_hz:.4g} cycles/s, CPU time x clock makes {cycles:.4g}"
@@ -207,22 +208,22 @@ def _of_kernel(cost: Cost, before: Observation, after: Observation, caveats: lis
 
 
 def _no_cycles(cost: Cost, cpus: int) -> str | None:
-    """Why busy CPUs make no figure here; None where they do. cpus: that forward, each of which must have told."""
+    """Why there are no cycles per packet; None if there are. cpus: how many forward; the time of each is needed."""
     if not cost.cpus:
-        return "the DUT did not tell its CPU times"
+        return "the DUT did not report its CPU times"
     if len(cost.cpus) < cpus:
-        return "what some of its CPUs did is not known"
+        return "the DUT did not report the times of all its CPUs"
     if any(one.clock_hz is None for one in cost.cpus):
-        return "the DUT did not tell its CPUs' clock"
+        return "the DUT did not report its CPUs' clock"
     if not cost.forwarded_pps:
         return "nothing was forwarded"
     if not any(one.busy for one in cost.cpus):
-        return "its CPUs say they were idle, so the work is done, or booked, elsewhere"
+        return "its CPUs report that they were idle, so the work is done, or accounted, elsewhere"
     return None
 
 
 def _powered(cost: Cost, before: DutReading, after: DutReading) -> Cost:
-    """Energy by the meter's own total where it keeps one, else by the mean of two readings."""
+    """Power and energy, from the meter's energy total where it keeps one, else from the mean of two readings."""
     first, last, span_s = before.observation, after.observation, cost.span_s
     power: float | None = None
     if first.energy_j is not None and last.energy_j is not None and last.energy_j > first.energy_j:
@@ -235,7 +236,7 @@ def _powered(cost: Cost, before: DutReading, after: DutReading) -> Cost:
 
 
 def _rates(plan: Plan, samples: Sequence[Sample], begin_s: float, end_s: float) -> tuple[float, float]:
-    """Offered and received by the tester, frames per second of all directions, between the samples next to these."""
+    """Frames per second that the tester sent and received, between the samples nearest to these times."""
     if len(samples) < 2:
         return 0.0, 0.0
     first = min(samples, key=lambda sample: abs(sample.t_s - begin_s))
@@ -253,7 +254,7 @@ def _rates(plan: Plan, samples: Sequence[Sample], begin_s: float, end_s: float) 
 
 
 def _sent_by_dut(before: Observation, after: Observation) -> int | None:
-    """Packets that all of the test's interfaces sent; None where one does not say, or went back."""
+    """Packets that all interfaces of the test sent; None where one does not report them, or went back."""
     old = {one.port: one.tx_packets for one in before.ports}
     total = 0
     for now in after.ports:

@@ -1,7 +1,7 @@
-"""How a profile's flows spread over a router's queues and workers: arithmetic before the run, a comparison after it.
+"""How a profile's flows will spread over a router's queues and workers, calculated before the run.
 
-What limits a router that uses its workers unevenly is the busiest one: with r frames/s each, the total is r / the
-largest share. What the DUT did not say (often the hash's key) is not assumed: only what holds for any hash is told.
+A router that uses its workers unevenly is limited by the busiest one: with r frames/s each, the total is r / the
+largest share. What the DUT does not report (often the hash's key) is not assumed: only what holds for any hash is said.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from .queues import PortHash, Spreading
 from .rss import FIELDS, MOST_SEEN, Toeplitz, hashed_of
 
 UNEVEN = 0.02
-"""A busiest worker nearer than this to its fair share is as good as even."""
+"""Up to this much above its fair share, the busiest worker's load counts as even."""
 MOST_NAMED = 4
-"""Of one kind of sentence."""
+"""Names or sentences of one kind that are shown at most."""
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class QueueShare:
-    """What part of the frames that arrive at ``port`` one queue gets; None: not known, however the DUT was asked."""
+    """The share of the frames arriving at ``port`` that one queue gets; None: not known."""
 
     port: int
     queue: int
@@ -34,9 +34,9 @@ class QueueShare:
 
 @dataclass(frozen=True)
 class PortSpread:
-    """One port's traffic. flows: distinct values of what is hashed, None where they were not all looked at.
+    """One port's traffic. flows: distinct inputs of the hash, None where only a sample was taken.
 
-    exact: every packet of the profile was looked at, not a sample of it. reason: why queues have no share.
+    exact: from all packets of the profile, not from a sample. reason: why the queues have no share.
     """
 
     port: int
@@ -47,7 +47,7 @@ class PortSpread:
 
 @dataclass(frozen=True)
 class WorkerShare:
-    """What part of all frames one worker gets; None: not known."""
+    """The share of all frames that one worker gets; None: not known."""
 
     worker: str
     share: float | None
@@ -55,10 +55,10 @@ class WorkerShare:
 
 @dataclass(frozen=True)
 class FlowSpread:
-    """A prediction. Every port that sends offers the same rate; all shares of the whole load sum to 1.
+    """A prediction, in which every sending port offers the same rate.
 
-    busiest: the largest share of a worker, or where some are not known a share that the busiest one gets at least;
-    None: not even that. busiest_exact: it is the former. sentences: what it implies, for people.
+    busiest: the largest share of a worker, or where some are not known, at least how much the busiest one gets; None:
+    not even that. busiest_exact: it is the former. sentences: what follows from it, for people.
     """
 
     ports: tuple[PortSpread, ...] = ()
@@ -74,7 +74,7 @@ class FlowSpread:
 
     @property
     def ceiling(self) -> float | None:
-        """The total that the router can carry, in units of what one worker carries: exact, or at most so much."""
+        """The total that the router can carry, in units of what one worker carries: exact, or an upper bound."""
         return 1 / self.busiest if self.busiest else None
 
 
@@ -84,9 +84,9 @@ def predict(
     ports: Sequence[int],
     workers: Sequence[str] = (),
 ) -> FlowSpread:
-    """What each queue and worker gets of the frames that these ports of the tester send.
+    """The share of each queue and worker in the frames that these ports of the tester send.
 
-    streams: by port. workers: all that forward, where that is known; those that serve a queue are known anyway.
+    streams: by port. workers: all that forward, where known; those that serve a queue are added.
     """
     found = [_port(spreading, port, streams.get(port, ())) for port in ports]
     queues = tuple(queue for _, shares in found for queue in shares)
@@ -95,13 +95,12 @@ def predict(
         return spread
     names = [place.worker for place in spreading.queues if place.worker is not None]
     bounds = {worker: _bounds(spread, worker) for worker in dict.fromkeys([*workers, *names])}
-    loads = tuple(
-        WorkerShare(worker, least if most - least < _ROUNDING else None) for worker, (least, most) in bounds.items()
-    )
+    known = {worker: least if most - least < _ROUNDING else None for worker, (least, most) in bounds.items()}
+    loads = tuple(WorkerShare(worker, share) for worker, share in known.items())
     busiest, exact = _busiest(spread, loads, bounds)
     spread = replace(spread, workers=loads, busiest=busiest, busiest_exact=exact)
-    told = (*_of_queues(spread), *_of_sharing(spread), *_of_balance(spread), *_of_unknowns(spread))
-    return replace(spread, sentences=told)
+    sentences = (*_of_queues(spread), *_of_sharing(spread), *_of_balance(spread), *_of_unknowns(spread))
+    return replace(spread, sentences=sentences)
 
 
 def _port(spreading: Spreading, port: int, streams: Sequence[Stream]) -> tuple[PortSpread, list[QueueShare]]:
@@ -122,11 +121,11 @@ def _port(spreading: Spreading, port: int, streams: Sequence[Stream]) -> tuple[P
 
 
 class _Unknown(Exception):
-    """Why the share of a port's queues cannot be told."""
+    """Why the shares of a port's queues are not known."""
 
 
 def _inputs(streams: Sequence[Stream], fields: Sequence[str]) -> tuple[dict[bytes, float], bool]:
-    """What is hashed of a port's frames -> its part of them; and whether all of the profile was looked at."""
+    """The hash's inputs of a port's frames, with the share of each; and whether they are of all packets."""
     if not streams:
         raise ConfigError("it has no streams", "name what this port sends")
     found: dict[bytes, float] = {}
@@ -140,7 +139,7 @@ def _inputs(streams: Sequence[Stream], fields: Sequence[str]) -> tuple[dict[byte
 
 
 def _shares(hashing: PortHash, inputs: Mapping[bytes, float], queues: Sequence[int]) -> dict[int, float]:
-    """Of each queue that gets anything; _Unknown, with the reason, where that takes what the DUT did not say."""
+    """The share of each queue; _Unknown, with the reason, where the DUT did not report what that needs."""
     if len(queues) == 1:
         return {queues[0]: 1.0}
     if len(set(hashing.table)) == 1 and b"" not in inputs:
@@ -153,7 +152,7 @@ def _shares(hashing: PortHash, inputs: Mapping[bytes, float], queues: Sequence[i
     try:
         toeplitz, found = Toeplitz(bytes.fromhex(hashing.key.replace(":", ""))), dict.fromkeys(queues, 0.0)
     except ValueError:
-        raise _Unknown(f"the key {hashing.key[:20]!r} is no hexadecimal number") from None
+        raise _Unknown(f"the key {hashing.key[:20]!r} is not a hexadecimal number") from None
     try:
         for data, share in inputs.items():
             queue = hashing.table[toeplitz.hash(data) % len(hashing.table)] if data else 0
@@ -164,27 +163,27 @@ def _shares(hashing: PortHash, inputs: Mapping[bytes, float], queues: Sequence[i
 
 
 def _bounds(spread: FlowSpread, worker: str) -> tuple[float, float]:
-    """What part of the load one worker gets at least and at most."""
+    """The least and the largest share of the load that one worker may get."""
     ranges = [_range(spread.of(port.port), worker) for port in spread.ports]
     return sum(least for least, _ in ranges) / len(ranges), sum(most for _, most in ranges) / len(ranges)
 
 
 def _range(queues: Sequence[QueueShare], worker: str) -> tuple[float, float]:
-    """What part of one port's frames a worker gets at least and at most. The shares of a port are all known or none."""
+    """The same of one port's frames; the shares of a port are all known, or none is."""
     own = [queue for queue in queues if queue.worker == worker]
-    anyones = [queue for queue in queues if queue.worker is None]
+    unplaced = [queue for queue in queues if queue.worker is None]
     if queues and queues[0].share is not None:
         least = sum(queue.share or 0.0 for queue in own)
-        return least, least + sum(queue.share or 0.0 for queue in anyones)
+        return least, least + sum(queue.share or 0.0 for queue in unplaced)
     if queues and len(own) == len(queues):
         return 1.0, 1.0
-    return 0.0, 1.0 if own or anyones or not queues else 0.0
+    return 0.0, 1.0 if own or unplaced or not queues else 0.0
 
 
 def _busiest(
     spread: FlowSpread, loads: Sequence[WorkerShare], bounds: Mapping[str, tuple[float, float]]
 ) -> tuple[float | None, bool]:
-    """The largest share of a worker, and whether it is that, and not only what it is at least."""
+    """The largest share of a worker, and whether that is exact; else it is at least so much."""
     known = [load.share for load in loads if load.share is not None]
     if loads and len(known) == len(loads):
         return max(known), True
@@ -199,7 +198,7 @@ def _busiest(
 
 
 def _of_queues(spread: FlowSpread) -> Iterator[str]:
-    """How many queues are used, where that is not all of them."""
+    """How many queues are used, where not all are."""
     counts = {len(spread.of(port.port)) for port in spread.ports}
     one_flow = len(spread.ports) > 1 and all(port.flows == 1 for port in spread.ports)
     if one_flow and len(counts) == 1 and counts.isdisjoint({0, 1}):
@@ -222,7 +221,7 @@ def _of_queues(spread: FlowSpread) -> Iterator[str]:
 
 
 def _of_sharing(spread: FlowSpread) -> Iterator[str]:
-    """Workers that serve several queues which get, or may get, frames."""
+    """Workers that serve several queues, all of which may get frames."""
     shared = []
     for worker in dict.fromkeys(queue.worker for queue in spread.queues if queue.worker is not None):
         mine = [queue for queue in spread.queues if queue.worker == worker and queue.share != 0]
@@ -263,12 +262,12 @@ def _of_unknowns(spread: FlowSpread) -> Iterator[str]:
         if port.reason:
             what = f"what each of its {len(mine)} queues gets" if mine else "what queues it has"
             yield f"port {port.port}: not known {what}: {port.reason}"
-        lost = [queue for queue in mine if queue.worker is None and queue.share != 0]
-        if lost:
-            names = _listed([f"queue {queue.queue}" for queue in lost])
+        unplaced = [queue for queue in mine if queue.worker is None and queue.share != 0]
+        if unplaced:
+            names = _listed([f"queue {queue.queue}" for queue in unplaced])
             yield f"port {port.port}: not known which worker serves {names}"
         if not port.exact and not port.reason:
-            yield f"port {port.port}: {MOST_SEEN} packets stand for all flows of a profile that has too many to look at"
+            yield f"port {port.port}: predicted from {MOST_SEEN} packets, since the profile has too many flows"
 
 
 def _worker(queue: QueueShare) -> str:

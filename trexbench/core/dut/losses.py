@@ -1,8 +1,8 @@
-"""Where lost frames were lost: the tester's loss of each direction, reconciled with what the DUT counted of itself.
+"""Where frames were lost: the tester's loss of each direction, reconciled with the DUT's own counters.
 
-Between the frames sent and those that came back lie three stretches: up to the DUT's receive counter, through the DUT,
-and from its transmit counter on. Counters of drops are fitted into the stretches that they can belong to, and never
-into more than was lost there; what remains is told by stretch, or is unexplained where no counters bound it.
+A direction has three stretches: up to the DUT's receive counter, through the DUT, and from its transmit counter on.
+Drop counters are assigned to the stretches that they can belong to, and never to more frames than were lost there; the
+rest is reported by stretch, or is unexplained where no counters bound it.
 """
 
 from __future__ import annotations
@@ -18,30 +18,31 @@ from ..verdict.model import Caveat
 from .telemetry import DropCount, Observation
 
 FEW = 10
-"""So few lost frames may be anybody's."""
+"""So few lost frames may have any cause."""
 STRAY = 0.001
-"""A DUT's counters may exceed the tester's by this much, or by FEW: neighbour discovery, link layer chatter."""
+"""A DUT's counters may exceed the tester's by this share, or by FEW: neighbour discovery, link-layer protocols."""
 NAMED, ENOUGH = 3, 0.9
-"""Places in the sentence at most, and the part of the loss that they need not exceed."""
+"""The most places that the sentence names, and the share of the loss that is enough for it."""
 
 BEFORE, INSIDE, AFTER, SOMEWHERE = "before", "inside", "after", "somewhere"
-"""The stretches; somewhere: those between which no counter tells."""
+"""The stretches; somewhere: in any of those that no counter separates."""
 
 _RX = re.compile(r"rx|(?<![a-z])(?:i?miss|ierr|idrop|iqdrop|in(?=put|[^a-z]|$)|receive)|^drops$")
 _TX = re.compile(r"tx|(?<![a-z])(?:oerr|odrop|oqdrop|out(?=put|[^a-z]|$)|coll|transmit)|^drop$")
 """Which end of an interface a counter's name is about. VPP's ``drops`` are of what an interface received, and
 ``Drop`` of FreeBSD's ``netstat -d`` of what it was to send."""
 
-Cell = tuple[Direction, str]
-Tiers = tuple[tuple[Cell, ...], ...]
+Segment = tuple[Direction, str]
+"""One stretch of one direction."""
+Tiers = tuple[tuple[Segment, ...], ...]
 Key = tuple[str, int | None, int | None]
 
 
 @dataclass(frozen=True)
 class LossPlace:
-    """Lost frames that one counter, or one stretch of the way, accounts for. share: of all lost frames.
+    """Frames whose loss one counter, or one stretch, accounts for. share: of all lost frames.
 
-    what: in words. kind: ``counter``, or one of the stretches. directions: as ``0->1``.
+    what: in words. kind: ``counter``, or a stretch. directions: as ``0->1``.
     """
 
     what: str
@@ -67,11 +68,11 @@ class LossReport:
 
 @dataclass
 class _Claim:
-    """What a counter says was lost, and where that can have been, likeliest tier first. placed: what of it was."""
+    """A drop counter's frames, and where they can have been lost, likeliest tier first. placed: frames assigned."""
 
     drop: DropCount
     tiers: Tiers
-    placed: Counter[Cell] = field(default_factory=Counter)
+    placed: Counter[Segment] = field(default_factory=Counter)
 
     @property
     def frames(self) -> int:
@@ -85,19 +86,18 @@ def locate(
     sent: Mapping[Direction, int],
     tester_errors: Mapping[int, int] | None = None,
 ) -> LossReport:
-    """Both observations taken in silence, before the first and after the last of these frames.
+    """Where these frames were lost; both observations were made in silence, before the first and after the last frame.
 
-    lost, sent: frames by direction, of the same time. tester_errors: by port, frames that came back to the tester and
-    were lost by it (ierrors).
+    lost, sent: frames by direction. tester_errors: by port, frames that came back and the tester lost (ierrors).
     """
     caveats: list[Caveat] = []
-    rooms: dict[Cell, int] = {}
+    unassigned: dict[Segment, int] = {}
     for direction, count in lost.items():
         if count < 0:
             text = f"{direction}: {-count} more frames came back than were sent: something else sends to the tester"
             caveats.append(Caveat("loss-foreign", text))
         stretches, doubts = _stretches(before, after, direction, sent[direction], count)
-        rooms |= {(direction, stretch): frames for stretch, frames in stretches.items()}
+        unassigned |= {(direction, stretch): frames for stretch, frames in stretches.items()}
         caveats += doubts
     drops, set_back = _grown(before, after)
     claims = [_Claim(drop, _tiers(drop, list(lost))) for drop in drops]
@@ -106,17 +106,17 @@ def locate(
             back = [direction for direction in lost if direction.rx == port]
             tiers = tuple(tuple((direction, stretch) for direction in back) for stretch in (AFTER, SOMEWHERE))
             claims.append(_Claim(DropCount("ierrors of the tester", count, port), tiers))
-    _fit(claims, rooms)
+    _fit(claims, unassigned)
     total = sum(max(0, count) for count in lost.values())
-    places = sorted(_places(claims, rooms, total), key=lambda place: (-place.frames, place.what))
-    told = _sentence(places, total, sum(sent.values()))
-    return LossReport(sum(sent.values()), total, tuple(places), told, (*caveats, *set_back, *_of_excess(claims)))
+    places = sorted(_places(claims, unassigned, total), key=lambda place: (-place.frames, place.what))
+    sentence = _sentence(places, total, sum(sent.values()))
+    return LossReport(sum(sent.values()), total, tuple(places), sentence, (*caveats, *set_back, *_of_excess(claims)))
 
 
 def _stretches(
     before: Observation, after: Observation, direction: Direction, sent: int, lost: int
 ) -> tuple[dict[str, int], list[Caveat]]:
-    """Frames lost on each stretch of a direction, which sum to its loss; doubts about the counters this comes from."""
+    """Frames lost on each stretch of a direction, which sum to its loss; and doubts about the DUT's counters."""
     got, received = _passed(before, after, direction.tx, "rx_packets"), sent - lost
     gone = _passed(before, after, direction.rx, "tx_packets")
     doubts = [
@@ -145,7 +145,7 @@ def _stretches(
 
 
 def _passed(before: Observation, after: Observation, port: int, name: str) -> int | None:
-    """Frames that an interface counted meanwhile; negative where its counter went back, None where it has none."""
+    """Frames that an interface counted in between; negative where its counter went back, None where it has none."""
     then, now = (
         next((getattr(one, name) for one in observation.ports if one.port == port), None)
         for observation in (before, after)
@@ -154,7 +154,7 @@ def _passed(before: Observation, after: Observation, port: int, name: str) -> in
 
 
 def _grown(before: Observation, after: Observation) -> tuple[list[DropCount], list[Caveat]]:
-    """What counters of drops rose by, and doubts. One that was not there before has risen from nothing, as VPP's do."""
+    """By how much drop counters rose, and doubts. A counter that was not there before began at 0, as VPP's do."""
     then, now = _sums(before), _sums(after)
     grown, doubts = [], []
     for key, count in now.items():
@@ -164,10 +164,10 @@ def _grown(before: Observation, after: Observation) -> tuple[list[DropCount], li
             grown.append(DropCount(key[0], rise, *key[1:]))
     for key in then.keys() - now.keys():
         if then[key]:
-            doubts.append(Caveat("loss-set-back", f"{_name(*key)} is no longer told: left out"))
+            doubts.append(Caveat("loss-set-back", f"{_name(*key)} is no longer reported: left out"))
     first_told = [_name(*key) for key, count in now.items() if count and key not in then]
     if first_told and before.missing:
-        text = f"{', '.join(first_told)}: not told before, when not everything could be read: taken as 0 then"
+        text = f"{', '.join(first_told)}: not reported before, when not everything could be read: taken as 0 then"
         doubts.append(Caveat("loss-from-zero", text))
     return grown, doubts
 
@@ -180,9 +180,9 @@ def _sums(observation: Observation) -> Counter[Key]:
 
 
 def _tiers(drop: DropCount, directions: Sequence[Direction]) -> Tiers:
-    """Where frames can have been lost that a counter counts.
+    """Where the frames of a drop counter can have been lost.
 
-    One of receiving may stand before the DUT's count of all that it received, or behind it; so with sending.
+    A receive counter may come before the DUT's count of received frames or after it; likewise for sending.
     """
     name = drop.name.lower()
     receives, sends = (bool(pattern.search(name)) for pattern in (_RX, _TX))
@@ -198,26 +198,26 @@ def _tiers(drop: DropCount, directions: Sequence[Direction]) -> Tiers:
     return tuple(tuple((direction, stretch) for direction in ones) for ones, stretch in order)
 
 
-def _fit(claims: Sequence[_Claim], rooms: dict[Cell, int]) -> None:
-    """Place the claims in the rooms, those that fit into the fewest first; of too many alike, all in proportion."""
+def _fit(claims: Sequence[_Claim], unassigned: dict[Segment, int]) -> None:
+    """Assign lost frames to the claims, those with the fewest choices first, alike ones in proportion."""
     groups: dict[Tiers, list[_Claim]] = {}
     for claim in claims:
         groups.setdefault(claim.tiers, []).append(claim)
     for tiers, group in sorted(groups.items(), key=lambda item: sum(map(len, item[0]))):
         wanted = [claim.drop.count for claim in group]
-        room = sum(rooms.get(cell, 0) for tier in tiers for cell in tier)
-        for claim, frames in zip(group, _split(min(room, sum(wanted)), wanted), strict=True):
+        most = sum(unassigned.get(segment, 0) for tier in tiers for segment in tier)
+        for claim, frames in zip(group, _split(min(most, sum(wanted)), wanted), strict=True):
             for tier in tiers:
-                free = [rooms.get(cell, 0) for cell in tier]
-                for cell, taken in zip(tier, _split(min(frames, sum(free)), free), strict=True):
+                free = [unassigned.get(segment, 0) for segment in tier]
+                for segment, taken in zip(tier, _split(min(frames, sum(free)), free), strict=True):
                     if taken:
-                        claim.placed[cell] += taken
-                        rooms[cell] -= taken
+                        claim.placed[segment] += taken
+                        unassigned[segment] -= taken
                         frames -= taken
 
 
 def _split(amount: int, weights: Sequence[int]) -> list[int]:
-    """Whole parts in proportion to the weights, none larger than its weight; the amount is at most their sum."""
+    """Whole parts in proportion to the weights, none larger than its weight. The amount must not exceed their sum."""
     total = sum(weights)
     if not total:
         return [0 for _ in weights]
@@ -233,10 +233,8 @@ def _of_excess(claims: Sequence[_Claim]) -> Iterator[Caveat]:
         drop, excess = claim.drop, claim.drop.count - claim.frames
         if excess > max(FEW, STRAY * drop.count):
             known = f"only {claim.frames} of them can be" if claim.frames else "none of them is known to be"
-            text = (
-                f"{_name(drop.name, drop.port, drop.queue)} rose by {drop.count}, {known} lost frames of the test: "
-                "other traffic, or frames counted twice"
-            )
+            rose = f"{_name(drop.name, drop.port, drop.queue)} rose by {drop.count}"
+            text = f"{rose}, {known} lost frames of the test: other traffic, or frames counted twice"
             yield Caveat("loss-overclaimed", text)
 
 
@@ -248,13 +246,13 @@ _STRETCHES = {
 }
 
 
-def _places(claims: Sequence[_Claim], rooms: Mapping[Cell, int], total: int) -> Iterator[LossPlace]:
+def _places(claims: Sequence[_Claim], unassigned: Mapping[Segment, int], total: int) -> Iterator[LossPlace]:
     for claim in claims:
         if claim.frames:
             drop, ways = claim.drop, tuple(sorted({str(direction) for direction, _ in claim.placed}))
             what, share = _name(drop.name, drop.port, drop.queue), claim.frames / total
             yield LossPlace(what, "counter", claim.frames, share, ways, drop.name, drop.port, drop.queue)
-    for (direction, stretch), frames in rooms.items():
+    for (direction, stretch), frames in unassigned.items():
         if frames:
             what = _STRETCHES[stretch].format(tx=direction.tx, rx=direction.rx)
             yield LossPlace(what, stretch, frames, frames / total, (str(direction),))
@@ -263,33 +261,33 @@ def _places(claims: Sequence[_Claim], rooms: Mapping[Cell, int], total: int) -> 
 def _sentence(places: Sequence[LossPlace], lost: int, sent: int) -> str:
     if not lost:
         return "no frame was lost"
-    told = [(place.frames, place.what) for place in places]
+    named = [(place.frames, place.what) for place in places]
     if lost <= FEW:
-        where = ", ".join(f"{frames} {words}" for frames, words in told)
+        where = ", ".join(f"{frames} {words}" for frames, words in named)
         return f"only {lost} of {sent} frames {'was' if lost == 1 else 'were'} lost: {where}"
-    if sum(frames for frames, _ in told[:NAMED]) < ENOUGH * lost:
-        told = _by_counter(places)
-    while len(told) > 1 and (len(told) > NAMED or sum(frames for frames, _ in told[:-1]) >= ENOUGH * lost):
-        told.pop()
+    if sum(frames for frames, _ in named[:NAMED]) < ENOUGH * lost:
+        named = _by_counter(places)
+    while len(named) > 1 and (len(named) > NAMED or sum(frames for frames, _ in named[:-1]) >= ENOUGH * lost):
+        named.pop()
     shares = [
         format_share(frames / lost) + (" is " if at else " of the loss is ") + words
-        for at, (frames, words) in enumerate(told)
+        for at, (frames, words) in enumerate(named)
     ]
     text = ", ".join(shares)
     return f"unexplained: {text}" if places[0].kind == SOMEWHERE else text
 
 
 def _by_counter(places: Sequence[LossPlace]) -> list[tuple[int, str]]:
-    """Frames and words, largest first: one counter of many ports and queues is told in one."""
+    """Frames and words, largest first: a counter of several ports and queues is named once."""
     groups: dict[str, list[LossPlace]] = {}
     for place in places:
         groups.setdefault(place.counter or place.what, []).append(place)
-    told = []
+    named = []
     for name, group in groups.items():
         most = group[0].what
         words = f"{name} in {len(group)} places (most of it {most.removeprefix(name).strip()})"
-        told.append((sum(place.frames for place in group), words if len(group) > 1 else most))
-    return sorted(told, key=lambda one: -one[0])
+        named.append((sum(place.frames for place in group), words if len(group) > 1 else most))
+    return sorted(named, key=lambda one: -one[0])
 
 
 def _name(name: str, port: int | None, queue: int | None) -> str:

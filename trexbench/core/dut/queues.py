@@ -1,4 +1,4 @@
-"""Which receive queue a flow falls into, and which worker serves it: how a load spreads over a router's cores."""
+"""Which receive queue a flow goes to, and which worker serves it: how a load spreads over a router's cores."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class QueuePlace:
 class PortHash:
     """How the NIC that faces ``port`` chooses a queue: Toeplitz over these header fields, then a table of queues.
 
-    key: as bytes' hexadecimal digits; None where it is not known, with the ``reason``. fields: out of src, dst,
-    sport, dport. table: the queue of each entry; its length is a power of two.
+    key: in hexadecimal digits; None where it is not known, for this ``reason``. fields: of src, dst, sport, dport.
+    table: the queue of each entry; its length is a power of two.
     """
 
     port: int
@@ -34,7 +34,7 @@ class PortHash:
 
 @dataclass(frozen=True)
 class Spreading:
-    """All that a DUT said of its queues, in the order of the tester's ports. workers: all that forward, idle or not."""
+    """What a DUT reports of its queues, in the order of the tester's ports. workers: all that forward, idle or not."""
 
     queues: tuple[QueuePlace, ...] = ()
     hashes: tuple[PortHash, ...] = ()

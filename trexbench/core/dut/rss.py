@@ -1,4 +1,4 @@
-"""Receive side scaling: which of a port's queues a packet falls into, and the packets of a stream to ask that of."""
+"""Receive side scaling: which of a port's queues a packet goes to, and the packets of a stream."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ MICROSOFT_KEY = bytes.fromhex("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b47
 """Of the RSS specification; the default of DPDK's ixgbe driver."""
 
 FIELDS = ("src", "dst", "sport", "dport")
-"""What may be hashed, in the order in which it is."""
+"""What may be hashed, in the order of the hash's input."""
 
 MOST_PACKETS = 2048
-"""Programs that repeat sooner are followed for one period exactly; of the others this many packets stand for all."""
+"""Programs with a shorter period are followed for one period; of the others, so many packets are the sample."""
 
 MOST_SEEN = 8192
-"""The same, where nothing depends on every packet."""
+"""The same, for predictions."""
 
-_UNSEEN = ("fix_checksum_ipv4", "fix_checksum_hw", "fix_checksum_icmpv6")
-"""Instructions that change nothing that a receive queue is chosen by."""
+_NO_EFFECT = ("fix_checksum_ipv4", "fix_checksum_hw", "fix_checksum_icmpv6")
+"""Instructions that have no effect on the choice of a receive queue."""
 
 
 class Toeplitz:
@@ -34,7 +34,7 @@ class Toeplitz:
         self.key = key
         bits, length = int.from_bytes(key, "big"), len(key) * 8
         windows = [bits >> (length - 32 - at) & 0xFFFFFFFF for at in range(length - 32)]
-        # for each byte of input, what each of its values adds to the hash: it is linear
+        # The hash is linear: for each byte of input, what each of its values adds to it.
         self._added = [
             [reduce(xor, (windows[at + bit] for bit in range(8) if value >> (7 - bit) & 1), 0) for value in range(256)]
             for at in range(0, len(windows) - 7, 8)
@@ -51,26 +51,26 @@ class Toeplitz:
 
 
 def hash_input(packet: bytes, fields: Sequence[str]) -> bytes:
-    """What of a packet (without FCS) is hashed; nothing of one that is not IP."""
+    """The hash's input from a packet (without FCS); empty for a packet that is not IP."""
     places = {name.partition(".")[2]: place for name, place in find_tuple5(packet).fields.items()}
     chosen = (places[name] for name in FIELDS if name in fields and name in places)
     return b"".join(packet[start : start + size] for start, size in chosen)
 
 
 def queue_of(toeplitz: Toeplitz, packet: bytes, fields: Sequence[str], table: Sequence[int]) -> int:
-    """A packet's queue by hash and indirection table; what is not IP has no hash and goes to queue 0."""
+    """A packet's queue by hash and indirection table; a packet that is not IP goes to queue 0."""
     data = hash_input(packet, fields)
     return table[toeplitz.hash(data) % len(table)] if data else 0
 
 
 def period_of(instructions: Sequence[Instruction]) -> int | None:
-    """Packets after which a stream's headers repeat; None where they are random. ConfigError: not understood."""
+    """Packets after which a stream's headers repeat; None where they are random. ConfigError as headers_of."""
     periods = [variable.period for variable in _program(instructions).variables.values()]
     return lcm(*periods) if all(periods) else None
 
 
 def headers_of(packet: bytes, instructions: Sequence[Instruction]) -> list[bytes]:
-    """Packets (without FCS) whose addresses and ports are as frequent as in the stream; checksums are not mended.
+    """Packets (without FCS) with addresses and ports as frequent as in the stream; checksums are not updated.
 
     ConfigError, naming the instruction, for a program that cannot be followed.
     """
@@ -79,9 +79,9 @@ def headers_of(packet: bytes, instructions: Sequence[Instruction]) -> list[bytes
 
 
 def hashed_of(packet: bytes, instructions: Sequence[Instruction], fields: Sequence[str]) -> tuple[list[bytes], bool]:
-    """The hash's input of a stream's packets, as often as it is sent; and whether that is all of the stream.
+    """The hash's inputs of a stream's packets, each as often as it is sent; and whether they are of all packets.
 
-    Else it is a sample: of what is random or repeats later than after MOST_SEEN packets. ConfigError as above.
+    Else they are a sample: fields are random, or repeat after more than MOST_SEEN packets. ConfigError as headers_of.
     """
     program, places = _program(instructions), find_tuple5(packet).fields
     hashed = [place for name, place in places.items() if name.partition(".")[2] in fields]
@@ -92,4 +92,4 @@ def hashed_of(packet: bytes, instructions: Sequence[Instruction], fields: Sequen
 
 
 def _program(instructions: Sequence[Instruction]) -> Program:
-    return Program([one for one in instructions if one["type"] not in _UNSEEN])
+    return Program([one for one in instructions if one["type"] not in _NO_EFFECT])

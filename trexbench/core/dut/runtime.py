@@ -1,8 +1,8 @@
 """What a packet costs in a router's own clocks: VPP's ``show runtime`` -> cycles per packet, one worker at a time.
 
-VPP charges the clocks of its time stamp counter to the node that ran last, so an input node's share is receiving,
+VPP charges the cycles of its time stamp counter to the node that ran last, so an input node's share is receiving,
 polling in vain and, where it waits for interrupts, the waiting: hence every cost is given without and with it.
-Workers are never added up: each has a clock of its own to spend.
+Workers are never added up: each has its own cycles to spend.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from ..units import format_share
 from ..verdict.model import Caveat
 
 INPUT_STATES = frozenset({"polling", "interrupt wait", "disabled"})
-"""States of nodes that fetch packets (VPP: input and pre-input nodes); a disabled one may have run before."""
+"""States of nodes that fetch packets (input and pre-input nodes); a disabled one may have run before."""
 PROCESS_STATES = frozenset({"any wait", "event wait", "time wait", "running", "suspended", "done"})
-"""States of VPP's cooperative processes, which no packet passes."""
+"""States of VPP's cooperative processes, which handle no packets."""
 
 MIN_TIME_S = 2.0
-"""VPP prints the interval to a tenth of a second: below this the rate would be off by more than 2.5 %."""
+"""VPP prints the interval to a tenth of a second: in a shorter one the rate could be wrong by more than 2.5 %."""
 MIN_PACKETS = 100
-"""Fewer are neighbour discovery and the like, not the traffic of a test."""
+"""Fewer are neighbour discovery and the like, not test traffic."""
 BUDGET_TOLERANCE = 0.1
-"""Between cycles/packet x pps and the clock; VPP's main loop itself is in no node, and figures have three digits."""
+"""Between cycles/packet x pps and the clock: no node includes VPP's main loop, and figures have three digits."""
 DROPPED_SHARE = 0.01
 
 
@@ -32,7 +32,7 @@ DROPPED_SHARE = 0.01
 class NodeRuntime:
     """One row of ``show runtime``: a node of VPP's graph in one thread, since the counters were cleared.
 
-    clocks: cycles per packet; per call where vectors are 0, per suspend where calls are 0 too. None: not in the table.
+    clocks: cycles per packet; per call if vectors are 0, per suspend if calls are 0 too. None: not in the table.
     """
 
     name: str
@@ -45,7 +45,7 @@ class NodeRuntime:
 
     @property
     def total_clocks(self) -> float | None:
-        """All cycles of the node, whatever VPP divided them by; None where the table has no counts."""
+        """All cycles of the node; None where the table has no counts."""
         counts = (self.vectors, self.calls, self.suspends)
         if None in counts:
             return None
@@ -58,7 +58,7 @@ class NodeRuntime:
 
 @dataclass(frozen=True)
 class ThreadRuntime:
-    """One thread's part of ``show runtime``; what its VPP did not print is None.
+    """One thread's part of ``show runtime``; None: not printed by this version of VPP.
 
     number, name: both None where VPP has only one thread. time_s: since the counters were cleared. vectors_per_node:
     "average vectors/node" until 2019, "internal node vector rate" (of the last seconds) since. rates: vectors/s in,
@@ -80,7 +80,7 @@ class ThreadRuntime:
 
 @dataclass(frozen=True)
 class NodeCost:
-    """What one node adds to the worker's cycles per packet (per packet of the worker, not of the node)."""
+    """What one node adds to the worker's cycles per packet (of all the worker's packets, not only the node's)."""
 
     name: str
     cycles_per_packet: float
@@ -90,10 +90,10 @@ class NodeCost:
 
 @dataclass(frozen=True)
 class WorkerEfficiency:
-    """One worker's figures over one interval, or the ``reason`` why there are none: then all of them are None.
+    """One worker's figures over one interval; or all None, and the ``reason``.
 
-    packets: those that its input nodes fetched, dropped ones among them. cycles_per_packet: of all nodes but the
-    input nodes. cycles_with_polling: of all nodes, empty polls included. vectors_per_call: of ethernet-input, or else
+    packets: those that its input nodes fetched, including dropped ones. cycles_per_packet: of all nodes but the
+    input nodes. cycles_with_polling: of all nodes, with empty polls. vectors_per_call: of ethernet-input, or else
     of the node that most packets pass; 256 is VPP's full vector. idle: the reason is that it had nothing to do.
     """
 
@@ -115,14 +115,14 @@ class WorkerEfficiency:
 
     @property
     def effective_hz(self) -> float | None:
-        """cycles/packet x pps: the clocks that the worker's nodes account for in a second."""
+        """cycles/packet x pps: the cycles per second of all the worker's nodes."""
         cycles, pps = self.cycles_with_polling, self.pps
         return None if cycles is None or pps is None else cycles * pps
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The clock that a worker's nodes account for beside the one it has; ``caveat`` where the two cannot be right.
+    """The cycles per second of a worker's nodes beside its clock; ``caveat`` where they do not fit together.
 
     share: effective_hz / clock_hz; both None where the worker has no figures.
     """
@@ -135,7 +135,7 @@ class Budget:
 
     @property
     def impossible(self) -> bool:
-        """More clocks are accounted for than there are."""
+        """More cycles are counted than the clock has."""
         return self.share is not None and self.share > 1 + BUDGET_TOLERANCE
 
 
@@ -153,9 +153,9 @@ def of_thread(thread: ThreadRuntime) -> WorkerEfficiency:
     """One thread's cycles per packet."""
     name, packets = thread.name or "vpp_main", packets_of(thread)
     if thread.time_s is None:
-        return WorkerEfficiency(name, "show runtime says nothing of its interval")
+        return WorkerEfficiency(name, "show runtime does not print its interval")
     if thread.time_s < MIN_TIME_S:
-        return WorkerEfficiency(name, f"{thread.time_s:g} s of counting are too short, it takes {MIN_TIME_S:g} s")
+        return WorkerEfficiency(name, f"{thread.time_s:g} s of counting are too short, {MIN_TIME_S:g} s are needed")
     if packets is None:
         return WorkerEfficiency(name, "show runtime counts no vectors")
     if packets < MIN_PACKETS:
@@ -183,9 +183,9 @@ def of_thread(thread: ThreadRuntime) -> WorkerEfficiency:
 
 
 def packets_of(thread: ThreadRuntime) -> int | None:
-    """The packets that came to a thread: what its input nodes fetched; None where the table has no counts.
+    """The packets that a thread's input nodes fetched; None where the table has no counts.
 
-    A worker that others hand packets to fetches none itself; then those that passed ethernet-input.
+    Of a worker that fetches none itself, since others hand packets to it: those that passed ethernet-input.
     """
     if not thread.nodes or any(n.vectors is None for n in thread.nodes):
         return None if thread.nodes else 0
@@ -194,7 +194,7 @@ def packets_of(thread: ThreadRuntime) -> int | None:
 
 
 def overall(workers: Sequence[WorkerEfficiency]) -> WorkerEfficiency | None:
-    """The mean over all packets: each worker weighs as much as it carried. None where no worker has figures."""
+    """The mean over the packets of all workers; None where no worker has figures."""
     known = [
         (w.packets, w.cycles_per_packet, w.cycles_with_polling)
         for w in workers
@@ -208,7 +208,7 @@ def overall(workers: Sequence[WorkerEfficiency]) -> WorkerEfficiency | None:
 
 
 def check_budget(worker: WorkerEfficiency, clock_hz: float, saturated: bool) -> Budget:
-    """Whether cycles/packet x pps can be: never above the clock, and about the clock when the worker is saturated.
+    """Whether cycles/packet x pps is plausible: never above the clock, and near it when the worker is saturated.
 
     clock_hz: of the time stamp counter, in which VPP counts ("Base frequency" of ``show cpu``), not of a turbo.
     """
@@ -216,20 +216,17 @@ def check_budget(worker: WorkerEfficiency, clock_hz: float, saturated: bool) -> 
     if effective is None:
         return Budget(worker.worker, clock_hz, None, None, None)
     share, caveat = effective / clock_hz, None
-    figures = (
-        f"{worker.worker}: cycles/packet x pps come to {effective / 1e6:.0f} MHz, its clock is {clock_hz / 1e6:.0f}"
-    )
+    figures = f"{worker.worker}: cycles/packet x pps is {effective / 1e6:.0f} MHz, its clock {clock_hz / 1e6:.0f} MHz"
     if share > 1 + BUDGET_TOLERANCE:  # Budget.impossible
         caveat = Caveat("budget-exceeds-clock", f"{figures}: the counters or the clock are wrong")
     elif saturated and share < 1 - BUDGET_TOLERANCE:
-        caveat = Caveat(
-            "budget-below-clock", f"{figures}: this worker was not what saturated, or its time went elsewhere"
-        )
+        text = "this worker was not saturated, or spent its time elsewhere"
+        caveat = Caveat("budget-below-clock", f"{figures}: {text}")
     return Budget(worker.worker, clock_hz, effective, share, caveat)
 
 
 def doubts(workers: Sequence[WorkerEfficiency]) -> Iterator[Caveat]:
-    """Reasons to doubt the figures that follow from the figures themselves."""
+    """Doubts about the figures that follow from the figures themselves."""
     for worker in workers:
         name, packets, pps = worker.worker, worker.packets, worker.pps
         if worker.reason is not None:
@@ -240,8 +237,8 @@ def doubts(workers: Sequence[WorkerEfficiency]) -> Iterator[Caveat]:
             text = f"dropped {format_share(worker.dropped / packets)} of its packets"
             yield Caveat("router-drops", f"{name} {text}: its cycles are not those of forwarding")
         if worker.in_pps is not None and abs(worker.in_pps - pps) > BUDGET_TOLERANCE * pps:
-            rates = f"VPP's own rate in is {worker.in_pps:.4g}/s and not {pps:.4g}/s"
-            yield Caveat("packets-unclear", f"{name}: {packets} packets are counted, {rates}")
+            rates = f"{pps:.4g}/s, VPP's own rate in is {worker.in_pps:.4g}/s"
+            yield Caveat("packets-unclear", f"{name}: {packets} packets were counted, {rates}")
 
 
 def _vectors(thread: ThreadRuntime, name: str) -> int | None:
@@ -249,7 +246,7 @@ def _vectors(thread: ThreadRuntime, name: str) -> int | None:
 
 
 def _vectors_per_call(thread: ThreadRuntime) -> float | None:
-    """vectors / calls, as VPP prints two decimals only, of which a short vector has few."""
+    """vectors / calls: VPP prints only two decimals, too few for a short vector."""
     inner = [(n.name, n.vectors, n.calls) for n in thread.nodes if n.vectors and n.calls and not n.is_input]
     _, vectors, calls = max(inner, key=lambda one: (one[0] == "ethernet-input", one[1]), default=("", 0, 0))
     return vectors / calls if calls else None

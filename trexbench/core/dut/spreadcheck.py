@@ -1,4 +1,4 @@
-"""What the queues and workers really got, beside what was predicted."""
+"""The measured share of each queue or worker beside the predicted one."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .runtime import packets_of
 from .telemetry import Observation
 
 TOLERANCE = 0.02
-"""Between the two shares. What else arrives, and a round of the flows that is not complete, are far less."""
+"""Between the two shares. Other traffic, and an incomplete round of the flows, matter far less."""
 SAMPLED = 0.03
-"""The same, where the prediction is from a sample of the flows."""
+"""The same, where the prediction comes from a sample of the flows."""
 MIN_PACKETS = 10_000
-"""Fewer say nothing of how a load spreads."""
+"""Fewer say nothing about how a load spreads."""
 TENTH = 0.001
 DROPPED = 0.001
-"""Queues that drop more than this deliver other shares than they are sent."""
+"""If the DUT drops more than this share, what its queues deliver is not what they were sent."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One queue (of a port's frames) or worker (of all): packets of the interval, their share, the predicted one."""
+    """One queue or worker: its packets in the interval, their share (of its port's, or of all), the predicted one."""
 
     name: str
     packets: int
@@ -46,26 +46,26 @@ class SpreadCheck:
 
     @property
     def sentence(self) -> str:
-        """All in one line."""
-        told = [one for one in self.compared if one.deviation is not None]
-        if not told:
+        """The comparison in one line."""
+        known = [one for one in self.compared if one.deviation is not None]
+        if not known:
             return "the spread of the flows was not compared with a prediction"
-        worst = max(told, key=lambda one: abs(one.deviation or 0.0))
+        worst = max(known, key=lambda one: abs(one.deviation or 0.0))
         codes = {caveat.code for caveat in self.caveats}
-        held = "not as predicted" if codes & {"spread-deviates", "spread-while-losing"} else "as predicted"
+        how = "not as predicted" if codes & {"spread-deviates", "spread-while-losing"} else "as predicted"
         if abs(worst.deviation or 0.0) < TENTH:
-            return f"the flows spread {held}, to a tenth of a percent"
+            return f"the flows spread {how}, to a tenth of a percent"
         got, predicted = format_share(worst.measured), format_share(worst.predicted or 0.0)
-        return f"the flows spread {held}: the largest difference is {worst.name} with {got} instead of {predicted}"
+        return f"the flows spread {how}: the largest difference is {worst.name} with {got} instead of {predicted}"
 
     def to_dict(self) -> dict[str, Any]:
         return {**msgspec.to_builtins(self), "sentence": self.sentence}
 
 
 def compare_spread(prediction: FlowSpread, before: Observation, after: Observation) -> SpreadCheck:
-    """The queues' counters between two readings; where the DUT has none, its threads' since they were cleared."""
+    """From the queues' counters between two readings; where the DUT has none, from its threads' counters."""
     counted, set_back = _queue_packets(before, after)
-    caveats = [Caveat("spread-set-back", f"{name}: its counter went back meanwhile") for name in set_back]
+    caveats = [Caveat("spread-set-back", f"{name}: its counter went back during the interval") for name in set_back]
     if counted and not set_back:
         basis, compared = "queues", tuple(_of_queues(prediction, counted))
     else:
@@ -75,12 +75,10 @@ def compare_spread(prediction: FlowSpread, before: Observation, after: Observati
         compared = tuple(_compared(workers, predicted, unplaced)) if workers else ()
         basis = "workers" if workers else "nothing"
     if basis == "nothing":
-        text = (
-            "the DUT counts packets neither by queue nor by worker: whether the flows spread as predicted is not known"
-        )
+        text = "the DUT counts packets neither by queue nor by worker: the predicted spread cannot be checked"
         caveats.append(Caveat("spread-unseen", text))
     elif not compared:
-        few = f"fewer than {MIN_PACKETS} packets came meanwhile: they say nothing of how the flows spread"
+        few = f"fewer than {MIN_PACKETS} packets in the interval: too few to tell how the flows spread"
         caveats.append(Caveat("spread-unseen", few))
     then = {(one.name, one.port, one.queue): one.count for one in before.drops}
     dropped = sum(max(0, one.count - then.get((one.name, one.port, one.queue), one.count)) for one in after.drops)
@@ -89,7 +87,7 @@ def compare_spread(prediction: FlowSpread, before: Observation, after: Observati
 
 
 def _queue_packets(before: Observation, after: Observation) -> tuple[dict[tuple[int, int], int], list[str]]:
-    """Packets of each queue between the two, if both tell of the same queues; and those whose counter went back."""
+    """Packets of each queue between the two readings, if both have the same queues; and queues that went back."""
     then = {(one.port, one.queue): one.packets for one in before.queues}
     now = {(one.port, one.queue): one.packets for one in after.queues}
     if now.keys() != then.keys():
@@ -99,7 +97,7 @@ def _queue_packets(before: Observation, after: Observation) -> tuple[dict[tuple[
 
 
 def _worker_packets(after: Observation) -> dict[str, int]:
-    """Packets of each thread of VPP, the main one only where it is alone or has some; empty: not counted."""
+    """Packets of each VPP thread, of the main one only if it is alone or has some; empty: not counted."""
     counts = {thread.name or "vpp_main": packets_of(thread) for thread in after.threads}
     known = {name: count for name, count in counts.items() if count is not None}
     if len(known) < len(counts):
@@ -108,7 +106,7 @@ def _worker_packets(after: Observation) -> dict[str, int]:
 
 
 def _of_queues(prediction: FlowSpread, counted: Mapping[tuple[int, int], int]) -> Iterator[Compared]:
-    """Ports that send, as far as they had traffic."""
+    """Every queue of the ports that had traffic."""
     for port in prediction.ports:
         mine = {queue: count for (of, queue), count in counted.items() if of == port.port}
         predicted = {queue.queue: queue.share for queue in prediction.of(port.port)}
@@ -120,7 +118,7 @@ def _of_queues(prediction: FlowSpread, counted: Mapping[tuple[int, int], int]) -
 def _compared(
     counted: Mapping[str, int], predicted: Mapping[str, float | None], unplaced: bool = False
 ) -> Iterator[Compared]:
-    """What was not named gets nothing, where all the others' shares are known and none is unplaced."""
+    """A queue or worker without a prediction is expected to get nothing, if all shares are known and none unplaced."""
     unnamed = None if unplaced or not predicted or None in predicted.values() else 0.0
     if (total := sum(counted.values())) < MIN_PACKETS:
         return
@@ -136,7 +134,7 @@ def _deviations(prediction: FlowSpread, compared: Sequence[Compared], dropped: i
     for one in off:
         got, predicted = format_share(one.measured), format_share(one.predicted or 0.0)
         text = f"{one.name} got {got} of the packets instead of {predicted}"
-        why = f": the DUT dropped {dropped} packets meanwhile, and what a queue delivers is not what it was sent"
+        why = f": the DUT dropped {dropped} packets meanwhile, so a queue delivers less than it was sent"
         other = ": the hash, its table or the placement of the queues is not what was read"
         yield Caveat("spread-while-losing" if losing else "spread-deviates", text + (why if losing else other))
 

@@ -1,4 +1,4 @@
-"""What a DUT counts about itself: raw totals, as they were read, and what could not be read and why."""
+"""A DUT's own counters: raw totals as they were read, and what could not be read and why."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .runtime import ThreadRuntime
 
 @dataclass(frozen=True)
 class CpuTime:
-    """One CPU's time since boot, in seconds. busy_s: all but idle and waiting for I/O, what the host stole left out.
+    """One CPU's time since boot, in seconds. busy_s: without idle, waiting for I/O, and time stolen by a hypervisor.
 
-    packet_s: of it, what the system books on handling packets (Linux: softirq, FreeBSD: interrupt); None: not told.
+    packet_s: of it, what the system accounts to packets (Linux: softirq, FreeBSD: interrupt); None: not known.
     clock_hz: of this CPU when it was read.
     """
 
@@ -27,7 +27,7 @@ class CpuTime:
 
 @dataclass(frozen=True)
 class PortCount:
-    """Totals of the interface that faces the tester's ``port``. None: the DUT does not say."""
+    """Totals of the interface that faces the tester's ``port``. None: not reported."""
 
     port: Count
     rx_packets: Count | None
@@ -45,9 +45,9 @@ class QueueCount:
 
 @dataclass(frozen=True)
 class DropCount:
-    """A total by which the DUT admits to have lost frames. No frame is in two of them.
+    """A total of frames that the DUT says it lost. No frame is in two of them.
 
-    name: the DUT's own word, as in ``rx_missed_errors``. port: facing which port of the tester's it is counted.
+    name: as the DUT calls it, for example ``rx_missed_errors``. port: of the tester, which its interface faces.
     """
 
     name: str
@@ -58,7 +58,7 @@ class DropCount:
 
 @dataclass(frozen=True)
 class Detail:
-    """A total that decides no figure and explains some, as in ``softnet_stat time_squeeze cpu1``."""
+    """A total that no figure depends on and that may explain one, such as ``softnet_stat time_squeeze cpu1``."""
 
     name: str
     count: Count
@@ -66,7 +66,7 @@ class Detail:
 
 @dataclass(frozen=True)
 class Missing:
-    """What was asked of the DUT and not learnt, and why, in words."""
+    """What could not be read from the DUT, and why, in words."""
 
     what: str
     reason: str
@@ -76,10 +76,10 @@ class Missing:
 class Observation:
     """One reading of the DUT. threads: VPP's, since its counters were last cleared. All other counts are totals.
 
-    at_s: the DUT's own clock when it read its CPU times and packets, so that rates depend on no way to it.
-    clock_hz: of the counter that VPP counts its clocks in. power_w: at that moment; energy_j: a total, where the meter
+    at_s: the DUT's own clock when it read its CPU times and packets, so that rates do not depend on the connection.
+    clock_hz: of the counter in which VPP counts cycles. power_w: at that moment; energy_j: a total, where the meter
     keeps one. perf_hz: cycles per second of all CPUs that forward, as ``perf stat`` counted them since the interval
-    began, where it is allowed to. details: what the DUT does not tell of them is left out.
+    began, where it is permitted. details: those that the DUT reports.
     """
 
     at_s: Amount | None = None
@@ -97,9 +97,9 @@ class Observation:
 
 
 class Moment(str, Enum):
-    """When an observation was taken. START and FINISH: in silence, before the first and after the last frame.
+    """When an observation was made. START and FINISH: in silence, before the first and after the last frame.
 
-    BEGIN and END: of a stretch at a constant rate. TICK: during the ramp.
+    BEGIN and END: of an interval at a constant rate. TICK: during the ramp.
     """
 
     START = "start"

@@ -1,4 +1,4 @@
-"""Two runs side by side, or two sets of runs cell by cell: may they be compared, and where do they really differ."""
+"""Two runs side by side, or two sets of runs cell by cell: may they be compared, and by how much do they differ."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from ..result import RunResult, Status
 from ..units import format_bits, format_share
 from .rows import Cell, RunRow, cells_of
 
+Differing = Callable[[RunRow, RunRow], str]
+
 _STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 """Two-sided 95 % quantiles of Student's t for 1, 2, ... degrees of freedom; 2 beyond."""
 _MEDIAN = 1.2533
-"""The standard error of a median is so much larger than that of a mean, of normally distributed values."""
+"""The standard error of a median over that of a mean, for normally distributed values."""
 
 
 class Verdict(str, Enum):
-    """What the second run's direction is beside the first's. unknown: one of them was not limited by its DUT."""
+    """The second run's direction compared with the first's. UNKNOWN: one was not limited by its DUT."""
 
     SAME = "same"
     FASTER = "faster"
@@ -30,9 +32,7 @@ class Verdict(str, Enum):
 
 @dataclass(frozen=True)
 class Difference:
-    """Two rates side by side, frames per second. bounds: which of them are lower bounds only. noise_pps: what their
-    uncertainties leave open.
-    """
+    """Two rates in frames per second. bounds: which are only lower bounds. noise_pps: their uncertainty together."""
 
     rates: tuple[float, float]
     bounds: tuple[bool, bool]
@@ -40,17 +40,17 @@ class Difference:
 
     @property
     def difference_pps(self) -> float:
-        """Second less first."""
+        """The second rate minus the first."""
         return self.rates[1] - self.rates[0]
 
     @property
     def share(self) -> float | None:
-        """The difference as a share of the first; None where the first is nothing."""
+        """The difference as a share of the first rate; None where that is 0."""
         return self.difference_pps / self.rates[0] if self.rates[0] else None
 
     @property
     def verdict(self) -> Verdict:
-        """Bounds decide only where one lies beyond the other's value: at least 5 is faster than 4."""
+        """A bound decides only where it is beyond the other value: at least 5 is faster than 4."""
         first_bound, second_bound = self.bounds
         if self.difference_pps > self.noise_pps and not first_bound:
             return Verdict.FASTER
@@ -60,7 +60,7 @@ class Difference:
 
 
 def find_differences(first: RunResult, second: RunResult) -> Iterator[tuple[Direction, Difference]]:
-    """The directions that both runs have, in the first's order."""
+    """The directions that both runs have, in the order of the first."""
     others = {one.direction: one for one in second.analysis.directions}
     for one in first.analysis.directions:
         if (other := others.get(one.direction)) is not None:
@@ -70,9 +70,9 @@ def find_differences(first: RunResult, second: RunResult) -> Iterator[tuple[Dire
 
 
 def find_unlike(first: RunResult, second: RunResult) -> Iterator[str]:
-    """Why a difference between these runs would not be one between their DUTs; nothing where it would."""
+    """Why a difference between these runs may have another cause than the DUTs; nothing where it may not."""
     if first.simulated != second.simulated:
-        yield _unlike_worlds(first.simulated)
+        yield _one_simulated(first.simulated)
     if type(first.plan) is not type(second.plan):
         yield f"one is a {first.plan.kind}, the other a {second.plan.kind}"
     if first.plan.directions != second.plan.directions:
@@ -87,27 +87,27 @@ def find_unlike(first: RunResult, second: RunResult) -> Iterator[str]:
         yield f"line rates of {' and '.join(speeds)}"
     yield from _unlike("loss thresholds", [run.plan.loss_threshold for run in (first, second)], format_share)
     name, facts = first.dut.get("name"), [run.dut.get("facts_sha256") for run in (first, second)]
-    if name == second.dut.get("name") and facts[0] != facts[1]:  # that two DUTs differ is what one wants to see
+    if name == second.dut.get("name") and facts[0] != facts[1]:  # two DUTs may differ: that is what is compared
         yield f"{name} was not configured alike{differing_facts(first.dut.get('facts'), second.dut.get('facts'))}"
     for run in (first, second):
         if run.status is not Status.COMPLETE:
             yield f"the run of {run.started} is {run.status.value}"
 
 
-def _unlike_worlds(first_simulated: bool) -> str:
+def _one_simulated(first_simulated: bool) -> str:
     one, other = ("simulated", "measured") if first_simulated else ("measured", "simulated")
     return f"one is {one}, the other {other}"
 
 
 def _unlike(what: str, values: Iterable[float], words: Callable[[float], str]) -> Iterator[str]:
-    """That these runs have more than one of something."""
+    """A sentence if these values are not all the same."""
     different = dict.fromkeys(values)
     if len(different) > 1:
         yield f"{what} of {' and '.join(map(words, different))}"
 
 
 def differing_facts(one: object, other: object) -> str:
-    """Names of the facts in which two DUTs differ, in brackets; nothing where they cannot be named."""
+    """The names of differing facts, in brackets; empty where there are none to name."""
     if not isinstance(one, dict) or not isinstance(other, dict):
         return ""
     keys = sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
@@ -116,9 +116,9 @@ def differing_facts(one: object, other: object) -> str:
 
 @dataclass(frozen=True)
 class CellPair(Difference):
-    """One cell in both sets, complete runs only. unlike: why their difference would not be one between the DUTs.
+    """One cell in both sets, complete runs only. unlike: see find_unlike.
 
-    Rates are of all directions together; of several runs it is the median.
+    Rates are of all directions together, and the median of several runs.
     """
 
     first: tuple[RunRow, ...]
@@ -132,7 +132,7 @@ class CellPair(Difference):
 
 @dataclass(frozen=True)
 class SetComparison:
-    """pairs: cells of both sets. only_first, only_second: cells of one. left_out: runs that ended early."""
+    """Two sets, cell by cell. only_first, only_second: cells of one set. left_out: runs that ended early."""
 
     pairs: tuple[CellPair, ...]
     only_first: tuple[Cell, ...]
@@ -145,12 +145,12 @@ def _median(rows: Sequence[RunRow]) -> float:
 
 
 def is_bound(rows: Sequence[RunRow]) -> bool:
-    """Some of them are bounds that, were they higher, would raise the median."""
+    """Whether a higher value of a bound among them would raise the median."""
     return any(row.at_least and row.total_pps <= _median(rows) for row in rows)
 
 
 def noise_of(rows: Sequence[RunRow]) -> float:
-    """How far the median may be off: what each run leaves open, and how far the runs lie apart (95 %)."""
+    """The uncertainty of the median: that of a single run, and the spread of the runs (95 %)."""
     own = median(row.uncertainty_pps for row in rows)
     count = len(rows)
     if count < 2:
@@ -161,11 +161,11 @@ def noise_of(rows: Sequence[RunRow]) -> float:
 
 
 def compare_sets(
-    first: Sequence[RunRow], second: Sequence[RunRow], differing: Callable[[RunRow, RunRow], str] = lambda *_: ""
+    first: Sequence[RunRow], second: Sequence[RunRow], differing: Differing = lambda *_: ""
 ) -> SetComparison:
-    """Cells of the first set beside the same ones of the second; two DUTs, a set of each, stand side by side.
+    """Cells of the first set beside the same ones of the second; if each set has one DUT, the DUTs may differ.
 
-    ``differing`` says in what two runs' facts differ, in words to be added.
+    differing: says in which facts two runs differ, as differing_facts.
     """
     left_out = tuple(row for row in (*first, *second) if not row.complete)
     names = [{row.cell.dut for row in rows if row.complete} for rows in (first, second)]
@@ -181,19 +181,17 @@ def compare_sets(
             others = theirs[partner]
             noise = hypot(noise_of(rows), noise_of(others))
             rates, bounds = (_median(rows), _median(others)), (is_bound(rows), is_bound(others))
-            unlike_ones = tuple(find_unlike_rows(rows, others, differing))
+            unlike_ones = tuple(_unlike_rows(rows, others, differing))
             pairs.append(CellPair(rates, bounds, noise, tuple(rows), tuple(others), unlike_ones))
     others_alone = tuple(rows[0].cell for key, rows in theirs.items() if key not in matched)
     return SetComparison(tuple(pairs), tuple(alone), others_alone, left_out)
 
 
-def find_unlike_rows(
-    first: Sequence[RunRow], second: Sequence[RunRow], differing: Callable[[RunRow, RunRow], str] = lambda *_: ""
-) -> Iterator[str]:
-    """Why a difference between these runs of one cell would not be one between their DUTs; nothing where it would."""
+def _unlike_rows(first: Sequence[RunRow], second: Sequence[RunRow], differing: Differing) -> Iterator[str]:
+    """As find_unlike, for runs of one cell."""
     both = [*first, *second]
     if len({row.cell.simulated for row in both}) > 1:
-        yield _unlike_worlds(first[0].cell.simulated)
+        yield _one_simulated(first[0].cell.simulated)
     if len({row.traffic for row in both}) > 1:
         yield "different traffic"
     yield from _unlike("line rates", sorted(row.line_rate_bps for row in both), format_bits)
@@ -204,15 +202,15 @@ def find_unlike_rows(
 
 
 def _grouped(rows: Sequence[RunRow], two_duts: bool) -> dict[Cell, list[RunRow]]:
-    """Complete runs by cell; the DUT's name is left out where two DUTs stand side by side."""
+    """Complete runs by cell, without the DUT's name where two DUTs are compared."""
     found = cells_of(rows)
     return {replace(cell, dut="") if two_duts else cell: found[cell] for cell in sorted(found, key=_order)}
 
 
 def _partners(key: Cell, ours: Mapping[Cell, object], theirs: Mapping[Cell, object], two_duts: bool) -> list[Cell]:
-    """The other set's groups that this one is put beside: of its own kind, else simulated beside measured.
+    """The other set's cells to compare this one with: the same one, else a simulated one with a measured one.
 
-    Two DUTs need not have the same numbers of queues: where one has only one, it stands beside all of the other's.
+    Two DUTs need not have the same numbers of queues: a single one is compared with all of the other DUT's.
     """
     for wanted in (key, replace(key, simulated=not key.simulated)):
         if wanted != key and wanted in ours:

@@ -1,17 +1,17 @@
-"""Where a history of nights changed its level: steps that last, and drift. Pure.
+"""Where a history of nights changed its level: lasting steps, and drift. Pure.
 
-A change-point library says where a history may have changed (``Segmenter``); whether it did is decided here, as one
-decides in the morning after each night, from the nights until then:
+A change-point library proposes where a history may have changed (``Segmenter``); the decision is made here, as on the
+morning after each night, from the nights until then:
 
-1. two nights at least lie beyond it, and all of them (of four or more: three in four) the same way;
-2. the difference exceeds the smallest effect worth telling;
-3. it is ``SCORE`` standard errors after three nights, more after fewer or later ones: baseline winsorized, its noise
-   shrunk towards what was known before, the t statistic taken to a normal score (Wallace 1959), so that a short
-   baseline must show more;
-4. the DUT has not been there before as often, or as long, that a second mode of it, together with noise for the
-   nights that are only on the way there, would bring it again.
+1. at least two nights lie beyond the change, and all of them (of four or more: three in four) on the same side;
+2. the difference exceeds the smallest effect worth reporting;
+3. it is ``SCORE`` standard errors after three nights, more after two or after four and more: the baseline is
+   winsorized, its noise shrunk towards prior knowledge, and the t statistic converted to a normal score (Wallace 1959),
+   so that a short baseline needs a larger difference;
+4. the DUT has not been at that level so often, or for so long, that a second mode of it would explain the return (and
+   noise the nights that are only near that level).
 
-What is found stays found: a later night adds changes, but does not unsay one.
+What was found stays found: later nights add changes, and never withdraw one.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 Segmenter = Callable[[Sequence[float]], Sequence[int]]
-"""Values in units of their own noise, none below 1, to the places at which a new level begins, ascending."""
+"""From values in units of their noise, none below 1, to the indexes at which a new level begins, ascending."""
 
 Values = NDArray[np.float64]
 
 FIRST_NIGHTS = 5
-"""Fewer before a change say nothing about a DUT's noise."""
+"""Fewer nights before a change say nothing about a DUT's noise."""
 BASELINE, LATELY = 60, 20
-"""Nights that a change is judged by, at most: before it, and since."""
+"""The most nights from which a change is judged: before it, and since."""
 EARLY_SCORE, SCORE, LATER_SCORE, LATE_SCORE, DRIFT_SCORE = 3.9, 3.35, 4.0, 4.5, 5.0
-"""Of a step seen for two nights, three, four, and six or more: every look is one more chance for chance, so that one of
-them, the third night's, decides, and the others are for what is beyond doubt."""
+"""For a step two nights old, three, four, six or more: each test can give a false alarm, so the one after three nights
+decides, and the others find only what is beyond doubt."""
 REST_SCORE, AGREE = 2.0, 0.2
-"""Of a step without its farthest night; and how far of the way a night must go to speak for it."""
+"""The score of a step without its farthest night; and the share of the step that a night must show to support it."""
 SLOPE_SCORE = 2.0
-"""Of the nights before: with less of a slope they are level."""
+"""The nights before a step are level if their slope has a lower score."""
 PRIOR_WEIGHT = 3.0
-"""How many nights the assumed noise, half the smallest effect, counts for; later levels inherit the former's."""
+"""The weight, in nights, of the assumed noise (half the smallest effect); CARRIED_WEIGHT: of a former level's noise."""
 CARRIED_WEIGHT = 15.0
 ENOUGH: Values = np.interp(np.arange(2, LATELY + 1), (2, 3, 4, 6), (EARLY_SCORE, SCORE, LATER_SCORE, LATE_SCORE))
 CHANCE = 1e-3
-"""Of what the DUT did before bringing such nights again: above this they prove nothing."""
+"""The nights prove nothing if the DUT's former behaviour explains them with more than this probability."""
 NEAR = 0.8
-"""A night that went so much of the way is there: of the nights since, and of those before."""
+"""A night that shows this share of the step counts as at the new level."""
 _MEDIAN_ERROR = 1.2533
-"""Of a median beside a mean's, of normal values."""
+"""The standard error of a median over that of a mean, for normally distributed values."""
 FARTHEST = 1e4
-"""Spreads that a library is shown at most: its arithmetic is not made for more, nor is any more surprising."""
+"""The largest spread, in noise, that is passed to the library, whose arithmetic is not made for more."""
 SURPRISE = 0.1
-"""Nights that a DUT may have been there unseen: of a few nights one cannot tell what is rare."""
+"""Added to the nights at the new level, and twice to all: few nights cannot show that something is rare."""
 EPISODES, LONG = 3, 60
-"""As many visits to the new level in so many nights make a habit of it."""
+"""So many visits to the new level in so many nights make it a habit."""
 
 
 class Shape(str, Enum):
@@ -65,8 +65,8 @@ class Shape(str, Enum):
 
 @dataclass(frozen=True)
 class Change:
-    """A level left at the night of index ``at``, told after night ``told``. noise: of one night (a standard
-    deviation); score: how many standard errors the difference comes to; drift began at ``at`` and has no sharp edge.
+    """A change of level at the night of index ``at``, found after ``told`` nights. noise: of one night (a standard
+    deviation); score: the difference in standard errors. A drift begins at ``at`` without a sharp edge.
     """
 
     at: int
@@ -80,7 +80,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Smallest:
-    """The smallest effect worth telling: a share of the level, and a floor in the figure's own unit."""
+    """The smallest effect worth reporting: a share of the level, but at least so much in the figure's own unit."""
 
     share: float
     absolute: float = 0.0
@@ -91,7 +91,7 @@ class Smallest:
 
 @dataclass(frozen=True)
 class _Baselines:
-    """Of the nights before each place: how many, their level and noise, and how many nights that noise is worth."""
+    """Of the nights before each index: their count, level and noise, and the weight of that noise in nights."""
 
     count: Values
     level: Values
@@ -100,9 +100,9 @@ class _Baselines:
 
 
 def find_changes(values: Sequence[float], smallest: Smallest, segment: Segmenter) -> list[Change]:
-    """Every change of a history, oldest first; their unit makes no difference to it."""
+    """Every change of a history, oldest first; independent of the values' unit."""
     unit = 2.0 ** int(np.frexp(np.max(np.abs(values), initial=0.0))[1])
-    history = np.asarray(values, dtype=np.float64) / unit  # so that no square of it overflows
+    history = np.asarray(values, dtype=np.float64) / unit  # so that squares do not overflow
     inside = Smallest(smallest.share, smallest.absolute / unit)
     changes: list[Change] = []
     start, known = 0, None
@@ -131,9 +131,9 @@ def _first_change(
         places = [int(p) for p in range(max(0, end - LATELY), end - 1) if possible[p, end - p - 2]]
         places = [p for p in places if _lasting(history, start, start + p, start + end, base, p)]
         if places:
-            told = _locate(history, start, end, places, base, scores, segment)
-            if told is not None:
-                return _as_step_or_drift(history, start, end, told, base, float(scores[told, end - told - 2]))
+            place = _locate(history, start, end, places, base, scores, segment)
+            if place is not None:
+                return _as_step_or_drift(history, start, end, place, base, float(scores[place, end - place - 2]))
         if end in drifts:
             after = float(np.median(history[start + end - LATELY : start + end]))
             level, noise = float(base.level[BASELINE]), float(base.noise[BASELINE])
@@ -142,7 +142,7 @@ def _first_change(
 
 
 def _baselines(history: Values, known: float | None, smallest: Smallest) -> _Baselines:
-    """Of the nights [p - BASELINE, p) for every place p."""
+    """Of the nights [p - BASELINE, p) for every index p."""
     size = len(history)
     padded = np.concatenate([np.full(BASELINE, np.nan), history])
     windows = np.sort(np.lib.stride_tricks.sliding_window_view(padded, BASELINE)[:size], axis=1)  # NaN last
@@ -171,7 +171,7 @@ def _middle(ascending: Values, count: NDArray[np.int_]) -> Values:
 
 
 def _scores(history: Values, base: _Baselines) -> tuple[Values, Values]:
-    """[place, nights since - 2]: score and effect of a change at this place, seen so many nights later; 0: not yet."""
+    """[index, nights since - 2]: score and effect of a change at this index, seen so many nights later; 0: not yet."""
     size = len(history)
     sums = np.concatenate([[0.0], np.cumsum(history - history[0])])
     nights = np.arange(2, LATELY + 1)
@@ -182,12 +182,12 @@ def _scores(history: Values, base: _Baselines) -> tuple[Values, Values]:
     error = base.noise[:, None] * np.sqrt(1 / nights[None, :] + 1 / np.maximum(base.count, 1)[:, None])
     ratio = np.divide(np.abs(effects), error, out=np.zeros_like(effects), where=error > 0)
     ratio[(error <= 0) & (effects != 0)] = np.inf
-    freedom = base.weight[:, None]  # the t statistic as a normal one
+    freedom = base.weight[:, None]  # t statistic -> normal score
     return (8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(ratio**2 / freedom)), effects
 
 
 def _lasting(history: Values, start: int, place: int, end: int, base: _Baselines, at: int) -> bool:
-    """The nights [place, end) go the same way, one of them does not carry the rest, and they are new to the DUT."""
+    """Whether the nights [place, end) agree, do not depend on one of them, and are new to the DUT."""
     level, noise = float(base.level[at]), float(base.noise[at])
     since = history[place:end] - level
     effect = float(since.mean())
@@ -202,28 +202,28 @@ def _lasting(history: Values, start: int, place: int, end: int, base: _Baselines
     there = (before - level) * way > NEAR * abs(effect)
     usual = float(np.median(before))
     returns = abs(level + effect - usual) < abs(level - usual)
-    asked = there[-(place - start) :] if returns else there  # that it was there before it left says nothing
+    asked = there[-(place - start) :] if returns else there  # what it did before it left that level does not count
     rest = ascending[ascending <= NEAR * abs(effect)]
-    by_mode = _by_chance(asked, len(since), len(since) - len(rest))
+    by_mode = _chance_of_return(asked, len(since), len(since) - len(rest))
     score = _score_of(rest, *baseline)
-    by_noise = erfc(score / 2**0.5) / 2 if score else 1.0  # nothing to be explained is certain
+    by_noise = erfc(score / 2**0.5) / 2 if score else 1.0  # no night left to explain
     edges = np.diff(np.concatenate([[0], there.astype(np.int8), [0]]))
-    visits = np.flatnonzero(edges == -1) - np.flatnonzero(edges == 1)  # how long it stayed there before, each time
+    visits = np.flatnonzero(edges == -1) - np.flatnonzero(edges == 1)  # length of each former visit
     by_habit = len(visits) >= EPISODES and len(since) <= 2 * int(visits.max())
     return by_mode * by_noise <= CHANCE and not by_habit
 
 
 def _score_of(nights: Values, noise: float, count: float) -> float:
-    """How many standard errors their mean is beyond a level of so many nights."""
+    """Their mean in standard errors, relative to a level measured over ``count`` nights."""
     mean = float(nights.mean()) if len(nights) else 0.0
     error = noise * (1 / max(len(nights), 1) + 1 / count) ** 0.5
     return mean / error if error > 0 else np.inf if mean > 0 else 0.0
 
 
-def _by_chance(there: NDArray[np.bool_], nights: int, again: int) -> float:
-    """How likely a DUT that was there on these of its former nights is there on so many of the next.
+def _chance_of_return(there: NDArray[np.bool_], nights: int, again: int) -> float:
+    """The probability that a DUT that was ``there`` in these former nights is there in ``again`` of the next ones.
 
-    The share of such nights is not known, but estimated: hence a beta-binomial, not a binomial probability.
+    The share of such nights is only estimated: hence a beta-binomial, not a binomial probability.
     """
     seen, count = float(there.sum()) + SURPRISE, len(there) + 2 * SURPRISE
     return comb(nights, again) * prod((seen + one) / (count + one) for one in range(again))
@@ -238,7 +238,7 @@ def _locate(
     scores: Values,
     segment: Segmenter,
 ) -> int | None:
-    """The place where the library, too, sees a level begin; the best of several. None: it sees none of them."""
+    """The place with the best score at which the library sees a new level too; None if it sees none of them."""
     begin = max(0, places[0] - BASELINE)
     noise = float(base.noise[places[0]])
     if noise <= 0:
@@ -250,7 +250,7 @@ def _locate(
 
 
 def _as_step_or_drift(history: Values, start: int, end: int, place: int, base: _Baselines, score: float) -> Change:
-    """Of the two, what the nights around lie nearer to."""
+    """The change as a step or a drift, whichever fits the nights around it better."""
     begin = max(0, place - BASELINE)
     shown = history[start + begin : start + end]
     edge = place - begin
@@ -259,14 +259,14 @@ def _as_step_or_drift(history: Values, start: int, end: int, place: int, base: _
     nights = np.arange(len(shown))
     line = float(((shown - np.polyval(np.polyfit(nights, shown, 1), nights)) ** 2).sum())
     drifts = line < step and len(shown) - edge >= FIRST_NIGHTS
-    drifts |= _went_there(history[start + max(0, place - LONG) : start + place], len(shown) - edge, after - level)
+    drifts |= _was_drifting(history[start + max(0, place - LONG) : start + place], len(shown) - edge, after - level)
     shape = Shape.DRIFT if drifts else Shape.STEP
     at = start + (begin if drifts else place)
     return Change(at, start + end, level, after, float(base.noise[place]), score, shape)
 
 
-def _went_there(before: Values, nights: int, effect: float) -> bool:
-    """Whether the nights before were on their way already, and would have come a third as far in so many more."""
+def _was_drifting(before: Values, nights: int, effect: float) -> bool:
+    """Whether the nights before had a slope that would have led at least a third as far in so many more nights."""
     count = len(before)
     if count < LATELY:
         return False
@@ -275,12 +275,12 @@ def _went_there(before: Values, nights: int, effect: float) -> bool:
     rest = before - (slope * np.arange(count) + offset)
     error = float(np.sqrt((rest**2).sum() / (count - 2) * 12 / count**3))
     way = 1.0 if effect > 0 else -1.0
-    gone = float(slope) * (count + (nights - 1) / 2 - middle) * way
-    return float(slope) * way >= SLOPE_SCORE * error and gone >= abs(effect) / 3
+    expected = float(slope) * (count + (nights - 1) / 2 - middle) * way
+    return float(slope) * way >= SLOPE_SCORE * error and expected >= abs(effect) / 3
 
 
 def _drifts(history: Values, base: _Baselines, smallest: Smallest) -> dict[int, float]:
-    """The first end of a history whose last nights left its first ones, too slowly for any step; to its score."""
+    """The first end, and its score, at which the last nights differ from the first ones, without any step."""
     if len(history) < BASELINE + LATELY:
         return {}
     level = float(base.level[BASELINE])

@@ -1,8 +1,9 @@
-"""Known changes: what somebody has looked at, and said why it is so. Pure."""
+"""Known changes: acknowledged by somebody, with a note. Pure."""
 
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
@@ -14,13 +15,13 @@ from .rows import Cell
 
 SCHEMA, VERSION = "trexbench/acknowledged", 1
 GRACE_NIGHTS = 3
-"""A change that is announced may come so many nights later."""
+"""An acknowledgement made beforehand covers a change up to so many nights later."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Known:
-    """date: of the acknowledgement; cell: a glob of cells' names; metric: None means all of the cell's figures."""
+    """One acknowledgement. date: when it was made; cell: a glob of cells' names; metric: None for all of a cell."""
 
     date: str
     cell: str
@@ -32,10 +33,9 @@ class Known:
 
 
 def find_note(known: Iterable[Known], nights: list[str], places: list[int], at: int) -> str | None:
-    """The note that explains the change at ``nights[at]``; ``places``: of all changes of this history, ascending.
+    """The note that covers the change at ``nights[at]``; ``places``: indexes of all changes of this history, ascending.
 
-    One that lies before the acknowledgement, or the first after it if there was none to be acknowledged in the nights
-    before. The latest note wins.
+    A note covers changes up to its date; if the nights before had none, the first one after it. The latest note wins.
     """
     for one in sorted(known, key=lambda known: known.date, reverse=True):
         if nights[at] <= one.date:
@@ -58,7 +58,7 @@ def known_to_dict(known: Iterable[Known]) -> dict[str, Any]:
 
 
 def known_from_dict(values: Mapping[str, Any]) -> list[Known]:
-    """StoreError for what is no list of known changes, or a newer one."""
+    """The known changes of these JSON values; StoreError for other ones, and for a newer version."""
     known = read_stored(values, "list of known changes", SCHEMA, VERSION, _Acknowledged).acknowledged
     if not all(is_date(one.date) for one in known):
         raise StoreError("a known change without its date", "the file is damaged")
@@ -66,9 +66,10 @@ def known_from_dict(values: Mapping[str, Any]) -> list[Known]:
 
 
 def parse_date(text: str) -> str:
-    """A day as it stands in documents: ``2026-11-21``; ConfigError for anything else."""
+    """A day of the calendar in the form of documents, ``2026-11-21``; ConfigError for anything else."""
     date = text.strip()
-    if not is_date(date) or not 1 <= int(date[5:7]) <= 12 or not 1 <= int(date[8:]) <= 31:
+    year, month, day = map(int, date.split("-")) if is_date(date) else (0, 0, 0)
+    if not 1 <= month <= 12 or not 1 <= day <= monthrange(year, month)[1]:
         raise ConfigError(f"{text!r} is not a date", "write it as 2026-11-21")
     return date
 

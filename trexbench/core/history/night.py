@@ -1,4 +1,4 @@
-"""A night of a suite: the cells that were to be measured, and what became of each; it can be resumed from this."""
+"""A night of a suite: the cells to be measured and the state of each, from which it can be resumed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCHEMA, VERSION = "trexbench/night", 1
 
 
 class State(str, Enum):
-    """Of a cell: waiting, running (or its runner was killed), done, failed."""
+    """The state of a cell. RUNNING: or its runner was killed."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -29,9 +29,9 @@ class State(str, Enum):
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try at a cell. path: its run document below the results directory, also of one that ended early.
+    """One attempt at a cell. path: its run document below the results directory, also of a run that ended early.
 
-    error: why it failed, None where it did not; code: the exit code of that error.
+    error: why it failed; code: the exit code of that error.
     """
 
     started: str
@@ -42,7 +42,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class CellRecord:
-    """One cell of the night; the first four say which."""
+    """One cell of the night, its state and its attempts."""
 
     dut: str
     mode: str
@@ -56,7 +56,7 @@ class CellRecord:
 
     @property
     def path(self) -> str | None:
-        """The document that counts: of the last attempt."""
+        """The run document of the last attempt, which counts."""
         return self.attempts[-1].path if self.attempts else None
 
 
@@ -78,7 +78,7 @@ class Night:
 
     @property
     def left(self) -> tuple[int, ...]:
-        """Places of the cells that are still to be measured."""
+        """Indexes of the cells that are still to be measured."""
         return tuple(at for at, cell in enumerate(self.cells) if cell.state in (State.WAITING, State.RUNNING))
 
     def with_cell(self, at: int, cell: CellRecord) -> Night:
@@ -91,7 +91,7 @@ def night_to_dict(night: Night) -> dict[str, Any]:
 
 
 def night_from_dict(values: Mapping[str, Any]) -> Night:
-    """StoreError for what is no night, or a newer one, or one that no writer of ours wrote."""
+    """The night of these JSON values; StoreError for other ones, for a newer version and for damage."""
     night = read_stored(values, "night of a suite", SCHEMA, VERSION, Night)
     for problem in _problems(night):
         raise StoreError(problem, "the file is damaged")
@@ -99,14 +99,14 @@ def night_from_dict(values: Mapping[str, Any]) -> Night:
 
 
 def _problems(night: Night) -> Iterator[str]:
-    """Its names are shown and its paths are followed by others."""
+    """What is wrong with its names, its date and its paths, which pages show and readers follow."""
     for name in (night.suite, *(name for cell in night.cells for name in (cell.dut, cell.mode))):
         if not is_name(name):
-            yield f"{shown(name)} is no name"
+            yield f"{shown(name)} is not a valid name"
     if not is_date(night.night):
         yield f"{night.night[:40]!r} is not a date"
     for path in (attempt.path for cell in night.cells for attempt in cell.attempts):
-        if path is not None and (
-            ".." in path.split("/") or path.startswith("/") or not path.strip("./") or not path.isprintable()
-        ):
-            yield f"{path[:80]!r} is no path below the results"
+        if path is None:
+            continue
+        if ".." in path.split("/") or path.startswith("/") or not path.strip("./") or not path.isprintable():
+            yield f"{path[:80]!r} is not a path below the results directory"

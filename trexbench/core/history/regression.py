@@ -1,4 +1,4 @@
-"""What got slower, since when and by how much: every cell's figures over the nights, judged. Pure."""
+"""What got slower, since when and by how much: every cell's figures are judged over the nights. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .rows import METRICS, Cell, Metric, RunRow, cells_of
 from .series import Point, Series, median_of, night_of, series_of
 
 NEEDED_NIGHTS = FIRST_NIGHTS + 2
-"""Before that, no change can be found: FIRST_NIGHTS tell the usual level and its noise, two more that it was left."""
+"""With fewer, no change can be found: FIRST_NIGHTS show the usual level and its noise, two more that it changed."""
 RECENT_NIGHTS = 7
 """Improvements, known changes and changed conditions are reported for so many nights."""
 STALE_NIGHTS = 30
@@ -35,11 +35,11 @@ class Kind(str, Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One figure of one cell. before, after: its levels, in the metric's unit; nights: since the change, measured ones.
+    """One figure of one cell. before, after: its levels, in the metric's unit; nights: measured since the change.
 
-    since: the first night of the change, None where there is none; told: the night after which it could be known.
-    noise: of a night, as a standard deviation; score: how many standard errors the difference comes to.
-    at_least: the value after it is a bound. note: of the acknowledgement.
+    since: the first night of the change, None where there is none; told: the night after which it was found. noise: of
+    a night, as a standard deviation; score: the difference in standard errors. at_least: the level after it is a lower
+    bound. note: of the acknowledgement.
     """
 
     cell: Cell
@@ -59,12 +59,12 @@ class Finding:
 
     @property
     def share(self) -> float | None:
-        """The difference as a share of the level before; None where that is nothing."""
+        """The difference as a share of the level before; None where that is 0."""
         return (self.after - self.before) / abs(self.before) if self.before else None
 
     @property
     def severity(self) -> float:
-        """For sorting: how much worse, as a share."""
+        """The size of the change as a share, for sorting."""
         return abs(self.share) if self.share is not None else float("inf")
 
 
@@ -80,8 +80,8 @@ class Missing:
 
 @dataclass(frozen=True)
 class Judgement:
-    """All findings, worst first. judged: how many figures had enough nights; steady: those of them (cell, metric)
-    without a finding; remarks: what else one should know.
+    """All findings, worst first. judged: how many figures had enough nights; steady: figures (cell, metric) without a
+    finding; remarks: what else to know.
 
     since: regressions that began before this night do not alarm (None: all do until acknowledged or recovered).
     """
@@ -103,12 +103,12 @@ class Judgement:
 
     @property
     def older(self) -> tuple[Finding, ...]:
-        """Those that do not, because they began too long ago."""
+        """Those that do not alarm, because they began before ``since``."""
         return tuple(one for one in self.of(Kind.REGRESSION) if self.since and (one.since or "") < self.since)
 
     @property
     def exit_code(self) -> int:
-        """0: nothing got worse, 3: something did, 4: not enough nights to judge any figure."""
+        """0: nothing got worse, 3: something did, 4: too few nights to judge any figure."""
         return 3 if self.regressions else 0 if self.judged else 4
 
 
@@ -120,7 +120,7 @@ def judge_rows(
     since: str | None = None,
     wanted: Callable[[str, str], bool] = lambda dut, mode: True,
 ) -> Judgement:
-    """The verdict on every cell; ``nights``: of all suites, oldest first; wanted: which of their DUTs and modes."""
+    """The verdict on every cell. nights: of all suites, oldest first; wanted: which of their DUTs and modes count."""
     cells = cells_of(rows)
     dates = sorted({night_of(row) for found in cells.values() for row in found})
     horizon = dates[-STALE_NIGHTS - 1] if len(dates) > STALE_NIGHTS else ""
@@ -135,9 +135,9 @@ def judge_rows(
         found = [one for one in series_of(cell, cells[cell], METRICS) if one.points]
         remarks += _remarks(found)
         for series in found:
-            told = judge_series(series, segment, known)
-            findings += told
-            steady += [] if told else [(cell, series.metric.name)]
+            new = judge_series(series, segment, known)
+            findings += new
+            steady += [] if new else [(cell, series.metric.name)]
             judged += len(series.points) >= NEEDED_NIGHTS
     if stale:
         remarks.append(f"{stale} cell{'s' * (stale > 1)} not measured in the last {STALE_NIGHTS} nights, not judged")
@@ -147,7 +147,7 @@ def judge_rows(
 
 
 def judge_series(series: Series, segment: Segmenter, known: Sequence[Known] = ()) -> list[Finding]:
-    """At most one finding, of what stands now: worse than the best level that was not explained away, or else news."""
+    """At most one finding: the figure is worse than its best level without a note, or it changed recently."""
     points, metric = series.points, series.metric
     if len(points) < NEEDED_NIGHTS:
         return [Finding(series.cell, metric, Kind.INSUFFICIENT, len(points))]
@@ -156,9 +156,7 @@ def judge_series(series: Series, segment: Segmenter, known: Sequence[Known] = ()
     about = [one for one in known if one.is_about(series.cell, metric.name)]
     nights, places = [point.night for point in points], [change.at for change in changes]
     reference, now = changes[0].before if changes else 0.0, 0.0
-    news: tuple[Kind, Change, float, str | None] | None = (
-        None  # since it was left: and the level that it is held against
-    )
+    news: tuple[Kind, Change, float, str | None] | None = None  # kind, change, level compared with, note
     for change, end in zip(changes, [*places[1:], len(points)], strict=False):
         first = change.at if change.shape is Shape.STEP else max(change.at, change.told - FIRST_NIGHTS)
         now = median(point.value for point in points[min(first, end - 1) : end])
@@ -171,7 +169,7 @@ def judge_series(series: Series, segment: Segmenter, known: Sequence[Known] = ()
                 news = (Kind.REGRESSION, change, reference, None)
         elif better >= enough:
             bounds = [point.bound for point in points[: change.at]][-FIRST_NIGHTS:]
-            proven = 2 * sum(bounds) <= len(bounds)  # a bound says nothing of how much more it was
+            proven = 2 * sum(bounds) <= len(bounds)  # the DUT may have carried more than a bound
             news, reference = (Kind.IMPROVEMENT, change, reference, None) if proven else None, now
         else:
             news = None
@@ -201,7 +199,7 @@ def _finding(series: Series, kind: Kind, change: Change, before: float, note: st
 
 
 def explain(points: Sequence[Point], change: Change) -> Iterable[str]:
-    """What else changed with a figure, in sentences; nodes: those that cost most of the difference."""
+    """What else changed with the figure, in sentences, such as the VPP nodes that cost most of the difference."""
     at = change.at if change.shape is Shape.STEP else min(change.told - 1, len(points) - 1)
     since = _day_words(points[change.at].night, points[-1].night)
     if change.shape is Shape.DRIFT:
@@ -218,7 +216,7 @@ def explain(points: Sequence[Point], change: Change) -> Iterable[str]:
 
 
 def _node_costs(before: Sequence[Point], after: Sequence[Point]) -> list[tuple[str, float]]:
-    """Nodes by what they add to a packet's cycles, the largest first, where that is at least one cycle."""
+    """Nodes by the cycles per packet that they added, the largest first, from one cycle on."""
     if not any(point.nodes for point in before) or not any(point.nodes for point in after):
         return []
     names = sorted({name for point in (*before, *after) for name in point.nodes})
@@ -228,8 +226,8 @@ def _node_costs(before: Sequence[Point], after: Sequence[Point]) -> list[tuple[s
         for name in names
     }
     total = sum(costs.values())
-    told = [(name, cost) for name, cost in costs.items() if cost * total > 0 and abs(cost) >= max(1.0, abs(total) / 10)]
-    return sorted(told, key=lambda one: (-abs(one[1]), one[0]))[:CAUSES]
+    main = [(name, cost) for name, cost in costs.items() if cost * total > 0 and abs(cost) >= max(1.0, abs(total) / 10)]
+    return sorted(main, key=lambda one: (-abs(one[1]), one[0]))[:CAUSES]
 
 
 def find_missing(nights: Sequence[Night], wanted: Callable[[str, str], bool]) -> Iterable[Missing]:
@@ -242,15 +240,15 @@ def find_missing(nights: Sequence[Night], wanted: Callable[[str, str], bool]) ->
             if cell.state is State.DONE or not wanted(cell.dut, cell.mode):
                 continue
             errors = [attempt.error for attempt in cell.attempts if attempt.error]
-            reason = errors[-1] if errors else night.error or "the night ended before it"
+            reason = errors[-1] if errors else night.error or "the night ended before it was measured"
             yield Missing(str(cell), night.suite, night.night, reason)
 
 
 def _remarks(found: Sequence[Series]) -> Iterable[str]:
-    """Of one cell: changed conditions, and figures that only the generator limits."""
+    """Of one cell: changed conditions, and figures that the generator limits."""
     for series in found[:1]:
         if series.since and sum(point.night >= series.since for point in series.points) <= RECENT_NIGHTS:
-            yield f"{series.cell}: {', '.join(series.changed)} since {series.since}; its history starts anew"
+            yield f"{series.cell}: {', '.join(series.changed)} since {series.since}; its history starts again"
     for series in found:
         if limited := series.limited:
             yield (
@@ -260,7 +258,7 @@ def _remarks(found: Sequence[Series]) -> Iterable[str]:
 
 
 def _day_words(night: str, now: str) -> str:
-    """``12 November``, with its year if it is not this one; what is not a date stays as it is."""
+    """``12 November``, with the year if it is not that of ``now``; text that is not a date is returned as it is."""
     if not is_date(night) or not 1 <= int(night[5:7]) <= 12:
         return night
     year = "" if now.startswith(night[:4]) else f" {night[:4]}"

@@ -1,4 +1,4 @@
-"""Runs in a line each, and cells: what is measured again and again, night after night."""
+"""Rows: one run each, as in the index; and cells: what is measured again every night."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..verdict.model import Limit
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """What is measured again and again: runs of one cell may be compared over time. rx_queues: None where unknown."""
+    """What is measured again every night: runs of one cell are comparable over time. rx_queues: None where unknown."""
 
     dut: str
     mode: str
@@ -35,14 +35,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class RunRow:
-    """What an index keeps of one run's document. Absent is None.
+    """What the index keeps of one run's document. None: absent.
 
     path: below the results directory. started: UTC, ISO 8601. traffic: digest of what went on the wire. facts: SHA-256
-    of what was read back from the DUT. suite, night: where a suite's run belongs (night: a date); label: the user's
-    word. total_pps: of all directions, a lower bound where at_least; uncertainty_pps: of that sum; line_share: of one
-    direction's line rate, so up to 2 both ways. limit: of the direction that is worst off (``dut``, ``generator-tx``
-    ...). hold_loss: the worst direction's; latency_s: its mean at half of the throughput. cycles_per_packet and the
-    like: of the hold. nodes: cycles per packet by VPP's node, over all workers.
+    of what was read back from the DUT. suite, night: of a suite's run (night: a date); label: the user's. total_pps: of
+    all directions, a lower bound where at_least; uncertainty_pps: of that sum; line_share: total in line rates of one
+    direction, so up to 2 in both. limit: of the worst direction (``dut``, ``generator-tx`` ...). hold_loss, latency_s:
+    the worst direction's; latency_s is the mean at half of the throughput. cycles_per_packet and the like: of the hold.
+    nodes: cycles per packet by VPP's node, over all workers.
     """
 
     path: str
@@ -79,9 +79,9 @@ class RunRow:
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure of a run that has a history. better: ``higher`` or ``lower``. minimum: changes below this share of the
-    value are too small to be told, whatever their significance; ``absolute`` adds a floor in the figure's own unit.
-    bounded: the value is only a bound where the run's is (RunRow.at_least).
+    """A figure that is followed over the nights. better: ``higher`` or ``lower``. minimum: changes below this share are
+    too small to report, however significant; absolute: the same in the figure's unit. bounded: the value is only a
+    bound where the run's rate is (RunRow.at_least).
     """
 
     name: str
@@ -97,15 +97,13 @@ METRICS: tuple[Metric, ...] = (
     Metric("maximum rate", "pps", "higher", lambda row: row.total_pps, 0.01, bounded=True),
     Metric("cycles/packet", "cycles", "lower", lambda row: row.cycles_per_packet, 0.01),
     Metric("loss in the hold", "share", "lower", lambda row: row.hold_loss, 0.02, absolute=0.001),
-    Metric(
-        "latency", "us", "lower", lambda row: None if row.latency_s is None else 1e6 * row.latency_s, 0.05, absolute=1.0
-    ),
+    Metric("latency", "us", "lower", lambda row: row.latency_s and 1e6 * row.latency_s, 0.05, absolute=1.0),
     Metric("power", "W", "lower", lambda row: row.power_w, 0.02),
 )
 
 
 def row_of(result: RunResult, path: str) -> RunRow:
-    """The line of one run."""
+    """The row of one run."""
     command, directions, total_pps = result.command, result.analysis.directions, result.analysis.total_pps
     queues = command.get("rx_queues")
     held = next((cost for cost in result.costs if cost.phase is Phase.HOLD), None)
@@ -135,9 +133,7 @@ def row_of(result: RunResult, path: str) -> RunRow:
         total_pps=total_pps,
         at_least=result.analysis.at_least,
         uncertainty_pps=sum(one.uncertainty_pps**2 for one in directions) ** 0.5,
-        line_share=sum(
-            offer.line_share(one.maximum_pps) for offer, one in zip(result.plan.offers, directions, strict=True)
-        ),
+        line_share=result.plan.line_share({one.direction: one.maximum_pps for one in directions}),
         limit=max((one.limit for one in directions), key=_WORSE.index, default=Limit.NONE).value,
         hold_loss=max((one.hold_loss for one in directions if one.hold_loss is not None), default=None),
         latency_s=history_latency(result.latencies),
@@ -147,13 +143,13 @@ def row_of(result: RunResult, path: str) -> RunRow:
 
 
 _FIGURES = ("cycles_per_packet", "with_polling", "vectors_per_call", "power_w", "uj_per_packet")
-"""Fields of a cost and of a row alike."""
+"""Fields that a Cost and a RunRow share."""
 _WORSE = (Limit.DUT, Limit.NONE, Limit.GENERATOR_RX, Limit.GENERATOR_TX, Limit.LINK)
-"""The later, the less a rate says about the DUT."""
+"""In order: the later, the less the rate says about the DUT."""
 
 
 def _traffic(result: RunResult) -> str | None:
-    """The first direction's digest; with those of the others where they send other sizes or shares of them."""
+    """The first direction's digest; joined with those of directions that send another mix of frame sizes."""
     first, *others = result.profiles.values()
     unlike = [one for one in others if one.get("mix") != first.get("mix")]
     digests = [_text(one.get("digest")) for one in (first, *unlike)]
@@ -161,7 +157,7 @@ def _traffic(result: RunResult) -> str | None:
 
 
 def _nodes(workers: Sequence[WorkerEfficiency]) -> dict[str, float]:
-    """Cycles per packet by node, over all workers: of each its packets, and its nodes' share of its cost."""
+    """Cycles per packet by node: the mean over the packets of all workers."""
     packets = sum(worker.packets or 0 for worker in workers)
     found: dict[str, float] = {}
     for worker in workers if packets else ():

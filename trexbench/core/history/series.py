@@ -12,15 +12,15 @@ from .detect import Smallest
 from .rows import Cell, Metric, RunRow
 
 LATELY = 10
-"""Nights whose median a lower bound is compared with."""
+"""A lower bound is compared with the median of so many nights before it."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One night of a series: the median of its runs. bound: the value is a lower bound of the DUT's own.
+    """One night of a series: the median of its runs. bound: the value is only a lower bound for the DUT.
 
-    resolution: what one run leaves open, in the value's unit. facts: digests of what was read back from the DUT in
-    that night; nodes: VPP's cycles per packet by node.
+    resolution: uncertainty of one run, in the value's unit. facts: digests of what was read back from the DUT that
+    night; nodes: VPP's cycles per packet by node.
     """
 
     night: str
@@ -34,8 +34,8 @@ class Point:
 
 @dataclass(frozen=True)
 class Series:
-    """What is known of one figure of one cell. silent: nights whose bound lies below what the DUT had shown: they
-    say nothing of it. since, changed: the night with which other conditions began, and which; None: never others.
+    """The history of one figure of one cell. silent: nights with a bound below earlier values, which say nothing about
+    the DUT. since, changed: the night from which conditions differ, and how; None: they never changed.
     """
 
     cell: Cell
@@ -47,26 +47,26 @@ class Series:
 
     @property
     def smallest(self) -> Smallest:
-        """The smallest effect worth telling; never less than what one run leaves open."""
+        """The smallest effect worth reporting; never less than the uncertainty of one run."""
         resolution = median(point.resolution for point in self.points) if self.points else 0.0
         return Smallest(self.metric.minimum, max(self.metric.absolute, resolution))
 
     @property
     def limited(self) -> tuple[Point, ...]:
-        """The silent nights that came last, after all others."""
+        """The silent nights after the last one that counts."""
         last = self.points[-1].night if self.points else ""
         return tuple(point for point in self.silent if point.night > last)
 
 
 def night_of(row: RunRow) -> str:
-    """The suite's night, or the day on which the run began."""
+    """The suite's night, or else the day on which the run began."""
     return row.night or row.started[:10]
 
 
 def series_of(cell: Cell, rows: Sequence[RunRow], metrics: Iterable[Metric]) -> list[Series]:
-    """Every figure's history, of a cell's complete runs in the order of time.
+    """Every figure's history, from a cell's complete runs in the order of time.
 
-    Runs that belong to nights keep out those that somebody made by hand; only runs like the last one count.
+    If any run belongs to a suite's night, runs made by hand are left out; only runs like the last one count.
     """
     rows = [row for row in rows if row.night] or list(rows)
     if not rows:
@@ -78,13 +78,13 @@ def series_of(cell: Cell, rows: Sequence[RunRow], metrics: Iterable[Metric]) -> 
     found = []
     for metric in metrics:
         points = [point for night in sorted(by_night) if (point := _point(night, by_night[night], metric)) is not None]
-        told, silent = _split_bounds(points, metric)
-        found.append(Series(cell, metric, tuple(told), tuple(silent), since, changed))
+        counted, silent = _split_bounds(points, metric)
+        found.append(Series(cell, metric, tuple(counted), tuple(silent), since, changed))
     return found
 
 
 def like_the_last(rows: Sequence[RunRow]) -> list[RunRow]:
-    """The runs with the traffic, line rate and loss threshold of the last: others tell nothing of its history."""
+    """The runs with the traffic, line rate and loss threshold of the last one: others have another history."""
     return [row for row in rows if _conditions(row) == _conditions(rows[-1])]
 
 
@@ -113,14 +113,14 @@ def median_of(values: Iterable[float | None]) -> float | None:
 
 
 def _split_bounds(points: Sequence[Point], metric: Metric) -> tuple[list[Point], list[Point]]:
-    """Nights that count, and those that prove nothing: their lower bound is less than what the DUT did before."""
-    told: list[Point] = []
+    """Nights that count, and those that prove nothing: their lower bound is below earlier values."""
+    counted: list[Point] = []
     silent: list[Point] = []
     for point in points:
-        level = median(one.value for one in told[-LATELY:]) if told and point.bound else -math.inf
+        level = median(one.value for one in counted[-LATELY:]) if counted and point.bound else -math.inf
         below = point.value < level - max(metric.minimum * abs(level), metric.absolute) if point.bound else False
-        (silent if below else told).append(point)
-    return told, silent
+        (silent if below else counted).append(point)
+    return counted, silent
 
 
 def _conditions(row: RunRow) -> tuple[str | None, float, float]:
@@ -128,7 +128,7 @@ def _conditions(row: RunRow) -> tuple[str | None, float, float]:
 
 
 def _change_of_conditions(rows: Sequence[RunRow]) -> tuple[str | None, tuple[str, ...]]:
-    """When the last run's conditions began for good, and what they were before."""
+    """The night since which all runs have the last one's conditions, and what changed then."""
     now = _conditions(rows[-1])
     at = next((at for at in reversed(range(len(rows))) if _conditions(rows[at]) != now), None)
     if at is None:

@@ -1,8 +1,8 @@
 """TRex's field engine in plain Python: what its programs do to each packet.
 
-A reference, made for being right: it writes captures and counts flows. Instructions are the client's JSON.
+Made for correctness, not for speed: captures and flow counts come from it. Instructions are the client's JSON.
 Semantics: TRex's ``trex_stl_stream_vm.h`` (a variable advances where it stands in the program, and its first value
-is its initial one). ``random`` draws from Python's generator: same values, another order than TRex's own.
+is its initial one). ``random`` draws from Python's generator: the same range, in another order than TRex's own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Instruction = Mapping[str, Any]
 class Variable:
     """One value that changes from packet to packet.
 
-    period: packets until it repeats, 0 when it is random. spread: distinct values, 0 when that is not known.
+    period: packets until it repeats, 0 when it is random. spread: number of distinct values, 0 when not known.
     """
 
     values: Iterator[int]
@@ -40,12 +40,13 @@ class Variable:
 
 @dataclass(frozen=True)
 class Write:
-    """Where a program writes a variable: ``size`` bytes at ``offset``; ``whole`` when every value stays distinct."""
+    """A variable plus ``add`` is written to ``size`` bytes at ``offset``; whole: different values stay different."""
 
     name: str
     offset: int
     size: int
     whole: bool
+    add: int = 0
 
 
 Step = Callable[[bytearray], None]
@@ -62,7 +63,7 @@ class Program:
         self._steps = [_kind(one)(self, one) for one in instructions]
 
     def run(self, packet: bytes) -> Iterator[bytes]:
-        """Packets without end, each made from the template as TRex makes them."""
+        """Endless packets, each made from the template as TRex makes it."""
         while True:
             frame = bytearray(packet)
             self._length = None
@@ -85,7 +86,7 @@ class Program:
 
     def _flow_var(self, one: Instruction) -> Step:
         if one.get("next_var"):
-            raise ConfigError("field engine: next_var is not understood here", "use variables that step by themselves")
+            raise ConfigError("field engine: next_var is not supported", "use variables that advance independently")
         size, op, step = int(one["size"]), str(one["op"]), int(one.get("step", 1))
         values: Iterator[int]
         if "value_list" in one:
@@ -108,7 +109,7 @@ class Program:
         low, high = int(one["min_value"]), int(one["max_value"])
         count = int(one["limit"])
         values = _repeated(low, high, count, int(one.get("seed", 0)))
-        # The values of one round may coincide, hence no spread: their number is a bound, not a count.
+        # Values drawn in one period may be equal, so their number is not known.
         return self._define(str(one["name"]), Variable(values, int(one["size"]), count, 0, low, high, "random"))
 
     def _tuple_var(self, one: Instruction) -> Step:
@@ -135,7 +136,8 @@ class Program:
         name, offset, add = str(one["name"]), int(one["pkt_offset"]), int(one.get("add_value", 0))
         variable, order = self.variable(name), _order(one)
         size, modulus = variable.size, 1 << (8 * variable.size)
-        self.writes.append(Write(name, offset, size, variable.low + add >= 0 and variable.high + add < modulus))
+        whole = variable.low + add >= 0 and variable.high + add < modulus
+        self.writes.append(Write(name, offset, size, whole, add))
 
         def step(frame: bytearray) -> None:
             frame[offset : offset + size] = ((variable.now + add) % modulus).to_bytes(size, order)
@@ -166,16 +168,16 @@ class Program:
 
     def _checksum_ipv4(self, one: Instruction) -> Step:
         offset = int(one["pkt_offset"])
-        return lambda frame: mend_ipv4(frame, offset)
+        return lambda frame: _fix_ipv4(frame, offset)
 
     def _checksum_hw(self, one: Instruction) -> Step:
         l2, l3, kind = int(one["l2_len"]), int(one["l3_len"]), int(one["l4_type"])
 
         def step(frame: bytearray) -> None:
             if frame[l2] >> 4 == 4:
-                mend_ipv4(frame, l2)
+                _fix_ipv4(frame, l2)
             if kind in (_HW_UDP, _HW_TCP):
-                _mend_l4(frame, l2, l2 + l3, 6 if kind == _HW_UDP else 16, 17 if kind == _HW_UDP else 6)
+                _fix_l4(frame, l2, l2 + l3, 6 if kind == _HW_UDP else 16, 17 if kind == _HW_UDP else 6)
 
         return step
 
@@ -197,7 +199,7 @@ _KINDS: dict[str, Callable[[Program, Instruction], Step]] = {
 def _kind(one: Instruction) -> Callable[[Program, Instruction], Step]:
     kind = str(one.get("type"))
     if kind not in _KINDS:
-        raise ConfigError(f"field engine: instruction {kind!r} is not understood", f"known are {', '.join(_KINDS)}")
+        raise ConfigError(f"field engine: instruction {kind!r} is not understood", f"use one of {', '.join(_KINDS)}")
     return _KINDS[kind]
 
 
@@ -206,21 +208,21 @@ def _order(one: Instruction) -> Literal["big", "little"]:
 
 
 def checksum(data: bytes | bytearray) -> int:
-    """The internet checksum (RFC 1071) of these bytes."""
+    """The Internet checksum (RFC 1071) of these bytes."""
     total = sum(int.from_bytes(data[i : i + 2].ljust(2, b"\0"), "big") for i in range(0, len(data), 2))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF
 
 
-def mend_ipv4(frame: bytearray, offset: int) -> None:
+def _fix_ipv4(frame: bytearray, offset: int) -> None:
     """Write the header checksum of the IPv4 header at ``offset``."""
     frame[offset + 10 : offset + 12] = b"\0\0"
     header = frame[offset : offset + (frame[offset] & 15) * 4]
     frame[offset + 10 : offset + 12] = checksum(header).to_bytes(2, "big")
 
 
-def _mend_l4(frame: bytearray, l3: int, l4: int, field: int, protocol: int) -> None:
+def _fix_l4(frame: bytearray, l3: int, l4: int, field: int, protocol: int) -> None:
     addresses = frame[l3 + 12 : l3 + 20] if frame[l3] >> 4 == 4 else frame[l3 + 8 : l3 + 40]
     end = l3 + int.from_bytes(frame[l3 + 2 : l3 + 4], "big") if frame[l3] >> 4 == 4 else len(frame)
     frame[l4 + field : l4 + field + 2] = b"\0\0"
@@ -231,7 +233,7 @@ def _mend_l4(frame: bytearray, l3: int, l4: int, field: int, protocol: int) -> N
 
 
 def _padded(low: int, high: int, step: int, op: str) -> tuple[int, int]:
-    """TRex widens a range so that its steps come out even (``handle_range_padding``)."""
+    """The range as TRex widens it, so that whole steps fill it (``handle_range_padding``)."""
     pad = -(high - low + 1) % step
     if op == "inc":
         return low, high + pad
@@ -239,7 +241,7 @@ def _padded(low: int, high: int, step: int, op: str) -> tuple[int, int]:
 
 
 def _places(first: int, count: int, op: str, step: int, source: random.Random) -> Iterator[int]:
-    """Which of so many values comes next: by steps from the first on, or by chance."""
+    """Indexes of the values in the order sent: in steps from ``first`` on, or at random."""
     while True:
         yield source.randrange(count) if op == "random" else first
         first = (first + (step if op == "inc" else -step)) % count

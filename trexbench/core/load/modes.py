@@ -1,4 +1,4 @@
-"""The name of traffic in results: the mode's or the profile's, with the tunables that differ from it. Pure."""
+"""The name of traffic in results: the mode or profile, with the tunables that differ from its own. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ..names import is_name
 from .profile import resolve_mode
 
 MOST_LETTERS = 60
-"""A longer name, or one that could be no file's, has a digest of the tunables instead."""
+"""A longer name, or one not valid as a file name, has a digest of the tunables instead."""
 
 
 def traffic_name(base: str, own: Mapping[str, str], tunables: Mapping[str, str]) -> str:
-    """``var2-imix,size=64``: tunables that are not the mode's own make other traffic, with a history of its own."""
+    """``var2-imix,size=64``: with tunables unlike the mode's own it is other traffic, with its own history."""
     changed = ",".join(f"{name}={value}" for name, value in sorted(tunables.items()) if own.get(name) != value)
     if not changed:
         return base
@@ -23,7 +23,7 @@ def traffic_name(base: str, own: Mapping[str, str], tunables: Mapping[str, str])
 
 
 def full_mode_name(mode: str) -> str:
-    """The name in results of a mode or its alias, with its tunables; others, as a profile's, stay as they are."""
+    """The name in results of a mode or its alias, with its tunables; any other name stays as it is."""
     base, comma, tunables = mode.partition(",")
     try:
         return f"{resolve_mode(base).name}{comma}{tunables}"

@@ -1,4 +1,4 @@
-"""What a run is going to offer, and how it is sampled and judged: rates, times and thresholds, resolved to numbers."""
+"""What a run offers, and how it is sampled and judged: rates, times and thresholds as numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 from ..errors import ConfigError
 from ..units import l1_bits
 
-# TRex leaves a packet that is already queued in its old slot; from near zero a stream could stall for seconds.
+# TRex keeps the time slot of a packet that is already queued: a stream raised from near zero could stall for seconds.
 MIN_OFFERED_PPS = 1000.0
 
 LATENCY_LOADS = (0.1, 0.5, 0.9)
@@ -37,7 +37,7 @@ class Direction(NamedTuple):
 
 @dataclass(frozen=True)
 class Offer:
-    """What one direction is offered: frames per second of its own profile, on its own line.
+    """The load offered in one direction: frames per second of its own profile, on its own line.
 
     line_rate_bps: L1 speed. target_pps: the highest rate of the run.
     """
@@ -76,9 +76,9 @@ class Offer:
 
 @dataclass(frozen=True)
 class Plan:
-    """What every run has; how its load goes on is its strategy's (core.strategy). loss_threshold is a fraction.
+    """What every run has; its strategy (core.strategy) adds how the load goes on. loss_threshold: a fraction.
 
-    windows: consecutive windows of window_s above the threshold that make a direction saturated.
+    windows: so many consecutive windows of window_s above the threshold make a direction saturated.
     """
 
     offers: tuple[Offer, ...]
@@ -91,22 +91,22 @@ class Plan:
     windows: int = 3
 
     seeks_knee: ClassVar[bool] = False
-    """The load rises, and the answer is the highest rate without loss; else it is the rate that came out."""
+    """Whether the load rises, and the result is the highest rate without loss; else it is the rate received."""
     settling_windows: ClassVar[int] = 0
-    """So many windows at the beginning are no part of a verdict."""
+    """Windows at the beginning that are left out of the verdict."""
     target_option: ClassVar[str] = "--ramp-to"
     """What the command line calls the target."""
 
     def __post_init__(self) -> None:
         require(bool(self.offers), "no direction to send in", "name at least one pair of ports")
         for name, value in vars(self).items():
-            words = f"{name.replace('_', ' ')} of"
+            words = f"{name.removesuffix('_s')} of"
             if name in ("warmup_s", "sample_s", "window_s"):
-                require(0 < value < inf, f"{words} {value:g}", "it must be finite and above 0")
+                require(0 < value < inf, f"{words} {value:g} s", "it must be finite and above 0")
             elif name.endswith("_s"):
-                require(0 <= value < inf, f"{words} {value:g}", "durations are finite and count up from 0")
+                require(0 <= value < inf, f"{words} {value:g} s", "a duration is finite and not negative")
         require(0 <= self.loss_threshold <= 1, f"--loss of {self.loss_threshold:g}", "a share lies between 0 and 100%")
-        require(self.windows >= 1, f"--windows of {self.windows}", "it takes one at least")
+        require(self.windows >= 1, f"--windows of {self.windows}", "use at least 1")
         for offer in self.offers:
             offer.check(self.target_option)
         require(0.05 <= self.sample_s <= 10, f"sample interval {self.sample_s:g} s", "use 50ms to 10s")
@@ -117,12 +117,12 @@ class Plan:
         )
 
     def require_length(self, length_s: float, option: str) -> None:
-        """ConfigError where a phase is too short for loss to last in it."""
+        """ConfigError for a phase too short for sustained loss."""
         needed = (self.windows + 1) * max(self.window_s, self.sample_s)
         require(
             length_s >= needed,
             f"{option} of {length_s:g} s is too short to see saturation",
-            f"it takes {needed:g} s at least ({self.windows} windows and one to start from)",
+            f"use at least {needed:g} s ({self.windows} windows and one to start from)",
         )
 
     @cached_property
@@ -139,11 +139,11 @@ class Plan:
 
     @property
     def line_rates_bps(self) -> tuple[float, ...]:
-        """The directions' L1 speeds, each once."""
+        """The different L1 speeds of the directions."""
         return tuple(dict.fromkeys(offer.line_rate_bps for offer in self.offers))
 
     def offer(self, direction: Direction) -> Offer:
-        """What this direction is offered; KeyError for one that the plan does not have."""
+        """The offer of this direction; KeyError for one that the plan does not have."""
         for offer in self.offers:
             if offer.direction == direction:
                 return offer
@@ -158,12 +158,12 @@ class Plan:
         return tuple(sorted({p for d in self.directions for p in (d.tx, d.rx)}))
 
     def step_pps(self, direction: Direction) -> float:
-        """How much the load rises in one window: no knee can be known better than that."""
+        """How much the load rises in one window, which limits how precisely a knee can be known."""
         return 0.0
 
     @property
     def gap_s(self) -> float:
-        """Two samples further apart than this have a gap between them."""
+        """Between two samples further apart than this is a gap."""
         return 2 * self.sample_s + 1.0
 
     @property
@@ -177,7 +177,7 @@ def pair_directions(ports: Sequence[int], bidir: bool) -> tuple[Direction, ...]:
     if len(ports) < 2 or len(ports) % 2:
         raise ConfigError(f"{len(ports)} port(s) make no pairs", "name an even number of ports, as in 0,1")
     if len(set(ports)) != len(ports):
-        raise ConfigError(f"a port stands twice in {','.join(map(str, ports))}", "name each port once")
+        raise ConfigError(f"a port is named twice in {','.join(map(str, ports))}", "name each port once")
     forward = [Direction(tx, rx) for tx, rx in zip(ports[::2], ports[1::2], strict=True)]
     return tuple(forward + ([Direction(d.rx, d.tx) for d in forward] if bidir else []))
 

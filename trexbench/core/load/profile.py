@@ -1,4 +1,4 @@
-"""What a profile puts on the wire, in numbers: sizes, rates, flows; and the one table of modes.
+"""What a profile puts on the wire: sizes, rates, flows; and the table of modes.
 
 Frames are counted with their 4 bytes of FCS, and none is shorter than 64.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, islice
-from math import gcd, lcm, prod
+from math import gcd, inf, lcm, prod
 from typing import Any, ClassVar
 
 from ..errors import ConfigError
@@ -20,12 +20,12 @@ from ..units import FCS_BYTES, MIN_FRAME_BYTES, line_rate_pps
 from .fieldengine import Instruction, Program, Write
 
 ENUMERABLE = 1 << 17
-"""Programs that repeat within so many packets are counted by looking at each; longer ones by arithmetic."""
+"""Flows of a program that repeats within so many packets are counted packet by packet; of a longer one, calculated."""
 
 
 @dataclass(frozen=True)
 class Mode:
-    """A way to load a router: tunables of a file of stl_profiles, and why one would pick it."""
+    """A kind of test traffic: tunables of a profile in stl_profiles, and what it tests."""
 
     name: str
     size: str
@@ -60,7 +60,7 @@ MODES = (
 
 
 def resolve_mode(name: str) -> Mode:
-    """The mode of this name or alias; ConfigError lists all of them, the nearest first in mind."""
+    """The mode of this name or alias; ConfigError suggests the nearest name and lists all."""
     wanted = name.strip().lower()
     for mode in MODES:
         if wanted == mode.name or wanted in mode.aliases:
@@ -85,7 +85,7 @@ class FlowCount:
 
 @dataclass(frozen=True)
 class Tuple5:
-    """Where a frame keeps what makes its flow: (offset, length) by field name, and the protocol's name."""
+    """Where the addresses, protocol and ports of a frame stand: (offset, length) by field name."""
 
     fields: Mapping[str, tuple[int, int]]
 
@@ -94,16 +94,16 @@ class Tuple5:
 
 
 def find_tuple5(packet: bytes) -> Tuple5:
-    """The addresses, protocol and ports of an Ethernet frame; VLAN tags are skipped, other frames have none."""
+    """The 5-tuple of an Ethernet frame, VLAN tags skipped; empty for a frame without a whole IPv4 or IPv6 header."""
     offset, kind = 12, int.from_bytes(packet[12:14], "big")
     while kind in (0x8100, 0x88A8, 0x9100):
         offset += 4
         kind = int.from_bytes(packet[offset : offset + 2], "big")
     l3 = offset + 2
-    if kind == 0x0800:
+    if kind == 0x0800 and len(packet) >= l3 + 20:
         fields = {"IP.src": (l3 + 12, 4), "IP.dst": (l3 + 16, 4), "IP.proto": (l3 + 9, 1)}
         protocol, l4 = packet[l3 + 9], l3 + (packet[l3] & 15) * 4
-    elif kind == 0x86DD:
+    elif kind == 0x86DD and len(packet) >= l3 + 40:
         fields = {"IPv6.src": (l3 + 8, 16), "IPv6.dst": (l3 + 24, 16), "IPv6.nh": (l3 + 6, 1)}
         protocol, l4 = packet[l3 + 6], l3 + 40
     else:
@@ -116,7 +116,7 @@ def find_tuple5(packet: bytes) -> Tuple5:
 
 @dataclass(frozen=True)
 class Stream:
-    """One continuous stream. packet: the frame without FCS; pps: its rate next to the profile's other streams."""
+    """One continuous stream. packet: without FCS; pps: at multiplier 1; macs_from_port: the port fills in its MACs."""
 
     packet: bytes
     pps: float
@@ -129,7 +129,7 @@ class Stream:
 
     @cached_property
     def flows(self) -> FlowCount:
-        """How many 5-tuples this stream sends: by looking where the program repeats soon, else by arithmetic."""
+        """How many 5-tuples this stream sends: counted where the program repeats soon, else calculated."""
         if self.flow_keys is not None:
             return FlowCount(len(self.flow_keys), True)
         program = Program(self.instructions)
@@ -146,7 +146,7 @@ class Stream:
 
     @cached_property
     def flow_keys(self) -> frozenset[bytes] | None:
-        """Every 5-tuple of the stream; None when it is random or repeats too late to look at each."""
+        """Every 5-tuple of the stream; None when they are random or too many to list."""
         program, tuple5 = Program(self.instructions), find_tuple5(self.packet)
         names = {write.name for write in program.writes_into(tuple5.fields.values())}
         variables = [program.variables[name] for name in names]
@@ -159,14 +159,14 @@ class Stream:
     def varied(self) -> tuple[str, ...]:
         """What changes from packet to packet, in words: ``IP.src 16.0.0.4 to 16.0.0.254, inc``."""
         program, tuple5 = Program(self.instructions), find_tuple5(self.packet)
-        told = []
+        changes = []
         for write in program.writes:
             variable = program.variables[write.name]
-            names = [name for name, (start, _) in tuple5.fields.items() if start == write.offset]
+            names = [name for name, place in tuple5.fields.items() if place == (write.offset, write.size)]
             name = names[0] if names else f"bytes {write.offset} to {write.offset + write.size - 1}"
-            low, high = (_shown(name, value) for value in (variable.low, variable.high))
-            told.append(f"{name} {low} to {high}, {variable.op}")
-        return tuple(told)
+            low, high = (_shown(name, value + write.add) for value in (variable.low, variable.high))
+            changes.append(f"{name} {low} to {high}, {variable.op}")
+        return tuple(changes)
 
     @property
     def headers(self) -> bytes:
@@ -190,6 +190,8 @@ class Profile:
     def __post_init__(self) -> None:
         if not self.streams:
             raise ConfigError(f"{self.name}: no stream", "a profile has to return at least one")
+        if not all(0 < stream.pps < inf for stream in self.streams):
+            raise ConfigError(f"{self.name}: a stream without a rate above 0", "give each one, as in STLTXCont(pps=1)")
 
     @property
     def pps(self) -> float:
@@ -210,7 +212,7 @@ class Profile:
 
     @property
     def mix(self) -> str:
-        """The sizes in words; four definitions of "imix" are in use, so a result says which one was sent."""
+        """The frame sizes in words: several definitions of "imix" are in use, so a result says which one was sent."""
         if len({stream.frame_bytes for stream in self.streams}) == 1:
             return f"{self.streams[0].frame_bytes} B frames"
         sizes = ", ".join(str(stream.frame_bytes) for stream in self.streams)
@@ -218,7 +220,7 @@ class Profile:
 
     @cached_property
     def flows(self) -> FlowCount:
-        """Distinct 5-tuples of all streams together; streams that send the same flows count once."""
+        """Distinct 5-tuples of all streams; streams that send the same flows count once."""
         five_tuples = [find_tuple5(stream.packet).of(stream.packet) for stream in self.streams]
         programs = [json.dumps(_plain(stream.instructions)) for stream in self.streams]
         kinds = dict(zip(zip(five_tuples, programs, strict=True), self.streams, strict=True)).values()
@@ -236,7 +238,7 @@ class Profile:
 
     @cached_property
     def digest(self) -> str:
-        """sha256 over the normalised streams: equal digests were the same traffic, whatever the files are called."""
+        """SHA-256 of the normalised streams: equal digests mean the same traffic, whatever the files are called."""
         normal = [
             {
                 "packet": stream.headers.hex(),
@@ -267,18 +269,20 @@ class Profile:
 
 
 def _all_distinct(program: Program, used: Sequence[Write]) -> bool:
-    """Whether each packet of a period differs from the others: every counter alone, a tuple by both its halves."""
+    """Whether all packets of a period differ: each counter by itself, a tuple by address and port together."""
     names = {write.name for write in used}
     for name in names:
         variable = program.variables[name]
-        twin = name[:-3] + ".port" if name.endswith(".ip") else name[:-5] + ".ip"
-        if variable.op == "random" or (variable.spread != variable.period and twin not in names):
+        other = name[:-3] + ".port" if name.endswith(".ip") else name[:-5] + ".ip"
+        if variable.op == "random" or (variable.spread != variable.period and other not in names):
             return False
     return True
 
 
 def _shown(name: str, value: int) -> str:
-    return ".".join(str(byte) for byte in value.to_bytes(4, "big")) if name in ("IP.src", "IP.dst") else str(value)
+    if name not in ("IP.src", "IP.dst"):
+        return str(value)
+    return ".".join(str(byte) for byte in (value % (1 << 32)).to_bytes(4, "big"))
 
 
 def _plain(instructions: Sequence[Instruction]) -> list[dict[str, Any]]:
@@ -287,7 +291,7 @@ def _plain(instructions: Sequence[Instruction]) -> list[dict[str, Any]]:
 
 
 def _ratio(rates: Sequence[float]) -> str:
-    """28:16:4 as it is written in the profile; rates that are no whole numbers, in lowest terms."""
+    """28:16:4 as written in the profile; rates that are not whole numbers are reduced to lowest terms."""
     if all(rate == round(rate) for rate in rates):
         return ":".join(str(round(rate)) for rate in rates)
     whole = [round(rate * 1000) for rate in rates]

@@ -1,4 +1,4 @@
-"""Raw counters, as they were read: the only thing a number may be derived from; and as they stand in documents."""
+"""Raw counters as they were read, from which every figure is derived; and their form in documents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .plan import Direction
 
 
 class Phase(str, Enum):
-    """Where a run stands."""
+    """A part of a run."""
 
     BASELINE = "baseline"
     WARMUP = "warmup"
@@ -33,10 +33,10 @@ LATENCY_PHASES = (Phase.LATENCY, Phase.LATENCY_DRAIN)
 
 @dataclass(frozen=True)
 class PortCounters:
-    """One port's totals; t_s is the run's clock at the moment they were read. Bytes include the FCS.
+    """One port's totals; t_s: when they were read, on the run's clock. Bytes include the FCS.
 
-    ierrors counts frames that reached the port and were lost by the tester itself (imissed, no buffer). queue_full: how
-    often its transmit queue was; cpu_percent: of the cores that send for it. None where the generator does not say.
+    ierrors: frames that reached the port and were lost by the tester itself (imissed, no buffer). queue_full: how often
+    its transmit queue was full; cpu_percent: of the cores that send for it. None where the generator does not say.
     """
 
     t_s: Number
@@ -53,11 +53,11 @@ class PortCounters:
 
 @dataclass(frozen=True)
 class LatencyCounters:
-    """A port's tagged frames since they were put on it: their counts, and the generator's statistics of their times.
+    """A port's tagged frames since tagging began: their counts, and the generator's statistics of their times.
 
-    sent: by this port; received: on whichever. average_s: smoothed over the last seconds, as TRex does (which cuts it
-    to whole microseconds). histogram: received frames by the lower bound of their bucket in microseconds, of one
-    significant digit: 0 (below 10), 10, 20 ... 90, 100, 200 ... None means it did not say.
+    sent: by this port; received: on any. average_s: smoothed over the last seconds, as by TRex (which truncates it to
+    whole microseconds). histogram: received frames by the lower bound of their bucket in microseconds, of one
+    significant digit: 0 (below 10), 10, 20 ... 90, 100, 200 ... None: the generator does not say.
     """
 
     sent: Count
@@ -85,9 +85,9 @@ class Reading:
 
 @dataclass(frozen=True)
 class Sample:
-    """A reading, with what was asked of every direction since the sample before it (frames per second; {}: silence).
+    """A reading, with the rate asked of every direction since the sample before it (frames per second; {}: silence).
 
-    ``trial`` numbers the confirmation trials from 1, and so the loads of the latency; it is 0 outside of both.
+    trial: number of the confirmation trial or of the latency load, from 1; 0 in other phases.
     """
 
     phase: Phase
@@ -102,9 +102,9 @@ class Sample:
 
 
 def find_setback(before: Sample, after: Sample, ports: Iterable[int]) -> str | None:
-    """What these ports' counters cannot have done between two samples, in a few words; None when all is well.
+    """Which counter of these ports went back between two samples, in a few words; None when none did.
 
-    Counters only ever grow: one that shrinks was cleared, or belongs to another process.
+    Counters only grow: one that shrank was cleared, or belongs to another process.
     """
     for port in ports:
         then, now = before.reading.ports.get(port), after.reading.ports.get(port)
@@ -112,7 +112,7 @@ def find_setback(before: Sample, after: Sample, ports: Iterable[int]) -> str | N
             return f"the counters of port {port} are missing"
         if now.t_s < then.t_s or (now.t_s == then.t_s and after.t_s > before.t_s):
             return f"the clock of port {port} went from {then.t_s:g} to {now.t_s:g} s"
-        # Written out, for this is asked of every port after every sample.
+        # Written out for speed: this runs for every port after every sample.
         if (
             now.opackets < then.opackets
             or now.ipackets < then.ipackets
@@ -132,7 +132,7 @@ def find_setback(before: Sample, after: Sample, ports: Iterable[int]) -> str | N
 
 
 def find_standstill(samples: Sequence[Sample], ports: Iterable[int], for_s: float) -> str | None:
-    """Which of these sending ports has counted no frame for so long, in a few words; None when all is well."""
+    """Which of these ports was asked to send and counted no frame for ``for_s``, in a few words; None if none."""
     for port in ports:
         first = len(samples) - 1
         while first > 0 and samples[first].asked_of_port(port) > 0:
@@ -148,7 +148,7 @@ def find_standstill(samples: Sequence[Sample], ports: Iterable[int], for_s: floa
 
 
 class StoredSample(Struct, omit_defaults=True):
-    """A sample of a document: of its reading the parts, and directions by name."""
+    """A sample's form in documents: the parts of its reading, and directions by name."""
 
     phase: Phase
     trial: Count
@@ -161,9 +161,8 @@ class StoredSample(Struct, omit_defaults=True):
 
 def stored(sample: Sample) -> StoredSample:
     reading, asked = sample.reading, {str(direction): pps for direction, pps in sample.asked_pps.items()}
-    return StoredSample(
-        sample.phase, sample.trial, sample.t_s, asked, reading.queue_full, reading.ports, reading.latency
-    )
+    place = sample.phase, sample.trial, sample.t_s
+    return StoredSample(*place, asked, reading.queue_full, reading.ports, reading.latency)
 
 
 def sample_to_dict(sample: Sample) -> dict[str, Any]:
@@ -172,7 +171,7 @@ def sample_to_dict(sample: Sample) -> dict[str, Any]:
 
 
 def sample_from_dict(values: Any) -> Sample:
-    """ValueError for what is no sample; whether it can be one of its run is find_damage's to say."""
+    """The sample; ValueError for anything else. Whether it fits its run is for find_damage to decide."""
     one = convert(values, StoredSample, str_keys=True)
     asked = {Direction.parse(name): pps for name, pps in one.asked_pps.items()}
     return Sample(one.phase, one.t_s, asked, Reading(one.ports, one.queue_full, one.latency), one.trial)

@@ -13,20 +13,20 @@ from .sample import Phase, Sample, find_setback
 
 MEASURED_PHASES = (Phase.RAMP, Phase.HOLD)
 MAX_LATENCY_S = 0.1
-"""No router keeps frames longer; it shifts a knee by a tenth of the ramp's step at most."""
+"""No router delays frames by more; it shifts a knee by a tenth of the ramp's step at most."""
 
 CATCH_UP = 1.5
-"""So many times what was asked, counted right after counters that stood still: those were stale."""
+"""Counters that jump by so many times what was asked, right after they stood still, were stale before."""
 
 
 class Window(NamedTuple):
     """What one direction did between two samples.
 
-    sent, received: frames; *_pps: over each port's own interval. asked_pps: time-weighted mean of what was asked.
-    ierrors: frames the receiving port lost itself. queue_full: how often the sending port's queue was full;
-    queue_full_anywhere: of all ports together; cpu_percent: the sending port's, the mean of what its samples said; each
-    None where the generator does not say. pending: frames that were still on their way at its end and not at its
-    begin, for the load rises; they are not lost.
+    sent, received: frames; *_pps: over each port's own interval. asked_pps: time-weighted mean of the asked rates.
+    ierrors: frames that the receiving port lost itself. queue_full: how often the sending port's queue was full;
+    queue_full_anywhere: of all ports together; cpu_percent: the sending port's, as mean of its samples; each None where
+    the generator does not say. pending: how many more frames were on their way at the end than at the beginning, since
+    the load rises; they are not lost.
     """
 
     phase: Phase
@@ -46,7 +46,7 @@ class Window(NamedTuple):
 
     @property
     def lost(self) -> int:
-        """Frames sent and not received; negative when more came back than were sent, which is a finding."""
+        """Frames sent and not received; negative when more came back than were sent."""
         return self.sent - self.received
 
     @property
@@ -55,12 +55,12 @@ class Window(NamedTuple):
         return self.lost / self.sent if self.sent else None
 
     def is_bad(self, threshold: float) -> bool:
-        """More is lost than this share of what was sent, and than the frames still on their way."""
+        """Whether more than this share was lost, besides the frames still on their way."""
         return bool(self.sent) and (self.lost - self.pending) / self.sent > threshold
 
 
 def build_window(direction: Direction, samples: Sequence[Sample], latency_s: float = 0.0) -> Window:
-    """The window from the first to the last of these samples (two at least); latency_s: of the path."""
+    """The window from the first to the last of these samples (at least two); latency_s: of the path."""
     first, last = samples[0], samples[-1]
     tx0, tx1 = first.reading.ports[direction.tx], last.reading.ports[direction.tx]
     rx0, rx1 = first.reading.ports[direction.rx], last.reading.ports[direction.rx]
@@ -70,8 +70,8 @@ def build_window(direction: Direction, samples: Sequence[Sample], latency_s: flo
     if len(samples) > 2:
         asked = sum(b.asked_pps.get(direction, 0.0) * (b.t_s - a.t_s) for a, b in pairwise(samples))
         asked_pps = asked / (last.t_s - first.t_s)
-        told = [cpu for s in samples[1:] if (cpu := s.reading.ports[direction.tx].cpu_percent) is not None]
-        cpu_percent = fmean(told) if told else None
+        known = [cpu for s in samples[1:] if (cpu := s.reading.ports[direction.tx].cpu_percent) is not None]
+        cpu_percent = fmean(known) if known else None
         links_up = all(s.reading.ports[p].link_up for s in samples[1:-1] for p in direction)
     return Window(
         phase=last.phase,
@@ -92,7 +92,7 @@ def build_window(direction: Direction, samples: Sequence[Sample], latency_s: flo
 
 
 def phase_window(direction: Direction, samples: Sequence[Sample], phase: Phase) -> Window | None:
-    """One window over all of a phase; None where the run never came to it."""
+    """One window over the whole phase; None where the run did not reach it."""
     inside = [i for i, sample in enumerate(samples) if sample.phase is phase]
     return build_window(direction, samples[inside[0] - 1 : inside[-1] + 1]) if inside and inside[0] else None
 
@@ -102,8 +102,8 @@ def measured_windows(
 ) -> list[Window]:
     """The direction's windows over the named phases, each of whole samples and at least about window_s long.
 
-    They end where a counter of the direction goes backwards: no difference across that is a number. None lies across a
-    gap in the samples: what was offered and lost when in it is unknown.
+    They end where a counter of the direction goes backwards, since no difference across that is meaningful. No window
+    spans a gap in the samples: when something was lost in it is unknown.
     """
     spans = find_spans(plan, samples, direction, phases)
     cleared = (
@@ -118,7 +118,7 @@ def measured_windows(
 def find_spans(
     plan: Plan, samples: Sequence[Sample], direction: Direction, phases: Collection[Phase]
 ) -> Iterator[tuple[int, int]]:
-    """Places of the first and the last sample of every window over the named phases; see measured_windows."""
+    """Indexes of the first and the last sample of every window over the named phases; see measured_windows."""
     enough_s = max(plan.window_s, plan.sample_s) - plan.sample_s / 2
     gap_s, stale = plan.gap_s, _stale(samples, direction.tx)
     start: int | None = None
@@ -141,10 +141,10 @@ def _build_windows(samples: Sequence[Sample], direction: Direction, spans: Itera
 
 
 def _stale(samples: Sequence[Sample], port: int) -> set[int]:
-    """Samples at which no window may end: the port's counters stood still, and later made up for it at once.
+    """Indexes of samples at which no window may end: the port's counters stood still, and caught up later at once.
 
-    The sample before such a pause is one of them: the counters may have stood still for a part of it already. Counters
-    that do not make up for it tell the truth: nothing was sent.
+    The sample before such a pause is one of them, since the pause may have begun earlier. Counters that do not catch up
+    are right: nothing was sent.
     """
     found: set[int] = set()
     paused = 0
@@ -162,32 +162,32 @@ def _stale(samples: Sequence[Sample], port: int) -> set[int]:
 
 @dataclass(frozen=True)
 class Measured:
-    """The samples of a run, of which no counter goes backwards, and their windows, built once for each direction."""
+    """The samples of a run up to the first counter that goes backwards, and each direction's windows, built once."""
 
     plan: Plan
     samples: Sequence[Sample]
     _built: dict[Direction, list[Window]] = field(default_factory=dict, repr=False)
 
     def judged(self, direction: Direction) -> list[Window]:
-        """The measured windows that a verdict may lean on: a line filled at once needs one to settle."""
+        """The measured windows that count for the verdict: those after the settling ones (Plan.settling_windows)."""
         if direction not in self._built:
             spans = find_spans(self.plan, self.samples, direction, MEASURED_PHASES)
             self._built[direction] = _build_windows(self.samples, direction, spans)
         return self._built[direction][self.plan.settling_windows :]
 
     def sending(self, direction: Direction) -> list[Window]:
-        """Those in which something was sent: the others say nothing about loss, nor do they end a loss that lasts."""
+        """Judged windows in which something was sent: others say nothing about loss, nor do they end sustained loss."""
         return [w for w in self.judged(direction) if w.sent]
 
 
 def last_windows(plan: Plan, samples: Sequence[Sample], direction: Direction, count: int) -> list[Window]:
-    """The last ``count`` windows, without looking at more samples than they need."""
+    """The last ``count`` windows, built from no more samples than needed."""
     per_window = max(1, round(plan.window_s / plan.sample_s))
     return measured_windows(plan, samples[-(count * per_window + 1) :], direction)[-count:]
 
 
 def find_gaps(plan: Plan, samples: Sequence[Sample]) -> list[tuple[float, float]]:
-    """Begin and end of every gap between the samples of the measured phases, on the run's clock."""
+    """Begin and end of every gap between samples in the measured phases, on the run's clock."""
     return [
         (before.t_s, after.t_s)
         for before, after in pairwise(samples)
@@ -196,10 +196,10 @@ def find_gaps(plan: Plan, samples: Sequence[Sample]) -> list[tuple[float, float]
 
 
 def _latency_s(samples: Sequence[Sample], direction: Direction) -> float:
-    """How long frames are on their way, seen in the warm-up: what is missing of its first half, and not of its second.
+    """The latency of the path, from the warm-up: frames missing in its first half, beyond the loss of its second half.
 
-    A rising load has ever more frames on their way: 10 ms look like a loss of 1 % in the first second of a ramp from
-    zero. Frames that only the beginning lost look like latency, too, hence the limit. 0 without a warm-up.
+    Under a rising load ever more frames are on their way: 10 ms of latency look like 1 % of loss in the first second of
+    a ramp from zero. Frames lost at the beginning look like latency too, hence the limit. 0 without a warm-up.
     """
     end = next((i for i, s in enumerate(samples) if s.phase not in (Phase.BASELINE, Phase.WARMUP)), len(samples)) - 1
     if end < 2 or samples[0].phase is not Phase.BASELINE:

@@ -1,4 +1,4 @@
-"""Samples -> what limits each direction, and who is to blame: the strategy's verdict, and what all of them share."""
+"""Samples -> what limits each direction: the strategy's verdict, and what is common to all strategies."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .base import Strategy
 
 
 def analyse(plan: Strategy, samples: Sequence[Sample]) -> Analysis:
-    """The verdict over all samples of a run, whether it came to its end or not.
+    """The verdict on a run, complete or not.
 
-    What was read after a counter went backwards is left out, and a caveat says so.
+    Samples after a counter went backwards are left out, and a caveat says so.
     """
-    sound, setback = _sound(plan, samples)
+    sound, setback = _until_setback(plan, samples)
     measured = Measured(plan, sound)
     results = tuple(_judge(plan, measured, direction) for direction in plan.directions)
     caveats = find_caveats(measured, results)
@@ -44,8 +44,8 @@ def _judge(plan: Strategy, measured: Measured, direction: Direction) -> Directio
     )
 
 
-def _sound(plan: Strategy, samples: Sequence[Sample]) -> tuple[Sequence[Sample], Caveat | None]:
-    """The samples up to the first counter that went backwards, and the doubt that this casts."""
+def _until_setback(plan: Strategy, samples: Sequence[Sample]) -> tuple[Sequence[Sample], Caveat | None]:
+    """The samples up to the first counter that went backwards, and a caveat if there is one."""
     for i, (before, after) in enumerate(pairwise(samples)):
         problem = find_setback(before, after, plan.ports)
         if problem is not None:

@@ -1,4 +1,4 @@
-"""What every strategy answers: what to offer next, what the samples say, and how long it still takes."""
+"""The interface of a strategy: what to offer next, what the samples say, and how long the run still takes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..load.windows import Measured
 from ..verdict.model import Verdict
 
 Rates = Mapping[Direction, float]
-"""Frames per second to be offered in each direction; empty: silence."""
+"""Frames per second to offer in each direction; empty: send nothing."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class LoadStep:
 
 @dataclass(frozen=True)
 class Stage:
-    """A phase (and trial) as it is scheduled, and how long it takes."""
+    """A scheduled phase (and trial), and its length."""
 
     phase: Phase
     length_s: float
@@ -39,18 +39,18 @@ class Stage:
 
 
 class Strategy(Plan, ABC):
-    """A plan that knows what comes next: a pure function of the samples so far, the first of which is the baseline.
+    """A plan that decides the next step: a pure function of the samples so far, the first of which is the baseline.
 
-    A strategy is a frozen dataclass of this kind with figures of its own, and a line in core.strategy.table.
+    A strategy is a frozen dataclass derived from this one, with an entry in core.strategy.table.
     """
 
     kind: ClassVar[str]
     """Its name in documents, suites and on the command line."""
     suffix: ClassVar[str]
-    """What tells its runs from a ramp's in names of cells and files; a ramp has none."""
+    """Distinguishes its runs from a ramp's in names of cells and files; empty for a ramp."""
 
     curve_phases: ClassVar[tuple[Phase, ...]]
-    """The phases whose windows make the curve of received over offered rate."""
+    """The phases whose windows are the curve of received over offered rate."""
 
     @abstractmethod
     def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
@@ -58,16 +58,16 @@ class Strategy(Plan, ABC):
 
     @abstractmethod
     def conclude(self, history: Measured, direction: Direction) -> Verdict:
-        """What stopped this direction, and at which rate; of samples that may end anywhere."""
+        """What limited this direction, and at which rate; the samples may end anywhere in the run."""
 
     @cached_property
     @abstractmethod
     def schedule(self) -> tuple[Stage, ...]:
-        """Every stage in its order, if loss sets in and the first trial confirms the rate before it."""
+        """All stages in order, if loss sets in and the first trial confirms the rate before it."""
 
     @abstractmethod
     def words(self, target: str) -> Iterator[str]:
-        """What is offered after the warm-up, for people; target: the highest rates, in words."""
+        """What is offered after the warm-up, for the screen; target: the highest rates, in words."""
 
     @property
     def duration_s(self) -> float:
@@ -75,13 +75,13 @@ class Strategy(Plan, ABC):
         return sum(stage.length_s for stage in self.schedule)
 
     def time_left(self, phase: Phase, trial: int, in_phase_s: float) -> float:
-        """Seconds from so far in this phase to the expected end of the run."""
+        """Seconds to the expected end of the run, ``in_phase_s`` after the beginning of this phase."""
         at = self._stage_at(phase, trial)
         later = sum(stage.length_s for stage in self.schedule[at + 1 :])
         return max(0.0, self.schedule[at].length_s - in_phase_s if at >= 0 else 0.0) + later
 
     def sending_s(self, step: LoadStep) -> float:
-        """How long the ports send without a break, begun with the first step of a stage."""
+        """How long the ports send without a break, if they start with this step, the first of its stage."""
         length_s = 0.0
         for stage in self.schedule[max(0, self._stage_at(step.phase, step.trial)) :]:
             if stage.phase in _SILENT:
@@ -98,14 +98,14 @@ class Strategy(Plan, ABC):
         return self
 
     def _stage_at(self, phase: Phase, trial: int) -> int:
-        """Place in the schedule, -1 before its begin; a trial beyond those expected counts as the last of its phase."""
+        """Index in the schedule, -1 before it begins; a trial beyond the expected ones counts as the last expected."""
         found = [at for at, stage in enumerate(self.schedule) if stage.phase is phase]
         return next((at for at in found if self.schedule[at].trial >= trial), found[-1] if found else -1)
 
-    # for the strategies
+    # used by the strategies
 
     def begin(self, phase: Phase, history: Sequence[Sample], rates: Rates, trial: int = 0) -> LoadStep:
-        """The first step of a phase in which these rates are held."""
+        """The first step of a phase that holds these rates."""
         now_s = history[-1].t_s
         return LoadStep(phase, rates, self._until(now_s, self.length_s(phase), now_s), trial)
 
@@ -113,22 +113,22 @@ class Strategy(Plan, ABC):
         """When the next sample of the current phase is due; None when the phase is over."""
         last, begun_s = history[-1], phase_begun(history)
         length_s, elapsed_s = self.length_s(last.phase), last.t_s - begun_s
-        # A microsecond that is left is none: times are differences of floats.
+        # Times are differences of floats: less than a microsecond left means over.
         if length_s - elapsed_s > 1e-6 and round(elapsed_s / self.sample_s) < self._ticks(length_s):
             return self._until(begun_s, length_s, last.t_s)
         return None
 
     def drain(self, phase: Phase, history: Sequence[Sample]) -> LoadStep:
-        """Silence until the last frame has come back."""
+        """Send nothing until the last frame has come back."""
         last = history[-1]
         return LoadStep(phase, {}, last.t_s + self.drain_s, last.trial)
 
     def _ticks(self, length_s: float) -> int:
-        """Samples in a phase: what is left after the last whole one, if half a sample or less, belongs to it."""
+        """Number of samples in a phase: a rest of half a sample or less is part of the last one."""
         return max(1, ceil(length_s / self.sample_s - 0.5 - 1e-9))
 
     def _until(self, begun_s: float, length_s: float, now_s: float) -> float:
-        """The next tick of the phase's grid, the last one at its end: lateness does not add up."""
+        """When the next sample is due: on a grid from the phase's beginning, so that lateness does not add up."""
         tick = round((now_s - begun_s) / self.sample_s) + 1
         return begun_s + (length_s if tick >= self._ticks(length_s) else tick * self.sample_s)
 
@@ -150,5 +150,5 @@ _SILENT = (Phase.DRAIN, Phase.CONFIRM_DRAIN, Phase.LATENCY_DRAIN)
 
 
 def _place(sample: Sample) -> tuple[bool, int, int]:
-    """Samples are in this order, which spares walking over all of them."""
+    """Sort key in which a run's samples are in order, so that phase_begun can bisect."""
     return sample.phase in LATENCY_PHASES, sample.trial, _ORDER[sample.phase]

@@ -1,4 +1,4 @@
-"""The load rises linearly to the target: the knee is where loss sets in for good. Then it is confirmed, and timed."""
+"""The load rises linearly: sustained loss marks the knee. Then that rate is confirmed, and latency measured."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from .base import LoadStep, Rates, Stage, Strategy, phase_begun
 MAX_TRIALS = 3
 """Confirmation trials after saturation, each at a lower rate than the one before."""
 TRIAL_STEP = 0.03
-"""Each confirmation trial after the first is this share of the last good rate lower."""
+"""Each confirmation trial after the first is lower by this share of the last good rate."""
 
 
 @dataclass(frozen=True)
 class Ramp(Strategy):
     """A linear ramp, a hold at the target, confirmation, latency.
 
-    ramp_s: from zero to the target. confirm_s: how long the last good rate is held after the ramp to confirm it; 0
-    leaves that out. latency_s: how long each of LATENCY_LOADS is held at the end, with tagged frames; 0 leaves it out.
+    ramp_s: from zero to the target. confirm_s: how long the last good rate is held after the ramp to confirm it; 0: not
+    at all. latency_s: how long each of LATENCY_LOADS is held at the end, with tagged frames; 0: not at all.
     stop_on_saturation: the ramp ends once every direction is saturated.
     """
 
@@ -70,13 +70,13 @@ class Ramp(Strategy):
         if last.phase is Phase.RAMP and self.stop_on_saturation and self._all_saturated(history):
             return self.drain(Phase.DRAIN, history)
         if last.asked_pps and (until_s := self.go_on(history)) is not None:
-            rates = self._at(until_s - phase_begun(history)) if last.phase is Phase.RAMP else last.asked_pps
+            rates = self._rates_at(until_s - phase_begun(history)) if last.phase is Phase.RAMP else last.asked_pps
             return LoadStep(last.phase, rates, until_s, last.trial)
         if last.phase is Phase.BASELINE:
             return self.begin(Phase.WARMUP, history, self.warmup_rates())
         if last.phase is Phase.WARMUP:
             step = self.begin(Phase.RAMP, history, {})
-            return LoadStep(Phase.RAMP, self._at(step.until_s - last.t_s), step.until_s)
+            return LoadStep(Phase.RAMP, self._rates_at(step.until_s - last.t_s), step.until_s)
         if last.phase is Phase.RAMP and self.hold_s:
             return self.begin(Phase.HOLD, history, self.targets())
         if last.phase in (Phase.RAMP, Phase.HOLD):
@@ -90,7 +90,7 @@ class Ramp(Strategy):
         return self._next_trial(history) or self._next_load(history, 1)
 
     def conclude(self, history: Measured, direction: Direction) -> Verdict:
-        """The knee; without one, the rate carried without loss, and what kept it from being more."""
+        """The knee; without one, the rate carried without loss, and what limited it."""
         windows = history.sending(direction)
         knee = find_knee(self, direction, windows)
         if knee is None:
@@ -112,12 +112,12 @@ class Ramp(Strategy):
         return replace(self, latency_s=0.0)
 
     def throughput(self, history: Sequence[Sample]) -> float:
-        """What every direction carried at once: confirmed where a trial passed, else the last good rate; 0 if none."""
+        """The rate that all directions carried: confirmed where a trial passed, else the last good one; 0 if none."""
         results = analyse(self, [s for s in history if s.phase not in LATENCY_PHASES]).directions
         return min((r.maximum_pps if r.confirmed_pps is None else r.confirmed_pps for r in results), default=0.0)
 
-    def _at(self, elapsed_s: float) -> Rates:
-        """The ramp's rates so long after its begin."""
+    def _rates_at(self, elapsed_s: float) -> Rates:
+        """The ramp's rates ``elapsed_s`` after its beginning."""
         share = elapsed_s / self.ramp_s
         return {
             offer.direction: min(max(MIN_OFFERED_PPS, share * offer.target_pps), offer.target_pps)
@@ -138,7 +138,7 @@ class Ramp(Strategy):
         return self.begin(Phase.CONFIRM, history, self._everywhere(rate), trial + 1)
 
     def _next_load(self, history: Sequence[Sample], first: int) -> LoadStep | None:
-        """The next share of the throughput that is enough to be sent."""
+        """The next load of the latency, from number ``first`` on, that is high enough to be sent evenly."""
         if self.latency_s == 0:
             return None
         throughput = self.throughput(history)
@@ -148,26 +148,26 @@ class Ramp(Strategy):
         return None
 
     def _everywhere(self, rate_pps: float) -> Rates:
-        """The same rate in every direction, but no more than the run offers there."""
+        """The same rate in every direction, limited to the direction's target."""
         return {offer.direction: min(rate_pps, offer.target_pps) for offer in self.offers}
 
     def _all_saturated(self, history: Sequence[Sample]) -> bool:
-        """Every direction is saturated, and still lossy. Cheap while it is not so: asked after every sample."""
+        """Whether every direction is saturated, and still lossy. Cheap until then: it runs after every sample."""
         tails = [last_windows(self, history, d, self.windows) for d in self.directions]
         if not all(len(t) == self.windows and all(w.is_bad(self.loss_threshold) for w in t) for t in tails):
             return False
-        # These windows slide with the samples; the verdict's stand on a grid, and may still need another sample.
+        # These windows move with the samples; the verdict's lie on a grid, and may need another sample.
         return all(r.saturated_at_s is not None for r in analyse(self, history).directions)
 
     def _unsaturated(self, windows: Sequence[Window]) -> Verdict:
-        """No loss lasted."""
+        """The verdict without sustained loss."""
         if not windows:
             return Verdict(Limit.NONE, ("the run ended before it measured anything",))
         good = [w for w in windows if not w.is_bad(self.loss_threshold)]
         if not good:
-            return Verdict(Limit.NONE, ("no window was free of loss, and none was followed by enough others to judge",))
+            return Verdict(Limit.NONE, ("every window was lossy, and there were too few to judge",))
         limit, reasons = limit_without_loss(self, windows, windows[-self.windows :])
         hold = [w.sent_pps for w in good if w.phase is Phase.HOLD]
         carried = max(w.sent_pps for w in good) if limit is not Limit.NONE or not hold else median(hold)
-        unsaid = (f"no sustained loss up to {format_pps(carried)}, the most that was offered",)
-        return Verdict(limit, reasons or unsaid, carried)
+        without_loss = (f"no sustained loss up to {format_pps(carried)}, the most that was offered",)
+        return Verdict(limit, reasons or without_loss, carried)

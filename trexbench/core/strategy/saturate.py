@@ -1,4 +1,4 @@
-"""The target is offered at once: what comes out is what the DUT can emit under overload."""
+"""The target is offered at once: the rate received is what the DUT can forward under overload."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .base import LoadStep, Stage, Strategy
 
 @dataclass(frozen=True)
 class Saturate(Strategy):
-    """The target for hold_s, whose first window is left out: a line that is filled at once needs it to settle."""
+    """The target for hold_s. The first window is left out of the verdict: a sudden load needs it to settle."""
 
     kind: ClassVar[str] = "saturate"
     suffix: ClassVar[str] = "saturate"
@@ -63,5 +63,5 @@ class Saturate(Strategy):
             reasons = (f"offered {format_pps(offered)}, {format_pps(fmean(received))} emerged", *reasons)
             return Verdict(limit, reasons, fmean(received), spread, windows[bad].sent_pps, windows[bad].begin_s)
         limit, reasons = limit_without_loss(self, windows, windows)
-        unsaid = (f"no sustained loss of {format_pps(offered)} offered",)
-        return Verdict(limit, reasons or unsaid, fmean(received), spread)
+        without_loss = (f"no sustained loss of {format_pps(offered)} offered",)
+        return Verdict(limit, reasons or without_loss, fmean(received), spread)

@@ -1,4 +1,4 @@
-"""The strategies there are, and their plans as JSON values."""
+"""The table of strategies, and their plans as JSON values."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ STRATEGIES: Mapping[str, type[Strategy]] = {Ramp.kind: Ramp, Saturate.kind: Satu
 
 
 def suffix_of(kind: str) -> str:
-    """What tells runs of this strategy from a ramp's; of one that is not known (yet), its name."""
+    """The strategy's suffix; for a strategy that this version does not know, its name."""
     return STRATEGIES[kind].suffix if kind in STRATEGIES else kind
 
 
 def has_curve(kind: str) -> bool:
-    """Whether runs of this strategy offer rising rates, so that received over offered is a curve."""
+    """Whether runs of this strategy offer rising rates, so that received over offered rate is a curve."""
     return kind in STRATEGIES and STRATEGIES[kind].seeks_knee
 
 
@@ -32,9 +32,11 @@ def plan_to_dict(plan: Strategy) -> dict[str, Any]:
 
 
 def plan_from_dict(values: Mapping[str, Any]) -> Strategy:
-    """KeyError, TypeError, ValueError or ConfigError for what is no plan."""
+    """KeyError, TypeError, ValueError or ConfigError for what is not a plan."""
     figures = dict(values)
-    strategy = STRATEGIES[figures.pop("kind")]
+    if (kind := figures.pop("kind")) not in STRATEGIES:
+        raise ValueError(f"plan: no strategy {kind!r}")
+    strategy = STRATEGIES[kind]
     offers = tuple(_offer(one) for one in figures.pop("offers"))
     for field in fields(strategy):
         if field.name in figures:
@@ -52,4 +54,4 @@ def _offer(values: Mapping[str, Any]) -> Offer:
 def _check_type(name: str, value: Any, of: type) -> None:
     good = type(value) is of if of is not float else type(value) in (int, float) and isfinite(value)
     if not good:
-        raise ValueError(f"plan: {name} is no {'number' if of is float else of.__name__}")
+        raise ValueError(f"plan: {name} is not {'a number' if of is float else of.__name__}")

@@ -1,4 +1,4 @@
-"""Lossy windows -> who lost the frames: the DUT only when nobody else can have."""
+"""Lossy windows -> who lost the frames: the DUT only where neither the generator nor a link can have."""
 
 from __future__ import annotations
 
@@ -13,21 +13,19 @@ from .model import Limit
 TX_MISS_SHARE = 0.01
 """Sent this much less than asked: the generator did not keep up."""
 TX_LAG_SHARE = 0.001
-"""Sent this much less than asked: too little to blame the generator for, enough to have had a full queue."""
+"""Sent this much less than asked: too little to blame the generator, enough to come from a full queue."""
 CPU_LIMIT_PERCENT = 85.0
 RX_BLAME_SHARE = 0.01
-"""The receiving port's own errors make up this much of the loss: the generator's receiver is to blame."""
+"""From this share of the loss on, the receiving port's own errors explain it: the generator's receiver is to blame."""
 
 
 def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
-    """Who caused the loss in these windows, and the reasons to say so."""
+    """Who caused the loss in these windows, and the evidence."""
     if not all(w.link_up for w in windows):
         return Limit.LINK, ("a link went down",)
     ierrors, lost = sum(w.ierrors for w in windows), sum(w.lost for w in windows)
     if ierrors and ierrors >= RX_BLAME_SHARE * lost:
-        return Limit.GENERATOR_RX, (
-            f"the tester's receiving port itself lost {ierrors} of the {lost} frames (ierrors)",
-        )
+        return Limit.GENERATOR_RX, (f"the tester's receiving port lost {ierrors} of {lost} frames itself (ierrors)",)
     shortfall = generator_short(plan, windows)
     if shortfall:
         return Limit.GENERATOR_TX, shortfall
@@ -39,7 +37,7 @@ def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]
 
 
 def generator_short(plan: Plan, windows: Sequence[Window]) -> tuple[str, ...]:
-    """Signs that the sending port of these windows' direction did not keep up; empty when it did."""
+    """Evidence that the sending port did not keep up in these windows; empty when it did."""
     reasons = []
     asked, sent = fmean(w.asked_pps for w in windows), fmean(w.sent_pps for w in windows)
     if misses(asked, sent):
@@ -54,10 +52,9 @@ def generator_short(plan: Plan, windows: Sequence[Window]) -> tuple[str, ...]:
 
 
 def _queue_full(windows: Sequence[Window], directions: int, lagging: bool) -> float:
-    """How often the sending port's queue was full. Where only the sum over all ports is known: a share of it.
+    """How often the sending port's queue was full; where only the sum over all ports is known, a share of it.
 
-    TRex counts retries, which delay frames and lose none: of several directions, one that sent what was asked of it had
-    no part in them.
+    TRex counts retries, which delay frames and lose none: a direction that sent what was asked had no part in them.
     """
     own = [w.queue_full for w in windows if w.queue_full is not None]
     if own:
@@ -68,12 +65,12 @@ def _queue_full(windows: Sequence[Window], directions: int, lagging: bool) -> fl
 
 
 def misses(asked_pps: float, sent_pps: float, share: float = TX_MISS_SHARE) -> bool:
-    """Less was sent than a generator that keeps up would send."""
+    """Whether less was sent than a generator that keeps up would send."""
     return sent_pps < asked_pps * (1 - share)
 
 
 def limit_without_loss(plan: Plan, windows: Sequence[Window], tail: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
-    """What kept the load from rising further where no loss lasted; tail: the windows that tell of the sender."""
+    """What limited the load where no loss lasted; tail: the windows in which the sender is judged."""
     if not all(w.link_up for w in windows):
         return Limit.LINK, ("a link went down",)
     shortfall = generator_short(plan, tail)

@@ -1,4 +1,4 @@
-"""Reasons to doubt a run's numbers that follow from its samples: stored with the result, shown with it."""
+"""Doubts about a run's figures that follow from its samples: stored and shown with the result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .knee import find_sustained
 from .model import Caveat, DirectionResult, Limit
 
 FOREIGN_SHARE = 0.01
-"""This much more received than sent, for as long as loss must last to count, is more than two ports' clocks explain."""
+"""More received than sent by this share, for as long as loss must last: the clocks of two ports cannot explain it."""
 SEEN_PHASES = (Phase.WARMUP, Phase.RAMP, Phase.HOLD)
 
 
@@ -25,17 +25,17 @@ def find_caveats(measured: Measured, results: Sequence[DirectionResult]) -> tupl
         found.extend(_of_windows(plan, measured.judged(result.direction), result))
         found.extend(_of_foreign_frames(measured, result))
         found.extend(_of_trials(result))
-    if any(s.reading.queue_full is None and _unsaid(s, ports, "queue_full") for s in samples):
+    if any(s.reading.queue_full is None and _unreported(s, ports, "queue_full") for s in samples):
         found.append(Caveat("no-queue-full", "the generator did not report queue_full: its limit may go unseen"))
-    if any(_unsaid(s, ports, "cpu_percent") for s in samples):
+    if any(_unreported(s, ports, "cpu_percent") for s in samples):
         found.append(Caveat("no-cpu", "the generator did not report its CPU load: its limit may go unseen"))
     for begin_s, end_s in find_gaps(plan, samples):
-        text = f"no sample was taken from {begin_s:.1f} to {end_s:.1f} s: nothing of that time counts"
+        text = f"no sample was taken from {begin_s:.1f} to {end_s:.1f} s: that time is left out"
         found.append(Caveat("gap", text))
     return tuple(found)
 
 
-def _unsaid(sample: Sample, ports: Sequence[int], figure: str) -> bool:
+def _unreported(sample: Sample, ports: Sequence[int], figure: str) -> bool:
     return any(getattr(sample.reading.ports[port], figure) is None for port in ports)
 
 
@@ -45,21 +45,18 @@ def _of_windows(plan: Plan, windows: Sequence[Window], result: DirectionResult) 
     bad = [w for w in before if w.is_bad(plan.loss_threshold)]
     if bad:
         share = sum(w.lost for w in bad) / sum(w.sent for w in before)
-        text = (
-            f"{name}: {len(bad)} of {len(before)} windows lost frames ({format_share(share)} of all) without it lasting"
-        )
-        yield Caveat("transient-loss", text)
+        text = f"{len(bad)} of {len(before)} windows lost frames ({format_share(share)} of all), but it did not last"
+        yield Caveat("transient-loss", f"{name}: {text}")
     if plan.seeks_knee and result.limit is Limit.DUT and windows and windows[0].begin_s == end:
-        yield Caveat("bad-from-start", f"{name}: lossy from the first window on: this ramp has no good rate")
-    if plan.seeks_knee and end is not None:  # loss that lasted long enough to count, and yet was over at a higher rate
+        yield Caveat("bad-from-start", f"{name}: lossy from the first window on: this ramp found no good rate")
+    if plan.seeks_knee and end is not None:  # loss that lasted long enough to count, yet ended at a higher rate
         after = [w for w in windows if w.sent and w.begin_s >= end]
         good = [not w.is_bad(plan.loss_threshold) for w in after]
         if (first := find_sustained(good, plan.windows)) is not None:
             best = max(w.sent_pps for w, kept in zip(after[first:], good[first:], strict=True) if kept)
-            yield Caveat(
-                "recovered", f"{name}: the loss ended by itself; later it carried up to {format_pps(best)} without"
-            )
-    # The generator fell behind by more than its next rate change explains.
+            text = f"{name}: the loss ended by itself; later up to {format_pps(best)} were carried without loss"
+            yield Caveat("recovered", text)
+    # The generator fell behind by more than the next rate change explains.
     step_pps = plan.step_pps(name)
     short = [w for w in before if misses(w.asked_pps, w.sent_pps) and w.sent_pps < w.asked_pps - step_pps]
     if short and result.limit is not Limit.GENERATOR_TX:
@@ -68,7 +65,7 @@ def _of_windows(plan: Plan, windows: Sequence[Window], result: DirectionResult) 
 
 
 def _of_foreign_frames(measured: Measured, result: DirectionResult) -> Iterator[Caveat]:
-    """More received than sent. One window proves nothing: a queue that empties and two clocks look the same."""
+    """More received than sent. One window proves nothing: an emptying queue, or two clocks, look the same."""
     plan, samples, (tx, rx) = measured.plan, measured.samples, result.direction
     sent, received = [s.reading.ports[tx].opackets for s in samples], [s.reading.ports[rx].ipackets for s in samples]
     spans = find_spans(plan, samples, result.direction, SEEN_PHASES)
@@ -86,9 +83,8 @@ def _of_trials(result: DirectionResult) -> Iterator[Caveat]:
     name, confirmed = result.direction, result.confirmed_pps
     if confirmed is None:
         lowest = format_pps(min(t.offered_pps for t in result.trials))
-        text = f"{name}: held again, no rate down to {lowest} passed"
+        text = f"{name}: held again to confirm it, no rate down to {lowest} passed"
         yield Caveat("not-confirmed", text)
     else:
-        yield Caveat(
-            "confirmed-lower", f"{name}: held again, only {format_pps(confirmed)} kept under the loss threshold"
-        )
+        text = f"{name}: held again to confirm it, only {format_pps(confirmed)} stayed under the loss threshold"
+        yield Caveat("confirmed-lower", text)

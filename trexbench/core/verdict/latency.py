@@ -1,8 +1,8 @@
-"""How long frames take from port to port, at shares of the throughput that the run found.
+"""Latency from port to port, at shares of the throughput that the run found.
 
-RFC 2544 (26.2) measures latency at the throughput; so close to the limit it says how long a queue is. Here every load
-is a trial of its own after the run: tagged frames among the others, silence, then the generator's counts of the tagged.
-The tester's own time from its clock to the wire and back is part of every figure.
+RFC 2544 (26.2) measures latency at the throughput; so close to the limit it mostly measures the length of a queue. Here
+every load is a trial of its own after the run: tagged frames among the others, a drain, then the generator's counts of
+the tagged ones. Every figure includes the tester's own time, from its clock to the wire and back.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from .model import Caveat
 from .trials import find_held
 
 TAGGED_PPS, TAGGED_SHARE = 1000.0, 0.1
-"""Tagged frames per second and direction, at most; and of all frames, at most."""
+"""The most tagged frames per second and direction; and the largest share of all frames."""
 HISTORY_LOAD = 0.5
-"""The share of the throughput whose latency has a history: far from idle, and from a queue that fills by chance."""
+"""The share of the throughput whose latency is followed over the nights: far from idle, and from full queues."""
 
 
 @dataclass(frozen=True)
 class Latency:
     """One direction at one load; times in seconds, rates in frames per second of that direction.
 
-    share: of the throughput found. sent_pps, loss: of all frames, tagged or not; ierrors: those that the tester's own
-    port lost. lossy: more than the plan's threshold. sent, received: tagged frames. mean_s: of the generator's own
-    averages, one a sample; p50_s, p99_s: so many did not take longer (upper ends of its buckets, which have one
-    significant digit); jitter_s: RFC 3550's, at the end. All are None where no tagged frame came back, or nothing was
-    told of their times.
+    share: of the throughput found. sent_pps, loss: of all frames, tagged or not; ierrors: frames that the tester's own
+    port lost. lossy: the loss is above the plan's threshold. sent, received: tagged frames. mean_s: of the generator's
+    averages, one per sample; p50_s, p99_s: percentiles, as upper ends of the generator's buckets, which have one
+    significant digit; jitter_s: of RFC 3550, at the end. Times are None where no tagged frame came back, or the
+    generator reports none.
     """
 
     direction: Direction
@@ -63,7 +63,7 @@ class Latency:
 
     @property
     def history_s(self) -> float | None:
-        """The mean, if it is that of a DUT at this load: none under loss, nor where the generator fell short."""
+        """The mean, if it is the DUT's at this load: None under loss, and where the generator fell short."""
         return None if self.lossy or self.short else self.mean_s
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class Latency:
 
 
 def tagged_pps(offered_pps: float) -> float:
-    """How many of the frames offered in one direction are tagged."""
+    """How many frames per second are tagged, of those offered in one direction."""
     return min(TAGGED_PPS, TAGGED_SHARE * offered_pps)
 
 
@@ -82,22 +82,20 @@ def find_latencies(plan: Plan, samples: Sequence[Sample]) -> tuple[Latency, ...]
 
 
 def find_latency_caveats(latencies: Sequence[Latency]) -> tuple[Caveat, ...]:
-    """What casts doubt on these figures."""
+    """Doubts about these figures."""
     found = []
     for one in latencies:
         where = f"latency of {one.direction} at {100 * one.share:g} % of the throughput"
         if one.mean_s is None:
-            seen = f"{one.received} tagged frames came back, but the generator told no average of their times"
-            text = seen if one.received else f"no tagged frame came back of {one.sent}"
+            seen = f"{one.received} tagged frames came back, but the generator reports no average of their times"
+            text = seen if one.received else f"none of {one.sent} tagged frames came back"
             found.append(Caveat("no-latency", f"{where}: {text}"))
         elif one.lossy:
             whose = f" ({one.ierrors} frames by the tester's own port)" if one.ierrors else ""
-            text = (
-                f"{where}: {format_share(one.loss or 0.0)} of the frames were lost{whose}, so it is that of full queues"
-            )
-            found.append(Caveat("latency-under-loss", text))
+            text = f"{format_share(one.loss or 0.0)} of the frames were lost{whose}: latency of full queues"
+            found.append(Caveat("latency-under-loss", f"{where}: {text}"))
         if one.short:
-            text = f"{where}: the generator sent {format_pps(one.sent_pps)} of {format_pps(one.offered_pps)} asked"
+            text = f"{where}: the generator sent {format_pps(one.sent_pps)}, asked for {format_pps(one.offered_pps)}"
             found.append(Caveat("latency-load", text))
         if one.out_of_order or one.duplicate:
             text = f"{where}: of {one.received} tagged frames {one.out_of_order} came out of order"
@@ -107,23 +105,23 @@ def find_latency_caveats(latencies: Sequence[Latency]) -> tuple[Caveat, ...]:
 
 
 def history_latency(latencies: Sequence[Latency]) -> float | None:
-    """The mean that has a history, of the direction that is worst off.
+    """The worst direction's mean, to be followed over the nights.
 
-    None also where one direction has none: the other's alone would look like a change.
+    None where any direction has none: the other's alone would look like a change.
     """
-    told = [one.history_s for one in latencies if one.share == HISTORY_LOAD]
-    means = [mean for mean in told if mean is not None]
-    return max(means, default=None) if len(means) == len(told) else None
+    found = [one.history_s for one in latencies if one.share == HISTORY_LOAD]
+    means = [mean for mean in found if mean is not None]
+    return max(means, default=None) if len(means) == len(found) else None
 
 
 def bucket_end_us(low_us: int) -> int:
-    """Where the bucket of one significant digit that begins here ends: 0 -> 10, 20 -> 30, 900 -> 1000."""
+    """The end of the bucket, of one significant digit, that begins here: 0 -> 10, 20 -> 30, 900 -> 1000."""
     digits = max(1, len(str(low_us)) - 1)
     return low_us + int("1" + digits * "0")
 
 
 def quantile_s(counters: LatencyCounters, share: float) -> float | None:
-    """So long took this share of the frames at most; the largest time seen where the buckets do not hold so many."""
+    """The time that this share of the frames did not exceed; the maximum where the buckets hold too few frames."""
     if not counters.received:
         return None
     wanted, seen = ceil(share * counters.received), 0
@@ -131,7 +129,7 @@ def quantile_s(counters: LatencyCounters, share: float) -> float | None:
     for low_us, count in sorted(counters.histogram.items()):
         seen += count
         if seen >= wanted:
-            # A maximum below the bucket leaves out what is in it: TRex's does the first ten frames.
+            # A maximum below the bucket missed what is in it: TRex's leaves out the first ten frames.
             end_s = bucket_end_us(low_us) / 1e6
             return end_s if longest < low_us / 1e6 else min(end_s, longest)
     return counters.max_s
@@ -140,9 +138,9 @@ def quantile_s(counters: LatencyCounters, share: float) -> float | None:
 def _latency(plan: Plan, samples: Sequence[Sample], trial: int, direction: Direction) -> Latency:
     held, after, window, offered_pps, sent_pps = find_held(samples, direction, LATENCY_PHASES, trial)
     last = after.reading.latency.get(direction.tx) or LatencyCounters(0, 0)
-    # The first reading still holds what a start brings with it.
-    looks = [s.reading.latency[direction.tx] for s in held[1:] or held if direction.tx in s.reading.latency]
-    known = _averages(looks) or _averages([last])
+    # The first reading still contains effects of the start.
+    readings = [s.reading.latency[direction.tx] for s in held[1:] or held if direction.tx in s.reading.latency]
+    known = _averages(readings) or _averages([last])
     return Latency(
         direction=direction,
         share=LATENCY_LOADS[trial - 1],
@@ -165,5 +163,5 @@ def _latency(plan: Plan, samples: Sequence[Sample], trial: int, direction: Direc
     )
 
 
-def _averages(looks: Iterable[LatencyCounters]) -> list[float]:
-    return [one.average_s for one in looks if one.average_s is not None and one.received]
+def _averages(readings: Iterable[LatencyCounters]) -> list[float]:
+    return [one.average_s for one in readings if one.average_s is not None and one.received]

@@ -1,4 +1,4 @@
-"""The words of a verdict: what limits a direction, how far it came, and what casts doubt on it."""
+"""The parts of a verdict: what limits a direction, the rate it reached, and doubts about it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Limit(str, Enum):
 
 @dataclass(frozen=True)
 class Caveat:
-    """A reason to doubt a number, stored with it. ``code`` is for machines, ``text`` for people."""
+    """A reason to doubt a figure, stored with it. code: for machines; text: for people."""
 
     code: str
     text: str
@@ -40,7 +40,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Trial:
-    """One confirmation: a rate held, stopped, drained, totals compared. It needs the generator to send that rate."""
+    """One confirmation: a rate was held and drained, and totals compared. It passes only if that rate was sent."""
 
     number: int
     offered_pps: float
@@ -59,9 +59,9 @@ class DirectionResult(Verdict):
     uncertainty_pps of it, up or down (see core.verdict.knee). Where at_least is True the direction carried *at least*
     that much, and uncertainty_pps is 0. first_bad_pps: the first offered rate of the sustained loss.
 
-    Of a line that was filled at once: maximum_pps is the rate received over the hold, after its first window. Where
-    at_least is False the DUT emits no more of the load that was offered, which is no loss-free throughput;
-    uncertainty_pps is twice the standard error of that mean, up or down; first_bad_pps is the load.
+    Where the target was offered at once: maximum_pps is the mean rate received over the hold, without its first window.
+    Where at_least is False the DUT forwards no more of the offered load, which is not a loss-free throughput;
+    uncertainty_pps is twice the standard error of that mean, up or down; first_bad_pps is the offered load.
 
     max_received_pps: the largest rate received in any window, which past the knee may be more than maximum_pps.
     sent, received: frames of the whole run, warm-up and trials included.
@@ -77,7 +77,7 @@ class DirectionResult(Verdict):
 
     @property
     def confirmed_pps(self) -> float | None:
-        """The highest rate that a trial with compared totals has confirmed."""
+        """The highest rate that a trial has confirmed."""
         return max((t.offered_pps for t in self.trials if t.passed), default=None)
 
 

@@ -1,4 +1,4 @@
-"""Rates that were held, stopped and drained, so that totals can be compared: trials, and loads of the latency."""
+"""Rates that were held and drained, so that totals can be compared: confirmation trials and latency loads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .model import Trial
 
 
 class Held(NamedTuple):
-    """One direction at one rate. samples: while it was sent; last: after the drain; window: from begin to drain."""
+    """One direction at one rate. samples: while sending; last: after the drain; window: from begin to drained."""
 
     samples: Sequence[Sample]
     last: Sample
@@ -23,10 +23,10 @@ class Held(NamedTuple):
 
 
 def find_held(samples: Sequence[Sample], direction: Direction, phases: tuple[Phase, Phase], number: int) -> Held:
-    """phases: of sending and of the drain after it, which must have come to its end."""
+    """The trial of this number, which must have been drained; phases: of sending, and of the drain after it."""
     inside = [i for i, s in enumerate(samples) if s.phase in phases and s.trial == number]
     held = [i for i in inside if samples[i].phase is phases[0]]
-    # Its first sample holds the moment that a start takes; where there are more, the sent rate is theirs.
+    # The first sample contains the time that a start takes: the sent rate is that of the others, if there are any.
     first = held[0] if len(held) > 1 else held[0] - 1
     return Held(
         samples=samples[held[0] : held[-1] + 1],
@@ -38,7 +38,7 @@ def find_held(samples: Sequence[Sample], direction: Direction, phases: tuple[Pha
 
 
 def find_trials(plan: Plan, samples: Sequence[Sample], direction: Direction) -> tuple[Trial, ...]:
-    """Trials that came to their end. One passes when what was asked was sent, and no more of it lost than may be."""
+    """Trials that were drained. One passes if the rate was sent, and the loss is within the threshold."""
     trials = []
     for number in sorted({s.trial for s in samples if s.phase is Phase.CONFIRM_DRAIN}):
         _, _, window, offered, sent_pps = find_held(samples, direction, CONFIRM_PHASES, number)

@@ -1,4 +1,4 @@
-"""Whether the warm-up proves that frames pass the DUT and come back on the right port."""
+"""Does the warm-up prove that frames pass the DUT and come back on the right port?"""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ..load.windows import Window, build_window
 from ..units import format_share
 
 WARMUP_RETURN_SHARE = 0.5
-"""Less than this coming back in the warm-up is a broken path, not a slow router."""
+"""If less than this share comes back in the warm-up, the path is broken; a slow router does not lose so much."""
 
 
 def check_warmup(plan: Plan, samples: Sequence[Sample]) -> str | None:
     """Why the warm-up does not prove a working path, in one line; None when it does.
 
-    Looks at its second half only, so that a DUT may wake up first.
+    Only its second half counts, so that the DUT may resolve neighbours and leave power saving first.
     """
     warm = [i for i, s in enumerate(samples) if s.phase is Phase.WARMUP]
     if not warm:
