@@ -96,15 +96,18 @@ class Session:
             result = replace(result, caveats=(*result.caveats, NO_LATENCY))
         spread = self._predict_spread(profiles, plan)
         result = replace(result, dut_readings=watcher.dut_readings, telemetry=request.telemetry_mode, spread=spread)
-        sink = recorder.begin(result)
+        outcome = Outcome(())
         try:
+            with uninterrupted():  # what was begun is brought to its end
+                sink = recorder.begin(result)
             watcher.start()
             outcome = run(plan, self.generator, self.clock, SinkGroup([sink, watcher]))
-        except (Interrupted, KeyboardInterrupt) as raised:  # before the first sample; later ones end in the loop
-            outcome = Outcome((), as_error(raised))
-        outcome = _last_look(watcher, outcome)
-        result = _finish(result, outcome, self.lab, watcher)
+            if not isinstance(outcome.error, Interrupted):
+                watcher.finish()
+        except (Interrupted, KeyboardInterrupt) as raised:  # an interruption costs this reading, and no sample
+            outcome = replace(outcome, error=outcome.error or as_error(raised))
         with uninterrupted():  # the result is kept, whatever signal comes now
+            result = _finish(result, outcome, self.lab, watcher)
             recorder.end(result)
         return result, outcome
 
@@ -123,17 +126,6 @@ class Session:
         # A simulation's time stands still while its counters are read; any other reading must not delay the samples.
         background, prepare = not self.request.sim, self.lab.run_at_once if self.lab else lambda: None
         return Watcher(self.observed, plan, self.clock, self.request.telemetry_mode, background, prepare)
-
-
-def _last_look(watcher: Watcher, outcome: Outcome) -> Outcome:
-    """Read the DUT's counters once more, in silence. An interruption costs this reading, and no sample."""
-    if isinstance(outcome.error, Interrupted):
-        return outcome
-    try:
-        watcher.finish()
-    except (Interrupted, KeyboardInterrupt) as raised:
-        return replace(outcome, error=outcome.error or as_error(raised))
-    return outcome
 
 
 def _plan(request: Request, generator: Tester) -> tuple[Mapping[int, Profile], Strategy]:

@@ -8,7 +8,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -138,11 +138,17 @@ def simulated(request: Request, say: Callable[[str], None]) -> Iterator[Simulati
     clock = HeldClock(request.pace)
     engine, router = twin_engine(request.dut, request.queues, request.seed, clock.now)
     locked = LockedEngine(engine)
-    with ExitStack() as stack:
+    server: StlServer | None = None
+    try:
         with uninterrupted():  # so that its thread never takes a signal, which would end it
-            server = stack.enter_context(StlServer(cast(SimEngine, locked), clock=clock.now))
+            server = StlServer(cast(SimEngine, locked), clock=clock.now)
+            server.start()
         there = Endpoint(server.host, server.rpc_port, server.pub_port, timeout_s=PATIENCE_S, tries=TRIES)
         yield Simulation(clock, there, TwinDut(request.dut, router, locked))
+    finally:
+        with uninterrupted():  # its thread ends before the program does
+            if server is not None:
+                server.stop()
 
 
 def twin_engine(
