@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from importlib import metadata
 from typing import Any
 
-from ..signals import ENDING
+from ..signals import ENDING, restore
 from .run import Interrupted
 
 SOON_S = 0.1
@@ -68,18 +68,18 @@ def signals_as_exceptions() -> Iterator[Ender]:
     if outer is not None or threading.current_thread() is not threading.main_thread():
         yield outer or ender
         return
-    hook = sys.unraisablehook
-    sys.unraisablehook = ender.dropped
-    before = {number: signal.getsignal(number) for number in ENDING}
+    hook, before = sys.unraisablehook, {number: signal.getsignal(number) for number in ENDING}
     try:
+        sys.unraisablehook = ender.dropped
         for number, handler in before.items():
             if handler is not signal.SIG_IGN:
                 signal.signal(number, ender)
         yield ender
     finally:
-        sys.unraisablehook = hook
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        try:
+            restore(before)
+        finally:
+            sys.unraisablehook = hook
 
 
 class Ender:
