@@ -15,7 +15,7 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,24 +60,26 @@ class Client:
             if self._depth:
                 yield self
                 return
-            ours = _taken()
+            ours: dict[str, types.ModuleType] | None = None
             path, hooks, environment = list(sys.path), list(sys.meta_path), os.environ.get("TREX_EXT_LIBS")
-            sys.path[:0] = [str(self.interactive)]
-            os.environ["TREX_EXT_LIBS"] = str(self.external)
-            sys.modules.update(self._modules)
-            self._depth = 1
             try:
+                with uninterrupted():
+                    ours = _swap(self._modules)
+                    sys.path[:0] = [str(self.interactive)]
+                    os.environ["TREX_EXT_LIBS"] = str(self.external)
+                    self._depth = 1
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     yield self
             finally:
-                self._depth = 0
-                self._modules = _taken()
-                sys.modules.update(ours)
-                sys.path[:], sys.meta_path[:] = path, hooks
-                os.environ.pop("TREX_EXT_LIBS", None)
-                if environment is not None:
-                    os.environ["TREX_EXT_LIBS"] = environment
+                with uninterrupted():
+                    self._depth = 0
+                    if ours is not None:
+                        self._modules = _swap(ours)
+                    sys.path[:], sys.meta_path[:] = path, hooks
+                    os.environ.pop("TREX_EXT_LIBS", None)
+                    if environment is not None:
+                        os.environ["TREX_EXT_LIBS"] = environment
 
     def call(self, where: str, method: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call its API for the server at ``where``, uninterrupted; what it raises becomes one line of ours."""
@@ -188,9 +190,11 @@ def _check_generation(client: Client) -> None:
         raise GeneratorError(f"the STL client of {client.origin} is of another generation", _INSTALL)
 
 
-def _taken() -> dict[str, types.ModuleType]:
-    """Takes the contested names out of ``sys.modules`` and returns what had them."""
-    found = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in _NAMES}
+def _swap(modules: Mapping[str, types.ModuleType]) -> dict[str, types.ModuleType]:
+    """Put these modules in the place of those that go by the client's names, and return those."""
+    # A copy: a profile's thread that was given up may still be importing.
+    found = {name: module for name, module in sys.modules.copy().items() if name.partition(".")[0] in _NAMES}
     for name in found:
-        del sys.modules[name]
+        sys.modules.pop(name, None)
+    sys.modules.update(modules)
     return found

@@ -72,21 +72,22 @@ def _within_limits(path: Path, load: Callable[[], T]) -> T:
     """
     results: list[T] = []
     errors: list[BaseException] = []
+    ended = threading.Event()  # a thread whose join was interrupted passes for ended, up to Python 3.12
 
     def work() -> None:
         try:
             results.append(load())
         except BaseException as err:
             errors.append(err)
+        ended.set()
 
     thread = threading.Thread(target=work, name="profile", daemon=True)
     try:
         thread.start()
-        thread.join(LOAD_S)
+        ended.wait(LOAD_S)
     finally:
-        if thread.is_alive():
-            thread.join(ENDING_S)  # one that is at its beginning or end says so on stderr when it is made to end
-        if thread.is_alive():  # raises there at its next line, so that no loop goes on beside a later run
+        # One that begins or ends just now would complain on stderr if it were made to end.
+        if not ended.wait(ENDING_S):  # raises there at its next line, so that no loop goes on beside a later run
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
     if results:
         return results[0]
