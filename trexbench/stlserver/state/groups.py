@@ -18,6 +18,7 @@ from .stream import SHORTEST_FRAME_BYTES, Stream
 MAX_LATENCY_GROUPS = 128
 MAX_GROUPS_ASKED = 1024 + 128
 HEADER_BYTES = 16  # what a latency frame carries at its end
+PERIOD_S = 0.5
 
 Reading = Callable[[int], Mapping[int, LatencyTotals]]
 
@@ -40,9 +41,6 @@ def check_packet(stream: Stream) -> None:
             f"You specified field engine with minimum packet size of {shortest} bytes. For latency together with "
             f"random packet size, minimum packet size should be at least {needed}"
         )
-
-
-PERIOD_S = 0.5
 
 
 _SUMMED = ("sent", "sent_bytes", "received", "received_bytes", "sum_s", "out_of_order", "missing", "duplicate")
