@@ -137,6 +137,12 @@ def test_what_is_wrong_is_an_exception_of_its_kind() -> None:
         trexbench.load_rows("nowhere")
     with pytest.raises(trexbench.ConfigError, match="not a date"):
         trexbench.load_rows(".", since="2026-13-01")
+    with pytest.raises(trexbench.ConfigError, match=r"--speedup of -1: name a number above 0"):
+        trexbench.ramp("netgate-vpp", "64b", sim=True, speedup=-1.0)
+    with pytest.raises(trexbench.ConfigError, match="unknown --telemetry 'never': name hold, ramp or off"):
+        trexbench.ramp("netgate-vpp", "64b", sim=True, telemetry="never")
+    with pytest.raises(trexbench.ConfigError, match="no rate is named: name at least one with --rates"):
+        trexbench.efficiency("netgate-vpp", rates=(), sim=True)
     with pytest.raises(TypeError, match="speedupp"):
         trexbench.ramp("netgate-vpp", "64b", sim=True, speedupp=7)  # type: ignore[call-arg]
 

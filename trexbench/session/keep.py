@@ -25,10 +25,6 @@ Show = Callable[[RunResult], AbstractContextManager[Sink]]
 """Opens what shows a run while it is measured: a sink of its samples, which handles its own failures."""
 
 
-def _nobody(_: str) -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Output:
     """Where runs go. results: the directory of their documents, None keeps none. say: gets a line per step.
@@ -37,8 +33,8 @@ class Output:
     """
 
     results: Path | None = None
-    say: Say = _nobody
-    warn: Say = _nobody
+    say: Say = lambda _: None
+    warn: Say = lambda _: None
     show: Show | None = None
 
 
@@ -99,6 +95,8 @@ def measure(request: Request, output: Output) -> Measured:
 def measure_rates(request: Request, rates: Sequence[Rate], output: Output) -> list[Measured]:
     """One run per rate, all in one session; what was measured before a failure is kept, and ends the list."""
     found: list[Measured] = []
+    if not rates:
+        raise ConfigError("no rate is named", "name at least one with --rates")
     with open_session(request, output.say) as session:
         for number, rate in enumerate(rates, 1):
             output.say(f"rate {number} of {len(rates)}: {rate}")
