@@ -241,3 +241,33 @@ def test_a_signal_while_a_profile_loops_ends_its_thread(tmp_path: Path, monkeypa
     while any(one.name == "profile" for one in threading.enumerate()):
         assert time.monotonic() < ends_s, "it loops on"
         time.sleep(0.01)
+
+
+STREAM = """
+from trex_stl_lib.api import STLProfile, STLPktBuilder, STLStream, STLTXCont
+class One:
+    def get_streams(self, **kw):
+        return [STLStream(packet=STLPktBuilder(pkt_buffer=bytes(60)), mode=STLTXCont(pps=0))]
+def register():
+    return One()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("none.py", "profile none.py: a stream at a rate of 0: give it a rate above 0, or leave it out"),
+        ("scapy.py", "profile scapy.py: a Python module has that name: rename the file"),
+    ],
+)
+def test_a_profile_that_cannot_be_measured_is_refused(tmp_path: Path, name: str, wrong: str) -> None:
+    (tmp_path / name).write_text(STREAM)
+    with pytest.raises(ConfigError) as caught:
+        load_profile(load_client(), tmp_path / name, {})
+    assert str(caught.value) == wrong
+    assert "Ether" in decode(load_client(), bench(size="64", vm="none"))[0]
+
+
+def test_a_tunable_of_odd_digits_is_refused_by_the_profile() -> None:
+    with pytest.raises(ConfigError, match="'²' is neither imix nor a size"):
+        bench(size="²")

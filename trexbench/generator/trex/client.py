@@ -34,7 +34,7 @@ API = (5, 1)
 _INTERACTIVE = Path("automation", "trex_control_plane", "interactive")
 _FROM_PYPI = "lbr_trex_client"
 _INSTALL = "pip install lbr-trex-client, or name a TRex installation with --trex-dir"
-_NAMES = frozenset(
+CLIENT_NAMES = frozenset(
     {"yaml", "zmq", "scapy", "texttable", "simpy", "dpkt", "repoze", "trex_openssl", "termstyle"}
     | {"trex", "trex_stl_lib", "lbr_trex_client", "imp", "cgi"}
 )
@@ -128,18 +128,15 @@ def _in_directory(directory: Path) -> Client:
 def _installed() -> Client:
     spec = importlib.util.find_spec(_FROM_PYPI)
     if spec is None or not spec.submodule_search_locations:
-        dead = " (trex-stl-lib of PyPI is a dead fork that TRex v3 refuses)" if _has("trex_stl_lib") else ""
+        dead = (
+            " (trex-stl-lib of PyPI is a dead fork that TRex v3 refuses)"
+            if importlib.util.find_spec("trex_stl_lib")
+            else ""
+        )
         raise GeneratorError(f"the STL client is not installed{dead}", _INSTALL)
     root = Path(next(iter(spec.submodule_search_locations)))
     version = importlib.metadata.version("lbr-trex-client")
     return Client("lbr-trex-client", version, root / "interactive", root / "external_libs")
-
-
-def _has(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False
 
 
 def _import(client: Client) -> Any:
@@ -193,7 +190,7 @@ def _check_generation(client: Client) -> None:
 def _swap(modules: Mapping[str, types.ModuleType]) -> dict[str, types.ModuleType]:
     """Put these modules in the place of those that go by the client's names, and return those."""
     # A copy: a profile's thread that was given up may still be importing.
-    found = {name: module for name, module in sys.modules.copy().items() if name.partition(".")[0] in _NAMES}
+    found = {name: module for name, module in sys.modules.copy().items() if name.partition(".")[0] in CLIENT_NAMES}
     for name in found:
         sys.modules.pop(name, None)
     sys.modules.update(modules)

@@ -82,10 +82,9 @@ def read_macs(endpoint: Endpoint, ports: Sequence[int], trex_dir: str | None = N
     reach(endpoint)
     with _session(load_client(trex_dir), endpoint) as stl:
         channel = Channel(stl.conn.rpc, time.monotonic)
-        calls = [("get_port_status", status_of(port)) for port in ports]
-        found = dict(zip(ports, channel.batch(calls).results, strict=True))
+        found = channel.batch([("get_port_status", status_of(port)) for port in ports]).results
     macs = {}
-    for port, status in found.items():
+    for port, status in zip(ports, found, strict=True):
         if isinstance(status, Refusal):
             raise GeneratorError(f"TRex server {endpoint} says nothing of port {port}", status.text)
         mac = status["attr"].get("layer_cfg", {}).get("ether", {}).get("src")
@@ -99,8 +98,8 @@ def reach(endpoint: Endpoint) -> None:
     for port, what in ((endpoint.rpc_port, "TRex server"), (endpoint.event_port, "TRex server's events")):
         try:
             socket.create_connection((endpoint.server, port), endpoint.timeout_s).close()
-        except OSError as err:
-            reason = err.strerror or str(err) or type(err).__name__
+        except (OSError, UnicodeError) as err:  # UnicodeError: of names that can be no host's, such as a..b
+            reason = getattr(err, "strerror", None) or str(err) or type(err).__name__
             raise GeneratorError(
                 f"no {what} at {endpoint.server}:{port} ({reason})",
                 "start it (t-rex-64 -i --stl, or trexbench serve), or name another with --server",

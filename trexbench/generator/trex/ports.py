@@ -72,7 +72,8 @@ class TrexGenerator:
         answer = self._channel.batch(calls)
         self._running = dict(rates_pps)
         if answer.refusals():
-            self.stop()
+            with suppress(GeneratorError):  # the refusal of the start says more than one of the stop
+                self.stop()
             self._refused("start", answer.refusals()[0])
 
     def update(self, rates_pps: Mapping[int, float]) -> None:

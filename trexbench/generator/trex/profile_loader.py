@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, TypeVar
 from ...core.errors import ConfigError
 from ...core.load.profile import Profile, Stream
 from ...core.units import FCS_BYTES
-from .client import Client
+from .client import CLIENT_NAMES, Client
 
 PORT_MACS = (("00:00:00:01:00:00", "00:00:00:02:00:00"), ("00:00:00:02:00:00", "00:00:00:01:00:00"))
 """Destination and source that stand in a capture where the port's own addresses would be."""
@@ -40,7 +40,7 @@ def load_streams(client: Client, path: Path, tunables: Mapping[str, str], port: 
     """
     _refuse_names(path, tunables)
     words = [word for name, value in tunables.items() for word in (f"--{name}", str(value))]
-    named = {name: int(value) if str(value).isdigit() else value for name, value in tunables.items()}
+    named = {name: int(value) if str(value).isdecimal() else value for name, value in tunables.items()}
     said = io.StringIO()
     with client.namespace(), contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
         try:
@@ -59,8 +59,8 @@ def load_streams(client: Client, path: Path, tunables: Mapping[str, str], port: 
 def _refuse_names(path: Path, tunables: Mapping[str, str]) -> None:
     if not path.is_file():
         raise ConfigError(f"no profile file {path}", "stl_profiles/bench.py is the one that comes with trexbench")
-    if path.name.partition(".")[0] in sys.stdlib_module_names:
-        raise ConfigError(f"profile {path.name}: a module of Python has that name", "rename the file")
+    if path.name.partition(".")[0] in sys.stdlib_module_names | CLIENT_NAMES:
+        raise ConfigError(f"profile {path.name}: a Python module has that name", "rename the file")
     for name in _GIVEN & set(tunables):
         raise ConfigError(f"tunable {name}: trexbench gives it to profiles itself", "leave it out, or rename it")
 
@@ -125,6 +125,10 @@ def _pps(path: Path, rate: Mapping[str, Any], length: int) -> float:
     per_frame = {"pps": 1.0, "bps_L2": frame * 8.0, "bps_L1": (frame + 20) * 8.0}
     if rate["type"] not in per_frame:
         raise ConfigError(f"profile {path.name}: a rate in {rate['type']}", "give the streams' rates in pps or bps")
+    if value <= 0:
+        raise ConfigError(
+            f"profile {path.name}: a stream at a rate of {value:g}", "give it a rate above 0, or leave it out"
+        )
     return value / per_frame[str(rate["type"])]
 
 

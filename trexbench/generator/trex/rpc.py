@@ -127,9 +127,9 @@ class Channel:
             answers = json.loads(reply)
             by_id = {one["id"]: one for one in (answers if isinstance(answers, list) else [answers])}
             return [_result(one["method"], by_id[one["id"]]) for one in messages]
-        except (ValueError, KeyError, TypeError) as err:
+        except (ValueError, KeyError, TypeError, AttributeError) as err:
             raise GeneratorError(
-                f"TRex server {self.where} answers what is not JSON-RPC ({type(err).__name__})", "is it a TRex?"
+                f"TRex server {self.where} sends no JSON-RPC answer ({type(err).__name__})", "is it a TRex?"
             ) from err
 
 
