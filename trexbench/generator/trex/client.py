@@ -1,8 +1,8 @@
 """Loads the genuine STL client, and keeps its private libraries away from ours.
 
-The client brings a scapy, PyYAML, ZeroMQ binding and more of its own and takes their names in ``sys.modules``.
-Here they only have those names inside ``with client.namespace():``; outside, ``import yaml`` is ours as ever.
-Whatever may import client code late (loading a profile, building a packet) belongs inside.
+The client brings its own scapy, PyYAML, ZeroMQ binding and more, under their usual names in ``sys.modules``. They have
+those names only inside ``with client.namespace():``; outside, ``import yaml`` is ours as ever. Whatever may import
+client code late (loading a profile, building a packet) belongs inside.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Client:
                         os.environ["TREX_EXT_LIBS"] = environment
 
     def call(self, where: str, method: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Call its API for the server at ``where``, uninterrupted; what it raises becomes one line of ours."""
+        """Call the client's API for the server at ``where``, uninterrupted; its errors become GeneratorErrors."""
         with uninterrupted(), self.namespace():
             try:
                 return method(*args, **kwargs)
@@ -108,7 +108,7 @@ def load_client(trex_dir: str | os.PathLike[str] | None = None) -> Client:
         # A signal that came here would be swallowed by a bare ``except`` of theirs.
         with uninterrupted(), client.namespace():
             client.api = _import(client)
-        _check_generation(client)
+        _check_api(client)
         _loaded[directory] = client
     return _loaded[directory]
 
@@ -144,9 +144,9 @@ def _import(client: Client) -> Any:
     if scapy:
         sys.path.insert(1, str(scapy[-1]))
     try:
-        _bridge_to_old_python()
+        _restore_removed_modules()
         return importlib.import_module("trex.stl.api")
-    except Exception as err:  # foreign code, other people's import errors: whatever it is, it did not load
+    except Exception as err:  # whatever the client's code raises: it did not load
         raise GeneratorError(
             f"the STL client of {client.origin} does not load on Python {sys.version.split()[0]}: "
             f"{type(err).__name__}: {err}"[:400],
@@ -154,8 +154,8 @@ def _import(client: Client) -> Any:
         ) from err
 
 
-def _bridge_to_old_python() -> None:
-    """What the client (2019's scapy and six in it) expects of Python and 3.12 and 3.13 took away."""
+def _restore_removed_modules() -> None:
+    """Provide what the client (its scapy and six of 2019) needs and Python 3.12 and 3.13 removed."""
     if sys.version_info >= (3, 12):
         imp = types.ModuleType("imp")
         imp.reload = importlib.reload  # type: ignore[attr-defined]
@@ -180,11 +180,11 @@ def _find_spec(self: Any, name: str, path: Any = None, target: Any = None) -> An
     return importlib.util.spec_from_loader(name, self) if name in self.known_modules else None
 
 
-def _check_generation(client: Client) -> None:
+def _check_api(client: Client) -> None:
     module = client.api
     missing = [name for name in ("STLClient", "STLProfile", "STLStream", "STLPktBuilder") if not hasattr(module, name)]
     if missing or not Path(module.__file__).is_relative_to(client.interactive):
-        raise GeneratorError(f"the STL client of {client.origin} is of another generation", _INSTALL)
+        raise GeneratorError(f"the STL client of {client.origin} lacks the API that trexbench uses", _INSTALL)
 
 
 def _swap(modules: Mapping[str, types.ModuleType]) -> dict[str, types.ModuleType]:

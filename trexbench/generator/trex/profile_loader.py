@@ -1,4 +1,4 @@
-"""Profile files through the client's own loader: as streams for a server, as facts, as text, as a capture."""
+"""Profile files, read by the client's own loader: as streams for a server, as facts, as text, as a capture."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PORT_MACS = (("00:00:00:01:00:00", "00:00:00:02:00:00"), ("00:00:00:02:00:00", "
 """Destination and source that stand in a capture where the port's own addresses would be."""
 
 LOAD_S = 20.0
-"""For so long a profile's code may run, in real seconds."""
+"""How long a profile's code may run, in real seconds."""
 ENDING_S = 0.5
 
 _GIVEN = {"direction", "port_id", "tunables", "python_file"}

@@ -1,4 +1,4 @@
-"""Many commands in one message over the client's own connection, and whose clock says when each was carried out.
+"""Many commands in one message over the client's own connection, and the server's time stamps in the run's time.
 
 ``JsonRpcClient.transmit`` pretty-prints every message for a log nobody reads, and lets Ctrl-C vanish inside its socket
 call. Here a batch goes through its ``send_raw_msg`` instead: the same socket, time-outs and reconnection.
@@ -16,17 +16,17 @@ from ...core.errors import GeneratorError, GeneratorLost
 from ...signals import uninterrupted
 
 DRIFT = 1e-4
-"""How far two clocks may part, seconds a second: crystals are ten times better."""
+"""How fast two clocks may drift apart, in seconds per second; crystals are ten times better."""
 
 REACH_S = 1.0
-"""How long a server that does not answer has to take a connection."""
+"""How long a server that does not answer may take to accept a connection."""
 
 Call = tuple[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """The server's answer to one command of a batch when it was no."""
+    """The server's answer to a command of a batch that it refused."""
 
     method: str
     text: str
@@ -64,7 +64,7 @@ class Channel:
         return str(self._rpc.api_h)
 
     def batch(self, calls: Sequence[Call]) -> Answer:
-        """Either side may be stopped for a while, and an answer be late or lost: it is then waited for once more.
+        """The answer, waited for once more if it is late: either side may have been stopped for a while.
 
         Calls that only read are sent again for that, over a new connection; others are sent once.
         """
@@ -83,7 +83,7 @@ class Channel:
         raise self._lost(reason)
 
     def _exchange(self, plain: bytes, more_waits: int) -> tuple[float, bytes | None, float]:
-        """The reply, None without one in time, and when it was asked for and came. It may take more_waits time-outs."""
+        """When it was sent, the reply (None: none in time), when that came. more_waits: time-outs after the first."""
         with uninterrupted(), self._rpc.lock:
             if not self._rpc.is_connected():  # a socket that has waited in vain is closed
                 self._rpc.reconnect()
@@ -143,8 +143,8 @@ def _result(method: str, answer: Mapping[str, Any]) -> Any:
 class ServerClock:
     """Turns the server's time stamps into the run's time.
 
-    Each exchange says: its stamps lie between sending and receiving. The intersection of what they say is
-    narrower than any single round trip, so a slow answer does not smear its counters' time.
+    The stamps of each exchange lie between its sending and its receiving. The intersection of these bounds is narrower
+    than any single round trip, so a slow answer does not blur its counters' time.
     """
 
     def __init__(self) -> None:
