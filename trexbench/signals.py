@@ -1,4 +1,4 @@
-"""Signals that wait while foreign code runs which a raised exception would break."""
+"""Signals deferred while code runs that an exception raised by a handler would break."""
 
 from __future__ import annotations
 

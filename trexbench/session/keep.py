@@ -1,4 +1,4 @@
-"""Runs, measured and kept: each in its document, shown while it goes on, with pictures on request."""
+"""Measures runs and keeps them: each in its document, shown while it goes on, with pictures on request."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Show = Callable[[RunResult], AbstractContextManager[Sink]]
 class Output:
     """Where runs go. results: the directory of their documents, None keeps none. say: gets a line per step.
 
-    warn: gets what went wrong beside the measurement.
+    warn: gets a line for each failure that ends no measurement.
     """
 
     results: Path | None = None
@@ -51,7 +51,7 @@ class Measured:
 class RunKeeper:
     """Keeps one run's document current and hands its samples to what shows them (a measure.Recorder).
 
-    begun: gets the document's place, from the moment on at which there is one.
+    begun: called with the document's path once there is one.
     """
 
     output: Output

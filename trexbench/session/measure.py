@@ -29,14 +29,14 @@ NO_LATENCY = Caveat("no-latency", "no latency was measured: the generator's port
 
 
 class Tester(Generator, Protocol):
-    """A generator before it runs, as a session needs it: what it is, what its ports can do, their profile."""
+    """A Generator with what a session needs before a run: what it is, what its ports can do, their profile."""
 
     @property
     def can_tag(self) -> bool:
         """Whether every port times the tagged frames that come back to it."""
 
     def load(self, path: Path, tunables: Mapping[str, str], tx_ports: Sequence[int]) -> Mapping[int, Profile]:
-        """Put the profile's streams on these ports, each for its own direction; what they had before goes."""
+        """Put the profile's streams on these ports, each for its own direction, in place of what they had."""
 
     def speed_bps(self, port: int) -> float:
         """The port's nominal L1 speed; 0 when it does not know one."""
@@ -47,7 +47,7 @@ class Tester(Generator, Protocol):
 
 @dataclass
 class SinkGroup:
-    """Hands every sample to several sinks. One that fails keeps it from no other; then the first failure is raised."""
+    """Hands every sample to several sinks. If one fails the others get it all the same; then the failure is raised."""
 
     sinks: Sequence[Sink] = field(default_factory=tuple)
 
@@ -74,7 +74,7 @@ class Recorder(Protocol):
 
 @dataclass(frozen=True)
 class Session:
-    """What runs need, opened: the tester's ports, the DUT as it was found, its counters, the clock."""
+    """What runs need, open: the tester's ports, the DUT as it was found, its counters, the clock."""
 
     request: Request
     lab: RunningLab | None
@@ -85,7 +85,7 @@ class Session:
     say: Callable[[str], None]
 
     def measure(self, recorder: Recorder, request: Request | None = None) -> tuple[RunResult, Outcome]:
-        """One run of the request that this was opened for, or of one like it: of the same DUT, ports and queues."""
+        """One run of the session's request, or of another one for the same DUT, ports and queues."""
         request = request or self.request
         profiles, plan = _plan(request, self.generator)
         unable = plan.length_s(Phase.LATENCY) > 0 and not self.generator.can_tag

@@ -1,4 +1,4 @@
-"""This process and the machine it runs on: what a result says of them, and how signals end a run."""
+"""This process and its machine: what a result says of them, and how signals end a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from typing import Any
 
@@ -29,7 +29,7 @@ def utc_now() -> str:
 
 
 def host_facts() -> dict[str, Any]:
-    """The tester, as far as it may matter to a result."""
+    """The tester's host, as far as it may matter to a result."""
     versions: dict[str, str | None] = {}
     for name in _LIBRARIES:
         try:
@@ -48,12 +48,9 @@ def host_facts() -> dict[str, Any]:
 
 
 def _cpu_model() -> str | None:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            lines = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-    except OSError:
-        return None
-    return lines[0] if lines else None
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        return next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), None)
+    return None
 
 
 @contextmanager
@@ -90,7 +87,7 @@ class Ender:
 
     def __init__(self) -> None:
         self.interrupted: Interrupted | None = None
-        """What was raised last."""
+        """The last one raised."""
         self._until_s = -math.inf
         self._hook = sys.unraisablehook
 

@@ -1,4 +1,4 @@
-"""What a user asks for; the request that is made of it; and its plan, with the DUT's config and defaults filled in."""
+"""What a user asks for, the request made of it, and its plan, with the DUT's config and the defaults filled in."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DEFAULTS = PlanDefaults(
 )
 
 SPEEDUP, NIGHT_SPEEDUP = 100.0, 10_000.0
-"""Simulated seconds per real second where nothing else is asked for: of a run, and of a night's runs."""
+"""Default simulated seconds per real second: of a run, and of a night's runs."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def _profile_of(case: Case) -> tuple[str, Path, Mapping[str, str]]:
 
 
 def merged(*layers: PlanDefaults) -> PlanDefaults:
-    """Layers of defaults as one: for each key the first layer that has a value counts."""
+    """Several layers of defaults as one: for each key the first layer with a value counts."""
     found: dict[str, Any] = {}
     for layer in reversed(layers):
         found |= {name: value for name, value in vars(layer).items() if value is not None}

@@ -72,7 +72,7 @@ def as_error(raised: BaseException) -> BenchError | Interrupted:
 
 
 class _NotingSink:
-    """Hands samples on. A sink that fails is noted once, and ends no measurement."""
+    """Hands samples on. The first failure of the sink becomes a caveat; none ends the measurement."""
 
     def __init__(self, sink: Sink, caveats: list[Caveat]) -> None:
         self._sink, self._caveats = sink, caveats
@@ -167,7 +167,7 @@ def _check_movement(plan: Strategy, samples: Sequence[Sample], caveats: list[Cav
     if at_the_end or find_standstill(samples, plan.tx_ports, STANDSTILL_S):
         raise GeneratorError(problem, "its statistics stand still, or it sends nothing; look at the server's log")
     if all(caveat.code != "standstill" for caveat in caveats):
-        caveats.append(Caveat("standstill", f"at {samples[-1].t_s:.1f} s {problem}: nothing is known of that time"))
+        caveats.append(Caveat("standstill", f"at {samples[-1].t_s:.1f} s {problem}: that time was not measured"))
 
 
 def _check_links(sample: Sample) -> None:
