@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -432,3 +433,12 @@ def test_a_start_that_is_refused_is_told_even_if_the_stop_after_it_is_refused_to
 def test_a_name_that_can_be_no_host_is_refused_in_one_line(name: str) -> None:
     with pytest.raises(GeneratorError, match=f"no TRex server at {name}:4501"):
         reach(Endpoint(name))
+
+
+def test_a_block_that_fails_after_its_server_ended_waits_for_no_answer(bench: Bench) -> None:
+    """A simulation that a signal tore down in the wrong order waited for its server's answers for 50 s."""
+    with pytest.raises(ZeroDivisionError), bench.connect():
+        bench.server.stop()
+        begun_s = time.monotonic()
+        raise ZeroDivisionError
+    assert time.monotonic() - begun_s < 0.8

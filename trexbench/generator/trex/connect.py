@@ -67,7 +67,7 @@ def connect(
             yield generator
         except BaseException:
             with suppress(BenchError):
-                if generator is not None and channel.answering:
+                if generator is not None and channel.answering and channel.unreachable() is None:
                     generator.release()
             raise
         # A server that does not answer is left to the watchdog, which tries for longer than a user waits. A lost port

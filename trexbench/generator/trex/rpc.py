@@ -68,7 +68,7 @@ class Channel:
 
         Calls that only read are sent again for that, over a new connection; others are sent once.
         """
-        if not self.answering and (reason := self._unreachable()):
+        if not self.answering and (reason := self.unreachable()):
             raise self._lost(reason)  # no need to wait for it again
         messages = [self._message(method, params) for method, params in calls]
         tries = 2 if self.answering else 1
@@ -78,7 +78,7 @@ class Channel:
             self.answering = reply is not None
             if reply is not None:
                 return Answer(self._results(messages, reply), sent, received)
-            if reason := self._unreachable():
+            if reason := self.unreachable():
                 break
         raise self._lost(reason)
 
@@ -96,7 +96,7 @@ class Channel:
             return sent, None, received
         return sent, self._rpc.zipper.decompress(reply) if self._rpc.zipper.is_compressed(reply) else reply, received
 
-    def _unreachable(self) -> str | None:
+    def unreachable(self) -> str | None:
         """Why nobody can be reached there; None when somebody listens, and perhaps hangs."""
         try:
             socket.create_connection((self._rpc.server, self._rpc.port), REACH_S).close()
