@@ -1,4 +1,4 @@
-"""Packet groups: the streams whose frames are timed, what became of them, and how TRex words it.
+"""Packet groups: the streams whose frames are timed, their counters, and TRex's answers about them.
 
 Rules and texts are those of TRex v3.08 without hardware filters (trex_stl_fs.cpp and flow_stat_parser.cpp there).
 """
@@ -60,7 +60,7 @@ def merged(first: LatencyTotals | None, then: LatencyTotals) -> LatencyTotals:
 
 
 _UNITS = {"sent": 1, "sent_bytes": 8, "received": 1, "received_bytes": 8}
-"""The totals that rates are told of, and what one counts for: packets/s and L2 bit/s."""
+"""The totals that have rates, and the factor of each: packets/s and L2 bit/s."""
 
 
 class GroupMeter:
@@ -108,7 +108,7 @@ class GroupMeter:
 
     def to_json(self, totals: LatencyTotals) -> Json:
         """Microseconds: whole ones as TRex's, the average with three decimals."""
-        # within the first period TRex, too, has no average yet; ours need not be without
+        # TRex has no average within the first period
         average_s = self.average_s or (totals.sum_s / totals.received if totals.received else 0.0)
         lat: dict[str, Json] = {
             "average": round(average_s * 1e6, 3),
