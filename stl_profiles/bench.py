@@ -39,7 +39,7 @@ def parse(words):
 def frame_size(word):
     if word == "imix":
         return word
-    if not word.isdigit() or not SHORTEST <= int(word) <= LONGEST:
+    if not word.isdecimal() or not SHORTEST <= int(word) <= LONGEST:
         raise argparse.ArgumentTypeError(f"{word!r} is neither imix nor a size from {SHORTEST} to {LONGEST}")
     return int(word)
 

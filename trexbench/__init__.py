@@ -22,10 +22,10 @@ _PLACES = {
         *("DutError", "DutLost", "LabError", "TesterBusy", "StoreError"),
     ),
 }
-"""Module of this package -> the names that it gives."""
+"""Module of this package -> the names that it provides."""
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
 
-__all__ = sorted(_MODULE_OF)  # of names, as it must be
+__all__ = sorted(_MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:

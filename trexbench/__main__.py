@@ -1,4 +1,4 @@
-"""Where the command begins: Ctrl-C ends it with exit code 130 from here on, while everything else is still imported."""
+"""Entry point of the command: from here on Ctrl-C ends it with exit code 130, also while the rest is imported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 
 
 def main() -> None:
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored, and stays so
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a SIGINT that is ignored stays so
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     from .cli.main import main
 

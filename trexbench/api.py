@@ -1,8 +1,8 @@
 """trexbench from Python. Nothing here prints, exits or needs the main thread; docs/python.md has examples.
 
 A rate is a number of frames per second and direction or text as on the command line (``"97%"``, ``"1.2mpps"``), a time
-a number of seconds or text (``"2m"``), a share a fraction or text (``"0.1%"``). What goes wrong is a BenchError; one
-that ends a run early has what was measured until then as its ``result``. Warnings are Python's (``warnings``).
+a number of seconds or text (``"2m"``), a share a fraction or text (``"0.1%"``). Failures are raised as BenchError; if
+one ends a run early, its ``result`` is what was measured until then. Warnings are Python's (``warnings``).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class SetupOptions(TypedDict, total=False):
 
 
 class Options(SetupOptions, total=False):
-    """What every measurement takes besides; see session.request.Case. results: a directory for documents, None: none.
+    """More options of every measurement; see session.request.Case. results: a directory for documents, None: none.
 
     progress: called after every sample; an exception in it is a warning, and ends the calls, not the measurement.
     """
@@ -149,12 +149,12 @@ def efficiency(
     **options: Unpack[Options],
 ) -> list[RunResult]:
     """One run per rate, in one session; ``costs`` of each says what a packet costs the DUT."""
-    case, setup, output = _sorted(dut, mode, options)
+    case, setup, output = _split_options(dut, mode, options)
     wanted = [rate for one in rates if (rate := _rate(one)) is not None]
     with _interrupts():
         done = measure_rates(efficiency_request(case, _seconds(hold), setup), wanted, output)
         results = [one.result for one in done]
-        _raise_what_ended(done[-1], results)
+        _raise_error(done[-1], results)
     return results
 
 
@@ -204,7 +204,7 @@ def load_rows(results: Place = "results", **filters: Any) -> list[dict[str, Any]
 
 
 def row(result: RunResult) -> dict[str, Any]:
-    """The same of one run."""
+    """The dictionary of ``load_rows`` for one run."""
     return _flat(row_of(result, ""))
 
 
@@ -232,15 +232,15 @@ def judge(
 
 
 def _measure(verb: str, dut: str, mode: str | None, wished: PlanDefaults, options: Options) -> RunResult:
-    case, setup, output = _sorted(dut, mode, options)
+    case, setup, output = _split_options(dut, mode, options)
     with _interrupts():
         done = measure(make_request(verb, case, wished, setup), output)
-        _raise_what_ended(done, done.result)
+        _raise_error(done, done.result)
     return done.result
 
 
-def _sorted(dut: str, mode: str | None, options: Options) -> tuple[Case, Setup, Output]:
-    """TypeError for an option that nobody knows, as of any function."""
+def _split_options(dut: str, mode: str | None, options: Options) -> tuple[Case, Setup, Output]:
+    """The options by what takes them; TypeError for an unknown one, as with any function."""
     left: dict[str, Any] = {**options}
     results, progress = left.pop("results", None), left.pop("progress", None)
     case = {one.name: left.pop(one.name) for one in fields(Case) if one.name in left}
@@ -249,7 +249,7 @@ def _sorted(dut: str, mode: str | None, options: Options) -> tuple[Case, Setup, 
     return Case(dut, mode, **case), Setup(**left), output
 
 
-def _raise_what_ended(done: Measured, measured: RunResult | list[RunResult]) -> None:
+def _raise_error(done: Measured, measured: RunResult | list[RunResult]) -> None:
     if isinstance(done.error, BenchError):
         done.error.result = measured
     if done.error is not None:
@@ -258,7 +258,7 @@ def _raise_what_ended(done: Measured, measured: RunResult | list[RunResult]) -> 
 
 @contextmanager
 def _interrupts() -> Iterator[None]:
-    """Ctrl-C is KeyboardInterrupt, as in any other call."""
+    """Raise KeyboardInterrupt at Ctrl-C, as any other call does."""
     try:
         yield
     except Interrupted as error:
@@ -287,7 +287,7 @@ class _Caller:
             self._progress(Progress(now.phase.value, now.elapsed_s, now.left_s, rates))
         except Exception as error:
             self._progress = None
-            _warn(f"progress failed and is called no more: {type(error).__name__}: {error}")
+            _warn(f"progress failed and is not called again: {type(error).__name__}: {error}")
 
 
 def _rows(results: Place, since: str | None = None, **filters: Any) -> list[RunRow]:

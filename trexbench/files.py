@@ -1,7 +1,7 @@
-"""Files that are replaced as a whole or not at all. Needs nothing of the package; every failure is an OSError.
+"""Files that are replaced as a whole or not at all. Imports nothing of the package; every failure is an OSError.
 
 New content is written beside its place under a name of its own, locked while its writer lives, forced to the disk,
-then renamed. Whoever kills the writer finds the former file or the new one.
+then renamed. If the writer is killed, the former file or the new one is there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TEMPORARY = ".tmp"
 def replace_file(path: Path, data: bytes, exclusive: bool = False) -> None:
     """Put these bytes in the file's place, at once; FileExistsError with ``exclusive`` if there is one already.
 
-    What is no file, such as a device or a pipe, is written to: it must not be replaced. A link keeps leading there.
+    A device or a pipe is written to, since it must not be replaced. A symbolic link stays: its target is replaced.
     """
     if not exclusive:
         if path.exists() and not path.is_file():
@@ -59,14 +59,14 @@ def _link(file: Path, path: Path) -> None:
 
 @contextlib.contextmanager
 def _temporary(path: Path) -> Iterator[IO[bytes]]:
-    """A new file beside ``path``, locked until it is closed, and gone afterwards unless it was renamed."""
+    """A new file beside ``path``, locked until it is closed, and then removed unless it was renamed."""
     while True:
         unique = f"{os.getpid()}-{threading.get_ident()}-{time.monotonic_ns()}"
         name = path.with_name(f".{path.name}.{unique}{_TEMPORARY}")
         with name.open("xb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             if not name.exists():
-                continue  # swept by another writer between its creation and our lock
+                continue  # another writer's sweep removed it before it was locked
             try:
                 yield file
             finally:

@@ -28,7 +28,7 @@ def run_dir() -> Path:
 
 @contextmanager
 def locked(name: str, busy: str = "", doing: str = "", wait_s: float = 0.0) -> Iterator[None]:
-    """Hold ``<name>.lock``; TesterBusy, naming the holder and what it does, if somebody else has it after wait_s."""
+    """Hold ``<name>.lock``; TesterBusy, naming the holder and its work, if another still has it after wait_s."""
     path = run_dir() / f"{name}.lock"
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -39,22 +39,21 @@ def locked(name: str, busy: str = "", doing: str = "", wait_s: float = 0.0) -> I
         ) from None
     try:
         deadline = time.monotonic() + wait_s
-        while not _taken(handle):
+        while not _try_lock(handle):
             if time.monotonic() >= deadline:
                 holder = os.pread(handle, 400, 0).decode(errors="replace").strip() or "holder unknown"
                 raise TesterBusy(f"{busy or f'{name} is locked'} ({holder})", "wait for it to end")
             time.sleep(0.05)
         os.ftruncate(handle, 0)
         since = time.strftime("%Y-%m-%d %H:%M:%S")
-        os.pwrite(
-            handle, f"process {os.getpid()} of {_user()}, since {since}{doing and ': ' + doing}"[:400].encode(), 0
-        )
+        holder = f"process {os.getpid()} of {_user()}, since {since}{doing and ': ' + doing}"
+        os.pwrite(handle, holder[:400].encode(), 0)
         yield
     finally:
         os.close(handle)
 
 
-def _taken(handle: int) -> bool:
+def _try_lock(handle: int) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,10 +1,10 @@
-"""Signals that wait while foreign code runs which a raised exception would break."""
+"""Signals deferred while code runs that an exception raised by a handler would break."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,19 +23,28 @@ def uninterrupted() -> Iterator[None]:
         yield
         return
     pending: list[int] = []
-    former: dict[signal.Signals, Any] = {}
-    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    former = {number: signal.getsignal(number) for number in ENDING}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
-        former.update({number: signal.getsignal(number) for number in ENDING})
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # blocks them even where an earlier signal makes it raise
         for number, handler in former.items():
             if handler is not signal.SIG_IGN:
                 signal.signal(number, lambda got, _frame: pending.append(got))
         yield
     finally:
         try:
-            for number, handler in former.items():
-                signal.signal(number, signal.SIG_DFL if handler is None else handler)
+            restore(former)
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)  # delivers what was blocked until now
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # delivers what was blocked until now
         for got in dict.fromkeys(pending):
             signal.raise_signal(got)
+
+
+def restore(handlers: Mapping[signal.Signals, Any]) -> None:
+    """Set all of these handlers, even if a signal comes and the first of them raises an exception."""
+    try:
+        for number, handler in handlers.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+    except BaseException:
+        restore(handlers)
+        raise

@@ -124,8 +124,8 @@ class Clock:
 
 with uninterrupted():
     server = StlServer(FakeEngine(2)).__enter__()
-name = connect._who
-connect._who = lambda: os.kill(os.getpid(), signal.SIGINT) or name()
+name = connect._owner_name
+connect._owner_name = lambda: os.kill(os.getpid(), signal.SIGINT) or name()
 there = connect.Endpoint(server.host, server.rpc_port, server.pub_port)
 try:
     with signals_as_exceptions(), connect.connect(there, (0, 1), Clock(), guarded=False):

@@ -126,7 +126,7 @@ def test_what_failed_keeps_its_exit_code(tmp_path: Path) -> None:
         pytest.param("-t port_id=3", "tunable port_id: trexbench gives it to profiles itself", id="another"),
         pytest.param("--speedup nan", "'nan' is not a number", id="no number"),
         pytest.param("--profile mine/exits.py", "profile exits.py ends the program (SystemExit(0))", id="sys.exit(0)"),
-        pytest.param("--profile mine/json.py", "profile json.py: a module of Python has that name", id="json.py"),
+        pytest.param("--profile mine/json.py", "profile json.py: a Python module has that name", id="json.py"),
     ],
 )
 def test_what_a_user_can_cause_is_one_line(tmp_path: Path, arguments: str, words: str) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
 import threading
 import warnings
 from pathlib import Path
+from typing import Any
 
 import engine_fake
 import pytest
 
 import trexbench
+from trexbench import api
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = {"sim": True, "speedup": 10000.0, "ramp_duration": 20, "hold": 4, "confirm": 0, "warmup_duration": 2}
@@ -97,7 +101,22 @@ def test_progress_that_fails_ends_no_measurement() -> None:
         warnings.simplefilter("always")
         run = trexbench.ramp("netgate-vpp", "64b", progress=fail, **QUICK)
     assert run.status.value == "complete" and len(calls) == 1
-    assert [str(one.message).split(":")[0] for one in told] == ["progress failed and is called no more"]
+    assert [str(one.message).split(":")[0] for one in told] == ["progress failed and is not called again"]
+
+
+def test_a_run_that_is_interrupted_while_it_begins_is_brought_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its document was there, and said for ever that the run goes on."""
+    show = api._Caller
+
+    def interrupt(*arguments: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        return show(*arguments)
+
+    monkeypatch.setattr(api, "_Caller", interrupt)
+    with pytest.raises(KeyboardInterrupt, match="Ctrl-C"):
+        trexbench.ramp("netgate-vpp", "64b", results="here", progress=print, **QUICK)
+    (kept,) = trexbench.load_results("here")
+    assert (kept.status.value, kept.reason, kept.samples) == ("incomplete", "interrupted by Ctrl-C", ())
 
 
 def test_what_is_kept_can_be_loaded() -> None:
@@ -118,6 +137,12 @@ def test_what_is_wrong_is_an_exception_of_its_kind() -> None:
         trexbench.load_rows("nowhere")
     with pytest.raises(trexbench.ConfigError, match="not a date"):
         trexbench.load_rows(".", since="2026-13-01")
+    with pytest.raises(trexbench.ConfigError, match=r"--speedup of -1: name a number above 0"):
+        trexbench.ramp("netgate-vpp", "64b", sim=True, speedup=-1.0)
+    with pytest.raises(trexbench.ConfigError, match="unknown --telemetry 'never': name hold, ramp or off"):
+        trexbench.ramp("netgate-vpp", "64b", sim=True, telemetry="never")
+    with pytest.raises(trexbench.ConfigError, match="no rate is named: name at least one with --rates"):
+        trexbench.efficiency("netgate-vpp", rates=(), sim=True)
     with pytest.raises(TypeError, match="speedupp"):
         trexbench.ramp("netgate-vpp", "64b", sim=True, speedupp=7)  # type: ignore[call-arg]
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import zmq
 from engine_fake import FakeEngine
 
 from trexbench.core.errors import BenchError, ConfigError, GeneratorError, GeneratorLost, PortOwned
-from trexbench.generator.trex.connect import Endpoint, connect
+from trexbench.generator.trex.client import load_client
+from trexbench.generator.trex.connect import Endpoint, connect, reach
 from trexbench.generator.trex.ports import TrexGenerator
+from trexbench.generator.trex.rpc import Answer, Call, Channel, Refusal
 from trexbench.stlserver.rpc.faults import parse_fault
 from trexbench.stlserver.rpc.server import StlServer
 
@@ -407,3 +411,34 @@ def test_eight_ports_are_one_exchange() -> None:
         bench.clock.time_s += 1
         reading = generator.read()
     assert [reading.ports[port].opackets for port in range(8)] == [1000 + port for port in range(8)]
+
+
+class RefusingChannel:
+    """A server that refuses everything."""
+
+    where, answering = "there:4501", True
+
+    def batch(self, calls: Sequence[Call]) -> Answer:
+        return Answer([Refusal(method, f"no {method}", 0) for method, _ in calls], 0.0, 0.0)
+
+
+def test_a_start_that_is_refused_is_told_even_if_the_stop_after_it_is_refused_too() -> None:
+    client = SimpleNamespace(ports={0: SimpleNamespace(handler="secret")})
+    generator = TrexGenerator(load_client(), client, cast(Channel, RefusingChannel()), (0,), HandClock())
+    with pytest.raises(GeneratorError, match="TRex server there:4501 cannot start: no start_traffic"):
+        generator.start({0: 1.0}, 1.0)
+
+
+@pytest.mark.parametrize("name", ["a..b", "x" * 70])
+def test_a_name_that_can_be_no_host_is_refused_in_one_line(name: str) -> None:
+    with pytest.raises(GeneratorError, match=f"no TRex server at {name}:4501"):
+        reach(Endpoint(name))
+
+
+def test_a_block_that_fails_after_its_server_ended_waits_for_no_answer(bench: Bench) -> None:
+    """A simulation that a signal tore down in the wrong order waited for its server's answers for 50 s."""
+    with pytest.raises(ZeroDivisionError), bench.connect():
+        bench.server.stop()
+        begun_s = time.monotonic()
+        raise ZeroDivisionError
+    assert time.monotonic() - begun_s < 0.8

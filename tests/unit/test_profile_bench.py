@@ -6,6 +6,7 @@ import ast
 import io
 import struct
 import threading
+import time
 from itertools import islice
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from trexbench.core.load.profile import MODES, FlowCount, Profile, resolve_mode
 from trexbench.generator.trex import profile_loader
 from trexbench.generator.trex.client import load_client
 from trexbench.generator.trex.profile_loader import PORT_MACS, decode, load_profile, timed_frames, write_pcap
+from trexbench.session.process import signals_as_exceptions
+from trexbench.session.run import Interrupted
 
 BENCH = Path(__file__).parents[2] / "stl_profiles" / "bench.py"
 
@@ -226,3 +229,45 @@ def test_a_profile_that_loops_ends_in_one_line_and_loops_no_more(
     if thread is not None:
         thread.join(5)
         assert not thread.is_alive()
+
+
+def test_a_signal_while_a_profile_loops_ends_its_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profile_loader, "ENDING_S", 0.1)
+    path = tmp_path / "loops.py"
+    path.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nwhile True:\n    pass\n")
+    with pytest.raises(Interrupted), signals_as_exceptions():
+        load_profile(load_client(), path, {})
+    ends_s = time.monotonic() + 5
+    while any(one.name == "profile" for one in threading.enumerate()):
+        assert time.monotonic() < ends_s, "it loops on"
+        time.sleep(0.01)
+
+
+STREAM = """
+from trex_stl_lib.api import STLProfile, STLPktBuilder, STLStream, STLTXCont
+class One:
+    def get_streams(self, **kw):
+        return [STLStream(packet=STLPktBuilder(pkt_buffer=bytes(60)), mode=STLTXCont(pps=0))]
+def register():
+    return One()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("none.py", "profile none.py: a stream at a rate of 0: give it a rate above 0, or leave it out"),
+        ("scapy.py", "profile scapy.py: a Python module has that name: rename the file"),
+    ],
+)
+def test_a_profile_that_cannot_be_measured_is_refused(tmp_path: Path, name: str, wrong: str) -> None:
+    (tmp_path / name).write_text(STREAM)
+    with pytest.raises(ConfigError) as caught:
+        load_profile(load_client(), tmp_path / name, {})
+    assert str(caught.value) == wrong
+    assert "Ether" in decode(load_client(), bench(size="64", vm="none"))[0]
+
+
+def test_a_tunable_of_odd_digits_is_refused_by_the_profile() -> None:
+    with pytest.raises(ConfigError, match="'²' is neither imix nor a size"):
+        bench(size="²")

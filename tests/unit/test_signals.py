@@ -7,13 +7,15 @@ import signal
 import threading
 import time
 import weakref
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from trexbench.session import process
 from trexbench.session.process import signals_as_exceptions
 from trexbench.session.run import Interrupted
-from trexbench.signals import uninterrupted
+from trexbench.signals import ENDING, restore, uninterrupted
 
 
 class Referent:
@@ -121,3 +123,48 @@ def test_other_threads_may_use_it_too() -> None:
     thread.start()
     thread.join(5)
     assert done == [True]
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop(*_: object) -> None:
+    raise Stopped
+
+
+def test_signals_are_let_through_again_where_blocking_them_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``pthread_sigmask`` raises, after its work, for a signal that came just before it."""
+    real = signal.pthread_sigmask
+
+    def interrupted(how: int, mask: Sequence[int]) -> set[int]:
+        former = real(how, mask)
+        if how == signal.SIG_BLOCK and mask:
+            raise Stopped
+        return former
+
+    monkeypatch.setattr(signal, "pthread_sigmask", interrupted)
+    with pytest.raises(Stopped), uninterrupted():
+        pytest.fail("the block began")
+    assert real(signal.SIG_BLOCK, ()) == set()
+
+
+def test_all_handlers_are_restored_where_a_signal_interrupts_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    former = {number: signal.signal(number, stop) for number in ENDING}
+    real, restored = signal.signal, [0]
+
+    def interrupted(number: int, handler: Any) -> Any:
+        before = real(number, handler)
+        if handler is stop and not restored[0]:
+            restored[0] += 1
+            signal.raise_signal(number)
+        return before
+
+    try:
+        with pytest.raises(Stopped), uninterrupted():
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)  # as of a signal that another thread takes
+            monkeypatch.setattr(signal, "signal", interrupted)
+        assert [signal.getsignal(number) for number in ENDING] == [stop] * 3
+    finally:
+        monkeypatch.undo()
+        restore(former)

@@ -44,6 +44,7 @@ def errors(frame: bytes) -> list[tuple[int, str]]:
         ("a number", b"7", -32600, "Missing 'id' field"),
         ("no id", b'{"jsonrpc": "2.0", "method": "ping"}', -32600, "Missing 'id' field"),
         ("id null", b'{"jsonrpc": "2.0", "method": "ping", "id": null}', -32600, "Missing 'id' field"),
+        ("id a list", b'{"jsonrpc": "2.0", "method": "ping", "id": [1]}', -32600, "Missing 'id' field"),
         ("another version", b'{"jsonrpc": "1.0", "method": "ping", "id": 1}', -32600, "Invalid JSONRPC Version"),
         ("version missing", b'{"method": "ping", "id": 1}', -32600, "Invalid JSONRPC Version"),
         ("method missing", b'{"jsonrpc": "2.0", "id": 1}', -32600, "Missing Method Name"),

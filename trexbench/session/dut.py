@@ -1,4 +1,4 @@
-"""A DUT, connected to: its driver, the way to it, the journal of its changes, and the lock on it."""
+"""A connected DUT: its driver, its transport, the journal of its changes, and the lock on it."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class ConnectedDut:
 def connect_dut(wanted: Wanted, doing: str, temporary: bool = False) -> Iterator[ConnectedDut]:
     """The DUT until the end of the block, locked: no other trexbench on this machine changes it meanwhile.
 
-    temporary: it goes away with the run, so that its changes need no journal.
+    temporary: the DUT is removed at the end of the run, so that its changes need no journal.
     """
     config = wanted.config
-    way = config.transport
-    transport = open_transport(way.type, way.namespace, host=way.host, user=way.user, port=way.port, run_dir=run_dir())
+    to = config.transport
+    transport = open_transport(to.type, to.namespace, host=to.host, user=to.user, port=to.port, run_dir=run_dir())
     try:
-        name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"dut-{transport.place}-{way.port or ''}")
+        name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"dut-{transport.place}-{to.port or ''}")
         with locked(name, f"the DUT on {transport.place} is in use", doing):
             dut = open_dut(wanted, transport)
             journal = NoJournal() if temporary else FileJournal(config.name, state_dir())
@@ -69,7 +69,7 @@ def connect_target(target: Target, doing: str, with_macs: bool = True) -> Iterat
 
 
 def observe_twice(found: ConnectedDut, seconds: float) -> tuple[Observation, Observation, float]:
-    """The DUT's counters before and after so many seconds, and how far apart; DutError where none could be read."""
+    """The DUT's counters before and after so many seconds, and the time between; DutError where none could be read."""
     begun = time.monotonic()
     before = found.observed.observe(clear=True)
     _require_counters(before)
@@ -92,7 +92,7 @@ def endpoint_of(config: DutConfig, server: str | None, rpc_port: int | None, pub
 
 
 def known_macs(config: DutConfig, endpoint: Endpoint) -> Mapping[int, str]:
-    """MACs of the tester's ports where the config leaves them to the tester: a lab's are known, others are asked."""
+    """MACs of the tester's ports where the config does not name them: a lab's are known, others are asked for."""
     if all(port.neighbour.mac for port in config.ports):
         return {}
     if config.lab is not None:

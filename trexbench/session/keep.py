@@ -1,4 +1,4 @@
-"""Runs, measured and kept: each in its document, shown while it goes on, with pictures on request."""
+"""Measures runs and keeps them: each in its document, shown while it goes on, with pictures on request."""
 
 from __future__ import annotations
 
@@ -25,20 +25,16 @@ Show = Callable[[RunResult], AbstractContextManager[Sink]]
 """Opens what shows a run while it is measured: a sink of its samples, which handles its own failures."""
 
 
-def _nobody(_: str) -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Output:
     """Where runs go. results: the directory of their documents, None keeps none. say: gets a line per step.
 
-    warn: gets what went wrong beside the measurement.
+    warn: gets a line for each failure that ends no measurement.
     """
 
     results: Path | None = None
-    say: Say = _nobody
-    warn: Say = _nobody
+    say: Say = lambda _: None
+    warn: Say = lambda _: None
     show: Show | None = None
 
 
@@ -55,7 +51,7 @@ class Measured:
 class RunKeeper:
     """Keeps one run's document current and hands its samples to what shows them (a measure.Recorder).
 
-    begun: gets the document's place, from the moment on at which there is one.
+    begun: called with the document's path once there is one.
     """
 
     output: Output
@@ -99,6 +95,8 @@ def measure(request: Request, output: Output) -> Measured:
 def measure_rates(request: Request, rates: Sequence[Rate], output: Output) -> list[Measured]:
     """One run per rate, all in one session; what was measured before a failure is kept, and ends the list."""
     found: list[Measured] = []
+    if not rates:
+        raise ConfigError("no rate is named", "name at least one with --rates")
     with open_session(request, output.say) as session:
         for number, rate in enumerate(rates, 1):
             output.say(f"rate {number} of {len(rates)}: {rate}")

@@ -29,14 +29,14 @@ NO_LATENCY = Caveat("no-latency", "no latency was measured: the generator's port
 
 
 class Tester(Generator, Protocol):
-    """A generator before it runs, as a session needs it: what it is, what its ports can do, their profile."""
+    """A Generator with what a session needs before a run: what it is, what its ports can do, their profile."""
 
     @property
     def can_tag(self) -> bool:
         """Whether every port times the tagged frames that come back to it."""
 
     def load(self, path: Path, tunables: Mapping[str, str], tx_ports: Sequence[int]) -> Mapping[int, Profile]:
-        """Put the profile's streams on these ports, each for its own direction; what they had before goes."""
+        """Put the profile's streams on these ports, each for its own direction, in place of what they had."""
 
     def speed_bps(self, port: int) -> float:
         """The port's nominal L1 speed; 0 when it does not know one."""
@@ -47,7 +47,7 @@ class Tester(Generator, Protocol):
 
 @dataclass
 class SinkGroup:
-    """Hands every sample to several sinks. One that fails keeps it from no other; then the first failure is raised."""
+    """Hands every sample to several sinks. If one fails the others get it all the same; then the failure is raised."""
 
     sinks: Sequence[Sink] = field(default_factory=tuple)
 
@@ -74,7 +74,7 @@ class Recorder(Protocol):
 
 @dataclass(frozen=True)
 class Session:
-    """What runs need, opened: the tester's ports, the DUT as it was found, its counters, the clock."""
+    """What runs need, open: the tester's ports, the DUT as it was found, its counters, the clock."""
 
     request: Request
     lab: RunningLab | None
@@ -85,7 +85,7 @@ class Session:
     say: Callable[[str], None]
 
     def measure(self, recorder: Recorder, request: Request | None = None) -> tuple[RunResult, Outcome]:
-        """One run of the request that this was opened for, or of one like it: of the same DUT, ports and queues."""
+        """One run of the session's request, or of another one for the same DUT, ports and queues."""
         request = request or self.request
         profiles, plan = _plan(request, self.generator)
         unable = plan.length_s(Phase.LATENCY) > 0 and not self.generator.can_tag
@@ -96,15 +96,18 @@ class Session:
             result = replace(result, caveats=(*result.caveats, NO_LATENCY))
         spread = self._predict_spread(profiles, plan)
         result = replace(result, dut_readings=watcher.dut_readings, telemetry=request.telemetry_mode, spread=spread)
-        sink = recorder.begin(result)
+        outcome = Outcome(())
         try:
+            with uninterrupted():  # what was begun is brought to its end
+                sink = recorder.begin(result)
             watcher.start()
             outcome = run(plan, self.generator, self.clock, SinkGroup([sink, watcher]))
-        except (Interrupted, KeyboardInterrupt) as raised:  # before the first sample; later ones end in the loop
-            outcome = Outcome((), as_error(raised))
-        outcome = _last_look(watcher, outcome)
-        result = _finish(result, outcome, self.lab, watcher)
+            if not isinstance(outcome.error, Interrupted):
+                watcher.finish()
+        except (Interrupted, KeyboardInterrupt) as raised:  # an interruption costs this reading, and no sample
+            outcome = replace(outcome, error=outcome.error or as_error(raised))
         with uninterrupted():  # the result is kept, whatever signal comes now
+            result = _finish(result, outcome, self.lab, watcher)
             recorder.end(result)
         return result, outcome
 
@@ -123,17 +126,6 @@ class Session:
         # A simulation's time stands still while its counters are read; any other reading must not delay the samples.
         background, prepare = not self.request.sim, self.lab.run_at_once if self.lab else lambda: None
         return Watcher(self.observed, plan, self.clock, self.request.telemetry_mode, background, prepare)
-
-
-def _last_look(watcher: Watcher, outcome: Outcome) -> Outcome:
-    """Read the DUT's counters once more, in silence. An interruption costs this reading, and no sample."""
-    if isinstance(outcome.error, Interrupted):
-        return outcome
-    try:
-        watcher.finish()
-    except (Interrupted, KeyboardInterrupt) as raised:
-        return replace(outcome, error=outcome.error or as_error(raised))
-    return outcome
 
 
 def _plan(request: Request, generator: Tester) -> tuple[Mapping[int, Profile], Strategy]:

@@ -1,4 +1,4 @@
-"""A session, opened: lab, lock, tester's ports, DUT. Everything opened here is closed here."""
+"""Opens a session: lab, lock, tester's ports, DUT. Everything opened here is closed here."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RunClock:
 @contextmanager
 def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Session]:
     """Lab, ports and DUT until the end of the block, for one run or several. ``say`` gets a line per step."""
-    expected_s(request)  # refuses what cannot be measured
+    expected_s(request)  # raises ConfigError for what cannot be measured
     with signals_as_exceptions(), ExitStack() as stack:
         lab = _lab(request, stack, say)
         generator, clock, simulation = _generator(request, lab, stack, say)
@@ -110,7 +110,7 @@ def _configure(
     stack: ExitStack,
     say: Callable[[str], None],
 ) -> tuple[Attestation, Observed | None]:
-    """The DUT brought into its state, read back, and open for looking at."""
+    """The DUT configured and read back, and what its counters are read with."""
     macs = {one["port"]: one["mac"] for one in generator.facts()["ports"]}
     wanted = Wanted(request.dut, macs, request.queues, lab.host_facts if lab else {})
     if request.sim:

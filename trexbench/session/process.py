@@ -1,4 +1,4 @@
-"""This process and the machine it runs on: what a result says of them, and how signals end a run."""
+"""This process and its machine: what a result says of them, and how signals end a run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from typing import Any
 
-from ..signals import ENDING
+from ..signals import ENDING, restore
 from .run import Interrupted
 
 SOON_S = 0.1
@@ -29,7 +29,7 @@ def utc_now() -> str:
 
 
 def host_facts() -> dict[str, Any]:
-    """The tester, as far as it may matter to a result."""
+    """The tester's host, as far as it may matter to a result."""
     versions: dict[str, str | None] = {}
     for name in _LIBRARIES:
         try:
@@ -48,12 +48,9 @@ def host_facts() -> dict[str, Any]:
 
 
 def _cpu_model() -> str | None:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            lines = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-    except OSError:
-        return None
-    return lines[0] if lines else None
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        return next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), None)
+    return None
 
 
 @contextmanager
@@ -68,18 +65,18 @@ def signals_as_exceptions() -> Iterator[Ender]:
     if outer is not None or threading.current_thread() is not threading.main_thread():
         yield outer or ender
         return
-    hook = sys.unraisablehook
-    sys.unraisablehook = ender.dropped
-    before = {number: signal.getsignal(number) for number in ENDING}
+    hook, before = sys.unraisablehook, {number: signal.getsignal(number) for number in ENDING}
     try:
+        sys.unraisablehook = ender.dropped
         for number, handler in before.items():
             if handler is not signal.SIG_IGN:
                 signal.signal(number, ender)
         yield ender
     finally:
-        sys.unraisablehook = hook
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        try:
+            restore(before)
+        finally:
+            sys.unraisablehook = hook
 
 
 class Ender:
@@ -90,7 +87,7 @@ class Ender:
 
     def __init__(self) -> None:
         self.interrupted: Interrupted | None = None
-        """What was raised last."""
+        """The last one raised."""
         self._until_s = -math.inf
         self._hook = sys.unraisablehook
 

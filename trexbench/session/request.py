@@ -1,7 +1,8 @@
-"""What a user asks for; the request that is made of it; and its plan, with the DUT's config and defaults filled in."""
+"""What a user asks for, the request made of it, and its plan, with the DUT's config and the defaults filled in."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -34,9 +35,8 @@ DEFAULTS = PlanDefaults(
     stop_on_saturation=False,
 )
 
-
 SPEEDUP, NIGHT_SPEEDUP = 100.0, 10_000.0
-"""Simulated seconds per real second where nothing else is asked for: of a run, and of a night's runs."""
+"""Default simulated seconds per real second: of a run, and of a night's runs."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,8 @@ class Setup:
         for option, number in (("--speedup", self.speedup), ("--seed", self.seed)):
             if not self.sim and number is not None:
                 raise ConfigError(f"{option} means nothing without --sim", "add --sim, or leave it out")
+        if self.speedup is not None and not 0 < self.speedup < math.inf:
+            raise ConfigError(f"--speedup of {self.speedup:g}", "name a number above 0")
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,8 @@ def make_request(verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> R
             raise ConfigError(
                 f"{shown(str(where))}: {shown(called)} cannot be the name of a {what}", f"rename it: {REMEDY}"
             )
+    if case.telemetry not in (None, "hold", "ramp", "off"):
+        raise ConfigError(f"unknown --telemetry {shown(case.telemetry)}", "name hold, ramp or off")
     tunables = {**own, **(case.tunables or {})}
     return Request(
         **vars(setup),
@@ -190,7 +194,7 @@ def _profile_of(case: Case) -> tuple[str, Path, Mapping[str, str]]:
 
 
 def merged(*layers: PlanDefaults) -> PlanDefaults:
-    """Layers of defaults as one: for each key the first layer that has a value counts."""
+    """Several layers of defaults as one: for each key the first layer with a value counts."""
     found: dict[str, Any] = {}
     for layer in reversed(layers):
         found |= {name: value for name, value in vars(layer).items() if value is not None}

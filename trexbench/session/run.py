@@ -21,7 +21,7 @@ Each phase may end late by almost half a sample.
 """
 
 STANDSTILL_S = 10.0
-"""A sending port's counters may stand still for so long; a shorter standstill costs windows, not the run."""
+"""A sending port's counters may stand still for so long; a shorter standstill invalidates windows, not the run."""
 
 
 class Interrupted(BaseException):
@@ -65,14 +65,14 @@ def run(plan: Strategy, generator: Generator, clock: Clock, sink: Sink) -> Outco
 
 
 def as_error(raised: BaseException) -> BenchError | Interrupted:
-    """What ended a run, as one line. A defect of ours does not cost the samples either."""
+    """What ended a run, as one line; a defect of trexbench, too, so that its samples are kept."""
     if isinstance(raised, Interrupted):
         return raised
     return Interrupted("Ctrl-C", 130) if isinstance(raised, KeyboardInterrupt) else as_bench_error(raised)
 
 
 class _NotingSink:
-    """Hands samples on. A sink that fails is noted once, and ends no measurement."""
+    """Hands samples on. The first failure of the sink becomes a caveat; none ends the measurement."""
 
     def __init__(self, sink: Sink, caveats: list[Caveat]) -> None:
         self._sink, self._caveats = sink, caveats
@@ -158,7 +158,7 @@ def _check_counters(plan: Strategy, samples: Sequence[Sample]) -> None:
 
 
 def _check_movement(plan: Strategy, samples: Sequence[Sample], caveats: list[Caveat]) -> None:
-    """Counters that stand still under load are a doubt; for long, or at the end of the load, they end the run."""
+    """Note counters that stand still under load; end the run if they do for long, or at the end of the load."""
     problem = find_standstill(samples, plan.tx_ports, plan.window_s)
     if problem is None:
         return
@@ -167,7 +167,7 @@ def _check_movement(plan: Strategy, samples: Sequence[Sample], caveats: list[Cav
     if at_the_end or find_standstill(samples, plan.tx_ports, STANDSTILL_S):
         raise GeneratorError(problem, "its statistics stand still, or it sends nothing; look at the server's log")
     if all(caveat.code != "standstill" for caveat in caveats):
-        caveats.append(Caveat("standstill", f"at {samples[-1].t_s:.1f} s {problem}: nothing is known of that time"))
+        caveats.append(Caveat("standstill", f"at {samples[-1].t_s:.1f} s {problem}: that time was not measured"))
 
 
 def _check_links(sample: Sample) -> None:
@@ -177,7 +177,7 @@ def _check_links(sample: Sample) -> None:
 
 
 def _check_path(plan: Strategy, samples: Sequence[Sample]) -> None:
-    """At the end of the warm-up: frames must have come back on the right port, or nothing after it means anything."""
+    """At the end of the warm-up: frames must have come back on the right port, else every later figure is void."""
     following = plan.next_step(samples)
     if following is not None and following.phase is Phase.WARMUP:
         return

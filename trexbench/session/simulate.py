@@ -8,7 +8,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -36,7 +36,7 @@ _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 0x1
 
 
 class HeldClock:
-    """The run's time, which harness, server and twin share: it passes only while the harness sleeps.
+    """The run's clock, shared by harness, server and twin: its time passes only while the harness sleeps.
 
     Nothing that happens between two sleeps takes any time, so a run does not depend on how fast this machine is.
     speedup: simulated seconds per real second.
@@ -57,7 +57,7 @@ class HeldClock:
 
 @dataclass(frozen=True)
 class Simulation:
-    """A server that answers at ``endpoint``; everything about it is over at the end of ``simulated``'s block."""
+    """A server that answers at ``endpoint`` until the end of ``simulated``'s block."""
 
     clock: HeldClock
     endpoint: Endpoint
@@ -138,11 +138,17 @@ def simulated(request: Request, say: Callable[[str], None]) -> Iterator[Simulati
     clock = HeldClock(request.pace)
     engine, router = twin_engine(request.dut, request.queues, request.seed, clock.now)
     locked = LockedEngine(engine)
-    with ExitStack() as stack:
-        with uninterrupted():  # so that its thread never takes a signal, which would end it
-            server = stack.enter_context(StlServer(cast(SimEngine, locked), clock=clock.now))
+    server: StlServer | None = None
+    try:
+        with uninterrupted():  # so that the server's thread takes no signal
+            server = StlServer(cast(SimEngine, locked), clock=clock.now)
+            server.start()
         there = Endpoint(server.host, server.rpc_port, server.pub_port, timeout_s=PATIENCE_S, tries=TRIES)
         yield Simulation(clock, there, TwinDut(request.dut, router, locked))
+    finally:
+        with uninterrupted():  # else the thread would go on while the interpreter ends
+            if server is not None:
+                server.stop()
 
 
 def twin_engine(

@@ -1,4 +1,4 @@
-"""What a mode puts on the wire, as the STL client makes it: in numbers, in words, and as a capture."""
+"""What a mode puts on the wire: in numbers, decoded, and as a capture."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Traffic:
     trex_dir: Path | None
 
     def facts(self, speed_bps: float) -> dict[str, Any]:
-        """For JSON; the line rate is that of a port of this L1 speed."""
+        """For JSON; the line rate is that of a port with this L1 speed."""
         line = {"line_rate_bps": speed_bps, "line_rate_pps": self.profile.line_rate_pps(speed_bps)}
         names = {"mode": self.mode.name, "aliases": list(self.mode.aliases), "summary": self.mode.summary}
         return {**names, **line, **self.profile.to_dict()}
 
     def decoded(self) -> list[str]:
-        """The first packet of each stream, in words and as a hex dump."""
+        """The first packet of each stream, decoded and as a hex dump."""
         return decode(load_client(self.trex_dir), self.profile)
 
     def capture(self, path: Path, count: int, pps: float) -> None:

@@ -1,4 +1,4 @@
-"""Reads the DUT's counters during a run, without ever holding it up."""
+"""Reads the DUT's counters during a run, without delaying it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TICK_EVERY_S = 5.0
 """Between readings during a ramp."""
 MARGIN = 1.5
-"""The reading at the end of a hold starts this many times as early as the one at its begin took."""
+"""A hold's last reading starts so many times as early before its end as its first reading took."""
 PATIENCE_S = 60.0
 
 HELD = (Phase.HOLD, Phase.CONFIRM)
@@ -36,8 +36,8 @@ class Watcher:
     """A sink that reads the DUT's counters: in silence before and after, at the begin and the end of every hold, with
     mode ``ramp`` also during the ramp; never with ``off``, or without a DUT.
 
-    background: read in a thread of its own, so that samples stay on time; prepare is called in it first. What cannot
-    be read costs the run nothing.
+    background: read in a thread of its own, so that samples stay on time; prepare is called in it first. A reading that
+    fails becomes a caveat.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Watcher:
             where = f"in the {phase.value}" if phase else "in silence"
             self._failures.append(f"the DUT's counters were not read ({moment.value}, {where}): {error}")
             return
-        except Exception as error:  # a defect of trexbench must not end the run, nor pass in silence
+        except Exception as error:  # a defect of trexbench must not end the run, nor stay unnoticed
             self._failures.append(f"the DUT's counters were not read: {type(error).__name__}: {error}")
             return
         self._took_s = self._clock.now() - begun_s
@@ -143,7 +143,7 @@ class Watcher:
 
 @dataclass(frozen=True)
 class WithMeter:
-    """A DUT whose power is read with its counters; where the meter fails, the power is one more thing missing."""
+    """A DUT whose power is read with its counters; where the meter fails, the power is among what is missing."""
 
     dut: Observed
     meter: PowerMeter

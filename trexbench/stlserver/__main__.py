@@ -171,7 +171,7 @@ def run(engine: Engine | None, **options: Any) -> int:
     if args.die_with_parent:
         _watch_parent(server)
     _answer_promptly(args.rpc_cpu)
-    listed = ",".join(server.port_names)
+    listed = ",".join(port.name for port in engine.ports)
     rpc, pub = (f"tcp://{server.host}:{port}" for port in (server.rpc_port, server.pub_port))
     print(f"ready rpc={rpc} pub={pub} ports={listed}", flush=True)
     server.run()

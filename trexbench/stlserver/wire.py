@@ -184,7 +184,7 @@ def _parse_call(call: Json, text: str, path: Path) -> Request | BadRequest:
     if not isinstance(call, dict):
         return BadRequest(None, RpcError(INVALID_REQUEST, "Missing 'id' field"))
     call_id = call.get("id")
-    if call_id is None:
+    if call_id is None or isinstance(call_id, (dict, list)):  # one nested deep can be read, and not written again
         return BadRequest(None, RpcError(INVALID_REQUEST, "Missing 'id' field"))
     if call.get("jsonrpc") != "2.0":
         return BadRequest(call_id, RpcError(INVALID_REQUEST, "Invalid JSONRPC Version"))

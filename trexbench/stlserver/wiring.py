@@ -11,9 +11,7 @@ Pairs = Sequence[tuple[int, int]]
 
 
 def partners(ports: int, pairs: Pairs | None = None) -> dict[int, int]:
-    """By port, the other port of its pair. pairs: None for 0-1, 2-3 and so on; EngineError for a pair that cannot
-    be.
-    """
+    """By port, the other port of its pair. pairs: None for 0-1, 2-3 and so on; EngineError for impossible ones."""
     if pairs is None:
         pairs = [(first, first + 1) for first in range(0, ports - 1, 2)]
     found = {port: other for one, two in pairs for port, other in ((one, two), (two, one))}

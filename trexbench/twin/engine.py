@@ -62,8 +62,6 @@ class SimEngine:
         self._starts = 0
         self._ended: list[int] = []
         self._told: set[int] = set()
-        self.promiscuous = [False] * ports
-        self.closed = False
         self._remember()
 
     @property
@@ -147,13 +145,12 @@ class SimEngine:
         return True
 
     def set_promiscuous(self, port: int, enabled: bool) -> None:
-        self.promiscuous[port] = enabled
+        """Nothing changes: the router sends no frames but those of the streams."""
 
     def close(self) -> None:
         for port in self._world.ports:
             port.tx.traffic = None
         self._view = None
-        self.closed = True
 
     def settle(self) -> None:
         """Advance the router to the last line of the grid; call it before reading the router's own counters."""
@@ -198,7 +195,7 @@ class SimEngine:
             self._past.popleft()
 
     def _at(self, now_s: float) -> World:
-        """The world at this moment, for looking at only."""
+        """The world at this moment, to be read only."""
         if now_s <= self._world.at_s:
             return self._world
         if self._view is None or self._view[0] != now_s:

@@ -1,4 +1,4 @@
-"""Random numbers that depend on what they are for and on nothing else: not on who asked before, nor how often."""
+"""Random numbers that depend on their arguments alone, not on what was drawn before."""
 
 from __future__ import annotations
 

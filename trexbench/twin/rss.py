@@ -24,7 +24,7 @@ class Rss:
         return tuple(entry % queues for entry in range(self._spec.table))
 
     def shares(self, packets: Sequence[bytes], queues: int) -> tuple[float, ...]:
-        """The part of these packets (without FCS) that each queue gets; sums to 1. What is not IP goes to queue 0."""
+        """The share of these packets (without FCS) that each queue gets; sums to 1. What is not IP goes to queue 0."""
         if queues == 1 or not packets:
             return (1.0, *(0.0 for _ in range(queues - 1)))
         counts, table = [0] * queues, self.table(queues)

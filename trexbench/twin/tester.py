@@ -19,7 +19,7 @@ MOST_TRIALS = 4
 """Attempts at the span in which traffic sends no more than there is room for; the rest is owed by the next one."""
 
 CPU_MEMORY_S = 0.3
-"""The CPU load is a mean that forgets at this rate."""
+"""Time constant of the smoothed CPU load."""
 
 
 @dataclass

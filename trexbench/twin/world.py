@@ -64,7 +64,7 @@ class World:
     """Everything that changes with time, and the moment at which it stands.
 
     partners: by port, the one that the router connects it to. tags: the router's names for flows. active_s: when frames
-    of a flow were last seen, of those that the router may still keep some of.
+    were last seen of each flow that the router may still hold frames of.
     """
 
     router: Router

@@ -1,8 +1,8 @@
 """Loads the genuine STL client, and keeps its private libraries away from ours.
 
-The client brings a scapy, PyYAML, ZeroMQ binding and more of its own and takes their names in ``sys.modules``.
-Here they only have those names inside ``with client.namespace():``; outside, ``import yaml`` is ours as ever.
-Whatever may import client code late (loading a profile, building a packet) belongs inside.
+The client brings its own scapy, PyYAML, ZeroMQ binding and more, under their usual names in ``sys.modules``. They have
+those names only inside ``with client.namespace():``; outside, ``import yaml`` is ours as ever. Whatever may import
+client code late (loading a profile, building a packet) belongs inside.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +34,7 @@ API = (5, 1)
 _INTERACTIVE = Path("automation", "trex_control_plane", "interactive")
 _FROM_PYPI = "lbr_trex_client"
 _INSTALL = "pip install lbr-trex-client, or name a TRex installation with --trex-dir"
-_NAMES = frozenset(
+CLIENT_NAMES = frozenset(
     {"yaml", "zmq", "scapy", "texttable", "simpy", "dpkt", "repoze", "trex_openssl", "termstyle"}
     | {"trex", "trex_stl_lib", "lbr_trex_client", "imp", "cgi"}
 )
@@ -60,27 +60,29 @@ class Client:
             if self._depth:
                 yield self
                 return
-            ours = _taken()
+            ours: dict[str, types.ModuleType] | None = None
             path, hooks, environment = list(sys.path), list(sys.meta_path), os.environ.get("TREX_EXT_LIBS")
-            sys.path[:0] = [str(self.interactive)]
-            os.environ["TREX_EXT_LIBS"] = str(self.external)
-            sys.modules.update(self._modules)
-            self._depth = 1
             try:
+                with uninterrupted():
+                    ours = _swap(self._modules)
+                    sys.path[:0] = [str(self.interactive)]
+                    os.environ["TREX_EXT_LIBS"] = str(self.external)
+                    self._depth = 1
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     yield self
             finally:
-                self._depth = 0
-                self._modules = _taken()
-                sys.modules.update(ours)
-                sys.path[:], sys.meta_path[:] = path, hooks
-                os.environ.pop("TREX_EXT_LIBS", None)
-                if environment is not None:
-                    os.environ["TREX_EXT_LIBS"] = environment
+                with uninterrupted():
+                    self._depth = 0
+                    if ours is not None:
+                        self._modules = _swap(ours)
+                    sys.path[:], sys.meta_path[:] = path, hooks
+                    os.environ.pop("TREX_EXT_LIBS", None)
+                    if environment is not None:
+                        os.environ["TREX_EXT_LIBS"] = environment
 
     def call(self, where: str, method: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Call its API for the server at ``where``, uninterrupted; what it raises becomes one line of ours."""
+        """Call the client's API for the server at ``where``, uninterrupted; its errors become GeneratorErrors."""
         with uninterrupted(), self.namespace():
             try:
                 return method(*args, **kwargs)
@@ -106,7 +108,7 @@ def load_client(trex_dir: str | os.PathLike[str] | None = None) -> Client:
         # A signal that came here would be swallowed by a bare ``except`` of theirs.
         with uninterrupted(), client.namespace():
             client.api = _import(client)
-        _check_generation(client)
+        _check_api(client)
         _loaded[directory] = client
     return _loaded[directory]
 
@@ -126,18 +128,15 @@ def _in_directory(directory: Path) -> Client:
 def _installed() -> Client:
     spec = importlib.util.find_spec(_FROM_PYPI)
     if spec is None or not spec.submodule_search_locations:
-        dead = " (trex-stl-lib of PyPI is a dead fork that TRex v3 refuses)" if _has("trex_stl_lib") else ""
+        dead = (
+            " (trex-stl-lib of PyPI is a dead fork that TRex v3 refuses)"
+            if importlib.util.find_spec("trex_stl_lib")
+            else ""
+        )
         raise GeneratorError(f"the STL client is not installed{dead}", _INSTALL)
     root = Path(next(iter(spec.submodule_search_locations)))
     version = importlib.metadata.version("lbr-trex-client")
     return Client("lbr-trex-client", version, root / "interactive", root / "external_libs")
-
-
-def _has(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False
 
 
 def _import(client: Client) -> Any:
@@ -145,9 +144,9 @@ def _import(client: Client) -> Any:
     if scapy:
         sys.path.insert(1, str(scapy[-1]))
     try:
-        _bridge_to_old_python()
+        _restore_removed_modules()
         return importlib.import_module("trex.stl.api")
-    except Exception as err:  # foreign code, other people's import errors: whatever it is, it did not load
+    except Exception as err:  # whatever the client's code raises: it did not load
         raise GeneratorError(
             f"the STL client of {client.origin} does not load on Python {sys.version.split()[0]}: "
             f"{type(err).__name__}: {err}"[:400],
@@ -155,8 +154,8 @@ def _import(client: Client) -> Any:
         ) from err
 
 
-def _bridge_to_old_python() -> None:
-    """What the client (2019's scapy and six in it) expects of Python and 3.12 and 3.13 took away."""
+def _restore_removed_modules() -> None:
+    """Provide what the client (its scapy and six of 2019) needs and Python 3.12 and 3.13 removed."""
     if sys.version_info >= (3, 12):
         imp = types.ModuleType("imp")
         imp.reload = importlib.reload  # type: ignore[attr-defined]
@@ -181,16 +180,18 @@ def _find_spec(self: Any, name: str, path: Any = None, target: Any = None) -> An
     return importlib.util.spec_from_loader(name, self) if name in self.known_modules else None
 
 
-def _check_generation(client: Client) -> None:
+def _check_api(client: Client) -> None:
     module = client.api
     missing = [name for name in ("STLClient", "STLProfile", "STLStream", "STLPktBuilder") if not hasattr(module, name)]
     if missing or not Path(module.__file__).is_relative_to(client.interactive):
-        raise GeneratorError(f"the STL client of {client.origin} is of another generation", _INSTALL)
+        raise GeneratorError(f"the STL client of {client.origin} lacks the API that trexbench uses", _INSTALL)
 
 
-def _taken() -> dict[str, types.ModuleType]:
-    """Takes the contested names out of ``sys.modules`` and returns what had them."""
-    found = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in _NAMES}
+def _swap(modules: Mapping[str, types.ModuleType]) -> dict[str, types.ModuleType]:
+    """Put these modules in the place of those that go by the client's names, and return those."""
+    # A copy: a profile's thread that was given up may still be importing.
+    found = {name: module for name, module in sys.modules.copy().items() if name.partition(".")[0] in CLIENT_NAMES}
     for name in found:
-        del sys.modules[name]
+        sys.modules.pop(name, None)
+    sys.modules.update(modules)
     return found

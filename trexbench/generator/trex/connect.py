@@ -1,4 +1,4 @@
-"""The way to a TRex server: reach it, connect, check the ports, take them; and give them back whatever happens."""
+"""Connects to a TRex server: reaches it, checks its ports, takes them, and gives them back whatever happens."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RPC_PORT, EVENT_PORT = 4501, 4500
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a TRex server listens. timeout_s: for each exchange with it; tries: so many times over for its answer."""
+    """Where a TRex server listens. timeout_s: for each exchange with it; ``tries`` times that for an answer."""
 
     server: str = "127.0.0.1"
     rpc_port: int = RPC_PORT
@@ -48,7 +48,7 @@ def connect(
     force: bool = False,
     guarded: bool = True,
 ) -> Iterator[TrexGenerator]:
-    """Ports that are ours, idle and up, until the end of the block; a watchdog process stops them if we are killed.
+    """Acquire the ports, idle and up, until the end of the block; a watchdog process stops them if we are killed.
 
     force takes ports from another owner and stops what they send; without it a foreign owner is PortOwned.
     """
@@ -58,7 +58,7 @@ def connect(
         channel = Channel(stl.conn.rpc, clock.now)
         generator = None
         try:
-            with uninterrupted():  # no moment in which ports are ours and nobody would give them back
+            with uninterrupted():  # at no moment are ports ours that nobody would give back
                 _take(client, stl, channel, ports, force)
                 generator = TrexGenerator(client, stl, channel, ports, clock)
                 if guarded:
@@ -67,11 +67,11 @@ def connect(
             yield generator
         except BaseException:
             with suppress(BenchError):
-                if generator is not None and channel.answering:
+                if generator is not None and channel.answering and channel.unreachable() is None:
                     generator.release()
             raise
-        # A server that does not answer is left to the watchdog, which tries for longer than a user waits. What the
-        # block was told of already is not raised on its way out: else a run would lose what it returns, too.
+        # A server that does not answer is left to the watchdog, which tries for longer than a user waits. A lost port
+        # that the block knows of is not raised again here: the run would lose its result.
         if channel.answering:
             with suppress(PortOwned) if generator.lost_a_port else nullcontext():
                 generator.release()
@@ -82,12 +82,11 @@ def read_macs(endpoint: Endpoint, ports: Sequence[int], trex_dir: str | None = N
     reach(endpoint)
     with _session(load_client(trex_dir), endpoint) as stl:
         channel = Channel(stl.conn.rpc, time.monotonic)
-        calls = [("get_port_status", status_of(port)) for port in ports]
-        found = dict(zip(ports, channel.batch(calls).results, strict=True))
+        found = channel.batch([("get_port_status", status_of(port)) for port in ports]).results
     macs = {}
-    for port, status in found.items():
+    for port, status in zip(ports, found, strict=True):
         if isinstance(status, Refusal):
-            raise GeneratorError(f"TRex server {endpoint} says nothing of port {port}", status.text)
+            raise GeneratorError(f"TRex server {endpoint} does not describe port {port}", status.text)
         mac = status["attr"].get("layer_cfg", {}).get("ether", {}).get("src")
         if mac:
             macs[port] = str(mac)
@@ -95,12 +94,12 @@ def read_macs(endpoint: Endpoint, ports: Sequence[int], trex_dir: str | None = N
 
 
 def reach(endpoint: Endpoint) -> None:
-    """Whether anybody listens there; ZeroMQ itself would only wait."""
+    """GeneratorError unless somebody listens there; ZeroMQ itself would only wait."""
     for port, what in ((endpoint.rpc_port, "TRex server"), (endpoint.event_port, "TRex server's events")):
         try:
             socket.create_connection((endpoint.server, port), endpoint.timeout_s).close()
-        except OSError as err:
-            reason = err.strerror or str(err) or type(err).__name__
+        except (OSError, UnicodeError) as err:  # UnicodeError: of names that can be no host's, such as a..b
+            reason = getattr(err, "strerror", None) or str(err) or type(err).__name__
             raise GeneratorError(
                 f"no {what} at {endpoint.server}:{port} ({reason})",
                 "start it (t-rex-64 -i --stl, or trexbench serve), or name another with --server",
@@ -114,7 +113,7 @@ def _session(client: Client, endpoint: Endpoint) -> Iterator[Any]:
     try:
         with uninterrupted(), client.namespace():
             stl = client.api.STLClient(
-                username=_who(),
+                username=_owner_name(),
                 server=endpoint.server,
                 sync_port=endpoint.rpc_port,
                 async_port=endpoint.event_port,
@@ -139,8 +138,8 @@ def _session(client: Client, endpoint: Endpoint) -> Iterator[Any]:
 
 
 class _NoEvents:
-    """In place of the client's subscriber, a thread that costs processor time at every event and ends this process
-    with SIGTERM when it crashes. Link, owner and state are asked for instead.
+    """Replaces the client's subscriber, a thread that costs CPU time at every event and ends this process with SIGTERM
+    when it crashes. Link, owner and state are polled instead.
     """
 
     def connect(self) -> bool:
@@ -154,10 +153,10 @@ class _NoEvents:
 
 
 def _close_before_the_end(connection: Any) -> None:
-    """What the client leaves to the garbage collector closes its socket before it ends its ZeroMQ context.
+    """Make a connection that is garbage-collected close its socket before it ends its ZeroMQ context.
 
-    Its own ``__del__`` ends the context first. That waits for ever: the context knows its sockets by weak references,
-    which the collector has cleared by then.
+    The client's own ``__del__`` ends the context first. That waits for ever: the context knows its sockets by weak
+    references, which the collector has cleared by then.
     """
     connection.__del__ = connection.disconnect
 
@@ -206,7 +205,7 @@ def _prepare(client: Client, stl: Any, channel: Channel, port: int, status: Mapp
     owned = {"port_id": port, "handler": stl.ports[port].handler}
     if status["state"] not in ("IDLE", "STREAMS"):
         channel.call("stop_traffic", profile_id="*", **owned)
-        # the client took the port's state from before, and would refuse to load streams
+        # else the client still knows the state from before, and refuses to load streams
         client.call(channel.where, stl.ports[port].sync)
     if status.get("service"):
         channel.call("service", enabled=False, filtered=False, **owned)
@@ -217,8 +216,8 @@ def _prepare(client: Client, stl: Any, channel: Channel, port: int, status: Mapp
         raise GeneratorError(f"port {port} of TRex server {channel.where} has no link", remedy)
 
 
-def _who() -> str:
-    """The owner that others will read about: person, machine, and which run."""
+def _owner_name() -> str:
+    """What others read as the ports' owner: user, host and process."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a user id without a name, as in some containers
@@ -227,7 +226,7 @@ def _who() -> str:
 
 
 def _silent(client: Client) -> Any:
-    """The client's logger prints to our screen; this one is mute."""
+    """A logger for the client that prints nothing; its own prints to our screen."""
     logger = client.api.Logger
 
     class Silent(logger):  # type: ignore[misc, valid-type]

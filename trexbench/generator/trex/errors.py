@@ -1,4 +1,4 @@
-"""TRex's errors have a text and no code of their own; what the texts mean that we act on, each as it was recorded.
+"""TRex's errors have a text and no code of their own: the texts that trexbench acts on, as recorded, and their meaning.
 
 ``errors`` and ``conversation`` are recordings of TRex v3.08 in tests/fixtures/trex-v3.08.
 """
@@ -12,7 +12,7 @@ class Meaning(Enum):
     OTHER_MODE = "the server is not in stateless mode"
     OTHER_VERSION = "server and client do not fit each other"
     NOT_OURS = "the port belongs to somebody else, or to nobody"
-    WRONG_STATE = "the port is not in a state for this command: nothing is sent any more, or still something"
+    WRONG_STATE = "the port is in the wrong state for this command: it sends nothing any more, or still sends"
     TOO_FAST = "more than the line's rate is asked for"
 
 
@@ -30,11 +30,11 @@ _MEANINGS = (
 
 
 def meaning_of(text: str) -> Meaning | None:
-    """The first that fits; None for texts that are only passed on."""
+    """The first meaning that fits; None for a text that is only passed on."""
     return next((meaning for words, meaning in _MEANINGS if words in text), None)
 
 
 def brief(err: BaseException) -> str:
-    """An error of the client without its ornaments: one line."""
+    """An error of the client as one line, without asterisks."""
     text = err.brief() if hasattr(err, "brief") else str(err)
     return " ".join(str(text).replace("*", " ").split())

@@ -29,6 +29,8 @@ class Guard:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+        assert self.process.stdin is not None
+        self._pipe = self.process.stdin
         self._say({"server": server, "rpc_port": rpc_port, "api_h": api_h, "handlers": dict(handlers)})
 
     def done(self) -> None:
@@ -43,13 +45,11 @@ class Guard:
 
     def close(self) -> None:
         """Without ``done`` before, the pipe's end makes the watchdog stop and release the ports, without us waiting."""
-        assert self.process.stdin is not None
         with contextlib.suppress(OSError):
-            self.process.stdin.close()
+            self._pipe.close()
 
     def _say(self, line: Mapping[str, object]) -> None:
-        assert self.process.stdin is not None
-        if not self.process.stdin.closed:
+        if not self._pipe.closed:
             with contextlib.suppress(OSError):
-                self.process.stdin.write(json.dumps(line).encode() + b"\n")
-                self.process.stdin.flush()
+                self._pipe.write(json.dumps(line).encode() + b"\n")
+                self._pipe.flush()

@@ -10,7 +10,7 @@ from ...core.load.sample import LatencyCounters
 
 
 def count_tagged(answer: Mapping[str, Any], groups: Mapping[int, Sequence[int]]) -> dict[int, LatencyCounters]:
-    """By sending port, from the answer about all of its groups; a group of which nothing is told has sent nothing."""
+    """By sending port, from the answer about all of its groups; a group that is missing there has sent nothing."""
     stats, latency = answer.get("flow_stats") or {}, answer.get("latency") or {}
     found = {}
     for port, numbers in groups.items():

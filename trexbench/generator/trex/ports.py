@@ -1,4 +1,4 @@
-"""TRex, or the embedded server, as the run sees it: ports that are ours, raw counters, absolute rates."""
+"""TRex, or the embedded server, as a Generator: acquired ports, raw counters, absolute rates."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .profile_loader import as_profile, load_streams, tagged_streams
 from .rpc import Answer, Call, Channel, Refusal, ServerClock
 
 STATUS_EVERY_S = 0.45
-"""How often link and owner are asked for; a port's status is twenty times as long as its counters.
+"""How often link and owner are polled; a port's status takes twenty times the bytes of its counters.
 
-Under half of the usual second, so that no two looks are further apart than a window is long, whatever the time between
-samples: loss counts when it lasts for three windows, and a link that was down for so long is then seen to be.
+Under half of the usual window of a second, so that two polls are less than a window apart whatever the sample time: a
+link that is down for three windows, after which loss counts, is then seen to be down.
 """
 
 ALL_CORES = 2**64 - 1
@@ -36,7 +36,7 @@ _FIRST_PG_ID = 0x7B00
 
 
 class TrexGenerator:
-    """The STL client's ports behind the ``Generator`` protocol; made by ``connect``. Times are the run's clock.
+    """The STL client's ports behind the ``Generator`` protocol; made by ``connect``. Times are on the run's clock.
 
     Counters are what TRex reads from its ports when it is asked (``CGlobalTRex::port_stats_to_json`` synchronizes
     first), and the server's own stamps around each port's answer say when that was.
@@ -55,9 +55,9 @@ class TrexGenerator:
         self._status: dict[int, Mapping[str, Any]] = {}
         self._status_at = -math.inf
         self.guard: Guard | None = None
-        """Told when the ports are given back."""
+        """Ended when the ports are given back."""
         self.lost_a_port = False
-        """Whether somebody was told that a port is not ours any more."""
+        """Whether PortOwned was raised: a port is not ours any more."""
 
     # what the protocol asks for
 
@@ -72,7 +72,8 @@ class TrexGenerator:
         answer = self._channel.batch(calls)
         self._running = dict(rates_pps)
         if answer.refusals():
-            self.stop()
+            with suppress(GeneratorError):  # the refusal of the start says more than one of the stop
+                self.stop()
             self._refused("start", answer.refusals()[0])
 
     def update(self, rates_pps: Mapping[int, float]) -> None:
@@ -94,7 +95,7 @@ class TrexGenerator:
         for port, pps in rates_pps.items():
             streams = self._streams[port]
             tagged = self.client.call(self._channel.where, tagged_streams, self.client, streams, pps, first)
-            self._put(port, [*streams, *tagged])
+            self._replace_streams(port, [*streams, *tagged])
             self._groups[port] = range(first, first + len(streams))
             first += len(streams)
 
@@ -117,21 +118,21 @@ class TrexGenerator:
         }
         return Reading(ports, _whole(total.get("m_total_queue_full")), tagged)
 
-    # what connect and the command line use besides
+    # more, for connect and the session
 
     def load(self, path: Path, tunables: Mapping[str, str], tx_ports: Sequence[int]) -> dict[int, Profile]:
-        """Put the profile's streams on these ports, each with its own direction; what ours had before goes.
+        """Put the profile's streams on these ports, each for its own direction, in place of what they had.
 
-        From the others as well: what one of them was left from an earlier run would keep its packet groups' numbers.
+        Our other ports lose theirs as well: streams of an earlier run would keep their packet groups' numbers.
         """
         loaded = {}
-        for silent in sorted(set(self.ports) - set(tx_ports)):
-            self._put(silent, [])
+        for other in sorted(set(self.ports) - set(tx_ports)):
+            self._replace_streams(other, [])
         for port in tx_ports:
             self._require_destination(port)
             streams = load_streams(self.client, path, tunables, port)
             profile = as_profile(path, tunables, port, streams)
-            self._put(port, streams)
+            self._replace_streams(port, streams)
             self._streams[port], loaded[port] = streams, profile
         self._groups = {}
         return loaded
@@ -161,7 +162,7 @@ class TrexGenerator:
         }
 
     def release(self) -> None:
-        """Stop, take the streams off and give the ports back: in one exchange, each port whatever the others say."""
+        """Stop, remove the streams and give the ports back: in one exchange, each port even if others refuse."""
         owned = [self._owned(port) for port in self.ports]
         methods = ("stop_traffic", "remove_all_streams", "release")
         answer = self._channel.batch([(method, one) for method in methods for one in owned])
@@ -184,8 +185,8 @@ class TrexGenerator:
             self._refused(doing, answer.refusals()[0])
         return answer
 
-    def _put(self, port: int, streams: list[Any]) -> None:
-        """These streams and no others."""
+    def _replace_streams(self, port: int, streams: list[Any]) -> None:
+        """Replace the port's streams."""
         with uninterrupted():
             self.client.call(self._channel.where, self._stl.remove_all_streams, ports=[port])
             if streams:
@@ -204,8 +205,8 @@ class TrexGenerator:
         return [self._server_clock.run_time(middle) for middle in middles]
 
     def _counters(self, port: int, time_s: float, raw: Mapping[str, Any], total: Mapping[str, Any]) -> PortCounters:
-        # TRex's values smoothed over half a second: the raw ones are of a single tenth, too nervous to blame anybody
-        # with. Where a port's own is not told, that of all cores.
+        # TRex's value smoothed over half a second: the raw one is of a tenth, and varies too much to blame anybody
+        # with. Where the server does not tell the port's own: that of all cores.
         cpu = raw.get("m_cpu_util", total.get("m_cpu_util"))
         return PortCounters(
             t_s=time_s,

@@ -1,4 +1,4 @@
-"""Profile files through the client's own loader: as streams for a server, as facts, as text, as a capture."""
+"""Profile files, read by the client's own loader: as streams for a server, as facts, as text, as a capture."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from typing import Any, BinaryIO, TypeVar
 from ...core.errors import ConfigError
 from ...core.load.profile import Profile, Stream
 from ...core.units import FCS_BYTES
-from .client import Client
+from .client import CLIENT_NAMES, Client
 
 PORT_MACS = (("00:00:00:01:00:00", "00:00:00:02:00:00"), ("00:00:00:02:00:00", "00:00:00:01:00:00"))
 """Destination and source that stand in a capture where the port's own addresses would be."""
 
 LOAD_S = 20.0
-"""For so long a profile's code may run, in real seconds."""
+"""How long a profile's code may run, in real seconds."""
 ENDING_S = 0.5
 
 _GIVEN = {"direction", "port_id", "tunables", "python_file"}
@@ -40,7 +40,7 @@ def load_streams(client: Client, path: Path, tunables: Mapping[str, str], port: 
     """
     _refuse_names(path, tunables)
     words = [word for name, value in tunables.items() for word in (f"--{name}", str(value))]
-    named = {name: int(value) if str(value).isdigit() else value for name, value in tunables.items()}
+    named = {name: int(value) if str(value).isdecimal() else value for name, value in tunables.items()}
     said = io.StringIO()
     with client.namespace(), contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
         try:
@@ -59,8 +59,8 @@ def load_streams(client: Client, path: Path, tunables: Mapping[str, str], port: 
 def _refuse_names(path: Path, tunables: Mapping[str, str]) -> None:
     if not path.is_file():
         raise ConfigError(f"no profile file {path}", "stl_profiles/bench.py is the one that comes with trexbench")
-    if path.name.partition(".")[0] in sys.stdlib_module_names:
-        raise ConfigError(f"profile {path.name}: a module of Python has that name", "rename the file")
+    if path.name.partition(".")[0] in sys.stdlib_module_names | CLIENT_NAMES:
+        raise ConfigError(f"profile {path.name}: a Python module has that name", "rename the file")
     for name in _GIVEN & set(tunables):
         raise ConfigError(f"tunable {name}: trexbench gives it to profiles itself", "leave it out, or rename it")
 
@@ -72,21 +72,22 @@ def _within_limits(path: Path, load: Callable[[], T]) -> T:
     """
     results: list[T] = []
     errors: list[BaseException] = []
+    ended = threading.Event()  # a thread whose join was interrupted passes for ended, up to Python 3.12
 
     def work() -> None:
         try:
             results.append(load())
         except BaseException as err:
             errors.append(err)
+        ended.set()
 
     thread = threading.Thread(target=work, name="profile", daemon=True)
     try:
         thread.start()
-        thread.join(LOAD_S)
+        ended.wait(LOAD_S)
     finally:
-        if thread.is_alive():
-            thread.join(ENDING_S)  # one that is at its beginning or end says so on stderr when it is made to end
-        if thread.is_alive():  # raises there at its next line, so that no loop goes on beside a later run
+        # One that begins or ends just now would complain on stderr if it were made to end.
+        if not ended.wait(ENDING_S):  # raises there at its next line, so that no loop goes on beside a later run
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
     if results:
         return results[0]
@@ -124,6 +125,10 @@ def _pps(path: Path, rate: Mapping[str, Any], length: int) -> float:
     per_frame = {"pps": 1.0, "bps_L2": frame * 8.0, "bps_L1": (frame + 20) * 8.0}
     if rate["type"] not in per_frame:
         raise ConfigError(f"profile {path.name}: a rate in {rate['type']}", "give the streams' rates in pps or bps")
+    if value <= 0:
+        raise ConfigError(
+            f"profile {path.name}: a stream at a rate of {value:g}", "give it a rate above 0, or leave it out"
+        )
     return value / per_frame[str(rate["type"])]
 
 

@@ -1,4 +1,4 @@
-"""Many commands in one message over the client's own connection, and whose clock says when each was carried out.
+"""Many commands in one message over the client's own connection, and the server's time stamps in the run's time.
 
 ``JsonRpcClient.transmit`` pretty-prints every message for a log nobody reads, and lets Ctrl-C vanish inside its socket
 call. Here a batch goes through its ``send_raw_msg`` instead: the same socket, time-outs and reconnection.
@@ -16,17 +16,17 @@ from ...core.errors import GeneratorError, GeneratorLost
 from ...signals import uninterrupted
 
 DRIFT = 1e-4
-"""How far two clocks may part, seconds a second: crystals are ten times better."""
+"""How fast two clocks may drift apart, in seconds per second; crystals are ten times better."""
 
 REACH_S = 1.0
-"""How long a server that does not answer has to take a connection."""
+"""How long a server that does not answer may take to accept a connection."""
 
 Call = tuple[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """The server's answer to one command of a batch when it was no."""
+    """The server's answer to a command of a batch that it refused."""
 
     method: str
     text: str
@@ -64,11 +64,11 @@ class Channel:
         return str(self._rpc.api_h)
 
     def batch(self, calls: Sequence[Call]) -> Answer:
-        """Either side may be stopped for a while, and an answer be late or lost: it is then waited for once more.
+        """The answer, waited for once more if it is late: either side may have been stopped for a while.
 
         Calls that only read are sent again for that, over a new connection; others are sent once.
         """
-        if not self.answering and (reason := self._unreachable()):
+        if not self.answering and (reason := self.unreachable()):
             raise self._lost(reason)  # no need to wait for it again
         messages = [self._message(method, params) for method, params in calls]
         tries = 2 if self.answering else 1
@@ -78,12 +78,12 @@ class Channel:
             self.answering = reply is not None
             if reply is not None:
                 return Answer(self._results(messages, reply), sent, received)
-            if reason := self._unreachable():
+            if reason := self.unreachable():
                 break
         raise self._lost(reason)
 
     def _exchange(self, plain: bytes, more_waits: int) -> tuple[float, bytes | None, float]:
-        """The reply, None without one in time, and when it was asked for and came. It may take more_waits time-outs."""
+        """When it was sent, the reply (None: none in time), when that came. more_waits: time-outs after the first."""
         with uninterrupted(), self._rpc.lock:
             if not self._rpc.is_connected():  # a socket that has waited in vain is closed
                 self._rpc.reconnect()
@@ -96,7 +96,7 @@ class Channel:
             return sent, None, received
         return sent, self._rpc.zipper.decompress(reply) if self._rpc.zipper.is_compressed(reply) else reply, received
 
-    def _unreachable(self) -> str | None:
+    def unreachable(self) -> str | None:
         """Why nobody can be reached there; None when somebody listens, and perhaps hangs."""
         try:
             socket.create_connection((self._rpc.server, self._rpc.port), REACH_S).close()
@@ -127,9 +127,9 @@ class Channel:
             answers = json.loads(reply)
             by_id = {one["id"]: one for one in (answers if isinstance(answers, list) else [answers])}
             return [_result(one["method"], by_id[one["id"]]) for one in messages]
-        except (ValueError, KeyError, TypeError) as err:
+        except (ValueError, KeyError, TypeError, AttributeError) as err:
             raise GeneratorError(
-                f"TRex server {self.where} answers what is not JSON-RPC ({type(err).__name__})", "is it a TRex?"
+                f"TRex server {self.where} sends no JSON-RPC answer ({type(err).__name__})", "is it a TRex?"
             ) from err
 
 
@@ -143,8 +143,8 @@ def _result(method: str, answer: Mapping[str, Any]) -> Any:
 class ServerClock:
     """Turns the server's time stamps into the run's time.
 
-    Each exchange says: its stamps lie between sending and receiving. The intersection of what they say is
-    narrower than any single round trip, so a slow answer does not smear its counters' time.
+    The stamps of each exchange lie between its sending and its receiving. The intersection of these bounds is narrower
+    than any single round trip, so a slow answer does not blur its counters' time.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Silences TRex ports when the harness dies without doing it: ``python -m trexbench.generator.trex.watchdog``.
+"""Stops TRex ports when the harness dies without doing it: ``python -m trexbench.generator.trex.watchdog``.
 
 Reads JSON lines: ``{"server", "rpc_port", "api_h", "handlers": {port: handler}}``, each replacing the one before, and
 ``{"done": true}``, after which the end of input means that all is well. Otherwise the end of input means that the

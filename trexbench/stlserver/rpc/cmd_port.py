@@ -24,8 +24,7 @@ def release(ctx: Context, port: ServerPort, p: Params) -> None:
 
 
 def get_owner(ctx: Context, port: ServerPort, p: Params) -> Json:
-    owner = port.owner
-    return {"owner": owner.name if owner else UNOWNED}
+    return {"owner": port.owner.name if port.owner else UNOWNED}
 
 
 def attributes(port: ServerPort) -> dict[str, Json]:

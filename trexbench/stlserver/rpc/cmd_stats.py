@@ -13,9 +13,7 @@ TPG_DISABLED = "Tagged Packet Group is not enabled."
 
 
 def get_port_stats(ctx: Context, port: ServerPort, p: Params) -> Json:
-    """TRex's own figures, and ``queue_full``: what m_total_queue_full is made of, which TRex tells as a sum of all
-    ports only.
-    """
+    """TRex's own figures, and the port's part of ``m_total_queue_full``, which TRex tells for all ports only."""
     answer = ctx.stats.port_json(ctx.now_s, port.index, port.state == State.TX)
     return {**answer, "queue_full": ctx.stats.read(ctx.now_s).load.ports[port.index].queue_full}
 

@@ -1,4 +1,4 @@
-"""Faults on demand: what a failing server does, at a moment that a test chooses.
+"""Faults on demand: failures of the server at a moment that a test chooses.
 
     die@20s           ends at once, without a word
     hang@20s:5s       answers nothing for so long; without a length for ever. Traffic runs on
@@ -8,8 +8,8 @@
     steal0@20s        somebody else takes port 0 by force; its traffic runs on
     stale@20s:10s     all statistics stand still for so long; without a length for ever
 
-Times count from the first start of traffic, on the server's clock. Where that clock leaps over a fault with a length,
-the fault is not seen; faults that happen once happen at the end of the leap.
+Times count from the first start of traffic, on the server's clock. Where that clock jumps over a fault with a length,
+the fault is not seen; faults that happen once happen at the end of the jump.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from .cmd_port import attributes
 from .context import Context
 from .faults import Fault, FaultError, Faults
 
-SLOW_TICK_S = 0.5  # events with all statistics, and a look at the links: TRex's slow path
+SLOW_TICK_S = 0.5  # between events with all statistics and checks of the links: TRex's slow path
 FAST_TICK_S = 0.05
 LINGER_MS = 500
 
@@ -33,7 +33,7 @@ class StlServer:
 
     Ports given as 0 are chosen by the system; ``rpc_port`` and ``pub_port`` hold them once the object exists.
     Use it as a context manager, or call ``start`` and ``stop``. The engine is touched by the server's thread
-    only, save for the final ``close``. faults: what shall go wrong, and when, on this clock.
+    only, save for the final ``close``. faults: what is to go wrong, and when, on this clock.
     """
 
     def __init__(
@@ -90,10 +90,6 @@ class StlServer:
     def request_stop(self) -> None:
         """Ask the serving thread to end; may be called from a signal handler, returns at once."""
         self._stopping.set()
-
-    @property
-    def port_names(self) -> tuple[str, ...]:
-        return tuple(port.name for port in self._engine.ports)
 
     @property
     def alive(self) -> bool:

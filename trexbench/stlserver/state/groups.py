@@ -1,4 +1,4 @@
-"""Packet groups: the streams whose frames are timed, what became of them, and how TRex words it.
+"""Packet groups: the streams whose frames are timed, their counters, and TRex's answers about them.
 
 Rules and texts are those of TRex v3.08 without hardware filters (trex_stl_fs.cpp and flow_stat_parser.cpp there).
 """
@@ -18,6 +18,7 @@ from .stream import SHORTEST_FRAME_BYTES, Stream
 MAX_LATENCY_GROUPS = 128
 MAX_GROUPS_ASKED = 1024 + 128
 HEADER_BYTES = 16  # what a latency frame carries at its end
+PERIOD_S = 0.5
 
 Reading = Callable[[int], Mapping[int, LatencyTotals]]
 
@@ -42,9 +43,6 @@ def check_packet(stream: Stream) -> None:
         )
 
 
-PERIOD_S = 0.5
-
-
 _SUMMED = ("sent", "sent_bytes", "received", "received_bytes", "sum_s", "out_of_order", "missing", "duplicate")
 
 
@@ -62,7 +60,7 @@ def merged(first: LatencyTotals | None, then: LatencyTotals) -> LatencyTotals:
 
 
 _UNITS = {"sent": 1, "sent_bytes": 8, "received": 1, "received_bytes": 8}
-"""The totals that rates are told of, and what one counts for: packets/s and L2 bit/s."""
+"""The totals that have rates, and the factor of each: packets/s and L2 bit/s."""
 
 
 class GroupMeter:
@@ -110,7 +108,7 @@ class GroupMeter:
 
     def to_json(self, totals: LatencyTotals) -> Json:
         """Microseconds: whole ones as TRex's, the average with three decimals."""
-        # within the first period TRex, too, has no average yet; ours need not be without
+        # TRex has no average within the first period
         average_s = self.average_s or (totals.sum_s / totals.received if totals.received else 0.0)
         lat: dict[str, Json] = {
             "average": round(average_s * 1e6, 3),
