@@ -84,7 +84,8 @@ def test_an_odd_value_anywhere_is_read_or_refused(place: tuple[Any, ...], odd: A
         found = msgspec.convert(document, DutReading)
     except (KeyError, TypeError, ValueError, AttributeError):
         return
-    json.dumps(msgspec.to_builtins(found), allow_nan=False)
+    written = json.dumps(msgspec.to_builtins(found), allow_nan=False)
+    assert msgspec.convert(json.loads(written), DutReading) == found
 
 
 @pytest.mark.parametrize(("name", "value"), [("t_s", -1.0), ("t_s", float("nan")), ("trial", 1.5), ("moment", "noon")])
