@@ -111,7 +111,7 @@ def router() -> Iterator[tuple[str, tuple[str, str]]]:
             run("ip", "-n", dut, "neigh", "replace", *neighbour)
             run("ip", "-n", dut, "route", "add", f"{side}.0.0.0/8", "via", f"{link}.2")
         run("ip", "netns", "exec", dut, "sysctl", "-qw", "net.ipv4.ip_forward=1")
-        steer(["d0", "d1"], RECEIVER_CPU, netns=dut)
+        steer(["d0", "d1"], [RECEIVER_CPU], netns=dut)
         macs = inside(dut, lambda: [NetDevice(f"d{number}").mac for number in range(2)])
         yield tester, (macs[0], macs[1])
 

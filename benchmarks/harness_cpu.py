@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from trexbench.core.load.plan import Offer, pair_directions
@@ -68,7 +69,7 @@ def measure(port_count: int, sample_s: float, seconds: float) -> float:
                 with open_live(result, _Terminal()) as live:
                     cpu, wall = time.process_time(), time.monotonic()
                     outcome = run(plan, generator, clock, SinkGroup([writer, live]))
-                    writer.flush()
+                    writer.end(replace(result, samples=tuple(outcome.samples), status=Status.COMPLETE))
                     cpu, wall = time.process_time() - cpu, time.monotonic() - wall
             if outcome.error is not None:
                 raise outcome.error

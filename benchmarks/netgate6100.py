@@ -31,7 +31,7 @@ from trexbench.stlserver.engine import StreamSpec
 from trexbench.twin.headers import headers_of
 from trexbench.twin.ports import Arrival
 from trexbench.twin.router import TwinRouter
-from trexbench.twin.vpp_runtime import Cli
+from trexbench.twin.vpp_runtime import Runtime
 
 ROOT = Path(__file__).resolve().parents[1]
 LINE_BPS, TOP, LOSS, IN_A_ROW, NEAR = 10e9, 0.97, 0.001, 3, 2.0
@@ -96,12 +96,12 @@ def cycles(spec: TwinSpec, profile: Profile) -> None:
     print("\nVPP, 1 queue, 1 flow: clear runtime, 10 s, show runtime; clocks per packet without and with dpdk-input")
     for pps, (article, polling) in CYCLES.items():
         router = TwinRouter(spec, ports=2, rx_queues=1)
-        cli = Cli(router.workers, ("TenGigabitEthernet6/0/0", "TenGigabitEthernet6/0/1"), spec.fetch_cycles)
+        runtime = Runtime(router.workers, ("TenGigabitEthernet6/0/0", "TenGigabitEthernet6/0/1"), spec.fetch_cycles)
         one = senders(router, 0, profile)[0]
         router.carry(1.0, [one.during(pps / one.pps, 1.0)])
-        cli.run("clear runtime")
+        runtime.clear()
         router.carry(10.0, [one.during(pps / one.pps, 10.0)])
-        found = of_threads(parse_runtime(cli.run("show runtime")))[0]
+        found = of_threads(parse_runtime(runtime.show()))[0]
         assert found.cycles_per_packet and found.cycles_with_polling and found.pps and found.vectors_per_call
         each, both = found.cycles_per_packet, found.cycles_with_polling
         print(

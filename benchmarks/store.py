@@ -118,10 +118,10 @@ def load_all(files: list[Path]) -> None:
 
 def derive_all(files: list[Path]) -> None:
     """As where the analysis is of another version than that of the files."""
-    document.ANALYSIS_VERSION += 1
+    document.ANALYSIS_VERSION += 1  # type: ignore[attr-defined]
     for file in files:
         load_row(file, "x")
-    document.ANALYSIS_VERSION -= 1
+    document.ANALYSIS_VERSION -= 1  # type: ignore[attr-defined]
 
 
 def rows_of(results: Path, expected: int) -> None:

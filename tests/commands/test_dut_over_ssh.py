@@ -18,7 +18,7 @@ from box_pfsense import PfsenseBox
 from box_vpp import VppBox
 from boxshim import HANGS_S, Order, Shim, programs_of
 from sshd import WHY_NOT, Sshd, running_sshd
-from tools import ROOT, TREXBENCH, environment
+from tools import ROOT, trexbench
 
 from trexbench.config.lookup import load_dut
 from trexbench.core.errors import ConfigError, DutError
@@ -122,16 +122,7 @@ class Place:
 
     def trexbench(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """A whole command, in a process of its own."""
-        own = {CONFIG_ENV: str(self.server.client_config), "TREXBENCH_STATE_DIR": str(self.folder / "state")}
-        return subprocess.run(
-            [*TREXBENCH, *arguments, "--configs-dir", str(self.folder / "configs")],
-            cwd=self.folder,
-            env={**environment(self.folder / "run"), **own},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            stdin=subprocess.DEVNULL,
-        )
+        return trexbench(self.folder, *arguments, "--configs-dir", str(self.folder / "configs"))
 
     def verb(self, verb: str, *options: str, code: int = 0) -> str:
         """``trexbench dut VERB``: what it said, on both outputs."""
@@ -156,8 +147,9 @@ _SEEN: set[str] = set()
 
 
 @pytest.fixture
-def place(served: tuple[Kind, Sshd, Shim]) -> Iterator[Place]:
+def place(served: tuple[Kind, Sshd, Shim], monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     kind, server, shim = served
+    monkeypatch.setenv(CONFIG_ENV, str(server.client_config))
     box = kind.box()
     shim.install(box, server.process.pid)
     server.trust()

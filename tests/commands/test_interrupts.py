@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tools import ROOT, TREXBENCH, Forks, begin, environment, fake_server, trexbench
+from tools import ROOT, TREXBENCH, begin, environment, fake_server, shared_forks, trexbench
 
 from trexbench.core.result import Status
 from trexbench.results.store import load_run
@@ -53,7 +53,7 @@ def cpu_wait_s(process: int) -> float:
 
 def interrupted_at_random(folder: Path, arguments: Sequence[str], count: int, longest_s: float, seed: int) -> Tally:
     """Begin the command so often, each time ended at a random moment of its first ``longest_s``."""
-    forks, log = Forks(), folder / "log"
+    forks, log = shared_forks(), folder / "log"
     moments, tally = random.Random(seed), Tally()
     for number in range(count):
         log.unlink(missing_ok=True)
@@ -74,7 +74,6 @@ def interrupted_at_random(folder: Path, arguments: Sequence[str], count: int, lo
         told = f"number {number}, {sent.name} after {moment_s:.3f} s, exit code {code}:\n{said}"
         assert ended, f"it goes on: {told}"
         assert code in (0, 128 + sent, -sent) and "Traceback" not in said and "defect" not in said, told
-    forks.close()
     return tally
 
 

@@ -39,6 +39,7 @@ def without_times(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_first_command_of_the_readme(tmp_path: Path) -> None:
+    assert f".venv/bin/trexbench {' '.join(FIRST)}\n" in (ROOT / "README.md").read_text(encoding="utf-8")
     done = trexbench(tmp_path, *FIRST)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("*** SIMULATED")

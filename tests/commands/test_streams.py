@@ -9,6 +9,7 @@ import subprocess
 import termios
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,10 @@ from tools import TREXBENCH, environment, folder_with, trexbench
 
 from suites import TINY
 
-RAMP = "ramp --dut netgate-vpp --mode 64b --sim --speedup 10000 --ramp-duration 60 --no-picture"
+RAMP = (
+    "ramp --dut netgate-vpp --mode 64b --sim --speedup 10000 --no-picture "
+    "--warmup 10kpps:2s --ramp-duration 60 --hold 5 --confirm 2"
+)
 LOST = "trexbench: standard output is lost: "
 
 
@@ -38,32 +42,47 @@ def statuses(folder: Path) -> list[str]:
     return [json.loads(path.read_text())["status"] for path in sorted(folder.glob("results/*/*/*.json"))]
 
 
-@pytest.mark.parametrize(
-    ("where", "code", "said"),
-    [
-        pytest.param("2>/dev/full", 0, "", id="no room for progress"),
-        pytest.param("2>&-", 0, "", id="progress closed"),
-        pytest.param(">/dev/full", 1, LOST + "No space left on device", id="no room for the result"),
-        pytest.param(">&-", 1, LOST + "it is closed", id="output closed"),
-        pytest.param(">&- 2>&- <&-", 1, "", id="all closed"),
-        pytest.param("2>&1 | head -1", 141, "", id="a reader that goes"),
-    ],
-)
-def test_a_run_is_kept_whatever_becomes_of_its_streams(tmp_path: Path, where: str, code: int, said: str) -> None:
-    done = shell(tmp_path, f"trexbench {RAMP} {where}")
+RUNS = {
+    "2>/dev/full": (0, ""),
+    "2>&-": (0, ""),
+    ">/dev/full": (1, LOST + "No space left on device"),
+    ">&-": (1, LOST + "it is closed"),
+    ">&- 2>&- <&-": (1, ""),
+    "2>&1 | head -1": (141, ""),
+}
+"""Where the streams lead -> the exit code, and the last line of standard error."""
+NIGHTS = {">/dev/null 2>/dev/full": 0, "2>&1 | head -2": 141, ">/dev/full": 1, ">&- 2>&-": 1}
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, subprocess.CompletedProcess[str]]]:
+    """Every command line that redirects, with its directory: as many at once as there are cores."""
+    lines = [*(f"{RAMP} {where}" for where in RUNS), *(f"nightly tiny --sim {where}" for where in NIGHTS)]
+    folders = [folder_with(tmp_path_factory.mktemp("streams"), tiny=TINY) for _ in lines]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        done = pool.map(shell, folders, [f"trexbench {line}" for line in lines])
+        return dict(zip(lines, zip(folders, done, strict=True), strict=True))
+
+
+@pytest.mark.parametrize("where", RUNS)
+def test_a_run_is_kept_whatever_becomes_of_its_streams(
+    ended: dict[str, tuple[Path, subprocess.CompletedProcess[str]]], where: str
+) -> None:
+    (folder, done), (code, said) = ended[f"{RAMP} {where}"], RUNS[where]
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr and "defect" not in done.stderr
     assert not said or done.stderr.splitlines()[-1] == said
-    assert statuses(tmp_path) == ["complete"]
+    assert statuses(folder) == ["complete"]
 
 
-@pytest.mark.parametrize("where", [">/dev/null 2>/dev/full", "2>&1 | head -2", ">/dev/full", ">&- 2>&-"])
-def test_a_night_is_measured_to_its_end_whatever_becomes_of_its_streams(tmp_path: Path, where: str) -> None:
-    folder_with(tmp_path, tiny=TINY)
-    done = shell(tmp_path, f"trexbench nightly tiny --sim {where}")
-    assert done.returncode == (0 if "/null" in where else 141 if "head" in where else 1)
-    assert statuses(tmp_path) == ["complete"] * 4 and (tmp_path / "results" / "report.html").is_file()
-    (night,) = (tmp_path / "results" / "nights").glob("*.json")
+@pytest.mark.parametrize("where", NIGHTS)
+def test_a_night_is_measured_to_its_end_whatever_becomes_of_its_streams(
+    ended: dict[str, tuple[Path, subprocess.CompletedProcess[str]]], where: str
+) -> None:
+    folder, done = ended[f"nightly tiny --sim {where}"]
+    assert done.returncode == NIGHTS[where]
+    assert statuses(folder) == ["complete"] * 4 and (folder / "results" / "report.html").is_file()
+    (night,) = (folder / "results" / "nights").glob("*.json")
     cells: Any = json.loads(night.read_text())["cells"]
     assert [cell["state"] for cell in cells] == ["done"] * 4
     assert "defect" not in done.stderr and "Traceback" not in done.stderr

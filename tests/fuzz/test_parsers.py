@@ -31,7 +31,7 @@ import trexbench.host
 from trexbench.core.errors import BenchError, DutError
 from trexbench.host.power import NOT_AN_ANSWER
 
-COUNT = int(os.environ.get("TREXBENCH_FUZZ", "3000"))
+COUNT = int(os.environ.get("TREXBENCH_FUZZ", "1500"))
 SEED = int(os.environ.get("TREXBENCH_FUZZ_SEED", "1"))
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 CALL_S = 2.0

@@ -1,4 +1,4 @@
-"""Recorded output, spoiled: what a device prints on a bad day, or somebody else in its place."""
+"""Recorded output, spoiled: what a device prints on a bad day, or somebody else in its place; and documents' places."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ LEAVES: tuple[Any, ...] = (
 )
 
 Mutation = Callable[[random.Random, str, Sequence[str]], str]
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The keys and indices that lead to each value inside this one, outer ones first."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [place for key, one in inner for place in ((*at, key), *places(one, (*at, key)))]
 
 
 def mutate(source: random.Random, text: str, others: Sequence[str]) -> str:

@@ -67,7 +67,8 @@ class Forks:
 
 
 @cache
-def _forks() -> Forks:
+def shared_forks() -> Forks:
+    """For all tests, one command after the other."""
     forks = Forks()
     atexit.register(forks.close)
     return forks
@@ -75,7 +76,7 @@ def _forks() -> Forks:
 
 def trexbench(cwd: Path, *arguments: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
     """The command, in a directory of its own; configs and profiles are the checkout's."""
-    forks = _forks()
+    forks = shared_forks()
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
         child = forks.begin(cwd, arguments, out, err)

@@ -376,11 +376,11 @@ def test_what_arrives_is_counted_and_group_frames_are_not(engine: KernelEngine, 
     assert (got.ipackets, got.ibytes, got.ierrors) == (1, 104, 0)
 
 
-def test_a_full_ring_of_the_peer_is_told_apart(engine: KernelEngine, netns: str) -> None:
+def test_a_peer_that_polls_shows_no_errors(engine: KernelEngine, netns: str) -> None:
     engine.start(0, [continuous(100_000.0)], 1.0, None)
     assert wait_for(lambda: engine.counters(0).opackets > 1000)
     engine.stop(0)
-    assert engine.counters(0).oerrors == 0 and engine._ports[0].device.counters().tx_dropped >= 0
+    assert engine.counters(0).oerrors == 0
 
 
 def test_a_peer_that_does_not_poll_shows_as_errors(netns: str) -> None:

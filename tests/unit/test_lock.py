@@ -61,7 +61,7 @@ def test_a_holder_killed_with_9_holds_nothing(run_directory: Path) -> None:
         other.kill()
         other.wait()
         with locked("tester-x"):
-            pass
+            assert (run_directory / "tester-x.lock").read_text().startswith(f"process {os.getpid()} of ")
 
 
 def test_held_until_the_block_ends_also_by_an_exception() -> None:
@@ -109,7 +109,7 @@ def test_a_child_does_not_inherit_it() -> None:
         child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     try:
         with locked("a"):
-            pass
+            assert child.poll() is None
     finally:
         child.communicate()
 

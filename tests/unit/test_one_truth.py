@@ -15,6 +15,7 @@ import golden
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mutate import places
 from runs import World, make_plan, make_result
 from seen import run_of, vpp
 
@@ -61,11 +62,6 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[bytes
             found[name] = writer.end(run).read_bytes(), None
     old = golden.unpack(folder)
     return found | {path.name: (path.read_bytes(), None) for path in old.glob("20*/*/*.json") if path.name in OLD}
-
-
-def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [*([at] if at else []), *(place for key, one in children for place in places(one, (*at, key)))]
 
 
 def set_value(document: Any, place: Sequence[Any], value: Any, gone: bool) -> None:

@@ -198,9 +198,9 @@ def test_a_run_that_could_be_read_can_be_reported(place: tuple[str, ...], value:
     except StoreError:
         return
     if find_damage(result) is None:
-        format_summary(result)
-        json.loads(to_loadtest(result))
-        as_json(to_document(result, False))
+        assert format_summary(result).endswith("\n")
+        assert len(json.loads(to_loadtest(result))["stats"]) > 5
+        assert as_json(to_document(result, False))["id"] == DOCUMENT["id"]
 
 
 def test_every_cut_of_a_run_can_be_reported() -> None:
@@ -209,5 +209,5 @@ def test_every_cut_of_a_run_can_be_reported() -> None:
         cut = replace(result, samples=result.samples[:count], status=Status.INCOMPLETE, reason="cut")
         assert find_damage(cut) is None
         assert "INCOMPLETE: cut" in format_summary(cut)
-        json.loads(to_loadtest(cut))
-        to_document(cut)
+        assert len(json.loads(to_loadtest(cut))["stats"]) <= count
+        assert len(as_json(to_document(cut))["samples"]) == count

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mutate import places
 from runs import World, make_plan, make_result
 
 from trexbench.core.damage import find_damage
@@ -120,12 +121,6 @@ def test_a_document_without_samples_says_the_rest() -> None:
 
 DOCUMENT = json.loads(json.dumps(to_document(make_result(make_plan(bidir=True, latency_s=3.0), World(0.7e6)))))
 DOCUMENT["samples"] = DOCUMENT["samples"][:12] + DOCUMENT["samples"][-3:]
-
-
-def places(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The path of every value in the document."""
-    inner = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
-    return [place for key, value in inner for place in ((*path, key), *places(value, (*path, key)))]
 
 
 PLACES = places(DOCUMENT)

@@ -242,6 +242,9 @@ def test_without_ssh(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         SshTransport("box", run_dir=short).run(["true"], 5)
 
 
-def test_what_was_never_opened_can_be_closed() -> None:
-    with closing(SshTransport("box")) as transport:
+def test_closing_what_was_never_opened_runs_no_ssh(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path(*fake_ssh(short, "exit 0")).rename(short / "ssh")
+    monkeypatch.setenv("PATH", f"{short}:{os.environ['PATH']}")
+    with closing(SshTransport("box", run_dir=short / "run")) as transport:
         transport.close()
+    assert [path.name for path in short.iterdir()] == ["ssh"]

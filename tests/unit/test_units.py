@@ -55,7 +55,7 @@ def test_what_is_no_rate_is_refused_in_one_line_that_quotes_it(text: str) -> Non
     assert repr(text) in str(raised.value) and "\n" not in str(raised.value)
 
 
-@given(st.text(max_size=20))
+@given(st.text(max_size=20) | st.from_regex(r"[0-9.]{1,8} ?(pps|kpps|mpps|%)", fullmatch=True))
 def test_any_text_is_a_finite_rate_above_zero_or_a_config_error(text: str) -> None:
     try:
         rate = parse_rate(text)
