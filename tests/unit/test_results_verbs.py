@@ -303,6 +303,14 @@ def test_sets_by_date_label_glob_and_file(
     assert values["cells"][0]["second_pps"] >= values["cells"][0]["first_pps"]
 
 
+def test_a_date_means_a_night_and_not_the_runs_after_midnight_of_the_one_before(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for day, night, run in ((1, 1, SLOW), (2, 1, SLOW), (2, 2, FAST)):
+        store(day, run=run, suite="nightly", night=f"2026-03-0{night}")
+    assert "2:1" in said(capfd, "compare", "2026-03-01", "2026-03-02")[0]
+
+
 def test_unlike_sets_are_refused_until_told_to_and_then_marked(capfd: pytest.CaptureFixture[str]) -> None:
     store(1)
     store(2, run=replace(SLOW, simulated=False))
@@ -336,6 +344,9 @@ def test_of_a_directory_its_runs_are_compared_and_nothing_is_said_of_nights(capf
     Path("results/acknowledged.json").write_text("{}")
     out, err = said(capfd, "compare", "results", "2026-03-01")
     assert "the same" in out and err == ""
+    store(2).with_suffix(".loadtest.json").write_text("{}")
+    for everything in ("results", "results/**/*.json"):
+        assert said(capfd, "compare", everything, "2026-03-01")[1] == "", "nothing is said of exports either"
 
 
 def test_of_a_glob_what_can_be_read_is_compared(capfd: pytest.CaptureFixture[str]) -> None:
