@@ -14,6 +14,8 @@ from runs import World, make_plan, make_result
 from test_nights import NIGHT
 
 from trexbench.cli import main
+from trexbench.cli.run import print_costs
+from trexbench.core.errors import BenchError, GeneratorLost
 from trexbench.core.history.rows import RunRow
 from trexbench.core.result import RunResult
 from trexbench.report.listing import format_rows
@@ -22,6 +24,7 @@ from trexbench.results.index import open_index
 from trexbench.results.nights import NightWriter, find_nights
 from trexbench.results.prune import find_old, remove
 from trexbench.results.store import RunWriter
+from trexbench.session.keep import Measured
 
 PLAN = make_plan(ramp_s=20.0, confirm_s=0.0)
 SLOW, FAST = (make_result(PLAN, World(capacity_pps=rate)) for rate in (6e5, 9e5))
@@ -87,6 +90,13 @@ def test_a_picture_that_cannot_be_written_is_a_failure(capfd: pytest.CaptureFixt
     path = store(1)
     out, err = said(capfd, "show", str(path), "--picture", "nowhere/x.png", code=9)
     assert out == "" and "nowhere/x.png: No such file or directory" in err
+
+
+def test_without_costs_efficiency_says_what_ended_its_runs(capfd: pytest.CaptureFixture[str]) -> None:
+    assert print_costs([Measured(SLOW, GeneratorLost("trex1 does not answer"), None)], as_json=False) == 5
+    assert capfd.readouterr().err == "trexbench: trex1 does not answer\n"
+    with pytest.raises(BenchError, match="cost is not known"):
+        print_costs([Measured(SLOW, None, None)], as_json=False)
 
 
 def test_a_query_in_three_forms(capfd: pytest.CaptureFixture[str]) -> None:

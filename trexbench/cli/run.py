@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +14,9 @@ from ..core.units import Rate, parse_rate
 from ..session.request import Case, Setup
 from .options import CASE, DURATION, RATE, SETUP, SHOWN, WISHED, Parsed, Shown
 from .output import exit_code, note, output_of, print_json, print_result, save_picture
+
+if TYPE_CHECKING:
+    from ..session.keep import Measured
 
 RAMP_EXAMPLES = """\b
 Examples:
@@ -137,9 +141,17 @@ def efficiency(case: Case, setup: Setup, shown: Shown, rates: Sequence[Rate], ho
 
     request = efficiency_request(case, hold, setup)
     done = measure_rates(request, rates, output_of(shown.results, shown.quiet, request.pace))
-    results = [one.result for one in done]
+    results, code = [one.result for one in done], print_costs(done, shown.as_json)
+    if shown.picture and any(result.costs for result in results):
+        save_picture(lambda: draw_costs_of(results, shown.results))
+    return code
+
+
+def print_costs(done: Sequence[Measured], as_json: bool) -> int:
+    """Print what packets cost at each rate; the exit code. BenchError where all ran to the end and no cost is known."""
+    results, error = [one.result for one in done], done[-1].error
     costs = [cost for result in results for cost in result.costs]
-    if shown.as_json:
+    if as_json:
         from ..core.result import to_document
 
         print_json([to_document(result, with_samples=False) for result in results])
@@ -148,9 +160,7 @@ def efficiency(case: Case, setup: Setup, shown: Shown, rates: Sequence[Rate], ho
 
         banner = "*** SIMULATED: no real packet was sent; the numbers are a model's ***\n\n"
         click.echo((banner if results[0].simulated else "") + format_costs(costs), nl=False)
-    else:
+    elif error is None:
         doubts = dict.fromkeys(caveat.text for result in results for caveat in result.caveats)
         raise BenchError("the DUT's cost is not known", "; ".join(doubts) or "see the stored runs' warnings")
-    if shown.picture and costs:
-        save_picture(lambda: draw_costs_of(results, shown.results))
-    return exit_code(done[-1].error)
+    return exit_code(error)
