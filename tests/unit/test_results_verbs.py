@@ -92,6 +92,12 @@ def test_a_picture_that_cannot_be_written_is_a_failure(capfd: pytest.CaptureFixt
     assert out == "" and "nowhere/x.png: No such file or directory" in err
 
 
+def test_a_directory_that_is_not_there_is_said_to_be_so(capfd: pytest.CaptureFixture[str]) -> None:
+    for verb in (["query", "select * from runs"], ["list"], ["prune", "--keep-nights", "1"]):
+        out, err = said(capfd, "results", *verb, "--results", "typo", code=9)
+        assert out == "" and err == "trexbench: typo: no such directory: name the results with --results\n"
+
+
 def test_without_costs_efficiency_says_what_ended_its_runs(capfd: pytest.CaptureFixture[str]) -> None:
     assert print_costs([Measured(SLOW, GeneratorLost("trex1 does not answer"), None)], as_json=False) == 5
     assert capfd.readouterr().err == "trexbench: trex1 does not answer\n"
@@ -118,7 +124,7 @@ def test_a_query_in_three_forms(capfd: pytest.CaptureFixture[str]) -> None:
         (("list", "--since", "yesterday"), "is not a date"),
         (("list", "--limit", "0"), "--limit"),
         (("prune",), "--keep-nights N or --before DATE"),
-        (("prune", "--keep-nights", "3", "--before", "2026-01-01"), "--keep-nights N or --before DATE"),
+        (("prune", "--keep-nights", "3", "--before", "2026-01-01"), "--before DATE, and only one"),
         (("prune", "--keep-nights", "0"), "--keep-nights"),
         (("prune", "--before", "2026-01-01", "--yes", "--dry-run"), "exclude each other"),
         (("import", "x.json", "--speed", "fast"), "speed"),
@@ -147,7 +153,7 @@ def test_only_what_is_old_goes_with_its_pictures_and_only_when_said(capfd: pytes
     store(2)
     kept = [*files()]
     out, err = said(capfd, "results", "prune", "--before", "2026-03-02")
-    assert "4 files would go" in err and files() == kept and len(out.splitlines()) == 4
+    assert "4 files would be removed" in err and files() == kept and len(out.splitlines()) == 4
     out, err = said(capfd, "results", "prune", "--before", "2026-03-02", "--yes")
     assert "4 files removed" in err
     assert files() == [
