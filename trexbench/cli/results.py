@@ -157,7 +157,10 @@ def query(sql: str, results: Path, form: str | None) -> None:
 )
 @_RESULTS
 @click.option(
-    "--keep-nights", type=click.IntRange(1, 1 << 31), metavar="N", help="Remove all but the last N nights and what came since."
+    "--keep-nights",
+    type=click.IntRange(1, 1 << 31),
+    metavar="N",
+    help="Remove what is older than the last N nights.",
 )
 @click.option("--before", type=DATE, help="Remove what belongs to a night (or a day) before this one: 2025-01-01.")
 @click.option("--dry-run", is_flag=True, help="Only name the files that would be removed; the default without --yes.")
@@ -194,7 +197,9 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
     shell_complete=complete_modes,
     help="The mode that was sent, where it is one of trexbench's; default: the profile's name.",
 )
-@click.option("--speed", type=SPEED, default="10gbit", show_default=True, help="The ports' speed; the file does not say it.")
+@click.option(
+    "--speed", type=SPEED, default="10gbit", show_default=True, help="Of the ports; the file does not say it."
+)
 def import_runs(files: tuple[Path, ...], results: Path, dut: str | None, mode: str | None, speed: float) -> None:
     """Import trex-loadtest's JSON files as stored runs; a run that was imported before is not imported twice."""
     from ..core.load.profile import resolve_mode

@@ -47,8 +47,13 @@ def format_figure(value: float | None, metric: Metric) -> str:
 
 
 def format_loss(share: float | None) -> str:
-    """A loss of nothing deserves no zeros after the point."""
+    """A measured loss; none at all is ``0 %``."""
     return NONE if share is None else format_share(share) if share else "0 %"
+
+
+def format_limit(share: float) -> str:
+    """A share that somebody chose, with the digits that it has: ``0.1 %``, ``0.0001 %``."""
+    return f"{100 * share:g} %"
 
 
 def format_cycles(value: float) -> str:

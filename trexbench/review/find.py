@@ -84,8 +84,7 @@ def _indexed_rows(name: str, results: Path, warn: Warn) -> list[RunRow]:
     found = [
         row
         for row in all_rows(results, warn)
-        if (not date or date == night_of(row))
-        and (not word or word in (row.label, row.suite, row.cell.dut))
+        if (not date or date == night_of(row)) and (not word or word in (row.label, row.suite, row.cell.dut))
     ]
     if not found:
         raise ConfigError(f"no run in {results} matches {name!r}", f"{_REMEDY}; see `trexbench results list`")

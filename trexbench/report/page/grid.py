@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from ...core.history.night import CellRecord, Night, State
 from ...core.history.rows import Cell, RunRow
 from ...core.strategy.table import suffix_of
-from ...core.units import format_pps, format_share
-from ..words import NONE, format_bound, nominal
+from ...core.units import format_pps
+from ..words import NONE, format_bound, format_limit
 
 NO_REASON = "no reason was recorded"
 
@@ -91,7 +91,8 @@ class Grid:
 
 def build_grid(rows: Sequence[RunRow], night: Night | None) -> Grid:
     """The table of a night, or without one of the latest run of every cell. rows: oldest first."""
-    found = _of_night(rows, night) if night is not None else _latest(rows)
+    shown = _rows_of_night(rows, night) if night is not None else list({row.cell: row for row in rows}.values())
+    found = _of_night(shown, night) if night is not None else {row.cell: _figure(row) for row in shown}
     columns = order_columns(column_of(cell) for cell in found)
     blocks: list[Block] = []
     failures: list[tuple[str, str]] = []
@@ -108,8 +109,7 @@ def build_grid(rows: Sequence[RunRow], night: Night | None) -> Grid:
         suffix = suffix_of(kind)
         blocks.append(Block(f"{name}, {suffix}" if suffix else name, tuple(lines)))
     title = "the latest run of each cell" if night is None else f"{night.suite}, night of {night.night}"
-    limits = sorted({row.loss_threshold for row in rows if row.cell in found})
-    loss_limit = " or ".join(nominal(format_share(limit)) for limit in limits) or "the limit"
+    loss_limit = " or ".join(map(format_limit, sorted({row.loss_threshold for row in shown}))) or "the limit"
     return Grid(title, columns, tuple(blocks), tuple(failures), loss_limit)
 
 
@@ -149,6 +149,11 @@ def _rows_of(mode: str, cells: Sequence[GridCell]) -> Iterator[GridRow]:
         yield GridRow(f"{mode}, traffic {traffic[:8]}", _with_best(chosen))
 
 
+def _rows_of_night(rows: Iterable[RunRow], night: Night) -> list[RunRow]:
+    paths = {record.path for record in night.cells}
+    return [row for row in rows if row.path in paths]
+
+
 def _of_night(rows: Iterable[RunRow], night: Night) -> Mapping[Cell, GridCell]:
     by_path = {row.path: row for row in rows}
     found: dict[Cell, GridCell] = {}
@@ -162,10 +167,6 @@ def _of_night(rows: Iterable[RunRow], night: Night) -> Mapping[Cell, GridCell]:
         else:
             found[cell] = _figure(row)
     return found
-
-
-def _latest(rows: Iterable[RunRow]) -> Mapping[Cell, GridCell]:
-    return {row.cell: _figure(row) for row in sorted(rows, key=lambda row: row.started)}
 
 
 def _figure(row: RunRow) -> GridCell:

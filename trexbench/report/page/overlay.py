@@ -11,7 +11,7 @@ from ...core.result import RunResult
 from ...core.units import format_pps, format_share
 from ...core.verdict.model import DirectionResult, Limit
 from ..run.summary import LIMIT_WORDS
-from ..words import format_bound
+from ..words import format_bound, format_limit
 
 MOST_POINTS = 240
 AROUND_KNEE = 12
@@ -54,7 +54,7 @@ class Curve:
         share = format_share(one.maximum_pps / self.line_rate_pps)
         words = f"{format_bound(one.maximum_pps, one.at_least)} ({share} of line rate), {self.limit_words}"
         if one.first_bad_pps is not None and self.knee_pps is not None:
-            words += f", loss above {format_share(self.loss_threshold)} from {format_pps(one.first_bad_pps)} on"
+            words += f", loss above {format_limit(self.loss_threshold)} from {format_pps(one.first_bad_pps)} on"
         return words
 
 

@@ -23,7 +23,7 @@ from ...core.load.windows import Window, measured_windows
 from ...core.result import RunResult, Status
 from ...core.units import format_pps
 from ...core.verdict.model import DirectionResult, Limit
-from ..words import name_of, nominal, typeset
+from ..words import format_limit, name_of, typeset
 from .live import WORDS
 from .summary import answer_words, limit_words, rate_words, traffic_words
 
@@ -174,7 +174,7 @@ def _draw_loss(axes: Axes, result: RunResult, one: DirectionResult, number: int)
     losses = [100 * (w.loss or 0.0) for w in windows]
     axes.axhline(threshold, color=RED, linewidth=1, linestyle="--")
     place = axes.get_yaxis_transform()  # x in shares of the axes, y in data
-    axes.text(0.99, threshold, nominal(f"{threshold:g} % "), transform=place, **_SMALL_RED)
+    axes.text(0.99, threshold, f"{format_limit(result.plan.loss_threshold)} ", transform=place, **_SMALL_RED)
     style = style_of(number) | {"marker": ".", "markersize": 4, "linewidth": 0.8}
     axes.plot([w.sent_pps for w in windows], losses, **style)
     axes.set_yscale("symlog", linthresh=LOSS_FLOOR_PERCENT, linscale=0.6)

@@ -15,9 +15,9 @@ from ...core.result import RunResult, Status
 from ...core.units import format_bits, format_duration, format_pps, format_share, format_time
 from ...core.verdict.latency import Latency
 from ...core.verdict.model import DirectionResult, Limit
-from ..words import NONE, format_bound, known, name_of, text_of
+from ..words import NONE, format_bound, format_limit, known, name_of, text_of
 from .costs import cost_words
-from .plans import line_speeds, loss_limit, plan_words
+from .plans import line_speeds, plan_words
 
 LIMIT_WORDS = {
     Limit.DUT: "the DUT saturated",
@@ -128,7 +128,7 @@ def _rows(result: RunResult) -> tuple[tuple[str, ...], ...]:
     plan, found = result.plan, result.analysis.directions
     rows: dict[str, Callable[[DirectionResult], str]] = {}
     if plan.seeks_knee:
-        rows[f"last rate with loss <= {loss_limit(plan)}"] = rate_words
+        rows[f"last rate with loss <= {format_limit(plan.loss_threshold)}"] = rate_words
     else:
         rows["offered"] = lambda one: format_pps(_offered_pps(result, one))
         rows["received"] = rate_words
