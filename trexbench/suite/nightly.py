@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..config.lookup import SUITES
 from ..config.suite import Suite
 from ..core.errors import BenchError, ConfigError, StoreError, as_bench_error
 from ..core.history.night import Night, State
 from ..core.history.regression import Judgement, Kind
 from ..core.history.rows import RunRow, row_of
+from ..core.names import is_name
 from ..report.regress.text import finding_line, summary_line
 from ..results.nights import NightWriter
 from ..results.prune import find_old_nights, remove
@@ -48,12 +50,14 @@ class Nightly:
         """The whole night. ConfigError before anything runs; StoreError where the night itself cannot be kept."""
         self._url = webhook_url()
         check_textfile(self.prometheus)
-        suite, error = None, None
+        suite, error, path = None, None, Path(self.name)
+        label = path.stem if path.suffix in SUITES.endings else path.name
         try:
             suite, jobs = read_jobs(self.name, self.options.setup)
         except ConfigError as raised:  # the history must show, too, that this night could not be measured
+            if not is_name(label):
+                raise  # no reader would take a night of such a suite
             error = raised
-        label = suite.name if suite is not None else Path(self.name).stem
         with suite_lock(label, self.options.results):
             try:
                 if suite is None:
