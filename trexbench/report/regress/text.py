@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Iterator, Sequence
 
 from ...core.history.detect import Shape
 from ...core.history.regression import NEEDED_NIGHTS, Finding, Judgement, Kind, Missing
-from ..clean import clean
+from ..clean import clean, escape_markdown
 from ..words import format_count, format_figure
 
 CHAT_LINES = 12
@@ -109,12 +107,6 @@ def format_github(judgement: Judgement) -> str:
     lines = lines[:ANNOTATIONS]
     lines.append(_command("notice", "trexbench regress", summary_line(judgement)))
     return "\n".join(lines) + "\n"
-
-
-def escape_markdown(text: str) -> str:
-    """Text that stays text: no emphasis, link, mention, HTML or table in it."""
-    text = html.escape(clean(text), quote=False).replace("@", "@\u200b")
-    return re.sub(r"([\\`*_{}\[\]()#|~!])", r"\\\1", text)
 
 
 def _command(name: str, title: str, text: str) -> str:
