@@ -20,7 +20,7 @@ from .options import (
     path_option,
     results_option,
 )
-from .output import note, plural, print_json, print_result, warn, write
+from .output import note, print_json, print_result, warn, write
 
 _RESULTS = results_option()
 _run = click.argument("run", type=click.Path(path_type=Path), required=False)
@@ -170,6 +170,7 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
 
     It names the files, and removes them only with --yes.
     """
+    from ..report.words import format_count
     from ..results.prune import find_old, remove
     from ..review.find import check_results
 
@@ -183,7 +184,7 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
         paths = remove(results, paths, note)
     for path in paths:
         click.echo(clean(results / path))
-    note(f"{plural(len(paths), 'file')} {'removed' if yes else 'would be removed; --yes removes them'}")
+    note(f"{format_count(len(paths), 'file')} {'removed' if yes else 'would be removed; --yes removes them'}")
 
 
 @results.command(

@@ -24,7 +24,7 @@ from .options import (
     setup_options,
     to_setup,
 )
-from .output import output_of, plural, print_json, say_unless
+from .output import output_of, print_json, say_unless
 
 if TYPE_CHECKING:
     from ..config.suite import Suite
@@ -142,15 +142,16 @@ def plan(name: str, only: Sequence[str], setup: Setup, as_json: bool) -> None:
 
 def _lines(found: Suite, jobs: Sequence[Job], total_s: float) -> Iterator[str]:
     from ..core.units import format_duration
+    from ..report.words import format_count
 
-    yield f"{found.name}: {plural(len(jobs), 'cell')}, about {format_duration(total_s)} plus setup"
+    yield f"{found.name}: {format_count(len(jobs), 'cell')}, about {format_duration(total_s)} plus setup"
     width = max(len(str(job.cell)) for job in jobs)
     before = None
     for number, job in enumerate(jobs, 1):
         state = job.cell.dut, job.cell.rx_queues
         if state != before:
             count = job.cell.rx_queues
-            queues = "" if count is None else f" with {plural(count, 'receive queue')} per port"
+            queues = "" if count is None else f" with {format_count(count, 'receive queue')} per port"
             yield f"{job.cell.dut} is configured{queues}"
         before = state
         yield f"  {number:4}  {job.cell!s:{width}}  {format_duration(job.expected_s):>9}"
