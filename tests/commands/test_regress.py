@@ -56,7 +56,7 @@ def test_forms_of_one_judgement(nights: Path) -> None:
         (("--mode", "64b"), 3, "REGRESSIONS"),
         (("--suite", "other"), 4, "not enough nights"),
         (("--since", "yesterday"), 2, "is not a date"),
-        (("--json", "--github"), 2, "two forms cannot share"),
+        (("--json", "--github"), 2, "two outputs cannot share"),
         (("--metric", "power"), 2, "--acknowledge"),
         (("--acknowledge", "*"), 2, "--note"),
         (("--forget", "7"), 9, "no known change 7"),

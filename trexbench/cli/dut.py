@@ -1,4 +1,4 @@
-"""``trexbench dut``: the configs, what one says, and the DUT itself: planned, configured, read, reverted."""
+"""``trexbench dut``: the DUT configs, and the DUTs themselves: planned, configured, read back, reverted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def dut() -> None:
 @dut.command("list")
 @CONFIGS
 def list_duts(configs_dir: Path | None) -> None:
-    """Every DUT config found, with what is wrong with it if anything is."""
+    """Every DUT config found, or what is wrong with it."""
     from ..config.lookup import DUTS
     from ..config.schema import read_dut
 
@@ -92,7 +92,7 @@ _TARGET = gathered(
     click.argument("name", shell_complete=complete_duts),
     CONFIGS,
     RX_QUEUES,
-    click.option("--server", metavar="HOST", help="The TRex server that knows the MACs that the config does not."),
+    click.option("--server", metavar="HOST", help="The TRex server to ask for MACs that the config does not name."),
     click.option("--rpc-port", type=click.IntRange(1, 65535), help="Its RPC port (4501)."),
 )
 
@@ -125,7 +125,7 @@ def plan_dut(as_json: bool, target: Target) -> None:
 @dut.command("apply")
 @_TARGET
 def apply_dut(target: Target) -> None:
-    """Configure the DUT as its config says, then read it back. What is so already is left alone."""
+    """Configure the DUT as its config says, then read it back. Only what differs is changed."""
     from ..dut.apply import apply, changes
 
     with _connected(target, "apply") as found:
@@ -153,7 +153,7 @@ def verify_dut(as_json: bool, target: Target) -> int:
 
 @dut.command("telemetry")
 @_TARGET
-@click.option("--seconds", type=DURATION, default=5.0, help="Between the two readings (5).")
+@click.option("--seconds", type=DURATION, default=5.0, help="Time between the two readings (5).")
 @JSON
 def telemetry_dut(seconds: float, as_json: bool, target: Target) -> None:
     """Read the DUT's counters twice and show what changed: rates, drops, CPUs, cycles per packet."""
@@ -173,13 +173,13 @@ def telemetry_dut(seconds: float, as_json: bool, target: Target) -> None:
 @dut.command("revert")
 @_TARGET
 def revert_dut(target: Target) -> None:
-    """Undo what `apply` and the runs since have changed, also after a crash."""
+    """Undo what `apply` and later runs have changed, also after a crash."""
     from ..dut.apply import revert
 
     with _connected(target, "revert") as found:
         done = revert(found.dut, found.transport, found.journal, lambda step: _tell(step, step.undo, back=True))
     for step in done.gone:
-        click.echo(f"# {step.what}: the DUT has been started anew since, and has forgotten it")
+        click.echo(f"# {step.what}: undone by a reboot of the DUT since")
     click.echo(f"{len(done.taken_back)} taken back" if done.taken_back or done.gone else "nothing to take back")
 
 

@@ -49,16 +49,16 @@ Examples:
     "--ramp-to",
     type=RATE,
     help="Target per direction: 97%, 1.2mpps, 5gbpsl1 ... Default 97 % of line rate: "
-    "nearer to it a generator's own queues overflow, and its losses look like the DUT's.",
+    "nearer to line rate a generator's own queues overflow, and its losses look like the DUT's.",
 )
 @click.option("--ramp-duration", type=DURATION, help="From zero to the target (600).")
-@click.option("--confirm", type=DURATION, help="After saturation, hold the last good rate again this long; 0 not (10).")
+@click.option("--confirm", type=DURATION, help="After saturation, hold the last good rate again this long (10; 0: no).")
 @click.option(
     "--latency",
     type=DURATION,
     is_flag=False,
     flag_value="10s",
-    help="Then measure latency at 10, 50 and 90 % of the throughput found, each for so long (10s; off).",
+    help="Then measure latency at 10, 50 and 90 % of the throughput found, for so long each (10s; default: off).",
 )
 @click.option("--stop-on-saturation", is_flag=True, help="End the ramp once every direction is saturated.")
 @WISHED
@@ -93,14 +93,14 @@ def ramp(
 
 @click.command(epilog=SATURATE_EXAMPLES)
 @CASE
-@click.option("--rate", type=RATE, default="100%", show_default=True, help="What fills the line, per direction.")
+@click.option("--rate", type=RATE, default="100%", show_default=True, help="Offered load per direction.")
 @WISHED
 @SETUP
 @SHOWN
 def saturate(case: Case, setup: Setup, wished: PlanDefaults, shown: Shown, rate: Rate) -> int:
-    """Send the full rate at once and measure what comes out: the limit of a single core, for one.
+    """Offer the full rate at once and measure what is received, for instance of a single core.
 
-    With more offered than the DUT can carry, the answer is the rate received, not a loss-free throughput.
+    Where more is offered than the DUT can forward, the result is the rate received, not a loss-free throughput.
     """
     return _measure("saturate", case, replace(wished, ramp_to=rate), setup, shown)
 
@@ -135,7 +135,7 @@ def _rates(text: str) -> tuple[Rate, ...]:
 def efficiency(case: Case, setup: Setup, shown: Shown, rates: Sequence[Rate], hold: float | None) -> int:
     """Hold several rates and say what a packet costs the DUT at each: cycles, vectors per call, clocks, energy.
 
-    VPP's own `show runtime` per worker and node, or a kernel's CPU time x clock. Without --mode one flow of 64 B.
+    From VPP's `show runtime` per worker and node, or from a kernel's CPU time and clock. Default mode: 1flow-64b.
     """
     from ..session.keep import draw_costs_of, efficiency_request, measure_rates
 
