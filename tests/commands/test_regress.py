@@ -82,6 +82,6 @@ def test_known_changes_are_kept_shown_and_forgotten(nights: Path) -> None:
     assert known["number"] == 1 and known["note"] == "5 % more work" and known["metric"] is None
     assert trexbench(nights, "regress", "--forget", "1").returncode == 0
     nobody = trexbench(nights, "regress", "--acknowledge", "netgate-vp *", "--note", "a typing error")
-    assert nobody.returncode == 0 and "no cell in results is like that yet" in nobody.stderr and not done.stderr
+    assert nobody.returncode == 0 and "no cell in results matches that yet" in nobody.stderr and not done.stderr
     assert trexbench(nights, "regress", "--forget", "1").returncode == 0
     assert trexbench(nights, "regress").returncode == 3

@@ -1,4 +1,4 @@
-"""A night of a suite, and what follows it: judge, report, prune, gauges, webhook. Each step may fail by itself."""
+"""A night of a suite and the steps after it: judge, report, prune, gauges, webhook. One that fails stops no other."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from .notify import check_textfile, post, seconds_of, summary, textfile, webhook
 from .run import night_code
 
 RESUME_WITHIN_S = 12 * 3600.0
-"""An unfinished night that is older is left as it is, and a new one begun."""
+"""An unfinished night that is older is left as it is, and a new one is started."""
 REGRESSION, TOO_LITTLE = 3, 4
 
 
 @dataclass
 class Nightly:
-    """strict: too few nights to judge by are a failure. prometheus: where gauges are written, if anywhere.
+    """strict: too few nights to judge count as a failure. prometheus: the file for gauges, if any.
 
-    What ``run`` came to: night; judged (None: it was not); findings, as lines for people; code: the worst so far.
+    After ``run``: night; judged, its judgement (None: there is none); findings, lines for people; code, to exit with.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Nightly:
                     writer = self._begin_or_resume(suite.name, jobs)
                     measure_night(suite.name, jobs, writer, self.options)
                     self.night = writer.night
-            except StoreError as lost:  # no night can be kept (a full disk): only the webhook can still report it
+            except StoreError as lost:  # the night cannot be stored (a full disk): only the webhook can still report it
                 night, simulated = self.options.night, self.options.setup.sim
                 self._tell(Night(label, night, utc_now(), simulated, (), utc_now(), str(lost)))
                 raise
@@ -86,10 +86,10 @@ class Nightly:
         self._tell(self.night)
 
     def step(self, what: str, do: Callable[[], None]) -> None:
-        """Do it; a failure is a warning and a finding, and stops nothing that comes after."""
+        """Carry out a step; a failure is a warning and a finding, and stops no later step."""
         try:
             do()
-        except Exception as raised:  # a defect of trexbench, too, costs its own step only
+        except Exception as raised:  # a defect of trexbench costs its own step only, too
             error = as_bench_error(raised)
             self._keep(type(error)(f"{what}: {error}"))
 
@@ -99,13 +99,13 @@ class Nightly:
         self._found(error.exit_code)
 
     def _found(self, code: int) -> None:
-        """Failures go before regressions, and these before too little data; of failures the first counts."""
+        """Keep the worse exit code: failures before regressions before too little data; of failures the first."""
         rank = {0: 0, TOO_LITTLE: 1, REGRESSION: 2}
         if rank.get(code, 3) > rank.get(self.code, 3):
             self.code = code
 
     def _begin_or_resume(self, suite: str, jobs: Sequence[Job]) -> NightWriter:
-        """A night that was begun and not finished is resumed, else a new one begun."""
+        """Resume an unfinished night: a recent one, or that of the date that was given; else start a new one."""
         results, warn = self.options.results, self.options.output.warn
         for path, night in reversed(find_unfinished(results, suite, warn)):
             begun_s = seconds_of(night.started)
@@ -133,11 +133,11 @@ class Nightly:
         self.options.say(f"report   {path}")
 
     def _prune(self, suite: Suite) -> None:
-        """What is older than the nights that the suite keeps, and than what its regressions are held against."""
+        """Remove what is older than the nights that the suite keeps, and that its regressions are compared with."""
         if suite.keep_nights is None:
             return
         if self.judged is None:
-            self.options.say("pruned   nothing: what must stay is not known before the nights are judged")
+            self.options.say("pruned   nothing: without a judgement it is not known what must stay")
             return
         results, warn = self.options.results, self.options.output.warn
         since: dict[bool, str] = {}
@@ -150,7 +150,7 @@ class Nightly:
             self.options.say(f"pruned   {len(gone)} file{'' if len(gone) == 1 else 's'}")
 
     def _rows(self) -> list[RunRow]:
-        """Of the night's complete runs."""
+        """The rows of the night's complete runs."""
         found = []
         for cell in self.night.cells:
             if cell.state is State.DONE and cell.path is not None:
@@ -161,7 +161,7 @@ class Nightly:
         return found
 
     def _tell(self, night: Night) -> None:
-        """To the webhook, if there is one. A chat server that is away does not make the night a bad one."""
+        """Post a summary to the webhook, if there is one; a failure is a warning and not in the exit code."""
         if self._url is None:
             return
         try:

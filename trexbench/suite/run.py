@@ -1,4 +1,4 @@
-"""A night: a suite's cells, session by session, each written down before and after it is measured."""
+"""Measures a night: a suite's cells, session by session; the night's file is written before and after each cell."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from ..session.run import Interrupted, as_error
 from .jobs import Job, sessions
 
 RETRIED = (GeneratorError, TesterBusy, LabError, DutLost)
-"""Faults of the tester or the connection: worth a second try. What a DUT answers, it would answer again."""
+"""Faults of the tester or the connection: worth a second try. A DUT would answer the same again."""
 
 OpenSession = Callable[[Request, Callable[[str], None]], AbstractContextManager[Session]]
 
 
 @dataclass
 class NightRun:
-    """Measures a night's cells. say: gets a line or two per cell; output: of each cell's run, results included;
+    """Measures a night's cells. say: gets a line or two per cell; output: of each cell's run, with ``results``;
     retry_after_s: pause before a second try.
 
-    The night is on disk before and after each cell, so that a kill costs the cell in flight.
+    The night is on disk before and after each cell, so that a kill costs only the cell in flight.
     """
 
     jobs: Sequence[Job]
@@ -59,7 +59,7 @@ class NightRun:
         return self.writer.night
 
     def _session(self, waiting: deque[int]) -> None:
-        """Measure the cells of one session, which is opened anew after every failure."""
+        """Measure the cells of one session, which is opened again after every failure."""
         while waiting:
             self._announce(waiting[0])
             opened = again = False
@@ -71,7 +71,7 @@ class NightRun:
                 raise
             except Exception as error:
                 if opened:
-                    self.say(f"  the session did not end as it should: {as_bench_error(error)}")
+                    self.say(f"  closing the session failed: {as_bench_error(error)}")
                 else:
                     again = self._failed(waiting, len(waiting), error)
             if again:
@@ -80,7 +80,7 @@ class NightRun:
                 time.sleep(pause_s)
 
     def _cells(self, session: Session, waiting: deque[int]) -> bool:
-        """Measure until a cell fails; whether that one is worth a second try, for which it is left waiting."""
+        """Measure until a cell fails; whether that one gets a second try and so is left waiting."""
         while waiting:
             failure = self._measure(session, waiting[0])
             if failure is not None:
@@ -91,7 +91,7 @@ class NightRun:
         return False
 
     def _measure(self, session: Session, at: int) -> BaseException | None:
-        """Measure one cell; why that failed, if it did. The night is written before, meanwhile and after."""
+        """Measure one cell; the error if that failed. The night is written before, during and after it."""
         job, begun = self.jobs[at], time.monotonic()
         keeper = RunKeeper(self.output, lambda path: self._note_path(at, path))
         self._put(at, State.RUNNING, (*self._attempts(at), Attempt(utc_now())))
@@ -103,7 +103,7 @@ class NightRun:
         if outcome.error is not None:
             return outcome.error
         if self._below_results(keeper.path) is None:
-            return StoreError(f"{self.output.results} could not be written", f"the result is {keeper.path}")
+            return StoreError(f"{self.output.results} could not be written", f"the result is in {keeper.path}")
         self._expected_s += job.expected_s
         self._took_s += time.monotonic() - begun
         self._put(at, State.DONE, self._attempts(at))
@@ -111,7 +111,7 @@ class NightRun:
         return None
 
     def _failed(self, waiting: deque[int], count: int, failure: BaseException) -> bool:
-        """Note why the first so many cells failed; whether they are tried once more, for which they are left waiting.
+        """Note why the first ``count`` cells failed; whether they get a second try and so are left waiting.
 
         An interruption is raised again, and its cell waits for the night to be resumed.
         """
@@ -159,14 +159,14 @@ class NightRun:
 
 
 def _why_nothing(night: Night) -> str | None:
-    """Why not one cell was measured, if so."""
+    """The reason, where not one cell was measured."""
     if not night.cells or len(night.failed) < len(night.cells):
         return None
     return f"nothing was measured: {night.cells[0].attempts[-1].error}"
 
 
 def night_code(night: Night) -> int:
-    """Exit code: of the first cell that failed."""
+    """The night's exit code: that of the first cell that failed."""
     return next((cell.attempts[-1].code or 1 for cell in night.failed if cell.attempts), 0)
 
 
