@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..config.lookup import DUTS, load_dut
+from ..config.schema import read_dut
 from ..core.errors import ConfigError, DutError
 from ..core.units import format_bits
 from ..session.request import Target
@@ -46,9 +48,6 @@ def dut() -> None:
 @CONFIGS
 def list_duts(configs_dir: Path | None) -> None:
     """Every DUT config found, or what is wrong with it."""
-    from ..config.lookup import DUTS
-    from ..config.schema import read_dut
-
     found = DUTS.files(configs_dir)
     if not found:
         raise ConfigError("no dut_configs found", "run in a checkout, or name a directory with --configs-dir")
@@ -65,8 +64,6 @@ def list_duts(configs_dir: Path | None) -> None:
 @CONFIGS
 def show_dut(name: str, configs_dir: Path | None) -> None:
     """What a config says: driver, transport, ports, routes, line rate."""
-    from ..config.lookup import load_dut
-
     config = load_dut(name, configs_dir)
     way = config.transport
     where = f"namespace {way.namespace}" if way.namespace else f"ssh to {way.host}" if way.host else "this machine"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ..config.lookup import load_dut
 from .options import CONFIGS, complete_duts, path_option
 
 _dut = click.option(
@@ -42,7 +43,6 @@ def lab() -> None:
 )
 def up(dut: str, configs_dir: Path | None, trex_dir: Path | None) -> None:
     """Bring the lab up and leave it up."""
-    from ..config.lookup import load_dut
     from ..lab import Lab, LabSpec
     from ..session.process import signals_as_exceptions
 
@@ -59,7 +59,6 @@ def up(dut: str, configs_dir: Path | None, trex_dir: Path | None) -> None:
 @click.option("--force", is_flag=True, help="Even while a run uses it.")
 def down(dut: str, configs_dir: Path | None, force: bool) -> None:
     """Take the lab down, with everything in it."""
-    from ..config.lookup import load_dut
     from ..lab import LabSpec
     from ..lab import down as take_down
 

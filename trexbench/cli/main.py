@@ -75,16 +75,8 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
-    if value and not ctx.resilient_parsing:
-        from importlib import metadata
-
-        click.echo(f"trexbench {metadata.version('trexbench')}")
-        ctx.exit()
-
-
 @click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+@click.version_option(package_name="trexbench", message="%(package)s %(version)s", help="Show the version.")
 def cli() -> None:
     """Measure how fast a router really is.
 

@@ -8,20 +8,18 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
+from ..config.lookup import DUTS, SUITES, Catalogue
 from ..config.model import PlanDefaults
 from ..core.errors import ConfigError
 from ..core.history.known import is_date, parse_date
 from ..core.load.profile import MODES
 from ..core.units import Rate, parse_duration, parse_rate, parse_share, parse_speed
 from ..session.request import SPEEDUP, Case, Setup
-
-if TYPE_CHECKING:
-    from ..config.lookup import Catalogue
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
@@ -103,14 +101,10 @@ def complete_modes(_ctx: click.Context, _param: click.Parameter, incomplete: str
 
 def complete_suites(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of suites; files where no name begins like this."""
-    from ..config.lookup import SUITES
-
     return _complete_names(SUITES, incomplete) or [CompletionItem(incomplete, type="file")]
 
 
 def complete_duts(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from ..config.lookup import DUTS
-
     return _complete_names(DUTS, incomplete)
 
 

@@ -73,11 +73,18 @@ def regress(
     """
     if acknowledge is not None:
         today = f"{datetime.now(timezone.utc):%Y-%m-%d}"
-        return _acknowledge(results, Known(date or today, acknowledge, metric, note or ""))
+        _acknowledge(results, Known(date or today, acknowledge, metric, note or ""))
+        return 0
     if metric is not None or note is not None or date is not None:
         raise ConfigError("--metric, --note and --date belong to --acknowledge", "name the cells with --acknowledge")
-    if known or forget is not None:
-        return _forget(results, forget) if forget is not None else _list_known(results, as_json)
+    if forget is not None:
+        from ..results.nights import remove_known
+
+        click.echo(f"acknowledgement deleted: {_line(remove_known(results, forget))}")
+        return 0
+    if known:
+        _list_known(results, as_json)
+        return 0
     from ..review.judge import judge
 
     to_stdout = [as_json, junit == "-", markdown == "-", github].count(True)
@@ -106,33 +113,22 @@ def _write_forms(
         click.echo(format_judgement(judgement), nl=False)
 
 
-def _acknowledge(results: Path, change: Known) -> int:
+def _acknowledge(results: Path, change: Known) -> None:
     from ..review.judge import acknowledge
 
     acknowledge(results, change, warn)
     click.echo(f"acknowledged: {_line(change)}")
-    return 0
 
 
-def _forget(results: Path, number: int) -> int:
-    from ..results.nights import remove_known
-
-    click.echo(f"acknowledgement deleted: {_line(remove_known(results, number))}")
-    return 0
-
-
-def _list_known(results: Path, as_json: bool) -> int:
+def _list_known(results: Path, as_json: bool) -> None:
     from ..results.nights import load_known
 
     known = load_known(results)
     if as_json:
         print_json([{"number": number, **asdict(one)} for number, one in enumerate(known, 1)])
-        return 0
-    for number, one in enumerate(known, 1):
-        click.echo(f"{number}  {_line(one)}")
-    if not known:
-        click.echo("no change is acknowledged")
-    return 0
+    else:
+        lines = [f"{number}  {_line(one)}" for number, one in enumerate(known, 1)]
+        click.echo("\n".join(lines or ["no change is acknowledged"]))
 
 
 def _line(one: Known) -> str:

@@ -156,12 +156,7 @@ def query(sql: str, results: Path, form: str | None) -> None:
     "  trexbench results prune --before 2025-01-01 --yes\n"
 )
 @_RESULTS
-@click.option(
-    "--keep-nights",
-    type=click.IntRange(1, 1 << 31),
-    metavar="N",
-    help="Remove what is older than the last N nights.",
-)
+@click.option("--keep-nights", type=click.IntRange(1, 1 << 31), metavar="N", help="Remove all but the last N nights.")
 @click.option("--before", type=DATE, help="Remove what belongs to a night (or a day) before this one: 2025-01-01.")
 @click.option("--dry-run", is_flag=True, help="Only name the files that would be removed; the default without --yes.")
 @click.option("--yes", is_flag=True, help="Remove them.")

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ..config.lookup import load_dut
 from ..stlserver import __main__ as server
 from .options import CONFIGS, RX_QUEUES, complete_duts
 
@@ -34,7 +35,6 @@ def serve(twin: str | None, rx_queues: int | None, seed: int | None, configs_dir
     """Run the embedded STL server: TRex's protocol, on Linux interfaces (root) or simulated ports."""
     engine = None
     if twin is not None:
-        from ..config.lookup import load_dut
         from ..session.request import choose_queues
         from ..session.simulate import twin_engine
 

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..config.lookup import SUITES, read_suite
 from ..core.errors import ConfigError
+from ..core.history.night import night_to_dict
+from ..core.units import format_duration
 from ..session.request import NIGHT_SPEEDUP, Setup
 from .options import (
     CONFIGS,
@@ -87,8 +90,6 @@ def suite() -> None:
 @JSON
 def list_(configs_dir: Path | None, as_json: bool) -> None:
     """Every suite found, with the number of its cells, or what is wrong with it."""
-    from ..config.lookup import SUITES, read_suite
-
     values: list[dict[str, Any]] = []
     for name, path in sorted(SUITES.files().items()):
         try:
@@ -141,7 +142,6 @@ def plan(name: str, only: Sequence[str], setup: Setup, as_json: bool) -> None:
 
 
 def _lines(found: Suite, jobs: Sequence[Job], total_s: float) -> Iterator[str]:
-    from ..core.units import format_duration
     from ..report.words import format_count
 
     yield f"{found.name}: {format_count(len(jobs), 'cell')}, about {format_duration(total_s)} plus setup"
@@ -169,7 +169,6 @@ def run(name: str, resume: bool, only: Sequence[str], night: NightOptions, as_js
     The night is kept in results/nights/, its runs beside all others. After a kill at any moment --resume measures the
     cells that are left, the one in flight again. Exit code: of the first cell that failed.
     """
-    from ..core.history.night import night_to_dict
     from ..suite.night import run_suite
     from ..suite.run import night_code
 
@@ -191,7 +190,6 @@ def nightly(name: str, night: NightOptions, strict: bool, prometheus: Path | Non
     An unfinished night of the last 12 hours is resumed. A summary is posted to TREXBENCH_WEBHOOK, if that is set.
     Exit codes: of the first cell that failed; else 3 with a regression; else 0.
     """
-    from ..core.history.night import night_to_dict
     from ..report.regress.forms import judgement_values
     from ..report.regress.text import format_judgement
     from ..suite.nightly import Nightly

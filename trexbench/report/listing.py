@@ -1,4 +1,4 @@
-"""Stored runs in a line each, as text and as JSON values."""
+"""Stored runs, a row each, as text and as JSON values."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .words import NONE, format_bound, format_cycles, known, lay_out
 
 
 def format_rows(rows: Sequence[RunRow]) -> str:
-    """The table, in the rows' order; what is no plain complete measurement is marked."""
+    """The table, in the rows' order; runs that are incomplete or simulated are marked."""
     heads, sides, cells = zip(*_COLUMNS, strict=True)
     return "\n".join(lay_out([heads, *([cell(row) for cell in cells] for row in rows)], "".join(sides)))
 
 
 def row_values(row: RunRow) -> dict[str, Any]:
     """One run for machines; rates in frames per second, shares as fractions."""
-    return {**asdict(row), "nodes": dict(row.nodes)}
+    return asdict(row)
 
 
 def format_query(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: str) -> str:
-    """What a query found: ``text``, ``csv`` or ``json``, each ending as such a text does."""
+    """A query's result as ``text``, ``csv`` or ``json``."""
     found = [[value.hex() if isinstance(value, bytes) else value for value in row] for row in rows]
     if form == "json":
         return json.dumps([dict(zip(columns, row, strict=True)) for row in found], indent=1) + "\n"
@@ -43,7 +43,7 @@ def format_query(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: st
 
 
 def _measured(row: RunRow) -> bool:
-    """Not killed before it saw anything."""
+    """Not killed before it measured anything."""
     return row.complete or row.total_pps != 0
 
 
@@ -67,4 +67,4 @@ _COLUMNS: Sequence[tuple[str, str, Callable[[RunRow], str]]] = (
     ("latency", "r", lambda row: known(row.latency_s, format_time)),
     ("document", "l", lambda row: clean(row.path)),
 )
-"""Head, side and cell of each column."""
+"""Head, alignment and cell of each column."""

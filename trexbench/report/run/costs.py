@@ -13,7 +13,7 @@ NO_CYCLES = "no cycles per packet"
 
 
 def cost_words(cost: Cost, cpus: bool = True) -> str:
-    """The cost at one rate in a line: cycles per packet, vectors, clocks, energy; or that there is no figure."""
+    """The cost at one rate in a line: cycles per packet, vectors, clocks, energy; or why there is no figure."""
     if cost.cycles_per_packet is None:
         reasons = [c.text for c in cost.caveats if c.code.startswith("no-") or c.code == "budget-exceeds-clock"]
         return f"no cycles per packet: {reasons[0].removeprefix('no cycles per packet: ')}" if reasons else NO_CYCLES
@@ -41,7 +41,7 @@ def _clocks(cost: Cost, cpus: bool) -> Iterator[str]:
 
 
 def format_costs(costs: Sequence[Cost]) -> str:
-    """A table of nodes and its summary line for every rate, then all rates side by side."""
+    """For every rate a table of nodes and a summary line; then a table of all rates."""
     heads, cells = zip(*_COLUMNS, strict=True)
     table = lay_out([heads, *([cell(cost) for cell in cells] for cost in costs)], "r" * len(heads))
     return "\n\n".join("\n".join(block) for block in (*map(_block, costs), table)) + "\n"

@@ -13,7 +13,7 @@ _ANY = Direction(-1, -1)
 
 
 def plan_words(plan: Strategy) -> str:
-    """What was offered, when loss is bad, and how often was sampled."""
+    """What was offered, which loss is bad, and how often samples were taken."""
     alike: dict[Offer, list[str]] = {}
     for offer in plan.offers:
         alike.setdefault(replace(offer, direction=_ANY), []).append(str(offer.direction))

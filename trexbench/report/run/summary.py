@@ -1,4 +1,4 @@
-"""What a run has to say, in the order in which a reader wants it: the answer, the figures, the doubts, the facts.
+"""A run's summary in the order in which it is read: the answer, the figures, the doubts, the facts.
 
 Words and figures only; text.py and terminal.py lay them out.
 """
@@ -41,7 +41,7 @@ class Summary:
     facts: tuple[tuple[str, str], ...]
 
     def tables(self, width: int) -> Iterator[list[tuple[str, ...]]]:
-        """Tables with a row of the directions' names as head; as many directions side by side as fit into the width."""
+        """Tables with the directions' names as head; as many directions side by side as fit into the width."""
         labels = max(len(row[0]) for row in self.rows)
         cells = max(len(cell) for row in self.rows for cell in row[1:])
         columns = max(1, (width - labels) // (2 + cells))
@@ -64,12 +64,12 @@ def summarise(result: RunResult) -> Summary:
 
 
 def rate_words(one: DirectionResult) -> str:
-    """A direction's figure: the last good rate of a ramp, or what came out of a filled line."""
+    """A direction's result: the last good rate of a ramp, or the rate received from a full line."""
     return NONE if one.at_least and not one.maximum_pps else format_bound(one.maximum_pps, one.at_least)
 
 
 def answer_words(result: RunResult) -> str:
-    """What came of a run, in one line: rates, share of line rate, verdict."""
+    """A run's result in one line: rates, share of line rate, verdict."""
     plan, found = result.plan, result.analysis.directions
     rates = {one.direction: one.maximum_pps for one in found}
     if not any(rates.values()):
@@ -85,7 +85,7 @@ def answer_words(result: RunResult) -> str:
 
 
 def _offered_pps(result: RunResult, one: DirectionResult) -> float:
-    """What was sent into a line that was filled at once."""
+    """The rate sent in the hold."""
     hold = phase_window(one.direction, result.samples, Phase.HOLD)
     return hold.sent_pps if hold else 0.0
 
@@ -100,7 +100,7 @@ def _nothing(found: Sequence[DirectionResult]) -> str:
 
 
 def _verdict(result: RunResult) -> str:
-    """Who was the limit, in words; direction by direction where they differ."""
+    """What the limit was, in words; per direction where they differ."""
     words = {one.direction: limit_words(result, one) for one in result.analysis.directions}
     if len(set(words.values())) == 1:
         return next(iter(words.values()))
@@ -167,7 +167,7 @@ def _facts(result: RunResult) -> tuple[tuple[str, str], ...]:
 
 
 def _dut_words(result: RunResult) -> Iterator[tuple[str, str]]:
-    """What the DUT counted about itself: cost of a packet, where frames were lost, how the flows spread."""
+    """What the DUT counted: cost of a packet, where frames were lost, how the flows spread."""
     held = [cost for cost in result.costs if cost.phase is not Phase.RAMP]
     for cost in held:
         name = cost.phase.value if cost.phase is not Phase.CONFIRM or cost.trial < 2 else f"confirm {cost.trial}"
@@ -181,7 +181,7 @@ def _dut_words(result: RunResult) -> Iterator[tuple[str, str]]:
 
 
 def profile_words(profile: Mapping[str, Any]) -> str:
-    """What went on the wire: file, sizes, mean, flows, what varies."""
+    """What was sent: file, sizes, mean, flows, fields that vary."""
     tunables, varied = profile.get("tunables"), profile.get("varied")
     given = " " + ",".join(f"{k}={v}" for k, v in tunables.items()) if isinstance(tunables, Mapping) else ""
     parts = [f"{text_of(profile, 'name', '?')}{given}: {traffic_words(profile)}"]

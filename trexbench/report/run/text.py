@@ -66,9 +66,5 @@ def _table(rows: Sequence[Sequence[str]]) -> list[Line]:
 
 
 def _pairs(pairs: Sequence[tuple[str, str]], style: str, width: int) -> list[Line]:
-    indent = " " * 11
-    texts = [
-        textwrap.fill(clean(text), width, initial_indent=f"{label:<10} ", subsequent_indent=indent)
-        for label, text in pairs
-    ]
+    texts = [textwrap.fill(clean(f"{label:<10} {text}"), width, subsequent_indent=" " * 11) for label, text in pairs]
     return [[(text[:10], style), (text[10:], "")] for text in texts]
