@@ -114,7 +114,7 @@ def plan_dut(as_json: bool, target: Target) -> None:
         print_json([asdict(step) for step in steps])
         return
     for step in steps:
-        _tell(step, step.do)
+        _print_step(step, step.do)
     if not steps:
         click.echo("nothing to change")
 
@@ -126,7 +126,7 @@ def apply_dut(target: Target) -> None:
     from ..dut.apply import apply, changes
 
     with _connected(target, "apply") as found:
-        changed = apply(found.dut, found.transport, found.journal, lambda step: _tell(step, step.do))
+        changed = apply(found.dut, found.transport, found.journal, lambda step: _print_step(step, step.do))
         click.echo(changes(changed))
         found.dut.verify().require_match()
     click.echo("it is what its config says")
@@ -174,13 +174,13 @@ def revert_dut(target: Target) -> None:
     from ..dut.apply import revert
 
     with _connected(target, "revert") as found:
-        done = revert(found.dut, found.transport, found.journal, lambda step: _tell(step, step.undo, back=True))
+        done = revert(found.dut, found.transport, found.journal, lambda step: _print_step(step, step.undo, back=True))
     for step in done.gone:
         click.echo(f"# {step.what}: undone by a reboot of the DUT since")
     click.echo(f"{len(done.taken_back)} taken back" if done.taken_back or done.gone else "nothing to take back")
 
 
-def _tell(step: Change, commands: tuple[Command, ...], back: bool = False) -> None:
+def _print_step(step: Change, commands: tuple[Command, ...], back: bool = False) -> None:
     """A step as a person could type it."""
     click.echo(f"# {'back: ' if back else ''}{step}")
     for command in commands:

@@ -13,7 +13,7 @@ from ..core.history.rows import RunRow
 from ..core.strategy.table import suffix_of
 from ..core.units import format_share, format_time
 from .clean import clean
-from .words import NONE, format_bound, format_cycles, known, lay_out
+from .words import NONE, format_bound, format_cycles, lay_out, or_dash
 
 
 def format_rows(rows: Sequence[RunRow]) -> str:
@@ -58,13 +58,13 @@ _COLUMNS: Sequence[tuple[str, str, Callable[[RunRow], str]]] = (
     ("DUT", "l", lambda row: clean(row.cell.dut)),
     ("mode", "l", lambda row: f"{clean(row.cell.mode)} {suffix_of(row.cell.kind)}".rstrip()),
     ("", "l", lambda row: "bidir" if row.cell.bidir else "uni"),
-    ("queues", "r", lambda row: known(row.cell.rx_queues, str)),
+    ("queues", "r", lambda row: or_dash(row.cell.rx_queues, str)),
     ("maximum", "r", lambda row: format_bound(row.total_pps, row.at_least) if _measured(row) else NONE),
     ("of line", "r", lambda row: format_share(row.line_share) if _measured(row) else NONE),
     ("limit", "l", _limit),
-    ("loss in hold", "r", lambda row: known(row.hold_loss, format_share)),
-    ("cycles/packet", "r", lambda row: known(row.cycles_per_packet, format_cycles)),
-    ("latency", "r", lambda row: known(row.latency_s, format_time)),
+    ("loss in hold", "r", lambda row: or_dash(row.hold_loss, format_share)),
+    ("cycles/packet", "r", lambda row: or_dash(row.cycles_per_packet, format_cycles)),
+    ("latency", "r", lambda row: or_dash(row.latency_s, format_time)),
     ("document", "l", lambda row: clean(row.path)),
 )
 """Head, alignment and cell of each column."""

@@ -35,7 +35,7 @@ def format_bound(pps: float, at_least: bool) -> str:
     return f"{'>= ' if at_least else ''}{format_pps(pps)}"
 
 
-def known(value: float | None, form: Callable[[float], str]) -> str:
+def or_dash(value: float | None, form: Callable[[float], str]) -> str:
     """The value in this form; a dash for None."""
     return NONE if value is None else form(value)
 
@@ -48,7 +48,7 @@ def format_figure(value: float | None, metric: Metric) -> str:
         "us": lambda microseconds: format_time(microseconds / 1e6),
         "cycles": format_cycles,
     }
-    return known(value, forms.get(metric.unit, lambda number: format_scaled(number, metric.unit)))
+    return or_dash(value, forms.get(metric.unit, lambda number: format_scaled(number, metric.unit)))
 
 
 def format_loss(share: float | None) -> str:

@@ -48,7 +48,7 @@ def collect(
     StoreError where there is nothing of the suite or the DUTs, and for a night that there is not.
     """
     rows, problems = read_index(results, warn, suite=suite)
-    nights = [_only(one, duts) for one in load_nights(results, warn) if suite in (None, one.suite)]
+    nights = [_with_duts(one, duts) for one in load_nights(results, warn) if suite in (None, one.suite)]
     rows = [row for row in rows if not duts or row.cell.dut in duts]
     if (suite or duts) and not rows and not any(one.cells or one.error for one in nights):
         raise StoreError(
@@ -121,7 +121,7 @@ def _not_run(nights: Sequence[Night]) -> list[str]:
     return [f"the night of {last.night} was not run ({last.suite}): {last.error}"]
 
 
-def _only(night: Night, duts: Sequence[str]) -> Night:
+def _with_duts(night: Night, duts: Sequence[str]) -> Night:
     """The night with the cells of these DUTs; of all if there are none."""
     return replace(night, cells=tuple(cell for cell in night.cells if not duts or cell.dut in duts))
 

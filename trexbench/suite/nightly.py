@@ -68,22 +68,22 @@ class Nightly:
                     self.night = writer.night
             except StoreError as lost:  # the night cannot be stored (a full disk): only the webhook can still report it
                 night, simulated = self.options.night, self.options.setup.sim
-                self._tell(Night(label, night, utc_now(), simulated, (), utc_now(), str(lost)))
+                self._notify(Night(label, night, utc_now(), simulated, (), utc_now(), str(lost)))
                 raise
             self._follow_up(label, suite, error)
 
     def _follow_up(self, label: str, suite: Suite | None, error: BenchError | None) -> None:
         if error is not None:
-            self._keep(error)
+            self._note_failure(error)
         else:
-            self._found(night_code(self.night))
+            self._set_code(night_code(self.night))
             self.step("judge", lambda: self._judge(label))
         self.step("report", lambda: self._report(label))
         if suite is not None:
             self.step("prune", lambda: self._prune(suite))
         if (path := self.prometheus) is not None:
             self.step("gauges", lambda: write_textfile(path, textfile(self.night, self._rows(), self.code)))
-        self._tell(self.night)
+        self._notify(self.night)
 
     def step(self, what: str, do: Callable[[], None]) -> None:
         """Carry out a step; a failure is a warning and a finding, and stops no later step."""
@@ -91,14 +91,14 @@ class Nightly:
             do()
         except Exception as raised:  # a defect of trexbench costs its own step only, too
             error = as_bench_error(raised)
-            self._keep(type(error)(f"{what}: {error}"))
+            self._note_failure(type(error)(f"{what}: {error}"))
 
-    def _keep(self, error: BenchError) -> None:
+    def _note_failure(self, error: BenchError) -> None:
         self.findings.append(str(error))
         self.options.output.warn(str(error))
-        self._found(error.exit_code)
+        self._set_code(error.exit_code)
 
-    def _found(self, code: int) -> None:
+    def _set_code(self, code: int) -> None:
         """Keep the worse exit code: failures before regressions before too little data; of failures the first."""
         rank = {0: 0, TOO_LITTLE: 1, REGRESSION: 2}
         if rank.get(code, 3) > rank.get(self.code, 3):
@@ -123,7 +123,7 @@ class Nightly:
         for finding in judgement.regressions:
             self.findings += [finding_line(finding), *(f"    {sentence}" for sentence in finding.explanation)]
         if judgement.exit_code != TOO_LITTLE or self.strict:
-            self._found(judgement.exit_code)
+            self._set_code(judgement.exit_code)
 
     def _report(self, suite: str) -> None:
         """results/report.html, of this suite's nights."""
@@ -160,7 +160,7 @@ class Nightly:
                     self.options.output.warn(str(error))
         return found
 
-    def _tell(self, night: Night) -> None:
+    def _notify(self, night: Night) -> None:
         """Post a summary to the webhook, if there is one; a failure is a warning and not in the exit code."""
         if self._url is None:
             return

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ...core.dut.cycles import Cost
 from ...core.dut.runtime import WorkerEfficiency
 from ...core.units import format_pps, format_share
-from ..words import format_cycles, known, lay_out
+from ..words import format_cycles, lay_out, or_dash
 
 NO_CYCLES = "no cycles per packet"
 
@@ -65,7 +65,7 @@ def _nodes(worker: WorkerEfficiency) -> Iterator[str]:
         return
     yield f"  {worker.worker:<32}{'Clocks':>12}{'Vectors/Call':>14}"
     for node in sorted(worker.nodes, key=lambda node: node.name):
-        vectors = known(node.vectors_per_call, "{:.2f}".format)
+        vectors = or_dash(node.vectors_per_call, "{:.2f}".format)
         yield f"    {node.name:<30}{node.cycles_per_packet:>12.2e}{vectors:>14}"
     polling = ", ".join(node.name for node in worker.nodes if node.is_input) or "input nodes"
     yield (
@@ -77,10 +77,10 @@ def _nodes(worker: WorkerEfficiency) -> Iterator[str]:
 _COLUMNS: Sequence[tuple[str, Callable[[Cost], str]]] = (
     ("offered", lambda cost: format_pps(cost.offered_pps)),
     ("forwarded", lambda cost: format_pps(cost.forwarded_pps)),
-    ("loss", lambda cost: known(cost.loss, format_share)),
-    ("cycles/packet", lambda cost: known(cost.cycles_per_packet, format_cycles)),
-    ("with polling", lambda cost: known(cost.with_polling, format_cycles)),
-    ("vectors/call", lambda cost: known(cost.vectors_per_call, "{:.2f}".format)),
-    ("clocks, MHz", lambda cost: known(cost.effective_hz, lambda hertz: f"{hertz / 1e6:.0f}")),
-    ("uJ/packet", lambda cost: known(cost.uj_per_packet, "{:.2f}".format)),
+    ("loss", lambda cost: or_dash(cost.loss, format_share)),
+    ("cycles/packet", lambda cost: or_dash(cost.cycles_per_packet, format_cycles)),
+    ("with polling", lambda cost: or_dash(cost.with_polling, format_cycles)),
+    ("vectors/call", lambda cost: or_dash(cost.vectors_per_call, "{:.2f}".format)),
+    ("clocks, MHz", lambda cost: or_dash(cost.effective_hz, lambda hertz: f"{hertz / 1e6:.0f}")),
+    ("uJ/packet", lambda cost: or_dash(cost.uj_per_packet, "{:.2f}".format)),
 )

@@ -13,7 +13,7 @@ from ...core.load.windows import Window, build_window
 from ...core.result import RunResult
 from ...core.strategy.base import LoadStep, Strategy
 from ...core.units import format_duration, format_pps, format_share
-from ..words import known
+from ..words import or_dash
 
 LINE_S = 5.0
 
@@ -145,7 +145,7 @@ def format_progress(plan: Plan, progress: Progress) -> str:
     parts = [format_duration(progress.elapsed_s), progress.phase_words, asked_words(plan, progress)]
     for direction, window in zip(plan.directions, progress.windows, strict=False):
         rates = f"sent {format_pps(window.sent_pps)} received {format_pps(window.received_pps)}"
-        parts.append(f"{direction} {rates} loss {known(window.loss, format_share)}")
+        parts.append(f"{direction} {rates} loss {or_dash(window.loss, format_share)}")
     parts.append(progress.left_words)
     return "  ".join(parts)
 

@@ -15,7 +15,7 @@ from ...core.result import RunResult, Status
 from ...core.units import format_bits, format_duration, format_pps, format_share, format_time
 from ...core.verdict.latency import Latency
 from ...core.verdict.model import DirectionResult, Limit
-from ..words import NONE, format_bound, format_limit, known, name_of, text_of
+from ..words import NONE, format_bound, format_limit, name_of, or_dash, text_of
 from .costs import cost_words
 from .plans import line_speeds, plan_words
 
@@ -135,12 +135,12 @@ def _rows(result: RunResult) -> tuple[tuple[str, ...], ...]:
     rows["  on the wire (L1)"] = lambda one: format_bits(plan.offer(one.direction).l1_bps(one.maximum_pps))
     rows["  of line rate"] = lambda one: format_share(plan.offer(one.direction).line_share(one.maximum_pps))
     if plan.seeks_knee:
-        rows["first rate above that loss"] = lambda one: known(one.first_bad_pps, format_pps)
-    rows["uncertainty"] = lambda one: known(one.uncertainty_pps or None, lambda pps: f"+- {format_pps(pps)}")
+        rows["first rate above that loss"] = lambda one: or_dash(one.first_bad_pps, format_pps)
+    rows["uncertainty"] = lambda one: or_dash(one.uncertainty_pps or None, lambda pps: f"+- {format_pps(pps)}")
     if plan.seeks_knee:
         rows[f"confirmed, held {format_duration(plan.length_s(Phase.CONFIRM))}"] = _confirmed
     rows["max received in a window"] = lambda one: format_pps(one.max_received_pps)
-    rows["loss in the hold"] = lambda one: known(one.hold_loss, format_share)
+    rows["loss in the hold"] = lambda one: or_dash(one.hold_loss, format_share)
     rows["frames sent, whole run"] = lambda one: _count(one.sent)
     rows["frames received"] = lambda one: _count(one.received)
     return (*((label, *map(cell, found)) for label, cell in rows.items()), *_latency_rows(result))

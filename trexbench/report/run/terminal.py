@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...core.units import format_duration, format_pps, format_share
-from ..words import known, name_of
+from ..words import name_of, or_dash
 from .live import Live, Progress, asked_words
 
 DRAW_S = 0.5
@@ -45,7 +45,7 @@ class TerminalLive(Live):
             table.add_column(name, justify="right", min_width=5 if not name else 12)
         for direction, window in zip(plan.directions, progress.windows, strict=False):
             bad = window.is_bad(plan.loss_threshold)
-            loss = Text(f"{'! ' if bad else ''}{known(window.loss, format_share)}", "bold red" if bad else "green")
+            loss = Text(f"{'! ' if bad else ''}{or_dash(window.loss, format_share)}", "bold red" if bad else "green")
             table.add_row(str(direction), format_pps(window.sent_pps), format_pps(window.received_pps), loss)
         asked = Text(asked_words(plan, progress))
         self._screen.update(Group(Text(name_of(self.result)), bar, asked, table), refresh=True)
