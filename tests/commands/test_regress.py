@@ -57,6 +57,7 @@ def test_forms_of_one_judgement(nights: Path) -> None:
         (("--suite", "other"), 4, "not enough nights"),
         (("--since", "yesterday"), 2, "is not a date"),
         (("--json", "--github"), 2, "two outputs cannot share"),
+        (("--acknowledge", "x", "--note", "y", "--forget", "1"), 2, "exclude each other"),
         (("--metric", "power"), 2, "--acknowledge"),
         (("--acknowledge", "*"), 2, "--note"),
         (("--forget", "7"), 9, "no known change 7"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from ..core.errors import ConfigError
 from ..core.history.known import Known
 from ..core.history.rows import METRICS
 from ..report.clean import clean
+from ..session.process import utc_now
 from .options import DATE, JSON, complete_duts, complete_modes, complete_suites, results_option
 from .output import print_json, warn, write
 
@@ -71,9 +71,10 @@ def regress(
 
     A regression is reported until it is acknowledged with a note or has recovered. docs/regression.md has the method.
     """
+    if [acknowledge is not None, known, forget is not None].count(True) > 1:
+        raise ConfigError("--acknowledge, --known and --forget exclude each other", "give one of them at a time")
     if acknowledge is not None:
-        today = f"{datetime.now(timezone.utc):%Y-%m-%d}"
-        _acknowledge(results, Known(date or today, acknowledge, metric, note or ""))
+        _acknowledge(results, Known(date or utc_now()[:10], acknowledge, metric, note or ""))
         return 0
     if metric is not None or note is not None or date is not None:
         raise ConfigError("--metric, --note and --date belong to --acknowledge", "name the cells with --acknowledge")

@@ -91,7 +91,8 @@ class Grid:
 
 def build_grid(rows: Sequence[RunRow], night: Night | None) -> Grid:
     """The table of a night, or without a night of every cell's latest run. rows: oldest first."""
-    shown = _rows_of_night(rows, night) if night is not None else list({row.cell: row for row in rows}.values())
+    paths = {record.path for record in night.cells} if night is not None else set()
+    shown = [row for row in rows if row.path in paths] if night else list({row.cell: row for row in rows}.values())
     found = _of_night(shown, night) if night is not None else {row.cell: _figure(row) for row in shown}
     columns = order_columns(column_of(cell) for cell in found)
     blocks: list[Block] = []
@@ -147,11 +148,6 @@ def _rows_of(mode: str, cells: Sequence[GridCell]) -> Iterator[GridRow]:
     for traffic in traffics:
         chosen = [cell if cell.traffic in (None, traffic) else _NOT_RUN for cell in cells]
         yield GridRow(f"{mode}, traffic {traffic[:8]}", _with_best(chosen))
-
-
-def _rows_of_night(rows: Iterable[RunRow], night: Night) -> list[RunRow]:
-    paths = {record.path for record in night.cells}
-    return [row for row in rows if row.path in paths]
 
 
 def _of_night(rows: Iterable[RunRow], night: Night) -> Mapping[Cell, GridCell]:
