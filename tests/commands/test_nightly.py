@@ -17,6 +17,7 @@ import pytest
 from tools import ROOT, folder_with, trexbench
 
 from suites import FOUR, TINY, TwelveNights, without_twin
+from trexbench.core.errors import ConfigError
 from trexbench.core.history.night import State
 from trexbench.results.nights import load_nights
 from trexbench.session.keep import Output
@@ -151,6 +152,25 @@ def test_where_no_night_can_be_kept_the_webhook_is_told(tmp_path: Path, monkeypa
         done = trexbench(tmp_path, "nightly", "tiny", "--sim", "-q")
     assert done.returncode == 9 and "results/nights cannot be written" in done.stderr
     assert len(told) == 1 and "results/nights cannot be written" in told[0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "suite"), [("lab-v1.2", "lab-v1.2"), ("suites/x.yaml", "x"), ("a<b", None), ("", None)]
+)
+def test_a_night_that_cannot_be_is_kept_under_its_suites_name(
+    name: str, suite: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder_with(tmp_path)
+    monkeypatch.setenv("TREXBENCH_SUITES", str(tmp_path / "suites"))
+    end = Nightly(name, NightOptions(tmp_path, Setup(sim=True), Output(), lambda _: None))
+    if suite is None:
+        with pytest.raises(ConfigError, match="suite"):
+            end.run()
+    else:
+        end.run()
+        assert end.code == 2
+    kept = [night.suite for night in load_nights(tmp_path, pytest.fail)]
+    assert kept == ([] if suite is None else [suite])
 
 
 def test_a_step_that_fails_unforeseen_stops_no_other() -> None:

@@ -56,7 +56,8 @@ def test_forms_of_one_judgement(nights: Path) -> None:
         (("--mode", "64b"), 3, "REGRESSIONS"),
         (("--suite", "other"), 4, "not enough nights"),
         (("--since", "yesterday"), 2, "is not a date"),
-        (("--json", "--github"), 2, "two forms cannot share"),
+        (("--json", "--github"), 2, "two outputs cannot share"),
+        (("--acknowledge", "x", "--note", "y", "--forget", "1"), 2, "exclude each other"),
         (("--metric", "power"), 2, "--acknowledge"),
         (("--acknowledge", "*"), 2, "--note"),
         (("--forget", "7"), 9, "no known change 7"),
@@ -82,6 +83,6 @@ def test_known_changes_are_kept_shown_and_forgotten(nights: Path) -> None:
     assert known["number"] == 1 and known["note"] == "5 % more work" and known["metric"] is None
     assert trexbench(nights, "regress", "--forget", "1").returncode == 0
     nobody = trexbench(nights, "regress", "--acknowledge", "netgate-vp *", "--note", "a typing error")
-    assert nobody.returncode == 0 and "no cell in results is like that yet" in nobody.stderr and not done.stderr
+    assert nobody.returncode == 0 and "no cell in results matches that yet" in nobody.stderr and not done.stderr
     assert trexbench(nights, "regress", "--forget", "1").returncode == 0
     assert trexbench(nights, "regress").returncode == 3

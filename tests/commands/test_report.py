@@ -194,6 +194,7 @@ def test_an_older_night_whose_document_went_meanwhile_is_left_out_and_named(tmp_
     runs = {latest.cell: make_run(latest.cell, started=latest.started)}
     assert load_older(tmp_path, [gone, latest], runs, [], problems, said.append) == {}
     assert [path for path, _ in problems] == [gone.path] and gone.path in said[0] and "No such file" in said[0]
+    assert problems[0][1].startswith("No such file"), "the page has the path before it"
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
 import pytest
 
 from trexbench.cli import main
+from trexbench.cli.options import complete_duts, complete_suites
 
 ROOT = Path(__file__).resolve().parents[2]
 RAMP = ("ramp", "--dut", "netgate-vpp", "--mode", "64b", "--no-apply", "-q")
@@ -163,6 +165,14 @@ def test_files_that_are_no_runs(verb: Sequence[str], tmp_path: Path, capfd: pyte
     for text in ("", "{", "[]", "{}", "[" * 100_000, '{"schema": "trexbench/run", "version": 99}', "\x00\xff"):
         (tmp_path / "run.json").write_text(text)
         fails((*verb, "run.json"), 9, ["run.json"], capfd)
+
+
+def test_completion_says_nothing_of_a_directory_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TREXBENCH_SUITES", "/nowhere")
+    monkeypatch.setenv("TREXBENCH_DUT_CONFIGS", "/nowhere")
+    param = click.Argument(["name"])
+    found = [complete(click.Context(click.Command("x")), param, "la") for complete in (complete_suites, complete_duts)]
+    assert [[item.type for item in items] for items in found] == [["file"], []]
 
 
 def test_the_group_alone_shows_its_help(capfd: pytest.CaptureFixture[str]) -> None:

@@ -76,6 +76,15 @@ def test_without_a_night_the_latest_run_of_a_cell_counts() -> None:
     assert build_grid(rows, None).blocks[0].rows[0].cells[0].percent == "20 %"
     cut = [*rows, make_row(at="2026-11-21", status="incomplete")]
     assert build_grid(cut, None).failures == (("vpp 64b uni", "the run of 2026-11-21T02:00:00Z is incomplete"),)
+    cut = [*rows, make_row(at="2026-11-21", status="running")]
+    assert "is still running, or was killed" in build_grid(cut, None).failures[0][1]
+
+
+def test_the_loss_limit_is_that_of_the_runs_in_the_table() -> None:
+    rows = [make_row(at="2026-11-19", loss_threshold=0.01), make_row(at="2026-11-20", loss_threshold=1e-6)]
+    assert build_grid(rows, None).loss_limit == "0.0001 %"
+    assert build_grid(rows, make_night(make_record(rows[0]))).loss_limit == "1 %"
+    assert build_grid([], None).loss_limit == "the limit"
 
 
 def test_a_night_shows_what_failed_and_what_was_not_reached() -> None:

@@ -149,6 +149,18 @@ def test_round_figures_lose_their_zeros(text: str, short: str) -> None:
     assert nominal(text) == short
 
 
+def test_a_small_loss_limit_is_not_rounded_to_none() -> None:
+    text = format_summary(make_result(replace(make_plan(), loss_threshold=1e-6)))
+    assert "last rate with loss <= 0.0001 %" in text and "bad is loss > 0.0001 %" in text
+
+
+def test_what_a_document_holds_cannot_steer_a_terminal() -> None:
+    text = format_summary(
+        make_result(dut={"name": "x", "description": "\x1b]0;title\x07 \x1b[31mred"}, simulated=False)
+    )
+    assert "\x1b" not in text and "\x07" not in text and "[31mred" in text
+
+
 def test_on_a_terminal_it_says_the_same() -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

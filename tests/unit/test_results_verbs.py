@@ -14,6 +14,8 @@ from runs import World, make_plan, make_result
 from test_nights import NIGHT
 
 from trexbench.cli import main
+from trexbench.cli.run import print_costs
+from trexbench.core.errors import BenchError, GeneratorLost
 from trexbench.core.history.rows import RunRow
 from trexbench.core.result import RunResult
 from trexbench.report.listing import format_rows
@@ -22,6 +24,7 @@ from trexbench.results.index import open_index
 from trexbench.results.nights import NightWriter, find_nights
 from trexbench.results.prune import find_old, remove
 from trexbench.results.store import RunWriter
+from trexbench.session.keep import Measured
 
 PLAN = make_plan(ramp_s=20.0, confirm_s=0.0)
 SLOW, FAST = (make_result(PLAN, World(capacity_pps=rate)) for rate in (6e5, 9e5))
@@ -89,6 +92,19 @@ def test_a_picture_that_cannot_be_written_is_a_failure(capfd: pytest.CaptureFixt
     assert out == "" and "nowhere/x.png: No such file or directory" in err
 
 
+def test_a_directory_that_is_not_there_is_said_to_be_so(capfd: pytest.CaptureFixture[str]) -> None:
+    for verb in (["query", "select * from runs"], ["list"], ["prune", "--keep-nights", "1"]):
+        out, err = said(capfd, "results", *verb, "--results", "typo", code=9)
+        assert out == "" and err == "trexbench: typo: no such directory: name the results with --results\n"
+
+
+def test_without_costs_efficiency_says_what_ended_its_runs(capfd: pytest.CaptureFixture[str]) -> None:
+    assert print_costs([Measured(SLOW, GeneratorLost("trex1 does not answer"), None)], as_json=False) == 5
+    assert capfd.readouterr().err == "trexbench: trex1 does not answer\n"
+    with pytest.raises(BenchError, match="cost is not known"):
+        print_costs([Measured(SLOW, None, None)], as_json=False)
+
+
 def test_a_query_in_three_forms(capfd: pytest.CaptureFixture[str]) -> None:
     store(1, dut='a,"b"')
     sql = "select dut, round(total_pps) as pps, night from runs"
@@ -108,7 +124,7 @@ def test_a_query_in_three_forms(capfd: pytest.CaptureFixture[str]) -> None:
         (("list", "--since", "yesterday"), "is not a date"),
         (("list", "--limit", "0"), "--limit"),
         (("prune",), "--keep-nights N or --before DATE"),
-        (("prune", "--keep-nights", "3", "--before", "2026-01-01"), "--keep-nights N or --before DATE"),
+        (("prune", "--keep-nights", "3", "--before", "2026-01-01"), "--before DATE, and only one"),
         (("prune", "--keep-nights", "0"), "--keep-nights"),
         (("prune", "--before", "2026-01-01", "--yes", "--dry-run"), "exclude each other"),
         (("import", "x.json", "--speed", "fast"), "speed"),
@@ -137,7 +153,7 @@ def test_only_what_is_old_goes_with_its_pictures_and_only_when_said(capfd: pytes
     store(2)
     kept = [*files()]
     out, err = said(capfd, "results", "prune", "--before", "2026-03-02")
-    assert "4 files would go" in err and files() == kept and len(out.splitlines()) == 4
+    assert "4 files would be removed" in err and files() == kept and len(out.splitlines()) == 4
     out, err = said(capfd, "results", "prune", "--before", "2026-03-02", "--yes")
     assert "4 files removed" in err
     assert files() == [
@@ -303,6 +319,14 @@ def test_sets_by_date_label_glob_and_file(
     assert values["cells"][0]["second_pps"] >= values["cells"][0]["first_pps"]
 
 
+def test_a_date_means_a_night_and_not_the_runs_after_midnight_of_the_one_before(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for day, night, run in ((1, 1, SLOW), (2, 1, SLOW), (2, 2, FAST)):
+        store(day, run=run, suite="nightly", night=f"2026-03-0{night}")
+    assert "2:1" in said(capfd, "compare", "2026-03-01", "2026-03-02")[0]
+
+
 def test_unlike_sets_are_refused_until_told_to_and_then_marked(capfd: pytest.CaptureFixture[str]) -> None:
     store(1)
     store(2, run=replace(SLOW, simulated=False))
@@ -336,6 +360,9 @@ def test_of_a_directory_its_runs_are_compared_and_nothing_is_said_of_nights(capf
     Path("results/acknowledged.json").write_text("{}")
     out, err = said(capfd, "compare", "results", "2026-03-01")
     assert "the same" in out and err == ""
+    store(2).with_suffix(".loadtest.json").write_text("{}")
+    for everything in ("results", "results/**/*.json"):
+        assert said(capfd, "compare", everything, "2026-03-01")[1] == "", "nothing is said of exports either"
 
 
 def test_of_a_glob_what_can_be_read_is_compared(capfd: pytest.CaptureFixture[str]) -> None:

@@ -257,5 +257,5 @@ def test_globs_choose_cells() -> None:
         "lab-linux var2-64b uni",
         "lab-linux var2-imix bidir",
     ]
-    with pytest.raises(ConfigError, match="no cell of lab is like x"):
+    with pytest.raises(ConfigError, match="no cell of lab matches x"):
         jobs_of(only=["x"])

@@ -18,14 +18,14 @@ from .output import note, print_json
 @click.argument("first")
 @click.argument("second")
 @results_option()
-@click.option("--anyway", is_flag=True, help="Compare unlike runs, too; the result says what is unlike.")
+@click.option("--anyway", is_flag=True, help="Compare unlike runs as well; the result says what is unlike.")
 @JSON
 def compare(first: str, second: str, results: Path, anyway: bool, as_json: bool) -> None:
     """Compare two runs, direction by direction, or two sets of runs, cell by cell: difference, noise, verdict.
 
-    Each is a file, a directory or a glob of files, a date (of a night), a label, the name of a suite or of a DUT (with
-    @DATE: of that night), or `latest`. Unlike runs are refused: simulated against measured, other traffic, another line
-    rate, a DUT configured otherwise.
+    Each is a file, a directory or a glob of files, the date of a night, a label, the name of a suite or of a DUT (with
+    @DATE: of that night), or `latest`. Unlike runs are refused: simulated and measured ones, different traffic or line
+    rate, a DUT configured differently.
     """
     from ..report import compare as forms
     from ..review.compare import RunComparison, compare

@@ -1,4 +1,4 @@
-"""``trexbench dut``: the configs, what one says, and the DUT itself: planned, configured, read, reverted."""
+"""``trexbench dut``: the DUT configs, and the DUTs themselves: planned, configured, read back, reverted."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..config.lookup import DUTS, load_dut
+from ..config.schema import read_dut
 from ..core.errors import ConfigError, DutError
 from ..core.units import format_bits
 from ..session.request import Target
@@ -45,10 +47,7 @@ def dut() -> None:
 @dut.command("list")
 @CONFIGS
 def list_duts(configs_dir: Path | None) -> None:
-    """Every DUT config found, with what is wrong with it if anything is."""
-    from ..config.lookup import DUTS
-    from ..config.schema import read_dut
-
+    """Every DUT config found, or what is wrong with it."""
     found = DUTS.files(configs_dir)
     if not found:
         raise ConfigError("no dut_configs found", "run in a checkout, or name a directory with --configs-dir")
@@ -65,8 +64,6 @@ def list_duts(configs_dir: Path | None) -> None:
 @CONFIGS
 def show_dut(name: str, configs_dir: Path | None) -> None:
     """What a config says: driver, transport, ports, routes, line rate."""
-    from ..config.lookup import load_dut
-
     config = load_dut(name, configs_dir)
     way = config.transport
     where = f"namespace {way.namespace}" if way.namespace else f"ssh to {way.host}" if way.host else "this machine"
@@ -92,7 +89,7 @@ _TARGET = gathered(
     click.argument("name", shell_complete=complete_duts),
     CONFIGS,
     RX_QUEUES,
-    click.option("--server", metavar="HOST", help="The TRex server that knows the MACs that the config does not."),
+    click.option("--server", metavar="HOST", help="The TRex server to ask for MACs that the config does not name."),
     click.option("--rpc-port", type=click.IntRange(1, 65535), help="Its RPC port (4501)."),
 )
 
@@ -117,7 +114,7 @@ def plan_dut(as_json: bool, target: Target) -> None:
         print_json([asdict(step) for step in steps])
         return
     for step in steps:
-        _tell(step, step.do)
+        _print_step(step, step.do)
     if not steps:
         click.echo("nothing to change")
 
@@ -125,11 +122,11 @@ def plan_dut(as_json: bool, target: Target) -> None:
 @dut.command("apply")
 @_TARGET
 def apply_dut(target: Target) -> None:
-    """Configure the DUT as its config says, then read it back. What is so already is left alone."""
+    """Configure the DUT as its config says, then read it back. Only what differs is changed."""
     from ..dut.apply import apply, changes
 
     with _connected(target, "apply") as found:
-        changed = apply(found.dut, found.transport, found.journal, lambda step: _tell(step, step.do))
+        changed = apply(found.dut, found.transport, found.journal, lambda step: _print_step(step, step.do))
         click.echo(changes(changed))
         found.dut.verify().require_match()
     click.echo("it is what its config says")
@@ -153,7 +150,7 @@ def verify_dut(as_json: bool, target: Target) -> int:
 
 @dut.command("telemetry")
 @_TARGET
-@click.option("--seconds", type=DURATION, default=5.0, help="Between the two readings (5).")
+@click.option("--seconds", type=DURATION, default=5.0, help="Time between the two readings (5).")
 @JSON
 def telemetry_dut(seconds: float, as_json: bool, target: Target) -> None:
     """Read the DUT's counters twice and show what changed: rates, drops, CPUs, cycles per packet."""
@@ -173,17 +170,17 @@ def telemetry_dut(seconds: float, as_json: bool, target: Target) -> None:
 @dut.command("revert")
 @_TARGET
 def revert_dut(target: Target) -> None:
-    """Undo what `apply` and the runs since have changed, also after a crash."""
+    """Undo what `apply` and later runs have changed, also after a crash."""
     from ..dut.apply import revert
 
     with _connected(target, "revert") as found:
-        done = revert(found.dut, found.transport, found.journal, lambda step: _tell(step, step.undo, back=True))
+        done = revert(found.dut, found.transport, found.journal, lambda step: _print_step(step, step.undo, back=True))
     for step in done.gone:
-        click.echo(f"# {step.what}: the DUT has been started anew since, and has forgotten it")
+        click.echo(f"# {step.what}: undone by a reboot of the DUT since")
     click.echo(f"{len(done.taken_back)} taken back" if done.taken_back or done.gone else "nothing to take back")
 
 
-def _tell(step: Change, commands: tuple[Command, ...], back: bool = False) -> None:
+def _print_step(step: Change, commands: tuple[Command, ...], back: bool = False) -> None:
     """A step as a person could type it."""
     click.echo(f"# {'back: ' if back else ''}{step}")
     for command in commands:

@@ -1,4 +1,4 @@
-"""``trexbench lab``: a router in network namespaces, for as long as the user wants it."""
+"""``trexbench lab``: a router in network namespaces that stays until the user takes it down."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ..config.lookup import load_dut
 from .options import CONFIGS, complete_duts, path_option
 
 _dut = click.option(
@@ -13,7 +14,7 @@ _dut = click.option(
     default="lab-linux",
     show_default=True,
     shell_complete=complete_duts,
-    help="The DUT config with a lab: section.",
+    help="A DUT whose config has a lab: section.",
 )
 _EXAMPLES = """\b
 Examples:
@@ -28,7 +29,7 @@ Examples:
 def lab() -> None:
     """Tester and router in two network namespaces of this machine, without uplink or default route (needs root).
 
-    `ramp --dut lab-linux` uses the lab that is up, or brings one up for itself and takes it away again.
+    `ramp --dut lab-linux` uses the lab that is up, or brings one up and takes it down afterwards.
     """
 
 
@@ -41,8 +42,7 @@ def lab() -> None:
     envvar="TREXBENCH_TREX_DIR",
 )
 def up(dut: str, configs_dir: Path | None, trex_dir: Path | None) -> None:
-    """Bring the lab up, and leave it up."""
-    from ..config.lookup import load_dut
+    """Bring the lab up and leave it up."""
     from ..lab import Lab, LabSpec
     from ..session.process import signals_as_exceptions
 
@@ -58,8 +58,7 @@ def up(dut: str, configs_dir: Path | None, trex_dir: Path | None) -> None:
 @CONFIGS
 @click.option("--force", is_flag=True, help="Even while a run uses it.")
 def down(dut: str, configs_dir: Path | None, force: bool) -> None:
-    """Take the lab away, with everything in it."""
-    from ..config.lookup import load_dut
+    """Take the lab down, with everything in it."""
     from ..lab import LabSpec
     from ..lab import down as take_down
 
@@ -69,12 +68,13 @@ def down(dut: str, configs_dir: Path | None, force: bool) -> None:
 
 @lab.command("status")
 def status() -> None:
-    """Every lab of which there is a trace."""
+    """Every lab that is up, in part, or left over."""
     from ..lab import all_status
 
-    for one in all_status():
+    found = all_status()
+    for one in found:
         click.echo(one)
         for warning in one.warnings:
             click.echo(f"  note: {warning}")
-    if not all_status():
+    if not found:
         click.echo("no lab is up")

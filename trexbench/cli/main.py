@@ -1,4 +1,4 @@
-"""``trexbench``: its verbs, loaded when used, and the one place where errors become exit codes."""
+"""``trexbench``: its verbs, imported when used, and the one place where errors become exit codes."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from .streams import safe_streams
 _VERBS = {
     "ramp": ("run", "Ramp traffic linearly to the target and see where the DUT saturates."),
     "saturate": ("run", "Fill the line at once and count what emerges."),
-    "efficiency": ("run", "What a packet costs the DUT at several rates: cycles, vectors, energy."),
+    "efficiency": ("run", "Measure what a packet costs the DUT at several rates: cycles, vectors, energy."),
     "suite": ("suite", "Many runs in a row, kept as a night: list, plan, run."),
-    "nightly": ("suite", "A night of a suite: run, judge, report, prune, tell; for cron and systemd."),
-    "profile": ("profile", "Say what a mode puts on the wire: list, show, pcap."),
+    "nightly": ("suite", "A night of a suite: run, judge, report, prune, notify; for cron and systemd."),
+    "profile": ("profile", "What a mode puts on the wire: list, show, pcap."),
     "dut": ("dut", "DUTs: list, show, plan, apply, verify, telemetry, revert."),
     "lab": ("lab", "The router in network namespaces: up, down, status."),
-    "show": ("results", "Show a stored run again: summary and picture."),
+    "show": ("results", "Show a stored run: summary and picture."),
     "compare": ("compare", "Compare two stored runs, nights, suites or DUTs; unlike ones are refused."),
     "report": ("report", "One page of what was measured: table, ramps, trends, facts; also markdown, pictures."),
     "export": ("results", "Write a stored run in another tool's format."),
     "results": ("results", "The stored runs: list, show, query, prune, import."),
-    "regress": ("regress", "Judge the nights: what got slower, since when and why; known changes."),
+    "regress": ("regress", "Find regressions: what got slower, since when and why; known changes."),
     "serve": ("serve", "Run the embedded STL server on Linux interfaces."),
 }
-"""Verb -> module of this package, and the line of help, so that ``--help`` need not import it."""
+"""Verb -> its module, and its line of help, so that ``--help`` need not import the module."""
 
 EPILOG = """\b
 Examples:
@@ -75,26 +75,18 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
-    if value and not ctx.resilient_parsing:
-        from importlib import metadata
-
-        click.echo(f"trexbench {metadata.version('trexbench')}")
-        ctx.exit()
-
-
 @click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+@click.version_option(package_name="trexbench", message="%(package)s %(version)s", help="Show the version.")
 def cli() -> None:
     """Measure how fast a router really is.
 
-    Drives Cisco TRex in stateless mode against a device under test, ramps traffic linearly to line rate,
-    sees in each direction where it saturates, and who is to blame.
+    Drives Cisco TRex in stateless mode against a device under test (DUT), ramps traffic linearly to line rate, and says
+    in each direction where the DUT saturates, or what else was the limit.
     """
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run a verb and exit; what a user can cause ends in one line and a proper exit code."""
+    """Run a verb and exit; whatever a user can cause ends in one line and a documented exit code."""
     with safe_streams() as output:
         code = _run(argv)
         if output is not None:
@@ -113,7 +105,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except Exception:
         if ender is None or ender.interrupted is None:
             raise
-        # Foreign code makes errors of its own of a signal: Ctrl-C while it is imported becomes an ImportError.
+        # Foreign code turns a signal into an error of its own: Ctrl-C during an import becomes an ImportError.
         return _say(str(ender.interrupted), ender.interrupted.exit_code)
 
 

@@ -1,4 +1,4 @@
-"""Options that several verbs share: what may stand behind them, and the typed values that verbs get of them."""
+"""Options that several verbs share: their value types, and the objects that verbs get from them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from ..config.lookup import DUTS, SUITES, Catalogue
 from ..config.model import PlanDefaults
 from ..core.errors import ConfigError
 from ..core.history.known import is_date, parse_date
@@ -25,7 +26,7 @@ _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
-    """A type by the function that reads it; its ConfigError becomes click's."""
+    """An option's type, made of the function that parses it; its ConfigError becomes click's."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name = name
@@ -41,7 +42,7 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic since click 
 
 
 class Finite(click.FloatRange):
-    """A range of numbers, without the one that is in every range: nan."""
+    """A range of numbers without NaN, which click takes to be in every range."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
@@ -63,7 +64,7 @@ def _ports(text: str) -> tuple[int, ...]:
 
 
 def _tunables(text: str) -> dict[str, str]:
-    """size=64,vm=var2"""
+    """``size=64,vm=var2``"""
     found = {}
     for item in text.split(","):
         name, equals, value = item.partition("=")
@@ -77,7 +78,7 @@ def _label(text: str) -> str:
     if not _LABEL.fullmatch(text) or is_date(text) or text == "latest" or text.endswith(".json"):
         raise ConfigError(
             f"label {text[:80]!r} would not be found again",
-            "take up to 64 of A-Z a-z 0-9 . _ + -, as in kernel-6.18; no date, no document's name, not latest",
+            "take up to 64 of A-Z a-z 0-9 . _ + -, as in kernel-6.18; no date, no file name, not latest",
         )
     return text
 
@@ -99,24 +100,23 @@ def complete_modes(_ctx: click.Context, _param: click.Parameter, incomplete: str
 
 
 def complete_suites(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of suites; where none begins like this, it is a file's."""
-    from ..config.lookup import SUITES
-
-    names = [CompletionItem(name) for name in sorted(SUITES.files()) if name.startswith(incomplete)]
-    return names or [CompletionItem(incomplete, type="file")]
+    """Names of suites; files where no name begins like this."""
+    return _complete_names(SUITES, incomplete) or [CompletionItem(incomplete, type="file")]
 
 
 def complete_duts(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from ..config.lookup import DUTS
+    return _complete_names(DUTS, incomplete)
 
+
+def _complete_names(catalogue: Catalogue, incomplete: str) -> list[CompletionItem]:
     try:
-        return [CompletionItem(name) for name in sorted(DUTS.files()) if name.startswith(incomplete)]
-    except ConfigError:
+        return [CompletionItem(name) for name in sorted(catalogue.files()) if name.startswith(incomplete)]
+    except (ConfigError, OSError):
         return []
 
 
 def gathered(name: str, make: Callable[..., Any], *options: Callable[[Any], Any]) -> Callable[[F], F]:
-    """These options as one argument of this name: what ``make`` makes of their values."""
+    """Hand these options to a verb as one argument of this name, which ``make`` builds from their values."""
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
@@ -189,10 +189,10 @@ def to_setup(no_apply: bool, **values: Any) -> Setup:
 
 
 def setup_options(speedup: float, label: str) -> tuple[Callable[[Any], Any], ...]:
-    """How runs are carried out. speedup: the default of this verb; label: what it is kept with."""
+    """How runs are carried out. speedup: this verb's default; label: what the label is stored with."""
     return (
         CONFIGS,
-        click.option("--no-apply", is_flag=True, help="Leave DUTs as they are; results are marked as not attested."),
+        click.option("--no-apply", is_flag=True, help="Do not configure DUTs; results are marked as not attested."),
         click.option(
             "--sim",
             is_flag=True,
@@ -201,7 +201,7 @@ def setup_options(speedup: float, label: str) -> tuple[Callable[[Any], Any], ...
         click.option(
             "--speedup", type=Finite(1, 10000), help=f"With --sim: simulated seconds per real second ({speedup:g})."
         ),
-        click.option("--seed", type=click.IntRange(0), help="With --sim: of the noise; default: the twin's."),
+        click.option("--seed", type=click.IntRange(0), help="With --sim: seed of the noise; default: the twin's."),
         click.option(
             "--server", metavar="HOST", help="The TRex server; default: as in the DUT's config, or its lab's."
         ),
@@ -209,7 +209,7 @@ def setup_options(speedup: float, label: str) -> tuple[Callable[[Any], Any], ...
         click.option("--pub-port", type=click.IntRange(1, 65535), help="Its event port (4500)."),
         TREX_DIR,
         click.option("--force", is_flag=True, help="Take the ports even if somebody else owns them."),
-        click.option("--label", type=LABEL, help=f"A word kept with {label}, to find and compare by: kernel-6.18."),
+        click.option("--label", type=LABEL, help=f"A word stored with {label}, to search and compare by: kernel-6.18."),
     )
 
 
@@ -228,7 +228,7 @@ WISHED = gathered(
     click.option("--warmup", type=WARMUP, help="Low rate first, to prove that frames return: 1kpps:10s."),
     click.option("--loss", type=SHARE, help="More loss than this is bad, per direction (0.1%)."),
     click.option(
-        "--windows", type=click.IntRange(1, 100), help="So many bad windows of 1 s in a row mean saturation (3)."
+        "--windows", type=click.IntRange(1, 100), metavar="N", help="N bad windows of 1 s in a row mean saturation (3)."
     ),
     click.option("--sample", type=DURATION, help="Time between samples, 50ms to 10s (1s)."),
 )
@@ -236,7 +236,7 @@ WISHED = gathered(
 
 @dataclass(frozen=True)
 class Shown:
-    """What a verb that measures shows and keeps."""
+    """What a measuring verb shows, and where it keeps its results."""
 
     results: Path
     picture: bool

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def note(text: str) -> None:
-    """A line on standard error. One that is closed or full costs the line and nothing else."""
+    """A line on standard error; lost, and nothing else, where that is closed or full."""
     with contextlib.suppress(OSError, ValueError):
         click.echo(clean(text), err=True)
 
@@ -32,12 +32,12 @@ def warn(text: str) -> None:
 
 
 def say_unless(quiet: bool) -> Callable[[str], None]:
-    """What progress in lines is said with."""
+    """The function for lines of progress: note, or none if quiet."""
     return (lambda _: None) if quiet else note
 
 
 def output_of(results: Path | None, quiet: bool, speedup: float) -> Output:
-    """Of runs: their steps and their progress on standard error, unless they are to be quiet."""
+    """The output of runs: steps and progress on standard error, unless quiet."""
     from ..report.run.text import open_live
     from ..session.keep import Output
 
@@ -50,7 +50,7 @@ def output_of(results: Path | None, quiet: bool, speedup: float) -> Output:
 
 
 def save_picture(save: Callable[[], Path]) -> None:
-    """Draw one and name it. A picture that fails costs the picture: the run is safe in its document."""
+    """Draw a picture and name its file. A failure is only a note: the run is safe in its document."""
     try:
         note(f"picture  {save()}")
     except Exception as failed:
@@ -75,7 +75,7 @@ def print_json(values: Any) -> None:
 
 
 def exit_code(error: BenchError | Interrupted | None) -> int:
-    """Say what ended a run, and return its exit code; 0 where nothing did."""
+    """Say which error ended a run, and return its exit code; 0 for none."""
     if error is None:
         return 0
     warn(str(error))
@@ -83,9 +83,9 @@ def exit_code(error: BenchError | Interrupted | None) -> int:
 
 
 def write(name: str, data: str | bytes, aside: bool = False) -> None:
-    """To the file, at once, and its name to standard output; ``-`` is standard output itself.
+    """Replace the file as a whole and print its name; ``-`` is standard output.
 
-    aside: a file beside what the verb prints: its name is not printed, its directory must exist.
+    aside: the verb prints something else: the file's name is not printed, and its directory must exist.
     """
     raw = data.encode("utf-8", "replace") if isinstance(data, str) else data
     if name == "-":
@@ -100,7 +100,3 @@ def write(name: str, data: str | bytes, aside: bool = False) -> None:
         raise BenchError(f"{path}: {error.strerror}", "name a place that can be written") from error
     if not aside:
         click.echo(path)
-
-
-def plural(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"

@@ -18,13 +18,13 @@ Examples:
   trexbench profile pcap 64b -o 64b.pcap --count 1000
 """
 
-_speed = click.option("--speed", type=SPEED, default="10gbit", show_default=True, help="L1 speed of the line.")
+_speed = click.option("--speed", type=SPEED, default="10gbit", show_default=True, help="Line speed (L1).")
 _port = click.option(
     "--port",
     type=click.IntRange(0, 63),
     default=0,
     show_default=True,
-    help="As sent by this port; odd ports send the other way.",
+    help="The port that sends; odd ports send in the other direction.",
 )
 _mode = click.argument("mode", shell_complete=complete_modes)
 
@@ -78,8 +78,8 @@ def show_mode(
         return
     loaded = traffic.profile
     click.echo(f"{known.name}: {known.summary}")
-    said = ",".join(f"{k}={v}" for k, v in loaded.tunables.items())
-    click.echo(f"  profile     {known.profile} -t {said}, as sent by port {port}")
+    tuned = ",".join(f"{k}={v}" for k, v in loaded.tunables.items())
+    click.echo(f"  profile     {known.profile} -t {tuned}, as sent by port {port}")
     click.echo(f"  frames      {loaded.mix}, mean {loaded.mean_frame_bytes:.2f} B with FCS")
     click.echo(f"  flows       {loaded.flows}; varied: {', '.join(loaded.varied) or 'nothing'}")
     line = loaded.line_rate_pps(speed)
@@ -95,7 +95,7 @@ def show_mode(
 @_mode
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, help="File to write.")
 @click.option("--count", type=click.IntRange(1, 10_000_000), default=1000, show_default=True, help="Frames.")
-@click.option("--rate", type=RATE, default="1%", show_default=True, help="Offered load that the time stamps show.")
+@click.option("--rate", type=RATE, default="1%", show_default=True, help="Offered load, which sets the time stamps.")
 @_speed
 @TUNABLES_OPTION
 @_port
@@ -110,7 +110,7 @@ def write_capture(
     port: int,
     trex_dir: Path | None,
 ) -> None:
-    """The first frames of a mode as a capture for Wireshark (without FCS; MAC addresses are stand-ins)."""
+    """Write the first frames of a mode as a capture for Wireshark (without FCS, with placeholder MAC addresses)."""
     from ..session.traffic import load_traffic
 
     traffic = load_traffic(resolve_mode(mode), tunables, port, trex_dir)

@@ -1,9 +1,8 @@
-"""``trexbench regress``: what got slower, since when and why; and known changes."""
+"""``trexbench regress``: what got slower, since when and why; and the changes that are known."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from ..core.errors import ConfigError
 from ..core.history.known import Known
 from ..core.history.rows import METRICS
 from ..report.clean import clean
+from ..session.process import utc_now
 from .options import DATE, JSON, complete_duts, complete_modes, complete_suites, results_option
 from .output import print_json, warn, write
 
@@ -39,14 +39,14 @@ Exit codes: 0 nothing got worse, 3 a regression, 4 too few nights to judge anyth
 @click.option("--dut", metavar="NAME", shell_complete=complete_duts, help="Only this device under test.")
 @click.option("--mode", metavar="MODE", shell_complete=complete_modes, help="Only this mode, or its alias.")
 @click.option("--suite", metavar="NAME", shell_complete=complete_suites, help="Only this suite's runs.")
-@click.option("--since", type=DATE, help="Regressions that began before this night are listed, but raise no alarm.")
+@click.option("--since", type=DATE, help="List regressions that began before this night, but do not count them.")
 @JSON
-@click.option("--junit", metavar="FILE", help="JUnit's XML to this file, - for standard output.")
-@click.option("--markdown", metavar="FILE", help="A few lines for chat to this file, - for standard output.")
-@click.option("--github", is_flag=True, help="Annotations for GitHub's workflows on standard output.")
-@click.option("--acknowledge", metavar="CELLS", help="Changes of these cells (a glob of names) are known from now on.")
-@click.option("--metric", type=click.Choice(NAMES), help="With --acknowledge: of this figure alone.")
-@click.option("--note", metavar="TEXT", help="With --acknowledge: why.")
+@click.option("--junit", metavar="FILE", help="Write JUnit XML to this file, - for standard output.")
+@click.option("--markdown", metavar="FILE", help="Write a summary for chat to this file, - for standard output.")
+@click.option("--github", is_flag=True, help="Print annotations for GitHub workflows.")
+@click.option("--acknowledge", metavar="CELLS", help="Acknowledge the changes of these cells (a glob of names).")
+@click.option("--metric", type=click.Choice(NAMES), help="With --acknowledge: only this figure's changes.")
+@click.option("--note", metavar="TEXT", help="With --acknowledge: the reason (required).")
 @click.option("--date", type=DATE, help="With --acknowledge: changes up to this night (today).")
 @click.option("--known", is_flag=True, help="List acknowledged changes, numbered.")
 @click.option("--forget", type=click.IntRange(1), metavar="N", help="Delete acknowledgement N.")
@@ -69,20 +69,28 @@ def regress(
 ) -> int:
     """Judge every cell's history by change-point detection: what got slower, since when, by how much.
 
-    A regression alarms until it is acknowledged with a note, or has recovered. docs/regression.md says how it is found.
+    A regression is reported until it is acknowledged with a note or has recovered. docs/regression.md has the method.
     """
+    if [acknowledge is not None, known, forget is not None].count(True) > 1:
+        raise ConfigError("--acknowledge, --known and --forget exclude each other", "give one of them at a time")
     if acknowledge is not None:
-        today = f"{datetime.now(timezone.utc):%Y-%m-%d}"
-        return _acknowledge(results, Known(date or today, acknowledge, metric, note or ""))
+        _acknowledge(results, Known(date or utc_now()[:10], acknowledge, metric, note or ""))
+        return 0
     if metric is not None or note is not None or date is not None:
         raise ConfigError("--metric, --note and --date belong to --acknowledge", "name the cells with --acknowledge")
-    if known or forget is not None:
-        return _forget(results, forget) if forget is not None else _list_known(results, as_json)
+    if forget is not None:
+        from ..results.nights import remove_known
+
+        click.echo(f"acknowledgement deleted: {_line(remove_known(results, forget))}")
+        return 0
+    if known:
+        _list_known(results, as_json)
+        return 0
     from ..review.judge import judge
 
     to_stdout = [as_json, junit == "-", markdown == "-", github].count(True)
     if to_stdout > 1:
-        raise ConfigError("two forms cannot share the standard output", "give all but one of them a file")
+        raise ConfigError("two outputs cannot share standard output", "give all but one of them a file")
     judgement = judge(results, warn, dut, mode, suite, since)
     _write_forms(judgement, as_json, junit, markdown, github, quiet=to_stdout > 0)
     return judgement.exit_code
@@ -106,31 +114,22 @@ def _write_forms(
         click.echo(format_judgement(judgement), nl=False)
 
 
-def _acknowledge(results: Path, change: Known) -> int:
+def _acknowledge(results: Path, change: Known) -> None:
     from ..review.judge import acknowledge
 
     acknowledge(results, change, warn)
     click.echo(f"acknowledged: {_line(change)}")
-    return 0
 
 
-def _forget(results: Path, number: int) -> int:
-    from ..results.nights import remove_known
-
-    click.echo(f"acknowledgement deleted: {_line(remove_known(results, number))}")
-    return 0
-
-
-def _list_known(results: Path, as_json: bool) -> int:
+def _list_known(results: Path, as_json: bool) -> None:
     from ..results.nights import load_known
 
     known = load_known(results)
     if as_json:
         print_json([{"number": number, **asdict(one)} for number, one in enumerate(known, 1)])
-        return 0
-    for number, one in enumerate(known, 1):
-        click.echo(f"{number}  {_line(one)}")
-    return 0
+    else:
+        lines = [f"{number}  {_line(one)}" for number, one in enumerate(known, 1)]
+        click.echo("\n".join(lines or ["no change is acknowledged"]))
 
 
 def _line(one: Known) -> str:

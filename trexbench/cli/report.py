@@ -20,19 +20,19 @@ from .output import warn, write
 @click.option(
     "--suite",
     shell_complete=complete_suites,
-    help="Only the runs and nights of this suite; default: all, the table is the latest night's.",
+    help="Only the runs and nights of this suite; default: all, with the table of the latest night.",
 )
-@click.option(
-    "--dut", "duts", multiple=True, shell_complete=complete_duts, help="Only these DUTs (repeat for several)."
-)
+@click.option("--dut", "duts", multiple=True, shell_complete=complete_duts, help="Only this DUT; may be repeated.")
 @click.option("--since", type=DATE, help="Only this night and later ones, as in 2026-11-21.")
-@click.option("--night", type=DATE, help="The night of the table; default: the latest.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The page (report.html).")
-@click.option("--markdown", metavar="FILE", help="Tables and findings as markdown to this file, - for standard output.")
+@click.option("--night", type=DATE, help="The night that the table shows; default: the latest.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The page's file (report.html).")
+@click.option(
+    "--markdown", metavar="FILE", help="Write tables and findings as markdown to this file, - for standard output."
+)
 @click.option(
     "--pictures",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Curves and trends as PNG and SVG.",
+    help="Write curves and trends as PNG and SVG into this directory.",
 )
 def report(
     results: Path,
@@ -46,21 +46,21 @@ def report(
 ) -> None:
     """One self-contained HTML page of what was measured: table, ramps, cycles, trends, facts, warnings.
 
-    It needs no network and no other file. --markdown and --pictures are made in its place unless -o is given, too.
+    The page needs no network and no other file. With --markdown or --pictures it is made only if -o is given as well.
     """
     if pictures is not None and pictures.exists() and not pictures.is_dir():
         raise ConfigError(f"{pictures} is not a directory", "name one for the pictures after --pictures")
     from ..review.report import collect, make_page
 
-    made = collect(results, warn, suite=suite, duts=duts, since=since, night=night)
+    found = collect(results, warn, suite=suite, duts=duts, since=since, night=night)
     if markdown is not None:
         from ..report.page.markdown import to_markdown
 
-        write(markdown, to_markdown(made))
+        write(markdown, to_markdown(found))
     if pictures is not None:
         from ..report.page.picture_report import draw_pictures
 
-        for name, data in draw_pictures(made):
+        for name, data in draw_pictures(found):
             write(str(pictures / name), data)
     if output is not None or (markdown is None and pictures is None):
-        write(str(output or Path("report.html")), make_page(made))
+        write(str(output or Path("report.html")), make_page(found))

@@ -1,4 +1,4 @@
-"""``trexbench show``, ``export`` and ``results``: stored runs again, for people and for other tools."""
+"""``trexbench show``, ``export`` and ``results``: stored runs, for people and for other tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .options import (
     path_option,
     results_option,
 )
-from .output import note, plural, print_json, print_result, warn, write
+from .output import note, print_json, print_result, warn, write
 
 _RESULTS = results_option()
 _run = click.argument("run", type=click.Path(path_type=Path), required=False)
@@ -29,10 +29,10 @@ _run = click.argument("run", type=click.Path(path_type=Path), required=False)
 @click.command(epilog="\b\nExamples:\n  trexbench show\n  trexbench show run.json --picture run.png\n")
 @_run
 @results_option("Where to look for the latest run when none is named.")
-@path_option("--picture", "Draw the PNG again, to this file.", dir_okay=False)
-@click.option("--json", "as_json", is_flag=True, help="The document on standard output, analysis derived anew.")
+@path_option("--picture", "Draw the run's picture again, as a PNG, to this file.", dir_okay=False)
+@click.option("--json", "as_json", is_flag=True, help="The document without its samples, on standard output.")
 def show(run: Path | None, results: Path, picture: Path | None, as_json: bool) -> None:
-    """Show a stored run again (the latest if none is named); every figure is derived anew from its raw counters."""
+    """Show a stored run: the one named, or the latest."""
     from ..results.store import load_run
     from ..review.find import latest_run
     from ..session.keep import draw_run
@@ -50,7 +50,7 @@ def show(run: Path | None, results: Path, picture: Path | None, as_json: bool) -
     "-o", "--output", "named", required=True, help="A file; for several runs, or with a slash at its end, a directory."
 )
 def export(runs: tuple[Path, ...], loadtest: bool, named: str) -> None:
-    """Write stored runs in another tool's format; the series' name is the file's name."""
+    """Write stored runs in another tool's format, one file for each run."""
     from ..report.run.loadtest import to_loadtest
     from ..results.store import load_run
 
@@ -61,7 +61,7 @@ def export(runs: tuple[Path, ...], loadtest: bool, named: str) -> None:
 
 
 def _names_apart(runs: Sequence[Path]) -> list[str]:
-    """A name for each file: its own, with its DUT's and its date's before it where two would have the same."""
+    """A name for each file: its own, behind those of its DUT and date where two would have the same."""
     for parts in (1, 2, 3):
         names = ["-".join(path.absolute().with_suffix("").parts[-parts:]) for path in runs]
         if len(set(names)) == len(names):
@@ -73,7 +73,7 @@ def _names_apart(runs: Sequence[Path]) -> list[str]:
 def results() -> None:
     """The stored runs: list, show, query, prune, import.
 
-    They are found by an index beside them, results/index.sqlite, which is made anew from the documents whenever needed.
+    An index beside them, results/index.sqlite, finds them; it is rebuilt from the documents whenever needed.
     """
 
 
@@ -89,7 +89,7 @@ results.add_command(show)
 @click.option("--suite", shell_complete=complete_suites, help="Only runs of this suite.")
 @click.option("--label", help="Only runs with this label.")
 @click.option("--since", type=DATE, help="Only runs that began on this day (UTC) or later: 2026-11-01.")
-@click.option("--limit", type=click.IntRange(1, 1 << 31), help="Only the newest so many.")
+@click.option("--limit", type=click.IntRange(1, 1 << 31), help="Only the newest N.", metavar="N")
 @JSON
 def list_runs(
     results: Path,
@@ -134,7 +134,7 @@ def list_runs(
 @click.option("--csv", "form", flag_value="csv", help="Comma-separated values.")
 @click.option("--json", "form", flag_value="json", help="JSON: a list of objects.")
 def query(sql: str, results: Path, form: str | None) -> None:
-    """Ask the index with one SELECT on its views `runs` and `problems`; nothing can be changed by it.
+    """Query the index with one SELECT on its views `runs` and `problems`; a query can change nothing.
 
     \b
     Columns of runs: path id started status dut mode bidir rx_queues kind simulated traffic facts suite night
@@ -143,7 +143,9 @@ def query(sql: str, results: Path, form: str | None) -> None:
     """
     from ..report.listing import format_query
     from ..results.index import open_index
+    from ..review.find import check_results
 
+    check_results(results)
     with open_index(results, note) as index:
         columns, rows = index.query(sql)
     click.echo(format_query(columns, rows, form or "text"), nl=False)
@@ -154,29 +156,30 @@ def query(sql: str, results: Path, form: str | None) -> None:
     "  trexbench results prune --before 2025-01-01 --yes\n"
 )
 @_RESULTS
-@click.option(
-    "--keep-nights", type=click.IntRange(1, 1 << 31), help="Keep the last so many nights, and what came since."
-)
-@click.option("--before", type=DATE, help="What began before this day goes: 2025-01-01.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go; so it is without --yes.")
-@click.option("--yes", is_flag=True, help="Remove it.")
+@click.option("--keep-nights", type=click.IntRange(1, 1 << 31), metavar="N", help="Remove all but the last N nights.")
+@click.option("--before", type=DATE, help="Remove what belongs to a night (or a day) before this one: 2025-01-01.")
+@click.option("--dry-run", is_flag=True, help="Only name the files that would be removed; the default without --yes.")
+@click.option("--yes", is_flag=True, help="Remove them.")
 def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: bool, yes: bool) -> None:
     """Remove old runs, the pictures beside them, and old nights; what cannot be read is kept.
 
-    Names the files that would go; with --yes it removes them.
+    It names the files, and removes them only with --yes.
     """
+    from ..report.words import format_count
     from ..results.prune import find_old, remove
+    from ..review.find import check_results
 
     if (keep_nights is None) == (before is None):
-        raise ConfigError("nothing is selected", "give --keep-nights N or --before DATE")
+        raise ConfigError("prune needs to know what is old", "give --keep-nights N or --before DATE, and only one")
     if yes and dry_run:
         raise ConfigError("--yes and --dry-run exclude each other", "leave one of them out")
+    check_results(results)
     paths = find_old(results, keep_nights, before, note)
     if yes:
         paths = remove(results, paths, note)
     for path in paths:
         click.echo(clean(results / path))
-    note(f"{plural(len(paths), 'file')} {'removed' if yes else 'would go; --yes removes them'}")
+    note(f"{format_count(len(paths), 'file')} {'removed' if yes else 'would be removed; --yes removes them'}")
 
 
 @results.command(
@@ -184,15 +187,17 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
 )
 @click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
 @_RESULTS
-@click.option("--dut", help="What the DUT is to be called; without it each file's name.")
+@click.option("--dut", help="The DUT's name; default: each file's name.")
 @click.option(
     "--mode",
     shell_complete=complete_modes,
-    help="What was sent, if it was one of our modes; without it the name of the profile.",
+    help="The mode that was sent, where it is one of trexbench's; default: the profile's name.",
 )
-@click.option("--speed", type=SPEED, default="10gbit", show_default=True, help="Of the ports; it is not in the file.")
+@click.option(
+    "--speed", type=SPEED, default="10gbit", show_default=True, help="Of the ports; the file does not say it."
+)
 def import_runs(files: tuple[Path, ...], results: Path, dut: str | None, mode: str | None, speed: float) -> None:
-    """Take the trex-loadtest JSON of others into the stored runs; what was taken before is not taken twice."""
+    """Import trex-loadtest's JSON files as stored runs; a run that was imported before is not imported twice."""
     from ..core.load.profile import resolve_mode
     from ..results.loadtest import import_files
 
@@ -207,5 +212,5 @@ def import_runs(files: tuple[Path, ...], results: Path, dut: str | None, mode: s
             if failed is not None:
                 warn(str(failed))
             failed = one.error
-    if failed is not None:  # the others are in by now
+    if failed is not None:  # the others are imported by now
         raise failed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +14,9 @@ from ..core.units import Rate, parse_rate
 from ..session.request import Case, Setup
 from .options import CASE, DURATION, RATE, SETUP, SHOWN, WISHED, Parsed, Shown
 from .output import exit_code, note, output_of, print_json, print_result, save_picture
+
+if TYPE_CHECKING:
+    from ..session.keep import Measured
 
 RAMP_EXAMPLES = """\b
 Examples:
@@ -45,16 +49,16 @@ Examples:
     "--ramp-to",
     type=RATE,
     help="Target per direction: 97%, 1.2mpps, 5gbpsl1 ... Default 97 % of line rate: "
-    "nearer to it a generator's own queues overflow, and its losses look like the DUT's.",
+    "nearer to line rate a generator's own queues overflow, and its losses look like the DUT's.",
 )
 @click.option("--ramp-duration", type=DURATION, help="From zero to the target (600).")
-@click.option("--confirm", type=DURATION, help="After saturation, hold the last good rate again this long; 0 not (10).")
+@click.option("--confirm", type=DURATION, help="After saturation, hold the last good rate again this long (10; 0: no).")
 @click.option(
     "--latency",
     type=DURATION,
     is_flag=False,
     flag_value="10s",
-    help="Then measure latency at 10, 50 and 90 % of the throughput found, each for so long (10s; off).",
+    help="Then measure latency at 10, 50 and 90 % of the throughput found, for so long each (10s; default: off).",
 )
 @click.option("--stop-on-saturation", is_flag=True, help="End the ramp once every direction is saturated.")
 @WISHED
@@ -89,14 +93,14 @@ def ramp(
 
 @click.command(epilog=SATURATE_EXAMPLES)
 @CASE
-@click.option("--rate", type=RATE, default="100%", show_default=True, help="What fills the line, per direction.")
+@click.option("--rate", type=RATE, default="100%", show_default=True, help="Offered load per direction.")
 @WISHED
 @SETUP
 @SHOWN
 def saturate(case: Case, setup: Setup, wished: PlanDefaults, shown: Shown, rate: Rate) -> int:
-    """Send the full rate at once and measure what comes out: the limit of a single core, for one.
+    """Offer the full rate at once and measure what is received, for instance of a single core.
 
-    With more offered than the DUT can carry, the answer is the rate received, not a loss-free throughput.
+    Where more is offered than the DUT can forward, the result is the rate received, not a loss-free throughput.
     """
     return _measure("saturate", case, replace(wished, ramp_to=rate), setup, shown)
 
@@ -131,15 +135,23 @@ def _rates(text: str) -> tuple[Rate, ...]:
 def efficiency(case: Case, setup: Setup, shown: Shown, rates: Sequence[Rate], hold: float | None) -> int:
     """Hold several rates and say what a packet costs the DUT at each: cycles, vectors per call, clocks, energy.
 
-    VPP's own `show runtime` per worker and node, or a kernel's CPU time x clock. Without --mode one flow of 64 B.
+    From VPP's `show runtime` per worker and node, or from a kernel's CPU time and clock. Default mode: 1flow-64b.
     """
     from ..session.keep import draw_costs_of, efficiency_request, measure_rates
 
     request = efficiency_request(case, hold, setup)
     done = measure_rates(request, rates, output_of(shown.results, shown.quiet, request.pace))
-    results = [one.result for one in done]
+    results, code = [one.result for one in done], print_costs(done, shown.as_json)
+    if shown.picture and any(result.costs for result in results):
+        save_picture(lambda: draw_costs_of(results, shown.results))
+    return code
+
+
+def print_costs(done: Sequence[Measured], as_json: bool) -> int:
+    """Print what packets cost at each rate; the exit code. BenchError where all ran to the end and no cost is known."""
+    results, error = [one.result for one in done], done[-1].error
     costs = [cost for result in results for cost in result.costs]
-    if shown.as_json:
+    if as_json:
         from ..core.result import to_document
 
         print_json([to_document(result, with_samples=False) for result in results])
@@ -148,9 +160,7 @@ def efficiency(case: Case, setup: Setup, shown: Shown, rates: Sequence[Rate], ho
 
         banner = "*** SIMULATED: no real packet was sent; the numbers are a model's ***\n\n"
         click.echo((banner if results[0].simulated else "") + format_costs(costs), nl=False)
-    else:
+    elif error is None:
         doubts = dict.fromkeys(caveat.text for result in results for caveat in result.caveats)
         raise BenchError("the DUT's cost is not known", "; ".join(doubts) or "see the stored runs' warnings")
-    if shown.picture and costs:
-        save_picture(lambda: draw_costs_of(results, shown.results))
-    return exit_code(done[-1].error)
+    return exit_code(error)

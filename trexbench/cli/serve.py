@@ -1,4 +1,4 @@
-"""``trexbench serve``: the embedded STL server by itself, for TRex's console or another client."""
+"""``trexbench serve``: the embedded STL server alone, for TRex's console or another client."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ..config.lookup import load_dut
 from ..stlserver import __main__ as server
 from .options import CONFIGS, RX_QUEUES, complete_duts
 
@@ -25,16 +26,15 @@ Examples:
     "twin",
     metavar="DUT",
     shell_complete=complete_duts,
-    help="Instead of interfaces: the twin of this DUT (a name in dut_configs/, or a file) behind simulated ports.",
+    help="Instead of interfaces: simulated ports and the twin of this DUT (a name in dut_configs/, or a file).",
 )
 @RX_QUEUES
-@click.option("--seed", type=click.IntRange(0), help="With --sim: of the twin's noise.")
+@click.option("--seed", type=click.IntRange(0), help="With --sim: seed of the twin's noise.")
 @CONFIGS
 def serve(twin: str | None, rx_queues: int | None, seed: int | None, configs_dir: Path | None, **options: Any) -> int:
     """Run the embedded STL server: TRex's protocol, on Linux interfaces (root) or simulated ports."""
     engine = None
     if twin is not None:
-        from ..config.lookup import load_dut
         from ..session.request import choose_queues
         from ..session.simulate import twin_engine
 

@@ -1,4 +1,4 @@
-"""Standard output and standard error that cannot harm a measurement, whatever becomes of what is behind them."""
+"""Standard output and standard error that cannot harm a measurement when what reads them blocks or fails."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ..signals import uninterrupted
 
 STDOUT, STDERR = 1, 2
 MOST_WAITING = 1000
-"""Writes to standard error that may wait; of more the oldest are dropped."""
+"""So many writes to standard error may wait; of more the oldest are dropped."""
 PATIENCE_S = 1.0
-"""For so long the end of the program, and what is printed on standard output, wait for standard error."""
+"""The end of the program, and writes to standard output, wait so long for standard error."""
 
 
 class Messages(io.FileIO):
     """Standard error: a write never waits and never fails.
 
-    A thread writes, since nothing else covers every way to be stuck: a stopped terminal or a full pipe would take
-    non-blocking writes, but that mode belongs to the file that our parent shares, and a hung network disk ignores it.
-    The thread lives only while something waits to be written.
+    A thread writes, since nothing else works wherever a write can block: non-blocking mode would help with a stopped
+    terminal or a full pipe, but our parent shares it, and a hung network disk ignores it. The thread lives only while
+    something waits to be written.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Messages(io.FileIO):
         return len(data)
 
     def drain(self) -> None:
-        """Wait until everything is written, but not for long, and not again once that was in vain."""
+        """Wait PATIENCE_S at most until everything is written; not at all once that was in vain."""
         if not self._empty.wait(self._patience_s):
             self._patience_s = 0.0
 
@@ -64,7 +64,7 @@ class Messages(io.FileIO):
 
 
 class Output(io.FileIO):
-    """Standard output: a write may wait, but does not fail. ``error`` is the first failure, after which all is lost."""
+    """Standard output: a write may wait, but does not fail. error: the first failure; what comes after it is lost."""
 
     def __init__(self, messages: Messages, error: OSError | None) -> None:
         super().__init__(STDOUT, "w", closefd=False)
@@ -81,18 +81,18 @@ class Output(io.FileIO):
         return len(data)
 
     def check(self, code: int) -> int:
-        """The program's exit code: its own, unless that is 0 and what it printed was lost, which is said."""
+        """The program's exit code; another one instead of 0 where what it printed was lost, which is said."""
         if self.error is None:
             return code
         if self.error.errno == errno.EPIPE:
-            return code or 128 + signal.SIGPIPE  # whoever read has read enough
+            return code or 128 + signal.SIGPIPE  # the reader has closed the pipe
         print(f"trexbench: standard output is lost: {self.error.strerror}", file=sys.stderr)
         return code or 1
 
 
 @contextmanager
 def safe_streams() -> Iterator[Output | None]:
-    """Both streams made safe until the end of the block; None where they are not this process's own, as in a test."""
+    """Make both streams safe until the end of the block; None where they were replaced, as in a test."""
     if sys.stdout is not sys.__stdout__ or sys.stderr is not sys.__stderr__:
         yield None
         return
@@ -115,7 +115,7 @@ def _text(raw: io.FileIO, former: TextIO | None, by_line: bool) -> TextIO:
 
 
 def _open_closed() -> list[int]:
-    """Open the null device where a standard stream is closed; else the next file opened would be taken for it."""
+    """Open the null device for each standard stream that is closed: the next file opened would take its number."""
     closed = []
     for descriptor in (0, STDOUT, STDERR):
         try:

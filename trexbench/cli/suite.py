@@ -1,4 +1,4 @@
-"""``trexbench suite`` and ``nightly``: many runs, one after the other, kept as a night that can be resumed."""
+"""``trexbench suite`` and ``nightly``: many runs in a row, kept as a night that can be resumed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..config.lookup import SUITES, read_suite
 from ..core.errors import ConfigError
+from ..core.history.night import night_to_dict
+from ..core.units import format_duration
 from ..session.request import NIGHT_SPEEDUP, Setup
 from .options import (
     CONFIGS,
@@ -24,7 +27,7 @@ from .options import (
     setup_options,
     to_setup,
 )
-from .output import output_of, plural, print_json, say_unless
+from .output import output_of, print_json, say_unless
 
 if TYPE_CHECKING:
     from ..config.suite import Suite
@@ -49,13 +52,13 @@ Examples:
 
 NAME = click.argument("name", metavar="SUITE", shell_complete=complete_suites)
 ONLY = click.option(
-    "--only", multiple=True, metavar="PATTERN", help="Only cells like this, as in '*vpp* bidir*'; may be repeated."
+    "--only", multiple=True, metavar="PATTERN", help="Only cells that match, as in '*vpp* bidir*'; may be repeated."
 )
 _SETUP = setup_options(NIGHT_SPEEDUP, "the night's runs")
 
 
 def _options(results: Path, date: str | None, retry_after: float, quiet: bool, **setup: Any) -> NightOptions:
-    """On a terminal each run shows its steps and its progress; in a log that would be too much."""
+    """Each run shows its steps and progress on a terminal only; in a log that would be too much."""
     from ..suite.night import NightOptions  # heavy; --help and completion do without
 
     made = to_setup(**setup)
@@ -68,9 +71,9 @@ NIGHT = gathered(
     "night",
     _options,
     *_SETUP,
-    click.option("--date", type=DATE, help="Of the night, as in 2026-11-21; default: today's (UTC)."),
+    click.option("--date", type=DATE, help="The night's date, as in 2026-11-21; default: today's (UTC)."),
     click.option(
-        "--retry-after", type=DURATION, default=10.0, help="Pause before the second try of what the tester failed (10)."
+        "--retry-after", type=DURATION, default=10.0, help="Pause before a second try after a fault of the tester (10)."
     ),
     results_option("Where runs and nights are kept."),
     QUIET,
@@ -79,16 +82,14 @@ NIGHT = gathered(
 
 @click.group(epilog=_EXAMPLES)
 def suite() -> None:
-    """Suites cross DUTs, modes, directions and queues; files in suites/ (docs/nightly.md)."""
+    """A suite measures every combination of DUTs, queues, directions and modes; see suites/ and docs/nightly.md."""
 
 
 @suite.command("list", epilog="\b\nExamples:\n  trexbench suite list\n  trexbench suite list --json\n")
 @CONFIGS
 @JSON
 def list_(configs_dir: Path | None, as_json: bool) -> None:
-    """The suites there are, with the number of their cells."""
-    from ..config.lookup import SUITES, read_suite
-
+    """Every suite found, with the number of its cells, or what is wrong with it."""
     values: list[dict[str, Any]] = []
     for name, path in sorted(SUITES.files().items()):
         try:
@@ -115,7 +116,7 @@ def list_(configs_dir: Path | None, as_json: bool) -> None:
 @gathered("setup", to_setup, *_SETUP)
 @JSON
 def plan(name: str, only: Sequence[str], setup: Setup, as_json: bool) -> None:
-    """The cells in their order, how long each is expected to take, and where a DUT is reconfigured."""
+    """List the cells in their order, how long each is expected to take, and where a DUT is reconfigured."""
     from ..suite.jobs import sessions
     from ..suite.night import check_twins, read_jobs
 
@@ -141,16 +142,16 @@ def plan(name: str, only: Sequence[str], setup: Setup, as_json: bool) -> None:
 
 
 def _lines(found: Suite, jobs: Sequence[Job], total_s: float) -> Iterator[str]:
-    from ..core.units import format_duration
+    from ..report.words import format_count
 
-    yield f"{found.name}: {plural(len(jobs), 'cell')}, about {format_duration(total_s)} plus setup"
+    yield f"{found.name}: {format_count(len(jobs), 'cell')}, about {format_duration(total_s)} plus setup"
     width = max(len(str(job.cell)) for job in jobs)
     before = None
     for number, job in enumerate(jobs, 1):
         state = job.cell.dut, job.cell.rx_queues
         if state != before:
             count = job.cell.rx_queues
-            queues = "" if count is None else f" with {plural(count, 'receive queue')} per port"
+            queues = "" if count is None else f" with {format_count(count, 'receive queue')} per port"
             yield f"{job.cell.dut} is configured{queues}"
         before = state
         yield f"  {number:4}  {job.cell!s:{width}}  {format_duration(job.expected_s):>9}"
@@ -163,12 +164,11 @@ def _lines(found: Suite, jobs: Sequence[Job], total_s: float) -> Iterator[str]:
 @NIGHT
 @JSON
 def run(name: str, resume: bool, only: Sequence[str], night: NightOptions, as_json: bool) -> int:
-    """Measure every cell. What fails is noted (and tried once more if the tester failed), and the rest is measured.
+    """Measure every cell. One that fails is noted (after a second try if the tester failed), and the rest is measured.
 
-    The night is kept in results/nights/, its runs where every run is. Kill it anywhere: --resume loses the cell in
-    flight. Exit code: of the first cell that failed.
+    The night is kept in results/nights/, its runs beside all others. After a kill at any moment --resume measures the
+    cells that are left, the one in flight again. Exit code: of the first cell that failed.
     """
-    from ..core.history.night import night_to_dict
     from ..suite.night import run_suite
     from ..suite.run import night_code
 
@@ -190,7 +190,6 @@ def nightly(name: str, night: NightOptions, strict: bool, prometheus: Path | Non
     An unfinished night of the last 12 hours is resumed. A summary is posted to TREXBENCH_WEBHOOK, if that is set.
     Exit codes: of the first cell that failed; else 3 with a regression; else 0.
     """
-    from ..core.history.night import night_to_dict
     from ..report.regress.forms import judgement_values
     from ..report.regress.text import format_judgement
     from ..suite.nightly import Nightly

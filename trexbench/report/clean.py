@@ -1,7 +1,9 @@
-"""Text of documents, which may hold anything, as text that may be shown."""
+"""Text of documents, which may hold anything, made fit to be shown."""
 
 from __future__ import annotations
 
+import html
+import re
 import unicodedata
 from typing import Any
 
@@ -10,10 +12,18 @@ _SPACES = {ord(space): " " for space in "\t\n\r\v\f\u2028\u2029"}
 
 
 def clean(value: Any, most: int = LONGEST) -> str:
-    """One line, not too long, without control characters, half ones, and those that turn the writing around."""
+    """One line of at most so many characters, without control characters, surrogates and bidirectional marks."""
     text = str(value)[: most + 1].translate(_SPACES)
     text = text if text.isascii() and text.isprintable() else "".join(map(_visible, text))
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def escape_markdown(text: Any, most: int = LONGEST) -> str:
+    """Text in which markdown and HTML find no emphasis, link, mention, tag or table."""
+    escaped = html.escape(re.sub(r"[\\`*_\[\]#~]", r"\\\g<0>", clean(text, most)), quote=False)
+    for sign, harmless in (("|", "&#124;"), ("!", "&#33;"), ("@", "@\u200b"), ("://", ":\u200b//")):
+        escaped = escaped.replace(sign, harmless)
+    return f"\\{escaped}" if escaped[:1] in ("-", "+", "=") else escaped
 
 
 def _visible(letter: str) -> str:

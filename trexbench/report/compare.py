@@ -1,4 +1,4 @@
-"""Two runs compared, as text and as JSON values."""
+"""Comparisons of two runs, or of two sets of runs, as text and as JSON values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEAD = ("direction", "first", "second", "difference", "noise", "second is")
 
 
 def format_comparison(first: RunResult, second: RunResult, unlike: Sequence[str]) -> str:
-    """Who is compared, what makes them unlike, and a line per direction."""
+    """Which runs are compared, what makes them unlike, and a line per direction."""
     lines = [f"first   {name_of(first)}, {first.started}", f"second  {name_of(second)}, {second.started}"]
     lines += [f"*** UNLIKE: {reason} ***" for reason in unlike]
     rows = [HEAD, *((str(direction), *_figure_words(one)) for direction, one in find_differences(first, second))]
@@ -58,7 +58,7 @@ SET_HEAD = ("cell", "runs", "first", "second", "difference", "noise", "second is
 
 
 def format_set_comparison(first: str, second: str, compared: SetComparison) -> str:
-    """What was asked for, a line per cell of both sets, then what makes cells unlike, and what has no partner."""
+    """The sets' names, a line per cell of both, then what makes cells unlike, and cells that only one set has."""
     lines = [f"first   {clean(first)}", f"second  {clean(second)}", ""]
     marks = [f"[{number}]" if pair.unlike else "" for number, pair in enumerate(compared.pairs, start=1)]
     rows = [_set_row(pair, mark) for pair, mark in zip(compared.pairs, marks, strict=True)]

@@ -1,4 +1,4 @@
-"""Stored runs in a line each, as text and as JSON values."""
+"""Stored runs, a row each, as text and as JSON values."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ..core.history.rows import RunRow
 from ..core.strategy.table import suffix_of
 from ..core.units import format_share, format_time
 from .clean import clean
-from .words import NONE, format_bound, format_cycles, known, lay_out
+from .words import NONE, format_bound, format_cycles, lay_out, or_dash
 
 
 def format_rows(rows: Sequence[RunRow]) -> str:
-    """The table, in the rows' order; what is no plain complete measurement is marked."""
+    """The table, in the rows' order; runs that are incomplete or simulated are marked."""
     heads, sides, cells = zip(*_COLUMNS, strict=True)
     return "\n".join(lay_out([heads, *([cell(row) for cell in cells] for row in rows)], "".join(sides)))
 
 
 def row_values(row: RunRow) -> dict[str, Any]:
     """One run for machines; rates in frames per second, shares as fractions."""
-    return {**asdict(row), "nodes": dict(row.nodes)}
+    return asdict(row)
 
 
 def format_query(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: str) -> str:
-    """What a query found: ``text``, ``csv`` or ``json``, each ending as such a text does."""
+    """A query's result as ``text``, ``csv`` or ``json``."""
     found = [[value.hex() if isinstance(value, bytes) else value for value in row] for row in rows]
     if form == "json":
         return json.dumps([dict(zip(columns, row, strict=True)) for row in found], indent=1) + "\n"
@@ -43,7 +43,7 @@ def format_query(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: st
 
 
 def _measured(row: RunRow) -> bool:
-    """Not killed before it saw anything."""
+    """Not killed before it measured anything."""
     return row.complete or row.total_pps != 0
 
 
@@ -58,13 +58,13 @@ _COLUMNS: Sequence[tuple[str, str, Callable[[RunRow], str]]] = (
     ("DUT", "l", lambda row: clean(row.cell.dut)),
     ("mode", "l", lambda row: f"{clean(row.cell.mode)} {suffix_of(row.cell.kind)}".rstrip()),
     ("", "l", lambda row: "bidir" if row.cell.bidir else "uni"),
-    ("queues", "r", lambda row: known(row.cell.rx_queues, str)),
+    ("queues", "r", lambda row: or_dash(row.cell.rx_queues, str)),
     ("maximum", "r", lambda row: format_bound(row.total_pps, row.at_least) if _measured(row) else NONE),
     ("of line", "r", lambda row: format_share(row.line_share) if _measured(row) else NONE),
     ("limit", "l", _limit),
-    ("loss in hold", "r", lambda row: known(row.hold_loss, format_share)),
-    ("cycles/packet", "r", lambda row: known(row.cycles_per_packet, format_cycles)),
-    ("latency", "r", lambda row: known(row.latency_s, format_time)),
+    ("loss in hold", "r", lambda row: or_dash(row.hold_loss, format_share)),
+    ("cycles/packet", "r", lambda row: or_dash(row.cycles_per_packet, format_cycles)),
+    ("latency", "r", lambda row: or_dash(row.latency_s, format_time)),
     ("document", "l", lambda row: clean(row.path)),
 )
-"""Head, side and cell of each column."""
+"""Head, alignment and cell of each column."""

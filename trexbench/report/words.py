@@ -1,4 +1,4 @@
-"""What all forms of a report share: names, bounds, figures with their units, columns."""
+"""What all outputs share: names, bounds, figures with their units, columns of text."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..core.history.rows import Cell, Metric
-from ..core.result import RunResult
+from ..core.history.rows import Cell, Metric, RunRow
+from ..core.result import RunResult, Status
 from ..core.units import format_pps, format_scaled, format_share, format_time
 
 NONE = "-"
@@ -19,6 +19,11 @@ def name_of(result: RunResult) -> str:
     return str(Cell(dut, mode, result.plan.bidir, None, result.plan.kind, result.simulated))
 
 
+def status_words(row: RunRow) -> str:
+    """How a run stands that is not complete; a document alone does not tell a running run from a killed one."""
+    return "still running, or was killed" if row.status == Status.RUNNING.value else row.status
+
+
 def text_of(values: Mapping[str, Any], key: str, otherwise: str) -> str:
     """A fact as text, on one line: documents hold whatever their owners said."""
     value = values.get(key)
@@ -26,33 +31,38 @@ def text_of(values: Mapping[str, Any], key: str, otherwise: str) -> str:
 
 
 def format_bound(pps: float, at_least: bool) -> str:
-    """A rate; ``>=`` before one that is a lower bound only."""
+    """A rate; with ``>=`` where it is only a lower bound."""
     return f"{'>= ' if at_least else ''}{format_pps(pps)}"
 
 
-def known(value: float | None, form: Callable[[float], str]) -> str:
-    """The value in this form; a dash where there is none."""
+def or_dash(value: float | None, form: Callable[[float], str]) -> str:
+    """The value in this form; a dash for None."""
     return NONE if value is None else form(value)
 
 
 def format_figure(value: float | None, metric: Metric) -> str:
-    """A metric's value with its unit, where its name does not say it."""
+    """A metric's value with its unit, unless its name has the unit."""
     forms: dict[str, Callable[[float], str]] = {
         "pps": format_pps,
         "share": format_loss,
         "us": lambda microseconds: format_time(microseconds / 1e6),
         "cycles": format_cycles,
     }
-    return known(value, forms.get(metric.unit, lambda number: format_scaled(number, metric.unit)))
+    return or_dash(value, forms.get(metric.unit, lambda number: format_scaled(number, metric.unit)))
 
 
 def format_loss(share: float | None) -> str:
-    """A loss of nothing deserves no zeros after the point."""
+    """A measured loss; none at all is ``0 %``."""
     return NONE if share is None else format_share(share) if share else "0 %"
 
 
+def format_limit(share: float) -> str:
+    """A share that somebody chose, with the digits that it has: ``0.1 %``, ``0.0001 %``."""
+    return f"{100 * share:g} %"
+
+
 def format_cycles(value: float) -> str:
-    """Digits as they deserve: 58.3, 358, 4943, 1 514 943."""
+    """``58.3``, ``358``, ``4 943``, ``1 514 943``."""
     return f"{value:.1f}" if value < 100 else f"{value:,.0f}".replace(",", " ")
 
 
@@ -61,7 +71,7 @@ def format_count(number: int, noun: str) -> str:
 
 
 def lay_out(rows: Sequence[Sequence[str]], sides: str) -> Iterator[str]:
-    """A line per row; ``sides`` has an l or r for each column: to which side its cells are put."""
+    """A line per row; ``sides`` has an l or r for each column: its cells are aligned left or right."""
     widths = [max((len(row[at]) for row in rows), default=0) for at in range(len(sides))]
     for row in rows:
         cells = (
@@ -72,11 +82,11 @@ def lay_out(rows: Sequence[Sequence[str]], sides: str) -> Iterator[str]:
 
 
 def nominal(text: str) -> str:
-    """A round figure without the zeros that only measured ones deserve: ``1 Gbit/s``, ``0.1 %``."""
+    """A round figure without trailing zeros, as for what was chosen and not measured: ``1 Gbit/s``, ``97 %``."""
     return re.sub(r"(\d+\.\d*?)0+(?= )", r"\1", text).replace(". ", " ")
 
 
 def typeset(text: str) -> str:
-    """The signs that people write, for where every letter can be shown."""
+    """With typographic signs (a true arrow, micro, plus-minus), for outputs that can show every character."""
     text = text.replace(">= ", "\u2265 ").replace("->", "\u2192").replace("+- ", "\u00b1 ")
     return re.sub(r"(?<=\d )us\b|(?<=\d )uJ\b", lambda unit: f"\u00b5{unit[0][1:]}", text)

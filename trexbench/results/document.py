@@ -1,8 +1,8 @@
 """Bytes of a run's file <-> its document, and the seal at its end: what was derived, by which version, and a digest.
 
-The last value of a finished run's file is ``derived``: the version of the analysis, the run's line in the index, and a
+The last value of a finished run's file is ``derived``: the version of the analysis, the run's row in the index, and a
 digest of every byte of the file before it. Where version and digest fit, the stored figures are the ones that would be
-derived anew; where either does not, nobody looks at them.
+derived again; where either does not, they are not used.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _line = msgspec.json.Encoder(enc_hook=str)
 def encode_run(result: RunResult) -> bytes:
     """The file of a run that ended: its figures, then its samples, a line each, then the seal.
 
-    A run that no reader would take, or that cannot be analysed, is written without a seal: nothing measured is lost.
+    A run that no reader would accept, or that cannot be analysed, is written without a seal: nothing measured is lost.
     """
     document, row = _analysed(result)
     samples = b",\n".join(encode_line(stored(sample)) for sample in result.samples)
@@ -58,23 +58,23 @@ def encode_run(result: RunResult) -> bytes:
 
 
 def seal(data: bytes, row: RunRow) -> bytes:
-    """The file of these bytes, which end with the samples, and of the line that was derived from them."""
+    """These bytes, which end with the samples, sealed with the row that was derived from them."""
     sealed = data + b"," + _DERIVED + msgspec.json.encode(Derived(ANALYSIS_VERSION, row))[:-1]
     return sealed + _DIGEST + _digest(sealed) + _END
 
 
 def encode_begun(result: RunResult) -> bytes:
-    """The file of a run that has just begun; its samples are going to be in its journal."""
+    """The file of a run that has just begun; its samples go into its journal."""
     return f"{_dumped(raw_part(result) | {'samples': []})}\n".encode()
 
 
 def encode_line(values: Any) -> bytes:
-    """JSON without a line feed; a number that is none is null."""
+    """JSON without a line feed; NaN and infinity are null."""
     return _line.encode(values)
 
 
 def read_derived(data: bytes) -> RunRow | None:
-    """The line that was derived from this file's run; None where another version did, or a byte is not as it was."""
+    """The row derived from this file's run; None where another version derived it, or a byte was changed."""
     end = len(data) - len(_DIGEST) - _HEX - len(_END)
     begin = data.rfind(_DERIVED, 0, max(0, end))
     if begin < 0 or data[end:] != _DIGEST + _digest(memoryview(data)[:end]) + _END:
@@ -87,7 +87,7 @@ def read_derived(data: bytes) -> RunRow | None:
 
 
 def checked_row(result: RunResult) -> RunRow:
-    """The run's line, its path empty; StoreError for what no run can have produced."""
+    """The run's row, its path empty; StoreError for what no run can have produced."""
     damage = find_damage(result)
     if damage is None:
         try:
@@ -128,7 +128,7 @@ def read_object(path: Path, most_bytes: int = MAX_BYTES) -> dict[str, Any]:
 
 
 def read_bytes(path: Path, most_bytes: int = MAX_BYTES) -> bytes:
-    """A file's content; StoreError where it is none, cannot be read or is too large. Waits for no pipe."""
+    """A file's content; StoreError for what is no file, cannot be read or is too large. Does not block on a pipe."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             about = os.fstat(file.fileno())
@@ -145,7 +145,7 @@ def read_bytes(path: Path, most_bytes: int = MAX_BYTES) -> bytes:
 
 def decode(data: bytes) -> Any:
     """JSON values; StoreError says what is wrong with it."""
-    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # the other one says more
+    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # json's errors say more
         return msgspec.json.decode(data)
     try:
         return json.loads(data.decode(), parse_constant=_refuse_constant)
@@ -156,17 +156,17 @@ def decode(data: bytes) -> Any:
 
 
 def _analysed(result: RunResult) -> tuple[dict[str, Any], RunRow | None]:
-    """All of the document but its samples, and the run's line if every reader will take the document."""
+    """The document without its samples, and the run's row if every reader accepts the document."""
     raw = raw_part(result)
     try:
-        # Derived from what will be read again, for that may say less than what is in memory.
+        # Derived from what readers will find, which may be less than what is in memory.
         run = replace(from_document(json.loads(_dumped(raw)) | {"samples": []}), samples=result.samples)
         document = to_document(run, with_samples=False)
         try:
             for sample in run.samples:
                 sample_from_dict(sample_to_dict(sample))
             return document, checked_row(run)
-        except (StoreError, ValueError):  # no reader will take it, and say so
+        except (StoreError, ValueError):  # every reader refuses it and says why
             return document, None
     except Exception as error:  # a defect of ours in what is derived must not cost what was measured
         text = f"not analysed: {type(error).__name__}: {error}"
@@ -175,7 +175,7 @@ def _analysed(result: RunResult) -> tuple[dict[str, Any], RunRow | None]:
 
 
 def _dumped(document: Mapping[str, Any]) -> str:
-    """Facts that JSON has no word for become text, or null: no run is lost to one."""
+    """JSON; facts that it cannot express become text or null, so that no run is lost to one."""
     try:
         return json.dumps(document, indent=1, default=str, allow_nan=False)
     except ValueError:

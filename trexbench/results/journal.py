@@ -22,18 +22,18 @@ from .document import decode, encode_line, naming, read_bytes
 
 SUFFIX = ".samples.jsonl"
 SYNC_EVERY_S, SYNC_SHARE = 5.0, 20
-"""Between forcing it to the disk passes at least the first, and so many times what the last one took."""
+"""The time between two fdatasync calls: at least the first, and so many times what the last call took."""
 PATIENCE_S = 60.0
-"""For so long the disk may keep a write waiting before it is said to hang."""
+"""A write may take so long before the disk is said to hang."""
 
 
 def journal_of(document: Path) -> Path:
-    """The journal's place; of a document of any name."""
+    """The journal's path; for a document of any name."""
     return document.with_name(document.name.removesuffix(".json") + SUFFIX)
 
 
 class Journal:
-    """Appends what is new of a run's samples and readings of the DUT. A failing or hanging disk is told by ``problem``.
+    """Appends what is new of a run's samples and readings of the DUT. ``problem`` tells of a failing or hanging disk.
 
     write, sync: of a file descriptor; patience_s: see PATIENCE_S.
     """
@@ -47,7 +47,7 @@ class Journal:
         patience_s: float = PATIENCE_S,
     ) -> None:
         with contextlib.suppress(FileNotFoundError):
-            path.unlink()  # of a run that is gone
+            path.unlink()  # of an earlier run
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o666)
         self._write_to, self._sync_to, self._patience_s = write, sync, patience_s
         self._samples = self._readings = 0
@@ -101,7 +101,7 @@ class Journal:
             os.close(self._file)
 
     def _write(self, line: bytes) -> None:
-        """All that is left to write; of what a full disk takes a part only, the rest follows when it takes more."""
+        """Write all that is left; what a full disk does not take is written when it takes more."""
         self._left += line
         while self._left:
             self._left = self._left[self._write_to(self._file, self._left) :]
@@ -113,9 +113,9 @@ class Journal:
 
 
 def read_journal(document: Path, run: object) -> dict[str, list[Any]] | None:
-    """``sample`` and ``reading`` of the run of this id, as in a document; None where its journal is not there (now).
+    """``sample`` and ``reading`` of the run of this id, as in a document; None where it has no journal (any more).
 
-    A last line without its end is left out: its writer was killed. StoreError for one that is damaged.
+    A last line without its end is left out: its writer was killed. StoreError for a journal that is damaged.
     """
     path = journal_of(document)
     with naming(Path(path.name)):

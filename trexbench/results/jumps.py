@@ -1,4 +1,4 @@
-"""Levels of a history by jumpavg, FD.io CSIT's change-point library: the grouping that is told in the fewest bits."""
+"""Levels of a history by jumpavg, FD.io CSIT's change-point library: the grouping of minimum description length."""
 
 from __future__ import annotations
 

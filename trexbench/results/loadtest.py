@@ -1,7 +1,7 @@
-"""The trex-loadtest JSON of others, taken into the stored runs: its rates, one a second, become counters again.
+"""Imports trex-loadtest's JSON as a stored run: its rates, one a second, are added up to counters.
 
-What the file does not tell is not made up: what was asked is taken to be what was sent, nothing is known of the
-tester's own losses, and a caveat says both. Format: what wejn/trex-loadtest-viz reads (see report/run/loadtest.py).
+What the file does not say is not made up: the asked rate is taken to be the one sent, nothing is known of the
+tester's own losses, and caveats say both. Format: what wejn/trex-loadtest-viz reads (see report/run/loadtest.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .store import RunWriter
 
 MAX_SECONDS = 1_000_000
 _FRAMES = (60.0, 9300.0)
-_NOT_ASKED = "what was asked is not in the file: taken as what was sent, so a tester that sent less shows in no verdict"
+_NOT_ASKED = "what was asked is not in the file: taken as what was sent, so no verdict shows that the tester sent less"
 _INTEGRATED = "counters were added up from rates, one a second; the tester's own losses and its load are not known"
 Length = Annotated[float, Meta(ge=0, le=MAX_SECONDS)]
 Rate = Annotated[float, Meta(ge=0, le=1e12)]
@@ -42,7 +42,7 @@ Rate = Annotated[float, Meta(ge=0, le=1e12)]
 
 @dataclass(frozen=True)
 class Imported:
-    """A file after its import. path: of its run; known: it was there before; error: why it could not be imported."""
+    """A file after its import. path: of its run; known: imported before; error: why it could not be imported."""
 
     file: Path
     path: Path | None = None
@@ -58,7 +58,7 @@ def import_files(
     speed_bps: float,
     warn: Callable[[str], None],
 ) -> Iterator[Imported]:
-    """Each file as a run, once. dut: what the DUT is called, None: as the file; mode: what was sent, where known."""
+    """Import each file as a run, once. dut: its DUT's name, None: the file's name; mode: what was sent, where known."""
     with open_index(results, warn) as index:
         known = {row.id: results / row.path for row in index.rows()}
     for file in files:
@@ -105,9 +105,9 @@ Second = Mapping[int, PortRates]
 
 
 def run_from_loadtest(document: Any, dut: str, line_rate_bps: float, written: str) -> RunResult:
-    """The run of such a file. dut: what it is to be called. written: when, UTC, where the file itself does not say.
+    """The run of such a file. dut: its name. written: when the file was, UTC, for one that has no times itself.
 
-    StoreError for what is no such file, or none that can be judged.
+    StoreError for any other file, and for one whose run cannot be analysed.
     """
     told, seconds, started = _read_vars(document), _read_stats(document), _started(document, written)
     directions = pair_directions(sorted(seconds[0]), bidir=told.unidirectional is False or told.unidirectional is None)
@@ -128,7 +128,7 @@ def run_from_loadtest(document: Any, dut: str, line_rate_bps: float, written: st
     stem = stem.removesuffix("-simulated") if simulated else stem
     for what, called in (("the DUT's name", dut), ("profile_file", stem)):
         if not is_name(called):
-            raise StoreError(f"{what} is no name: {shown(called)}", f"it takes {REMEDY}")
+            raise StoreError(f"{what} cannot be {shown(called)}", f"it takes {REMEDY}")
     return RunResult(
         id=f"{started}-{dut}-{stem}-imported",
         started=started,
@@ -176,25 +176,25 @@ def _read_stats(document: Mapping[str, Any]) -> list[Second]:
             raise StoreError(f"stats: {key[:40]!r} is no object")
         ports = {int(name): values for name, values in entry.items() if re.fullmatch("[0-9]{1,3}", name)}
         if len(ports) < 2 or len(ports) % 2 or (seconds and ports.keys() != seconds[0].keys()):
-            raise StoreError(f"stats: {key[:40]!r} has not the same even number of ports as the others")
+            raise StoreError(f"stats: {key[:40]!r} has an odd number of ports, or others than the entries before it")
         try:
             seconds.append({port: convert(values, PortRates) for port, values in ports.items()})
         except ValidationError as error:
             raise StoreError(f"stats: a port at {key[:40]!r}: {error}") from None
     if not 3 <= len(seconds) <= MAX_SECONDS:
-        raise StoreError(f"stats of {len(seconds)} seconds", "there is nothing in it to judge")
+        raise StoreError(f"stats of {len(seconds)} seconds", f"it takes 3 to {MAX_SECONDS}")
     return seconds
 
 
 def _line_rate_pps(seconds: Sequence[Second], directions: tuple[Direction, ...]) -> float:
-    """By what the file says a rate is of the line, at its higher rates, where the figures have most digits."""
+    """From rates and their shares of the line; of the higher half of the rates, whose shares have the most digits."""
     found = []
     for port in (second[direction.tx] for second in seconds for direction in directions):
         share = port.tx_util
         if type(share) in (int, float) and isfinite(share) and share > 0 and port.tx_pps > 0:
             found.append((port.tx_pps, 100 * port.tx_pps / share))
     if not found:
-        raise StoreError("nothing was sent, or tx_util is missing", "the line rate cannot be told from it")
+        raise StoreError("nothing was sent, or tx_util is missing", "without it the line rate is unknown")
     found.sort()
     return float(median(line for _, line in found[len(found) // 2 :]))
 
@@ -214,7 +214,7 @@ def _plan(
 
 
 def _samples(plan: Strategy, seconds: Sequence[Second]) -> Iterator[Sample]:
-    """Counters as sums of the rates, as far as the plan goes; a ramp-down is left out."""
+    """Counters as sums of the rates until the end of the plan; a ramp-down is left out."""
     frame_bytes, totals = plan.offers[0].mean_frame_bytes, dict.fromkeys(plan.ports, (0.0, 0.0))
     silence = dict.fromkeys(plan.ports, PortRates(0.0, 0.0))
     for at_s, second in enumerate([silence, *seconds[: _sending_s(plan)]]):
@@ -240,7 +240,7 @@ def _samples(plan: Strategy, seconds: Sequence[Second]) -> Iterator[Sample]:
 
 
 def _sending_s(plan: Strategy) -> int:
-    """Seconds until the end of the hold; the plan has no drain."""
+    """Seconds until the end of the hold, with which this plan ends."""
     return round(plan.duration_s)
 
 
@@ -255,18 +255,18 @@ def _caveats(told: Vars, seconds: Sequence[Second], plan: Strategy) -> list[Cave
     if beyond > 0:
         found.append(Caveat("imported-tail", f"the last {beyond} s of the file are after the hold and left out"))
     if not isinstance(told.unidirectional, bool):
-        text = f"unidirectional is {str(told.unidirectional)[:20]!r}, no boolean: taken as the visualiser takes it"
+        text = f"unidirectional is {str(told.unidirectional)[:20]!r}, not a boolean: read as trex-loadtest-viz reads it"
         found.append(Caveat("imported-direction", text))
     return found
 
 
 def _mode(stem: str) -> str:
-    """The mode in a name that our export gave; else the name itself."""
+    """The mode in a name that `trexbench export` gave; else the name itself."""
     return max((mode.name for mode in MODES if stem.endswith(f"-{mode.name}")), key=len, default=stem)
 
 
 def _started(document: Mapping[str, Any], written: str) -> str:
-    """When its first second began, by its first key."""
+    """When its first second began, from its first key."""
     try:
         first = float(next(iter(document["stats"])))
     except (ValueError, OverflowError):

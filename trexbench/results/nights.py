@@ -1,4 +1,4 @@
-"""What is kept beside the runs, as files that are replaced as a whole or not at all.
+"""Nights and known changes on disk, as files that are replaced as a whole or not at all.
 
 Nights of suites are ``results/nights/<date>-<suite>[-<n>].json``, known changes ``results/acknowledged.json``.
 """
@@ -23,7 +23,7 @@ MAX_BYTES = 8 << 20
 
 
 class NightWriter:
-    """Keeps one night's file current. ``name`` is the file's without its ending: this night's and no other's."""
+    """Keeps one night's file current. ``name`` is the file's without its ending, which no other night has."""
 
     def __init__(self, path: Path, night: Night) -> None:
         self.path, self.night = path, night
@@ -34,14 +34,14 @@ class NightWriter:
 
     @staticmethod
     def begin(results: Path, night: Night) -> NightWriter:
-        """Give the night a place that no other has; StoreError where that cannot be written."""
+        """Write the night to a new file; StoreError where that fails."""
         if not is_date(night.night):
-            raise StoreError(f"{night.night!r} is no night", "write its date as 2026-11-21")
+            raise StoreError(f"{night.night!r} is not the date of a night", "write it as 2026-11-21")
         stem = f"{night.night}-{safe_name(night.suite, '._-')}"
         return NightWriter(create_file(results / FOLDER, stem, encode_json(night_to_dict(night))), night)
 
     def write(self, night: Night) -> None:
-        """The night as it stands now is what the next reader finds; StoreError where it cannot be written."""
+        """Replace the file with the night as it is now; StoreError where that fails."""
         replace_file(self.path, encode_json(night_to_dict(night)))
         self.night = night
 
@@ -80,7 +80,7 @@ def _files(results: Path, warn: Callable[[str], None]) -> list[Path]:
 
 
 def load_known(results: Path) -> list[Known]:
-    """What was acknowledged so far, nothing where there is no file; StoreError names it where it cannot be read."""
+    """The known changes, none where there is no file; StoreError names a file that cannot be read."""
     path = results / KNOWN_FILE
     if not path.exists():
         return []
@@ -89,14 +89,14 @@ def load_known(results: Path) -> list[Known]:
 
 
 def add_known(results: Path, one: Known) -> None:
-    """Keep one more known change."""
-    with _alone(results):
+    """Store one more known change."""
+    with _locked(results):
         replace_file(results / KNOWN_FILE, encode_json(known_to_dict([*load_known(results), one])))
 
 
 def remove_known(results: Path, number: int) -> Known:
-    """Forget the known change of this number (from 1, as listed)."""
-    with _alone(results):
+    """Remove the known change of this number (from 1, as listed)."""
+    with _locked(results):
         known = load_known(results)
         if not 1 <= number <= len(known):
             raise StoreError(f"no known change {number}", "trexbench regress --known lists them")
@@ -106,8 +106,8 @@ def remove_known(results: Path, number: int) -> Known:
 
 
 @contextlib.contextmanager
-def _alone(results: Path) -> Iterator[None]:
-    """Two who acknowledge at once must not lose one's note; the directory itself is the lock."""
+def _locked(results: Path) -> Iterator[None]:
+    """Lock the directory: of two processes that acknowledge at once, neither must lose its note."""
     try:
         handle = os.open(results, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:

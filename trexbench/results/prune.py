@@ -1,6 +1,6 @@
-"""What of results/ is older than anybody wants to keep: run documents, what was drawn of them, and nights.
+"""Removes old files of results/: run documents, their pictures and exports, and nights.
 
-Only what could be read is removed, and only inside the directory: no link is followed on the way to a file.
+Only what can be read is removed, and only inside the directory: no link is followed on the way to a file.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .journal import SUFFIX
 from .nights import find_nights
 
 AGAINST_NIGHTS = max(BASELINE, LONG)
-"""So many nights before a regression does the judge look back on."""
+"""So many nights before a regression is it compared with."""
 _BESIDE = ("{stem}.png", "{stem}.svg", "{stem}-efficiency.png", "{stem}.loadtest.json", "{stem}" + SUFFIX)
-"""What is made of a run and lies beside it, and the journal of one that was killed."""
+"""What is made of a run and lies beside it, and the journal of a run that was killed."""
 
 
 def find_old(
@@ -30,14 +30,14 @@ def find_old(
     before: str | None = None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
-    """Files older than a date, or than so many nights, below ``results``; what cannot be read is not among them."""
+    """Files below ``results`` of nights before a date, or before the last so many; none that cannot be read."""
     with open_index(results, warn) as index:
         rows = index.rows()
         for path, reason in index.problems():
             warn(f"not read: {results / path}: {reason}")
     nights = find_nights(results, warn)
     dates = {night.night for _, night in nights} | {row.night for row in rows if row.night}
-    found = sorted(dates or {night_of(row) for row in rows}, reverse=True)  # where no suite ran, days are nights
+    found = sorted(dates or {night_of(row) for row in rows}, reverse=True)  # where no suite ran, days count as nights
     kept = keep_nights or 0
     first = before if before is not None else found[kept - 1] if 0 < kept < len(found) else ""
     old = [path for row in rows if night_of(row) < first for path in _files(results, row)]
@@ -52,12 +52,12 @@ def find_old_nights(
     since: Mapping[bool, str],
     warn: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
-    """Files of the suite's nights before the last ``keep_nights`` that measured something; nobody else's files.
+    """Files of the suite's nights before the last ``keep_nights`` that measured something; no others.
 
     Simulated nights (True) and measured ones (False) are counted apart, those after ``tonight`` not at all. since: the
-    night in which the oldest standing regression began; what it is held against stays, too. A night's runs come
-    before its own file, and what was drawn of a run before the run: who is killed in between leaves nothing that the
-    next call does not find.
+    night in which the oldest regression began that still stands; the nights that it is compared with stay as well. A
+    night's runs come before its own file, and a run's pictures before the run: after a kill in between, the next call
+    finds what is left.
     """
     with open_index(results, warn) as index:
         found_rows = index.rows(suite=suite)
@@ -83,7 +83,7 @@ def find_old_nights(
 
 
 def _first_of_suite(dates: Iterable[str], keep: int, since: str | None) -> str:
-    """The oldest of the nights that stay; empty where all do."""
+    """The first of the nights that stay; empty where all do."""
     nights = sorted(dates, reverse=True)
     if len(nights) < keep:
         return ""
@@ -93,7 +93,7 @@ def _first_of_suite(dates: Iterable[str], keep: int, since: str | None) -> str:
 
 
 def remove(results: Path, paths: Sequence[Path], warn: Callable[[str], None]) -> list[Path]:
-    """Remove these files, and the directories that they leave empty; returns those that went."""
+    """Remove these files, and the directories that they leave empty; the files that were removed."""
     gone = []
     for path in paths:
         try:
@@ -105,14 +105,14 @@ def remove(results: Path, paths: Sequence[Path], warn: Callable[[str], None]) ->
 
 
 def _files(results: Path, row: RunRow) -> list[Path]:
-    """A run's document, after what is there beside it: who is killed in between leaves nothing that is not found."""
+    """A run's document, and before it what lies beside it: after a kill in between, the next call finds the rest."""
     path = Path(row.path)
     beside = (path.with_name(name.format(stem=path.stem)) for name in _BESIDE)
     return [*(one for one in beside if os.path.lexists(results / one)), path]
 
 
 def _unlink(results: Path, path: PurePosixPath) -> bool:
-    """Whether there was such a file; OSError for a link on the way."""
+    """Remove the file; whether there was one. OSError for a link on the way."""
     if path.is_absolute() or ".." in path.parts:
         raise OSError(0, "not inside the results")
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -129,6 +129,6 @@ def _unlink(results: Path, path: PurePosixPath) -> bool:
         for part, above in reversed(list(zip(path.parts[:-1], chain, strict=False))):
             try:
                 os.rmdir(part, dir_fd=above)
-            except OSError:  # not empty: there are others
+            except OSError:  # not empty
                 break
     return True

@@ -1,7 +1,7 @@
 """results/ <-> runs: ``results/<date>/<dut>/<HHMMSS>-<mode>-<uni|bidir>[-saturate].json``, date and time in UTC.
 
 While a run goes on its document holds what was known before the first sample, and its journal the samples (see
-journal); at its end one whole document replaces both. Who kills the writer at any moment leaves a run that every
+journal); at its end one whole document replaces both. A kill of the writer at any moment leaves a run that every
 reader understands.
 """
 
@@ -43,7 +43,7 @@ _RUN_FILE = re.compile(r"\d{6}-[A-Za-z0-9_-]+-(uni|bidir)(-saturate)?(-\d+)?\.js
 
 
 class RunWriter:
-    """Keeps a run while it goes on (a core.protocols.Sink), and as it ended. A failing disk ends no measurement.
+    """Stores a run while it goes on (a core.protocols.Sink) and when it has ended. A failing disk ends no measurement.
 
     The loop that times samples never waits for a disk: see Journal. ``warn`` gets one line where samples cannot be
     written, from the caller's thread.
@@ -59,13 +59,13 @@ class RunWriter:
         self.path: Path | None = None
 
     def check(self) -> None:
-        """StoreError if nothing can be kept here; to be asked before anything is measured."""
+        """StoreError if nothing can be stored here; to be called before anything is measured."""
         _make_directory(self._results)
         if not os.access(self._results, os.W_OK | os.X_OK):
             raise _unwritable(self._results, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
     def begin(self, result: RunResult) -> RunWriter:
-        """Give the run its place and write what is known before the first sample; StoreError where that fails.
+        """Create the run's document with what is known before the first sample; StoreError where that fails.
 
         The result's ``dut_readings`` may be a list that grows while the run goes on.
         """
@@ -85,9 +85,9 @@ class RunWriter:
             self._report()
 
     def end(self, result: RunResult) -> Path:
-        """Write the run as it ended; where its place fails, into a new directory for temporary files.
+        """Write the run as it ended; where results/ cannot be written, into a new temporary directory.
 
-        Returns where it is; StoreError when neither can be written.
+        Returns the document's path; StoreError when neither can be written.
         """
         if self._journal is not None:
             self._journal.close()
@@ -136,15 +136,15 @@ def load_run(path: Path) -> RunResult:
         document, result = _read(data, path)
         if read_derived(data) is None:
             checked_row(result)
-        else:  # so it was when it was written
+        else:  # it was checked when it was written
             vars(result)["directions"] = stored_directions(document)
         return result
 
 
 def load_row(path: Path, name: str) -> RunRow:
-    """The line of a file's run, which it calls ``name``; StoreError as of load_run.
+    """The row of a file's run, with ``name`` as its path; StoreError as load_run.
 
-    Of a document that this version derived it is as stored, else it is derived anew from the samples.
+    It is the stored one if this version derived it, else it is derived again from the samples.
     """
     with naming(path):
         data = read_bytes(path)
@@ -152,12 +152,12 @@ def load_row(path: Path, name: str) -> RunRow:
 
 
 def _read(data: bytes, path: Path) -> tuple[dict[str, Any], RunResult]:
-    """The document in this data of the path's, with what its journal holds; and its run, whatever it is worth."""
+    """The document in the path's data, with what its journal holds; and its run, unchecked."""
     document = decode(data)
     if isinstance(document, dict) and document.get("status") == Status.RUNNING.value:
         told = read_journal(path, document.get("id"))
         if told is None and (newer := read_bytes(path)) != data:
-            return _read(newer, path)  # it ended while we looked for its journal
+            return _read(newer, path)  # the run ended in the meantime
         if told is not None:
             document["samples"] = told["sample"]
             if isinstance(document.get("telemetry"), dict):
@@ -166,12 +166,12 @@ def _read(data: bytes, path: Path) -> tuple[dict[str, Any], RunResult]:
 
 
 def picture_place(results: Path, result: RunResult, what: str) -> Path:
-    """A place beside the run's file for a picture of several runs: ``<HHMMSS>-<mode>-<direction>-<what>.png``."""
+    """A path beside the run's file for a picture of several runs: ``<HHMMSS>-<mode>-<direction>-<what>.png``."""
     return _make_directory(_directory(results, result)) / f"{_stem(result)}-{safe_name(what, '_-')}.png"
 
 
 def find_latest(results: Path) -> Path | None:
-    """The run document that was begun last; None where there is none."""
+    """The document of the run that started last; None where there is none."""
     found = [
         path
         for path in results.glob("*/*/*.json")
@@ -188,7 +188,7 @@ def _modified(path: Path) -> int:
 
 
 def create_file(directory: Path, stem: str, data: bytes) -> Path:
-    """Write a JSON file to a name that no other one has: the stem's, or with a number behind it."""
+    """Write a JSON file under a new name: the stem, with a number behind it where there is such a file."""
     files.sweep(_make_directory(directory))
     for number in count(1):
         path = directory / f"{stem}{f'-{number}' if number > 1 else ''}.json"

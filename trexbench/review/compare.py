@@ -1,9 +1,10 @@
-"""Two runs, or two sets of runs, side by side; unlike ones are refused."""
+"""Compares two runs, or two sets of runs; refuses unlike ones."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from ..core.errors import ConfigError, StoreError
 from ..core.history.compare import SetComparison, compare_sets, differing_facts, find_unlike
@@ -24,38 +25,36 @@ class RunComparison:
 
 
 def compare(first: str, second: str, results: Path, anyway: bool, warn: Warn) -> RunComparison | SetComparison:
-    """What the names mean (see find.py): two documents direction by direction, anything else cell by cell.
+    """Two documents direction by direction, any other names (see find.py) cell by cell.
 
     ConfigError for unlike runs, unless ``anyway``.
     """
-    one, other = find_document(first, results), find_document(second, results)
-    if one is not None and other is not None:
-        runs = load_run(one), load_run(other)
+    documents = find_document(first, results), find_document(second, results)
+    if documents[0] is not None and documents[1] is not None:
+        runs = load_run(documents[0]), load_run(documents[1])
         compared = RunComparison(*runs, tuple(find_unlike(*runs)))
-        _refuse(f"{one} and {other}", [] if anyway else ["; ".join(compared.unlike)] * bool(compared.unlike))
+        if compared.unlike and not anyway:
+            _refuse(f"{documents[0]} and {documents[1]}", ["; ".join(compared.unlike)])
         return compared
-    sets = compare_sets(
-        find_rows(first, results, warn),
-        find_rows(second, results, warn),
-        lambda one, other: _differing(results, one, other),
-    )
+    rows = find_rows(first, results, warn), find_rows(second, results, warn)
+    sets = compare_sets(*rows, lambda one, other: _differing(results, one, other))
     if not sets.pairs:
         raise ConfigError(
             f"{first} and {second} have no cell in common", "`trexbench results list` shows what there is"
         )
     unlike = [f"{pair.cell}: {'; '.join(pair.unlike)}" for pair in sets.pairs if pair.unlike]
-    _refuse(f"{first} and {second}", [] if anyway else unlike)
+    if unlike and not anyway:
+        _refuse(f"{first} and {second}", unlike)
     return sets
 
 
-def _refuse(names: str, unlike: list[str]) -> None:
-    if unlike:
-        more = f", and {len(unlike) - 3} more cells" if len(unlike) > 3 else ""
-        raise ConfigError(f"{names} are not comparable: {' | '.join(unlike[:3])}{more}", "or say --anyway")
+def _refuse(names: str, unlike: list[str]) -> NoReturn:
+    more = f", and {len(unlike) - 3} more cells" if len(unlike) > 3 else ""
+    raise ConfigError(f"{names} are not comparable: {' | '.join(unlike[:3])}{more}", "compare them with --anyway")
 
 
 def _differing(results: Path, one: RunRow, other: RunRow) -> str:
-    """In which facts two runs differ, in words; nothing where that is not known."""
+    """The facts in which two runs' DUTs differ, in words; empty where that is not known."""
     facts = []
     for row in (one, other):
         place = Path(row.path) if Path(row.path).is_file() else results / row.path

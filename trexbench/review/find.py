@@ -1,4 +1,4 @@
-"""Stored runs by what a user names: a file, a directory, a glob, a date, a label, a suite, a DUT, or ``latest``."""
+"""Finds stored runs by a file, a directory, a glob, a date, a label, a suite, a DUT, or the word ``latest``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..results.store import find_latest, load_row
 
 Warn = Callable[[str], None]
 LATEST = "latest"
-_NAMED = "name run documents, a date, a label, a suite, a DUT, or latest"
+_REMEDY = "name a file, a directory, a glob, a date, a label, a suite, a DUT, or latest"
 
 
 def check_results(results: Path) -> None:
@@ -28,7 +28,7 @@ def check_results(results: Path) -> None:
 
 
 def read_index(results: Path, warn: Warn, **filters: Any) -> tuple[list[RunRow], list[tuple[str, str]]]:
-    """Every stored run, oldest first; and each document that cannot be read, with the reason, after a warning.
+    """Every stored run, oldest first; and each document that cannot be read, with the reason: warn gets it as well.
 
     filters: see Index.rows.
     """
@@ -41,12 +41,12 @@ def read_index(results: Path, warn: Warn, **filters: Any) -> tuple[list[RunRow],
 
 
 def all_rows(results: Path, warn: Warn, mode: str | None = None, **filters: Any) -> list[RunRow]:
-    """Every stored run, oldest first, as ``read_index`` finds them; the mode may be a short name."""
+    """Every stored run, oldest first, as ``read_index`` finds them; the mode may be an alias."""
     return read_index(results, warn, mode=mode and full_mode_name(mode), **filters)[0]
 
 
 def latest_run(results: Path) -> Path:
-    """The run document that was begun last; StoreError where there is none."""
+    """The document of the run that started last; StoreError where there is none."""
     found = find_latest(results)
     if found is None:
         raise StoreError(f"no run in {results}", "name a run document, or another --results directory")
@@ -65,51 +65,48 @@ def find_rows(name: str, results: Path, warn: Warn) -> list[RunRow]:
     """The runs that the name means, oldest first; ConfigError where there are none."""
     path = Path(name)
     if not name.strip():
-        raise ConfigError("an empty name means no run", _NAMED)
+        raise ConfigError("an empty name means no run", _REMEDY)
     if name == LATEST:
         path = latest_run(results)
     if path.is_file():
         return [load_row(path, str(path))]
     if path.is_dir() and ("/" in name or not is_date(name)):
-        return _read_those(filter(_may_be_run, sorted(path.rglob("*.json"))), name, warn)
+        return _load_rows(path.rglob("*.json"), name, warn)
     if _is_glob(name):
         found = glob.glob(name, recursive=True) or glob.glob(str(results / name), recursive=True)
-        return _read_those(map(Path, sorted(found)), name, warn)
-    return _labelled(name, results, warn)
+        return _load_rows(map(Path, found), name, warn)
+    return _indexed_rows(name, results, warn)
 
 
-def _labelled(name: str, results: Path, warn: Warn) -> list[RunRow]:
+def _indexed_rows(name: str, results: Path, warn: Warn) -> list[RunRow]:
+    """Runs of a night, a label, a suite, a DUT, or one of these ``@`` a night; ConfigError where there are none."""
     word, _, date = name.rpartition("@") if "@" in name else ("", "", name) if is_date(name) else (name, "", "")
     found = [
         row
         for row in all_rows(results, warn)
-        if (not date or date in (night_of(row), row.started[:10]))
-        and (not word or word in (row.label, row.suite, row.cell.dut))
+        if (not date or date == night_of(row)) and (not word or word in (row.label, row.suite, row.cell.dut))
     ]
     if not found:
-        raise ConfigError(
-            f"no run in {results} is meant by {name!r}",
-            "name a file, a glob, a date, a label, a suite, a DUT, or latest; see `trexbench results list`",
-        )
+        raise ConfigError(f"no run in {results} matches {name!r}", f"{_REMEDY}; see `trexbench results list`")
     return found
 
 
-def _read_those(files: Iterable[Path], name: str, warn: Warn) -> list[RunRow]:
-    """Of several files those that can be read, and a warning for each other one."""
+def _load_rows(files: Iterable[Path], name: str, warn: Warn) -> list[RunRow]:
+    """The runs of these files, oldest first, and a warning for each that cannot be read; ConfigError for no run."""
     rows = []
-    for file in files:
+    for file in sorted(filter(_may_be_run, files)):
         try:
             rows.append(load_row(file, str(file)))
         except StoreError as error:
             warn(f"not read: {error}")
     if not rows:
-        raise ConfigError(f"no run is meant by {name!r}", _NAMED)
+        raise ConfigError(f"no run matches {name!r}", _REMEDY)
     return sorted(rows, key=lambda row: row.started)
 
 
 def _may_be_run(path: Path) -> bool:
-    """Not what lies beside the runs by design: nights, and known changes."""
-    return path.parent.name != FOLDER and path.name != KNOWN_FILE
+    """Not what lies beside the runs by design: nights, known changes, and exports."""
+    return path.parent.name != FOLDER and path.name != KNOWN_FILE and not path.name.endswith(".loadtest.json")
 
 
 def _is_glob(name: str) -> bool:

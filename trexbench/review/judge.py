@@ -1,4 +1,4 @@
-"""The stored nights judged: what got slower, since when and why; and the changes that somebody has acknowledged."""
+"""Judges the stored nights: what got slower, since when and why; and notes acknowledged changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def judge(
     suite: str | None = None,
     since: str | None = None,
 ) -> Judgement:
-    """The verdict on the runs below ``results``; those of the DUT, mode and suite where they are named."""
+    """The judgement of the runs below ``results``, or of those of a DUT, a mode, a suite."""
     mode = mode and full_mode_name(mode)
     rows, known = all_rows(results, warn, dut=dut, mode=mode, suite=suite), load_known(results)
     nights = [night for night in load_nights(results, warn) if suite in (None, night.suite)]
@@ -34,10 +34,10 @@ def judge(
 
 
 def acknowledge(results: Path, change: Known, warn: Warn) -> None:
-    """Note the change as known; ConfigError without a reason, a warning where no cell is like that yet."""
+    """Note the change as known; ConfigError without a reason, a warning where no cell matches yet."""
     if not change.note.strip():
         raise ConfigError("an acknowledged change needs its reason", "add --note")
     add_known(results, change)
     cells = {row.cell for row in all_rows(results, warn)}
     if not any(change.is_about(cell, metric.name) for cell in cells for metric in METRICS):
-        warn(f"no cell in {results} is like that yet: names are as `regress` prints them")
+        warn(f"no cell in {results} matches that yet: names are as `regress` prints them")

@@ -1,4 +1,4 @@
-"""All that a report shows, collected: rows from the index, nights, changes, and the latest document of every cell."""
+"""Collects all that a report shows: rows from the index, nights, changes, and the latest document of every cell."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from ..results.store import load_run
 from .find import Warn, read_index
 
 MOST_RUNS = 400
-"""Cells whose latest document is read for its curves; a page with more has tables of them all the same."""
+"""For so many cells the latest document is read for its curves; tables show all cells."""
 
 
-def make_page(made: Report) -> str:
-    """The HTML of a report."""
-    return render(made, load_library())
+def make_page(report: Report) -> str:
+    """The report's HTML."""
+    return render(report, load_library())
 
 
 def collect(
@@ -43,18 +43,21 @@ def collect(
     since: str | None = None,
     night: str | None = None,
 ) -> Report:
-    """All that a report is about: rows from the index, nights, and the latest document of every cell."""
+    """The report on these suites, DUTs and nights. since: the first night; night: whose table is shown, None: the last.
+
+    StoreError where there is nothing of the suite or the DUTs, and for a night that there is not.
+    """
     rows, problems = read_index(results, warn, suite=suite)
-    nights = [_only(one, duts) for one in load_nights(results, warn) if suite in (None, one.suite)]
+    nights = [_with_duts(one, duts) for one in load_nights(results, warn) if suite in (None, one.suite)]
     rows = [row for row in rows if not duts or row.cell.dut in duts]
     if (suite or duts) and not rows and not any(one.cells or one.error for one in nights):
         raise StoreError(
-            f"nothing in {results} is of {' or '.join([*([suite] if suite else []), *duts])}",
+            f"no run in {results} is of {' or '.join([*([suite] if suite else []), *duts])}",
             "`trexbench results list` shows what there is",
         )
-    judgement = judge_rows(rows, levels, load_known(results), nights)  # all of the history, whatever is shown of it
+    judgement = judge_rows(rows, levels, load_known(results), nights)  # of the whole history, also with ``since``
     found = [one for one in judgement.findings if one.kind is not Kind.INSUFFICIENT and one.since is not None]
-    changes = [_change_of(finding, rows) for finding in found]
+    changes = [change_of(finding, rows) for finding in found]
     nights = [one for one in nights if (one.cells or one.error) and one.night >= (since or "")]
     rows = [row for row in rows if night_of(row) >= (since or "")]
     table = _table_of(nights, night)
@@ -75,10 +78,10 @@ def collect(
     )
 
 
-def _change_of(finding: Finding, rows: Sequence[RunRow]) -> Change:
-    """In the terms of the report: it stands at the first run of its first night."""
+def change_of(finding: Finding, rows: Sequence[RunRow]) -> Change:
+    """In the terms of the report: it stands at the first complete run of its first night."""
     since = finding.since or ""
-    at = next((r.started for r in rows if r.cell == finding.cell and (r.night or r.started) >= since), since)
+    at = next((r.started for r in rows if r.complete and r.cell == finding.cell and night_of(r) >= since), since)
     return Change(
         cell=finding.cell,
         metric=finding.metric.name,
@@ -93,7 +96,7 @@ def _change_of(finding: Finding, rows: Sequence[RunRow]) -> Change:
 
 
 def load_library() -> str:
-    """The plotting library's JavaScript, out of its installed package."""
+    """The plotting library's JavaScript, from its installed package."""
     package = util.find_spec("plotly")  # not imported: that takes longer than the whole page
     for place in package.submodule_search_locations or () if package else ():
         path = Path(place) / "package_data" / "plotly.min.js"
@@ -111,14 +114,15 @@ def _table_of(nights: Sequence[Night], date: str | None) -> Night | None:
 
 
 def _not_run(nights: Sequence[Night]) -> list[str]:
-    """The last night, if there was nothing that it could have measured."""
+    """That the last night was not run, if its suite could not be read."""
     last = max(nights, key=lambda one: (one.night, one.started), default=None)
     if last is None or last.cells:
         return []
     return [f"the night of {last.night} was not run ({last.suite}): {last.error}"]
 
 
-def _only(night: Night, duts: Sequence[str]) -> Night:
+def _with_duts(night: Night, duts: Sequence[str]) -> Night:
+    """The night with the cells of these DUTs; of all if there are none."""
     return replace(night, cells=tuple(cell for cell in night.cells if not duts or cell.dut in duts))
 
 
@@ -132,7 +136,7 @@ def load_runs(
         try:
             found[cell] = load_run(results / row.path)
         except StoreError as error:
-            problems.append((row.path, str(error)))
+            problems.append((row.path, str(error).removeprefix(f"{results / row.path}: ")))
     return found
 
 
@@ -144,9 +148,9 @@ def load_older(
     problems: list[tuple[str, str]],
     warn: Warn,
 ) -> dict[Cell, tuple[Older, ...]]:
-    """Of every cell's ramps those of older nights that explain something; only their documents are read.
+    """The older nights of every cell that are drawn beside its latest ramp; only their documents are read.
 
-    One that cannot be read is left out, with a warning now and a line on the page.
+    One that cannot be read is left out, with a warning and a line on the page.
     """
     found: dict[Cell, tuple[Older, ...]] = {}
     for cell, history in cells_of(rows).items():
@@ -167,6 +171,6 @@ def _with_curves(results: Path, one: Older, problems: list[tuple[str, str]], war
         with naming(path):
             return replace(one, curves=older_curves(one.row, result))
     except StoreError as error:
-        problems.append((one.row.path, str(error)))
-        warn(f"{error}; the night of {one.night} is not laid over the latest of {one.row.cell}")
+        problems.append((one.row.path, str(error).removeprefix(f"{path}: ")))
+        warn(f"{error}; the night of {one.night} is not drawn beside the latest of {one.row.cell}")
         return None

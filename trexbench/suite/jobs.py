@@ -1,4 +1,4 @@
-"""A suite's cells as jobs, in the order in which they are run; nights of them, begun and resumed."""
+"""A suite's cells as jobs, in the order in which they are run; nights of these jobs, begun and resumed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..session.process import utc_now
 from ..session.request import NIGHT_SPEEDUP, Case, Request, Setup, expected_s, make_request
 
 TWIN_PACE = 100.0
-"""A twin computes about so many simulated seconds per second, however fast its clock may pass."""
+"""A twin computes about so many simulated seconds per second, whatever the speed-up."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def make_jobs(suite: Suite, setup: Setup, only: Sequence[str] = ()) -> list[Job]
     jobs = [_job(cell, suite.plan, setup) for cell in suite.cells]
     chosen = [job for job in jobs if not only or any(fnmatchcase(str(job.cell), pattern) for pattern in only)]
     if not chosen:
-        raise ConfigError(f"no cell of {suite.name} is like {', '.join(only)}", f"'{jobs[0].cell}' is one of its cells")
+        raise ConfigError(f"no cell of {suite.name} matches {', '.join(only)}", f"'{jobs[0].cell}' is one of its cells")
     for job in chosen:
         expected_s(job.request)
     return chosen
@@ -59,8 +59,7 @@ def _job(cell: Cell, plan: PlanDefaults, setup: Setup) -> Job:
 def sessions(jobs: Sequence[Job], places: Iterable[int]) -> list[list[int]]:
     """These places of the jobs, grouped by session: neighbours with the same DUT and queues share one.
 
-    A simulated run has one of its own, so that its noise depends on seed, night and cell alone, whatever was measured
-    before it or resumed.
+    Each simulated run has a session of its own: its noise depends on seed, night and cell only, not on earlier runs.
     """
     left = list(places)
     if left and jobs[left[0]].request.sim:
@@ -70,7 +69,7 @@ def sessions(jobs: Sequence[Job], places: Iterable[int]) -> list[list[int]]:
 
 
 def labelled(jobs: Sequence[Job], suite: str, writer: NightWriter) -> list[Job]:
-    """The jobs as runs of this night, which their documents name; each simulated one has noise of its own."""
+    """The jobs with the night's labels for their documents; each simulated one with a seed of its own."""
     return [replace(job, request=_of_night(job, suite, writer)) for job in jobs]
 
 
@@ -84,7 +83,7 @@ def _of_night(job: Job, suite: str, writer: NightWriter) -> Request:
 
 
 def begin_night(results: Path, suite: str, date: str, jobs: Sequence[Job], error: str | None = None) -> NightWriter:
-    """A new night of these cells, written down."""
+    """Start a new night of these cells and write its file."""
     night = Night(
         suite=suite,
         night=date,
@@ -98,19 +97,19 @@ def begin_night(results: Path, suite: str, date: str, jobs: Sequence[Job], error
 
 
 def find_unfinished(results: Path, suite: str, warn: Callable[[str], None]) -> list[tuple[Path, Night]]:
-    """Nights of the suite that did not come to their end, the latest last."""
+    """Nights of the suite that have not finished, the latest last."""
     return [one for one in find_nights(results, warn) if one[1].suite == suite and one[1].finished is None]
 
 
 def resumed(results: Path, path: Path, night: Night, jobs: Sequence[Job]) -> NightWriter:
-    """The night, ready to be resumed; ConfigError where its cells are others than these."""
+    """The night, ready to be resumed; ConfigError where its cells are not those of these jobs."""
     if [str(cell) for cell in night.cells] != [str(job.cell) for job in jobs]:
         raise ConfigError(
-            f"{path} was started with other cells", "repeat its --only, or begin a new night without --resume"
+            f"{path} was started with other cells", "repeat its --only, or start a new night without --resume"
         )
     if night.simulated != any(job.request.sim for job in jobs):
         kind = "simulated" if night.simulated else "measured"
-        raise ConfigError(f"{path} is {kind}", "resume it as it was begun, or begin a new night without --resume")
+        raise ConfigError(f"{path} is {kind}", "resume it as it was started, or start a new night without --resume")
     cells = tuple(_resumed_cell(results, cell) for cell in night.cells)
     writer = NightWriter(path, night)
     writer.write(replace(night, cells=cells, error=None))
@@ -118,7 +117,7 @@ def resumed(results: Path, path: Path, night: Night, jobs: Sequence[Job]) -> Nig
 
 
 def _resumed_cell(results: Path, cell: CellRecord) -> CellRecord:
-    """A cell in flight is measured again, unless its document was finished before its runner was killed."""
+    """A cell in flight is measured again, unless its document was complete before the kill."""
     if cell.state is not State.RUNNING:
         return cell
     if cell.path is not None and _complete(results / cell.path):

@@ -1,4 +1,4 @@
-"""A suite's night from end to end: read, locked, begun or resumed, measured."""
+"""A suite's night from start to end: read, locked, started or resumed, measured."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .run import NightRun
 
 @dataclass(frozen=True)
 class NightOptions:
-    """How a night is carried out. results: where runs and nights are kept; output: of each run, but for its results.
+    """How a night is carried out. results: where runs and nights are kept; output: of each run, except ``results``.
 
-    say: a line or two per cell. date: of the night, None is today's (UTC). retry_after_s: pause before a second try.
+    say: gets a line or two per cell. date: of the night, None: today (UTC). retry_after_s: pause before a second try.
     """
 
     results: Path
@@ -42,7 +42,7 @@ class NightOptions:
 
 
 def read_jobs(name: str, setup: Setup, only: Sequence[str] = ()) -> tuple[Suite, list[Job]]:
-    """The suite and its runs; ConfigError for whatever can be known to be wrong before anything is opened."""
+    """The suite and its runs; ConfigError for all that can be checked before anything is opened."""
     found = read_suite(SUITES.find(name), setup.configs_dir)
     return found, make_jobs(found, setup, only)
 
@@ -57,16 +57,14 @@ def check_twins(jobs: Sequence[Job]) -> None:
 def run_suite(name: str, options: NightOptions, only: Sequence[str] = (), resume: bool = False) -> NightWriter:
     """Measure every cell; one that fails is a warning, and noted in the night. TesterBusy where the suite runs already.
 
-    resume: the latest night of this suite that was not finished, without the cells that it has.
+    resume: measure the cells that are left of the suite's latest unfinished night.
     """
     suite, jobs = read_jobs(name, options.setup, only)
     with suite_lock(suite.name, options.results):
         if resume:
             unfinished = find_unfinished(options.results, suite.name, options.output.warn)
             if not unfinished:
-                raise ConfigError(
-                    f"no night of {suite.name} in {options.results} waits to be resumed", "leave out --resume"
-                )
+                raise ConfigError(f"no night of {suite.name} in {options.results} is unfinished", "leave out --resume")
             writer = resumed(options.results, *unfinished[-1], jobs)
         else:
             writer = begin_night(options.results, suite.name, options.night, jobs)

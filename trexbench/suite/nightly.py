@@ -1,4 +1,4 @@
-"""A night of a suite, and what follows it: judge, report, prune, gauges, webhook. Each step may fail by itself."""
+"""A night of a suite and the steps after it: judge, report, prune, gauges, webhook. One that fails stops no other."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..config.lookup import SUITES
 from ..config.suite import Suite
 from ..core.errors import BenchError, ConfigError, StoreError, as_bench_error
 from ..core.history.night import Night, State
 from ..core.history.regression import Judgement, Kind
 from ..core.history.rows import RunRow, row_of
+from ..core.names import is_name
 from ..report.regress.text import finding_line, summary_line
 from ..results.nights import NightWriter
 from ..results.prune import find_old_nights, remove
@@ -25,15 +27,15 @@ from .notify import check_textfile, post, seconds_of, summary, textfile, webhook
 from .run import night_code
 
 RESUME_WITHIN_S = 12 * 3600.0
-"""An unfinished night that is older is left as it is, and a new one begun."""
+"""An unfinished night that is older is left as it is, and a new one is started."""
 REGRESSION, TOO_LITTLE = 3, 4
 
 
 @dataclass
 class Nightly:
-    """strict: too few nights to judge by are a failure. prometheus: where gauges are written, if anywhere.
+    """strict: too few nights to judge count as a failure. prometheus: the file for gauges, if any.
 
-    What ``run`` came to: night; judged (None: it was not); findings, as lines for people; code: the worst so far.
+    After ``run``: night; judged, its judgement (None: there is none); findings, lines for people; code, to exit with.
     """
 
     name: str
@@ -48,12 +50,14 @@ class Nightly:
         """The whole night. ConfigError before anything runs; StoreError where the night itself cannot be kept."""
         self._url = webhook_url()
         check_textfile(self.prometheus)
-        suite, error = None, None
+        suite, error, path = None, None, Path(self.name)
+        label = path.stem if path.suffix in SUITES.endings else path.name
         try:
             suite, jobs = read_jobs(self.name, self.options.setup)
         except ConfigError as raised:  # the history must show, too, that this night could not be measured
+            if not is_name(label):
+                raise  # no reader would take a night of such a suite
             error = raised
-        label = suite.name if suite is not None else Path(self.name).stem
         with suite_lock(label, self.options.results):
             try:
                 if suite is None:
@@ -62,46 +66,46 @@ class Nightly:
                     writer = self._begin_or_resume(suite.name, jobs)
                     measure_night(suite.name, jobs, writer, self.options)
                     self.night = writer.night
-            except StoreError as lost:  # no night can be kept (a full disk): only the webhook can still report it
+            except StoreError as lost:  # the night cannot be stored (a full disk): only the webhook can still report it
                 night, simulated = self.options.night, self.options.setup.sim
-                self._tell(Night(label, night, utc_now(), simulated, (), utc_now(), str(lost)))
+                self._notify(Night(label, night, utc_now(), simulated, (), utc_now(), str(lost)))
                 raise
             self._follow_up(label, suite, error)
 
     def _follow_up(self, label: str, suite: Suite | None, error: BenchError | None) -> None:
         if error is not None:
-            self._keep(error)
+            self._note_failure(error)
         else:
-            self._found(night_code(self.night))
+            self._set_code(night_code(self.night))
             self.step("judge", lambda: self._judge(label))
         self.step("report", lambda: self._report(label))
         if suite is not None:
             self.step("prune", lambda: self._prune(suite))
         if (path := self.prometheus) is not None:
             self.step("gauges", lambda: write_textfile(path, textfile(self.night, self._rows(), self.code)))
-        self._tell(self.night)
+        self._notify(self.night)
 
     def step(self, what: str, do: Callable[[], None]) -> None:
-        """Do it; a failure is a warning and a finding, and stops nothing that comes after."""
+        """Carry out a step; a failure is a warning and a finding, and stops no later step."""
         try:
             do()
-        except Exception as raised:  # a defect of trexbench, too, costs its own step only
+        except Exception as raised:  # a defect of trexbench costs its own step only, too
             error = as_bench_error(raised)
-            self._keep(type(error)(f"{what}: {error}"))
+            self._note_failure(type(error)(f"{what}: {error}"))
 
-    def _keep(self, error: BenchError) -> None:
+    def _note_failure(self, error: BenchError) -> None:
         self.findings.append(str(error))
         self.options.output.warn(str(error))
-        self._found(error.exit_code)
+        self._set_code(error.exit_code)
 
-    def _found(self, code: int) -> None:
-        """Failures go before regressions, and these before too little data; of failures the first counts."""
+    def _set_code(self, code: int) -> None:
+        """Keep the worse exit code: failures before regressions before too little data; of failures the first."""
         rank = {0: 0, TOO_LITTLE: 1, REGRESSION: 2}
         if rank.get(code, 3) > rank.get(self.code, 3):
             self.code = code
 
     def _begin_or_resume(self, suite: str, jobs: Sequence[Job]) -> NightWriter:
-        """A night that was begun and not finished is resumed, else a new one begun."""
+        """Resume an unfinished night: a recent one, or that of the date that was given; else start a new one."""
         results, warn = self.options.results, self.options.output.warn
         for path, night in reversed(find_unfinished(results, suite, warn)):
             begun_s = seconds_of(night.started)
@@ -119,7 +123,7 @@ class Nightly:
         for finding in judgement.regressions:
             self.findings += [finding_line(finding), *(f"    {sentence}" for sentence in finding.explanation)]
         if judgement.exit_code != TOO_LITTLE or self.strict:
-            self._found(judgement.exit_code)
+            self._set_code(judgement.exit_code)
 
     def _report(self, suite: str) -> None:
         """results/report.html, of this suite's nights."""
@@ -129,11 +133,11 @@ class Nightly:
         self.options.say(f"report   {path}")
 
     def _prune(self, suite: Suite) -> None:
-        """What is older than the nights that the suite keeps, and than what its regressions are held against."""
+        """Remove what is older than the nights that the suite keeps, and that its regressions are compared with."""
         if suite.keep_nights is None:
             return
         if self.judged is None:
-            self.options.say("pruned   nothing: what must stay is not known before the nights are judged")
+            self.options.say("pruned   nothing: without a judgement it is not known what must stay")
             return
         results, warn = self.options.results, self.options.output.warn
         since: dict[bool, str] = {}
@@ -146,7 +150,7 @@ class Nightly:
             self.options.say(f"pruned   {len(gone)} file{'' if len(gone) == 1 else 's'}")
 
     def _rows(self) -> list[RunRow]:
-        """Of the night's complete runs."""
+        """The rows of the night's complete runs."""
         found = []
         for cell in self.night.cells:
             if cell.state is State.DONE and cell.path is not None:
@@ -156,8 +160,8 @@ class Nightly:
                     self.options.output.warn(str(error))
         return found
 
-    def _tell(self, night: Night) -> None:
-        """To the webhook, if there is one. A chat server that is away does not make the night a bad one."""
+    def _notify(self, night: Night) -> None:
+        """Post a summary to the webhook, if there is one; a failure is a warning and not in the exit code."""
         if self._url is None:
             return
         try:

@@ -1,4 +1,4 @@
-"""Tells other machines of a night: a message to a webhook, and gauges in a file for Prometheus' node exporter."""
+"""Reports a night to other machines: a message to a webhook, and a file of gauges for Prometheus' node exporter."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from ..files import replace_file
 WEBHOOK_ENV = "TREXBENCH_WEBHOOK"
 TIMEOUT_S = 10.0
 MOST_LETTERS = 3500
-"""Chat servers cut longer messages, or refuse them."""
+"""Characters; chat servers cut longer messages, or refuse them."""
 
 
 def webhook_url() -> str | None:
-    """Where to post, from the environment; None: nowhere. ConfigError, which does not repeat the secret."""
+    """The webhook's URL from the environment, None: no webhook. ConfigErrors do not repeat it: it is a secret."""
     url = os.environ.get(WEBHOOK_ENV, "").strip()
     if not url:
         return None
@@ -43,9 +43,9 @@ def webhook_url() -> str | None:
 
 
 def post(url: str, text: str, timeout_s: float = TIMEOUT_S) -> None:
-    """POST ``{"text": ...}``, as Slack and Mattermost read it; BenchError, which does not repeat the URL.
+    """POST ``{"text": ...}``, as Slack and Mattermost read it; BenchErrors do not repeat the URL.
 
-    A redirection is an error, and not followed: the text is for the host that was named.
+    A redirect is an error and not followed: the text is for the host that was named.
     """
     body = json.dumps({"text": _for_chat(text)}).encode()
     headers = {"Content-Type": "application/json", "User-Agent": "trexbench"}
@@ -55,25 +55,25 @@ def post(url: str, text: str, timeout_s: float = TIMEOUT_S) -> None:
     except (requests.RequestException, OSError, ValueError) as error:
         reason = _reason(error)
     if reason is not None:
-        raise BenchError(f"the webhook was not told: {reason}", f"look at the address in {WEBHOOK_ENV}")
+        raise BenchError(f"the webhook was not told: {reason}", f"check the address in {WEBHOOK_ENV}")
 
 
 def _reason(error: BaseException) -> str:
-    """Of a failure, in words that hold nothing of the address."""
+    """Why posting failed, in words without any part of the address."""
     if isinstance(error, requests.Timeout):
         return "no answer in time"
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, socket.gaierror):
-            return "its name is not known"
+            return "its host name cannot be resolved"
         if isinstance(cause, OSError) and cause.strerror and "http" not in cause.strerror:
             return cause.strerror
         cause = cause.__cause__ or cause.__context__
-    return f"no answer of a web server ({type(error).__name__})"
+    return f"no valid HTTP answer ({type(error).__name__})"
 
 
 def _for_chat(text: str) -> str:
-    """The text with nothing in it that a chat server would act on: no markup, no mention."""
+    """The text without anything that a chat server acts on: no markup, no mention."""
     cut = text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 4] + "\n..."
     plain = "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in cut)
     for letter, shown in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("@", "@\u200b")):
@@ -94,15 +94,11 @@ def summary(night: Night, findings: Sequence[str]) -> str:
 
 
 _GAUGES = (
-    (
-        "maximum_pps",
-        "Frames per second of all directions at the end of which the DUT saturated.",
-        lambda row: row.total_pps,
-    ),
+    ("maximum_pps", "Highest rate within the loss limit, of all directions together.", lambda row: row.total_pps),
     ("at_least", "1 where maximum_pps is a lower bound only.", lambda row: float(row.at_least)),
-    ("cycles_per_packet", "What a packet cost the DUT in the hold.", lambda row: row.cycles_per_packet),
-    ("latency_seconds", "Mean at half of the throughput, of the worse direction.", lambda row: row.latency_s),
-    ("power_watts", "What the DUT drew in the hold.", lambda row: row.power_w),
+    ("cycles_per_packet", "CPU cycles of the DUT per packet in the hold.", lambda row: row.cycles_per_packet),
+    ("latency_seconds", "Mean latency at half of the throughput, of the worse direction.", lambda row: row.latency_s),
+    ("power_watts", "Power of the DUT in the hold.", lambda row: row.power_w),
     ("last_run_timestamp_seconds", "When the run began.", lambda row: seconds_of(row.started)),
 )
 
@@ -115,14 +111,16 @@ def textfile(night: Night, rows: Iterable[RunRow], code: int) -> str:
     for name, about, value_of in _GAUGES:
         _gauge(registry, name, about, [({**suite, **_labels(row.cell)}, value_of(row)) for row in cells])
     _gauge(registry, "night_cells", "Cells of the last night by their state.", counts)
-    _gauge(registry, "night_exit_code", "0 good, 3 regression, else what failed.", [(of_suite, code)])
+    _gauge(registry, "night_exit_code", "0: good, 3: regression, else what failed.", [(of_suite, code)])
     for name, text in (("started", night.started), ("finished", night.finished)):
-        _gauge(registry, f"night_{name}_timestamp_seconds", "Of the last night.", [(of_suite, seconds_of(text))])
+        _gauge(
+            registry, f"night_{name}_timestamp_seconds", f"When the last night {name}.", [(of_suite, seconds_of(text))]
+        )
     return generate_latest(registry).decode()
 
 
 def check_textfile(path: Path | None) -> None:
-    """ConfigError for a name that the node exporter would pass over."""
+    """ConfigError for a file name that the node exporter ignores."""
     if path is not None and path.suffix != ".prom":
         raise ConfigError(f"{path}: the node exporter reads files that end in .prom", "name it so with --prometheus")
 
@@ -156,12 +154,12 @@ def _labels(cell: Cell) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    """Text that the format can hold: nothing that is not printable, but for the line feed that it escapes."""
+    """Text for a label: only printable characters, and line feeds, which the format escapes."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
 
 
 def seconds_of(text: str | None) -> float | None:
-    """Since 1970, of a time as documents have it."""
+    """Seconds since 1970 of a time as in documents; None for anything else."""
     if text is None:
         return None
     try:

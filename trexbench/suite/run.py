@@ -1,4 +1,4 @@
-"""A night: a suite's cells, session by session, each written down before and after it is measured."""
+"""Measures a night: a suite's cells, session by session; the night's file is written before and after each cell."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from ..session.run import Interrupted, as_error
 from .jobs import Job, sessions
 
 RETRIED = (GeneratorError, TesterBusy, LabError, DutLost)
-"""Faults of the tester or the connection: worth a second try. What a DUT answers, it would answer again."""
+"""Faults of the tester or the connection: worth a second try. A DUT would answer the same again."""
 
 OpenSession = Callable[[Request, Callable[[str], None]], AbstractContextManager[Session]]
 
 
 @dataclass
 class NightRun:
-    """Measures a night's cells. say: gets a line or two per cell; output: of each cell's run, results included;
+    """Measures a night's cells. say: gets a line or two per cell; output: of each cell's run, with ``results``;
     retry_after_s: pause before a second try.
 
-    The night is on disk before and after each cell, so that a kill costs the cell in flight.
+    The night is on disk before and after each cell, so that a kill costs only the cell in flight.
     """
 
     jobs: Sequence[Job]
@@ -51,50 +51,50 @@ class NightRun:
         try:
             with signals_as_exceptions():
                 for places in sessions(self.jobs, self.writer.night.left):
-                    self._session(deque(places))
+                    self._measure_session(deque(places))
         except (Interrupted, KeyboardInterrupt) as error:
             self.writer.write(replace(self.writer.night, error=str(as_error(error))))
             raise
-        self.writer.write(replace(self.writer.night, finished=utc_now(), error=_why_nothing(self.writer.night)))
+        self.writer.write(replace(self.writer.night, finished=utc_now(), error=_nothing_measured(self.writer.night)))
         return self.writer.night
 
-    def _session(self, waiting: deque[int]) -> None:
-        """Measure the cells of one session, which is opened anew after every failure."""
+    def _measure_session(self, waiting: deque[int]) -> None:
+        """Measure the cells of one session, which is opened again after every failure."""
         while waiting:
             self._announce(waiting[0])
             opened = again = False
             try:
                 with self.open(self.jobs[waiting[0]].request, self.output.say) as session:
                     opened = True
-                    again = self._cells(session, waiting)
+                    again = self._measure_cells(session, waiting)
             except StoreError:
                 raise
             except Exception as error:
                 if opened:
-                    self.say(f"  the session did not end as it should: {as_bench_error(error)}")
+                    self.say(f"  closing the session failed: {as_bench_error(error)}")
                 else:
-                    again = self._failed(waiting, len(waiting), error)
+                    again = self._note_failure(waiting, len(waiting), error)
             if again:
                 pause_s = 0.0 if self.jobs[0].request.sim else self.retry_after_s
                 self.say(f"  a second try in {format_duration(pause_s)}")
                 time.sleep(pause_s)
 
-    def _cells(self, session: Session, waiting: deque[int]) -> bool:
-        """Measure until a cell fails; whether that one is worth a second try, for which it is left waiting."""
+    def _measure_cells(self, session: Session, waiting: deque[int]) -> bool:
+        """Measure until a cell fails; whether that one gets a second try and so is left waiting."""
         while waiting:
-            failure = self._measure(session, waiting[0])
+            failure = self._measure_cell(session, waiting[0])
             if failure is not None:
-                return self._failed(waiting, 1, failure)
+                return self._note_failure(waiting, 1, failure)
             waiting.popleft()
             if waiting:
                 self._announce(waiting[0])
         return False
 
-    def _measure(self, session: Session, at: int) -> BaseException | None:
-        """Measure one cell; why that failed, if it did. The night is written before, meanwhile and after."""
+    def _measure_cell(self, session: Session, at: int) -> BaseException | None:
+        """Measure one cell; the error if that failed. The night is written before, during and after it."""
         job, begun = self.jobs[at], time.monotonic()
         keeper = RunKeeper(self.output, lambda path: self._note_path(at, path))
-        self._put(at, State.RUNNING, (*self._attempts(at), Attempt(utc_now())))
+        self._write_cell(at, State.RUNNING, (*self._attempts(at), Attempt(utc_now())))
         try:
             with keeper:
                 result, outcome = session.measure(keeper, job.request)
@@ -103,15 +103,15 @@ class NightRun:
         if outcome.error is not None:
             return outcome.error
         if self._below_results(keeper.path) is None:
-            return StoreError(f"{self.output.results} could not be written", f"the result is {keeper.path}")
+            return StoreError(f"{self.output.results} could not be written", f"the result is in {keeper.path}")
         self._expected_s += job.expected_s
         self._took_s += time.monotonic() - begun
-        self._put(at, State.DONE, self._attempts(at))
+        self._write_cell(at, State.DONE, self._attempts(at))
         self.say(f"  {_figure(result)}  {keeper.path}")
         return None
 
-    def _failed(self, waiting: deque[int], count: int, failure: BaseException) -> bool:
-        """Note why the first so many cells failed; whether they are tried once more, for which they are left waiting.
+    def _note_failure(self, waiting: deque[int], count: int, failure: BaseException) -> bool:
+        """Note why the first ``count`` cells failed; whether they get a second try and so are left waiting.
 
         An interruption is raised again, and its cell waits for the night to be resumed.
         """
@@ -135,7 +135,7 @@ class NightRun:
     def _note_path(self, at: int, path: Path) -> None:
         if (place := self._below_results(path)) is not None:
             *before, last = self._attempts(at)
-            self._put(at, State.RUNNING, (*before, replace(last, path=place)))
+            self._write_cell(at, State.RUNNING, (*before, replace(last, path=place)))
 
     def _below_results(self, path: Path | None) -> str | None:
         """The path below the results, where documents are looked for; None for one elsewhere."""
@@ -147,7 +147,7 @@ class NightRun:
     def _attempts(self, at: int) -> tuple[Attempt, ...]:
         return self.writer.night.cells[at].attempts
 
-    def _put(self, at: int, state: State, attempts: tuple[Attempt, ...]) -> None:
+    def _write_cell(self, at: int, state: State, attempts: tuple[Attempt, ...]) -> None:
         night = self.writer.night
         self.writer.write(night.with_cell(at, replace(night.cells[at], state=state, attempts=attempts)))
 
@@ -158,15 +158,15 @@ class NightRun:
         self.say(f"{about}: {self.jobs[at].cell}")
 
 
-def _why_nothing(night: Night) -> str | None:
-    """Why not one cell was measured, if so."""
+def _nothing_measured(night: Night) -> str | None:
+    """The reason, where not one cell was measured."""
     if not night.cells or len(night.failed) < len(night.cells):
         return None
     return f"nothing was measured: {night.cells[0].attempts[-1].error}"
 
 
 def night_code(night: Night) -> int:
-    """Exit code: of the first cell that failed."""
+    """The night's exit code: that of the first cell that failed."""
     return next((cell.attempts[-1].code or 1 for cell in night.failed if cell.attempts), 0)
 
 

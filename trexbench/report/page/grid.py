@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from ...core.history.night import CellRecord, Night, State
 from ...core.history.rows import Cell, RunRow
 from ...core.strategy.table import suffix_of
-from ...core.units import format_pps, format_share
-from ..words import NONE, format_bound, nominal
+from ...core.units import format_pps
+from ..words import NONE, format_bound, format_limit, status_words
 
 NO_REASON = "no reason was recorded"
 
 
 @dataclass(frozen=True)
 class Column:
-    """One DUT with one number of queues (None: unsaid)."""
+    """One DUT with one number of queues (None: unknown)."""
 
     dut: str
     rx_queues: int | None
@@ -28,7 +28,7 @@ class Column:
 
     @property
     def name(self) -> str:
-        """Short, for where the whole picture says that it is simulated."""
+        """The short name, for pictures that are marked as simulated as a whole."""
         return f"{self.dut} {self.queues}".rstrip() + (" sim" if self.simulated else "")
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ class Column:
 
 @dataclass(frozen=True)
 class GridCell:
-    """One figure of the table. share: of one direction's line rate, so up to 2 both ways; None where there is none.
+    """One figure of the table. share: of one direction's line rate, so up to 2 for bidirectional runs; None: no figure.
 
     state: ``value``, ``failed`` or ``missing``; about: the figure in full, or why there is none. traffic: its digest.
     """
@@ -72,7 +72,7 @@ class GridRow:
 
 @dataclass(frozen=True)
 class Block:
-    """name: Unidirectional or Bidirectional, and the kind of run where it is no ramp."""
+    """name: Unidirectional or Bidirectional, and the kind of run unless it is a ramp."""
 
     name: str
     rows: tuple[GridRow, ...]
@@ -80,7 +80,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Grid:
-    """title: which runs these are. failures: cell and reason, in the order of the table. loss_limit: in words."""
+    """title: which runs it shows. failures: cell and reason, in the table's order. loss_limit: in words."""
 
     title: str
     columns: tuple[Column, ...]
@@ -90,8 +90,10 @@ class Grid:
 
 
 def build_grid(rows: Sequence[RunRow], night: Night | None) -> Grid:
-    """The table of a night, or without one of the latest run of every cell. rows: oldest first."""
-    found = _of_night(rows, night) if night is not None else _latest(rows)
+    """The table of a night, or without a night of every cell's latest run. rows: oldest first."""
+    paths = {record.path for record in night.cells} if night is not None else set()
+    shown = [row for row in rows if row.path in paths] if night else list({row.cell: row for row in rows}.values())
+    found = _of_night(shown, night) if night is not None else {row.cell: _figure(row) for row in shown}
     columns = order_columns(column_of(cell) for cell in found)
     blocks: list[Block] = []
     failures: list[tuple[str, str]] = []
@@ -108,13 +110,12 @@ def build_grid(rows: Sequence[RunRow], night: Night | None) -> Grid:
         suffix = suffix_of(kind)
         blocks.append(Block(f"{name}, {suffix}" if suffix else name, tuple(lines)))
     title = "the latest run of each cell" if night is None else f"{night.suite}, night of {night.night}"
-    limits = sorted({row.loss_threshold for row in rows if row.cell in found})
-    loss_limit = " or ".join(nominal(format_share(limit)) for limit in limits) or "the limit"
+    loss_limit = " or ".join(map(format_limit, sorted({row.loss_threshold for row in shown}))) or "the limit"
     return Grid(title, columns, tuple(blocks), tuple(failures), loss_limit)
 
 
 def order_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """DUTs as they come, each with its numbers of queues ascending."""
+    """DUTs in their order of appearance, each with its numbers of queues ascending."""
     every = list(dict.fromkeys(columns))
     duts = list(dict.fromkeys((column.dut, column.simulated) for column in every))
     return tuple(sorted(every, key=lambda one: (duts.index((one.dut, one.simulated)), one.rx_queues or 0)))
@@ -139,7 +140,7 @@ _NOT_RUN = GridCell("missing", "not measured")
 
 
 def _rows_of(mode: str, cells: Sequence[GridCell]) -> Iterator[GridRow]:
-    """One row; one for each traffic where runs of one mode name sent different ones."""
+    """One row for a mode; one for each traffic where its runs sent different traffic."""
     traffics = list(dict.fromkeys(cell.traffic for cell in cells if cell.traffic is not None))
     if len(traffics) < 2:
         yield GridRow(mode, _with_best(cells))
@@ -164,13 +165,9 @@ def _of_night(rows: Iterable[RunRow], night: Night) -> Mapping[Cell, GridCell]:
     return found
 
 
-def _latest(rows: Iterable[RunRow]) -> Mapping[Cell, GridCell]:
-    return {row.cell: _figure(row) for row in sorted(rows, key=lambda row: row.started)}
-
-
 def _figure(row: RunRow) -> GridCell:
     if not row.complete:
-        return GridCell("failed", f"the run of {row.started} is {row.status}")
+        return GridCell("failed", f"the run of {row.started} is {status_words(row)}")
     words = f"{'at least ' if row.at_least else ''}{format_pps(row.total_pps)}"
     if row.uncertainty_pps:
         words += f" +- {format_pps(row.uncertainty_pps)}"
@@ -179,14 +176,14 @@ def _figure(row: RunRow) -> GridCell:
 
 
 def _with_best(cells: Sequence[GridCell]) -> tuple[GridCell, ...]:
-    """The largest figure of a row, and those that read the same; none where there is nothing to choose from."""
+    """Mark the largest figure of a row, and those that read the same; none in a row of a single figure."""
     known = [cell.share for cell in cells if cell.share is not None]
     best = _percent(max(known)) if len(known) > 1 else None
     return tuple(replace(cell, best=cell.share is not None and _percent(cell.share) == best) for cell in cells)
 
 
 def _percent(share: float) -> str:
-    """As the eye wants it: 97, 4.4, 0.02."""
+    """``97``, ``4.4``, ``0.02``."""
     percent = 100 * share
     if percent >= 9.95:
         return f"{percent:.0f}"

@@ -1,8 +1,8 @@
-"""The report as one HTML page that needs nothing but itself: no network, no other file.
+"""The report as one self-contained HTML page: no network, no other file.
 
 Whatever comes from documents is escaped where it is put into the page (by the template engine, by ``embed``, by the
-script before it gives text to the plots). Should that ever fail, the page's policy still forbids it to run: only
-scripts with the digests of ours may, and nothing may be loaded from anywhere.
+script before it gives text to the plots). Should that ever fail, the page's policy still keeps it from running: only
+scripts with the digests of ours may run, and nothing may be loaded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .report import Report
 from .templates import fill, read_static
 
 SCRIPTS = ("ramps.js", "latency.js", "page.js")
-"""They become one, in this order."""
+"""They are joined to one script, in this order."""
 
 
 def render(report: Report, library: str) -> str:
@@ -49,7 +49,7 @@ def render(report: Report, library: str) -> str:
 
 
 def _policy(*scripts: str) -> str:
-    """Nothing is loaded, nothing runs but these scripts; styles stand in the page, pictures are saved from it."""
+    """Nothing is loaded, only these scripts run; styles are inline, and pictures can be saved from the page."""
     digests = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
     )
@@ -61,5 +61,5 @@ def _policy(*scripts: str) -> str:
 
 @lru_cache(maxsize=1)
 def _packed(library: str) -> str:
-    """A third of its size; the page's script unpacks it."""
+    """Compressed to a third; the page's script unpacks it."""
     return base64.b64encode(gzip.compress(library.encode(), 9, mtime=0)).decode()

@@ -1,4 +1,4 @@
-"""What the page's plots are drawn from, as compact JSON values, and the small pictures of trends in its tables."""
+"""The data of the page's plots, as compact JSON values, and the sparklines in its tables."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from .report import Report, night_of_run
 from .trends import Change, Trend
 
 SCALE: Mapping[str, tuple[float, str]] = {"pps": (1e-6, "Mpps"), "share": (100.0, "%"), "us": (1.0, "\u00b5s")}
-"""What an axis shows in place of a metric's own unit."""
+"""By a metric's unit: the factor and the unit of its axis."""
 SPARK_WIDTH, SPARK_HEIGHT = 150, 26
-"""Of a small picture, in pixels."""
+"""Of a sparkline, in pixels."""
 MOST_SPARKS = 200
-"""Points of a small picture at most."""
+"""Points of a sparkline at most."""
 
 
 def page_data(report: Report) -> dict[str, Any]:
-    """Cells once, and everything else by their place among them."""
+    """The cells once; everything else refers to them by index."""
     curves, trends, costs = report.curves, report.trends, report.costs
     found = [*(c.cell for c in curves), *(t.cell for t in trends), *costs]
     cells = {cell: at for at, cell in enumerate(dict.fromkeys(found))}
@@ -61,13 +61,13 @@ def page_data(report: Report) -> dict[str, Any]:
 
 
 def embed(values: Any) -> str:
-    """JSON that may stand inside a script element, whatever is in it: no character of it means anything to HTML."""
+    """JSON for inside a script element: it has no character that means anything to HTML."""
     text = json.dumps(values, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def default_choice(curves: Sequence[Curve], alarming: Change | None) -> tuple[str, bool] | None:
-    """Mode, as the data name it, and direction to begin with: of the alarming change.
+    """The mode, as the data name it, and the direction that are shown first: those of the alarming change.
 
     Without one, those in which the DUTs differ most, in shares of line rate.
     """
@@ -84,7 +84,7 @@ def default_choice(curves: Sequence[Curve], alarming: Change | None) -> tuple[st
 
 
 def spark(trend: Trend, metric: Metric) -> str:
-    """Points of a small picture of a trend as SVG has them: x to the right, y down, in its own pixels."""
+    """A trend's sparkline as the points of an SVG polyline, in pixels."""
     values = [value for _, value in trend.values(metric)]
     step = -(-len(values) // MOST_SPARKS) or 1
     values = [sum(values[i : i + step]) / len(values[i : i + step]) for i in range(0, len(values), step)]
@@ -124,7 +124,7 @@ def _curve(curve: Curve, cell: int) -> dict[str, Any]:
 
 
 def _older(older: Older, curve: Curve, cell: int) -> dict[str, Any]:
-    """As a curve of the latest, with what makes it worth a look."""
+    """As a curve of the latest run, with the reasons for showing it."""
     about = {"night": clean(older.night), "why": older.why, "label": older.words, "otherwise": older.otherwise}
     return _curve(curve, cell) | {"loss": [_short(value, 3) for value in curve.loss]} | about
 
@@ -180,7 +180,7 @@ def _latency(one: Latency, row: LatencyRow, cell: int) -> dict[str, Any]:
 
 
 def _short(value: float | None, digits: int = 6, scale: float = 1.0) -> float | None:
-    """As many digits, by default more than any of these figures has."""
+    """So many significant digits, by default more than any of these figures has."""
     return None if value is None else float(f"{scale * value:.{digits}g}")
 
 

@@ -1,4 +1,4 @@
-"""Latencies of many runs side by side: a line a direction, its loads across."""
+"""Latencies of many runs side by side: a row per direction, a column per load."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LatencyTable:
 
 
 def find_latency_table(runs: Mapping[Cell, RunResult]) -> LatencyTable:
-    """Of all runs that measured any; no rows where none did."""
+    """The latencies of all runs that measured any; no rows where none did."""
     shares = tuple(sorted({one.share for run in runs.values() for one in run.latencies}))
     rows = []
     for cell, run in runs.items():

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import html
-import re
-
 from markupsafe import Markup
 
-from ..clean import clean
+from ..clean import escape_markdown
 from .report import Report
 from .templates import fill
 
@@ -20,8 +17,5 @@ def to_markdown(report: Report) -> str:
 
 
 def escape(text: object, most: int = 300) -> Markup:
-    """Text that means nothing to markdown or HTML."""
-    escaped = html.escape(re.sub(r"[\\`*_\[\]#~]", r"\\\g<0>", clean(text, most)), quote=False)
-    for sign, harmless in (("|", "&#124;"), ("!", "&#33;"), ("@", "@\u200b"), ("://", ":\u200b//")):
-        escaped = escaped.replace(sign, harmless)  # a name shall not call for its owner, nor become a link
-    return Markup(f"\\{escaped}" if escaped[:1] in ("-", "+", "=") else escaped)
+    """Text that means nothing to markdown or HTML, as the templates take it."""
+    return Markup(escape_markdown(text, most))

@@ -1,4 +1,4 @@
-"""Ramps of older nights to lay beside the latest: which of them explain something, and their curves in few points."""
+"""Ramps of older nights to draw beside the latest: which ones, and their curves with few points."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from .overlay import Curve, find_curves
 from .trends import Change
 
 MOST_POINTS = 64
-"""Points of an older curve: a third of them lie at its knee."""
+"""Points of an older curve; a third of them lie around its knee."""
 REASONS: Mapping[str, str] = {
     "change": "before the change",
     "night": "the night before",
     "month": "a month before",
     "year": "a year before",
 }
-"""Why an older night is worth a look; so many curves a cell has at most."""
+"""Why an older night is shown: at most one for each reason."""
 _ABOUT_DAYS: Mapping[str, tuple[int, int]] = {"month": (30, 10), "year": (365, 45)}
-"""So many days before, give or take."""
+"""So many days before the latest, and the tolerance."""
 
 
 @dataclass(frozen=True)
 class Older:
-    """A run of an earlier night of a cell. why: keys of REASONS. unlike: why it cannot lie over the latest, or nothing.
+    """A run of an earlier night of a cell. why: keys of REASONS. unlike: why it must not be drawn beside the latest.
 
-    otherwise: its DUT was configured otherwise than for the latest. curves: none where it is unlike.
+    otherwise: its DUT was configured differently from the latest's. curves: none where it is unlike.
     """
 
     row: RunRow
@@ -50,11 +50,11 @@ class Older:
 
 
 def choose_older(latest: RunRow, runs: Sequence[RunRow], changes: Sequence[Change]) -> tuple[Older, ...]:
-    """The nights worth laying beside the latest, newest first and without their curves.
+    """The nights to draw beside the latest, newest first and without their curves.
 
     runs: complete ones of the same cell, oldest first; changes: of this cell. Of several runs in a night the last
-    counts, and those that belong to no night only where the latest belongs to none. A run under other conditions is
-    chosen only where none under the same would do, to be named.
+    counts; runs that belong to no night count only where the latest belongs to none. A run under other conditions is
+    chosen only where there is none under the same: it is named and not drawn.
     """
     before = [row for row in runs if bool(row.night) == bool(latest.night) and night_of(row) < night_of(latest)]
     alike = {night_of(row): row for row in before if not _unlike(row, latest)}
@@ -98,7 +98,7 @@ def _days_between(row: RunRow, latest: RunRow) -> int | None:
 
 
 def _unlike(row: RunRow, latest: RunRow) -> list[str]:
-    """In what the two runs' conditions differ, as the history of a figure tells them apart."""
+    """How the two runs' conditions differ: those that separate the histories of a figure as well."""
     conditions = (
         (row.traffic != latest.traffic, "other traffic"),
         (row.line_rate_bps != latest.line_rate_bps, f"line rate of {format_bits(row.line_rate_bps)}"),
@@ -108,7 +108,7 @@ def _unlike(row: RunRow, latest: RunRow) -> list[str]:
 
 
 def older_curves(row: RunRow, result: RunResult, most: int = MOST_POINTS) -> tuple[Curve, ...]:
-    """The curves of this row's run; StoreError where its document holds another run by now."""
+    """The curves of this row's run; StoreError where its document now holds another run."""
     if (result.started, result.status.value) != (row.started, row.status):
-        raise StoreError("another run than the index names", "it was replaced meanwhile: make the report again")
+        raise StoreError("another run than the index names", "it was replaced in the meantime: make the report again")
     return find_curves(row.cell, result, most)

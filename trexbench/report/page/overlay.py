@@ -1,4 +1,4 @@
-"""Runs as curves that can be drawn over one another: offered against received, in a few hundred points at most."""
+"""Runs as curves to be drawn over one another: received over offered load, in a few hundred points at most."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...core.result import RunResult
 from ...core.units import format_pps, format_share
 from ...core.verdict.model import DirectionResult, Limit
 from ..run.summary import LIMIT_WORDS
-from ..words import format_bound
+from ..words import format_bound, format_limit
 
 MOST_POINTS = 240
 AROUND_KNEE = 12
@@ -49,17 +49,17 @@ class Curve:
 
     @property
     def words(self) -> str:
-        """What this direction came to, in a sentence."""
+        """This direction's result in a sentence."""
         one = self.result
         share = format_share(one.maximum_pps / self.line_rate_pps)
         words = f"{format_bound(one.maximum_pps, one.at_least)} ({share} of line rate), {self.limit_words}"
         if one.first_bad_pps is not None and self.knee_pps is not None:
-            words += f", loss above {format_share(self.loss_threshold)} from {format_pps(one.first_bad_pps)} on"
+            words += f", loss above {format_limit(self.loss_threshold)} from {format_pps(one.first_bad_pps)} on"
         return words
 
 
 def find_curves(cell: Cell, result: RunResult, most: int = MOST_POINTS) -> tuple[Curve, ...]:
-    """One for every direction that was measured at all, at about ``most`` points."""
+    """A curve for every direction that was measured at all, of about ``most`` points."""
     made = (_curve_of(cell, result, one, most) for one in result.directions)
     return tuple(curve for curve in made if curve is not None)
 
@@ -80,9 +80,9 @@ Point = tuple[float, float, float]
 
 
 def reduce_windows(windows: Sequence[Window], knee_pps: float | None, most: int = MOST_POINTS) -> list[Point]:
-    """(sent, received, loss) of about ``most`` points; neighbours are pooled, but for those at the knee.
+    """(sent, received, loss) of about ``most`` points; neighbouring windows are pooled, except around the knee.
 
-    A pool of windows has the rates and the loss of one long window: nothing is picked, nothing smoothed away.
+    A pool has the rates and the loss of one long window: no window is left out.
     """
     at = next((i for i, w in enumerate(windows) if knee_pps is not None and w.sent_pps >= knee_pps), None)
     kept = range(0) if at is None else range(max(0, at - AROUND_KNEE), min(len(windows), at + AROUND_KNEE + 1))

@@ -1,4 +1,4 @@
-"""The report's plots as files, PNG and SVG: for each mode and direction the ramps over one another and the trend."""
+"""The report's plots as PNG and SVG files: for each mode and direction the ramps in one plot, and the trend."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RATE = METRICS[0]
 
 
 def draw_pictures(report: Report) -> Iterator[tuple[str, bytes]]:
-    """File names and contents; those of a mode and direction that nothing is known of are left out."""
+    """File names and contents; plots without data are left out."""
     columns = order_columns(column_of(trend.cell) for trend in report.trends)
     taken: set[str] = set()
     for group in dict.fromkeys(_group(trend.cell) for trend in report.trends):
@@ -50,7 +50,7 @@ def _group(cell: Cell) -> tuple[str, bool, str]:
 
 
 def _stem(mode: str, bidir: bool, kind: str, taken: set[str]) -> str:
-    """A harmless name that no other picture has."""
+    """A safe file name that no other picture has."""
     safe = re.sub(r"[^A-Za-z0-9_-]+", "-", mode).strip("-")[:60] or "unnamed"
     stem = "-".join(part for part in (safe, "bidir" if bidir else "uni", suffix_of(kind)) if part)
     while stem in taken:
@@ -164,7 +164,7 @@ def _finish(axes: Axes, title: str) -> None:
 
 
 def _literal(name: str) -> str:
-    """A name beginning with _ has no place in a legend."""
+    """A legend's entry; matplotlib leaves out names that begin with _."""
     return typeset(clean(name, 60)).lstrip("_") or "unnamed"
 
 

@@ -1,4 +1,4 @@
-"""All that a report is about, and what follows from it: the page, its markdown form and its pictures share this."""
+"""A report's data, and what is derived from them: shared by the page, the markdown and the pictures."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .trends import Change, Trend, find_trends
 class Report:
     """All that is reported. rows, nights: oldest first. table: the night whose table is shown, None: the latest runs'.
 
-    runs: the latest of each cell whose document is shown in full. older: those of earlier nights to hold them against,
-    newest first. problems: documents that could not be read, and why.
-    made: when, UTC. judged: what the search for changes says of itself; None: there was none.
+    runs: each cell's latest run, which is shown in full. older: runs of earlier nights to compare it with, newest
+    first. problems: documents that could not be read, and why. made: when, UTC. judged: the summary of the search for
+    changes; None: there was none.
     """
 
     rows: Sequence[RunRow]
@@ -53,12 +53,12 @@ class Report:
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Those that any cell has figures of."""
+        """The metrics of which any cell has figures."""
         return tuple(metric for metric in METRICS if any(metric in trend.metrics for trend in self.trends))
 
     @cached_property
     def costs(self) -> Mapping[Cell, tuple[Cost, ...]]:
-        """Stretches with a figure, of every run that has any."""
+        """The costs that have a figure, of every run that has any."""
         found = {
             cell: tuple(cost for cost in run.costs if cost.cycles_per_packet is not None and cost.forwarded_pps)
             for cell, run in self.runs.items()
@@ -82,7 +82,7 @@ class Report:
 
     @property
     def alarming(self) -> Change | None:
-        """The first change for the worse that nobody knows of."""
+        """The first change for the worse that is not acknowledged."""
         return next((change for change in self.changes if change.bad and change.note is None), None)
 
     @property
@@ -95,6 +95,6 @@ class Report:
 
 
 def night_of_run(run: RunResult) -> str:
-    """As an index tells it: the suite's night, or the day on which the run began."""
+    """As in the index: the suite's night, or the day on which the run began."""
     night = run.command.get("night")
     return night if isinstance(night, str) and night else run.started[:10]

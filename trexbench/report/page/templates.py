@@ -1,4 +1,4 @@
-"""The templates of the page and of its markdown form, and how they write figures."""
+"""Fills the templates of the page and of its markdown form; formats their figures."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ DEEPEST_FACT, LONGEST_FACT = 3, 400
 
 
 def read_static(name: str) -> str:
-    """A file that belongs to the page."""
+    """The text of a file in static/."""
     return (resources.files(__package__) / "static" / name).read_text(encoding="utf-8")
 
 
 def fill(template: str, values: Mapping[str, Any], escape: Callable[..., str]) -> str:
-    """The template with these values. escape: every text put into it, but for HTML's own signs."""
+    """The template with these values. escape: applied to every text, before HTML's own characters are escaped."""
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(read_static),
         autoescape=True,
@@ -40,7 +40,7 @@ def fill(template: str, values: Mapping[str, Any], escape: Callable[..., str]) -
 
 
 def _flatten(values: Any, before: str = "", depth: int = 1) -> Iterator[tuple[str, str]]:
-    """Nested facts as ``interfaces / ix0 / mtu``, with their values; what lies deeper is JSON."""
+    """Nested facts as ``interfaces / ix0 / mtu``, with their values; deeper levels as JSON."""
     for key, value in values.items() if isinstance(values, Mapping) else ():
         name = f"{before}{clean(key, 100)}"
         if isinstance(value, Mapping) and value and depth < DEEPEST_FACT:
@@ -51,14 +51,14 @@ def _flatten(values: Any, before: str = "", depth: int = 1) -> Iterator[tuple[st
 
 
 def _against(latest: Curve | None, older: Curve) -> str:
-    """How much more or less the latest run's direction carried than an older one's; bounds say nothing of that."""
+    """How much more or less a direction of the latest run forwarded than an older run's; unknown for bounds."""
     if latest is None or latest.result.at_least or older.result.at_least or not older.result.maximum_pps:
         return NONE
     return f"{100 * (latest.result.maximum_pps / older.result.maximum_pps - 1):+.1f} %"
 
 
 def _figure(form: Callable[..., str], value: float | None, *more: Any) -> Markup:
-    """A figure, in which there is nothing to escape."""
+    """A figure, which needs no escaping."""
     return Markup(NONE if value is None else typeset(form(value, *more)))
 
 

@@ -1,4 +1,4 @@
-"""Cells over time: every figure of every run, nights that failed, and what changed."""
+"""Cells over time: all figures of all runs, nights that failed, and changes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from statistics import median
 from ...core.history.night import Night, State
 from ...core.history.rows import METRICS, Cell, Metric, RunRow, cells_of
 from ...core.history.series import like_the_last
+from ..words import status_words
 from .grid import cell_of, reason_of
 
 
 @dataclass(frozen=True)
 class Change:
-    """A change that somebody found in a cell's history. at: the first run after it (``started``), or its night.
+    """A change that was found in a cell's history. at: the first run after it (``started``), or its night.
 
     before, after: levels, in the metric's unit. bad: for the worse. text: the finding in a sentence;
-    reasons: what explains it. note: of who knows of it already.
+    reasons: what explains it. note: of the acknowledgement, None: there is none.
     """
 
     cell: Cell
@@ -33,7 +34,7 @@ class Change:
 
 
 def instant_of(started: str, night: str | None) -> str:
-    """Where a run stands in time: where it began, or in its night if that was dated otherwise (``--date``)."""
+    """A run's place on the time axis: its start, or its night if that was given another date (``--date``)."""
     try:
         apart = (date.fromisoformat(started[:10]) - date.fromisoformat(night or started[:10])).days
     except ValueError:
@@ -43,7 +44,7 @@ def instant_of(started: str, night: str | None) -> str:
 
 @dataclass(frozen=True)
 class Trend:
-    """One cell's history, oldest first, of runs like the last. failed: when and why there is no figure."""
+    """One cell's history: runs under the last one's conditions, oldest first. failed: when and why it has no figure."""
 
     cell: Cell
     runs: tuple[RunRow, ...]
@@ -52,14 +53,14 @@ class Trend:
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Those that any run has a figure of."""
+        """The metrics of which any run has a figure."""
         return tuple(metric for metric in METRICS if any(metric.of(row) is not None for row in self.runs))
 
     def values(self, metric: Metric) -> list[tuple[RunRow, float]]:
         return [(row, value) for row in self.runs if (value := metric.of(row)) is not None]
 
     def instants(self) -> dict[str, str]:
-        """Of every run, by when it began, where it stands in time."""
+        """Each run's place on the time axis, by its start."""
         return {row.started: instant_of(row.started, row.night) for row in self.runs}
 
     def middle(self, metric: Metric) -> float | None:
@@ -70,7 +71,7 @@ class Trend:
 def find_trends(rows: Sequence[RunRow], nights: Iterable[Night], changes: Sequence[Change]) -> tuple[Trend, ...]:
     """In the order in which cells first appeared; a cell that only ever failed has a trend without runs.
 
-    A night that knew no cells, for its suite could not be read, is one that failed for all cells of that suite.
+    A night without cells, whose suite could not be read, counts as failed for all cells of that suite.
     """
     nights = list(nights)
     runs = cells_of(rows)
@@ -86,7 +87,7 @@ def find_trends(rows: Sequence[RunRow], nights: Iterable[Night], changes: Sequen
                 failed.setdefault(cell_of(record, night), {})[instant_of(at, night.night)] = reason_of(record, night)
     for row in rows:
         if not row.complete and row.path not in counted:
-            failed.setdefault(row.cell, {})[instant_of(row.started, row.night)] = f"the run is {row.status}"
+            failed.setdefault(row.cell, {})[instant_of(row.started, row.night)] = f"the run is {status_words(row)}"
     order = dict.fromkeys([*(row.cell for row in rows), *failed])
     return tuple(
         Trend(

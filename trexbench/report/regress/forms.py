@@ -1,4 +1,4 @@
-"""A judgement for machines: JSON values, and JUnit's XML with a case per figure that was judged."""
+"""A judgement for machines: JSON values, and JUnit XML with a test case per figure."""
 
 from __future__ import annotations
 

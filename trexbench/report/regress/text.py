@@ -1,23 +1,21 @@
-"""A judgement as text for a terminal, markdown for chat, and annotations for GitHub; every name in it is untrusted."""
+"""A judgement as text for a terminal, markdown for chat, and annotations for GitHub; all names in it are untrusted."""
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Iterator, Sequence
 
 from ...core.history.detect import Shape
 from ...core.history.regression import NEEDED_NIGHTS, Finding, Judgement, Kind, Missing
-from ..clean import clean
+from ..clean import clean, escape_markdown
 from ..words import format_count, format_figure
 
 CHAT_LINES = 12
-"""A message for chat shows so many findings; the rest is a number."""
+"""A chat message shows so many findings and counts the rest."""
 ANNOTATIONS = 50
 
 
 def format_judgement(judgement: Judgement) -> str:
-    """Worst first, a line per finding, and under it what explains it."""
+    """A line per finding, the worst first, with its explanation below."""
     lines = [clean(summary_line(judgement)), ""]
     lines += _sections(judgement)
     short = judgement.of(Kind.INSUFFICIENT)
@@ -50,7 +48,7 @@ def _sections(judgement: Judgement) -> Iterator[str]:
 
 
 def summary_line(judgement: Judgement) -> str:
-    """One line that says it all: how many of what."""
+    """The judgement in one line: how many of what."""
     found = judgement.regressions
     cells = {str(finding.cell) for finding in found}
     if found:
@@ -109,12 +107,6 @@ def format_github(judgement: Judgement) -> str:
     lines = lines[:ANNOTATIONS]
     lines.append(_command("notice", "trexbench regress", summary_line(judgement)))
     return "\n".join(lines) + "\n"
-
-
-def escape_markdown(text: str) -> str:
-    """Text that stays text: no emphasis, link, mention, HTML or table in it."""
-    text = html.escape(clean(text), quote=False).replace("@", "@\u200b")
-    return re.sub(r"([\\`*_{}\[\]()#|~!])", r"\\\1", text)
 
 
 def _command(name: str, title: str, text: str) -> str:

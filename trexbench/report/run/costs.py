@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from ...core.dut.cycles import Cost
 from ...core.dut.runtime import WorkerEfficiency
 from ...core.units import format_pps, format_share
-from ..words import format_cycles, known, lay_out
+from ..words import format_cycles, lay_out, or_dash
 
 NO_CYCLES = "no cycles per packet"
 
 
 def cost_words(cost: Cost, cpus: bool = True) -> str:
-    """The cost at one rate in a line: cycles per packet, vectors, clocks, energy; or that there is no figure."""
+    """The cost at one rate in a line: cycles per packet, vectors, clocks, energy; or why there is no figure."""
     if cost.cycles_per_packet is None:
         reasons = [c.text for c in cost.caveats if c.code.startswith("no-") or c.code == "budget-exceeds-clock"]
         return f"no cycles per packet: {reasons[0].removeprefix('no cycles per packet: ')}" if reasons else NO_CYCLES
@@ -41,7 +41,7 @@ def _clocks(cost: Cost, cpus: bool) -> Iterator[str]:
 
 
 def format_costs(costs: Sequence[Cost]) -> str:
-    """A table of nodes and its summary line for every rate, then all rates side by side."""
+    """For every rate a table of nodes and a summary line; then a table of all rates."""
     heads, cells = zip(*_COLUMNS, strict=True)
     table = lay_out([heads, *([cell(cost) for cell in cells] for cost in costs)], "r" * len(heads))
     return "\n\n".join("\n".join(block) for block in (*map(_block, costs), table)) + "\n"
@@ -65,7 +65,7 @@ def _nodes(worker: WorkerEfficiency) -> Iterator[str]:
         return
     yield f"  {worker.worker:<32}{'Clocks':>12}{'Vectors/Call':>14}"
     for node in sorted(worker.nodes, key=lambda node: node.name):
-        vectors = known(node.vectors_per_call, "{:.2f}".format)
+        vectors = or_dash(node.vectors_per_call, "{:.2f}".format)
         yield f"    {node.name:<30}{node.cycles_per_packet:>12.2e}{vectors:>14}"
     polling = ", ".join(node.name for node in worker.nodes if node.is_input) or "input nodes"
     yield (
@@ -77,10 +77,10 @@ def _nodes(worker: WorkerEfficiency) -> Iterator[str]:
 _COLUMNS: Sequence[tuple[str, Callable[[Cost], str]]] = (
     ("offered", lambda cost: format_pps(cost.offered_pps)),
     ("forwarded", lambda cost: format_pps(cost.forwarded_pps)),
-    ("loss", lambda cost: known(cost.loss, format_share)),
-    ("cycles/packet", lambda cost: known(cost.cycles_per_packet, format_cycles)),
-    ("with polling", lambda cost: known(cost.with_polling, format_cycles)),
-    ("vectors/call", lambda cost: known(cost.vectors_per_call, "{:.2f}".format)),
-    ("clocks, MHz", lambda cost: known(cost.effective_hz, lambda hertz: f"{hertz / 1e6:.0f}")),
-    ("uJ/packet", lambda cost: known(cost.uj_per_packet, "{:.2f}".format)),
+    ("loss", lambda cost: or_dash(cost.loss, format_share)),
+    ("cycles/packet", lambda cost: or_dash(cost.cycles_per_packet, format_cycles)),
+    ("with polling", lambda cost: or_dash(cost.with_polling, format_cycles)),
+    ("vectors/call", lambda cost: or_dash(cost.vectors_per_call, "{:.2f}".format)),
+    ("clocks, MHz", lambda cost: or_dash(cost.effective_hz, lambda hertz: f"{hertz / 1e6:.0f}")),
+    ("uJ/packet", lambda cost: or_dash(cost.uj_per_packet, "{:.2f}".format)),
 )

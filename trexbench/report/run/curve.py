@@ -1,4 +1,4 @@
-"""The ramp as a curve of characters for a terminal: what was received over what was offered.
+"""The ramp as a curve of characters for a terminal: received over offered load.
 
 Plotting libraries for terminals change their interface with every major version; this is a grid and a loop.
 """
@@ -13,13 +13,13 @@ from ...core.result import RunResult
 COLUMNS, ROWS = 64, 16
 MARKERS = "ox+*#@"
 BOTH = "8"
-"""Where the markers of several directions fall together."""
+"""The marker where those of several directions coincide."""
 
 Curve = tuple[str, Sequence[float], Sequence[float]]
 
 
 def draw_curve(result: RunResult) -> str:
-    """Received over offered in Mpps, a marker a direction, dots where no loss would be; empty without a ramp."""
+    """Received over offered in Mpps, one marker per direction, dots on the line of no loss; empty without a ramp."""
     if not result.plan.seeks_knee:
         return ""
     curves: list[Curve] = []

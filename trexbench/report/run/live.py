@@ -1,4 +1,4 @@
-"""Progress while a run is going on: what is asked, sent, received and lost right now, and how long it still takes."""
+"""Progress of a run: what is asked, sent, received and lost at the moment, and how long it will still take."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...core.load.windows import Window, build_window
 from ...core.result import RunResult
 from ...core.strategy.base import LoadStep, Strategy
 from ...core.units import format_duration, format_pps, format_share
-from ..words import known
+from ..words import or_dash
 
 LINE_S = 5.0
 
@@ -32,7 +32,7 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands. windows: one per direction, of about the last second; elapsed_s and left_s: of the whole run.
+    """Where a run is now. windows: one per direction, of about the last second; elapsed_s, left_s: of the whole run.
 
     speedup: simulated seconds per real second.
     """
@@ -60,7 +60,7 @@ class Progress:
 
 
 class Follower:
-    """Samples -> progress, looking at the newest of them only."""
+    """Samples -> progress, from the newest samples only."""
 
     def __init__(self, plan: Strategy, speedup: float = 1.0) -> None:
         self._plan, self._speedup = plan, speedup
@@ -70,7 +70,7 @@ class Follower:
         self._begun_index = 0
 
     def follow(self, samples: Sequence[Sample]) -> bool:
-        """Take note of the newest sample; whether a phase began with it."""
+        """Note the newest sample; whether a phase began with it."""
         last = samples[-1]
         changed = (last.phase, last.trial) != self._phase
         if changed:
@@ -79,7 +79,7 @@ class Follower:
         return changed
 
     def progress(self, samples: Sequence[Sample]) -> Progress:
-        """After ``follow`` of these samples."""
+        """The progress after these samples, which ``follow`` has noted."""
         last = samples[-1]
         recent = samples[max(self._begun_index, len(samples) - 1 - self._window) :]
         windows = [build_window(d, recent) for d in self._plan.directions] if len(recent) > 1 else []
@@ -88,9 +88,9 @@ class Follower:
 
 
 class Live:
-    """A sink that shows progress: here in a line every few seconds, for pipes and logs.
+    """A sink that shows progress: here as a line every few seconds, for pipes and logs.
 
-    Drawing that fails is said once; the run does not notice. speedup: simulated seconds per real second.
+    A failure to draw is said once and does not touch the run. speedup: simulated seconds per real second.
     """
 
     every_s = LINE_S
@@ -106,7 +106,7 @@ class Live:
         return self
 
     def __exit__(self, *ended: object) -> None:
-        with suppress(Exception):  # after a failure, too: it gives the terminal its cursor back
+        with suppress(Exception):  # also after a failure: it restores the terminal's cursor
             self.stop()
 
     def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
@@ -145,13 +145,13 @@ def format_progress(plan: Plan, progress: Progress) -> str:
     parts = [format_duration(progress.elapsed_s), progress.phase_words, asked_words(plan, progress)]
     for direction, window in zip(plan.directions, progress.windows, strict=False):
         rates = f"sent {format_pps(window.sent_pps)} received {format_pps(window.received_pps)}"
-        parts.append(f"{direction} {rates} loss {known(window.loss, format_share)}")
+        parts.append(f"{direction} {rates} loss {or_dash(window.loss, format_share)}")
     parts.append(progress.left_words)
     return "  ".join(parts)
 
 
 def asked_words(plan: Plan, progress: Progress) -> str:
-    """What is asked of each direction, and its share of the line rate; once where all are asked for the same."""
+    """The asked rate of each direction and its share of line rate; only once where all directions have the same."""
     words = {
         direction: (format_pps(pps), f"({format_share(plan.offer(direction).line_share(pps))} of line rate)")
         for direction, pps in progress.asked_pps.items()

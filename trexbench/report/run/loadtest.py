@@ -1,8 +1,8 @@
 """A run in the format of trex-loadtest, which wejn/trex-loadtest-viz plots.
 
-What that program makes of a file decides what stands in it. It counts samples as seconds: they are made 1 s apart,
-from the raw counters. It divides as Ruby does: rates are floats. It divides by what was sent: a second without
-traffic is left out. Its maximum is where a loss began that lasts to the last sample: nothing after the hold is in it.
+How that program reads a file decides what is written. It counts samples as seconds: they are made 1 s apart, from the
+raw counters. It divides as Ruby does: rates are floats. It divides by what was sent: a second without traffic is left
+out. Its maximum is where a loss begins that lasts to the last sample: nothing after the hold is exported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LATE_SHARE = 0.05
 
 
 def to_loadtest(result: RunResult) -> bytes:
-    """The file's bytes. Ports are numbered anew: "0" sends the first direction, "1" receives it."""
+    """The file's bytes. Ports are renumbered: "0" sends the first direction, "1" receives it."""
     return json.dumps({"vars": _vars(result), "stats": _stats(result)}, indent=1, allow_nan=False).encode()
 
 
@@ -46,9 +46,9 @@ def _vars(result: RunResult) -> dict[str, Any]:
 
 
 def _profile_file(result: RunResult) -> str:
-    """One name for each kind of traffic: runs of the same name are plotted together, whatever their tunables were.
+    """One name for each kind of traffic: runs of the same name are plotted together, whatever their tunables.
 
-    Simulated runs have names of their own, so that they are not put beside measured ones.
+    Simulated runs have names of their own, so that they are not plotted with measured ones.
     """
     command, profile = result.command, result.profile
     stem = PurePath(str(command.get("profile_file") or profile.get("name") or "profile")).stem
@@ -76,7 +76,7 @@ def _stats(result: RunResult) -> dict[str, Any]:
 
 
 def _exported(result: RunResult) -> list[Sample]:
-    """Warm-up to hold, as far as the counters only grew."""
+    """From warm-up to hold, up to the first counter that went back."""
     samples: list[Sample] = []
     for sample in result.samples:
         if sample.phase not in EXPORTED or (samples and find_setback(samples[-1], sample, result.plan.ports)):
@@ -109,7 +109,7 @@ def _rates(readings: Sequence[PortCounters], begin_s: float, end_s: float) -> tu
 
 
 def _at(readings: Sequence[PortCounters], t_s: float) -> tuple[float, float]:
-    """Frames sent and received at any instant, on a line through the readings."""
+    """Frames sent and received at any instant, by linear interpolation of the readings."""
     i = min(max(1, bisect_right(readings, t_s, key=lambda reading: reading.t_s)), len(readings) - 1)
     a, b = readings[i - 1], readings[i]
     share = (t_s - a.t_s) / (b.t_s - a.t_s)
@@ -124,6 +124,6 @@ def _epoch(started: str) -> float:
 
 
 def _number(value: float) -> int | float:
-    """Whole numbers as such, as in the files of trex-loadtest itself: configurations are compared by value."""
+    """Whole numbers as integers, as in trex-loadtest's own files: configurations are compared by value."""
     rounded = round(value, 6)
     return int(rounded) if rounded == int(rounded) else rounded

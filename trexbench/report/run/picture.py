@@ -23,20 +23,20 @@ from ...core.load.windows import Window, measured_windows
 from ...core.result import RunResult, Status
 from ...core.units import format_pps
 from ...core.verdict.model import DirectionResult, Limit
-from ..words import name_of, nominal, typeset
+from ..words import format_limit, name_of, typeset
 from .live import WORDS
 from .summary import answer_words, limit_words, rate_words, traffic_words
 
-# Okabe and Ito's colours: told apart with any kind of colour vision, and in grey by their lightness.
+# Okabe and Ito's colours: distinct with any kind of colour vision, and in grey by their lightness.
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 SKY, PURPLE, GREY = "#56B4E9", "#CC79A7", "#666666"
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED, "#222222", "#999933")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DPI = 110
 TITLE_LETTERS = 44
-"""So many fit over one direction's curve."""
+"""So many letters fit above one direction's curve."""
 LOSS_FLOOR_PERCENT = 0.01
-"""Below this the axis of loss is linear, so that no loss has a place on it."""
+"""Below this the loss axis is linear, so that no loss can be drawn on it."""
 PER_ROW = 4
 BEYOND = {
     Limit.GENERATOR_TX: "more than the generator sends",
@@ -66,7 +66,7 @@ def compose(result: RunResult) -> Figure:
     head, body = parts
     grid = GridSpec(len(heights), columns, body, height_ratios=heights)
     top = _scale(result, found)
-    # Without a ramp there is one offered rate only: what there is to see, is seen over time.
+    # Without a ramp there is only one offered rate: the plot over time shows all.
     for number, one in enumerate(found if ramp else ()):
         row, column = divmod(number, PER_ROW)
         upper = body.add_subplot(grid[2 * row, column])
@@ -83,7 +83,7 @@ def compose(result: RunResult) -> Figure:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Without pyplot: nothing is kept, and no display is asked."""
+    """A figure without pyplot, which would keep it and look for a display."""
     figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
@@ -102,13 +102,13 @@ def style_of(number: int) -> dict[str, Any]:
 
 
 def watermark(figure: Figure, size: float, angle: float = 24) -> None:
-    """SIMULATED, across the whole."""
+    """Write SIMULATED across the whole figure."""
     style: dict[str, Any] = {"fontsize": size, "rotation": angle, "color": RED, "alpha": 0.12, "fontweight": "bold"}
     figure.text(0.5, 0.5, "SIMULATED", ha="center", va="center", zorder=100, **style)
 
 
 def _scale(result: RunResult, found: Sequence[DirectionResult]) -> float:
-    """The end of both axes in frames per second: one scale for all directions."""
+    """The end of both axes in frames per second, the same for all directions."""
     seen = [w.sent_pps for one in found for w in _windows(result, one.direction)]
     received = [one.max_received_pps for one in found]
     return 1.04 * max([*result.plan.targets().values(), *seen, *received])
@@ -174,7 +174,7 @@ def _draw_loss(axes: Axes, result: RunResult, one: DirectionResult, number: int)
     losses = [100 * (w.loss or 0.0) for w in windows]
     axes.axhline(threshold, color=RED, linewidth=1, linestyle="--")
     place = axes.get_yaxis_transform()  # x in shares of the axes, y in data
-    axes.text(0.99, threshold, nominal(f"{threshold:g} % "), transform=place, **_SMALL_RED)
+    axes.text(0.99, threshold, f"{format_limit(result.plan.loss_threshold)} ", transform=place, **_SMALL_RED)
     style = style_of(number) | {"marker": ".", "markersize": 4, "linewidth": 0.8}
     axes.plot([w.sent_pps for w in windows], losses, **style)
     axes.set_yscale("symlog", linthresh=LOSS_FLOOR_PERCENT, linscale=0.6)
@@ -189,7 +189,7 @@ def _draw_loss(axes: Axes, result: RunResult, one: DirectionResult, number: int)
 
 
 def _draw_over_time(axes: Axes, result: RunResult, found: Sequence[DirectionResult]) -> None:
-    """Asked and received against time, with the phases behind them."""
+    """Asked and received rates over time, with the phases in the background."""
     plan, samples = result.plan, result.samples
     phases = tuple(Phase)
     top = 0.0
@@ -232,7 +232,7 @@ def _spans(result: RunResult) -> Iterator[tuple[Phase, float, float]]:
 
 
 def _head_lines(result: RunResult, width: int) -> list[tuple[str, dict[str, Any]]]:
-    """Name, one, what was sent and when; a run that ended early says so before anything else. Width in letters."""
+    """Name, result, what was sent and when; behind the name why a run ended early. Width in letters."""
     lines: list[tuple[str, dict[str, Any]]] = [(name_of(result), {"fontsize": 15, "fontweight": "bold"})]
     if result.status is not Status.COMPLETE:
         style = {"fontsize": 9.5, "color": "white", "backgroundcolor": RED}
@@ -246,7 +246,7 @@ def _head_lines(result: RunResult, width: int) -> list[tuple[str, dict[str, Any]
 
 
 def _unit(top_pps: float) -> tuple[float, str]:
-    """The divisor and the prefix for an axis that ends here."""
+    """The divisor and the prefix for an axis that ends at this rate."""
     return (1e6, "M") if top_pps >= 1e6 else (1e3, "k")
 
 

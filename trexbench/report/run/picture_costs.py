@@ -1,4 +1,4 @@
-"""Cycles per packet and vectors per call against the rate, as a picture."""
+"""Cycles per packet and vectors per call over the rate, as a picture."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _plot(
     up: int = 7,
     **style: Any,
 ) -> list[float]:
-    """A curve over the forwarded rate, each point with its figure so many units above it; the figures."""
+    """Draw a curve over the forwarded rate, with each point's figure ``up`` points above it; returns the figures."""
     points = [(cost.forwarded_pps / 1e6, value) for cost in costs if (value := of(cost)) is not None]
     axes.plot([x for x, _ in points], [y for _, y in points], linewidth=1.4, **style)
     place: dict[str, Any] = {"xytext": (0, up), "textcoords": "offset points", "ha": "center", "fontsize": 8}
@@ -81,7 +81,7 @@ def _plot(
 
 
 def _plain(axes: Axes) -> None:
-    """Numbers in place of powers, and a grid."""
+    """Plain numbers instead of powers of ten, and a grid."""
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.12g}".replace(",", " ")))
         axis.set_minor_formatter(NullFormatter())

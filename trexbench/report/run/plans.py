@@ -7,25 +7,21 @@ from dataclasses import replace
 from ...core.load.plan import Direction, Offer
 from ...core.strategy.base import Strategy
 from ...core.units import format_bits, format_duration, format_pps, format_share
-from ..words import nominal
+from ..words import format_limit, nominal
 
 _ANY = Direction(-1, -1)
 
 
 def plan_words(plan: Strategy) -> str:
-    """What was offered, when loss is bad, and how often was sampled."""
+    """What was offered, which loss is bad, and how often samples were taken."""
     alike: dict[Offer, list[str]] = {}
     for offer in plan.offers:
         alike.setdefault(replace(offer, direction=_ANY), []).append(str(offer.direction))
     targets = [_target(offer, "per direction" if len(alike) == 1 else ", ".join(of)) for offer, of in alike.items()]
     warmup = nominal(format_pps(max(offer.warmup_pps for offer in plan.offers)))
     steps = [f"{warmup} for {format_duration(plan.warmup_s)}", *plan.words(" and ".join(targets))]
-    judged = f"bad is loss > {loss_limit(plan)} in {plan.windows} windows of {plan.window_s:g} s"
+    judged = f"bad is loss > {format_limit(plan.loss_threshold)} in {plan.windows} windows of {plan.window_s:g} s"
     return f"{', '.join(steps)}; {judged}; a sample every {plan.sample_s:g} s"
-
-
-def loss_limit(plan: Strategy) -> str:
-    return nominal(format_share(plan.loss_threshold))
 
 
 def line_speeds(plan: Strategy) -> str:

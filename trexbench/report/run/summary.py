@@ -1,4 +1,4 @@
-"""What a run has to say, in the order in which a reader wants it: the answer, the figures, the doubts, the facts.
+"""A run's summary in the order in which it is read: the answer, the figures, the doubts, the facts.
 
 Words and figures only; text.py and terminal.py lay them out.
 """
@@ -15,9 +15,9 @@ from ...core.result import RunResult, Status
 from ...core.units import format_bits, format_duration, format_pps, format_share, format_time
 from ...core.verdict.latency import Latency
 from ...core.verdict.model import DirectionResult, Limit
-from ..words import NONE, format_bound, known, name_of, text_of
+from ..words import NONE, format_bound, format_limit, name_of, or_dash, text_of
 from .costs import cost_words
-from .plans import line_speeds, loss_limit, plan_words
+from .plans import line_speeds, plan_words
 
 LIMIT_WORDS = {
     Limit.DUT: "the DUT saturated",
@@ -41,7 +41,7 @@ class Summary:
     facts: tuple[tuple[str, str], ...]
 
     def tables(self, width: int) -> Iterator[list[tuple[str, ...]]]:
-        """Tables with a row of the directions' names as head; as many directions side by side as fit into the width."""
+        """Tables with the directions' names as head; as many directions side by side as fit into the width."""
         labels = max(len(row[0]) for row in self.rows)
         cells = max(len(cell) for row in self.rows for cell in row[1:])
         columns = max(1, (width - labels) // (2 + cells))
@@ -64,12 +64,12 @@ def summarise(result: RunResult) -> Summary:
 
 
 def rate_words(one: DirectionResult) -> str:
-    """A direction's figure: the last good rate of a ramp, or what came out of a filled line."""
+    """A direction's result: the last good rate of a ramp, or the rate received from a full line."""
     return NONE if one.at_least and not one.maximum_pps else format_bound(one.maximum_pps, one.at_least)
 
 
 def answer_words(result: RunResult) -> str:
-    """What came of a run, in one line: rates, share of line rate, verdict."""
+    """A run's result in one line: rates, share of line rate, verdict."""
     plan, found = result.plan, result.analysis.directions
     rates = {one.direction: one.maximum_pps for one in found}
     if not any(rates.values()):
@@ -85,7 +85,7 @@ def answer_words(result: RunResult) -> str:
 
 
 def _offered_pps(result: RunResult, one: DirectionResult) -> float:
-    """What was sent into a line that was filled at once."""
+    """The rate sent in the hold."""
     hold = phase_window(one.direction, result.samples, Phase.HOLD)
     return hold.sent_pps if hold else 0.0
 
@@ -100,7 +100,7 @@ def _nothing(found: Sequence[DirectionResult]) -> str:
 
 
 def _verdict(result: RunResult) -> str:
-    """Who was the limit, in words; direction by direction where they differ."""
+    """What the limit was, in words; per direction where they differ."""
     words = {one.direction: limit_words(result, one) for one in result.analysis.directions}
     if len(set(words.values())) == 1:
         return next(iter(words.values()))
@@ -128,19 +128,19 @@ def _rows(result: RunResult) -> tuple[tuple[str, ...], ...]:
     plan, found = result.plan, result.analysis.directions
     rows: dict[str, Callable[[DirectionResult], str]] = {}
     if plan.seeks_knee:
-        rows[f"last rate with loss <= {loss_limit(plan)}"] = rate_words
+        rows[f"last rate with loss <= {format_limit(plan.loss_threshold)}"] = rate_words
     else:
         rows["offered"] = lambda one: format_pps(_offered_pps(result, one))
         rows["received"] = rate_words
     rows["  on the wire (L1)"] = lambda one: format_bits(plan.offer(one.direction).l1_bps(one.maximum_pps))
     rows["  of line rate"] = lambda one: format_share(plan.offer(one.direction).line_share(one.maximum_pps))
     if plan.seeks_knee:
-        rows["first rate above that loss"] = lambda one: known(one.first_bad_pps, format_pps)
-    rows["uncertainty"] = lambda one: known(one.uncertainty_pps or None, lambda pps: f"+- {format_pps(pps)}")
+        rows["first rate above that loss"] = lambda one: or_dash(one.first_bad_pps, format_pps)
+    rows["uncertainty"] = lambda one: or_dash(one.uncertainty_pps or None, lambda pps: f"+- {format_pps(pps)}")
     if plan.seeks_knee:
         rows[f"confirmed, held {format_duration(plan.length_s(Phase.CONFIRM))}"] = _confirmed
     rows["max received in a window"] = lambda one: format_pps(one.max_received_pps)
-    rows["loss in the hold"] = lambda one: known(one.hold_loss, format_share)
+    rows["loss in the hold"] = lambda one: or_dash(one.hold_loss, format_share)
     rows["frames sent, whole run"] = lambda one: _count(one.sent)
     rows["frames received"] = lambda one: _count(one.received)
     return (*((label, *map(cell, found)) for label, cell in rows.items()), *_latency_rows(result))
@@ -167,7 +167,7 @@ def _facts(result: RunResult) -> tuple[tuple[str, str], ...]:
 
 
 def _dut_words(result: RunResult) -> Iterator[tuple[str, str]]:
-    """What the DUT counted about itself: cost of a packet, where frames were lost, how the flows spread."""
+    """What the DUT counted: cost of a packet, where frames were lost, how the flows spread."""
     held = [cost for cost in result.costs if cost.phase is not Phase.RAMP]
     for cost in held:
         name = cost.phase.value if cost.phase is not Phase.CONFIRM or cost.trial < 2 else f"confirm {cost.trial}"
@@ -181,7 +181,7 @@ def _dut_words(result: RunResult) -> Iterator[tuple[str, str]]:
 
 
 def profile_words(profile: Mapping[str, Any]) -> str:
-    """What went on the wire: file, sizes, mean, flows, what varies."""
+    """What was sent: file, sizes, mean, flows, fields that vary."""
     tunables, varied = profile.get("tunables"), profile.get("varied")
     given = " " + ",".join(f"{k}={v}" for k, v in tunables.items()) if isinstance(tunables, Mapping) else ""
     parts = [f"{text_of(profile, 'name', '?')}{given}: {traffic_words(profile)}"]

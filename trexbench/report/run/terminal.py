@@ -1,4 +1,4 @@
-"""A run on a terminal: progress in place, and lines in colours. Everything that draws with rich."""
+"""A run on a terminal: progress drawn in place, and lines in colours. All that uses rich."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from rich.table import Table
 from rich.text import Text
 
 from ...core.units import format_duration, format_pps, format_share
-from ..words import known, name_of
+from ..words import name_of, or_dash
 from .live import Live, Progress, asked_words
 
 DRAW_S = 0.5
-"""At most two pictures a second: more cannot be read, and each costs CPU that the sender may need."""
+"""Two drawings a second at most: more cannot be read, and each costs CPU time that the sender may need."""
 
 
 class TerminalLive(Live):
-    """Progress that is drawn over itself, and gone when the run is over."""
+    """Progress that is redrawn in place, and erased at the end of the run."""
 
     every_s = DRAW_S
 
     def start(self) -> None:
         console = Console(file=self.stream, highlight=False)
-        # No refresh thread: it is drawn when there is something new, in the loop's own time.
+        # No refresh thread: it is drawn in the run's loop, when there is something new.
         self._screen = RichLive(console=console, auto_refresh=False, transient=True)
         self._screen.start()
 
@@ -45,14 +45,14 @@ class TerminalLive(Live):
             table.add_column(name, justify="right", min_width=5 if not name else 12)
         for direction, window in zip(plan.directions, progress.windows, strict=False):
             bad = window.is_bad(plan.loss_threshold)
-            loss = Text(f"{'! ' if bad else ''}{known(window.loss, format_share)}", "bold red" if bad else "green")
+            loss = Text(f"{'! ' if bad else ''}{or_dash(window.loss, format_share)}", "bold red" if bad else "green")
             table.add_row(str(direction), format_pps(window.sent_pps), format_pps(window.received_pps), loss)
         asked = Text(asked_words(plan, progress))
         self._screen.update(Group(Text(name_of(self.result)), bar, asked, table), refresh=True)
 
 
 def print_lines(lines: Iterable[Sequence[tuple[str, str]]], stream: TextIO) -> None:
-    """Lines of parts, each with its style."""
+    """Print lines of parts, each part with its style."""
     console = Console(file=stream, highlight=False)
     for line in lines:
         console.print(Text.assemble(*line))

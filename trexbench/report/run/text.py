@@ -1,4 +1,4 @@
-"""A run as text: plain, or in colours on a terminal, where progress is drawn in place."""
+"""A run's summary and progress as text: plain, or on a terminal in colours and drawn in place."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from shutil import get_terminal_size
 from typing import TextIO
 
 from ...core.result import RunResult
+from ..clean import clean
 from ..words import lay_out
 from .live import Live
 from .summary import Summary, summarise
 
 WIDTH = 100
 Line = Sequence[tuple[str, str]]
-"""Its parts, each with its style on a terminal."""
+"""Parts of a line, each with its style on a terminal."""
 
 
 def open_live(result: RunResult, stream: TextIO, speedup: float = 1.0) -> Live:
-    """Progress, in place on a terminal and in lines elsewhere. speedup: simulated seconds per real second."""
+    """Progress: drawn in place on a terminal, in lines elsewhere. speedup: simulated seconds per real second."""
     if stream.isatty() and os.environ.get("TERM") != "dumb":
         from .terminal import TerminalLive  # rich: only where it draws
 
@@ -28,7 +29,7 @@ def open_live(result: RunResult, stream: TextIO, speedup: float = 1.0) -> Live:
 
 
 def print_summary(result: RunResult, stream: TextIO) -> None:
-    """To a terminal in its colours and width, to anything else as plain text."""
+    """On a terminal in colours and in its width, elsewhere as plain text."""
     if stream.isatty():
         from .terminal import print_lines  # rich: only where it draws
 
@@ -43,9 +44,9 @@ def format_summary(result: RunResult) -> str:
 
 
 def _lines(summary: Summary, width: int) -> Iterator[Line]:
-    name, _, answer = summary.headline.partition(": ")
+    name, _, answer = clean(summary.headline).partition(": ")
     blocks: list[list[Line]] = [
-        [[(f"*** {banner} ***", "bold white on red")] for banner in summary.banners],
+        [[(f"*** {clean(banner)} ***", "bold white on red")] for banner in summary.banners],
         [[(f"{name}: ", "bold"), (answer, "bold green")]],
         *(_table(rows) for rows in summary.tables(width)),
         _pairs(summary.verdicts, "bold", width),
@@ -53,19 +54,17 @@ def _lines(summary: Summary, width: int) -> Iterator[Line]:
         _pairs(summary.facts, "dim", width),
     ]
     for number, block in enumerate(filter(None, blocks)):
-        yield from [[]] * bool(number)
+        if number:
+            yield []
         yield from block
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[Line]:
-    """Its head and its first row, the answer, stand out."""
+    """Its head and its first row, which has the answer, are bold."""
     lines = lay_out(rows, "l" + "r" * (len(rows[0]) - 1))
     return [[(line, "bold" if number < 2 else "")] for number, line in enumerate(lines)]
 
 
 def _pairs(pairs: Sequence[tuple[str, str]], style: str, width: int) -> list[Line]:
-    indent = " " * 11
-    texts = [
-        textwrap.fill(text, width, initial_indent=f"{label:<10} ", subsequent_indent=indent) for label, text in pairs
-    ]
+    texts = [textwrap.fill(clean(f"{label:<10} {text}"), width, subsequent_indent=" " * 11) for label, text in pairs]
     return [[(text[:10], style), (text[10:], "")] for text in texts]

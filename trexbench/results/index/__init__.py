@@ -1,4 +1,4 @@
-"""The index of results/: every run in a line, found without reading the documents again; they alone are the truth."""
+"""The index of results/: a row for every run, so that documents need not be read again; it is never the only copy."""
 
 from .database import INDEX_FILE, Index, open_index
 

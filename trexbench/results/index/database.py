@@ -1,7 +1,7 @@
-"""results/index.sqlite: a line for every run document, brought up to date at each opening, rebuilt whenever in doubt.
+"""results/index.sqlite: a row for every run document, brought up to date at each opening, rebuilt whenever in doubt.
 
-A document that is new or another than before is read, one that is gone is forgotten, all in one transaction. Whoever
-kills it leaves the former index. Where it cannot be written it is made in memory.
+A document that is new or has changed is read, one that was removed is dropped, all in one transaction. A kill leaves
+the former index. Where the index cannot be written it is made in memory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LAYOUT = 4
 """To be raised with every change of the tables, and of the fields of a RunRow."""
 ANALYSES = 10_000
 SCHEMA_VERSION = LAYOUT * ANALYSES + ANALYSIS_VERSION
-"""Of the whole file: its layout, and the analysis that its figures are of."""
+"""Of the whole file: its layout, and the version of the analysis that derived its figures."""
 _SQL_WORDS = {"limit": "limited_by"}
 _PLACES = {field.name: field.name for field in fields(RunRow) if field.name != "cell"}
 _PLACES |= {field.name: f"cell.{field.name}" for field in fields(Cell)}
@@ -41,10 +41,10 @@ VIEWS = (
     f"CREATE TEMP VIEW runs AS SELECT {_TAKEN} FROM documents WHERE problem IS NULL",
     "CREATE TEMP VIEW problems AS SELECT path, problem AS reason FROM documents WHERE problem IS NOT NULL",
 )
-"""Of one's own connection: what the file says that they are would be run without being looked at."""
+"""Temporary, for each connection: views stored in the file could have been replaced by somebody else's SQL."""
 
 LOCKED_FOR_S = 120.0
-"""How long another process may be building the index before ours is made in memory."""
+"""So long may another process build the index before this one makes its own in memory."""
 QUERY_S = 60.0
 MANY = 1000
 MEMORY = ":memory:"
@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 @contextlib.contextmanager
 def open_index(results: Path, warn: Callable[[str], None]) -> Iterator[Index]:
-    """The index of this directory, in agreement with its documents. ``warn``: a line where it cannot be kept."""
+    """The index of this directory, up to date with its documents. ``warn`` gets a line where it cannot be written."""
     index = Index(results, warn)
     try:
         index.refresh()
@@ -67,7 +67,7 @@ def open_index(results: Path, warn: Callable[[str], None]) -> Iterator[Index]:
 
 
 class Index:
-    """Every run of a results directory in a line each; see open_index."""
+    """Every run of a results directory as a row; see open_index."""
 
     def __init__(self, results: Path, warn: Callable[[str], None]) -> None:
         self._results, self._warn = results, warn
@@ -85,7 +85,7 @@ class Index:
         since: str | None = None,
         limit: int | None = None,
     ) -> list[RunRow]:
-        """Every readable run, oldest first. since: a date or the beginning of one. limit: only the newest so many."""
+        """Every readable run, oldest first. since: a date or the beginning of one. limit: the newest so many."""
         sql = "SELECT line FROM documents WHERE problem IS NULL"
         known = self._guarded(lambda db: [row_from_line(line) for (line,) in db.execute(sql)])
         found = [
@@ -106,13 +106,13 @@ class Index:
         return sorted([*self._scan.problems, *self._guarded(lambda db: list(db.execute(sql)))])
 
     def query(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Names of the columns and the rows of a SELECT on the views ``runs`` and ``problems``; nothing can be changed.
+        """Column names and rows of a SELECT on the views ``runs`` and ``problems``; it can change nothing.
 
-        ConfigError for what is no such thing, or takes longer than QUERY_S.
+        ConfigError for any other statement, and for a query that takes longer than QUERY_S.
         """
         db, ends_s = self._open(), time.monotonic() + QUERY_S
         db.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in _READS else sqlite3.SQLITE_DENY)
-        db.set_progress_handler(lambda: int(time.monotonic() > ends_s), 100_000)  # also where Ctrl-C is heard
+        db.set_progress_handler(lambda: int(time.monotonic() > ends_s), 100_000)  # it also lets Ctrl-C through
         try:
             cursor = db.execute(sql)
             if cursor.description is None:
@@ -135,7 +135,7 @@ class Index:
         self._guarded(self._update)
 
     def _guarded(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """The work's result; an index that is damaged is made anew, one that cannot be kept is made in memory."""
+        """The work's result; an index that is damaged is rebuilt, one that cannot be written is made in memory."""
         for remedy in (self._rebuild, self._go_to_memory):
             try:
                 return work(self._open())
@@ -162,7 +162,7 @@ class Index:
         return self._connection
 
     def _rebuild(self, error: Exception) -> None:
-        """Remove an index that is not what it should be, but not one that another process has just made anew."""
+        """Remove a damaged index, but not one that another process has just rebuilt."""
         if not _is_damage(error):
             self._go_to_memory(error)
             return
@@ -179,7 +179,7 @@ class Index:
     def _go_to_memory(self, error: Exception) -> None:
         if self._place == MEMORY:
             return
-        self._warn(f"{self._place} cannot be kept ({error}): the index is made in memory, each time anew")
+        self._warn(f"{self._place} cannot be kept ({error}): the index is made in memory, each time again")
         self._place, self._copied = MEMORY, not _is_damage(error)
 
     def _update(self, db: sqlite3.Connection) -> None:
@@ -197,8 +197,8 @@ class Index:
             raise
 
     def _bring_up_to_date(self, db: sqlite3.Connection, why: str) -> None:
-        """why: all documents are read anew."""
-        self._scan = scan(self._results)  # again: before the lock was ours, others may have written
+        """why: the reason for which all documents are read again, if any."""
+        self._scan = scan(self._results)  # again: before we had the lock, others may have written
         there, known = self._scan.stamps, _stamps(db)
         gone = [(path,) for path in known if path not in there]
         new = [path for path, stamp in there.items() if known.get(path) != stamp]
@@ -209,10 +209,10 @@ class Index:
         db.executemany(sql, (values for path in new if (values := self._document(path, there[path])) is not None))
 
     def _document(self, path: str, stamp: str) -> tuple[str, str, str | None, str | None] | None:
-        """What the index keeps of a document; None where it went away meanwhile."""
+        """What the index stores of a document; None for one that was removed in the meantime."""
         file = self._results / path
         if path in self._scan.nameless:
-            return path, stamp, "a name that is no Unicode: rename it", None
+            return path, stamp, "its name is not Unicode: rename it", None
         try:
             return path, stamp, None, msgspec.json.encode(load_row(file, path)).decode()
         except StoreError as error:
@@ -221,7 +221,7 @@ class Index:
 
 
 def _connected(place: str) -> sqlite3.Connection:
-    """Transactions are ours to begin; nothing is written to disk before the commit."""
+    """A connection without implicit transactions, which writes nothing to disk before a commit."""
     db = sqlite3.connect(place, timeout=LOCKED_FOR_S, isolation_level=None)
     db.execute("PRAGMA cache_spill = OFF")
     db.execute("PRAGMA synchronous = NORMAL")
@@ -230,7 +230,7 @@ def _connected(place: str) -> sqlite3.Connection:
 
 
 def _copy(kept: Path, db: sqlite3.Connection) -> None:
-    """What is there spares reading it again."""
+    """Copy the index into this database, so that its documents need not be read again."""
     with contextlib.suppress(sqlite3.Error, ValueError):
         place = f"{kept.absolute().as_uri()}?mode=ro&immutable=1"
         with contextlib.closing(sqlite3.connect(place, uri=True)) as source:
@@ -238,7 +238,7 @@ def _copy(kept: Path, db: sqlite3.Connection) -> None:
 
 
 def _prepare(db: sqlite3.Connection) -> str:
-    """Tables and views of this version; those of another one go, and why is returned."""
+    """Make the tables of this version in place of another one's; why that was necessary, or nothing."""
     found = _version(db)
     if found == SCHEMA_VERSION:
         return ""
@@ -266,7 +266,7 @@ def _stamps(db: sqlite3.Connection) -> dict[str, str]:
 
 
 def _is_damage(error: Exception) -> bool:
-    """The database is there and can be used, but is not what it should be."""
+    """The database can be opened, but its content is not what it should be."""
     return not isinstance(error, sqlite3.OperationalError) or bool(
         re.search(r"no such|has no column|values for|malformed", str(error))
     )

@@ -1,4 +1,4 @@
-"""Which documents lie below results/, and what tells of each whether it is the same as before."""
+"""Which documents lie below results/, and for each a stamp that changes when it does."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ..journal import SUFFIX
 
 @dataclass
 class Scan:
-    """stamps: of every document that may be a run, by its path below results. nameless: those whose names cannot be
-    told as text. problems: what could not be looked into, and why."""
+    """stamps: of every document that may be a run, by its path below results. nameless: those whose names are not
+    Unicode. problems: what could not be read, and why."""
 
     stamps: dict[str, str] = field(default_factory=dict)
     nameless: set[str] = field(default_factory=set)
@@ -22,7 +22,7 @@ class Scan:
 
 
 def scan(results: Path) -> Scan:
-    """A document is known by its size, inode and times, and by those of its journal while it has one."""
+    """A document's stamp is its size, inode and times, and those of its journal while it has one."""
     found = Scan()
     for day in _folders(found, results, ""):
         if is_date(day) or day == "undated":
