@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from boxes import BoxTransport, Said
 
 from trexbench.core.dut.telemetry import Observation
-from trexbench.core.errors import DutError, StoreError
+from trexbench.core.errors import DutError, DutLost, StoreError
 from trexbench.dut.apply import apply, changes, revert
 from trexbench.dut.journal import Entry, FileJournal, NoJournal, state_dir
 from trexbench.dut.model import Attestation, Change, Command
@@ -107,7 +108,7 @@ def test_a_connection_lost_at_any_step_leaves_what_can_be_taken_back(tmp_path: P
     box = KeyBox(firewall="on")
     lossy = BoxTransport(box, lost_after=carried)
     if carried < 3:
-        with pytest.raises(DutError, match="was lost"):
+        with pytest.raises(DutLost, match="was lost"):  # which a suite tries again
             apply(KeyDut(lossy), lossy, FileJournal("box", tmp_path))
     else:
         apply(KeyDut(lossy), lossy, FileJournal("box", tmp_path))
@@ -126,6 +127,37 @@ def test_what_cannot_be_taken_back_stays_written_down(journal: FileJournal) -> N
     transport.fail.clear()
     assert [step.what for step in revert(KeyDut(transport), transport, journal).taken_back] == ["route"]
     assert transport.box.settings == {}
+
+
+class RestartDut(KeyDut):
+    """Its first setting takes a restart, whose undo restores what was set when it was planned."""
+
+    def _step(self, key: str, value: str) -> Change:
+        step = super()._step(key, value)
+        if key != "firewall":
+            return step
+        kept = [Command(("set", *one), "as it was") for one in self._box.settings.items() if one[0] != key]
+        reboot = Command(("reboot",), "it takes effect then")
+        return replace(step, do=(reboot, *step.do), undo=(reboot, *step.undo, *kept), lasts=True)
+
+
+@pytest.mark.parametrize("undo", ["works", "fails once"])
+def test_what_the_undo_of_a_restart_restores_is_reverted_too(journal: FileJournal, undo: str) -> None:
+    transport = BoxTransport(KeyBox(firewall="on"))
+    dut = RestartDut(transport)
+    transport.box.settings["firewall"] = "off"
+    apply(dut, transport, journal)
+    transport.box.settings["firewall"] = "on"
+    apply(dut, transport, journal)
+    assert [entry.change.what for entry in journal.entries()] == ["address", "route", "firewall"]
+    if undo == "fails once":
+        transport.fail["set firewall on"] = Said(stderr="busy", returncode=1)
+        with pytest.raises(DutError, match="busy"):
+            revert(dut, transport, journal)
+        assert [entry.change.what for entry in journal.entries()] == ["address", "route", "firewall"]
+        transport.fail.clear()
+    assert len(revert(dut, transport, journal).taken_back) == 3
+    assert transport.box.settings == {"firewall": "on"} and journal.entries() == ()
 
 
 def test_a_lost_connection_ends_the_taking_back_at_once(journal: FileJournal) -> None:

@@ -187,6 +187,14 @@ def test_an_address_in_another_form_is_refused_before_anything_is_touched(bench:
     assert bench.changing() == []
 
 
+def test_an_interface_that_is_not_there_is_refused_before_anything_is_touched(bench: Bench) -> None:
+    bench.box.forwarding = "0"
+    del bench.box.nics["ix1"]
+    with pytest.raises(DutError, match=r"interface ix1 is not there, only .*ix0.*: correct ports\[\].interface"):
+        bench.apply()
+    assert bench.changing() == []
+
+
 def test_a_second_hop_is_taken_away_and_put_back(tmp_path: Path) -> None:
     bench = Bench(tmp_path, PfsenseBox(modern=True))
     bench.apply()

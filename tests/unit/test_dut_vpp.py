@@ -429,6 +429,17 @@ def test_revert_gives_back_what_was_there(tmp_path: Path, queues: int | None) ->
     assert bench.journal.entries() == ()
 
 
+def test_revert_after_an_apply_with_other_queues(dpdk: Bench) -> None:
+    """The restart's undo restores what the first apply had set, which is to be taken back as well."""
+    before = state(dpdk.box)
+    dpdk.apply()
+    dpdk.want(2)
+    dpdk.apply()
+    dpdk.revert()
+    assert state(dpdk.box) == before
+    assert dpdk.journal.entries() == ()
+
+
 def test_revert_of_interfaces_made_anew(host: Bench) -> None:
     host.apply()
     before = state(host.box)

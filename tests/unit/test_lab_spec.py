@@ -14,7 +14,7 @@ from trexbench.config.lookup import load_dut
 from trexbench.config.model import LabConfig
 from trexbench.core.errors import ConfigError, LabError
 from trexbench.host.files import mask
-from trexbench.lab import LabSpec, host, place, server, state
+from trexbench.lab import LabSpec, host, place, server, state, status
 from trexbench.lab.spec import Placement
 
 ROOT = Path(__file__).parents[2]
@@ -201,6 +201,15 @@ def test_state_is_kept_and_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert gone.abandoned, "the same number, but another process"
     state.forget("x")
     assert state.load("x") is None
+
+
+def test_status_of_a_lab_whose_vpp_is_up_and_whose_server_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))
+    me = state.Process.of(os.getpid())
+    state.update(state.new_state("x", "ephemeral", "{}"), router=state.Server("vpp", me, "/log"))
+    assert str(status("x")) == f"lab x: starting, ephemeral, vpp router (process {me.pid})"
 
 
 def test_state_of_before_the_last_boot_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

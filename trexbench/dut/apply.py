@@ -47,9 +47,9 @@ def apply(
             try:
                 for command in change.do:
                     run(transport, command)
-            except DutError as error:
+            except DutError as error:  # its own class: a suite tries again after a connection that was lost
                 remedy = "'trexbench dut revert' takes back what was changed"
-                raise DutError(f"{change.what}: {error}", remedy) from None
+                raise type(error)(f"{change.what}: {error}", remedy) from None
             if change.lasts:  # it may have started the DUT, or its daemon, anew
                 identity = dut.identity()
         made += planned
@@ -86,7 +86,11 @@ def revert(
                 run(transport, command)
         except CommandFailed as error:
             failed.append(f"{entry.change.what}: {error}")
+            if entry.change.lasts:
+                break  # its undo, run again, restores what the older entries changed
             continue
+        if entry.change.lasts:
+            identity = entry.identity  # its undo has restored what was set when it was made
         back.append(entry.change)
         journal.strike(entry)
     if failed:

@@ -62,7 +62,6 @@ class FileJournal:
     def __init__(self, dut: str, directory: Path) -> None:
         self._dut = dut
         self._path = directory / "changes" / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', dut)}.json"
-
         self.name = str(self._path)
 
     def entries(self) -> Sequence[Entry]:

@@ -64,6 +64,14 @@ class Wanted:
         return next(port for port in self.config.ports if port.neighbour.address == route.via)
 
 
+def require_interfaces(config: DutConfig, facts: Mapping[str, Any]) -> None:
+    """DutError, before anything is changed, for an interface of the config that the DUT does not have."""
+    for name in (port.interface for port in config.ports):
+        if facts["interfaces"].get(name) is None:
+            there = ", ".join(facts["links"]) or "none"
+            raise DutError(f"{config.name}: interface {name} is not there, only {there}", "correct ports[].interface")
+
+
 @dataclass(frozen=True)
 class Command:
     """One command: argv, why it is run, what it is fed.

@@ -185,15 +185,13 @@ def facts_of(spec: LabSpec) -> dict[str, Any]:
 
 def _status_of(found: LabState) -> LabStatus:
     condition = "leftover" if found.abandoned else found.status
-    described = ""
-    if found.server is not None:
-        alive = "" if found.server.process.alive else ", dead"
-        described = f"{found.server.kind} server (process {found.server.process.pid}{alive})"
-    if found.router is not None:
-        described += f", {found.router.kind} router (process {found.router.process.pid}"
-        described += ")" if found.router.process.alive else ", dead)"
+    processes = [
+        f"{one.kind} {role} (process {one.process.pid}{'' if one.process.alive else ', dead'})"
+        for role, one in (("server", found.server), ("router", found.router))
+        if one is not None
+    ]
     there = tuple(name for name, inode in found.namespaces.items() if inode == state.namespace_inode(name))
-    return LabStatus(found.prefix, condition, found.mode, there, described, found.warnings)
+    return LabStatus(found.prefix, condition, found.mode, there, ", ".join(processes), found.warnings)
 
 
 @contextlib.contextmanager

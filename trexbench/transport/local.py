@@ -16,7 +16,7 @@ from .words import shown
 OUTPUT_LIMIT_BYTES = 16 << 20
 _NETNS_DIR = Path("/run/netns")
 
-_PACKAGES = {"ip": "iproute2", "ethtool": "ethtool", "grep": "grep", "tee": "coreutils", "nft": "nftables"}
+_PACKAGES = {"ip": "iproute2", "tc": "iproute2", "tee": "coreutils", "nft": "nftables"}
 
 
 class LocalTransport:

@@ -15,7 +15,7 @@ from ...config.model import DutConfig, Port, Route
 from ...core.errors import DutError
 from ...core.units import format_bits
 from ...host.freebsd import device
-from ..model import Change, Command, Mismatch, Wanted, compare_route, ends_of, unmet
+from ..model import Change, Command, Mismatch, Wanted, compare_route, ends_of, require_interfaces, unmet
 
 Facts = Mapping[str, Any]
 
@@ -35,6 +35,7 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
     The firewall comes last: pfSense turns it on again when a link goes up, as it reloads its rules then.
     """
     config = wanted.config
+    require_interfaces(config, facts)
     _refuse_addresses(config, facts)
     found = _forwarding(facts)
     for port in config.ports:
@@ -81,8 +82,7 @@ def _refuse_addresses(config: DutConfig, facts: Facts) -> None:
 
 
 def _link(port: Port, facts: Facts) -> list[Change]:
-    found = facts["interfaces"].get(port.interface)
-    if found is not None and found["up"]:
+    if facts["interfaces"][port.interface]["up"]:
         return []
     do = Command(("ifconfig", port.interface, "up"), f"cable to the tester's port {port.tester}")
     undo = Command(("ifconfig", port.interface, "down"), "as it was", fine_if=_GONE)
@@ -92,7 +92,7 @@ def _link(port: Port, facts: Facts) -> list[Change]:
 def _address(port: Port, facts: Facts) -> list[Change]:
     """Added beside what is there."""
     name, wanted = port.interface, str(port.address)
-    there = (facts["interfaces"].get(name) or {"addresses": []})["addresses"]
+    there = facts["interfaces"][name]["addresses"]
     if wanted in there:
         return []
     # alias: without it ifconfig would replace the first address of the interface.

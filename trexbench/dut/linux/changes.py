@@ -10,9 +10,8 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from ...config.model import DutConfig, Port, Route
-from ...core.errors import DutError
 from ...core.load.plan import pair_directions
-from ..model import Change, Command, Mismatch, Wanted, compare_route, ends_of, unmet
+from ..model import Change, Command, Mismatch, Wanted, compare_route, ends_of, require_interfaces, unmet
 from .tuning import compare_tuning, host_changes, placement_changes, queue_changes, require_queues, tee, write
 
 Facts = Mapping[str, Any]
@@ -34,7 +33,7 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
     DutError for what the box cannot be: it lacks an interface, or has fewer queues. Interrupts and RPS wait for links
     and queues, see Change.reveals.
     """
-    _require_interfaces(wanted.config, facts)
+    require_interfaces(wanted.config, facts)
     require_queues(wanted, facts)
     found = host_changes(wanted, facts) + _forwarding(wanted.config, facts)
     for port in wanted.config.ports:
@@ -72,15 +71,6 @@ def plan_from_nothing(wanted: Wanted) -> list[Change]:
         "routes": [],
     }
     return plan(wanted, facts)
-
-
-def _require_interfaces(config: DutConfig, facts: Facts) -> None:
-    for port in config.ports:
-        if facts["interfaces"].get(port.interface) is None:
-            there = ", ".join(facts["links"]) or "none"
-            raise DutError(
-                f"{config.name}: interface {port.interface} is not there, only {there}", "correct ports[].interface"
-            )
 
 
 def _forwarding(config: DutConfig, facts: Facts) -> list[Change]:

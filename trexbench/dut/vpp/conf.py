@@ -95,7 +95,8 @@ def with_workers(text: str, workers: int) -> str:
             )
         if len(listed) == workers:
             return text
-        return text[: cores.start] + ",".join(map(str, listed[:workers])) + text[cores.end :]
+        setting = f"corelist-workers {','.join(map(str, listed[:workers]))}" if workers else "workers 0"
+        return text[: text.rindex("corelist-workers", 0, cores.start)] + setting + text[cores.end :]
     value = cpu.value("workers")
     if value is not None:
         return text[: value.start] + str(workers) + text[value.end :]

@@ -43,7 +43,6 @@ class VppFacts:
     """
 
     version: str = ""
-    pid: int = 0
     threads: tuple[show.Thread, ...] = ()
     interfaces: Mapping[str, show.Interface] = field(default_factory=dict)
     hardware: Mapping[str, show.Hardware] = field(default_factory=dict)
@@ -125,7 +124,7 @@ def read(transport: Transport, config: DutConfig) -> VppFacts:
     asked = [str(one) for route in config.routes for one in (route.to, *ends_of(route.to))]
     of = {one: f"show ip fib table 0 {one}" for one in asked}
     said = ask(transport, config.vpp.socket, [_VERSION, *(one for one, _ in _TABLES.values()), *of.values()])
-    version, pid = show.parse_version(said[_VERSION])
+    version = show.parse_version(said[_VERSION])[0]
     tables = {field: parse(said[command]) for field, (command, parse) in _TABLES.items()}
     routes = {one: parse_fib(said[command]) for one, command in of.items()}
-    return VppFacts(version, pid, routes=routes, **tables)
+    return VppFacts(version, routes=routes, **tables)
