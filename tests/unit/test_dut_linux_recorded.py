@@ -217,8 +217,8 @@ def test_one_reader_that_fails_does_not_stop_the_others(config: DutConfig, progr
 @pytest.mark.parametrize(
     ("steer", "missing"),
     [
-        ("none", [Missing("CPU time", "lab.steer is none: the router works in the sender's time")]),
-        ("rps", [Missing("CPU time of receiving", "lab.steer is rps: its first half runs on the sender")]),
+        ("none", [Missing("CPU time", "lab.steer is none: the router works on the sender's CPU")]),
+        ("rps", [Missing("CPU time of receiving", "lab.steer is rps: receiving begins on the sender's CPU")]),
     ],
 )
 def test_what_steering_hides_is_missing(config: DutConfig, steer: str, missing: list[Missing]) -> None:

@@ -46,6 +46,7 @@ HOST = replace(
     ),
     vpp=VppSettings(interfaces="af_packet"),
 )
+HOST_INTERFACES = ("d0", "d1")
 READING = ("sh -c", "cat ", "grep ")
 SHOWING = ("show version",)
 
@@ -69,7 +70,7 @@ class Bench:
         ]
 
     def revert(self) -> int:
-        return len(revert(self.dut, self.transport, self.journal).taken_back)
+        return len(revert(self.dut, self.transport, self.journal).reverted)
 
     def wrong(self) -> list[str]:
         return [str(mismatch) for mismatch in self.dut.verify().mismatches]
@@ -452,6 +453,21 @@ def test_revert_of_interfaces_made_anew(host: Bench) -> None:
     assert host.wrong() == []
 
 
+@pytest.mark.parametrize("start_up", [False, True], ids=["by hand", "by a start-up script"])
+def test_revert_of_workers_under_af_packet(host: Bench, start_up: bool) -> None:
+    """Interfaces that were there before go with the restart, unless a start-up script creates them."""
+    host.apply()
+    before = state(host.box)
+    host.journal = FileJournal("later", host.journal._path.parent)
+    host.config = replace(HOST, vpp=VppSettings(interfaces="af_packet", workers=2))
+    host.want(None)
+    host.apply()
+    assert host.wrong() == []
+    host.box.scripted = HOST_INTERFACES if start_up else ()
+    host.revert()
+    assert state(replace(host.box, scripted=())) == before
+
+
 @pytest.mark.parametrize("which", ["dpdk", "host"])
 def test_half_failed_anywhere_and_taken_back(which: str, tmp_path: Path) -> None:
     """Each command in turn fails, or is the last that arrives; whatever was made by then is taken back."""
@@ -525,7 +541,7 @@ def test_what_vpp_forgot_by_itself_is_not_taken_back(dpdk: Bench) -> None:
     dpdk.apply()
     dpdk.box.start()
     reverted = revert(dpdk.dut, dpdk.transport, dpdk.journal)
-    assert (len(reverted.taken_back), len(reverted.gone)) == (0, 8)
+    assert (len(reverted.reverted), len(reverted.forgotten)) == (0, 8)
 
 
 @pytest.mark.parametrize(
