@@ -530,6 +530,18 @@ def test_no_vppctl_there(dpdk: Bench) -> None:
         dpdk.dut.plan()
 
 
+def test_revert_of_a_startup_conf_with_which_vpp_does_not_start(dpdk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = state(dpdk.box)
+    monkeypatch.setattr(vpp, "READY_S", 0.0)
+    dpdk.box.deaf_after_start = 1000
+    dpdk.want(2)
+    with pytest.raises(DutError, match="dut revert"):
+        dpdk.apply()
+    dpdk.box.deaf_after_start = 0
+    assert dpdk.revert() == 1
+    assert state(dpdk.box) == before and dpdk.journal.entries() == ()
+
+
 def test_identity_is_the_boot_and_the_process(dpdk: Bench) -> None:
     first = dpdk.dut.identity()
     assert first == dpdk.dut.identity() == f"11111111-2222 {dpdk.box.pid}"

@@ -66,7 +66,7 @@ def revert(
     DutError at the end names what could not be undone, which the journal keeps; a lost connection ends the revert at
     once.
     """
-    identity = dut.identity()
+    identity = ""  # not read before it is needed: a daemon that a lasting change keeps from starting has none
     reverted: list[Change] = []
     forgotten: list[Change] = []
     failed: list[str] = []
@@ -76,6 +76,7 @@ def revert(
                 f"{entry.change.what} was changed on {entry.place}, this is {transport.place}",
                 f"revert it there, or remove {journal.name}",
             )
+        identity = identity or ("" if entry.change.lasts else dut.identity())
         if entry.identity != identity and not entry.change.lasts:
             forgotten.append(entry.change)
             journal.remove(entry)
