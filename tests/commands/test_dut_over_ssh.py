@@ -184,7 +184,7 @@ def test_apply_again_and_revert(place: Place) -> None:
     applied = place.settings
     assert applied != before
     assert apply(dut, transport, place.journal) == () and place.settings == applied
-    assert revert(dut, transport, place.journal).taken_back == tuple(reversed(steps))
+    assert revert(dut, transport, place.journal).reverted == tuple(reversed(steps))
     assert place.settings == before
 
 
@@ -203,15 +203,15 @@ def test_the_verbs(place: Place) -> None:
     document = json.loads(place.verb("verify", "--json"))
     assert document["attested"] and document["mismatches"] == [] and document["facts_sha256"]
     assert place.verb("telemetry", "--seconds", "1s")
-    assert "taken back" in place.verb("revert") and place.settings == before
-    assert place.verb("revert").strip() == "nothing to take back"
+    assert "reverted" in place.verb("revert") and place.settings == before
+    assert place.verb("revert").strip() == "nothing to revert"
 
 
 def test_half_failed_apply_then_revert(place: Place) -> None:
     before = place.settings
     place.shim.order(Order(place.kind.middle, "fail"))
     said = place.verb("apply", code=6)
-    assert "Operation not permitted: 'trexbench dut revert' takes back what was changed" in said
+    assert "Operation not permitted: 'trexbench dut revert' undoes what was changed" in said
     assert place.settings != before, "what came before it was done"
     assert place.journal.entries()
     place.shim.order()

@@ -144,8 +144,8 @@ def test_a_command_that_hangs_costs_its_time_and_not_the_connection(server: Sshd
 def test_output_without_end_is_cut_off(server: Sshd, run_dir: Path) -> None:
     with closing(to(server, run_dir, output_limit_bytes=100_000)) as dut:
         assert len(dut.run(["head", "-c", "100000", "/dev/zero"], 20).stdout) == 100_000
-        assert "said more than 100000 bytes" in failure(dut, "cat", "/dev/zero")
-        assert "said more than 100000 bytes" in failure(dut, "sh", "-c", "cat /dev/zero >&2")
+        assert "printed more than 100000 bytes" in failure(dut, "cat", "/dev/zero")
+        assert "printed more than 100000 bytes" in failure(dut, "sh", "-c", "cat /dev/zero >&2")
         assert dut.run(["echo", "fine"], 20).stdout == "fine\n"
 
 
@@ -195,7 +195,7 @@ def test_a_connection_lost_between_commands_is_opened_again(server: Sshd, dut: S
 
 def test_a_shell_killed_there_is_not_taken_for_the_command(dut: SshTransport) -> None:
     said = failure(dut, "sh", "-c", "kill -9 $PPID")
-    assert "was not run to its end" in said
+    assert "did not run to its end" in said
 
 
 def test_a_changed_host_key(server: Sshd, dut: SshTransport, run_dir: Path) -> None:
@@ -303,7 +303,7 @@ def test_other_login_shells(shell: str) -> None:
 def test_a_login_shell_that_talks() -> None:
     with running_sshd('ForceCommand echo Welcome, stranger; eval "$SSH_ORIGINAL_COMMAND"') as server:
         with closing(to(server, server.folder / "run")) as dut:
-            assert "talks before it runs a command ('Welcome, stranger')" in failure(dut)
+            assert "prints something before it runs a command ('Welcome, stranger')" in failure(dut)
         assert not list((server.folder / "run").iterdir())
         eventually(lambda: not server.sessions(), "the connection has ended")
 
@@ -325,7 +325,7 @@ def test_a_refused_session_opens_no_connection_beside(run_dir: Path) -> None:
         sleeping = pool.submit(dut.run, ["sleep", "1"], 20)
         eventually(lambda: server.log.count("Starting session") >= 3, "the sleep has begun")
         said = failure(dut)
-        assert "was not run to its end" in said and "refused" in said
+        assert "did not run to its end" in said and "refused" in said
         assert sleeping.result().returncode == 0, "what runs is left alone"
         pool.shutdown()
         assert dut.run(["echo", "free again"], 20).stdout == "free again\n"

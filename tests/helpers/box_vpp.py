@@ -75,7 +75,8 @@ class Path:
 
 @dataclass
 class VppBox:
-    """nics: names of DPDK's. linux: interfaces that af_packet can be put on. deaf: so many commands after a restart
+    """nics: names of DPDK's. linux: interfaces that af_packet can be put on; scripted: those on which a start-up script
+    does. deaf: so many commands after a restart
     find nobody at the socket. down: VPP does not run.
     """
 
@@ -93,6 +94,7 @@ class VppBox:
     addresses: dict[str, list[str]] = field(default_factory=dict)
     neighbours: dict[str, tuple[str, bool]] = field(default_factory=dict)
     routes: dict[str, list[Path]] = field(default_factory=dict)
+    scripted: Sequence[str] = ()
     programs: Sequence[str] = ("vppctl", "sh", "cat", "tee", "grep", "systemctl")
 
     def __post_init__(self) -> None:
@@ -131,6 +133,8 @@ class VppBox:
             said = [re.search(r"num-rx-queues (\d+)", one[1]) for one in (own, default) if one]
             queues = next((int(one[1]) for one in said if one), 1)
             self.cards[name] = Card(at + 1, "dpdk", f"90:ec:77:1b:63:0{at}", queues)
+        for name in self.scripted:
+            self.create(name, "1")
         self.place()
 
     def place(self, only: str = "") -> None:
@@ -214,12 +218,13 @@ class VppBox:
         name = f"host-{linux}"
         if linux not in self.linux:
             return "create host-interface: Invalid interface name\n"
-        if name not in self.cards:
-            free = next(at for at in range(1, 99) if at not in [card.index for card in self.cards.values()])
-            mac = mac or f"02:fe:00:00:{self.pid % 100:02d}:{free:02d}"
-            self.cards[name] = Card(free, "af_packet", mac, int(queues))
-            self.cards[name].mode = "interrupt"
-            self.place(name)
+        if name in self.cards:
+            return "create host-interface: Interface elready exists\n"  # so VPP spells it
+        free = next(at for at in range(1, 99) if at not in [card.index for card in self.cards.values()])
+        mac = mac or f"02:fe:00:00:{self.pid % 100:02d}:{free:02d}"
+        self.cards[name] = Card(free, "af_packet", mac, int(queues))
+        self.cards[name].mode = "interrupt"
+        self.place(name)
         return f"{name}\n"
 
     def delete(self, linux: str) -> str:

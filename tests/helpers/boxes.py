@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from trexbench.core.errors import DutError
+from trexbench.core.errors import DutError, DutLost
 from trexbench.transport import Completed
 
 
@@ -47,7 +47,7 @@ class BoxTransport:
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
         line = " ".join(argv)
         if self.lost_after is not None and len(self.ran) >= self.lost_after:
-            raise DutError(f"the connection to {self.place} was lost")
+            raise DutLost(f"the connection to {self.place} was lost")
         self.ran.append(line)
         if argv[0] not in self.box.programs:
             raise DutError(f"{argv[0]} is not installed on {self.place}", f"install the package {argv[0]}")

@@ -297,7 +297,7 @@ def test_two_labs_side_by_side(config: DutConfig, spec: LabSpec) -> None:
 def test_a_namespace_of_others_is_left_alone(spec: LabSpec) -> None:
     subprocess.run(["ip", "netns", "add", spec.dut], check=True)
     try:
-        with pytest.raises(LabError, match=f"namespace {spec.dut} is there already, and no lab of ours"):
+        with pytest.raises(LabError, match=f"namespace {spec.dut} exists already, and belongs to no lab of trexbench"):
             Lab(spec).up()
         assert down(spec.prefix) is False
         assert Path("/run/netns", spec.dut).exists()

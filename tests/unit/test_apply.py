@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from boxes import BoxTransport, Said
 
 from trexbench.core.dut.telemetry import Observation
-from trexbench.core.errors import DutError, StoreError
-from trexbench.dut.apply import apply, changes, revert
+from trexbench.core.errors import DutError, DutLost, StoreError
+from trexbench.dut.apply import apply, revert, summary
 from trexbench.dut.journal import Entry, FileJournal, NoJournal, state_dir
 from trexbench.dut.model import Attestation, Change, Command
 
@@ -73,14 +74,14 @@ def test_applied_once_twice_and_taken_back(journal: FileJournal) -> None:
     told: list[str] = []
     done = apply(dut, transport, journal, lambda step: told.append(str(step)))
     assert told == ["address: 100.65.1.1", "route: 16.0.0.0/8", "firewall: off (was on)"]
-    assert transport.box.settings == WANTED and changes(done) == "3 changes"
+    assert transport.box.settings == WANTED and summary(done) == "3 changes"
     ran = list(transport.ran)
-    assert apply(dut, transport, journal) == () and transport.ran == ran and changes(()) == "nothing to change"
+    assert apply(dut, transport, journal) == () and transport.ran == ran and summary(()) == "nothing to change"
     back = revert(dut, transport, journal)
-    assert [step.what for step in back.taken_back] == ["firewall", "route", "address"] and not back.gone
+    assert [step.what for step in back.reverted] == ["firewall", "route", "address"] and not back.forgotten
     assert transport.box.settings == {"firewall": "on"}
     assert not Path(journal.name).exists()
-    assert revert(dut, transport, journal).taken_back == ()
+    assert revert(dut, transport, journal).reverted == ()
 
 
 def test_two_applies_are_taken_back_to_the_first_state(journal: FileJournal) -> None:
@@ -107,7 +108,7 @@ def test_a_connection_lost_at_any_step_leaves_what_can_be_taken_back(tmp_path: P
     box = KeyBox(firewall="on")
     lossy = BoxTransport(box, lost_after=carried)
     if carried < 3:
-        with pytest.raises(DutError, match="was lost"):
+        with pytest.raises(DutLost, match="was lost"):  # which a suite tries again
             apply(KeyDut(lossy), lossy, FileJournal("box", tmp_path))
     else:
         apply(KeyDut(lossy), lossy, FileJournal("box", tmp_path))
@@ -124,8 +125,39 @@ def test_what_cannot_be_taken_back_stays_written_down(journal: FileJournal) -> N
         revert(KeyDut(transport), transport, journal)
     assert [entry.change.what for entry in journal.entries()] == ["route"]
     transport.fail.clear()
-    assert [step.what for step in revert(KeyDut(transport), transport, journal).taken_back] == ["route"]
+    assert [step.what for step in revert(KeyDut(transport), transport, journal).reverted] == ["route"]
     assert transport.box.settings == {}
+
+
+class RestartDut(KeyDut):
+    """Its first setting takes a restart, whose undo restores what was set when it was planned."""
+
+    def _step(self, key: str, value: str) -> Change:
+        step = super()._step(key, value)
+        if key != "firewall":
+            return step
+        kept = [Command(("set", *one), "as it was") for one in self._box.settings.items() if one[0] != key]
+        reboot = Command(("reboot",), "it takes effect then")
+        return replace(step, do=(reboot, *step.do), undo=(reboot, *step.undo, *kept), lasts=True)
+
+
+@pytest.mark.parametrize("undo", ["works", "fails once"])
+def test_what_the_undo_of_a_restart_restores_is_reverted_too(journal: FileJournal, undo: str) -> None:
+    transport = BoxTransport(KeyBox(firewall="on"))
+    dut = RestartDut(transport)
+    transport.box.settings["firewall"] = "off"
+    apply(dut, transport, journal)
+    transport.box.settings["firewall"] = "on"
+    apply(dut, transport, journal)
+    assert [entry.change.what for entry in journal.entries()] == ["address", "route", "firewall"]
+    if undo == "fails once":
+        transport.fail["set firewall on"] = Said(stderr="busy", returncode=1)
+        with pytest.raises(DutError, match="busy"):
+            revert(dut, transport, journal)
+        assert [entry.change.what for entry in journal.entries()] == ["address", "route", "firewall"]
+        transport.fail.clear()
+    assert len(revert(dut, transport, journal).reverted) == 3
+    assert transport.box.settings == {"firewall": "on"} and journal.entries() == ()
 
 
 def test_a_lost_connection_ends_the_taking_back_at_once(journal: FileJournal) -> None:
@@ -144,7 +176,7 @@ def test_what_a_boot_has_undone_is_not_undone_again(journal: FileJournal) -> Non
     transport.box.settings["address"] = "10.0.0.1"  # somebody's since
     ran = list(transport.ran)
     found = revert(KeyDut(transport), transport, journal)
-    assert [step.what for step in found.gone] == ["firewall", "route", "address"] and not found.taken_back
+    assert [step.what for step in found.forgotten] == ["firewall", "route", "address"] and not found.reverted
     assert transport.ran == ran and transport.box.settings == {"address": "10.0.0.1"}
 
 
@@ -208,7 +240,7 @@ def test_a_passing_dut_has_no_journal() -> None:
     transport = BoxTransport(KeyBox())
     apply(KeyDut(transport), transport, NoJournal())
     assert transport.box.settings == WANTED
-    assert revert(KeyDut(transport), transport, NoJournal()).taken_back == ()
+    assert revert(KeyDut(transport), transport, NoJournal()).reverted == ()
 
 
 def test_journals_outlive_this_machines_boot(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

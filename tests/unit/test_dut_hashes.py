@@ -11,7 +11,7 @@ from trexbench.config.lookup import load_dut
 from trexbench.config.twin import RssSpec
 from trexbench.core.dut.queues import PortHash, QueuePlace, Spreading
 from trexbench.core.dut.rss import MICROSOFT_KEY
-from trexbench.dut.model import with_stated
+from trexbench.dut.model import with_config_rss
 
 CONFIG = load_dut(str(Path(__file__).parents[2] / "dut_configs/netgate-pfsense.yaml"))
 QUEUES = tuple(QueuePlace(port, queue, f"cpu{queue}") for port in (0, 1) for queue in (0, 1))
@@ -20,7 +20,7 @@ SILENT = PortHash(1, None, reason="not told")
 
 
 def test_the_config_speaks_only_where_the_dut_is_silent() -> None:
-    found = with_stated(Spreading(QUEUES, (OWN, SILENT)), replace(CONFIG, rss=RssSpec(table=4)))
+    found = with_config_rss(Spreading(QUEUES, (OWN, SILENT)), replace(CONFIG, rss=RssSpec(table=4)))
     assert found.hashes[0] == OWN and found.queues == QUEUES
     assert found.hashes[1] == PortHash(1, MICROSOFT_KEY.hex(), RssSpec().fields, (0, 1, 0, 1))
 
@@ -28,4 +28,4 @@ def test_the_config_speaks_only_where_the_dut_is_silent() -> None:
 @pytest.mark.parametrize("rss", [None, RssSpec(key="random")])
 def test_nobody_knows(rss: RssSpec | None) -> None:
     spreading = Spreading(QUEUES, (SILENT,))
-    assert with_stated(spreading, replace(CONFIG, rss=rss)) is spreading
+    assert with_config_rss(spreading, replace(CONFIG, rss=rss)) is spreading

@@ -55,7 +55,7 @@ class Bench:
         return apply(self.dut, self.transport, self.journal)
 
     def revert(self) -> int:
-        return len(revert(self.dut, self.transport, self.journal).taken_back)
+        return len(revert(self.dut, self.transport, self.journal).reverted)
 
     @property
     def mismatches(self) -> list[str]:
@@ -258,7 +258,7 @@ def test_after_a_boot_nothing_is_taken_back(tmp_path: Path) -> None:
     bench.box = bench.transport.box = LinuxBox()
     bench.box.files["/proc/sys/kernel/random/boot_id"] = "another"
     result = revert(bench.dut, bench.transport, bench.journal)
-    assert result.taken_back == () and len(result.gone) == len(done)
+    assert result.reverted == () and len(result.forgotten) == len(done)
 
 
 # what is not possible, in words; the box; the config; what is said
@@ -275,7 +275,7 @@ REFUSED: list[tuple[str, Callable[[LinuxBox], object], DutConfig, int | None, st
         lambda box: box.nics["enp3s0f0"].__setattr__("kind", None),
         PLAIN,
         2,
-        "enp3s0f0 has 4 receive queues, and they cannot be set",
+        "enp3s0f0 has 4 receive queues, and their number cannot be set",
     ),
     (
         "an interface that is not there",
@@ -345,7 +345,7 @@ def test_an_irqbalance_that_systemd_does_not_know_is_named(tmp_path: Path) -> No
     bench = Bench(tmp_path, LinuxBox(systemd=False), NETGATE)
     bench.apply()
     (wrong,) = bench.mismatches
-    assert wrong == "irqbalance: wanted stopped, found running (stop it by hand; systemd does not know it)"
+    assert wrong == "irqbalance: wanted stopped, found running (stop it by hand: systemd did not start it)"
 
 
 def test_a_box_without_cpufreq_has_no_governor(tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_a_box_without_ethtool_is_measured_as_it_is(tmp_path: Path) -> None:
     assert attestation.facts["interfaces"]["enp3s0f0"]["channels"] is None
     assert attestation.facts["irqbalance"] == {"running": None, "unit": None}
     assert attestation.spreading is not None and len(attestation.spreading.queues) == 8
-    assert attestation.spreading.hashes[0].reason == "ethtool -x does not tell this device's hash"
+    assert attestation.spreading.hashes[0].reason == "ethtool -x does not show this device's hash"
 
 
 @given(word=st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=12))

@@ -80,7 +80,7 @@ def test_a_veth_says_who_serves_its_queue_and_that_it_has_no_hash(config: DutCon
     assert spreading is not None
     assert [(place.port, place.queue, place.worker) for place in spreading.queues] == [(0, 0, "cpu1"), (1, 0, "cpu1")]
     assert spreading.workers == ("cpu1",)
-    assert all(one.key is None and "the CPU that sends it" in one.reason for one in spreading.hashes)
+    assert all(one.key is None and "the sending CPU" in one.reason for one in spreading.hashes)
 
 
 def test_an_applied_box_needs_nothing(config: DutConfig) -> None:
@@ -217,8 +217,8 @@ def test_one_reader_that_fails_does_not_stop_the_others(config: DutConfig, progr
 @pytest.mark.parametrize(
     ("steer", "missing"),
     [
-        ("none", [Missing("CPU time", "lab.steer is none: the router works in the sender's time")]),
-        ("rps", [Missing("CPU time of receiving", "lab.steer is rps: its first half runs on the sender")]),
+        ("none", [Missing("CPU time", "lab.steer is none: the router works on the sender's CPU")]),
+        ("rps", [Missing("CPU time of receiving", "lab.steer is rps: receiving begins on the sender's CPU")]),
     ],
 )
 def test_what_steering_hides_is_missing(config: DutConfig, steer: str, missing: list[Missing]) -> None:

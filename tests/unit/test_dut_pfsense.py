@@ -64,7 +64,7 @@ class Bench:
         return [" ".join(command.argv) for step in apply(self.dut, self.transport, self.journal) for command in step.do]
 
     def revert(self) -> int:
-        return len(revert(self.dut, self.transport, self.journal).taken_back)
+        return len(revert(self.dut, self.transport, self.journal).reverted)
 
     def wrong(self) -> list[str]:
         return [str(mismatch) for mismatch in self.dut.verify().mismatches]
@@ -135,7 +135,7 @@ def test_half_failed_then_reverted(bench: Bench, at: int, answered: bool) -> Non
     before = bench.box.settings()
     if answered:
         bench.transport.fail = {ARTICLE[at]: Said("", "Operation not permitted\n", 1)}
-        with pytest.raises(DutError, match="Operation not permitted: 'trexbench dut revert' takes back"):
+        with pytest.raises(DutError, match="Operation not permitted: 'trexbench dut revert' undoes"):
             bench.apply()
     else:
         probing = len(bench.transport.ran)
@@ -177,12 +177,20 @@ def test_what_a_reboot_has_forgotten_is_not_taken_back(bench: Bench) -> None:
     bench.box.nics["ix0"].up = True
     bench.transport.ran.clear()
     done = revert(bench.dut, bench.transport, bench.journal)
-    assert len(done.gone) == len(ARTICLE) and not done.taken_back and bench.changing() == []
+    assert len(done.forgotten) == len(ARTICLE) and not done.reverted and bench.changing() == []
 
 
 def test_an_address_in_another_form_is_refused_before_anything_is_touched(bench: Bench) -> None:
     bench.box.nics["ix1"].addresses = ["100.65.1.1/16"]
     with pytest.raises(DutError, match=r"ix1 has the address 100.65.1.1/16, .*: ifconfig ix1 inet 100.65.1.1 -alias"):
+        bench.apply()
+    assert bench.changing() == []
+
+
+def test_an_interface_that_is_not_there_is_refused_before_anything_is_touched(bench: Bench) -> None:
+    bench.box.forwarding = "0"
+    del bench.box.nics["ix1"]
+    with pytest.raises(DutError, match=r"interface ix1 is not there, only .*ix0.*: correct ports\[\].interface"):
         bench.apply()
     assert bench.changing() == []
 
@@ -253,7 +261,7 @@ def _learnt(box: PfsenseBox) -> None:
     ("spoil", "words"),
     [
         (_set(forwarding="0"), "net.inet.ip.forwarding: wanted 1, found 0"),
-        (_set(firewall="enabled"), "firewall: wanted disabled, found enabled (pfSense turns it on when"),
+        (_set(firewall="enabled"), "firewall: wanted disabled, found enabled (pfSense enables it when"),
         (_set(arp_table={}), "neighbour 100.65.1.2: wanted 68:05:ca:32:45:94 permanent on ix0, found none"),
         (_learnt, "found 68:05:ca:32:45:94 learnt on ix0"),
         (_set(routes=[]), "route 16.0.0.0/8: wanted via 100.65.1.2, found none"),
@@ -364,5 +372,5 @@ def test_any_answer_is_a_value_or_a_named_error(program: str, text: str) -> None
 def test_a_linux_is_refused_by_name(tmp_path: Path) -> None:
     bench = Bench(tmp_path, PfsenseBox())
     bench.transport.fail = {"sysctl -ei": Said("", "sysctl: cannot stat /proc/sys/kern/ostype\n", 1)}
-    with pytest.raises(DutError, match="no FreeBSD answers on the box"):
+    with pytest.raises(DutError, match="the box is no FreeBSD"):
         bench.apply()

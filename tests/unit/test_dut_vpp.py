@@ -46,6 +46,7 @@ HOST = replace(
     ),
     vpp=VppSettings(interfaces="af_packet"),
 )
+HOST_INTERFACES = ("d0", "d1")
 READING = ("sh -c", "cat ", "grep ")
 SHOWING = ("show version",)
 
@@ -69,7 +70,7 @@ class Bench:
         ]
 
     def revert(self) -> int:
-        return len(revert(self.dut, self.transport, self.journal).taken_back)
+        return len(revert(self.dut, self.transport, self.journal).reverted)
 
     def wrong(self) -> list[str]:
         return [str(mismatch) for mismatch in self.dut.verify().mismatches]
@@ -429,6 +430,17 @@ def test_revert_gives_back_what_was_there(tmp_path: Path, queues: int | None) ->
     assert bench.journal.entries() == ()
 
 
+def test_revert_after_an_apply_with_other_queues(dpdk: Bench) -> None:
+    """The restart's undo restores what the first apply had set, which is to be taken back as well."""
+    before = state(dpdk.box)
+    dpdk.apply()
+    dpdk.want(2)
+    dpdk.apply()
+    dpdk.revert()
+    assert state(dpdk.box) == before
+    assert dpdk.journal.entries() == ()
+
+
 def test_revert_of_interfaces_made_anew(host: Bench) -> None:
     host.apply()
     before = state(host.box)
@@ -439,6 +451,21 @@ def test_revert_of_interfaces_made_anew(host: Bench) -> None:
     assert state(host.box) == before
     host.want(None)
     assert host.wrong() == []
+
+
+@pytest.mark.parametrize("start_up", [False, True], ids=["by hand", "by a start-up script"])
+def test_revert_of_workers_under_af_packet(host: Bench, start_up: bool) -> None:
+    """Interfaces that were there before go with the restart, unless a start-up script creates them."""
+    host.apply()
+    before = state(host.box)
+    host.journal = FileJournal("later", host.journal._path.parent)
+    host.config = replace(HOST, vpp=VppSettings(interfaces="af_packet", workers=2))
+    host.want(None)
+    host.apply()
+    assert host.wrong() == []
+    host.box.scripted = HOST_INTERFACES if start_up else ()
+    host.revert()
+    assert state(replace(host.box, scripted=())) == before
 
 
 @pytest.mark.parametrize("which", ["dpdk", "host"])
@@ -503,6 +530,18 @@ def test_no_vppctl_there(dpdk: Bench) -> None:
         dpdk.dut.plan()
 
 
+def test_revert_of_a_startup_conf_with_which_vpp_does_not_start(dpdk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = state(dpdk.box)
+    monkeypatch.setattr(vpp, "READY_S", 0.0)
+    dpdk.box.deaf_after_start = 1000
+    dpdk.want(2)
+    with pytest.raises(DutError, match="dut revert"):
+        dpdk.apply()
+    dpdk.box.deaf_after_start = 0
+    assert dpdk.revert() == 1
+    assert state(dpdk.box) == before and dpdk.journal.entries() == ()
+
+
 def test_identity_is_the_boot_and_the_process(dpdk: Bench) -> None:
     first = dpdk.dut.identity()
     assert first == dpdk.dut.identity() == f"11111111-2222 {dpdk.box.pid}"
@@ -514,7 +553,7 @@ def test_what_vpp_forgot_by_itself_is_not_taken_back(dpdk: Bench) -> None:
     dpdk.apply()
     dpdk.box.start()
     reverted = revert(dpdk.dut, dpdk.transport, dpdk.journal)
-    assert (len(reverted.taken_back), len(reverted.gone)) == (0, 8)
+    assert (len(reverted.reverted), len(reverted.forgotten)) == (0, 8)
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,12 @@ def test_workers(before: str, after: str) -> None:
     assert with_workers(before, 2) == after
 
 
+def test_no_workers_is_no_empty_list_of_cores() -> None:
+    """VPP does not start with a corelist-workers that names none."""
+    text = "cpu { # corelist-workers 9\n  main-core 1\n  corelist-workers 2-3\n  skip-cores 1\n}"
+    assert with_workers(text, 0) == text.replace("corelist-workers 2-3", "workers 0")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

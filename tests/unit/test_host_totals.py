@@ -34,7 +34,7 @@ def test_a_host_that_is_not_there_is_an_error_and_no_empty_reading(host: LinuxHo
 
 
 def test_a_namespace_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(DutError, match="namespace no-such-lab is not there: bring it up") as caught:
+    with pytest.raises(DutError, match="namespace no-such-lab does not exist: bring it up") as caught:
         LinuxHost(NetnsTransport("no-such-lab"), ("d0",)).read()
     assert caught.value.exit_code == 6
 

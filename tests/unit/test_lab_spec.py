@@ -14,7 +14,7 @@ from trexbench.config.lookup import load_dut
 from trexbench.config.model import LabConfig
 from trexbench.core.errors import ConfigError, LabError
 from trexbench.host.files import mask
-from trexbench.lab import LabSpec, host, place, server, state
+from trexbench.lab import Lab, LabSpec, host, place, server, state, status
 from trexbench.lab.spec import Placement
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +26,7 @@ PLACES = [
     ("one core", {}, [0], [], 0, (0,), 0, "share core 0"),
     ("four cores", {}, [0, 1, 2, 3], [], 0, (1,), 2, ""),
     ("hyper-threads side by side", {}, [0, 1, 2, 3], [(0, 1), (2, 3)], 0, (2,), 1, ""),
-    ("two hyper-threads only", {}, [0, 1], [(0, 1)], 0, (1,), 0, "shares its hardware"),
+    ("two hyper-threads only", {}, [0, 1], [(0, 1)], 0, (1,), 0, "share one physical core"),
     ("core 0 is not ours", {}, [4, 5, 6], [], 4, (5,), 6, ""),
     ("a sender chosen", {"sender_cpu": 1}, [0, 1], [], 1, (0,), 1, ""),
     ("routers chosen", {"router_cpus": (0, 1)}, [0, 1, 2], [], 2, (0, 1), 2, ""),
@@ -69,7 +69,7 @@ def test_place(
 
 
 def test_a_core_that_is_not_there() -> None:
-    with pytest.raises(ConfigError, match="asks for core 7, this machine lets us use 0, 1"):
+    with pytest.raises(ConfigError, match="core 7 cannot be used, only 0, 1"):
         place(LabConfig(sender_cpu=7), [0, 1], {})
 
 
@@ -107,7 +107,7 @@ def test_spec_survives_json_whatever_is_set() -> None:
 
 
 def test_no_lab_for_other_duts() -> None:
-    with pytest.raises(ConfigError, match="netgate-vpp is no DUT of namespaces"):
+    with pytest.raises(ConfigError, match="netgate-vpp has no lab"):
         LabSpec.from_config(load_dut(str(ROOT / "dut_configs/netgate-vpp.yaml")))
 
 
@@ -121,7 +121,7 @@ def test_ports_of_a_lab_count_from_zero() -> None:
 @pytest.mark.parametrize(
     ("embedded", "euid", "release", "ip", "message"),
     [
-        (True, 1000, "6.1.0", "/sbin/ip", "takes root: run it with sudo"),
+        (True, 1000, "6.1.0", "/sbin/ip", "needs root: run it with sudo"),
         (True, 0, "5.17.9-generic", "/sbin/ip", "Linux 5.17.9-generic is too old"),
         (True, 0, "4.19.0", "/sbin/ip", "--trex-dir"),
         (True, 0, "6.1.0", "", "install the package iproute2"),
@@ -179,7 +179,7 @@ def test_trex_config_names_both_ends_of_each_cable() -> None:
 )
 def test_the_telling_line_of_a_log(tmp_path: Path, log: str, words: str) -> None:
     (tmp_path / "log").write_text(log)
-    assert server.last_words(str(tmp_path / "log")) == words
+    assert server.telling_line(str(tmp_path / "log")) == words
 
 
 def test_state_is_kept_and_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,6 +201,36 @@ def test_state_is_kept_and_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert gone.abandoned, "the same number, but another process"
     state.forget("x")
     assert state.load("x") is None
+
+
+def test_status_of_a_lab_whose_vpp_is_up_and_whose_server_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))
+    me = state.Process.of(os.getpid())
+    state.update(state.new_state("x", "ephemeral", "{}"), router=state.Server("vpp", me, "/log"))
+    assert str(status("x")) == f"lab x: starting, ephemeral, vpp router (process {me.pid})"
+
+
+def test_a_run_in_a_lab_that_is_up_needs_no_kernel_for_the_embedded_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))
+    needed: list[bool] = []
+    monkeypatch.setattr(host, "check", lambda embedded: needed.append(embedded))
+    spec = LabSpec("x")
+    trex = state.Server("trex", state.Process.of(os.getpid()), "/log", "/opt/trex")
+    state.update(state.new_state("x", "persistent", spec.to_json()), status="up", server=trex)
+    with Lab(spec).running() as found:
+        assert not found.ephemeral and found.server == trex
+    assert needed == [False]
+
+
+def test_a_run_directory_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TREXBENCH_RUN_DIR", "/proc/nowhere/run")
+    monkeypatch.setattr(host, "check", lambda embedded: None)
+    with pytest.raises(LabError, match=r"x-keeper\.log: No such .*TREXBENCH_RUN_DIR"), Lab(LabSpec("x")).running():
+        pytest.fail("there is no lab")
 
 
 def test_state_of_before_the_last_boot_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def test_no_vpp_on_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     with pytest.raises(LabError) as error:
         vpp.check(SPEC)
     assert str(error.value) == (
-        "lab tbv wants VPP as its router, and vpp and vppctl cannot be found in PATH: "
+        "lab tbv uses VPP as its router, but vpp and vppctl cannot be found in PATH: "
         "install the packages vpp and vpp-plugin-core (https://fd.io), or use the kernel: --dut lab-linux"
     )
     for name in ("vpp", "vppctl"):

@@ -135,7 +135,7 @@ def test_plugs(kind: str, path: str, channel: int, answer: object, wanted: Power
 @pytest.mark.parametrize(
     ("kind", "path", "answer", "words"),
     [
-        ("shelly", "/rpc/Switch.GetStatus?id=0", says({"output": True}), "tells no power of channel 0 (KeyError"),
+        ("shelly", "/rpc/Switch.GetStatus?id=0", says({"output": True}), "has no power of channel 0 (KeyError"),
         ("shelly", "/rpc/Switch.GetStatus?id=0", says({"apower": "19"}), "is no number"),
         ("shelly", "/rpc/Switch.GetStatus?id=0", says({"apower": True}), "is no number"),
         ("shelly", "/rpc/Switch.GetStatus?id=0", says({"apower": -4.0}), "(ValueError: -4 W)"),
@@ -146,12 +146,12 @@ def test_plugs(kind: str, path: str, channel: int, answer: object, wanted: Power
         ("shelly", "/rpc/Switch.GetStatus?id=0", says(b"\xff\x00"), "answers with no JSON"),
         ("shelly", "/rpc/Switch.GetStatus?id=0", says(b"[" * 100_000), "answers with no JSON"),
         ("shelly", "/rpc/Switch.GetStatus?id=0", says(b""), "answers with no JSON"),
-        ("shelly", "/other", says({}), "is not there (status 404): see power.type"),
+        ("shelly", "/other", says({}), "does not exist (status 404): see power.type"),
         ("shelly", "/rpc/Switch.GetStatus?id=0", says({}, 503), "answers with status 503"),
         ("shelly", "/rpc/Switch.GetStatus?id=0", says({}, 401), "asks for a password: set it in the environment as"),
         ("shelly-gen1", "/status", says({"meters": [{"power": 1, "is_valid": False}]}), "reading is not valid"),
-        ("shelly-gen1", "/status", says({}), "tells no power"),
-        ("tasmota", "/cm?cmnd=Status%2010", says({"WARNING": "Need user=<username>"}), "tells no power"),
+        ("shelly-gen1", "/status", says({}), "has no power"),
+        ("tasmota", "/cm?cmnd=Status%2010", says({"WARNING": "Need user=<username>"}), "has no power"),
         ("tasmota", "/cm?cmnd=Status%2010", says({"StatusSNS": {"Switch1": "OFF"}}), "KeyError: 'ENERGY'"),
     ],
 )
@@ -165,7 +165,7 @@ def test_what_is_no_power_is_an_error(
 def test_a_channel_that_is_not_there() -> None:
     with plug({"/cm?cmnd=Status%2010": says(TASMOTA), "/status": says(GEN1)}) as there:
         assert "it has one channel" in failure(PowerConfig("tasmota", there.url, 1))
-        assert "tells no power of channel 7 (IndexError" in failure(PowerConfig("shelly-gen1", there.url, 7))
+        assert "has no power of channel 7 (IndexError" in failure(PowerConfig("shelly-gen1", there.url, 7))
 
 
 def test_nobody_is_followed_to_another_place() -> None:
@@ -173,7 +173,7 @@ def test_nobody_is_followed_to_another_place() -> None:
         plug({"/status": says(GEN1)}) as other,
         plug({"/status": says({}, 302, Location=f"{other.url}/status")}) as there,
     ):
-        assert "leads to another place" in failure(PowerConfig("shelly-gen1", there.url))
+        assert "redirects elsewhere" in failure(PowerConfig("shelly-gen1", there.url))
         assert other.asked == []
 
 
@@ -318,7 +318,7 @@ def test_rapl_counts_on_where_its_counters_begin_again() -> None:
 def test_rapl_that_cannot_be_read() -> None:
     assert "has no /sys/class/powercap/intel-rapl:0" in failure(PowerConfig("rapl"), Nowhere("", code=2))
     unreadable = "\n".join(line for line in rapl(5).splitlines() if "energy_uj" not in line)
-    assert "it takes root" in failure(PowerConfig("rapl"), Nowhere(unreadable))
+    assert "it needs root" in failure(PowerConfig("rapl"), Nowhere(unreadable))
 
 
 JSON = st.recursive(

@@ -50,7 +50,7 @@ def test_silent_failure_has_a_complaint() -> None:
 
 
 def test_missing_namespace() -> None:
-    with pytest.raises(DutError, match="namespace tbx-none is not there: bring it up: trexbench lab up"):
+    with pytest.raises(DutError, match="namespace tbx-none does not exist: bring it up: trexbench lab up"):
         NetnsTransport("tbx-none").run(["true"], 10)
 
 

@@ -195,7 +195,7 @@ def test_a_server_that_never_answers_is_given_up(short: Path) -> None:
 
 
 def test_a_login_shell_that_talks_first(short: Path) -> None:
-    with pytest.raises(DutError, match=r"talks before it runs a command \('Welcome'\)"):
+    with pytest.raises(DutError, match=r"prints something before it runs a command \('Welcome'\)"):
         open_master(fake_ssh(short, "echo Welcome; echo trexbench-ready; cat"), "box", short, ENV)
 
 

@@ -122,12 +122,12 @@ def plan_dut(as_json: bool, target: Target) -> None:
 @dut.command("apply")
 @_TARGET
 def apply_dut(target: Target) -> None:
-    """Configure the DUT as its config says, then read it back. Only what differs is changed."""
-    from ..dut.apply import apply, changes
+    """Configure the DUT as its config says, then read it back. What is so already is left alone."""
+    from ..dut.apply import apply, summary
 
     with _connected(target, "apply") as found:
-        changed = apply(found.dut, found.transport, found.journal, lambda step: _print_step(step, step.do))
-        click.echo(changes(changed))
+        changed = apply(found.dut, found.transport, found.journal, lambda step: _tell(step, step.do))
+        click.echo(summary(changed))
         found.dut.verify().require_match()
     click.echo("it is what its config says")
 
@@ -174,15 +174,15 @@ def revert_dut(target: Target) -> None:
     from ..dut.apply import revert
 
     with _connected(target, "revert") as found:
-        done = revert(found.dut, found.transport, found.journal, lambda step: _print_step(step, step.undo, back=True))
-    for step in done.gone:
-        click.echo(f"# {step.what}: undone by a reboot of the DUT since")
-    click.echo(f"{len(done.taken_back)} taken back" if done.taken_back or done.gone else "nothing to take back")
+        done = revert(found.dut, found.transport, found.journal, lambda step: _tell(step, step.undo, back=True))
+    for step in done.forgotten:
+        click.echo(f"# {step.what}: the DUT was restarted since, and has forgotten it")
+    click.echo(f"{len(done.reverted)} reverted" if done.reverted or done.forgotten else "nothing to revert")
 
 
 def _print_step(step: Change, commands: tuple[Command, ...], back: bool = False) -> None:
     """A step as a person could type it."""
-    click.echo(f"# {'back: ' if back else ''}{step}")
+    click.echo(f"# {'undo: ' if back else ''}{step}")
     for command in commands:
         fed = "" if command.input is None else f" <<'END'  # {command.why}\n{command.input.rstrip()}\nEND"
         click.echo(f"{shlex.join(command.argv)}{fed or f'  # {command.why}'}")

@@ -1,4 +1,4 @@
-"""Change a DUT and take it back: every change is written down before it is made."""
+"""Apply changes to a DUT and revert them: every change is in the journal before it is made."""
 
 from __future__ import annotations
 
@@ -10,47 +10,47 @@ from ..core.errors import DutError
 from ..transport import Transport
 from ..transport.words import shown
 from .journal import Entry, Journal
-from .model import Change, Command, Dut
+from .model import Change, Command, Dut, counted
 
 RETRY_EVERY_S = 0.25
 ROUNDS = 3
-"""How often is planned again at most after a change that reveals others."""
+"""So many plans at most: a change may reveal others."""
 
 
 class CommandFailed(DutError):
-    """The DUT was reached, ran the command, and said no."""
+    """The DUT ran the command, and it failed."""
 
 
 @dataclass(frozen=True)
 class Reverted:
-    """taken_back: what was undone. gone: what the DUT had forgotten by itself, having been started anew since."""
+    """reverted: what was undone. forgotten: what the DUT had lost by itself, since it was restarted meanwhile."""
 
-    taken_back: tuple[Change, ...]
-    gone: tuple[Change, ...]
+    reverted: tuple[Change, ...]
+    forgotten: tuple[Change, ...]
 
 
 def apply(
-    dut: Dut, transport: Transport, journal: Journal, said: Callable[[Change], None] = lambda _: None
+    dut: Dut, transport: Transport, journal: Journal, announce: Callable[[Change], None] = lambda _: None
 ) -> tuple[Change, ...]:
-    """Make the DUT what its config says; what was changed, nothing where nothing had to be.
+    """Make the DUT what its config says; returns what was changed, nothing where nothing had to be.
 
-    said: is told of each change before it is made. DutError names the change that failed; the journal has it, and all
-    before it.
+    announce: called with each change before it is made. DutError names the change that failed; the journal has it, and
+    all before it.
     """
     made: list[Change] = []
     for _ in range(ROUNDS):
         planned = tuple(dut.plan())
         identity = dut.identity() if planned else ""
         for change in planned:
-            said(change)
+            announce(change)
             journal.add(Entry(identity, transport.place, change))
             try:
                 for command in change.do:
                     run(transport, command)
-            except DutError as error:
-                remedy = "'trexbench dut revert' takes back what was changed"
-                raise DutError(f"{change.what}: {error}", remedy) from None
-            if change.lasts:  # it may have started the DUT, or its daemon, anew
+            except DutError as error:  # its own class: a suite tries again after a connection that was lost
+                remedy = "'trexbench dut revert' undoes what was changed"
+                raise type(error)(f"{change.what}: {error}", remedy) from None
+            if change.lasts:  # it may have restarted the DUT or its daemon
                 identity = dut.identity()
         made += planned
         if not any(change.reveals for change in planned):
@@ -59,16 +59,16 @@ def apply(
 
 
 def revert(
-    dut: Dut, transport: Transport, journal: Journal, said: Callable[[Change], None] = lambda _: None
+    dut: Dut, transport: Transport, journal: Journal, announce: Callable[[Change], None] = lambda _: None
 ) -> Reverted:
-    """Take back what the journal says was changed, the last change first; what was done is struck out at once.
+    """Undo the changes in the journal, the last one first; each is removed from the journal as soon as it is undone.
 
-    DutError at the end names what could not be taken back, which the journal keeps; a connection that fails ends it
-    at once.
+    DutError at the end names what could not be undone, which the journal keeps; a lost connection ends the revert at
+    once.
     """
-    identity = dut.identity()
-    back: list[Change] = []
-    gone: list[Change] = []
+    identity = ""  # not read before it is needed: a daemon that a lasting change keeps from starting has none
+    reverted: list[Change] = []
+    forgotten: list[Change] = []
     failed: list[str] = []
     for entry in reversed(journal.entries()):
         if entry.place != transport.place:
@@ -76,26 +76,31 @@ def revert(
                 f"{entry.change.what} was changed on {entry.place}, this is {transport.place}",
                 f"revert it there, or remove {journal.name}",
             )
+        identity = identity or ("" if entry.change.lasts else dut.identity())
         if entry.identity != identity and not entry.change.lasts:
-            gone.append(entry.change)
-            journal.strike(entry)
+            forgotten.append(entry.change)
+            journal.remove(entry)
             continue
-        said(entry.change)
+        announce(entry.change)
         try:
             for command in entry.change.undo:
                 run(transport, command)
         except CommandFailed as error:
             failed.append(f"{entry.change.what}: {error}")
+            if entry.change.lasts:
+                break  # its undo, run again, restores what the older entries changed
             continue
-        back.append(entry.change)
-        journal.strike(entry)
+        if entry.change.lasts:
+            identity = entry.identity  # its undo has restored what was set when it was made
+        reverted.append(entry.change)
+        journal.remove(entry)
     if failed:
-        raise DutError(f"not everything could be taken back: {'; '.join(failed)}", f"it stays in {journal.name}")
-    return Reverted(tuple(back), tuple(gone))
+        raise DutError(f"not everything could be reverted: {'; '.join(failed)}", f"it stays in {journal.name}")
+    return Reverted(tuple(reverted), tuple(forgotten))
 
 
 def run(transport: Transport, command: Command) -> None:
-    """Run it; DutError with what it says where it fails, and not because there was nothing left to do."""
+    """Run one command; DutError with its output where it fails, unless ``fine_if`` says that nothing was left to do."""
     deadline = time.monotonic() + command.retry_s
     while True:
         done = transport.run(command.argv, command.timeout_s, command.input)
@@ -108,6 +113,6 @@ def run(transport: Transport, command: Command) -> None:
         time.sleep(RETRY_EVERY_S)
 
 
-def changes(made: Sequence[Change]) -> str:
-    """``nothing to change``, or how many."""
-    return f"{len(made)} change{'' if len(made) == 1 else 's'}" if made else "nothing to change"
+def summary(made: Sequence[Change]) -> str:
+    """How many changes there are, in words."""
+    return counted(len(made), "change") if made else "nothing to change"

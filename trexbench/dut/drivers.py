@@ -1,4 +1,4 @@
-"""Which driver speaks to which DUT."""
+"""The driver of each kind of DUT."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def open_dut(wanted: Wanted, transport: Transport) -> Dut:
 def not_attested(
     config: DutConfig, reason: str = "--no-apply: nothing was applied and nothing was read back"
 ) -> Attestation:
-    """The statement about a DUT that somebody configured by hand."""
+    """The attestation of a DUT that was configured by hand."""
     return Attestation(config.name, config.driver, False, {"not attested": reason})
 
 
 def planned_only(wanted: Wanted) -> Attestation:
-    """The statement about a simulated DUT: the commands that would have been sent to a real one."""
+    """The attestation of a simulated DUT: the commands that would have been sent to a real one."""
     changes = PLANS[wanted.config.driver](wanted)
     planned = [asdict(command) for change in changes for command in change.do]
     facts = {"not attested": "--sim: a twin forwards; planned, not sent", "planned": planned}

@@ -1,4 +1,4 @@
-"""What was changed on a DUT and not yet taken back: written before each change, so that a crash forgets nothing."""
+"""What was changed on a DUT and not yet reverted: written before each change, so that a crash loses nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATE_DIR_ENV = "TREXBENCH_STATE_DIR"
 
 
 def state_dir() -> Path:
-    """Where journals lie: it outlives a boot of this machine, as the DUT does."""
+    """The directory of the journals: it outlives a reboot of this machine, as the DUT's settings do."""
     if os.environ.get(STATE_DIR_ENV):
         return Path(os.environ[STATE_DIR_ENV])
     if os.geteuid() == 0:
@@ -44,7 +44,7 @@ class _Document(msgspec.Struct, frozen=True):
 
 
 class NoJournal:
-    """Of a DUT that goes away after the run: nothing to take back."""
+    """For a DUT that is removed after the run: nothing to revert."""
 
     name = "nowhere"
 
@@ -53,26 +53,25 @@ class NoJournal:
 
     def add(self, entry: Entry) -> None: ...
 
-    def strike(self, entry: Entry) -> None: ...
+    def remove(self, entry: Entry) -> None: ...
 
 
 class FileJournal:
-    """One DUT's journal: ``<directory>/changes/<dut>.json``, replaced as a whole; gone when nothing is left."""
+    """One DUT's journal: ``<directory>/changes/<dut>.json``, replaced as a whole; deleted when it is empty."""
 
     def __init__(self, dut: str, directory: Path) -> None:
         self._dut = dut
         self._path = directory / "changes" / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', dut)}.json"
-
         self.name = str(self._path)
 
     def entries(self) -> Sequence[Entry]:
-        """What is still to be taken back, the oldest first."""
+        """What is still to be reverted, the oldest first."""
         try:
             document = msgspec.json.decode(self._path.read_bytes(), type=_Document)
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise StoreError(f"{self._path} cannot be read ({error})", "it says what was changed on the DUT") from None
+            raise StoreError(f"{self._path} cannot be read ({error.strerror})", "run as its owner") from None
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise StoreError(f"{self._path} is no journal of changes ({error})", "look at it, then remove it") from None
         if (document.schema, document.version) != (SCHEMA, VERSION):
@@ -81,11 +80,11 @@ class FileJournal:
         return document.entries
 
     def add(self, entry: Entry) -> None:
-        """Written when this returns; StoreError where that cannot be."""
+        """The entry is on disk when this returns; StoreError where it cannot be written."""
         self._write([*self.entries(), entry])
 
-    def strike(self, entry: Entry) -> None:
-        """It was taken back: the last one that is equal to it."""
+    def remove(self, entry: Entry) -> None:
+        """Remove an entry that was reverted: the last one that equals it."""
         left = list(reversed(self.entries()))
         left.remove(entry)
         self._write(left[::-1])

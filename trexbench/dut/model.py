@@ -1,4 +1,4 @@
-"""What a driver would do to a DUT, how to take it back, and what it found there."""
+"""What a driver changes on a DUT, how each change is undone, and what was read back."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ..core.errors import ConfigError, DutError
 from ..transport import TIMEOUT_S
 
 LINK_WAIT_S = 10.0
-"""A port that was just set up may negotiate for so long."""
+"""How long a port that was just set up may negotiate."""
 _LINK_EVERY_S = 0.25
 
 
 def ends_of(network: IPv4Network) -> tuple[IPv4Address, ...]:
-    """A route's lowest and highest host, to ask a DUT about: something more specific may lead them elsewhere."""
+    """A route's lowest and highest host, to ask a DUT about: a more specific route may lead them elsewhere."""
     if network.num_addresses <= 2:
         return (network.network_address,)
     return network.network_address + 1, network.broadcast_address - 1
@@ -35,8 +35,8 @@ class Wanted:
     """A DUT's config, and what only the run knows.
 
     tester_macs: MAC of each of the tester's ports, which neighbours are pinned to where the config says ``mac:
-    tester``. rx_queues: per port; None leaves them as they are. host_facts: what the host of a namespace knows and
-    the namespace does not.
+    tester``. rx_queues: per port; None leaves them as they are. host_facts: of a DUT in a namespace, what only
+    its host can see.
     """
 
     config: DutConfig
@@ -46,11 +46,11 @@ class Wanted:
 
     @property
     def interfaces(self) -> tuple[str, ...]:
-        """Of the test, in the config's order."""
+        """The test's interfaces, in the config's order."""
         return tuple(port.interface for port in self.config.ports)
 
     def mac(self, port: Port) -> str:
-        """The MAC that this port's neighbour is pinned to; ConfigError where nobody named it."""
+        """The MAC that this port's neighbour is pinned to; ConfigError where it is not known."""
         mac = port.neighbour.mac or self.tester_macs.get(port.tester)
         if not mac:
             raise ConfigError(
@@ -64,13 +64,25 @@ class Wanted:
         return next(port for port in self.config.ports if port.neighbour.address == route.via)
 
 
+def counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def require_interfaces(config: DutConfig, facts: Mapping[str, Any]) -> None:
+    """DutError, before anything is changed, for an interface of the config that the DUT does not have."""
+    for name in (port.interface for port in config.ports):
+        if facts["interfaces"].get(name) is None:
+            there = ", ".join(facts["links"]) or "none"
+            raise DutError(f"{config.name}: interface {name} is not there, only {there}", "correct ports[].interface")
+
+
 @dataclass(frozen=True)
 class Command:
-    """One command: argv, why it is run, what it is fed.
+    """One command: argv, why it is run, its input.
 
-    fine_if: what it says, in part, when there was nothing left to do: no failure then. retry_s: run it again until it
-    succeeds, for so long at most. says: all that it prints when it succeeds, for programs whose exit code does not
-    tell; None: whatever it likes.
+    fine_if: output that contains one of these means that nothing was left to do: no failure. retry_s: run it again
+    until it succeeds, for so long at most. says: its whole output when it succeeds, for programs whose exit code does
+    not tell; None: any output.
     """
 
     argv: tuple[str, ...]
@@ -84,11 +96,11 @@ class Command:
 
 @dataclass(frozen=True)
 class Change:
-    """What of the DUT, from what to what, the commands that make it, and those that take it back.
+    """One setting of the DUT: name, former and wanted value, the commands that change it, and those that undo it.
 
-    was: None where it is not known. lasts: written to the DUT's disk, so that it is still there when the DUT (or its
-    daemon) has forgotten everything else. reveals: only when it is done can be seen what else there is to change (new
-    queues have interrupts of their own); it is planned again then.
+    was: None where it is not known. lasts: written to the DUT's disk, so that it outlives a restart of the DUT (or of
+    its daemon). reveals: what else has to be changed shows only afterwards (new queues have interrupts of their own);
+    the next plan has it.
     """
 
     what: str
@@ -118,15 +130,15 @@ class Mismatch:
 
 def unmet(changes: Iterable[Change]) -> list[Mismatch]:
     """What a plan would still change, as mismatches."""
-    return [Mismatch(one.what, one.wanted, "not told" if one.was is None else one.was) for one in changes]
+    return [Mismatch(one.what, one.wanted, "unknown" if one.was is None else one.was) for one in changes]
 
 
 def compare_route(
     config: DutConfig, route: Route, hop: str, table: Iterable[tuple[str, Sequence[str]]]
 ) -> list[Mismatch]:
-    """The route is there once, alone, and nothing more specific takes a part of its traffic elsewhere.
+    """Nothing where the route is there once, alone, and no more specific one takes a part of its traffic elsewhere.
 
-    table: networks of the DUT's table of routes, each with its hops; a network may be there more than once.
+    table: the networks of the DUT's routing table, each with its hops; a network may be there more than once.
     """
     own, hops, wrong = {other.to for other in config.routes}, list[str](), list[Mismatch]()
     for to, found in table:
@@ -144,7 +156,7 @@ def compare_route(
 class Attestation:
     """What was read back from a DUT. Not ``attested``: nothing was read, and ``facts`` say why.
 
-    facts: JSON values; None where the DUT did not say, with the reason under ``unknown``. changed: what apply did
+    facts: JSON values; None where the DUT did not say, and then listed under ``unknown``. changed: what apply did
     before. spreading: how the DUT's queues are served; None: not read.
     """
 
@@ -175,24 +187,24 @@ class Attestation:
         }
 
     def require_match(self) -> Attestation:
-        """This, or DutError naming everything that is not as it was wanted."""
+        """Itself; DutError with every mismatch where there is one."""
         if self.mismatches:
             found = "; ".join(str(mismatch) for mismatch in self.mismatches)
-            raise DutError(f"{self.dut} is not what its config says: {found}", "measure nothing before it matches")
+            raise DutError(f"{self.dut} is not what its config says: {found}", "correct the DUT or its config")
         return self
 
 
 def attest(
     wanted: Wanted, facts: Mapping[str, Any], mismatches: Sequence[Mismatch], spreading: Spreading
 ) -> Attestation:
-    """The statement about a DUT that was read: its facts, what only its host knows, and what is not known."""
+    """The attestation of a DUT that was read: its facts, what only its host knows, and what is not known."""
     told = {**facts, **{key: value for key, value in wanted.host_facts.items() if facts.get(key) is None}}
     told["unknown"] = sorted(name for name, value in told.items() if value is None)
     config = wanted.config
-    return Attestation(config.name, config.driver, True, told, tuple(mismatches), with_stated(spreading, config))
+    return Attestation(config.name, config.driver, True, told, tuple(mismatches), with_config_rss(spreading, config))
 
 
-def with_stated(spreading: Spreading, config: DutConfig) -> Spreading:
+def with_config_rss(spreading: Spreading, config: DutConfig) -> Spreading:
     """The same, with the config's ``rss:`` for every port whose hash the DUT itself does not tell."""
     stated = config.rss
     if stated is None or stated.key == "random":
@@ -209,7 +221,7 @@ def with_stated(spreading: Spreading, config: DutConfig) -> Spreading:
 
 
 def await_links(up: Callable[[], bool], wait_s: float) -> None:
-    """Until all ports that are set up have a link; one without a cable is left for compare to name."""
+    """Wait until all ports that are set up have a link; compare names those that get none."""
     deadline = time.monotonic() + wait_s
     while time.monotonic() < deadline and not up():
         time.sleep(_LINK_EVERY_S)
@@ -219,13 +231,13 @@ class Dut(Protocol):
     """A router under test, behind a transport. Every method may raise DutError."""
 
     def identity(self) -> str:
-        """A word that changes whenever the DUT forgets what was set: at its boot, at its daemon's start."""
+        """A string that changes whenever the DUT forgets what was set: when it, or its daemon, restarts."""
 
     def plan(self) -> Sequence[Change]:
         """What has to be changed now, in this order; nothing where the DUT is as its config says."""
 
     def verify(self) -> Attestation:
-        """Read back everything the config asks for, and what else decides the figure."""
+        """Read back everything the config asks for, and what else affects the result."""
 
     def observe(self, clear: bool = False) -> Observation:
-        """Read its counters. clear: an interval begins with this look; VPP's runtime counts from its end on."""
+        """Read its counters. clear: this reading begins an interval; VPP's runtime then counts from zero."""

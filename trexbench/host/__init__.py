@@ -1,1 +1,1 @@
-"""What any Linux or FreeBSD host tells of itself: CPU time, packets, interrupts, cycles; and the power it takes."""
+"""What any Linux or FreeBSD host tells about itself: CPU time, packets, interrupts, cycles; and the power it draws."""

@@ -17,17 +17,17 @@ def parse_lines(text: str) -> dict[str, list[str]]:
 
 
 def parse_files(text: str) -> dict[str, str]:
-    """The same of files of one line: the first line of each, stripped."""
+    """The same for files of one line: the first line of each, stripped."""
     return {path: lines[0].strip() for path, lines in parse_lines(text).items()}
 
 
 def number(text: str | None) -> int | None:
-    """A whole number; None where there was none or it says something else."""
+    """A whole number; None for anything else."""
     return int(text) if text is not None and re.fullmatch("-?[0-9]{1,20}", text) else None
 
 
 def counts(words: Sequence[str]) -> list[int] | None:
-    """Whole numbers from 0 on; None where a word is none."""
+    """Whole numbers from 0 on; None where a word is something else."""
     return list(map(int, words)) if all(re.fullmatch("[0-9]{1,20}", word) for word in words) else None
 
 

@@ -12,25 +12,25 @@ from .files import counts, number
 _SYSCTL = re.compile(r"([A-Za-z_][A-Za-z0-9_%-]*(?:\.[A-Za-z0-9_%-]+)+)=(.*)")
 _IRQ = re.compile(r"irq([0-9]{1,5}): (\S.*?)\s+([0-9]{1,20})\s+[0-9]+\s*")
 _RXQ = re.compile(r"([a-z][a-z0-9_]*[0-9]+):(?:rxq|rx|que|q) ?([0-9]{1,4})\+?")
-_STATE = 5
+_CPU_STATES = 5
 """user, nice, sys, intr, idle: sys/sys/resource.h."""
 
 PACKETS_OF_QUEUE = re.compile(
     r"dev\.([a-z][a-z0-9_]*)\.([0-9]{1,4})\.(?:[a-z_]+\.)?(?:queue|que|rxq|rxstat|queue_rx_)([0-9]{1,4})"
     r"\.(?:rx_packets|packets)"
 )
-"""Of one receive queue: ix ``queue0.rx_packets``, ixl ``pf.rxq00.packets``, mce ``rxstat0.packets``."""
+"""Packets of one receive queue: ix ``queue0.rx_packets``, ixl ``pf.rxq00.packets``, mce ``rxstat0.packets``."""
 
 FREQUENCY = re.compile(r"dev\.cpu\.[0-9]{1,4}\.freq")
 IFLIB = re.compile(r"dev\.[a-z][a-z0-9_]*\.[0-9]{1,4}\.iflib\.override_nrxqs")
-"""There where the driver is built on iflib."""
+"""Exists where the driver is built on iflib."""
 
 DROPS_OF_RING = re.compile(r"dev\.([a-z][a-z0-9_]*)\.([0-9]{1,4})\.iflib\.txq([0-9]{1,4})\.r_drops")
 """Frames that found the ring in front of one transmit queue full (iflib)."""
 
 
 def parse_sysctl(text: str) -> dict[str, str]:
-    """``sysctl -e``: value by name; a value may go on in further lines."""
+    """``sysctl -e``: value by name; a value may take several lines."""
     found: dict[str, str] = {}
     name = ""
     for line in text.splitlines():
@@ -43,18 +43,18 @@ def parse_sysctl(text: str) -> dict[str, str]:
 
 
 def device(interface: str) -> tuple[str, str] | None:
-    """``ix0`` -> its driver and unit, (``ix``, ``0``); None for what is no device (a VLAN, a lagg's name is one)."""
+    """``ix0`` -> its driver and unit, (``ix``, ``0``); None for other names, such as a VLAN's."""
     found = re.fullmatch(r"([a-z][a-z0-9_]*?)([0-9]{1,4})", interface)
     return (found[1], found[2]) if found else None
 
 
 def parse_interrupts(text: str) -> list[tuple[int, str, int]]:
-    """``vmstat -ia``: interrupt number, name, and how often it came since boot, as in (264, ``ix0:rxq0``, 1218965)."""
+    """``vmstat -ia``: interrupt number, name, and count since boot, as in (264, ``ix0:rxq0``, 1218965)."""
     return [(int(match[1]), match[2], int(match[3])) for match in map(_IRQ.fullmatch, text.splitlines()) if match]
 
 
 def receive_queues(interrupts: Iterable[tuple[int, str, int]]) -> dict[str, dict[int, int]]:
-    """Interrupt of each receive queue, by interface and queue."""
+    """Interrupt number of each receive queue, by interface and queue."""
     found: dict[str, dict[int, int]] = {}
     for irq, name, _ in interrupts:
         if match := _RXQ.fullmatch(name):
@@ -63,7 +63,7 @@ def receive_queues(interrupts: Iterable[tuple[int, str, int]]) -> dict[str, dict
 
 
 def parse_cpus(text: str) -> tuple[int, ...]:
-    """``cpuset -g -x IRQ``: the CPUs that may serve it, out of ``irq 264 mask: 0, 1``."""
+    """``cpuset -g -x IRQ``, as in ``irq 264 mask: 0, 1``: the CPUs that may serve the interrupt."""
     found = re.search(r"^irq [0-9]+ mask: ([0-9]{1,5}(?:, ?[0-9]{1,5})*)\s*$", text, re.MULTILINE)
     if not found:
         raise DutError(f"cpuset printed no CPUs ({text.strip()[:60]!r})")
@@ -71,19 +71,19 @@ def parse_cpus(text: str) -> tuple[int, ...]:
 
 
 def parse_cpu_times(values: Mapping[str, str], booked_as_interrupt: bool) -> tuple[CpuTime, ...]:
-    """Out of ``kern.cp_times``, ``kern.clockrate`` and ``dev.cpu.N.freq`` (MHz), as sysctl prints them.
+    """From ``kern.cp_times``, ``kern.clockrate`` and ``dev.cpu.N.freq`` (MHz), as sysctl prints them.
 
-    One frequency of all, where only the first CPU has one: cpufreq(4) then sets them together. booked_as_interrupt:
-    packets are handled in interrupt threads (else in threads that are booked as ``sys``, with all other work).
+    Where only the first CPU has a frequency, it holds for all: cpufreq(4) then sets them together.
+    booked_as_interrupt: packets are handled in interrupt threads (else in threads that count as ``sys``).
     """
     ticks = counts(values.get("kern.cp_times", "").split())
     hz = re.search(r"\bstathz = ([0-9]{1,9})\b", values.get("kern.clockrate", ""))
-    if not ticks or len(ticks) % _STATE or not hz or not int(hz[1]):
-        raise DutError("sysctl printed no times of the CPUs (kern.cp_times, kern.clockrate)")
+    if not ticks or len(ticks) % _CPU_STATES or not hz or not int(hz[1]):
+        raise DutError("sysctl printed no CPU times (kern.cp_times, kern.clockrate)")
     first = number(values.get("dev.cpu.0.freq"))
     found = []
-    for cpu in range(len(ticks) // _STATE):
-        user, nice, kernel, interrupt, idle = ticks[cpu * _STATE : (cpu + 1) * _STATE]
+    for cpu in range(len(ticks) // _CPU_STATES):
+        user, nice, kernel, interrupt, idle = ticks[cpu * _CPU_STATES :][:_CPU_STATES]
         mhz = number(values.get(f"dev.cpu.{cpu}.freq")) or first
         busy = user + nice + kernel + interrupt
         found.append(
@@ -101,7 +101,7 @@ def parse_cpu_times(values: Mapping[str, str], booked_as_interrupt: bool) -> tup
 def parse_interface_counts(text: str) -> dict[str, dict[str, int]]:
     """``netstat -ibdnW``: the row of each interface itself (``<Link#1>``), by the header's names.
 
-    Its address may be missing: values are taken from the row's end. Absent where a count is not printed.
+    Its address may be missing, so values are taken from the row's end. What is not printed is left out.
     """
     found: dict[str, dict[str, int]] = {}
     columns: Sequence[str] = ()

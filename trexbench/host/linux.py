@@ -13,7 +13,7 @@ from ..core.errors import DutError
 from .files import counts
 
 USER_HZ = 100
-"""Of /proc/stat's ticks: the same on every architecture that Linux routes on (sysconf(_SC_CLK_TCK))."""
+"""Ticks per second in /proc/stat, sysconf(_SC_CLK_TCK): 100 on every common architecture."""
 
 _SOFTNET = ("processed", "dropped", "time_squeeze")
 _COUNT = re.compile(r"\s*([!-9;-~]+(?: [!-9;-~]+)*):\s*([0-9]{1,20})\s*")
@@ -32,7 +32,7 @@ def parse_json(text: str, what: str) -> list[dict[str, Any]]:
         found = msgspec.json.decode(text, type=list[dict[str, Any]]) if text.strip() else []
     except (ValueError, RecursionError):
         told = text.strip()[:60]
-        raise DutError(f"{what} printed no list in JSON ({told!r})", "it takes iproute2 of 2018 or later") from None
+        raise DutError(f"{what} printed no list in JSON ({told!r})", "it needs iproute2 of 2018 or later") from None
     return [entry for entry in found if entry]  # iproute2 prints {} for what a filter left out
 
 
@@ -43,10 +43,10 @@ def parse_uptime(lines: Sequence[str]) -> float | None:
 
 
 def parse_stat(lines: Sequence[str], clocks: Mapping[int, float]) -> tuple[CpuTime, ...]:
-    """/proc/stat by CPU. clocks: Hz, by CPU. packet_s: of soft interrupts.
+    """/proc/stat by CPU. clocks: Hz, by CPU. packet_s is the time of soft interrupts.
 
-    What the host stole is in the total, for shares are of the time that passed, and is nobody's work. Guests' time is
-    in user time already.
+    Stolen time counts in the total, since shares are of elapsed time, but not as busy. Guest time is in user time
+    already.
     """
     found = []
     for line in lines:
@@ -55,7 +55,7 @@ def parse_stat(lines: Sequence[str], clocks: Mapping[int, float]) -> tuple[CpuTi
             continue
         ticks = counts(words)
         if ticks is None or len(ticks) < 7:
-            raise DutError(f"/proc/stat says of {name} {' '.join(words)[:60]!r}")
+            raise DutError(f"/proc/stat: the line of {name} cannot be read ({' '.join(words)[:60]!r})")
         user, nice, system, idle, iowait, irq, softirq, stolen = (tick / USER_HZ for tick in [*ticks, 0][:8])
         busy = user + nice + system + irq + softirq
         cpu = int(name[3:])
@@ -113,7 +113,7 @@ def parse_net_dev(lines: Sequence[str]) -> dict[str, tuple[int, int]]:
 
 def parse_softirqs(lines: Sequence[str]) -> dict[str, dict[int, int]]:
     """/proc/softirqs: how often each kind was raised, by CPU."""
-    cpus = _heading(lines)
+    cpus = _cpu_columns(lines)
     found = {}
     for line in lines[1:]:
         name, _, rest = line.partition(":")
@@ -135,20 +135,20 @@ def parse_softnet(lines: Sequence[str]) -> dict[int, dict[str, int]]:
 
 
 def parse_interrupts(lines: Sequence[str]) -> dict[int, tuple[str, int]]:
-    """/proc/interrupts: name of each numbered interrupt, and how often it came, on all CPUs together."""
-    cpus = len(_heading(lines))
+    """/proc/interrupts: name of each numbered interrupt, and its count over all CPUs."""
+    cpus = len(_cpu_columns(lines))
     found = {}
     for line in lines[1:]:
         number, _, rest = line.partition(":")
         words = rest.split()
-        came, numbered = counts(words[:cpus]), counts([number.strip()])
-        if numbered and came and cpus < len(words):
-            found[numbered[0]] = (words[-1], sum(came))
+        counted, numbered = counts(words[:cpus]), counts([number.strip()])
+        if numbered and counted and cpus < len(words):
+            found[numbered[0]] = (words[-1], sum(counted))
     return found
 
 
-def _heading(lines: Sequence[str]) -> list[int]:
-    """CPUs of the columns of /proc/softirqs and interrupts; none where that is no heading."""
+def _cpu_columns(lines: Sequence[str]) -> list[int]:
+    """CPUs in the heading of /proc/softirqs or interrupts; none where the first line is no heading."""
     words = lines[0].split() if lines else []
     return [int(word[3:]) for word in words] if all(re.fullmatch("CPU[0-9]{1,5}", word) for word in words) else []
 
@@ -167,7 +167,7 @@ def parse_link_counters(text: str) -> dict[str, dict[str, int]]:
 
 
 def parse_qdisc_drops(text: str) -> dict[str, int]:
-    """``tc -s -json qdisc show``: drops of each interface's root, which holds those of its children."""
+    """``tc -s -json qdisc show``: drops of each interface's root qdisc, which include its children's."""
     return {
         str(entry.get("dev")): entry["drops"]
         for entry in parse_json(text, "tc qdisc")
@@ -182,14 +182,14 @@ def parse_nic_counters(text: str) -> dict[str, int]:
 
 
 def parse_driver(text: str) -> dict[str, str]:
-    """``ethtool -i``: driver, version, firmware-version, bus-info, as far as they are told."""
+    """``ethtool -i``: driver, version, firmware-version, bus-info, as far as they are printed."""
     pairs = (line.partition(": ") for line in text.splitlines())
     names = ("driver", "version", "firmware-version", "bus-info")
     return {name: value.strip() for name, colon, value in pairs if colon and name in names and value.strip()}
 
 
 def queue_counts(counters: Mapping[str, int]) -> dict[int, int]:
-    """Packets by receive queue, in the words of the first style in which any is told."""
+    """Packets by receive queue, from the first style of names that the driver uses."""
     for style in _QUEUE_STYLES:
         found = {int(match[1]): counters[name] for name in counters if (match := re.fullmatch(style, name))}
         if found:

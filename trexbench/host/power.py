@@ -1,6 +1,6 @@
-"""How much power a DUT takes, from the meter its config names.
+"""How much power a DUT draws, from the meter that its config names.
 
-What the meters say, and in which unit, after their makers' documents:
+What each meter answers, and in which unit, after its maker's documents:
 
     shelly       /rpc/Switch.GetStatus?id=N (generation 2 and later): apower in W;
                  a meter without a switch answers /rpc/PM1.GetStatus?id=N alike
@@ -26,7 +26,7 @@ from .power_http import fetch_json
 
 TIMEOUT_S = 5.0
 NOT_AN_ANSWER = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
-"""What a parser of JSON raises where it is not what the maker documents."""
+"""What a parser raises where the JSON is not what the maker documents."""
 _RAPL = "/sys/class/powercap"
 _RAPL_LINE = re.compile(rf"{_RAPL}/(intel-rapl:[0-9]{{1,3}})/(name|energy_uj|max_energy_range_uj):(\S{{1,40}})\s*")
 
@@ -35,8 +35,8 @@ _RAPL_LINE = re.compile(rf"{_RAPL}/(intel-rapl:[0-9]{{1,3}})/(name|energy_uj|max
 class PowerReading:
     """power_w: at that moment, or since the last reading where the meter only counts energy; None: not known.
 
-    energy_j: a total since some moment, fine enough that two of one meter can be subtracted after seconds; else None.
-    That of a plug is not: it grows in steps of a minute or of up to 3600 J.
+    energy_j: a running total, fine enough to subtract two readings that are seconds apart; else None. A plug's is too
+    coarse: it grows in steps of a minute or of up to 3600 J.
     """
 
     power_w: float | None
@@ -44,11 +44,11 @@ class PowerReading:
 
 
 PowerMeter = Callable[[], PowerReading]
-"""Reads; raises DutError, with what helps, where the meter gives no plausible answer."""
+"""Takes one reading; DutError where the meter gives no plausible answer."""
 
 
 def open_meter(config: PowerConfig, transport: Transport) -> PowerMeter:
-    """The meter of this config; transport leads to the DUT, which some meters are a part of."""
+    """The meter of this config; transport: to the DUT, which some meters are a part of."""
     if config.type == "constant":
         return lambda: PowerReading(config.watts)
     if config.type == "ipmi":
@@ -58,7 +58,7 @@ def open_meter(config: PowerConfig, transport: Transport) -> PowerMeter:
 
 
 def _read_plug(config: PowerConfig) -> PowerReading:
-    """The first of the plug's paths that is known there counts."""
+    """From the first path that this plug knows."""
     parse, paths = _PLUGS[config.type]
     urls = [f"{(config.url or '').rstrip('/')}{path.format(config.channel)}" for path in paths]
     answer = fetch_json(urls[0], TIMEOUT_S, tuple(urls[1:]))
@@ -67,13 +67,13 @@ def _read_plug(config: PowerConfig) -> PowerReading:
     except NOT_AN_ANSWER as error:
         told = f"{type(error).__name__}: {error}"[:100]
         raise DutError(
-            f"{urls[0]} tells no power of channel {config.channel} ({told})",
+            f"{urls[0]} has no power of channel {config.channel} ({told})",
             f"see whether it is a {config.type}, and power.channel",
         ) from None
 
 
 class RaplMeter:
-    """The energy counters of the DUT's processors. They run over; that is put right from one reading to the next."""
+    """The energy counters of the DUT's processors; that they wrap around is corrected between readings."""
 
     def __init__(self, transport: Transport, clock: Callable[[], float] = time.monotonic) -> None:
         self._transport = transport
@@ -99,13 +99,13 @@ _LEAVES = ("name", "energy_uj", "max_energy_range_uj")
 
 @dataclass(frozen=True)
 class Package:
-    """One processor package's counter, and the value after which it begins again."""
+    """One processor package's counter, and the value after which it wraps around."""
 
     energy_uj: int
     range_uj: int
 
     def since(self, before: Package) -> float:
-        """J since that reading, if it ran over once at most."""
+        """J since that reading, if it wrapped around once at most."""
         gained = self.energy_uj - before.energy_uj
         return (gained if gained >= 0 else gained + self.range_uj) / 1e6
 
@@ -119,7 +119,7 @@ def parse_shelly_gen1(answer: Any, channel: int) -> PowerReading:
     """``/status``: a plug has meters, a 3EM has emeters."""
     meter = answer["meters" if answer.get("meters") else "emeters"][channel]
     if meter.get("is_valid") is False:
-        raise ValueError("it says that its reading is not valid")
+        raise ValueError("its reading is not valid")
     return PowerReading(_watts(meter["power"]))
 
 
@@ -132,17 +132,17 @@ def parse_tasmota(answer: Any, channel: int) -> PowerReading:
 
 
 def parse_ipmi(text: str) -> PowerReading:
-    """``ipmitool dcmi power reading``. Controllers that do not measure say 0."""
+    """``ipmitool dcmi power reading``. Controllers that do not measure print 0."""
     found = re.search(r"Instantaneous power reading:\s*([0-9]{1,6}) Watts", text)
     if not found:
         raise DutError(f"ipmitool printed no power ({text.strip()[:60]!r})", "see what it says on the DUT")
     if not int(found[1]):
-        raise DutError("the DUT's management controller says 0 W", "it does not measure: take another meter")
+        raise DutError("the DUT's management controller reports 0 W", "it does not measure: take another meter")
     return PowerReading(float(found[1]))
 
 
 def parse_rapl(text: str, place: str) -> dict[str, Package]:
-    """``grep -H`` over the counters: the packages, whose names begin so; cores and memory are inside or left out."""
+    """``grep -H`` over the counters: the packages by domain. Their cores are included; memory is left out."""
     values: dict[tuple[str, str], str] = {}
     for match in map(_RAPL_LINE.fullmatch, text.splitlines()):
         if match:
@@ -154,7 +154,7 @@ def parse_rapl(text: str, place: str) -> dict[str, Package]:
             continue
         if not (re.fullmatch("[0-9]{1,19}", energy) and re.fullmatch("[0-9]{1,19}", limit)):
             raise DutError(
-                f"{_RAPL}/{domain}/energy_uj on {place} cannot be read", "it takes root, and an Intel or AMD"
+                f"{_RAPL}/{domain}/energy_uj on {place} cannot be read", "it needs root, and an Intel or AMD CPU"
             )
         found[domain] = Package(int(energy), int(limit))
     if not found:
@@ -163,7 +163,7 @@ def parse_rapl(text: str, place: str) -> dict[str, Package]:
 
 
 def _watts(value: Any) -> float:
-    """A plausible power; no meter of these feeds a bigger box."""
+    """The power, if it is plausible: 1 MW at most."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{str(value)[:40]!r} is no number")
     if not 0 <= value <= 1e6:
@@ -176,4 +176,4 @@ _PLUGS: Mapping[str, tuple[Callable[[Any, int], PowerReading], tuple[str, ...]]]
     "shelly-gen1": (parse_shelly_gen1, ("/status",)),
     "tasmota": (parse_tasmota, ("/cm?cmnd=Status%2010",)),
 }
-"""What an answer of each kind means, and the paths to ask, with the channel where {} stands."""
+"""By kind: how an answer is parsed, and the paths to ask; {} stands for the channel."""

@@ -1,7 +1,7 @@
-"""One JSON answer of a plug in the local network: bounded in time and size, never redirected, never by a proxy.
+"""One JSON answer of a plug in the local network: limited in time and size, without redirects or proxies.
 
-A plug that asks for a password gets that of TREXBENCH_POWER_PASSWORD (user ``admin`` or TREXBENCH_POWER_USER), which
-stands in no config, no message and no result.
+A plug that asks for a password gets the one in TREXBENCH_POWER_PASSWORD (user ``admin`` or TREXBENCH_POWER_USER),
+which is in no config, message or result.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from ..core.errors import DutError
 PASSWORD_ENV, USER_ENV = "TREXBENCH_POWER_PASSWORD", "TREXBENCH_POWER_USER"
 LIMIT_BYTES = 256 * 1024
 _NOT_THERE = (404, 500, 501)
-"""What a Shelly says to a component it does not have: 500 in old firmware, 404 since."""
+"""How a Shelly answers for a component that it does not have: 500 in old firmware, 404 since."""
 
 
 def fetch_json(url: str, timeout_s: float, otherwise: tuple[str, ...] = ()) -> Any:
-    """The JSON object at this address, or at the first of the others where it says that there is nothing; DutError.
+    """The JSON object at the first of these addresses that exists; DutError where none does.
 
-    Each takes timeout_s at most: a plug may not drip its answer.
+    Each takes timeout_s at most, however slowly the plug sends its answer.
     """
     for one in (url, *otherwise):
         status, body = _within(one, timeout_s)
         if status not in _NOT_THERE:
             return _parsed(status, body, one)
-    raise DutError(f"{url} is not there (status {status})", "see power.type, power.url and power.channel")
+    raise DutError(f"{url} does not exist (status {status})", "see power.type, power.url and power.channel")
 
 
 def _within(url: str, timeout_s: float) -> tuple[int, bytes]:
-    """In a thread of its own: requests bounds the time between two bytes, not of the whole."""
+    """_fetch in a thread of its own: requests limits the time between two bytes, not that of the whole answer."""
     found: list[tuple[int, bytes] | Exception] = []
 
     def work() -> None:
@@ -57,7 +57,7 @@ def _within(url: str, timeout_s: float) -> tuple[int, bytes]:
 
 
 def _fetch(url: str, timeout_s: float) -> tuple[int, bytes]:
-    """Status and body. The password goes only to who asks for it, and by digest where that is what is asked for."""
+    """Status and body. The password is sent only when it is asked for, and as a digest where that is asked for."""
     with requests.Session() as session:
         session.trust_env = False  # no proxy, no .netrc
         status, body, asked = _get(session, url, timeout_s, None)
@@ -82,7 +82,7 @@ def _parsed(status: int, body: bytes, url: str) -> Any:
     if status in (401, 403):
         raise DutError(f"{url} asks for a password", f"set it in the environment as {PASSWORD_ENV}")
     if 300 <= status < 400:
-        raise DutError(f"{url} leads to another place", "write the meter's own address as power.url")
+        raise DutError(f"{url} redirects elsewhere", "write the meter's own address as power.url")
     if status != 200:
         raise DutError(f"{url} answers with status {status}", "see power.type and power.url")
     try:
@@ -99,7 +99,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """The innermost cause, in one line, without urllib3's names of its own objects."""
+    """The innermost cause, in one line, without urllib3's object names."""
     inner: Any = error
     while inner.args and isinstance(getattr(inner.args[0], "reason", inner.args[0]), Exception):
         inner = getattr(inner.args[0], "reason", inner.args[0])

@@ -1,4 +1,4 @@
-"""The counters of a FreeBSD host. Names of the drivers' counters are asked for once."""
+"""The counters of a FreeBSD host. The names of its drivers' counters are read only once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FreebsdTotals(HostTotals):
 
 
 class FreebsdHost:
-    """Asks one host again and again."""
+    """Reads one host's counters, any number of times."""
 
     def __init__(self, transport: Transport, interfaces: Sequence[str]) -> None:
         self._transport = transport
@@ -38,11 +38,11 @@ class FreebsdHost:
         values: Mapping[str, str] = gathering.part("sysctl", self._sysctl, {})
         cpus: tuple[CpuTime, ...] = gathering.part("cpus", lambda: _cpus(values), ()) if values else ()
         if cpus and not all(cpu.clock_hz for cpu in cpus):
-            reason = "dev.cpu.0.freq is not there: cpufreq(4) has no driver for them"
+            reason = "dev.cpu.0.freq does not exist: cpufreq(4) has no driver for them"
             gathering.missing.append(Missing("clock of the CPUs", reason))
-        links: Counts = gathering.part("ports", lambda: parse.parse_interface_counts(self._say("-ibdnW")), {})
-        netisr = gathering.part("netisr", lambda: parse.parse_netisr_drops(self._say("-Q")), None)
-        ip: Mapping[str, int] = gathering.part("ip", lambda: parse.parse_protocol(self._say("-s", "-p", "ip")), {})
+        links: Counts = gathering.part("ports", lambda: parse.parse_interface_counts(self._netstat("-ibdnW")), {})
+        netisr = gathering.part("netisr", lambda: parse.parse_netisr_drops(self._netstat("-Q")), None)
+        ip: Mapping[str, int] = gathering.part("ip", lambda: parse.parse_protocol(self._netstat("-s", "-p", "ip")), {})
         interrupts: Mapping[str, int] = gathering.part("interrupts", self._interrupts, {})
         gathering.require_any()
         return FreebsdTotals(
@@ -54,11 +54,11 @@ class FreebsdHost:
             ip=ip,
             details=tuple(Detail(f"irq {name}", count) for name, count in interrupts.items()),
             missing=tuple(gathering.missing),
-            ring_drops={name: _of_rings(name, values) for name in self._interfaces},
+            ring_drops={name: _ring_drops(name, values) for name in self._interfaces},
             netisr_drops=netisr,
         )
 
-    def _say(self, *words: str) -> str:
+    def _netstat(self, *words: str) -> str:
         return run_checked(self._transport, ("netstat", *words))
 
     def _interrupts(self) -> Mapping[str, int]:
@@ -74,12 +74,12 @@ class FreebsdHost:
             self._names = tuple(name for name in listed if any(form.fullmatch(name) for form in _COUNTERS))
         values = parse.parse_sysctl(run_checked(self._transport, ("sysctl", "-ei", *_CPU, *self._names)))
         if not values:
-            raise DutError("sysctl told nothing of what it was asked for", "is it a FreeBSD?")
+            raise DutError("sysctl printed none of the values asked for", "is it a FreeBSD?")
         return values
 
 
 def _cpus(values: Mapping[str, str]) -> tuple[CpuTime, ...]:
-    """iflib's drivers handle packets in task threads, which FreeBSD books as ``sys`` and not as interrupts."""
+    """Drivers on iflib handle packets in task threads, whose time counts as ``sys`` and not as interrupts."""
     return parse.parse_cpu_times(values, booked_as_interrupt=not any(parse.IFLIB.fullmatch(name) for name in values))
 
 
@@ -92,6 +92,6 @@ def _queues(interface: str, values: Mapping[str, str]) -> dict[int, int]:
     return dict(sorted(found.items()))
 
 
-def _of_rings(interface: str, values: Mapping[str, str]) -> list[int]:
+def _ring_drops(interface: str, values: Mapping[str, str]) -> list[int]:
     matches = ((parse.DROPS_OF_RING.fullmatch(name), value) for name, value in values.items())
     return [number(value) or 0 for match, value in matches if match and f"{match[1]}{match[2]}" == interface]

@@ -1,4 +1,4 @@
-"""The counters of a Linux host, in as few commands as it takes (it is asked while it is loaded); and perf's cycles."""
+"""The counters of a Linux host, with few commands, since it is under load meanwhile; and perf's cycles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FILES = (
     "/proc/interrupts",
     "/proc/cpuinfo",
 )
-"""In the order of reading: the clock, CPU times and packets next to each other, for they are divided by one another."""
+"""In the order of reading: clock, CPU times and packets side by side, since they are divided by one another."""
 _ONLINE = "/sys/devices/system/cpu/online"
 _IRQS = ("/sys/class/net/{}/device/msi_irqs", "/sys/class/net/{}/device/../msi_irqs")
 PERF_SPAN_S = 2.0
@@ -38,7 +38,7 @@ _CLOCK = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq"
 
 @dataclass(frozen=True)
 class LinuxTotals(HostTotals):
-    """links: of ``ip -s link``. By interface, too: nics, of ``ethtool -S``; qdiscs, their drops; drivers."""
+    """By interface: links, of ``ip -s link``; nics, of ``ethtool -S``; qdiscs, their drops; drivers."""
 
     nics: Counts
     qdiscs: Mapping[str, int]
@@ -46,9 +46,9 @@ class LinuxTotals(HostTotals):
 
 
 class LinuxHost:
-    """Asks one host again and again. clocks: CPUs whose clock is read; none are all that are online.
+    """Reads one host's counters, any number of times.
 
-    cpus: those that are told of; none are all.
+    clocks: CPUs whose clock is read; none: all that are online. cpus: CPUs that are reported; none: all.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class LinuxHost:
         self._irqs: frozenset[int] = frozenset()
 
     def read(self) -> LinuxTotals:
-        """NICs first and IP after them: what lies between two readings then never passes for a loss.
+        """NICs first and IP after them: packets that arrive between the two readings then never count as lost.
 
         DutError where nothing at all could be read.
         """
@@ -107,11 +107,11 @@ class LinuxHost:
     def _files(self) -> Lines:
         """All files at once; grep's exit code says only whether some were missing, which shows in what it printed."""
         if self._clocks is None:
-            self._clocks, self._irqs = self._lasting()
+            self._clocks, self._irqs = self._read_once()
         return parse_lines(self._transport.run(("grep", "-sH", "", *_FILES, *self._clocks), TIMEOUT_S).stdout)
 
-    def _lasting(self) -> tuple[list[str], frozenset[int]]:
-        """What is asked once: the files of the CPUs' clocks, and the numbers of the interfaces' interrupts."""
+    def _read_once(self) -> tuple[list[str], frozenset[int]]:
+        """What does not change: the files of the CPUs' clocks, and the numbers of the interfaces' interrupts."""
         folders = [path.format(name) for name in self._interfaces for path in _IRQS]
         found = parse_lines(self._transport.run(("grep", "-rsH", "", _ONLINE, *folders), TIMEOUT_S).stdout)
         online = parse_cpus("".join(found.get(_ONLINE, ())).strip())
@@ -121,13 +121,13 @@ class LinuxHost:
 
     def _times(self, files: Lines) -> tuple[CpuTime, ...]:
         times = parse.parse_stat(files.get("/proc/stat", ()), parse.parse_clocks(files))
-        return tuple(time for time in times if self._tells(time.cpu))
+        return tuple(time for time in times if self._reports(time.cpu))
 
-    def _tells(self, cpu: int) -> bool:
+    def _reports(self, cpu: int) -> bool:
         return not self._cpus or cpu in self._cpus
 
     def _packets(self, files: Lines, links: Counts) -> dict[str, tuple[int | None, int | None]]:
-        """As they were when CPU times were read; of a moment before where /proc/net/dev does not tell them."""
+        """From /proc/net/dev, read together with CPU times; else from ``ip link``, read a moment before."""
         before = {name: (links[name].get("rx.packets"), links[name].get("tx.packets")) for name in links}
         found = {**before, **parse.parse_net_dev(files.get("/proc/net/dev", ()))}
         return {name: found[name] for name in self._interfaces if name in found}
@@ -137,35 +137,35 @@ class LinuxHost:
         raised = parse.parse_softirqs(files.get("/proc/softirqs", ()))
         for kind in ("NET_RX", "NET_TX"):
             for cpu, count in raised.get(kind, {}).items():
-                if self._tells(cpu):
+                if self._reports(cpu):
                     yield Detail(f"softirqs {kind} cpu{cpu}", count)
         for cpu, counts in parse.parse_softnet(files.get("/proc/net/softnet_stat", ())).items():
             for word, count in counts.items():
-                if self._tells(cpu):
+                if self._reports(cpu):
                     yield Detail(f"softnet_stat {word} cpu{cpu}", count)
-        came: Counter[str] = Counter()
+        counted: Counter[str] = Counter()
         for number, (name, count) in parse.parse_interrupts(files.get("/proc/interrupts", ())).items():
             if number in self._irqs or any(_belongs(name, interface) for interface in self._interfaces):
-                came[name] += count
-        yield from (Detail(f"interrupts {name}", count) for name, count in came.items())
+                counted[name] += count
+        yield from (Detail(f"interrupts {name}", count) for name, count in counted.items())
 
 
 def _ip(files: Lines) -> Mapping[str, int]:
     found = parse.parse_snmp(files.get("/proc/net/snmp", ())) | parse.parse_snmp(files.get("/proc/net/netstat", ()))
     if "Ip.InReceives" not in found:
-        raise DutError("/proc/net/snmp does not tell Ip's InReceives")
+        raise DutError("/proc/net/snmp has no InReceives of Ip")
     return found
 
 
 def _belongs(interrupt: str, interface: str) -> bool:
-    """Whether it is named after the interface: eth1-rx-0 and i40e-eth1-TxRx-0 are eth1's, eth10-rx-0 is not."""
+    """Is the interrupt named after the interface? eth1-rx-0 and i40e-eth1-TxRx-0 are eth1's, eth10-rx-0 is not."""
     return re.search(rf"(?<![\w.]){re.escape(interface)}(?![\w.])", interrupt) is not None
 
 
 def measure_cycles(transport: Transport, cpus: Sequence[int], span_s: float) -> float | Missing:
-    """Cycles per second that these CPUs together spend not halted, over so long from now on; it waits that long.
+    """Unhalted cycles per second of these CPUs together, counted for span_s from now on; returns when that is over.
 
-    cpus: none are all of them.
+    cpus: none: all of them.
     """
     chosen = ("-C", ",".join(map(str, cpus))) if cpus else ()
     argv = ("perf", "stat", "-x,", "-a", *chosen, "-e", "cycles", "sleep", f"{span_s:g}")
@@ -181,11 +181,11 @@ def measure_cycles(transport: Transport, cpus: Sequence[int], span_s: float) -> 
     return counted / span_s
 
 
-class PerfBeside:
-    """Counts cycles beside other readings, in a thread of its own: no reading ever waits for it.
+class BackgroundPerf:
+    """Counts cycles in a thread of its own, while other counters are read: no reading ever waits for it.
 
-    Where perf cannot count (not installed, not permitted, not supported) it is tried once and then left alone. That is
-    no doubt about any figure, CPU time being the one that decides, and so it is told nowhere.
+    Where perf cannot count (not installed, not permitted, not supported) it is tried only once. No caveat says so:
+    results rest on CPU time.
     """
 
     def __init__(self, transport: Transport, span_s: float = PERF_SPAN_S) -> None:
@@ -197,7 +197,7 @@ class PerfBeside:
     def begin(self, cpus: Sequence[int]) -> None:
         """Count from now on, and forget what was counted before.
 
-        While an earlier count still goes on none is begun: that one's belongs to no interval, and is dropped.
+        While an earlier count still runs no other is begun; its result belongs to no interval and is dropped.
         """
         if any(isinstance(one, Missing) for one in self._found):
             return
@@ -212,7 +212,7 @@ class PerfBeside:
         self._thread.start()
 
     def take(self) -> float | None:
-        """Cycles per second, once, if they have been counted by now."""
+        """Cycles per second if the count is over, and only once; else None."""
         if not self._found or isinstance(self._found[0], Missing):
             return None
         counted, self._found = self._found[0], []

@@ -1,4 +1,4 @@
-"""What a host has counted since its boot, whichever system it runs, and what of it could not be read."""
+"""What a host has counted since its boot, whichever system it runs, and which counters could not be read."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class HostTotals:
     """One reading of a host's counters; what it does not tell is left out, and ``missing`` says why.
 
     at_s: the host's clock when it read CPU times and packets. packets: received and sent, by interface. queues: packets
-    of each receive queue, by interface. links: counters of each interface. ip: of the IP layer. interrupts: how often
-    each came, by name.
+    of each receive queue, by interface. links: counters of each interface. ip: of the IP layer. details: interrupts and
+    the like.
     """
 
     at_s: float | None
@@ -34,7 +34,7 @@ class HostTotals:
     missing: tuple[Missing, ...]
 
     def observation(self, config: DutConfig, drops: Iterable[DropCount]) -> Observation:
-        """The same as the tester's ports see it: by the port that each interface faces."""
+        """The same counts by the tester's port that each interface is connected to."""
         ports = [(port.tester, port.interface) for port in config.ports]
         queues = [(port, queue, n) for port, name in ports for queue, n in self.queues.get(name, {}).items()]
         return Observation(
@@ -68,6 +68,6 @@ class Gathering:
         return found
 
     def require_any(self) -> None:
-        """DutError, the first reader's own, where not one part could be read: the host itself is not there."""
+        """DutError, the first reader's own, where not one part could be read: the host itself does not answer."""
         if self._failure is not None and not self._read:
             raise self._failure

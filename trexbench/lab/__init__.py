@@ -1,4 +1,4 @@
-"""The lab: two network namespaces on this machine, a tester and a router, with nothing else on their wire."""
+"""The lab: two network namespaces on this machine, a tester and a router, joined by veth pairs only."""
 
 from .lab import Lab, RunningLab, all_status, down, status
 from .spec import LabSpec, Placement, place

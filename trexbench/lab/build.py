@@ -1,4 +1,4 @@
-"""Bring a lab up, take it down: every thing is written to the state file before it is made."""
+"""Bring a lab up and take it down: everything is in the state file before it is made."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .spec import LabSpec, Placement, place
 from .state import LabState
 
 LOCK_WAIT_S = 20.0
-"""A lab that is just being taken away is waited for this long."""
+"""How long to wait for a lab that is being taken down."""
 
 _HOST_LOCK = "host"
 
@@ -29,9 +29,9 @@ def bring_up(
     user: int = 0,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> LabState:
-    """A lab, its server answering. The caller holds the lab's lock and has cleaned leftovers.
+    """Make a lab and wait until its server answers. The caller holds the lab's lock and has removed leftovers.
 
-    user: pid of the run that it is made for. Whatever goes wrong, Ctrl-C included, what was made is taken away again.
+    user: pid of the run that it is made for. On any failure, Ctrl-C included, what was made is removed again.
     """
     host.check(embedded=trex_dir is None)
     if spec.settings.router == "vpp":
@@ -44,7 +44,7 @@ def bring_up(
     for name in spec.namespaces:
         if state.namespace_inode(name) is not None:
             raise LabError(
-                f"namespace {name} is there already, and no lab of ours",
+                f"namespace {name} exists already, and belongs to no lab of trexbench",
                 f"remove it: ip netns del {name}; or set lab.prefix",
             )
     lab = state.new_state(spec.prefix, mode, spec.to_json(), user)
@@ -60,7 +60,7 @@ def bring_up(
 
 @contextlib.contextmanager
 def lab_lock(prefix: str) -> Iterator[None]:
-    """Who holds it may change the lab. One that is just being taken away is waited for; TesterBusy if it is used."""
+    """Whoever holds it may change the lab. Waits for a lab that is being taken down; TesterBusy if it is in use."""
     with contextlib.ExitStack() as stack:
         begun = time.monotonic()
         while True:
@@ -77,7 +77,7 @@ def lab_lock(prefix: str) -> Iterator[None]:
 
 
 def take_down(lab: LabState) -> None:
-    """Everything the state names, as far as it is still that very thing; goes on past what fails, then tells it."""
+    """Remove all that the state names and that is still the same; LabError, at the end, names what failed."""
     lab = state.update(lab, status="closing")
     problems: list[str] = []
 
@@ -99,13 +99,15 @@ def take_down(lab: LabState) -> None:
             attempt(partial(net.remove_namespace, name))
     attempt(partial(_restore_sysctls, lab))
     if problems:
-        raise LabError(f"lab {lab.prefix} is not all gone: {'; '.join(problems)}", "try again: trexbench lab down")
+        raise LabError(
+            f"lab {lab.prefix} was not removed completely: {'; '.join(problems)}", "try 'trexbench lab down'"
+        )
     _trex_yaml(lab.prefix).unlink(missing_ok=True)
     state.forget(lab.prefix)
 
 
 def clean_leftovers(prefix: str) -> None:
-    """Take away what a dead run left of this lab. The caller holds the lab's lock."""
+    """Remove what a dead run left of this lab. The caller holds the lab's lock."""
     found = state.load(prefix)
     if found is not None and found.abandoned:
         take_down(found)
@@ -138,21 +140,21 @@ def _make(
 
 
 def _start_vpp(lab: LabState, spec: LabSpec, placement: Placement, cancelled: Callable[[], bool]) -> LabState:
-    with net.inside(spec.dut):  # af_packet sees what the kernel sees too, which shall not forward it as well
+    with net.inside(spec.dut):  # the kernel sees the frames too, and must not forward them as well
         net.write_sysctl("net.ipv4.ip_forward", "0", required=False)
     launch = vpp.launch(spec, placement, host.usable_cpus())
     router, process = server.start(spec, launch, with_parent=lab.mode == "ephemeral", namespace=spec.dut)
     lab = state.update(lab, router=router)
     server.await_ready("VPP", process, router.log, lambda: vpp.answers(spec), vpp.READY_S, cancelled)
-    # Its main thread may share the sender's core, which the sender leaves to nobody of lower priority.
-    host.run_at_once(process.pid)
+    # Its main thread may share the sender's core, where nothing of a lower priority gets to run.
+    host.run_in_real_time(process.pid)
     return lab
 
 
 def _steer(spec: LabSpec, cpus: Sequence[int]) -> None:
-    """Hand what arrives at the DUT's interfaces to kernel threads on these cores; they end with the interfaces."""
+    """Hand the frames of the DUT's interfaces to kernel threads on these cores; they end with the interfaces."""
     try:
-        steering.steer(spec.dut_interfaces, cpus, netns=spec.dut)
+        steering.steer(spec.dut_interfaces, cpus, spec.dut)
     except (EngineError, OSError) as error:
         cores = ",".join(map(str, cpus))
         raise LabError(
@@ -161,7 +163,7 @@ def _steer(spec: LabSpec, cpus: Sequence[int]) -> None:
 
 
 def _set_sysctl(lab: LabState, spec: LabSpec, key: str, value: str) -> LabState:
-    """In the DUT's namespace if it exists there; else on the host, remembering what was there before."""
+    """In the DUT's namespace if it exists there; else on the host, whose former value the state keeps."""
     with net.inside(spec.dut):
         if net.read_sysctl(key) is not None:
             net.write_sysctl(key, value)
@@ -180,7 +182,7 @@ def _set_sysctl(lab: LabState, spec: LabSpec, key: str, value: str) -> LabState:
 
 
 def _restore_sysctls(lab: LabState) -> None:
-    """Back to what was there, unless another lab still needs it or somebody else has set it since."""
+    """Restore the host's former values, unless another lab still needs them or somebody else has changed them."""
     if not lab.sysctls:
         return
     with locked(_HOST_LOCK, wait_s=10):

@@ -1,4 +1,4 @@
-"""Can this machine host a lab? And what its cores are."""
+"""Whether this machine can host a lab, and which cores it has."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ LIVE_FRAMES_KERNEL = (5, 18)
 
 
 def check(embedded: bool, euid: int | None = None, release: str | None = None, ip: str | None = None) -> None:
-    """LabError, in one line with the remedy, for a machine that cannot; arguments replace what the machine says."""
+    """LabError for a machine that cannot host a lab; arguments replace what the machine says."""
     if (os.geteuid() if euid is None else euid) != 0:
-        raise LabError("the lab makes network namespaces, which takes root", "run it with sudo")
+        raise LabError("the lab makes network namespaces, which needs root", "run it with sudo")
     found = release or os.uname().release
     match = re.match(r"(\d+)\.(\d+)", found)
     if embedded and match and (int(match[1]), int(match[2])) < LIVE_FRAMES_KERNEL:
@@ -35,21 +35,21 @@ def usable_cpus() -> list[int]:
     return sorted(os.sched_getaffinity(0))
 
 
-def run_at_once(pid: int = 0, policy: int = os.SCHED_FIFO) -> None:
-    """Let a process (0: the calling thread) run whenever it is due, as the sender does; where that is permitted."""
+def run_in_real_time(pid: int = 0, policy: int = os.SCHED_FIFO) -> None:
+    """Give a process (0: the calling thread) the sender's real-time priority, where that is permitted."""
     with contextlib.suppress(OSError):
         os.sched_setscheduler(pid, policy, os.sched_param(1))
 
 
 def processes() -> Iterator[tuple[int, str]]:
-    """Number and name of each process of this machine, kernel threads among them."""
+    """Pid and name of each process of this machine, kernel threads included."""
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             yield int(entry.name), (entry / "comm").read_text().strip()
 
 
 def siblings(cpus: Sequence[int]) -> dict[int, list[int]]:
-    """For each core, those that share its hardware (hyper-threads), itself included."""
+    """For each CPU, the CPUs (hyper-threads) on the same physical core, itself included."""
     found = {cpu: [cpu] for cpu in cpus}
     for cpu in cpus:
         with contextlib.suppress(OSError):

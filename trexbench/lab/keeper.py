@@ -2,9 +2,8 @@
 
     run --- pipe (stdin) ---> keeper --- PDEATHSIG ---> server
 
-It takes its order from its environment, brings the lab up, writes one line (that it is up, or the error), and waits
-for the end of the pipe: that is the run saying goodbye, or being dead. It has a session of its own, so that Ctrl-C is
-the run's.
+It reads what to make from its environment, brings the lab up, writes one line (that it is up, or the error), and waits
+for the end of the pipe: the run is over, or dead. It has a session of its own, so that Ctrl-C reaches only the run.
 """
 
 from __future__ import annotations
@@ -20,45 +19,45 @@ from ..core.errors import BenchError
 from . import state
 from .build import bring_up, clean_leftovers, lab_lock, take_down
 from .spec import LabSpec
-from .state import ORDER_ENV
+from .state import REQUEST_ENV
 
 
 def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _end)
-    order = json.loads(os.environ.pop(ORDER_ENV))
-    spec = LabSpec.from_json(order["spec"])
-    trex_dir = Path(order["trex_dir"]) if order["trex_dir"] else None
+    signal.signal(signal.SIGTERM, _on_sigterm)
+    request = json.loads(os.environ.pop(REQUEST_ENV))
+    spec = LabSpec.from_json(request["spec"])
+    trex_dir = Path(request["trex_dir"]) if request["trex_dir"] else None
     try:
         with lab_lock(spec.prefix):
             clean_leftovers(spec.prefix)
-            lab = bring_up(spec, "ephemeral", trex_dir, order["user"], cancelled=_parent_gone)
+            lab = bring_up(spec, "ephemeral", trex_dir, request["user"], cancelled=_run_over)
             try:
-                _say({"up": True})
-                while not _parent_gone(wait_s=3600.0):
+                _reply({"up": True})
+                while not _run_over(wait_s=3600.0):
                     continue
             finally:
                 take_down(state.load(spec.prefix) or lab)
     except BenchError as error:
-        _say({"error": str(error), "kind": type(error).__name__})
+        _reply({"error": str(error), "kind": type(error).__name__})
         return error.exit_code
     return 0
 
 
-def _parent_gone(wait_s: float = 0.0) -> bool:
+def _run_over(wait_s: float = 0.0) -> bool:
     ready, _, _ = select.select([0], [], [], wait_s)
     return bool(ready) and os.read(0, 1) == b""
 
 
-def _say(document: dict[str, object]) -> None:
+def _reply(document: dict[str, object]) -> None:
     try:
         os.write(1, (json.dumps(document) + "\n").encode())
     except BrokenPipeError:
-        return  # nobody is left to hear it; the pipe on stdin says so too
+        return  # the run is over; the pipe on stdin says so too
 
 
-def _end(_number: int, _frame: object) -> None:
+def _on_sigterm(_number: int, _frame: object) -> None:
     raise SystemExit(0)
 
 

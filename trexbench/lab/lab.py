@@ -1,4 +1,4 @@
-"""Labs as the command line knows them: up, down, status, and one for the length of a run."""
+"""Labs as the command line knows them: up, down, status, and a lab for one run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ERRORS = {cls.__name__: cls for cls in (LabError, ConfigError, TesterBusy)}
 
 @dataclass(frozen=True)
 class LabStatus:
-    """condition: ``down``, ``starting``, ``up``, ``closing`` or ``leftover`` (of a crash: the next up cleans it)."""
+    """condition: ``down``, ``starting``, ``up``, ``closing`` or ``leftover`` (of a crash: the next up removes it)."""
 
     prefix: str
     condition: str
@@ -47,9 +47,9 @@ class LabStatus:
 
 @dataclass(frozen=True)
 class RunningLab:
-    """A lab that is up; ephemeral: made for this run, and taken away with it.
+    """A lab that is up; ephemeral: made for this run, and removed after it.
 
-    host_facts: what decides the figure and cannot be seen from within the DUT's namespace.
+    host_facts: what affects the result and cannot be read inside the DUT's namespace.
     """
 
     spec: LabSpec
@@ -64,42 +64,42 @@ class RunningLab:
         return self.server.process.alive
 
     @property
-    def server_says(self) -> str:
-        """The telling line of the server's log, for messages about its end."""
-        return server.last_words(self.server.log)
+    def server_error(self) -> str:
+        """The line of the server's log that tells why it ended."""
+        return server.telling_line(self.server.log)
 
     def enter(self) -> None:
         """Move the calling thread into the tester's namespace, for good; before any socket is opened."""
         net.enter(self.spec.tester)
 
     def pin_harness(self) -> None:
-        """Keep the calling process off the router's core, if the placement says where else, and its samples on time.
+        """Move the calling process to the placement's core for it, away from the router, with real-time priority.
 
-        The sender spins at the highest priority: what shares its core would wake tens of milliseconds late. The
-        calling thread is made to run at once when it is due; processes and threads that it makes are not.
+        The sender polls in real time: a thread of normal priority on its core would wake, and sample, tens of
+        milliseconds late. Processes and threads that the calling thread starts do not inherit the priority.
         """
         cpu = self.placement.get("harness_cpu")
         if cpu is not None:
             os.sched_setaffinity(0, {cpu})
-            host.run_at_once(policy=os.SCHED_FIFO | os.SCHED_RESET_ON_FORK)
+            host.run_in_real_time(policy=os.SCHED_FIFO | os.SCHED_RESET_ON_FORK)
 
     @staticmethod
-    def run_at_once() -> None:
-        """Give the calling thread, and all that it starts from here on, the sender's priority, to share its core.
+    def run_in_real_time() -> None:
+        """Give the calling thread, and all that it starts from here on, the sender's priority.
 
-        For a few short commands only: the time that they take is the sender's.
+        For a few short commands only: they may take their time from the sender.
         """
-        host.run_at_once()
+        host.run_in_real_time()
 
 
 class Lab:
-    """The lab of one spec; its state is on disk, so any process can ask and act."""
+    """The lab of one spec; its state is on disk, so that any process can use it."""
 
     def __init__(self, spec: LabSpec) -> None:
         self.spec = spec
 
     def up(self, trex_dir: Path | None = None) -> LabStatus:
-        """A lab that stays until ``down``; one that is up already and the same is left as it is."""
+        """Bring up a lab that stays until ``down``; the same lab, if it is up already, is left alone."""
         host.check(embedded=trex_dir is None)
         with lab_lock(self.spec.prefix):
             clean_leftovers(self.spec.prefix)
@@ -113,16 +113,16 @@ class Lab:
     @contextlib.contextmanager
     def running(self, trex_dir: Path | None = None) -> Iterator[RunningLab]:
         """The lab for one run: the persistent one if it is up, else one of its own that cannot outlive the run."""
-        host.check(embedded=trex_dir is None)
         found = state.load(self.spec.prefix)
-        if found is not None and found.mode == "persistent" and found.ready:
+        is_up = found is not None and found.mode == "persistent" and found.ready
+        host.check(embedded=trex_dir is None and not is_up)
+        if found is not None and is_up:
             self._require_same(found, trex_dir)
-            busy = f"lab {self.spec.prefix} is in use by another run"
-            with locked(f"{self.spec.prefix}.use", busy=busy):
+            with locked(f"{self.spec.prefix}.use", f"lab {self.spec.prefix} is in use by another run"):
                 yield self._running(found)
             return
-        with _kept(self.spec, trex_dir) as kept:
-            yield self._running(kept)
+        with _ephemeral(self.spec, trex_dir) as found:
+            yield self._running(found)
 
     def _running(self, found: LabState) -> RunningLab:
         if found.server is None:
@@ -145,7 +145,7 @@ class Lab:
     def _require_same(self, found: LabState, trex_dir: Path | None) -> None:
         if found.spec != self.spec.to_json():
             raise LabError(f"lab {found.prefix} is up with other settings", "trexbench lab down, then try again")
-        # A run takes the server that is there; only who names a TRex must get that one.
+        # A run uses the server that runs; only one that names a TRex must get that TRex.
         has = found.server.trex_dir if found.server else None
         if trex_dir is not None and has != str(trex_dir.resolve()):
             other = f"the TRex of {has}" if has else "the embedded server"
@@ -153,12 +153,11 @@ class Lab:
 
 
 def down(prefix: str, force: bool = False) -> bool:
-    """Take a lab away by its name; False if there was none. TesterBusy while a run uses it, unless force."""
+    """Take a lab down; False if there was none. TesterBusy while a run uses it, unless force."""
     host.check(embedded=False)
     with contextlib.ExitStack() as stack:
         if not force:
-            busy = f"lab {prefix} is in use by a run"
-            stack.enter_context(locked(f"{prefix}.use", busy=busy))
+            stack.enter_context(locked(f"{prefix}.use", f"lab {prefix} is in use by a run"))
         stack.enter_context(lab_lock(prefix))
         found = state.load(prefix)
         if found is None:
@@ -173,37 +172,37 @@ def status(prefix: str) -> LabStatus:
 
 
 def all_status() -> list[LabStatus]:
-    """Every lab of which there is a trace."""
+    """Every lab that has a state file."""
     return [_status_of(found) for found in state.load_all()]
 
 
 def facts_of(spec: LabSpec) -> dict[str, Any]:
-    """The host's facts of a lab that is up (RunningLab.host_facts); none where it is not."""
+    """RunningLab.host_facts of a lab that is up; empty where it is not."""
     found = state.load(spec.prefix)
     return Lab(spec)._running(found).host_facts if found is not None and found.ready else {}
 
 
 def _status_of(found: LabState) -> LabStatus:
     condition = "leftover" if found.abandoned else found.status
-    described = ""
-    if found.server is not None:
-        alive = "" if found.server.process.alive else ", dead"
-        described = f"{found.server.kind} server (process {found.server.process.pid}{alive})"
-    if found.router is not None:
-        described += f", {found.router.kind} router (process {found.router.process.pid}"
-        described += ")" if found.router.process.alive else ", dead)"
+    processes = [
+        f"{one.kind} {role} (process {one.process.pid}{'' if one.process.alive else ', dead'})"
+        for role, one in (("server", found.server), ("router", found.router))
+        if one is not None
+    ]
     there = tuple(name for name, inode in found.namespaces.items() if inode == state.namespace_inode(name))
-    return LabStatus(found.prefix, condition, found.mode, there, described, found.warnings)
+    return LabStatus(found.prefix, condition, found.mode, there, ", ".join(processes), found.warnings)
 
 
 @contextlib.contextmanager
-def _kept(spec: LabSpec, trex_dir: Path | None) -> Iterator[LabState]:
-    """A lab owned by a keeper process, which takes it away when this block or this process ends."""
+def _ephemeral(spec: LabSpec, trex_dir: Path | None) -> Iterator[LabState]:
+    """A lab owned by a keeper process, which takes it down when this block or this process ends."""
     log_path = run_dir() / f"{spec.prefix}-keeper.log"
-    log_path.parent.mkdir(parents=True, exist_ok=True)
-    order = {"user": os.getpid(), "spec": spec.to_json(), "trex_dir": str(trex_dir) if trex_dir else None}
-    environment = {**os.environ, "PYTHONPATH": server.python_path(), state.ORDER_ENV: json.dumps(order)}
-    with log_path.open("wb") as log:
+    request = {"user": os.getpid(), "spec": spec.to_json(), "trex_dir": str(trex_dir) if trex_dir else None}
+    environment = {**os.environ, "PYTHONPATH": server.python_path(), state.REQUEST_ENV: json.dumps(request)}
+    with state.using(log_path):
+        log_path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        log = log_path.open("wb")
+    with log:
         keeper = subprocess.Popen(
             [sys.executable, "-m", "trexbench.lab.keeper"],
             stdin=subprocess.PIPE,
@@ -217,7 +216,7 @@ def _kept(spec: LabSpec, trex_dir: Path | None) -> Iterator[LabState]:
         _expect_up(keeper, log_path, spec)
         found = state.load(spec.prefix)
         if found is None:
-            raise LabError(f"lab {spec.prefix} went away while it came up", f"see {log_path}")
+            raise LabError(f"lab {spec.prefix} disappeared while it came up", f"see {log_path}")
         yield found
     except BaseException:
         keeper.stdin.close()
@@ -233,9 +232,9 @@ def _expect_up(keeper: subprocess.Popen[bytes], log_path: Path, spec: LabSpec) -
     ready, _, _ = select.select([keeper.stdout], [], [], _UP_TIMEOUT_S)
     line = keeper.stdout.readline() if ready else b""
     if not line:
-        said = server.last_words(str(log_path))
+        said = server.telling_line(str(log_path))
         raise LabError(f"lab {spec.prefix} did not come up ({said})", f"see {log_path}")
-    _raise_what_it_says(line)
+    _raise_error_in(line)
 
 
 def _await_end(keeper: subprocess.Popen[bytes], spec: LabSpec) -> None:
@@ -244,13 +243,13 @@ def _await_end(keeper: subprocess.Popen[bytes], spec: LabSpec) -> None:
         try:
             keeper.wait(_DOWN_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            raise LabError(f"lab {spec.prefix} is slow to go", "see 'trexbench lab status' in a while") from None
+            raise LabError(f"lab {spec.prefix} is still being taken down", "see 'trexbench lab status' later") from None
         line = keeper.stdout.readline()
-    _raise_what_it_says(line)
+    _raise_error_in(line)
 
 
-def _raise_what_it_says(line: bytes) -> None:
-    """A line of the keeper's, if it tells of an error."""
+def _raise_error_in(line: bytes) -> None:
+    """The error in a line of the keeper's, if there is one."""
     answer = json.loads(line or b"{}")
     if "error" in answer:
         raise _ERRORS.get(answer["kind"], LabError)(answer["error"])

@@ -1,4 +1,4 @@
-"""Network namespaces and what is in them: netlink, ioctl and /proc, from inside the namespace meant."""
+"""Network namespaces and what is in them: netlink, ioctl and /proc, used from inside the namespace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def enter(name: str) -> None:
-    """Move the calling thread into a namespace for good; threads and sockets that it makes later are there too."""
+    """Move the calling thread into a namespace; threads and sockets that it makes later are in it, too."""
     try:
         handle = os.open(NETNS_DIR / name, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
@@ -33,7 +33,7 @@ def enter(name: str) -> None:
 
 @contextlib.contextmanager
 def inside(name: str) -> Iterator[None]:
-    """The calling thread in a namespace, and back again."""
+    """Run the block in a namespace: the calling thread enters it and returns."""
     with returning():
         enter(name)
         yield
@@ -41,41 +41,39 @@ def inside(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def returning() -> Iterator[None]:
-    """Whichever namespace the block enters, the calling thread is back in its own afterwards."""
+    """After the block the calling thread is back in its own namespace, whichever one the block entered."""
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
         yield
     finally:
         try:
             if not os.path.samestat(os.fstat(home), os.stat("/proc/thread-self/ns/net")):
-                _setns(home, "the former one")
+                _setns(home, "of the caller")
         finally:
             os.close(home)
 
 
 def make_namespace(name: str) -> None:
-    """A namespace without IPv6, whose chatter (router solicitations and the like) would be counted as traffic."""
+    """A namespace without IPv6, whose router solicitations and the like would count as traffic."""
     from pyroute2 import netns
 
     try:
         netns.create(name)
     except OSError as error:
-        raise LabError(
-            f"namespace {name} cannot be made: {error.strerror}", "in a container, it takes --privileged"
-        ) from None
+        raise LabError(f"namespace {name} cannot be made: {error.strerror}", "a container needs --privileged") from None
     with inside(name):
         for scope in ("all", "default"):
             write_sysctl(f"net.ipv6.conf.{scope}.disable_ipv6", "1", required=False)
 
 
 def remove_namespace(name: str) -> None:
-    """Its veth pairs first: a process that still lives in it would keep them."""
+    """Its veth pairs first: a process that still runs in it would keep them."""
     from pyroute2 import IPRoute, netns
 
     with contextlib.suppress(LabError), inside(name), IPRoute() as ip:
         for link in ip.get_links():
             if link.get_nested("IFLA_LINKINFO", "IFLA_INFO_KIND") == "veth":
-                with contextlib.suppress(Exception):  # the peer's end went with the first
+                with contextlib.suppress(Exception):  # it was removed together with its peer
                     ip.link("del", index=link["index"])
     with contextlib.suppress(FileNotFoundError):
         netns.remove(name)
@@ -84,8 +82,8 @@ def remove_namespace(name: str) -> None:
 def make_cables(spec: LabSpec) -> None:
     """One veth pair per port, each end made in its own namespace, all up; the loopback of both as well.
 
-    The tester sends by one queue: a veth with an XDP program never receives by fewer queues than its peer sends by, so
-    that the DUT's could not be set. Into which of them a frame falls is up to the sender's CPU in any case.
+    The tester has one transmit queue: a veth with an XDP program needs at least as many receive queues as its peer has
+    transmit queues, so that the DUT's could not be set. The sender's CPU selects the receive queue in any case.
     """
     from pyroute2 import IPRoute
     from pyroute2.netlink.exceptions import NetlinkError
@@ -128,7 +126,7 @@ def tune(spec: LabSpec, router_cpus: Sequence[int]) -> None:
 
 
 def _set_gro_and_queues(spec: LabSpec, interface: str) -> None:
-    """As ethtool does, which need not be installed."""
+    """As ethtool does, without it: it need not be installed."""
     from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
 
     with contextlib.closing(IoctlEthtool(interface)) as device:
@@ -158,7 +156,7 @@ def write_sysctl(name: str, value: str, required: bool = True) -> None:
         if required:
             raise LabError(
                 f"sysctl {name}={value}: {error.strerror}",
-                "correct it in lab.sysctls of the DUT config, or take it out",
+                "correct or remove it in lab.sysctls of the DUT config",
             ) from None
 
 
@@ -167,7 +165,7 @@ def _sysctl_path(name: str) -> Path:
 
 
 def _setns(handle: int, name: str) -> None:
-    # os.setns is there from Python 3.12 on only.
+    # os.setns exists only since Python 3.12.
     if _libc.setns(handle, _CLONE_NEWNET) != 0:
         raise LabError(f"namespace {name} cannot be entered: {os.strerror(ctypes.get_errno())}", "run as root")
 

@@ -29,7 +29,7 @@ _COMPLAINT = re.compile(r"\b(error|cannot|fail\w*|unable)\b|vlib_|clib_", re.IGN
 
 @dataclass(frozen=True)
 class Launch:
-    """What to start, where, and what is told to people about it."""
+    """What to start, and where. kind: as in state.Server."""
 
     kind: str
     argv: tuple[str, ...]
@@ -62,7 +62,7 @@ def trex(spec: LabSpec, placement: Placement, directory: Path, config_file: Path
 
 
 def python_path() -> str:
-    """PYTHONPATH for a child: a checkout that was run with -m is on no path but the current directory's."""
+    """PYTHONPATH for a child: a checkout that was started with -m is found only from the current directory."""
     root = str(Path(__file__).resolve().parents[2])
     return os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
 
@@ -93,7 +93,7 @@ def trex_config(spec: LabSpec, placement: Placement) -> str:
 def start(
     spec: LabSpec, launch: Launch, with_parent: bool, namespace: str | None = None
 ) -> tuple[Server, subprocess.Popen[bytes]]:
-    """In the tester's namespace (or another), in a session of its own; with_parent: killed when the caller dies.
+    """Start it in the tester's namespace (or another), in its own session; with_parent: killed when the caller dies.
 
     ``ip netns exec`` becomes the server itself (exec): its pid is the server's, and its /sys the namespace's.
     """
@@ -101,7 +101,7 @@ def start(
     parent = os.getpid()
     libc = ctypes.CDLL(None)
 
-    def tie() -> None:
+    def die_with_parent() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
@@ -116,7 +116,7 @@ def start(
                 cwd=launch.cwd,
                 env={**os.environ, **launch.env, state.MARK: spec.prefix},
                 start_new_session=True,
-                preexec_fn=tie if with_parent else None,
+                preexec_fn=die_with_parent if with_parent else None,
             )
     except OSError as error:
         raise LabError(f"{launch.kind} server cannot be started: {error}") from None
@@ -132,17 +132,17 @@ def await_ready(
     within_s: float,
     cancelled: Callable[[], bool],
 ) -> None:
-    """Until a process is ready; LabError, with the telling line of its log, if it ends or takes too long."""
+    """Wait until a process is ready; LabError, with a line of its log, if it ends or takes too long."""
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise LabError(f"{name} ended with code {process.returncode}: {last_words(log)}", f"its log is {log}")
+            raise LabError(f"{name} ended with code {process.returncode}: {telling_line(log)}", f"its log is {log}")
         if ready():
             return
         if cancelled():
             raise LabError(f"interrupted while {name} was starting")
         time.sleep(0.05)
-    raise LabError(f"{name} did not answer within {within_s:g} s: {last_words(log)}", f"its log is {log}")
+    raise LabError(f"{name} did not answer within {within_s:g} s: {telling_line(log)}", f"its log is {log}")
 
 
 def answers(spec: LabSpec) -> bool:
@@ -167,8 +167,8 @@ def stop(prefix: str, netns_inode: int) -> None:
     raise LabError(f"the server of lab {prefix} does not end (process {left})", "see 'ps' and 'dmesg'")
 
 
-def last_words(log: str, longest: int = 300) -> str:
-    """The line of a log that tells why: the first that complains, or the last with something in it."""
+def telling_line(log: str, longest: int = 300) -> str:
+    """The line of a log that tells why: the first that looks like an error, else the last that is not empty."""
     try:
         data = Path(log).read_bytes()[-8192:]
     except OSError:

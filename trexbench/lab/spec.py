@@ -19,8 +19,8 @@ PUB_PORT = 4500
 class LabSpec:
     """Two namespaces with one veth pair per port: the tester's ``p<i>`` and ``dut_interfaces[i]``.
 
-    speed_bps: the nominal L1 speed of the tester's ports (bit/s), None for the server's own idea. most_queues: of the
-    DUT's interfaces, of which settings.queues are in use until the driver is asked for others.
+    speed_bps: the nominal L1 speed of the tester's ports (bit/s), None leaves it to the server. most_queues: that each
+    of the DUT's interfaces can have; settings.queues of them are in use until the driver changes that.
     """
 
     prefix: str = "tbx"
@@ -35,7 +35,7 @@ class LabSpec:
     def from_config(cls, config: DutConfig) -> LabSpec:
         """The lab that a DUT config with a ``lab:`` section asks for."""
         if config.lab is None:
-            raise ConfigError(f"{config.name} is no DUT of namespaces", "only one with a lab: section has a lab")
+            raise ConfigError(f"{config.name} has no lab", "only a DUT config with a lab: section has one")
         ports = sorted(config.ports, key=lambda port: port.tester)
         if [port.tester for port in ports] != list(range(len(ports))):
             raise ConfigError(
@@ -90,7 +90,7 @@ class LabSpec:
 
 @dataclass(frozen=True)
 class Placement:
-    """Cores by number; sender and harness None and router empty mean: not pinned."""
+    """Cores by number. sender, harness: None: not pinned; router: empty: not pinned."""
 
     sender: int | None
     router: tuple[int, ...]
@@ -102,24 +102,22 @@ class Placement:
 
 
 def place(settings: LabConfig, cpus: Sequence[int], siblings: Mapping[int, Sequence[int]]) -> Placement:
-    """Who runs where on these usable cores; siblings: cores that share hardware with a core, itself included."""
-    chosen = [settings.sender_cpu, settings.harness_cpu]
-    chosen += settings.router_cpus if isinstance(settings.router_cpus, tuple) else ()
-    for cpu in chosen:
+    """Which process runs on which of these cores; siblings: the hyper-threads of each core, itself included."""
+    taken = settings.router_cpus if isinstance(settings.router_cpus, tuple) else ()
+    for cpu in (settings.sender_cpu, settings.harness_cpu, *taken):
         if isinstance(cpu, int) and cpu not in cpus:
             usable = ", ".join(map(str, cpus))
-            raise ConfigError(f"the lab asks for core {cpu}, this machine lets us use {usable}", "change it in lab:")
+            raise ConfigError(f"lab: core {cpu} cannot be used, only {usable}", "correct the DUT config's lab: section")
     warnings: list[str] = []
-    taken = settings.router_cpus if isinstance(settings.router_cpus, tuple) else ()
     free = [cpu for cpu in cpus if cpu not in taken] or list(cpus)
     sender = _one(settings.sender_cpu, free[0])
     router = _router(settings, cpus, siblings, free[0] if sender is None else sender)
     both = {cpu for cpu in (sender, *router) if cpu is not None}
     rest = [cpu for cpu in cpus if cpu not in both] or [cpu for cpu in cpus if cpu not in router] or list(cpus)
     if sender in router:
-        warnings.append(f"sender and router share core {sender}: what is measured is both of them, not the router")
+        warnings.append(f"sender and router share core {sender}: the result is that of both, not of the router")
     elif len(cpus) > 1 and sender is not None and set(router) & set(siblings.get(sender, ())):
-        warnings.append(f"the router's core shares its hardware with the sender's core {sender}")
+        warnings.append(f"the router's core and the sender's core {sender} share one physical core")
     return Placement(sender, router, _one(settings.harness_cpu, rest[0]), tuple(warnings))
 
 

@@ -1,12 +1,14 @@
-"""What is known of labs across processes: one JSON file each, written before the thing it speaks of is made.
+"""The state of labs, shared by processes: one JSON file per lab, written before what it names is made.
 
-A process is known by its pid and its start time, a namespace by its name and inode: numbers and names are used again.
+A process is identified by pid and start time, a namespace by name and inode: pids and names are reused.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,15 +21,15 @@ from ..lock import RUN_DIR_ENV, run_dir
 
 VERSION = 1
 MARK = "TREXBENCH_LAB"
-"""In the environment of a lab's server and of all that it starts: the lab's prefix."""
-ORDER_ENV = "TREXBENCH_LAB_ORDER"
-"""In the environment of a lab's keeper: what it shall bring up, in JSON."""
+"""Environment variable of a lab's server, and of all that it starts: the lab's prefix."""
+REQUEST_ENV = "TREXBENCH_LAB_REQUEST"
+"""Environment variable of a lab's keeper: the lab to bring up, in JSON."""
 NETNS_DIR = Path("/run/netns")
 
 
 @dataclass(frozen=True)
 class Process:
-    """One process and no other: start is its start time in clock ticks since boot."""
+    """start: its start time in clock ticks since boot, which no other process of this pid has."""
 
     pid: int
     start: int
@@ -36,7 +38,7 @@ class Process:
     def of(cls, pid: int) -> Process:
         fields = _stat_of(pid)
         if fields is None:
-            raise LabError(f"process {pid} is gone")
+            raise LabError(f"process {pid} has ended")
         return cls(pid, int(fields[19]))
 
     @property
@@ -46,7 +48,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Server:
-    """kind is ``embedded`` or ``trex``; process leads a session of its own."""
+    """A process of the lab's. kind: ``embedded``, ``trex`` or ``vpp``; process: the leader of its own session."""
 
     kind: str
     process: Process
@@ -56,11 +58,12 @@ class Server:
 
 @dataclass(frozen=True)
 class LabState:
-    """A lab as its file tells it. mode: ``ephemeral`` (of one run, its keeper is owner, its run is
-    process ``user``) or ``persistent``.
+    """A lab as its file describes it.
+
+    mode: ``ephemeral`` (for one run, which is process ``user``; owner is its keeper) or ``persistent``.
 
     status: ``starting``, ``up`` or ``closing``. namespaces: name -> inode, None until it is made. sysctls: the host's
-    settings that were changed, name -> (before, set to). router: the process that forwards, where it is not the kernel.
+    settings that were changed, name -> (before, set to). router: the process that forwards, None where the kernel does.
     """
 
     prefix: str
@@ -80,14 +83,14 @@ class LabState:
 
     @property
     def ready(self) -> bool:
-        """Up, with its server and, if it is a run's own, its keeper alive."""
+        """Up, with its server and router alive, and its keeper if it is ephemeral."""
         served = self.server is not None and self.server.process.alive and not self._router_died
         kept = self.mode == "persistent" or self.owner.alive
         return self.status == "up" and served and kept
 
     @property
     def abandoned(self) -> bool:
-        """Left behind by something that is no more: to be cleaned by whoever comes next."""
+        """Left behind by a dead process: the next command that uses the lab removes it."""
         if self.mode == "persistent" and self.status == "up":
             return self.server is None or not self.server.process.alive or self._router_died
         return not self.owner.alive
@@ -104,13 +107,20 @@ def new_state(prefix: str, mode: str, spec: str, user: int = 0) -> LabState:
 def update(state: LabState, **changes: Any) -> LabState:
     """The state with these changes, which is in its file when this returns."""
     state = replace(state, **changes)
-    path = _path(state.prefix)
-    try:
+    with using(_path(state.prefix)) as path:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         replace_file(path, msgspec.json.format(msgspec.json.encode(state), indent=1))
-    except OSError as error:
-        raise LabError(f"{path}: {error.strerror}", f"set {RUN_DIR_ENV} to a directory that can be written") from None
     return state
+
+
+@contextlib.contextmanager
+def using(path: Path) -> Iterator[Path]:
+    """A file of run_dir(); LabError where the block cannot write it."""
+    try:
+        yield path
+    except OSError as error:
+        remedy = f"run as root, with {RUN_DIR_ENV} a directory that can be written"
+        raise LabError(f"{path}: {error.strerror}", remedy) from None
 
 
 def load(prefix: str) -> LabState | None:
@@ -119,17 +129,14 @@ def load(prefix: str) -> LabState | None:
     try:
         document = json.loads(path.read_bytes())
         if document["version"] != VERSION:
-            other = f"lab {prefix} was brought up by another version of trexbench"
-            raise LabError(other, "bring it down with that one")
+            raise LabError(f"lab {prefix} was brought up by another version of trexbench", "use that to bring it down")
         state = msgspec.convert(document, LabState)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise LabError(f"{path}: {error.strerror}", "run as root") from None
+        raise LabError(f"{path}: {error.strerror}", f"run as root, or correct {RUN_DIR_ENV}") from None
     except (ValueError, KeyError, TypeError):
-        raise LabError(
-            f"{path}: not a lab's state", "see with 'ip netns' what is left, then delete that file"
-        ) from None
+        raise LabError(f"{path}: not a lab's state", "see with 'ip netns' what is left, then delete it") from None
     return state if state.boot == _boot_id() else None
 
 
@@ -150,7 +157,7 @@ def namespace_inode(name: str) -> int | None:
 
 
 def server_processes(prefix: str, netns_inode: int) -> list[Process]:
-    """The processes in this network namespace that bear the mark of this lab's server, or have it from their parent."""
+    """The processes in this network namespace that this lab started, or that those started."""
     mark = f"{MARK}={prefix}".encode()
     found = []
     for entry in Path("/proc").iterdir():
@@ -172,7 +179,7 @@ def _path(prefix: str) -> Path:
 
 
 def _stat_of(pid: int) -> list[str] | None:
-    """Fields of /proc/PID/stat from the third (state) on; the second may hold blanks and brackets."""
+    """Fields of /proc/PID/stat from the third (state) on; the second may contain blanks and brackets."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
@@ -180,7 +187,7 @@ def _stat_of(pid: int) -> list[str] | None:
 
 
 def _start_of(pid: int) -> int | None:
-    """Start time of a process that runs; None when there is none, or only its corpse."""
+    """Start time of a running process; None where there is none, or only a zombie."""
     fields = _stat_of(pid)
     return None if fields is None or fields[0] in "ZX" else int(fields[19])
 

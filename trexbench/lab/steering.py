@@ -1,13 +1,13 @@
-"""Moves a router's work to CPUs of its own.
+"""Moves a kernel router's work to CPUs of its own.
 
 On veth the CPU that sends also receives: the router's work would run in the sender's time. An XDP program on the
 receiving interfaces puts every frame into a queue instead, which a kernel thread on the router's CPU empties into the
-network stack, as a NIC with its interrupt there would. A full queue drops, and what is beyond the router's capacity
-costs it nothing: the curve has a clean knee and a flat top. The program stays attached until the interfaces go.
+network stack, as a NIC with its interrupt there would. A full queue drops frames, which costs the router nothing: the
+curve has a clear knee and a flat top. The program stays attached until the interfaces go.
 
-With several CPUs queue q of interface number i goes to the CPU in place (q + i) modulo their number, so that two
-interfaces of one queue each keep two CPUs busy. What a queue to a CPU drops is counted nowhere that can be read; what
-was handed over is (``ethtool -S``: rx_queue_N_xdp_redirect).
+With several CPUs queue q of interface number i is served by CPU number (q + i) modulo their count, so that two
+interfaces of one queue each keep two CPUs busy. No readable counter has what a CPU's queue drops; what was handed
+over is counted (``ethtool -S``: rx_queue_N_xdp_redirect).
 """
 
 from __future__ import annotations
@@ -26,32 +26,22 @@ from ..stlserver.kernel.bpf_asm import R1, R2, R3, R6, Assembler, Helper
 from ..stlserver.kernel.netdev import NetDevice, inside
 from .host import processes
 
-DEFAULT_QUEUE_FRAMES = 4096
-DEFAULT_NICENESS = -20
+QUEUE_FRAMES = 4096
+"""What a CPU's queue holds."""
 _RX_QUEUE_INDEX = 16
-"""Where struct xdp_md has it."""
+"""Its offset in struct xdp_md."""
 
 
-def steer(
-    interfaces: Sequence[str],
-    cpus: Sequence[int],
-    *,
-    netns: str | None = None,
-    queue_frames: int = DEFAULT_QUEUE_FRAMES,
-    niceness: int = DEFAULT_NICENESS,
-) -> list[int]:
-    """Let one kernel thread on each of ``cpus`` do the work of the ``interfaces``; gives their process ids.
+def steer(interfaces: Sequence[str], cpus: Sequence[int], netns: str, niceness: int = -20) -> list[int]:
+    """Let one kernel thread on each of ``cpus`` do the work of the ``interfaces``; their pids. Raises EngineError.
 
-    niceness: of those threads; they compete with everything else on their CPUs, unlike a soft interrupt. Raises
-    EngineError, in one line.
+    niceness: of those threads; unlike a soft interrupt, they compete with everything else on their CPUs.
     """
     bpf.require_kernel()
-    if not 1 <= queue_frames <= 16384:
-        raise EngineError(f"a queue of {queue_frames} frames is not possible; 1 to 16384")
     with contextlib.ExitStack() as stack:
         queues = []
         for cpu in cpus:
-            queues.append(bpf.CpuQueue(cpu, queue_frames))
+            queues.append(bpf.CpuQueue(cpu, QUEUE_FRAMES))
             stack.callback(os.close, queues[-1].fd)
         for index, name in enumerate(interfaces):
             code = to_queues([(queue.fd, cpu) for queue, cpu in zip(queues, cpus, strict=True)], index)
@@ -94,5 +84,5 @@ def _attach(program: int, name: str) -> None:
 def _kernel_thread(name: str) -> int:
     found = next((pid for pid, there in processes() if there in (name, name[:15])), None)
     if found is None:
-        raise EngineError(f"the kernel thread {name} is not to be seen in /proc; run in the host's pid namespace")
+        raise EngineError(f"the kernel thread {name} is not in /proc; run in the host's pid namespace")
     return found

@@ -1,4 +1,4 @@
-"""A real VPP as the lab's router: on af_packet, in the DUT's namespace, for as long as the lab is there."""
+"""A real VPP as the lab's router: on af_packet, in the DUT's namespace, for as long as the lab exists."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check(spec: LabSpec) -> None:
     missing = [name for name in _PROGRAMS if shutil.which(name) is None]
     if missing:
         raise LabError(
-            f"lab {spec.prefix} wants VPP as its router, and {' and '.join(missing)} cannot be found in PATH",
+            f"lab {spec.prefix} uses VPP as its router, but {' and '.join(missing)} cannot be found in PATH",
             "install the packages vpp and vpp-plugin-core (https://fd.io), or use the kernel: --dut lab-linux",
         )
     if len(str(vpp_socket(spec.prefix))) > _LONGEST_SOCKET:
@@ -31,7 +31,7 @@ def check(spec: LabSpec) -> None:
 
 
 def launch(spec: LabSpec, placement: Placement, cpus: Sequence[int]) -> Launch:
-    """VPP with a startup.conf of its own, which this writes."""
+    """How to start VPP, with a startup.conf of its own, which this writes."""
     folder = _folder(spec.prefix)
     folder.mkdir(parents=True, exist_ok=True)
     conf = folder / "startup.conf"
@@ -40,9 +40,9 @@ def launch(spec: LabSpec, placement: Placement, cpus: Sequence[int]) -> Launch:
 
 
 def startup_conf(spec: LabSpec, placement: Placement, cpus: Sequence[int]) -> str:
-    """Workers on the router's cores, the main thread beside them; af_packet and no huge pages. cpus: usable ones.
+    """Workers on the router's cores, the main thread beside them; af_packet and no huge pages. cpus: the usable ones.
 
-    Where there is no core for a main thread besides, it is the one that forwards.
+    Where no core is left for the main thread, there are no workers and it forwards itself.
     """
     folder = _folder(spec.prefix)
     main = main_core(placement, cpus)
@@ -56,7 +56,7 @@ def startup_conf(spec: LabSpec, placement: Placement, cpus: Sequence[int]) -> st
         ),
         "api-segment": (f"prefix {_segment(spec.prefix)}",),
         "memory": ("main-heap-size 512M", "main-heap-page-size 4k"),
-        # of another size they would be huge pages, which VPP takes from the host and does not give back
+        # any other size means huge pages, which VPP takes from the host and does not give back
         "buffers": ("buffers-per-numa 16384", "page-size 4k"),
         "statseg": (f"socket-name {folder}/stats.sock", "size 32M"),
         "cpu": tuple(cores),
@@ -73,7 +73,7 @@ def main_core(placement: Placement, cpus: Sequence[int]) -> int | None:
 
 
 def answers(spec: LabSpec) -> bool:
-    """Does its command line answer?"""
+    """Does VPP's command line answer?"""
     asking = [shutil.which("vppctl") or "vppctl", "-s", str(vpp_socket(spec.prefix)), "show", "version"]
     with contextlib.suppress(subprocess.TimeoutExpired):
         return subprocess.run(asking, capture_output=True, timeout=5, check=False).returncode == 0
@@ -81,7 +81,7 @@ def answers(spec: LabSpec) -> bool:
 
 
 def clean(prefix: str) -> None:
-    """What a VPP that was killed leaves: sockets, shared memory."""
+    """Remove what a killed VPP leaves: sockets, shared memory."""
     shutil.rmtree(_folder(prefix), ignore_errors=True)
     for path in Path("/dev/shm").glob(f"{_segment(prefix)}-*"):
         path.unlink(missing_ok=True)

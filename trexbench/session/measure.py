@@ -124,7 +124,7 @@ class Session:
 
     def _watcher(self, plan: Strategy) -> Watcher:
         # A simulation's time stands still while its counters are read; any other reading must not delay the samples.
-        background, prepare = not self.request.sim, self.lab.run_at_once if self.lab else lambda: None
+        background, prepare = not self.request.sim, self.lab.run_in_real_time if self.lab else lambda: None
         return Watcher(self.observed, plan, self.clock, self.request.telemetry_mode, background, prepare)
 
 
@@ -174,7 +174,7 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
 def _finish(result: RunResult, outcome: Outcome, lab: RunningLab | None, watcher: Watcher) -> RunResult:
     reason = None if outcome.error is None else str(outcome.error)
     if isinstance(outcome.error, GeneratorError) and lab is not None and not lab.server_alive:
-        reason = f"{reason}; the lab's server ended: {lab.server_says}"
+        reason = f"{reason}; the lab's server ended: {lab.server_error}"
     return replace(
         result,
         samples=tuple(outcome.samples),

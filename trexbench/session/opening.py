@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..core.protocols import Clock
 from ..dut import Attestation, Wanted, not_attested
-from ..dut.apply import apply, changes
+from ..dut.apply import apply, summary
 from ..dut.drivers import planned_only
 from ..generator.trex.connect import connect
 from ..lab import Lab, LabSpec, RunningLab
@@ -123,5 +123,5 @@ def _configure(
         return not_attested(request.dut), there.observed
     say(f"configuring {request.dut.name} and reading it back")
     changed = apply(there.dut, there.transport, there.journal)
-    say(f"  {changes(changed)}")
+    say(f"  {summary(changed)}")
     return replace(there.dut.verify(), changed=changed).require_match(), there.observed

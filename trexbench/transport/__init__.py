@@ -1,4 +1,4 @@
-"""Ways to a DUT: run a command there, get back what it said. No data ever becomes a shell's program text."""
+"""Transports: run a command on a DUT and return its output. No data ever becomes a shell's program text."""
 
 from __future__ import annotations
 
@@ -31,12 +31,11 @@ def open_transport(
     port: int | None = None,
     run_dir: Path | None = None,
 ) -> Transport:
-    """The transport of a DUT config's ``transport.type``; DutError for one that is not known or lacks its place.
+    """The transport of a DUT config's ``transport.type``; DutError where that, its host or its namespace is missing.
 
     run_dir: where ssh keeps the socket of its connection. The connection is opened with the first command, and ends
     with the process, or when the transport is no longer referred to.
     """
-
     places = {"local": ("here", ""), "netns": (namespace, "namespace"), "ssh": (host, "host")}
     if kind not in places:
         raise DutError(f"transport {kind} is not known", f"write one of {', '.join(places)}")

@@ -1,4 +1,4 @@
-"""A process of this machine with an end in time and a limit on what it says."""
+"""Run a process on this machine, with limits on its time and its output."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _LOOK_EVERY_S = 0.05
-"""How often the size of what a process has said is looked at; its end is noticed at once."""
+"""How often the size of a process's output is checked; its end is noticed at once."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended. cut: why it was killed, ``time`` or ``size``, or empty."""
+    """How a process ended. cut: the limit for which it was killed, ``time`` or ``size``, or empty."""
 
     returncode: int
     stdout: bytes
@@ -26,12 +26,12 @@ class Ended:
 
 
 def run_bounded(argv: Sequence[str], input: bytes, timeout_s: float, limit_bytes: int, env: Mapping[str, str]) -> Ended:
-    """Run argv in a session of its own, so that Ctrl-C reaches it through its caller only; OSError if it cannot start.
+    """Run argv in a session of its own, so that Ctrl-C does not reach it directly; OSError if it cannot start.
 
-    limit_bytes holds for stdout and stderr each. The process and its children are killed when it takes longer or says
+    limit_bytes holds for stdout and stderr each. The process and its children are killed when it takes longer or prints
     more, and on any exception here.
     """
-    # A file feeds it: communicate, called again after its time is over, would send nothing more of an input.
+    # Its input is a file: communicate, called again after a timeout, would not send the rest.
     with tempfile.TemporaryFile() as fed:
         fed.write(input)
         fed.seek(0)
@@ -49,7 +49,7 @@ def run_bounded(argv: Sequence[str], input: bytes, timeout_s: float, limit_bytes
             left_s = deadline - time.monotonic()
             try:
                 said, ended = process.communicate(timeout=min(_LOOK_EVERY_S, max(0.0, left_s))), True
-            except subprocess.TimeoutExpired as error:  # it has all that was read; the next call goes on from there
+            except subprocess.TimeoutExpired as error:  # it has all output so far; the next call continues
                 said, cut = (error.stdout or b"", error.stderr or b""), "" if left_s > 0 else "time"
             cut = "size" if any(len(one) > limit_bytes for one in said) else cut
     finally:

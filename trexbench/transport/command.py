@@ -10,12 +10,12 @@ from ..core.errors import DutError
 from .words import shown
 
 TIMEOUT_S = 15.0
-"""Of a command that asks for something or sets it."""
+"""For a command that reads or sets something."""
 
 
 @dataclass(frozen=True)
 class Completed:
-    """A command that ran to its end; argv as it was asked for, without the transport's own words."""
+    """A command that ran to its end. argv: as the caller gave it, without what the transport puts around it."""
 
     argv: tuple[str, ...]
     returncode: int
@@ -25,7 +25,7 @@ class Completed:
 
     @property
     def complaint(self) -> str:
-        """What the command said when it failed, in one line."""
+        """The last line of its output, or its exit code: for messages about its failure."""
         lines = (self.stderr.strip() or self.stdout.strip()).splitlines()
         return lines[-1].strip() if lines else f"exit code {self.returncode}"
 
@@ -39,7 +39,7 @@ class Transport(Protocol):
         """Run argv, fed with input; DutError if it cannot be started or takes longer than timeout_s."""
 
     def close(self) -> None:
-        """Give up what is open; a later command opens it again."""
+        """Close the connection; a later command opens it again."""
 
 
 def run_checked(transport: Transport, argv: Sequence[str], timeout_s: float = TIMEOUT_S) -> str:

@@ -16,7 +16,7 @@ from .words import shown
 OUTPUT_LIMIT_BYTES = 16 << 20
 _NETNS_DIR = Path("/run/netns")
 
-_PACKAGES = {"ip": "iproute2", "ethtool": "ethtool", "grep": "grep", "tee": "coreutils", "nft": "nftables"}
+_PACKAGES = {"ip": "iproute2", "tc": "iproute2", "tee": "coreutils", "nft": "nftables"}
 
 
 class LocalTransport:
@@ -38,7 +38,7 @@ class NetnsTransport(LocalTransport):
 
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
         if not (_NETNS_DIR / self.namespace).exists():
-            raise DutError(f"{self.place} is not there", "bring it up: trexbench lab up")
+            raise DutError(f"{self.place} does not exist", "bring it up: trexbench lab up")
         done = run_here(["ip", "netns", "exec", self.namespace, *argv], argv, self.place, timeout_s, input)
         # ip tells its own failures from the command's by these words only; its exit code varies.
         if done.returncode and done.stderr.startswith(f'exec of "{argv[0]}" failed: No such file'):
@@ -56,7 +56,7 @@ def run_here(
     input: str | None,
     limit_bytes: int = OUTPUT_LIMIT_BYTES,
 ) -> Completed:
-    """Run argv, which is ``asked`` with the transport's own words around it; as Transport.run."""
+    """As Transport.run. argv: ``asked``, with what the transport puts around it."""
     what, begun = f"{shown(asked)} on {place}", time.monotonic()
     try:
         ended = run_bounded(argv, (input or "").encode(), timeout_s, limit_bytes, environment())
@@ -67,13 +67,13 @@ def run_here(
     if ended.cut == "time":
         raise DutError(f"{what} did not end within {timeout_s:g} s", "see whether the DUT still answers")
     if ended.cut == "size":
-        raise DutError(f"{what} said more than {limit_bytes} bytes", "it was cut off: ask for less")
+        raise DutError(f"{what} printed more than {limit_bytes} bytes", "it was cut off: ask for less")
     stdout, stderr = (one.decode(errors="replace") for one in (ended.stdout, ended.stderr))
     return Completed(tuple(asked), ended.returncode, stdout, stderr, time.monotonic() - begun)
 
 
 def environment() -> Mapping[str, str]:
-    """Ours, in plain English, and without the program by which ssh would ask at a display."""
+    """This process's own, with messages in English, and without the program by which ssh asks for passwords."""
     kept = {key: value for key, value in os.environ.items() if key != "SSH_ASKPASS"}
     return {**kept, "LC_ALL": "C", "SSH_ASKPASS_REQUIRE": "never"}
 

@@ -1,7 +1,7 @@
 """Commands on another machine, by the user's own OpenSSH client.
 
-Their config, agent, jump hosts and known_hosts hold. Nothing is ever asked: what needs a password or a new host key is
-refused with the words that help. All commands share one connection (see ssh_master), and none opens one of its own.
+The user's config, agent, jump hosts and known_hosts apply. Nobody is ever asked: where a password or a new host key is
+needed, the error says what helps. All commands share one connection (see ssh_master), and none opens one of its own.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _OPTIONS = (
 
 
 class SshTransport:
-    """host is a name of the user's ssh config or an address; user and port as there where they are None.
+    """host: a name in the user's ssh config, or an address. user, port: None leaves them to that config.
 
     run_dir: where the connection's socket may lie. Usable by several threads. Closed by ``close``, at the end of the
-    process, or soon after its sudden death.
+    process, or soon after the process was killed.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class SshTransport:
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
         """As Transport; the time to connect, at most OPEN_S, is not part of timeout_s.
 
-        After a time-out the command may still run there: only the ssh that waits for it is ended. DutError also when
-        the connection is lost meanwhile, which the next command opens again.
+        After a time-out the command may still run there: only the ssh that waits for it is ended. DutLost when the
+        connection is lost; the next command opens it again.
         """
         command = remote_command(argv)
         master = self._connected()
-        # Without its master ssh would connect by itself; with this it has no way to.
+        # Without its master ssh would connect by itself; this proxy prevents it.
         alone = ("-oControlMaster=no", "-oProxyCommand=false")
         through = (*master.ssh, "-S", escaped(master.control), *alone, "--", self._host)
         try:
@@ -92,15 +92,15 @@ class SshTransport:
             self._drop()
 
     def _refuse(self, done: Completed, master: Master) -> NoReturn:
-        """DutError for what ssh ended with, and not the command."""
+        """DutError for an exit code 255 that is ssh's own and not the command's."""
         stands = master.ask("check")
         with self._lock:
-            # Refused for too many sessions: those of commands that hang there go with their connection only.
+            # It may have refused one session too many: those of commands that hang there end only with the connection.
             if self._master is master and not (stands and self._running):
                 self._drop()
         if stands:
             said = (done.stderr.strip().splitlines() or ["it or its shell was killed"])[0]
-            raise DutError(f"{shown(done.argv)} on {self.place} was not run to its end ({said})")
+            raise DutError(f"{shown(done.argv)} on {self.place} did not run to its end ({said})")
         raise DutLost(
             f"the connection to {self.place} was lost while {shown(done.argv)} ran",
             "whether it took effect is not known; see whether the DUT still answers",
@@ -125,7 +125,7 @@ class SshTransport:
             login = shown(["ssh", *self._to, self._host])
             wrong, remedy = explain(error.said, self._host, login)
             if error.late:
-                wrong, remedy = f"{self.place} let nobody in within {OPEN_S:g} s", f"see what it waits for: {login}"
+                wrong, remedy = f"no login on {self.place} within {OPEN_S:g} s", f"see what it waits for: {login}"
             raise DutLost(wrong, remedy) from None
 
     def _drop(self) -> None:

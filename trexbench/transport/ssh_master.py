@@ -4,8 +4,8 @@
 
 The session of that pipe keeps the master from ending while nothing runs. When this process dies, however it does,
 the pipe closes, the session ends, and the shell that waits for it tells the master to exit, even if a command hangs.
-Were that shell killed too, the master would follow PERSIST_S after its last command. Without a network all of it ends
-after ALIVE_S * ALIVE_COUNT. The control socket lies in a directory that only its owner can enter.
+If that shell is killed too, the master ends PERSIST_S after its last command. Without a network all of it ends after
+ALIVE_S * ALIVE_COUNT. The control socket lies in a directory that only its owner can enter.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from .words import remote_command
 
 CONNECT_S = 10
 OPEN_S = 30.0
-"""For everything until the first command may run: names, jump hosts, keys."""
+"""For all that comes before the first command: name resolution, jump hosts, keys."""
 ALIVE_S, ALIVE_COUNT = 10, 3
-"""A router under full load answers late, not never."""
+"""Not less: a router under full load answers late."""
 PERSIST_S = 2
 _CLOSE_S = 5.0
 
@@ -48,7 +48,7 @@ _NAME = re.compile(r"ssh-(\d+)-\w+")
 
 @dataclass(frozen=True)
 class Master:
-    """control: path of its socket. owner: the process that may close it (a fork of it may not)."""
+    """control: path of its socket. owner: pid of the process that may close it (a fork of it may not)."""
 
     control: Path
     session: subprocess.Popen[bytes]
@@ -93,7 +93,7 @@ class Master:
 
 @dataclass
 class CannotOpen(Exception):
-    """said: ssh's own words. late: it was still trying after open_s."""
+    """said: what ssh printed. late: it was still trying after open_s."""
 
     said: str
     late: bool
@@ -102,7 +102,7 @@ class CannotOpen(Exception):
 def open_master(
     ssh: Sequence[str], host: str, run_dir: Path | None, env: Mapping[str, str], open_s: float = OPEN_S
 ) -> Master:
-    """Connect and log in; CannotOpen, or DutError if there is no place for the socket or the login shell talks."""
+    """Connect and log in; CannotOpen, or DutError where the socket has no place or the login shell prints something."""
     control = _private_directory(run_dir) / _SOCKET
     argv = [
         *("/bin/sh", "-c", _SESSION, escaped(control), *ssh),
@@ -110,7 +110,7 @@ def open_master(
         *(f"-oServerAliveInterval={ALIVE_S}", f"-oServerAliveCountMax={ALIVE_COUNT}"),
         *("--", host, remote_command(("sh", "-c", f"echo {_READY.decode().strip()}; exec cat >/dev/null"))),
     ]
-    # A file: a pipe would be held open by a master of before OpenSSH 8.5, and fill unread.
+    # A file: masters before OpenSSH 8.5 keep a pipe open, and nobody would read it.
     with tempfile.TemporaryFile() as said:
         try:
             session = subprocess.Popen(
@@ -132,26 +132,26 @@ def open_master(
         if first:
             line = first.decode(errors="replace").splitlines()[0][:80]
             raise DutError(
-                f"the login shell on {host} talks before it runs a command ({line!r})",
-                "silence what its start-up files print when nobody is at a terminal",
+                f"the login shell on {host} prints something before it runs a command ({line!r})",
+                "let its start-up files print nothing without a terminal",
             )
         said.seek(0)
         raise CannotOpen(said.read(65536).decode(errors="replace"), late=first is None)
 
 
 def escaped(path: Path) -> str:
-    """ssh replaces %h and the like in a ControlPath."""
+    """The path as a ControlPath, in which ssh replaces %h and the like."""
     return str(path).replace("%", "%%")
 
 
 def _give_up(master: Master) -> None:
-    """Until it has logged in, the master is the process that was started, and would wait for the other side."""
+    """Kill a master that has not logged in: it is still the process that was started, and waits for the server."""
     kill_group(master.session)
     master.close()
 
 
 def _first_output(pipe: IO[bytes], deadline: float) -> bytes | None:
-    """What comes first, as far as it agrees with _READY and one byte further; less at the end of file, None of time."""
+    """Read until it is _READY or cannot become it; what was read. Less at the end of file, None at the deadline."""
     found = b""
     while found != _READY and _READY.startswith(found):
         if not select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -184,7 +184,7 @@ def _private_directory(run_dir: Path | None) -> Path:
 
 
 def _sweep(base: Path) -> None:
-    """Remove what processes of ours left that were killed; their masters end by themselves and leave the directory."""
+    """Remove the directories of killed processes; their masters end by themselves but leave them."""
     for path in base.glob("ssh-*-*"):
         found = _NAME.fullmatch(path.name)
         with contextlib.suppress(OSError):

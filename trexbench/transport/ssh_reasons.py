@@ -9,7 +9,7 @@ _REASONS: Sequence[tuple[str, str, str]] = (
     (
         r"Host key for (?P<name>\S+) has changed",
         "the host key of {name} is not the one that known_hosts has",
-        "somebody may be in between; if the DUT was reinstalled: ssh-keygen -R '{name}', then log in by hand: {login}",
+        "this may be an attack; if the DUT was reinstalled: ssh-keygen -R '{name}', then log in by hand: {login}",
     ),
     (
         r"host key is known for (?P<name>\S+) and you have requested strict checking",
@@ -39,7 +39,7 @@ _REASONS: Sequence[tuple[str, str, str]] = (
     (
         r"connect to host (?P<name>\S+) port \d+: (?P<detail>.+)|(?P<slow>Connection timed out)",
         "{name} cannot be reached",
-        "see whether it is up, and which way leads there",
+        "see whether it is up, and whether a route leads there",
     ),
     (
         r"Unable to negotiate with (?P<name>\S+)",
@@ -53,11 +53,11 @@ _REASONS: Sequence[tuple[str, str, str]] = (
         "correct it until this works: {login}",
     ),
 )
-"""What ssh says, where ``name`` is the host it speaks of (perhaps a jump host); what is wrong; what helps."""
+"""A pattern of what ssh prints (``name``: the host meant, perhaps a jump host); what is wrong; what helps."""
 
 
 def explain(said: str, host: str, login: str) -> tuple[str, str]:
-    """What is wrong and what helps. said: ssh's stderr; login: how a user would log in there by hand."""
+    """What is wrong and what helps. said: ssh's stderr; login: the command that logs in there by hand."""
     for words, wrong, remedy in _REASONS:
         if found := re.search(words, said):
             names = {"name": host, "login": login, **{k: v for k, v in found.groupdict().items() if v}}

@@ -30,7 +30,7 @@ def remote_command(argv: Sequence[str]) -> str:
     """One line that any login shell passes on to /bin/sh, which runs argv, every word as it is.
 
     ssh joins its arguments with blanks and the login shell of the other side reads the result as program text: sh,
-    bash, or tcsh (root of a FreeBSD). Nothing but quoted words stands in it. DutError for what no command can be.
+    bash, or tcsh (root of a FreeBSD). Nothing but quoted words stands in it. DutError where argv cannot be a command.
     """
     if not argv or not argv[0] or argv[0].startswith("-") or "=" in argv[0]:
         raise DutError(f"{shown(argv) or 'nothing'} cannot be run: its first word is not a program's name")
@@ -39,7 +39,7 @@ def remote_command(argv: Sequence[str]) -> str:
     try:
         command = " ".join([f"/bin/sh -c '{_SCRIPT}' sh", *(quoted(word) for word in argv)])
     except UnicodeEncodeError:
-        raise DutError(f"{shown(argv)} cannot be run: half a character in a word") from None
+        raise DutError(f"{shown(argv)} cannot be run: a word is not valid text") from None
     if len(command) > LONGEST_COMMAND:
         raise DutError(f"{shown(argv)} cannot be run: {len(command)} bytes are too long for a command")
     return command

@@ -1,7 +1,7 @@
-"""A pfSense's settings, pure: what differs from what is wanted, how to change it and how to take that back.
+"""A pfSense's settings, pure: what differs from what is wanted, how to change it and how to undo that.
 
-Facts are what read.py reads: a dictionary of JSON values, with None for what the box does not say. What is not
-set here: queues. FreeBSD fixes their number when the driver attaches (iflib's loader tunables).
+Facts are what the driver reads: a dictionary of JSON values, None for what the box does not tell. Queues are not set
+here: FreeBSD fixes their number when the driver attaches (iflib's loader tunables).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...config.model import DutConfig, Port, Route
 from ...core.errors import DutError
 from ...core.units import format_bits
 from ...host.freebsd import device
-from ..model import Change, Command, Mismatch, Wanted, compare_route, ends_of, unmet
+from ..model import Change, Command, Mismatch, Wanted, compare_route, ends_of, require_interfaces, unmet
 
 Facts = Mapping[str, Any]
 
@@ -35,6 +35,7 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
     The firewall comes last: pfSense turns it on again when a link goes up, as it reloads its rules then.
     """
     config = wanted.config
+    require_interfaces(config, facts)
     _refuse_addresses(config, facts)
     found = _forwarding(facts)
     for port in config.ports:
@@ -45,7 +46,7 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
 
 
 def plan_from_nothing(wanted: Wanted) -> list[Change]:
-    """What would be done to a box as it is shipped: ports down, no address, no route, the firewall on."""
+    """The changes for a box as it is shipped: ports down, no address, no route, the firewall on."""
     down = {"up": False, "status": "no carrier", "addresses": []}
     facts = {
         FORWARD: "0",
@@ -68,21 +69,20 @@ def _forwarding(facts: Facts) -> list[Change]:
 
 
 def _refuse_addresses(config: DutConfig, facts: Facts) -> None:
-    """DutError for an address that is there in another form: its routes would go with it."""
+    """DutError for an address that exists in another form: replacing it would delete its routes."""
     for port in config.ports:
         for interface, addresses in facts["addresses"].items():
             for found in addresses:
                 place = (port.interface, str(port.address))
                 if found.partition("/")[0] == str(port.address.ip) and (interface, found) != place:
                     raise DutError(
-                        f"{interface} has the address {found}, which is wanted as {port.address} on {port.interface}",
-                        f"take it away by hand: ifconfig {interface} inet {port.address.ip} -alias",
+                        f"{interface} has the address {found}, but {port.address} is wanted on {port.interface}",
+                        f"remove it by hand: ifconfig {interface} inet {port.address.ip} -alias",
                     )
 
 
 def _link(port: Port, facts: Facts) -> list[Change]:
-    found = facts["interfaces"].get(port.interface)
-    if found is not None and found["up"]:
+    if facts["interfaces"][port.interface]["up"]:
         return []
     do = Command(("ifconfig", port.interface, "up"), f"cable to the tester's port {port.tester}")
     undo = Command(("ifconfig", port.interface, "down"), "as it was", fine_if=_GONE)
@@ -90,15 +90,15 @@ def _link(port: Port, facts: Facts) -> list[Change]:
 
 
 def _address(port: Port, facts: Facts) -> list[Change]:
-    """Added beside what is there."""
+    """Added to the addresses that are there."""
     name, wanted = port.interface, str(port.address)
-    there = (facts["interfaces"].get(name) or {"addresses": []})["addresses"]
+    there = facts["interfaces"][name]["addresses"]
     if wanted in there:
         return []
     # alias: without it ifconfig would replace the first address of the interface.
     do = Command(("ifconfig", name, "inet", wanted, "alias"), "its address")
     undo = Command(("ifconfig", name, "inet", str(port.address.ip), "-alias"), "as it was", fine_if=_NO_ADDRESS)
-    # An address takes the neighbours of its network with it, also those that another address had before.
+    # Removing an address removes its network's neighbours, also those that another address had before.
     neighbour = facts["neighbours"].get(str(port.neighbour.address))
     again = (_pin(neighbour),) if neighbour is not None and _pinned(neighbour) else ()
     return [Change(f"address of {name}", ", ".join(there) or "none", wanted, (do,), (undo, *again))]
@@ -109,12 +109,12 @@ def _neighbour(port: Port, mac: str, facts: Facts) -> list[Change]:
     found = facts["neighbours"].get(address)
     if found is not None and found["permanent"] and (found["mac"], found["interface"]) == (mac, port.interface):
         return []
-    # -S: in place of what is there, where -s would fail.
+    # -S replaces an entry, where -s would fail.
     do = Command(("arp", "-S", address, mac), "the tester answers no ARP")
     if found is not None and _pinned(found):
         undo = _pin(found)
     else:
-        undo = Command(("arp", "-d", address), "it was learnt, or not there", fine_if=_NO_NEIGHBOUR)
+        undo = Command(("arp", "-d", address), "it was learnt, or absent", fine_if=_NO_NEIGHBOUR)
     was = "none"
     if found:
         was = f"{found['mac']} {'permanent' if found['permanent'] else 'learnt'} on {found['interface']}"
@@ -131,10 +131,10 @@ def _pin(found: Mapping[str, Any]) -> Command:
 
 
 def _route(route: Route, facts: Facts) -> list[Change]:
-    """Since FreeBSD 13 a second hop is added beside the first; every other one is taken away."""
+    """Since FreeBSD 13 ``route add`` adds a second hop to the first; all hops but the wanted one are deleted."""
     to, via = str(route.to), str(route.via)
     there = [found for found in facts["routes"] if found["to"] == to]
-    extra = [found for found in there if not _leads(found, via)]
+    extra = [found for found in there if not _has_gateway(found, via)]
     missing = len(extra) == len(there)
     if not extra and not missing:
         return []
@@ -146,12 +146,12 @@ def _route(route: Route, facts: Facts) -> list[Change]:
     return [Change(f"route {to}", was, f"via {via}", do, undo)]
 
 
-def _leads(found: Mapping[str, Any], via: str) -> bool:
+def _has_gateway(found: Mapping[str, Any], via: str) -> bool:
     return found["gateway"] == via and "G" in found["flags"] and not set("BR") & set(found["flags"])
 
 
 def hop(found: Mapping[str, Any]) -> str:
-    """One hop of the table of routes, in words."""
+    """One hop of the routing table, in words."""
     if "B" in found["flags"] or "R" in found["flags"]:
         return "blackhole" if "B" in found["flags"] else "reject"
     return f"via {found['gateway']}" if "G" in found["flags"] else f"dev {found['interface']}"
@@ -163,7 +163,7 @@ def _delete(to: str, found: Mapping[str, Any]) -> Command:
 
 
 def _restore(to: str, found: Mapping[str, Any]) -> Command:
-    """The route as it was, with the flags that route(8) can set."""
+    """Add the route as it was, with the flags that route(8) can set."""
     words = {"B": "-blackhole", "R": "-reject", "1": "-proto1", "2": "-proto2"}
     flags = [word for flag, word in words.items() if flag in found["flags"]]
     flags += [] if "S" in found["flags"] else ["-nostatic"]
@@ -174,7 +174,7 @@ def _restore(to: str, found: Mapping[str, Any]) -> Command:
 def _firewall(config: DutConfig, facts: Facts) -> list[Change]:
     if config.pfsense.firewall != "off" or facts["firewall"] != "enabled":
         return []
-    do = Command(("pfctl", "-d"), "no firewall, as with the other systems", fine_if=_OFF)
+    do = Command(("pfctl", "-d"), "no firewall, as on the other systems", fine_if=_OFF)
     undo = Command(("pfctl", "-e"), "as it was", fine_if=_ON)
     return [Change("firewall", "enabled", "disabled", (do,), (undo,))]
 
@@ -197,7 +197,7 @@ def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
         expected = f"via {route.via} dev {wanted.port_of(route).interface}"
         if path["hop"] != expected:
             wrong.append(Mismatch(f"path to {host}", expected, str(path["hop"])))
-    remedy = "pfSense turns it on when it reloads its rules: apply again when links and gateways are quiet"
+    remedy = "pfSense enables it when it reloads its rules: apply again once links and gateways are stable"
     return wrong + [replace(one, remedy=remedy) for one in unmet(_firewall(config, facts))]
 
 
@@ -222,4 +222,4 @@ def _compare_queues(wanted: Wanted, name: str, active: int | None) -> list[Misma
     which = device(name)
     tunable = f"dev.{which[0]}.{which[1]}.iflib.override_nrxqs" if which else "the driver's tunable"
     remedy = f'write {tunable}="{wanted.rx_queues}" into {LOADER} and reboot the DUT'
-    return [Mismatch(f"receive queues of {name}", str(wanted.rx_queues), str(active or "not told"), remedy)]
+    return [Mismatch(f"receive queues of {name}", str(wanted.rx_queues), str(active or "unknown"), remedy)]

@@ -1,6 +1,6 @@
-"""A pfSense, or any FreeBSD 12 to 15, as a router: what has to be set, what it says when read back, what it counts.
+"""A pfSense, or any FreeBSD 12 to 15, as a router: what is set, what is read back, what it counts.
 
-Nothing is written to its disk: a reboot, and pfSense's own configuration, forget all of it.
+Nothing is written to its disk: a reboot, or a reload of pfSense's own configuration, undoes all of it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SETTINGS = {
     "cpus": "kern.smp.cpus",
     "cpu_levels": "dev.cpu.0.freq_levels",
     FORWARD: FORWARD,
-    # With redirects FreeBSD 12 takes the slow way through ip_input for every packet.
+    # With redirects FreeBSD 12 sends every packet through the slow path, ip_input.
     "net.inet.ip.redirect": "net.inet.ip.redirect",
     "net.isr.dispatch": "net.isr.dispatch",
     "net.isr.numthreads": "net.isr.numthreads",
@@ -48,7 +48,7 @@ _OF_DEVICE = {
 _FILES = {"pfsense": "/etc/version", "platform": "/etc/platform"}
 
 Queues = Mapping[str, Mapping[int, int]]
-"""Interrupt of each receive queue, by interface."""
+"""Interrupt number of each receive queue, by interface."""
 
 
 class PfsenseDut:
@@ -61,11 +61,11 @@ class PfsenseDut:
         self._host = FreebsdHost(transport, wanted.interfaces)
 
     def identity(self) -> str:
-        """The boot's own number where the kernel has one (FreeBSD 14), else the time of the boot."""
+        """The boot's ID where the kernel has one (FreeBSD 14), else the time of the boot."""
         values = self._sysctl(("kern.boot_id", "kern.boottime"))
         boot = values.get("kern.boot_id") or parse.parse_struct(values.get("kern.boottime", ""), "sec")
         if not boot:
-            raise DutError(f"{self._wanted.config.name}: sysctl told no kern.boottime", "is it a FreeBSD?")
+            raise DutError(f"{self._wanted.config.name}: sysctl printed no kern.boottime", "is it a FreeBSD?")
         return f"boot {boot}"
 
     def plan(self) -> Sequence[Change]:
@@ -78,7 +78,7 @@ class PfsenseDut:
         return attest(self._wanted, facts, compare(self._wanted, facts), self._spreading(queues))
 
     def observe(self, clear: bool = False) -> Observation:
-        """clear means nothing here: all of FreeBSD's counts are totals."""
+        """clear has no effect: all of FreeBSD's counters are totals."""
         return observed(self._host.read(), self._wanted.config)
 
     def _links_up(self) -> bool:
@@ -87,12 +87,12 @@ class PfsenseDut:
         return all(one["status"] in ("active", None) for one in there if one["up"])
 
     def _state(self) -> dict[str, Any]:
-        """What can be changed, and what it takes to know whether it must be."""
+        """Everything that plan needs to know."""
         interfaces, names = self._interfaces(), self._wanted.interfaces
         values = self._sysctl((*_SETTINGS.values(), "kern.ostype", *self._device_names()))
         if values.get("kern.ostype") != "FreeBSD":
             raise DutError(
-                f"{self._wanted.config.name}: no FreeBSD answers on {self._transport.place}", "correct its config"
+                f"{self._wanted.config.name}: {self._transport.place} is no FreeBSD", "correct driver or transport"
             )
         return {
             **{key: values.get(name) for key, name in _SETTINGS.items()},
@@ -118,14 +118,14 @@ class PfsenseDut:
         return facts
 
     def _spreading(self, queues: Queues) -> Spreading:
-        """Each receive queue with the CPU its interrupt is bound to; iflib's task for the queue runs there, too."""
+        """Each receive queue with the CPU its interrupt is bound to; iflib's task for the queue runs on it, too."""
         places = []
         for port in self._wanted.config.ports:
             for queue, irq in sorted(queues.get(port.interface, {}).items()):
                 done = self._transport.run(("cpuset", "-g", "-x", str(irq)), TIMEOUT_S)
                 cpus = counters.parse_cpus(done.stdout) if done.returncode == 0 else ()
                 places.append(QueuePlace(port.tester, queue, f"cpu{cpus[0]}" if len(cpus) == 1 else None))
-        reason = "FreeBSD's drivers draw the hash key at attach and do not tell it"
+        reason = "FreeBSD's drivers draw a random hash key at attach and do not show it"
         hashes = tuple(PortHash(port.tester, None, reason=reason) for port in self._wanted.config.ports)
         return Spreading(tuple(places), hashes)
 
@@ -133,7 +133,7 @@ class PfsenseDut:
         return parse.parse_interfaces(run_checked(self._transport, ("ifconfig", "-a")))
 
     def _sysctl(self, names: Sequence[str]) -> dict[str, str]:
-        """Values by name; those that are not there are left out."""
+        """Values by name; those that do not exist are left out."""
         return counters.parse_sysctl(self._transport.run(("sysctl", "-ei", *names), TIMEOUT_S).stdout)
 
     def _device_names(self) -> list[str]:
@@ -148,7 +148,7 @@ class PfsenseDut:
         return {**found, **{key: values.get(f"{prefix}.{leaf}") for key, leaf in _OF_DEVICE.items()}}
 
     def _neighbours(self) -> dict[str, dict[str, Any]]:
-        """Those of the test only: others come and go."""
+        """Only those of the test: others come and go."""
         asked = {str(port.neighbour.address) for port in self._wanted.config.ports}
         found = parse.parse_neighbours(run_checked(self._transport, ("arp", "-an")))
         return {one["address"]: one for one in found if one["address"] in asked}
@@ -182,6 +182,6 @@ class PfsenseDut:
         return found
 
     def _queues(self) -> Queues:
-        """-a: those that have not had an interrupt yet, too."""
+        """-a includes queues that have not had an interrupt yet."""
         done = self._transport.run(("vmstat", "-ia"), TIMEOUT_S)
         return counters.receive_queues(counters.parse_interrupts(done.stdout)) if done.returncode == 0 else {}

@@ -1,6 +1,6 @@
-"""What a pfSense, or any FreeBSD, says of itself under load, and where it admits to have lost frames.
+"""What a pfSense, or any FreeBSD, counts under load, and the drops that it counts.
 
-No frame may be in two of the drop counts, so these are left out, which say again what another one has said:
+No frame may be in two of the drop counters. These are left out, since others include them:
 ``mac_stats.rx_missed_packets`` of the NIC (it is netstat's Idrop with ix, part of Ierrs with em and igb),
 ``rx_discarded`` of a queue (part of Ierrs), and of netstat -s ``output packets dropped due to no bufs`` and ``packets
 not forwardable`` (frames that a full transmit queue refused are in them again).
@@ -19,7 +19,7 @@ _NO_ROUTE = "output packets discarded due to no route"
 
 
 def observed(totals: FreebsdTotals, config: DutConfig) -> Observation:
-    """One reading of the host, as the tester's ports see it."""
+    """One reading of the host, by the tester's ports."""
     found = totals.observation(config, _drops(totals, config))
     missing = [
         Missing(f"port {port.tester}", f"netstat -i has no row for {port.interface}")
@@ -30,7 +30,7 @@ def observed(totals: FreebsdTotals, config: DutConfig) -> Observation:
     if silent and "sysctl" not in {one.what for one in totals.missing}:
         missing.append(Missing("packets per queue", f"the driver of {', '.join(silent)} does not count them"))
     if totals.ip and _NO_ROUTE not in totals.ip:
-        missing.append(Missing("ip", f"netstat -s does not tell '{_NO_ROUTE}'"))
+        missing.append(Missing("ip", f"netstat -s has no '{_NO_ROUTE}'"))
     return replace(found, missing=(*found.missing, *missing))
 
 
@@ -41,7 +41,7 @@ def _drops(totals: FreebsdTotals, config: DutConfig) -> Iterator[DropCount]:
             if name in counted:
                 yield DropCount(name, counted[name], port.tester)
         if "Drop" in counted or rings:
-            # Newer releases count what the ring of iflib refuses in Drop, older ones (12, 13) in the ring alone.
+            # What iflib's ring refuses is in Drop in newer releases, only in the ring's counter in older ones (12, 13).
             yield DropCount("Drop", max(counted.get("Drop", 0), sum(rings)), port.tester)
     if totals.netisr_drops is not None:
         yield DropCount("netisr QDrops", totals.netisr_drops)

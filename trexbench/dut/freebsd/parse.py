@@ -1,6 +1,6 @@
 """What FreeBSD's tools print -> facts. Pure; absent is None, never zero; DutError for what cannot be read.
 
-The formats are those of FreeBSD 11 to 15, after the sources of the tools (sbin/ifconfig, sbin/route, usr.sbin/arp,
+The formats are those of FreeBSD 11 to 15, from the sources of the tools (sbin/ifconfig, sbin/route, usr.sbin/arp,
 sbin/sysctl).
 """
 
@@ -71,14 +71,14 @@ def _address(line: str) -> str:
 
 
 def media_speed_bps(media: str) -> float | None:
-    """The speed that is in use, out of ``Ethernet autoselect (10Gbase-SR <full-duplex>)``; None: it says none."""
+    """The speed in use, as in ``Ethernet autoselect (10Gbase-SR <full-duplex>)``; None where there is none."""
     _, parenthesis, active = media.partition("(")
     found = _MEDIA_SPEED.search(active if parenthesis else media)
     return float(found[1]) * (1e9 if found[2] else 1e6) if found else None
 
 
 def parse_routes(text: str) -> list[dict[str, Any]]:
-    """``netstat -rn -f inet``: to, gateway (as printed), flags, interface (None: not told), one entry per hop.
+    """``netstat -rn -f inet``: to, gateway (as printed), flags, interface (None: not printed), one entry per hop.
 
     The columns between flags and interface differ from release to release; their header names them.
     """
@@ -98,7 +98,7 @@ def parse_routes(text: str) -> list[dict[str, Any]]:
             interface = words[at] if at < len(words) else None
             found.append({"to": network(to), "gateway": gateway, "flags": flags, "interface": interface})
     if not columns:
-        raise DutError(f"netstat -rn printed no table of routes ({text.strip()[:60]!r})", "is it a FreeBSD?")
+        raise DutError(f"netstat -rn printed no routing table ({text.strip()[:60]!r})", "is it a FreeBSD?")
     return found
 
 
@@ -118,7 +118,7 @@ def network(text: str) -> str:
 
 
 def parse_path(text: str) -> str:
-    """``route -n get``: where the kernel would send it, as ``via 1.2.3.4 dev ix0``; else what becomes of it."""
+    """``route -n get``: where the kernel would send it: ``via 1.2.3.4 dev ix0``, ``blackhole`` or ``reject``."""
     found = {match[1].strip(): match[2].strip() for match in map(_GETS.match, text.splitlines()) if match}
     flags = found.get("flags", "").strip("<>").split(",")
     for end in ("BLACKHOLE", "REJECT"):

@@ -1,6 +1,6 @@
-"""A Linux router's settings, pure: what differs from what is wanted, how to change it and how to take that back.
+"""A Linux router's settings, pure: what differs from what is wanted, how to change it and how to undo that.
 
-Facts are what read.py reads: a dictionary of JSON values, with None for what the box does not say.
+Facts are what the driver reads: a dictionary of JSON values, None for what the box does not tell.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from ...config.model import DutConfig, Port, Route
-from ...core.errors import DutError
 from ...core.load.plan import pair_directions
-from ..model import Change, Command, Mismatch, Wanted, compare_route, ends_of, unmet
+from ..model import Change, Command, Mismatch, Wanted, compare_route, ends_of, require_interfaces, unmet
 from .tuning import compare_tuning, host_changes, placement_changes, queue_changes, require_queues, tee, write
 
 Facts = Mapping[str, Any]
@@ -20,21 +19,21 @@ Facts = Mapping[str, Any]
 FORWARD = "/proc/sys/net/ipv4/ip_forward"
 _CONF = "/proc/sys/net/ipv4/conf"
 _GONE = ("Cannot find device", "does not exist")
-"""What ip says of an interface that is no longer there: nothing is left to be undone then."""
+"""What ip prints for an interface that no longer exists: nothing is left to undo then."""
 _NO_ADDRESS = ("Cannot assign requested address", "Address not found", *_GONE)
 _NO_NEIGHBOUR = ("No such file or directory", *_GONE)
 _NO_ROUTE = ("No such process", *_GONE)
 _STATES = ("permanent", "noarp", "reachable", "stale")
-"""States of a neighbour that can be set; of the others nothing is worth keeping but the MAC, or not even that."""
+"""States of a neighbour that can be set; of others only the MAC is restored, if it has one."""
 
 
 def plan(wanted: Wanted, facts: Facts) -> list[Change]:
     """What has to be changed, in this order; nothing where the facts are as wanted.
 
-    DutError for what the box cannot be: it lacks an interface, or has fewer queues. Interrupts and RPS wait for links
-    and queues, see Change.reveals.
+    DutError where the box lacks an interface or has too few queues. Interrupts and RPS are planned after links and
+    queues, see Change.reveals.
     """
-    _require_interfaces(wanted.config, facts)
+    require_interfaces(wanted.config, facts)
     require_queues(wanted, facts)
     found = host_changes(wanted, facts) + _forwarding(wanted.config, facts)
     for port in wanted.config.ports:
@@ -50,7 +49,7 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
 
 
 def plan_from_nothing(wanted: Wanted) -> list[Change]:
-    """What would be done to a box on which nothing is set, as far as it does not depend on its CPUs and interrupts."""
+    """The changes for a box on which nothing is set, without those that depend on its CPUs and interrupts."""
     kind = "combined" if wanted.config.lab is None else "rx"
     down = {
         "admin_up": False,
@@ -74,26 +73,16 @@ def plan_from_nothing(wanted: Wanted) -> list[Change]:
     return plan(wanted, facts)
 
 
-def _require_interfaces(config: DutConfig, facts: Facts) -> None:
-    for port in config.ports:
-        if facts["interfaces"].get(port.interface) is None:
-            there = ", ".join(facts["links"]) or "none"
-            raise DutError(
-                f"{config.name}: interface {port.interface} is not there, only {there}", "correct ports[].interface"
-            )
-
-
 def _forwarding(config: DutConfig, facts: Facts) -> list[Change]:
-    """Forwarding of all, and of an interface that was told otherwise since.
+    """ip_forward, or forwarding of single interfaces that was turned off since.
 
-    Writing ip_forward also writes the same to every interface, accept_redirects of all, and ends LRO: the undoing puts
-    back those that were not as it leaves them.
+    Writing ip_forward also sets forwarding of every interface and accept_redirects of all, and turns LRO off: the undo
+    restores those that it would leave with another value.
     """
     former = facts["ip_forward"]
     if former == 1:
-        paths = {port.interface: f"{_CONF}/{port.interface}/forwarding" for port in config.ports}
-        off = [(name, path) for name, path in paths.items() if facts["forwarding"].get(name) == 0]
-        return [write(f"forwarding of {name}", path, "0", "1", "forward IPv4") for name, path in off]
+        off = [port.interface for port in config.ports if facts["forwarding"].get(port.interface) == 0]
+        return [write(f"forwarding of {name}", f"{_CONF}/{name}/forwarding", "0", "1", "forward IPv4") for name in off]
     back = former or 0
     undo = [tee(FORWARD, back)]
     for name, value in facts["forwarding"].items():
@@ -109,7 +98,7 @@ def _forwarding(config: DutConfig, facts: Facts) -> list[Change]:
 
 
 def _link(port: Port, facts: Facts, reveals: bool) -> list[Change]:
-    """reveals: a NIC has its interrupts only when it is up."""
+    """reveals: a NIC has its interrupts only while it is up."""
     if facts["interfaces"][port.interface]["admin_up"]:
         return []
     argv = ("ip", "link", "set", "dev", port.interface)
@@ -146,7 +135,7 @@ def _neighbour(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
 
 
 def _route(wanted: Wanted, route: Route, facts: Facts) -> list[Change]:
-    """Only the route of metric 0 is ours to replace: what else leads there is left for verify to name."""
+    """Only the route of metric 0 is replaced: verify names other routes to the same network."""
     hop = ("via", str(route.via), "dev", wanted.port_of(route).interface)
     former = [one for one in facts["routes"] if one["to"] == str(route.to) and not one["metric"]]
     if [_hops(one) for one in former] == [[wanted_hop(wanted, route)]]:
@@ -189,7 +178,7 @@ def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
         return [Mismatch("interface", name, f"only {', '.join(facts['links'])}")]
     wrong = []
     if not (found["admin_up"] and found["carrier"]):
-        # The state lags behind by up to a second; these two flags do not.
+        # operstate lags behind by up to a second; these two flags do not.
         wrong.append(Mismatch(f"link of {name}", "up", "no carrier" if found["admin_up"] else "set down"))
     if found["forwarding"] not in (1, None):
         wrong.append(Mismatch(f"forwarding of {name}", "1", str(found["forwarding"])))
@@ -201,9 +190,9 @@ def wanted_hop(wanted: Wanted, route: Route) -> str:
 
 
 def probes(wanted: Wanted) -> list[tuple[Route, IPv4Address, IPv4Address, str]]:
-    """Packets of the test to ask the kernel about: route, destination, source, interface of arrival.
+    """Packets of the test whose path the kernel is asked for: route, destination, source, interface of arrival.
 
-    Each route is asked with its lowest and highest host, arriving at the port that is paired with the route's.
+    For each route its lowest and highest host, arriving at the port that is paired with the route's.
     """
     config, found = wanted.config, []
     arrives = {one.rx: one.tx for one in pair_directions(config.tester_ports, bidir=True)}

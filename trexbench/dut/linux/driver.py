@@ -1,7 +1,7 @@
-"""A Linux router: what has to be set, what it says when read back, and what it counts.
+"""A Linux router: what is set, what is read back, and what it counts.
 
-Nothing is believed before it was read back: the last word has ``ip route get ... iif``, the kernel's own answer for a
-packet of the test.
+Everything that was set is read back. What decides is ``ip route get ... iif``, the kernel's own answer for a packet of
+the test.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...core.dut.telemetry import Observation
 from ...core.errors import DutError
 from ...host import linux as host
 from ...host.files import number, parse_cpus, parse_files
-from ...host.read_linux import LinuxHost, PerfBeside
+from ...host.read_linux import BackgroundPerf, LinuxHost
 from ...transport import TIMEOUT_S, Transport, run_checked
 from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links
 from . import parse
@@ -49,11 +49,11 @@ _INTERFACE_FILES = {
     "rp_filter": "/proc/sys/net/ipv4/conf/{}/rp_filter",
 }
 _OFFLOADS = ("generic-receive-offload", "large-receive-offload", "rx-gro-list", "rx-udp-gro-forwarding")
-"""Those that change what a router does."""
+"""Offloads that affect forwarding."""
 
 
 class LinuxDut:
-    """A Linux router behind a transport. link_wait_s: for links that were just set up and negotiate."""
+    """A Linux router behind a transport. link_wait_s: how long verify lets links negotiate."""
 
     def __init__(self, wanted: Wanted, transport: Transport, link_wait_s: float = LINK_WAIT_S) -> None:
         self._wanted = wanted
@@ -61,12 +61,12 @@ class LinuxDut:
         self._link_wait_s = link_wait_s
         self._lab = lab_of(wanted)
         self._cpus: tuple[int, ...] = wanted.config.linux.cpus or tuple(self._lab.get("router_cpus") or ())
-        """That forward; none: nobody says, so all may."""
+        """CPUs that forward; none: not known, so any may."""
         self._host = LinuxHost(transport, wanted.interfaces, wanted.config.linux.cpus, self._cpus)
-        self._perf = PerfBeside(transport)
+        self._perf = BackgroundPerf(transport)
 
     def identity(self) -> str:
-        """The boot, and the network namespace: a lab's goes while the machine stays up."""
+        """The boot, and the network namespace: a lab's is removed while the machine stays up."""
         boot = run_checked(self._transport, ("cat", "/proc/sys/kernel/random/boot_id")).strip()
         return f"{boot} {run_checked(self._transport, ('readlink', '/proc/self/ns/net')).strip()}"
 
@@ -79,9 +79,9 @@ class LinuxDut:
         return attest(self._wanted, facts, compare(self._wanted, facts), find_spreading(self._wanted, facts))
 
     def observe(self, clear: bool = False) -> Observation:
-        """clear begins a count of cycles by ``perf stat``, of which the next reading tells if it is over by then.
+        """clear begins a count of cycles by ``perf stat``, which the next reading returns if it is over by then.
 
-        All other counters of Linux's are totals. Where perf cannot count, perf_hz stays None and nothing is missing.
+        All other counters are totals. Where perf cannot count, perf_hz is None, and is not reported as missing.
         """
         seen = observed(self._host.read(), self._wanted.config, self._lab)
         seen = replace(seen, perf_hz=self._perf.take())
@@ -95,7 +95,7 @@ class LinuxDut:
         return all(links[name]["carrier"] for name in names if links[name]["admin_up"])
 
     def _facts(self) -> dict[str, Any]:
-        """All of them; the same as long as nobody changes the box."""
+        """All facts; the same as long as nobody changes the box."""
         names = self._wanted.interfaces
         links = self._links()
         addresses = parse.parse_addresses(run_checked(self._transport, ("ip", "-json", "address", "show")))
@@ -143,7 +143,7 @@ class LinuxDut:
         }
 
     def _neighbours(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Of the test's interfaces: the tester, and those that stay; others come and go."""
+        """Of the test's interfaces: the tester, and permanent ones; others come and go."""
         tester = [f"{port.neighbour.address}%{port.interface}" for port in self._wanted.config.ports]
         found: dict[str, dict[str, Any]] = {}
         for name in names:
@@ -153,7 +153,7 @@ class LinuxDut:
         return {key: one for key, one in found.items() if key in tester or one["state"] in ("PERMANENT", "NOARP")}
 
     def _routes(self) -> list[dict[str, Any]]:
-        """Those of the config and what lies inside them: the whole table of a router may be a million long."""
+        """Those of the config and what lies inside them: a router's whole table may have a million routes."""
         argv = ("ip", "-json", "route", "show", "table", "main", "root")
         lists = [
             parse.parse_routes(run_checked(self._transport, (*argv, str(route.to))))
@@ -169,7 +169,7 @@ class LinuxDut:
         return {**self._read_files("-sH", "", *paths), **self._read_files("-rsH", "", *queues)}
 
     def _offloads(self, name: str) -> dict[str, bool] | None:
-        """The offloads that change forwarding, and those of the config; None where ethtool is not there to ask."""
+        """The offloads that change forwarding, and those of the config; None where ethtool does not tell."""
         features = self._try(("ethtool", "--json", "-k", name), parse.parse_offloads)
         if features is None:
             return None
@@ -177,7 +177,7 @@ class LinuxDut:
         return {key: features[key] for key in wanted if key in features}
 
     def _nic(self, name: str) -> dict[str, Any]:
-        """Driver, channels, hash and interrupts; None for what this device, or this ethtool, does not tell."""
+        """Driver, channels, hash and interrupts; None where this device, or this ethtool, does not tell."""
         rss = self._try(("ethtool", "-x", name), parse.parse_hash)
         if rss is not None:
             rss["fields"] = self._try(("ethtool", "-n", name, "rx-flow-hash", "udp4"), parse.parse_hash_fields)
@@ -189,7 +189,7 @@ class LinuxDut:
         }
 
     def _irqs(self, name: str) -> list[dict[str, Any]]:
-        """Of the device, or of what it sits on (virtio): number, name, receive queue, CPUs allowed and in effect."""
+        """Of the device, or of its parent (virtio): number, name, receive queue, CPUs allowed and in effect."""
         device = f"/sys/class/net/{name}/device"
         listed = self._read_files("-rsH", "", f"{device}/msi_irqs", f"{device}/../msi_irqs")
         words = {path.rpartition("/")[2] for path in listed}
@@ -213,7 +213,7 @@ class LinuxDut:
         ]
 
     def _irqbalance(self) -> dict[str, Any]:
-        """running: None where nobody can tell. unit: what systemd says of it; None without systemd."""
+        """running: None where it is not known. unit: its state in systemd; None without systemd."""
         unit = self._try(("systemctl", "is-active", "irqbalance"), str.strip, codes=(0, 3, 4)) or None
         found = self._try(("pgrep", "-x", "irqbalance"), str.strip, codes=(0, 1))
         if found is not None:
@@ -221,13 +221,13 @@ class LinuxDut:
         return {"running": None if unit is None else unit == "active", "unit": unit}
 
     def _governors(self) -> dict[str, str] | None:
-        """By policy, as in ``policy0``; None where the clock is not the kernel's to set."""
+        """By policy, as in ``policy0``; None where the kernel does not control the clock."""
         files = self._read_files("-rsH", "--include=scaling_governor", "", GOVERNORS)
         found = {path.split("/")[-2]: value for path, value in sorted(files.items()) if path.count("/") > 1}
         return found or None
 
     def _firewall(self) -> dict[str, int | None]:
-        """How many rules there are; None where the tool is not there. Their counters would differ at every look."""
+        """How many rules there are; None where the tool is missing. The rules' own counters change all the time."""
         return {
             "nft_rules": self._try(("nft", "-j", "list", "ruleset"), parse.count_nft_rules),
             "iptables_rules": self._try(("iptables-save",), parse.count_iptables_rules),
@@ -244,11 +244,11 @@ class LinuxDut:
         return found
 
     def _read_files(self, *words: str) -> dict[str, str]:
-        """By grep, whose exit code says only whether some file was missing, which shows in what it printed."""
+        """By grep; its exit code is ignored, since it only tells that some file is missing."""
         return parse_files(self._transport.run(("grep", *words), TIMEOUT_S).stdout)
 
     def _try(self, argv: Sequence[str], parser: Callable[[str], T], codes: Sequence[int] = (0,)) -> T | None:
-        """What a tool says that need not be there, or need not support this device; None then."""
+        """What a tool prints, parsed; None where it is not installed or does not support this device."""
         try:
             done = self._transport.run(argv, TIMEOUT_S)
         except DutError:

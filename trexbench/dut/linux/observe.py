@@ -1,18 +1,18 @@
-"""What a Linux DUT says of itself under load, and where it admits to have lost frames; pure.
+"""What a Linux DUT counts under load, and the drops that it counts; pure.
 
-The counters of losses are chosen so that no frame is in two of them:
+The drop counters are chosen so that no frame is in two of them:
 
 - An interface's ``dropped``, ``missed`` and ``errors`` are disjoint by definition (linux/if_link.h); errors hold crc,
-  length, frame and fifo errors where a driver counts those, so that they are left out. ``dropped`` holds what receive
-  packet steering found no room for: that the same frame is in softnet_stat's second column was seen in the lab, hence
-  softnet_stat is left out. It also holds what did not fit into a veth's ring.
-- What a queueing discipline drops never reaches the interface, and is in no counter of its.
-- ethtool's counters are mostly the same ones by other names; EXTRA are those that no total holds.
-- IP counts only what passed the interface. Ip.InHdrErrors holds IpExt.InCsumErrors; a reverse path failure is
-  TcpExt's alone.
-- cpumap's queue counts nothing that can be read: what XDP handed over and IP never got was lost there. The program
-  hands over every frame, and rx_packets has them all, also those of queues that are no longer in use (of which
-  ethtool's rx_queue_N_xdp_redirect are gone). A few frames that are no IPv4 (ARP) pass for lost.
+  length, frame and fifo errors where a driver counts those, so that they are left out. ``dropped`` includes what RPS
+  had no room for; in the lab the same frames were in softnet_stat's second column, hence softnet_stat is left out. It
+  also includes what did not fit into a veth's ring.
+- What a queueing discipline drops never reaches the interface, and is in none of the interface's counters.
+- ethtool's counters are mostly the same ones by other names; _EXTRA are those that no total includes.
+- IP counts only what passed the interface. Ip.InHdrErrors includes IpExt.InCsumErrors; reverse path failures are only
+  in TcpExt.
+- cpumap's queue has no readable counter: what XDP handed over and IP never got was lost there. The program hands over
+  every frame, and rx_packets has them all, also those of queues that are no longer in use (whose
+  rx_queue_N_xdp_redirect ethtool no longer shows). A few frames that are not IPv4 (ARP) count as lost.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _LINK = {
     "tx.errors": "tx_errors",
 }
 _EXTRA = {"ixgbe": r"rx_no_dma_resources", "igb": r"rx_queue_([0-9]{1,5})_drops"}
-"""By driver: of frames for which a queue had no descriptor. ixgbe's queues drop by themselves (QPRDC) when there are
-several; igb books them as fifo errors, which are in no other total of its."""
+"""By driver: frames for which a queue had no descriptor. With several queues ixgbe counts them per queue (QPRDC); igb
+counts them as fifo errors, which are in none of its other totals."""
 _IP = (
     "Ip.InHdrErrors",
     "Ip.InAddrErrors",
@@ -49,9 +49,9 @@ _IP = (
 
 
 def observed(totals: LinuxTotals, config: DutConfig, lab: Mapping[str, Any]) -> Observation:
-    """One reading of the host, as the tester's ports see it. lab: how the DUT's lab is placed, empty without one.
+    """One reading of the host, by the tester's ports. lab: how the DUT's lab is placed, empty without one.
 
-    cpumap's thread and NAPI threads are booked as system time, not as soft interrupts.
+    cpumap's thread and NAPI threads count as system time, not as soft interrupts.
     """
     ports = {port.tester: port.interface for port in config.ports}
     steer, threaded = lab.get("steer"), bool(lab.get("threaded"))
@@ -62,10 +62,10 @@ def observed(totals: LinuxTotals, config: DutConfig, lab: Mapping[str, Any]) -> 
     if steer == "cpumap" or threaded:
         return replace(found, cpus=tuple(replace(cpu, packet_s=None) for cpu in found.cpus))
     if steer == "none":
-        hidden = Missing("CPU time", "lab.steer is none: the router works in the sender's time")
+        hidden = Missing("CPU time", "lab.steer is none: the router works on the sender's CPU")
         return replace(found, cpus=(), missing=(*found.missing, hidden))
     if steer == "rps":
-        hidden = Missing("CPU time of receiving", "lab.steer is rps: its first half runs on the sender")
+        hidden = Missing("CPU time of receiving", "lab.steer is rps: receiving begins on the sender's CPU")
         return replace(found, missing=(*found.missing, hidden))
     return found
 
@@ -86,12 +86,12 @@ def _of_ports(found: LinuxTotals, ports: Mapping[int, str]) -> list[DropCount]:
 
 
 def _of_ip(found: LinuxTotals) -> list[DropCount]:
-    """Of the whole box, or namespace."""
+    """Of the whole host, or namespace."""
     return [DropCount(name, found.ip[name]) for name in _IP if name in found.ip]
 
 
 def _of_cpumap(found: LinuxTotals, interfaces: Sequence[str]) -> list[DropCount]:
-    """Of all interfaces together: they share the queue, and IP does not count by interface."""
+    """Of all interfaces together: they share the queue, and IP has no counters by interface."""
     handed = [found.links[name]["rx.packets"] for name in interfaces if "rx.packets" in found.links.get(name, {})]
     if len(handed) < len(interfaces) or "Ip.InReceives" not in found.ip:
         return []

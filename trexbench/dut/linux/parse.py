@@ -85,7 +85,7 @@ def parse_routes(text: str) -> list[dict[str, Any]]:
 
 
 def parse_path(text: str) -> str | None:
-    """``ip -json route get``: where the kernel would send this packet, as ``via 1.2.3.4 dev d0``."""
+    """``ip -json route get``: where the kernel would send this packet, as ``via 1.2.3.4 dev d0``; None: nowhere."""
     entries = parse_json(text, "ip route get")
     if not entries or entries[0].get("type", "unicast") != "unicast":
         return None
@@ -127,7 +127,7 @@ def parse_channels(text: str) -> dict[str, dict[str, int]]:
 
 
 def parse_hash(text: str) -> dict[str, Any]:
-    """``ethtool -x``: table (queue of each entry), key (digits only), function; None for what it does not tell."""
+    """``ethtool -x``: table (queue of each entry), key (digits only), function; None for what it does not print."""
     table: list[int] = []
     key = function = None
     part = ""
@@ -151,7 +151,7 @@ def parse_hash(text: str) -> dict[str, Any]:
 
 
 def parse_hash_fields(text: str) -> list[str] | None:
-    """``ethtool -n DEV rx-flow-hash udp4``: out of src, dst, sport, dport; None where it does not say."""
+    """``ethtool -n DEV rx-flow-hash udp4``: which of src, dst, sport, dport; None where it does not say."""
     if "use these fields" not in text:
         return None
     return [name for words, name in _FIELDS.items() if words in text]

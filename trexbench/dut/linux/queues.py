@@ -1,4 +1,4 @@
-"""Which CPU serves which receive queue of a Linux DUT, and how its NICs choose a queue; from its facts, pure."""
+"""Which CPU serves each receive queue of a Linux DUT, and how its NICs select a queue; from its facts, pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...host.files import parse_cpus, parse_mask
 from ..model import Wanted
 from .tuning import forwarding_cpus, lab_of, queues_in_use
 
-_VETH = "a veth has no hash: a frame falls into the queue of the CPU that sends it (its number modulo the queues)"
+_VETH = "a veth has no hash: the sending CPU selects the queue (its number modulo the number of queues)"
 
 
 def find_spreading(wanted: Wanted, facts: Mapping[str, Any]) -> Spreading:
@@ -28,7 +28,7 @@ def find_spreading(wanted: Wanted, facts: Mapping[str, Any]) -> Spreading:
 
 
 def _worker(link: Mapping[str, Any], queue: int, index: int, lab: Mapping[str, Any]) -> str | None:
-    """The CPU that does the most of the work: RPS hands it on, else it stays where the interrupt came."""
+    """The CPU that does most of the work: the one that RPS hands it to, else the one of the interrupt."""
     handed_on = parse_mask(link["rps_cpus"].get(f"rx-{queue}"))
     if handed_on:
         return _only(handed_on)
@@ -67,15 +67,15 @@ def _hash(port: int, link: Mapping[str, Any]) -> PortHash:
     if link["kind"] == "veth":
         return PortHash(port, None, reason=_VETH)
     if rss is None:
-        return PortHash(port, None, reason="ethtool -x does not tell this device's hash")
+        return PortHash(port, None, reason="ethtool -x does not show this device's hash")
     fields, table = tuple(rss["fields"] or ()), tuple(rss["table"] or ())
     reason = ""
     if rss["function"] not in ("toeplitz", None):
         reason = f"its hash is {rss['function']}, not Toeplitz"
     elif rss["key"] is None:
-        reason = "ethtool -x does not tell its key"
+        reason = "ethtool -x does not show its key"
     elif not table or len(table) & (len(table) - 1):
         reason = f"its indirection table has {len(table)} entries, no power of two"
     elif not fields:
-        reason = "ethtool -n does not tell the fields that it hashes of UDP"
+        reason = "ethtool -n does not show which fields of UDP it hashes"
     return PortHash(port, None if reason else rss["key"], fields, table, reason)

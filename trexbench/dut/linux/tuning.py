@@ -1,6 +1,6 @@
-"""What a Linux DUT is set to besides addresses and routes, pure: irqbalance, queues, interrupts, RPS, clocks, offloads.
+"""Settings of a Linux DUT besides addresses and routes, pure: irqbalance, queues, interrupts, RPS, clocks, offloads.
 
-Each only where the config's ``linux:`` section, or ``rx_queues``, asks for it.
+Each is set only where the config's ``linux:`` section, or ``rx_queues``, asks for it.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Any
 from ...config.settings import KEEP
 from ...core.errors import DutError
 from ...host.files import mask, parse_cpus, parse_mask
-from ..model import Change, Command, Mismatch, Wanted, unmet
+from ..model import Change, Command, Mismatch, Wanted, counted, unmet
 
 Facts = Mapping[str, Any]
 
 GOVERNORS = "/sys/devices/system/cpu/cpufreq"
 _VANISHED = ("No such file or directory",)
-"""What tee says of an interrupt or a queue that is no longer there."""
+"""What tee prints for an interrupt or a queue that no longer exists."""
 
 
 def host_changes(wanted: Wanted, facts: Facts) -> list[Change]:
-    """irqbalance and the governor. An irqbalance that systemd did not start is left for compare to name."""
+    """irqbalance and the governor. An irqbalance that systemd did not start is only named, by compare."""
     found = []
     if wanted.config.linux.irqbalance == "off" and facts["irqbalance"]["unit"] == "active":
         do = Command(("systemctl", "stop", "irqbalance"), "it would move interrupts during the test")
@@ -43,15 +43,15 @@ def _governors(wanted: Wanted, facts: Facts) -> list[Change]:
 
 
 def require_queues(wanted: Wanted, facts: Facts) -> None:
-    """DutError where a port cannot have as many receive queues as are asked for; before anything is touched."""
+    """DutError, before anything is changed, where a port cannot have the receive queues that are asked for."""
     if wanted.rx_queues is None:
         return
     for port in wanted.config.ports:
         link = facts["interfaces"][port.interface]
         most = most_queues(link)
         if wanted.rx_queues > most or (wanted.rx_queues < most and link["channels"] is None):
-            offers = f"{most} receive queue{'' if most == 1 else 's'}"
-            offers = f"at most {offers}" if link["channels"] else f"{offers}, and they cannot be set"
+            offers = counted(most, "receive queue")
+            offers = f"at most {offers}" if link["channels"] else f"{offers}, and their number cannot be set"
             raise DutError(
                 f"{wanted.config.name}: {wanted.rx_queues} receive queues are asked for, {port.interface} has {offers}",
                 "ask for another number with --rx-queues",
@@ -97,18 +97,18 @@ def placement_changes(wanted: Wanted, facts: Facts) -> list[Change]:
     for name, queue, former, cpus in _wanted_rps(wanted, facts):
         if parse_mask(former) != cpus:
             path = f"/sys/class/net/{name}/queues/{queue}/rps_cpus"
-            why = "hand its packets to these CPUs" if cpus else "leave packets on the CPU that got them"
+            why = "hand its packets to these CPUs" if cpus else "leave packets on the CPU that received them"
             found.append(write(f"RPS of {name} {queue}", path, former, mask(cpus), why))
     return found
 
 
 def compare_tuning(wanted: Wanted, facts: Facts) -> list[Mismatch]:
-    """Everything of this module that the facts do not show."""
+    """Every setting of this module that the facts do not show."""
     settings, wrong = wanted.config.linux, []
     running = facts["irqbalance"]["running"]
     if settings.irqbalance == "off" and running is not False:
-        found = "running" if running else "not told"
-        wrong.append(Mismatch("irqbalance", "stopped", found, "stop it by hand; systemd does not know it"))
+        found = "running" if running else "unknown"
+        wrong.append(Mismatch("irqbalance", "stopped", found, "stop it by hand: systemd did not start it"))
     if settings.governor != KEEP and not facts["governors"]:
         wrong.append(Mismatch("governor of any CPU", settings.governor, "no cpufreq"))
     wrong += unmet(_governors(wanted, facts))
@@ -119,18 +119,18 @@ def compare_tuning(wanted: Wanted, facts: Facts) -> list[Mismatch]:
         wrong += unmet(_offloads(wanted, name, link))
         if settings.irqs == "spread" and name not in placed:
             wish = "one for each receive queue"
-            wrong.append(Mismatch(f"interrupts of {name}", wish, "none that says so", "set linux.irqs: keep"))
+            wrong.append(Mismatch(f"interrupts of {name}", wish, "none named so", "set linux.irqs: keep"))
     return wrong + unmet(placement_changes(wanted, facts))
 
 
 def queues_in_use(link: Mapping[str, Any]) -> int:
-    """Receive queues; of a device that does not tell its channels, those that /sys shows."""
+    """Receive queues in use; from /sys where the device does not show its channels."""
     channels = link["channels"]
     return sum(channels["now"].get(kind, 0) for kind in ("rx", "combined")) if channels else len(link["rps_cpus"])
 
 
 def most_queues(link: Mapping[str, Any]) -> int:
-    """Of a device that has queues of both kinds, the combined ones, which are those that are set."""
+    """How many receive queues it can have: combined ones where it has both kinds, since those are set."""
     channels = link["channels"]
     if not channels:
         return len(link["rps_cpus"])
@@ -139,18 +139,18 @@ def most_queues(link: Mapping[str, Any]) -> int:
 
 
 def lab_of(wanted: Wanted) -> Mapping[str, Any]:
-    """How the lab of this DUT is placed, as far as the DUT is one of a lab."""
+    """How the lab of this DUT is placed; empty where it is not in a lab."""
     lab = wanted.host_facts.get("lab")
     return lab if isinstance(lab, Mapping) else {}
 
 
 def forwarding_cpus(wanted: Wanted, facts: Facts) -> Sequence[int]:
-    """Those of the config, else the lab's, else all that are online; empty where they are not known."""
+    """The CPUs of the config, else the lab's, else all that are online; empty where they are not known."""
     return wanted.config.linux.cpus or lab_of(wanted).get("router_cpus") or facts["cpus_online"] or ()
 
 
 def write(what: str, path: str, former: str | None, new: str, why: str) -> Change:
-    """A file of /proc or /sys that says something else than it shall."""
+    """Change the value of a file in /proc or /sys."""
     return Change(what, former, new, (tee(path, new, why),), (tee(path, former, fine_if=_VANISHED),) if former else ())
 
 
@@ -160,7 +160,7 @@ def tee(path: str, value: object, why: str = "as it was", fine_if: tuple[str, ..
 
 
 def _channels(name: str, link: Mapping[str, Any], queues: int | None) -> list[Change]:
-    """Queues that go take their RPS masks and their interrupts' CPUs with them: the undoing puts those back as well."""
+    """Queues that are removed lose their RPS masks and interrupts' CPUs: the undo restores those as well."""
     if queues is None or queues_in_use(link) == queues:
         return []
     channels = link["channels"] or {"max": {}, "now": {}}
@@ -178,7 +178,7 @@ def _channels(name: str, link: Mapping[str, Any], queues: int | None) -> list[Ch
 
 
 def _wanted_irqs(wanted: Wanted, facts: Facts) -> Iterator[tuple[str, Mapping[str, Any], int]]:
-    """Interface, interrupt, and the CPU that it shall be served by."""
+    """Interface, interrupt, and the CPU that is to serve it."""
     if wanted.config.linux.irqs != "spread":
         return
     cpus = forwarding_cpus(wanted, facts)
@@ -189,9 +189,9 @@ def _wanted_irqs(wanted: Wanted, facts: Facts) -> Iterator[tuple[str, Mapping[st
 
 
 def _wanted_rps(wanted: Wanted, facts: Facts) -> Iterator[tuple[str, str, str, list[int]]]:
-    """Interface, queue, the mask it has, and the CPUs it shall have.
+    """Interface, queue, the mask it has, and the CPUs it is to have.
 
-    A lab that steers by RPS has its own masks, which queues that come later shall have, too.
+    A lab that steers by RPS sets masks itself; queues that are added later get the same ones.
     """
     steered = lab_of(wanted).get("steer") == "rps"
     if wanted.config.linux.rps == KEEP and not steered:

@@ -1,8 +1,8 @@
-"""What has to be changed on a VPP, in which order, and how each change is taken back. Pure.
+"""What has to be changed on a VPP, in which order, and how each change is undone. Pure.
 
-Two accidents are built into VPP. ``ip route add`` of a prefix that is there by way of another interface adds a path:
-packets are spread over both. And a route keeps the number of an interface that was deleted: it drops everything, also
-after an interface of that name was made anew and the route added again. So routes go before their interface does, and
+VPP has two traps. ``ip route add`` of a prefix that has a route through another interface adds a path: packets are
+spread over both. And a route keeps the number of an interface that was deleted: it drops everything, also after an
+interface of that name was created again and the route added again. So routes are removed before their interface, and
 a route that is not exactly as it should be is removed whole before it is added.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ...config.model import Port, Route
 from ...core.errors import ConfigError, DutError
-from ..model import Change, Command, Wanted
+from ..model import Change, Command, Wanted, counted
 from . import commands as vppctl
 from .commands import AF_PACKET
 from .conf import pci_of, with_queues, with_workers
@@ -21,35 +21,34 @@ from .parse import via
 from .parse_show import Neighbour
 
 READY_S = 60.0
-"""A VPP with DPDK takes some 10 s from its start to its first answer."""
+"""VPP with DPDK answers some 10 s after its start."""
 _RESTART_S = 120.0
 
 
 def plan(wanted: Wanted, facts: VppFacts, conf: str) -> list[Change]:
-    """All that differs. conf: the text of startup.conf. ConfigError for what this box cannot be."""
+    """All that differs. conf: the text of startup.conf. ConfigError, DutError: what this box cannot do."""
     refuse(wanted, facts)
     found = _restart(wanted, facts, conf)
     if found:
-        facts = facts.forgotten()
+        facts = facts.after_restart()
     if wanted.config.vpp.interfaces == "af_packet":
-        made = [change for port in wanted.config.ports for change in _make(wanted, port, facts)]
-        changed = [port.interface for port in wanted.config.ports if _differs(wanted, port, facts)]
-        facts = facts.forgotten(changed)
-        found += made
+        created = [change for port in wanted.config.ports for change in _create(wanted, port, facts)]
+        facts = facts.without([port.interface for port in wanted.config.ports if _differs(wanted, port, facts)])
+        found += created
     for port in wanted.config.ports:
-        found += port_changes(wanted, port, facts, patient=bool(found))
+        found += port_changes(wanted, port, facts, after_start=bool(found))
     for route in wanted.config.routes:
         found += _route(wanted, route, facts)
     return found + placement_changes(wanted, facts)
 
 
 def plan_from_nothing(wanted: Wanted) -> list[Change]:
-    """What would be done to a VPP of which nothing is known, with a startup.conf that says nothing."""
+    """The changes for a VPP of which nothing is known, with an empty startup.conf."""
     return plan(wanted, VppFacts(known=False), "")
 
 
 def refuse(wanted: Wanted, facts: VppFacts) -> None:
-    """ConfigError for more queues or workers than there are, before anything is touched."""
+    """ConfigError or DutError, before anything is changed, for interfaces, queues or workers that VPP does not have."""
     config, settings = wanted.config, wanted.config.vpp
     for port in config.ports:
         if settings.interfaces == "dpdk" and facts.known and port.interface not in facts.interfaces:
@@ -67,7 +66,7 @@ def refuse(wanted: Wanted, facts: VppFacts) -> None:
         if settings.interfaces == "af_packet" and not port.interface.startswith(AF_PACKET):
             raise ConfigError(
                 f"{config.file}: {port.interface}: VPP calls an af_packet interface host-NAME",
-                f"write {AF_PACKET}{port.interface}, on the Linux interface {port.interface}",
+                f"write {AF_PACKET}{port.interface} for the Linux interface {port.interface}",
             )
     workers = len(facts.workers) if settings.workers is None else settings.workers
     for tester, queue, worker in settings.rx_placement:
@@ -85,16 +84,16 @@ def refuse(wanted: Wanted, facts: VppFacts) -> None:
 
 
 def _restart(wanted: Wanted, facts: VppFacts, conf: str) -> list[Change]:
-    """Queues of DPDK's devices and workers are read from startup.conf, at VPP's start and never again."""
+    """VPP reads workers, and queues of DPDK's devices, from startup.conf only when it starts."""
     config, settings, text, what = wanted.config, wanted.config.vpp, conf, []
     if settings.workers is not None and (not facts.known or settings.workers != len(facts.workers)):
         text = with_workers(text, settings.workers)
-        what.append(f"{settings.workers} workers")
+        what.append(counted(settings.workers, "worker"))
     names = [port.interface for port in config.ports]
     queues = wanted.rx_queues
     if queues is not None and settings.interfaces == "dpdk" and any(facts.queues(name) != queues for name in names):
         text = with_queues(text, queues, [_device(wanted, name, facts) for name in names])
-        what.append(f"{queues} receive queue{'' if queues == 1 else 's'} per port")
+        what.append(f"{counted(queues, 'receive queue')} per port")
     if not what:
         return []
     counts = ", ".join(f"{name} {facts.queues(name)}" for name in names if facts.queues(name) is not None)
@@ -108,10 +107,10 @@ def _restart(wanted: Wanted, facts: VppFacts, conf: str) -> list[Change]:
     return [
         Change(
             "startup.conf",
-            f"{len(facts.workers)} workers, receive queues {counts}" if facts.known else None,
+            f"{counted(len(facts.workers), 'worker')}, receive queues {counts}" if facts.known else None,
             " and ".join(what),
             (*changed, *again),
-            (*former, *again, *_restore(wanted, facts, names, patient=True)),
+            (*former, *again, *_restore(wanted, facts, names, after_start=True)),
             lasts=True,
         )
     ]
@@ -122,74 +121,74 @@ def _device(wanted: Wanted, name: str, facts: VppFacts) -> str:
     device = (hardware.pci if hardware else None) or pci_of(name)
     if device is None:
         raise ConfigError(
-            f"{wanted.config.file}: {name}: neither its name nor VPP tells which PCI device it is",
+            f"{wanted.config.file}: {name}: neither its name nor VPP shows which PCI device it is",
             f"set its num-rx-queues in {wanted.config.vpp.startup_conf} by hand, and leave --rx-queues out",
         )
     return device
 
 
 def _differs(wanted: Wanted, port: Port, facts: VppFacts) -> bool:
-    """An af_packet interface that is not there, or has another number of queues, which it keeps for life."""
+    """Is this af_packet interface missing, or has it another number of queues, which it keeps until it is deleted?"""
     if port.interface not in facts.interfaces:
         return True
     return wanted.rx_queues is not None and facts.queues(port.interface) != wanted.rx_queues
 
 
-def _make(wanted: Wanted, port: Port, facts: VppFacts) -> list[Change]:
-    """The interface anew, when nothing points to it any more."""
+def _create(wanted: Wanted, port: Port, facts: VppFacts) -> list[Change]:
+    """Create the interface, after nothing points to a former one any more."""
     if not _differs(wanted, port, facts):
         return []
     name = port.interface
     there = name in facts.interfaces
     queues = wanted.rx_queues or 1
-    away = _clear(wanted, name, facts)
-    delete = vppctl.cli(wanted, "made anew", "delete", "host-interface", "name", name[len(AF_PACKET) :])
+    clear = _clear(wanted, name, facts)
+    delete = vppctl.cli(wanted, "it is created again", "delete", "host-interface", "name", name[len(AF_PACKET) :])
     before = facts.queues(name) or 1
-    keep = _mode(wanted, name, facts) if there else ()
-    mac = facts.hardware[name].mac if name in facts.hardware else None
-    former = (*vppctl.create(wanted, name, before, mac), *_restore(wanted, facts, [name])) if there else ()
+    mode = _mode(wanted, name, facts) if there else ()
     return [
         Change(
             f"interface {name}",
-            f"{before} receive queues" if there else ("absent" if facts.known else None),
-            f"{queues} receive queue{'' if queues == 1 else 's'}",
-            (*away, *((delete,) if there else ()), *vppctl.create(wanted, name, queues, facts.macs.get(name)), *keep),
-            (*away, delete, *former),
+            counted(before, "receive queue") if there else ("absent" if facts.known else None),
+            counted(queues, "receive queue"),
+            (*clear, *((delete,) if there else ()), *vppctl.create(wanted, name, queues, facts.macs.get(name)), *mode),
+            (*clear, delete, *_restore(wanted, facts, [name])),
         )
     ]
 
 
 def _mode(wanted: Wanted, name: str, facts: VppFacts) -> tuple[Command, ...]:
-    """A new interface waits for interrupts; one that was polled shall be again."""
+    """A new interface waits for interrupts: polling again, where the former one was polled."""
     if {placed.mode for placed in facts.placed(name)} != {"polling"}:
         return ()
     return (vppctl.cli(wanted, "as it was", "set", "interface", "rx-mode", name, "polling"),)
 
 
 def _clear(wanted: Wanted, name: str, facts: VppFacts) -> tuple[Command, ...]:
-    """Nothing points to this interface afterwards."""
+    """Remove the routes and neighbours that point to this interface."""
     found = []
     for prefix, entry in facts.routes.items():
         if entry.prefix == prefix and uses(entry, {name}):
-            found.append(vppctl.cli(wanted, "it would drop everything", "ip", "route", "del", prefix))
+            found.append(vppctl.cli(wanted, "it would drop all packets", "ip", "route", "del", prefix))
     for key, neighbour in facts.neighbours.items():
         address, _, interface = key.partition("%")
         if interface == name:
             words = ("set", "ip", "neighbor", "del", name, address, neighbour.mac)
-            found.append(vppctl.cli(wanted, "goes with its interface", *words, fine_if=("specify interface",)))
+            found.append(vppctl.cli(wanted, "it belongs to the interface", *words, fine_if=("specify interface",)))
     return tuple(found)
 
 
-def _restore(wanted: Wanted, facts: VppFacts, names: Sequence[str], patient: bool = False) -> tuple[Command, ...]:
-    """What these interfaces had, on new ones."""
+def _restore(wanted: Wanted, facts: VppFacts, names: Sequence[str], after_start: bool = False) -> tuple[Command, ...]:
+    """Set on new interfaces what these had."""
     found: list[Command] = []
     for name in names:
         before = facts.interfaces.get(name)
         if before is None:
             continue
-        found += _mode(wanted, name, facts) if wanted.config.vpp.interfaces == "af_packet" else ()
+        if wanted.config.vpp.interfaces == "af_packet":
+            mac = facts.hardware[name].mac if name in facts.hardware else None
+            found += (*vppctl.create(wanted, name, facts.queues(name) or 1, mac), *_mode(wanted, name, facts))
         if before.up:
-            found.append(vppctl.state(wanted, name, "up", patient))
+            found.append(vppctl.state(wanted, name, "up", after_start))
         found += [vppctl.add_address(wanted, name, one) for one in facts.addresses.get(name, ())]
         for key, neighbour in facts.neighbours.items():
             address, _, interface = key.partition("%")
@@ -203,13 +202,13 @@ def _restore(wanted: Wanted, facts: VppFacts, names: Sequence[str], patient: boo
     return tuple(found)
 
 
-def port_changes(wanted: Wanted, port: Port, facts: VppFacts, patient: bool = False) -> list[Change]:
-    """State, MAC, address and pinned neighbour of one interface. patient: VPP has just been started."""
+def port_changes(wanted: Wanted, port: Port, facts: VppFacts, after_start: bool = False) -> list[Change]:
+    """State, MAC, address and pinned neighbour of one interface. after_start: VPP was just started."""
     name, address, found = port.interface, str(port.address), []
     interface = facts.interfaces.get(name)
     if interface is None or not interface.up:
         was = None if interface is None else "down"
-        up, down = (vppctl.state(wanted, name, word, patient and word == "up") for word in ("up", "down"))
+        up, down = (vppctl.state(wanted, name, word, after_start and word == "up") for word in ("up", "down"))
         found.append(Change(f"state of {name}", was, "up", (up,), (down,)))
     mac, own = facts.macs.get(name), facts.hardware[name].mac if interface and name in facts.hardware else None
     if mac and own and mac != own:
@@ -217,7 +216,7 @@ def port_changes(wanted: Wanted, port: Port, facts: VppFacts, patient: bool = Fa
         found.append(Change(f"MAC of {name}", own, mac, (do,), (undo,)))
     have = facts.addresses.get(name, ())
     if address not in have:
-        # another length of the same address is in its way
+        # the same address with another length is in the way
         others = [one for one in have if one.partition("/")[0] == str(port.address.ip)]
         remove = [vppctl.del_address(wanted, name, one) for one in others]
         again = [vppctl.add_address(wanted, name, one) for one in others]
@@ -230,12 +229,12 @@ def port_changes(wanted: Wanted, port: Port, facts: VppFacts, patient: bool = Fa
 
 
 def _neighbour(wanted: Wanted, port: Port, facts: VppFacts) -> list[Change]:
-    """The tester's MAC, pinned: it answers no ARP."""
+    """The tester's MAC as a static neighbour: the tester answers no ARP."""
     name, hop, mac = port.interface, str(port.neighbour.address), wanted.mac(port)
     before = facts.neighbours.get(f"{hop}%{name}")
     if before == Neighbour(mac, static=True):
         return []
-    gone = vppctl.cli(
+    unpin = vppctl.cli(
         wanted, "no longer pinned", "set", "ip", "neighbor", "del", name, hop, mac, fine_if=("specify interface",)
     )
     back = (vppctl.pin(wanted, name, hop, before),) if before else ()
@@ -243,18 +242,18 @@ def _neighbour(wanted: Wanted, port: Port, facts: VppFacts) -> list[Change]:
     if name in facts.interfaces:
         was = f"{before.mac} {'static' if before.static else 'learnt'}" if before else "none"
     do = (vppctl.pin(wanted, name, hop, Neighbour(mac, True)),)
-    return [Change(f"neighbour {hop} on {name}", was, f"{mac} static", do, (gone, *back))]
+    return [Change(f"neighbour {hop} on {name}", was, f"{mac} static", do, (unpin, *back))]
 
 
 def _route(wanted: Wanted, route: Route, facts: VppFacts) -> list[Change]:
-    """Removed whole before it is added, unless it is not there at all, or just as it should be."""
+    """Removed whole before it is added, unless it is missing, or exactly as it should be."""
     port = wanted.port_of(route)
     prefix, hop = str(route.to), f"{route.via} {port.interface}"
     entry = facts.entry(route)
     pinned = facts.neighbours.get(f"{route.via}%{port.interface}") == Neighbour(wanted.mac(port), static=True)
     alone = entry is not None and [(path.hop, path.resolved) for path in entry.paths] == [(hop, True)]
     forwards = (via(str(route.via), port.interface, wanted.mac(port)),)
-    # while its neighbour is not pinned yet, it cannot be complete
+    # without its neighbour its forwarding entry cannot be complete yet
     if entry is not None and alone and (not pinned or entry.buckets == forwards):
         return []
     remove = vppctl.cli(wanted, "with all its paths", "ip", "route", "del", prefix)

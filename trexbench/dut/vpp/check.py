@@ -1,4 +1,4 @@
-"""What was read back from a VPP: beside what was wanted, as facts of a result, and as what its queues say. Pure."""
+"""What was read back from a VPP: compared with what is wanted, as facts, and who serves its queues. Pure."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def compare(wanted: Wanted, facts: VppFacts) -> list[Mismatch]:
     return wrong + unmet(placement_changes(wanted, facts))
 
 
-def links_wait(wanted: Wanted, facts: VppFacts) -> bool:
-    """Is a link still down that was set up? It may be negotiating."""
+def links_missing(wanted: Wanted, facts: VppFacts) -> bool:
+    """Is a link still down on an interface that was set up? It may be negotiating."""
     up = [name for name in wanted.interfaces if name in facts.interfaces and facts.interfaces[name].up]
     return any(name in facts.hardware and not facts.hardware[name].link for name in up)
 
 
 def document(config: DutConfig, facts: VppFacts) -> dict[str, Any]:
-    """The facts of an attestation: nothing that changes by itself, or by a restart of VPP."""
+    """The facts of an attestation: nothing that changes by itself, or with a restart of VPP."""
     interfaces = [port.interface for port in config.ports]
     return {
         "vpp": facts.version,
@@ -48,7 +48,7 @@ def document(config: DutConfig, facts: VppFacts) -> dict[str, Any]:
 
 
 def spreading(config: DutConfig, facts: VppFacts) -> Spreading:
-    """The worker of each receive queue; the NICs' hash VPP does not show."""
+    """The worker of each receive queue; VPP does not show the NICs' hash."""
     placed = {port: facts.placed(port.interface) for port in config.ports}
     places = [QueuePlace(port.tester, one.queue, one.worker) for port, mine in placed.items() for one in mine]
     hashes = [PortHash(port.tester, None, reason=_why_no_hash(config, bool(mine))) for port, mine in placed.items()]
@@ -59,9 +59,9 @@ def _why_no_hash(config: DutConfig, queues: bool) -> str:
     if config.vpp.interfaces == "af_packet":
         return "the kernel spreads over af_packet's queues, by a hash of its own"
     if config.rss is None:
-        return "VPP does not show the NIC's hash, the config has no rss: section"
+        return "VPP does not show the NIC's hash, and the config has no rss: section"
     if config.rss.key == "random":
-        return "rss.key is random: drawn by the driver, and not shown by VPP"
+        return "rss.key is random: drawn by the driver, and VPP does not show it"
     return "VPP does not show the NIC's hash" if queues else "VPP shows no receive queue of it"
 
 
@@ -105,7 +105,7 @@ def _compare_port(wanted: Wanted, port: Port, facts: VppFacts) -> list[Mismatch]
 
 
 def _compare_route(wanted: Wanted, route: Route, facts: VppFacts) -> list[Mismatch]:
-    """Its forwarding entry is one finished frame header, whatever addresses and neighbours may say."""
+    """Its forwarding entry must be one complete frame header, whatever addresses and neighbours are."""
     port, wrong = wanted.port_of(route), []
     forwards = via(str(route.via), port.interface, wanted.mac(port))
     entry = facts.entry(route)

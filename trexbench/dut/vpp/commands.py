@@ -6,9 +6,9 @@ from ..model import Command, Wanted
 from .parse_show import Neighbour
 
 AF_PACKET = "host-"
-"""What VPP puts before the name of the Linux interface that one of its own is on."""
+"""VPP's name of an af_packet interface is this and the name of the Linux interface."""
 APPEARS_S = 20.0
-"""After VPP's start its interfaces may still be missing for so long."""
+"""How long interfaces may be missing after VPP's start."""
 
 
 def linux_file(interface: str, name: str) -> str:
@@ -28,12 +28,13 @@ def create(wanted: Wanted, name: str, queues: int, mac: str | None) -> tuple[Com
     """With the MAC of the Linux interface, which the tester sends to: VPP would make one up."""
     words = ("create", "host-interface", "name", name[len(AF_PACKET) :], "num-rx-queues", str(queues))
     address = ("hw-addr", mac) if mac else ()
-    return (cli(wanted, "on the Linux interface", *words, *address, says=name),)
+    # a start-up script may have created it; VPP spells it "elready"
+    return (cli(wanted, "on the Linux interface", *words, *address, says=name, fine_if=("ready exists",)),)
 
 
-def state(wanted: Wanted, name: str, word: str, patient: bool = False) -> Command:
+def state(wanted: Wanted, name: str, word: str, after_start: bool = False) -> Command:
     words = ("set", "interface", "state", name, word)
-    return cli(wanted, "VPP makes interfaces down", *words, retry_s=APPEARS_S if patient else 0.0)
+    return cli(wanted, "VPP creates interfaces down", *words, retry_s=APPEARS_S if after_start else 0.0)
 
 
 def set_mac(wanted: Wanted, name: str, mac: str) -> Command:
@@ -42,7 +43,7 @@ def set_mac(wanted: Wanted, name: str, mac: str) -> Command:
 
 def add_address(wanted: Wanted, name: str, address: str) -> Command:
     words = ("set", "interface", "ip", "address", name, address)
-    # said of host-d0 it must not do for host-d01; vppctl ends its lines with CRLF
+    # the line end keeps host-d0 from matching host-d01; vppctl ends its lines with CRLF
     there = f"conflicts with {address} for interface {name}"
     return cli(wanted, "its address", *words, fine_if=(f"{there}\r\n", f"{there}\n"))
 

@@ -1,4 +1,4 @@
-"""VPP's startup.conf: receive queues and workers changed in place, everything else left as it stands. Pure."""
+"""VPP's startup.conf: receive queues and workers changed in place, everything else kept as it is. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ETHERNET = re.compile(r"[A-Za-z]*Ethernet([0-9a-f]{1,2})/([0-9a-f]{1,2})/([0-9a
 
 @dataclass(frozen=True)
 class _Word:
-    """One word of the file and where it stands; block: the ``{ ... }`` that follows it."""
+    """One word of the file and its position; block: the ``{ ... }`` that follows it."""
 
     text: str
     start: int
@@ -36,21 +36,21 @@ class _Block:
         return next((word.block for word in self.words if word.text == name and word.block), None)
 
     def value(self, key: str) -> _Word | None:
-        """The word after this one; the last one given counts, as for VPP."""
+        """The word after this one; the last one counts, as for VPP."""
         return next((after for word, after in reversed(list(pairwise(self.words))) if word.text == key), None)
 
 
 def pci_of(interface: str) -> str | None:
-    """DPDK's name of a device, out of VPP's: TenGigabitEthernet3/0/1 is 0000:03:00.1; None for other names."""
+    """DPDK's name of a device from VPP's: TenGigabitEthernet3/0/1 is 0000:03:00.1; None for other names."""
     match = _ETHERNET.fullmatch(interface)
     return f"0000:{int(match[1], 16):02x}:{int(match[2], 16):02x}.{int(match[3], 16):x}" if match else None
 
 
 def with_queues(text: str, queues: int, devices: Sequence[str]) -> str:
-    """The text with so many receive queues for each of these PCI devices.
+    """The text with this number of receive queues for each of these PCI devices.
 
-    Where the section names no devices at all, VPP takes all it finds: then ``dev default`` is changed, since naming
-    one would leave out the others.
+    Where the section names no devices, VPP uses all it finds: then ``dev default`` is changed, since naming one device
+    would exclude the others.
     """
     for device in devices:
         dpdk = _parse(text).section("dpdk")
@@ -79,7 +79,7 @@ def with_queues(text: str, queues: int, devices: Sequence[str]) -> str:
 
 
 def with_workers(text: str, workers: int) -> str:
-    """The text with so many workers; DutError where it names fewer cores for them, as nobody else can choose more."""
+    """The text with this number of workers; DutError where its corelist-workers has fewer cores."""
     cpu = _parse(text).section("cpu")
     if cpu is None:
         return f"{text.rstrip()}\n\ncpu {{\n  workers {workers}\n}}\n".lstrip("\n")
@@ -91,11 +91,12 @@ def with_workers(text: str, workers: int) -> str:
         if len(listed) < workers:
             raise DutError(
                 f"startup.conf: corelist-workers {cores.text} names {len(listed)} cores, {workers} workers are wanted",
-                "name as many cores there",
+                "name more cores there",
             )
         if len(listed) == workers:
             return text
-        return text[: cores.start] + ",".join(map(str, listed[:workers])) + text[cores.end :]
+        setting = f"corelist-workers {','.join(map(str, listed[:workers]))}" if workers else "workers 0"
+        return text[: text.rindex("corelist-workers", 0, cores.start)] + setting + text[cores.end :]
     value = cpu.value("workers")
     if value is not None:
         return text[: value.start] + str(workers) + text[value.end :]
@@ -103,7 +104,7 @@ def with_workers(text: str, workers: int) -> str:
 
 
 def _insert(text: str, block: _Block, line: str) -> str:
-    """As the first line of a block, indented as what stands there."""
+    """Add the first line of a block, indented like the next one."""
     rest = re.match(r"[ \t]*\n([ \t]*)(?=[^\s}])", text[block.inside :])
     if rest:
         return f"{text[: block.inside]}\n{rest[1]}{line}{text[block.inside :]}"

@@ -1,7 +1,7 @@
 """A VPP router: what is set and read back by its command line, and what it counts.
 
-Addresses, neighbours and links may all be right while VPP drops every packet, or every second one: the last word has
-the forwarding entry of each route, ``show ip fib``.
+Addresses, neighbours and links may all be right while VPP drops every packet, or every second one. What decides is the
+forwarding entry of each route, ``show ip fib``.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from ...host.files import parse_cpus, parse_files
 from ...transport import TIMEOUT_S, Transport, run_checked
 from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links
 from .changes import plan
-from .check import compare, document, links_wait, spreading
+from .check import compare, document, links_missing, spreading
 from .commands import linux_file
 from .facts import VppFacts, ask, read
-from .observe import look
+from .observe import read_counters
 from .parse_show import parse_version
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -34,7 +34,7 @@ _HOST = {
 
 
 class VppDut:
-    """A VPP behind a transport. link_wait_s: a link that was set up may take so long to negotiate."""
+    """A VPP behind a transport. link_wait_s: how long verify lets links negotiate."""
 
     def __init__(self, wanted: Wanted, transport: Transport, link_wait_s: float = LINK_WAIT_S) -> None:
         self._wanted = wanted
@@ -42,7 +42,7 @@ class VppDut:
         self._link_wait_s = link_wait_s
 
     def identity(self) -> str:
-        """The boot and the process: what VPP was told is gone with it."""
+        """The boot and the process: VPP forgets its settings when it ends."""
         boot = run_checked(self._transport, ("cat", _BOOT_ID)).strip()
         command = "show version verbose"
         said = ask(self._transport, self._wanted.config.vpp.socket, [command])[command]
@@ -54,13 +54,13 @@ class VppDut:
         return plan(self._wanted, facts, self._conf(facts))
 
     def verify(self) -> Attestation:
-        await_links(lambda: not links_wait(self._wanted, self._read()), self._link_wait_s)
+        await_links(lambda: not links_missing(self._wanted, self._read()), self._link_wait_s)
         facts, config = self._read(), self._wanted.config
         told = {**document(config, facts), **self._host()}
         return attest(self._wanted, told, compare(self._wanted, facts), spreading(config, facts))
 
     def observe(self, clear: bool = False) -> Observation:
-        return look(self._transport, self._wanted.config, clear)
+        return read_counters(self._transport, self._wanted.config, clear)
 
     def _read(self) -> VppFacts:
         config = self._wanted.config
@@ -72,7 +72,7 @@ class VppDut:
         return replace(facts, macs={name: found[path].lower() for path, name in names.items() if path in found})
 
     def _conf(self, facts: VppFacts) -> str:
-        """startup.conf, where it may have to be changed."""
+        """The text of startup.conf, where it may have to be changed; else empty."""
         settings, queues = self._wanted.config.vpp, self._wanted.rx_queues
         names = [port.interface for port in self._wanted.config.ports]
         more = settings.workers is not None and settings.workers != len(facts.workers)
@@ -82,7 +82,7 @@ class VppDut:
         return ""
 
     def _refuse_workers(self) -> None:
-        """VPP does not start with more workers than there are cores beside its main thread's."""
+        """ConfigError for more workers than cores beside the main thread's, with which VPP does not start."""
         workers = self._wanted.config.vpp.workers
         cores = parse_cpus(self._host()["cpus"] or "") if workers else None
         if workers and cores is not None and workers >= len(cores):
@@ -93,8 +93,8 @@ class VppDut:
             )
 
     def _host(self) -> dict[str, str | None]:
-        """What the Linux under VPP decides; None where it does not say."""
-        # grep's exit code says only whether some file was missing, which shows in what it printed
+        """Settings of the Linux host that affect VPP; None where it does not tell."""
+        # grep's exit code only tells that some file is missing
         done = self._transport.run(("grep", "-sH", "", *_HOST.values()), TIMEOUT_S)
         files = parse_files(done.stdout)
         return {name: files.get(path) for name, path in _HOST.items()}

@@ -1,4 +1,4 @@
-"""What is asked of a VPP, all in one go, and what its answers say."""
+"""What is read from a VPP, with one command, and parsed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SCRIPT = (
     f'set -f; while read -r line; do echo "{_MARK}$line"; case $line in /*) cat "$line" 2>/dev/null;; '
     '*) vppctl -s "$0" $line </dev/null || exit;; esac; done; :'
 )
-"""One start of a shell for many questions: the box is under load while some of them are asked."""
+"""One shell for many vppctl commands: the box is under load while some of them run."""
 _NOT_FOUND = 127
 
 _VERSION = "show version verbose"
@@ -31,19 +31,18 @@ _TABLES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "hardware": ("show hardware-interfaces", show.parse_hardware),
     "placement": ("show interface rx-placement", show.parse_placement),
 }
-"""Field of VppFacts -> what is asked, and how the answer is read."""
+"""Field of VppFacts -> its command, and the parser of the output."""
 
 
 @dataclass(frozen=True)
 class VppFacts:
-    """routes: by what was asked for, a prefix or a host of it. By name of interface: interfaces, hardware, addresses.
+    """By name of interface: interfaces, hardware, addresses. routes: by the prefix, or host of it, that was looked up.
 
-    neighbours: by ``address%interface``. macs: of the Linux interfaces under af_packet's, by VPP's name; the tester
-    sends to them. known: False of a VPP that nobody has asked yet.
+    neighbours: by ``address%interface``. macs: of the Linux interfaces below af_packet's, by VPP's name; the tester
+    sends to them. known: False if no VPP was read.
     """
 
     version: str = ""
-    pid: int = 0
     threads: tuple[show.Thread, ...] = ()
     interfaces: Mapping[str, show.Interface] = field(default_factory=dict)
     hardware: Mapping[str, show.Hardware] = field(default_factory=dict)
@@ -56,7 +55,7 @@ class VppFacts:
 
     @property
     def workers(self) -> tuple[str, ...]:
-        """Names of the threads that forward; none: the main thread does."""
+        """Names of the threads that forward; empty: the main thread does."""
         return tuple(thread.name for thread in self.threads if thread.kind == "workers")
 
     def queues(self, interface: str) -> int | None:
@@ -69,36 +68,38 @@ class VppFacts:
         return sorted(mine, key=lambda one: one.queue)
 
     def entry(self, route: Route) -> FibEntry | None:
-        """Of exactly this prefix."""
+        """The entry of exactly this prefix."""
         found = self.routes.get(str(route.to))
         return found if found is not None and found.prefix == str(route.to) else None
 
-    def forgotten(self, interfaces: Sequence[str] | None = None) -> VppFacts:
-        """After these interfaces were made anew, or (None) VPP was started anew."""
-        if interfaces is None:
-            return replace(self, interfaces={}, addresses={}, neighbours={}, placement=(), routes={})
+    def after_restart(self) -> VppFacts:
+        """What is left when VPP is restarted."""
+        return replace(self, interfaces={}, addresses={}, neighbours={}, placement=(), routes={})
+
+    def without(self, interfaces: Sequence[str]) -> VppFacts:
+        """What is left when these interfaces are deleted."""
         if not interfaces:
             return self
-        gone = set(interfaces)
+        deleted = set(interfaces)
         return replace(
             self,
-            interfaces={name: one for name, one in self.interfaces.items() if name not in gone},
-            addresses={name: found for name, found in self.addresses.items() if name not in gone},
-            neighbours={key: one for key, one in self.neighbours.items() if key.partition("%")[2] not in gone},
-            placement=tuple(one for one in self.placement if one.interface not in gone),
-            routes={key: one for key, one in self.routes.items() if not uses(one, gone)},
+            interfaces={name: one for name, one in self.interfaces.items() if name not in deleted},
+            addresses={name: found for name, found in self.addresses.items() if name not in deleted},
+            neighbours={key: one for key, one in self.neighbours.items() if key.partition("%")[2] not in deleted},
+            placement=tuple(one for one in self.placement if one.interface not in deleted),
+            routes={key: one for key, one in self.routes.items() if not uses(one, deleted)},
         )
 
 
 def uses(entry: FibEntry, interfaces: set[str]) -> bool:
-    """Does a path lead there, or to an interface that is gone?"""
+    """Does a path lead to one of these interfaces, or to a deleted one?"""
     return any(path.hop.split()[-1] in interfaces or " if_index:" in path.hop for path in entry.paths)
 
 
 def ask(transport: Transport, socket: str, commands: Sequence[str]) -> dict[str, str]:
-    """Each command's answer, in one round trip; DutError where VPP does not answer.
+    """The output of each command, in one round trip; DutError where VPP does not answer.
 
-    What begins with a stroke is a file to read, and empty where there is none.
+    What begins with a slash is a file to read; its text is empty where there is none.
     """
     done = transport.run(("sh", "-c", _SCRIPT, socket), 2 * TIMEOUT_S, "".join(f"{one}\n" for one in commands))
     if done.returncode == _NOT_FOUND:
@@ -116,16 +117,16 @@ def ask(transport: Transport, socket: str, commands: Sequence[str]) -> dict[str,
             lines.append(line)
     for command in commands:
         if command not in answers:
-            raise DutError(f"{shown(('vppctl', command))} was not answered on {transport.place}")
+            raise DutError(f"{shown(('vppctl', command))} was not run on {transport.place}")
     return {command: "\n".join(answers[command]) + "\n" for command in commands}
 
 
 def read(transport: Transport, config: DutConfig) -> VppFacts:
-    """Everything that plan and verify look at."""
+    """Everything that plan and verify need."""
     asked = [str(one) for route in config.routes for one in (route.to, *ends_of(route.to))]
     of = {one: f"show ip fib table 0 {one}" for one in asked}
     said = ask(transport, config.vpp.socket, [_VERSION, *(one for one, _ in _TABLES.values()), *of.values()])
-    version, pid = show.parse_version(said[_VERSION])
+    version = show.parse_version(said[_VERSION])[0]
     tables = {field: parse(said[command]) for field, (command, parse) in _TABLES.items()}
     routes = {one: parse_fib(said[command]) for one, command in of.items()}
-    return VppFacts(version, pid, routes=routes, **tables)
+    return VppFacts(version, routes=routes, **tables)

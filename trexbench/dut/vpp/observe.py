@@ -1,11 +1,11 @@
-"""What VPP counts about itself, read in one go, since it forwards meanwhile.
+"""VPP's own counters, read with one command, since it forwards meanwhile.
 
-What is lost, no frame in two of them, and by the port that saw it last: ``rx-miss`` (the NIC's ring was full, or so
-says DPDK), ``rx-error`` (broken on the wire), ``drops`` (VPP dropped what this port had received), ``tx-error`` (this
-port could not take it). Not among them: rx-no-buf, which DPDK counts per attempt, the frames being missed by the ring
-then; and ``show errors``, whose rows give reasons for drops (and for much that is no loss: "total received block" is
-an error to VPP), but for what af_packet's full transmit ring refuses, which stands nowhere else. What its receive ring
-refused nobody counts: it is what the Linux interface has received and VPP has not, ``af_packet ring``.
+The drop counters, no frame in two of them, by the port that saw the frame last: ``rx-miss`` (the NIC's ring was full,
+as DPDK counts it), ``rx-error`` (broken on the wire), ``drops`` (VPP dropped what this port had received),
+``tx-error`` (this port could not send it). Left out: rx-no-buf, which DPDK counts per attempt, while its frames are in
+rx-miss; and ``show errors``, whose rows are reasons for drops (and much that is no loss: "total received block" is an
+error to VPP), except for what af_packet's full transmit ring refuses, which is counted nowhere else. What its receive
+ring refuses has no counter: it is what the Linux interface has received and VPP has not, ``af_packet ring``.
 """
 
 from __future__ import annotations
@@ -34,28 +34,29 @@ from .parse_show import (
 
 T = TypeVar("T")
 
-RUNTIME, HARDWARE, INTERFACES, ERRORS, CPU = (
-    *("show runtime", "show hardware-interfaces", "show interface", "show errors", "show cpu"),
-)
+RUNTIME, HARDWARE, INTERFACES = "show runtime", "show hardware-interfaces", "show interface"
+ERRORS, CPU = "show errors", "show cpu"
 CLEAR = "clear runtime"
 _LOST = ("rx-miss", "rx-error", "drops", "tx-error")
 _RING_OVERRUN = "tx ring overrun"
 _RING_FULL = "af_packet ring"
 
 
-def look(transport: Transport, config: DutConfig, clear: bool) -> Observation:
-    """One look: the runtime first, as it ages; what ``show hardware-interfaces`` fetches from the NIC before what
-    ``show interface`` adds up from it. DutError where VPP does not answer at all.
+def read_counters(transport: Transport, config: DutConfig, clear: bool) -> Observation:
+    """One reading; DutError where VPP does not answer at all.
+
+    The runtime first, since it covers the time until now; ``show hardware-interfaces`` fetches the NIC's counters, from
+    which ``show interface`` is then computed.
     """
     commands = [RUNTIME, HARDWARE, INTERFACES, CPU]
     if config.vpp.interfaces == "af_packet":
-        # Linux's counts right after VPP's: what arrives between the two is in only one of them
+        # Linux's counters right after VPP's: what arrives in between is in only one of them
         commands[3:3] = [*(_arrived(port) for port in config.ports), ERRORS]
     return observed(config, ask(transport, config.vpp.socket, [*commands, CLEAR] if clear else commands))
 
 
 def observed(config: DutConfig, said: Mapping[str, str]) -> Observation:
-    """VPP's answers as counts; what one of them does not say is named, and stops no other. Pure."""
+    """VPP's output as counters; one that cannot be parsed is named as missing and affects no other. Pure."""
     gathering, af_packet = Gathering(), config.vpp.interfaces == "af_packet"
     missing = gathering.missing
 
@@ -96,7 +97,7 @@ def observed(config: DutConfig, said: Mapping[str, str]) -> Observation:
 
 
 def _count(interface: Interface, name: str) -> int:
-    """VPP prints no counter that is zero: of an interface that is there, what is not printed is zero."""
+    """VPP prints no counter that is zero: what is missing for an interface that exists is zero."""
     return interface.counters.get(name, 0)
 
 
@@ -120,7 +121,7 @@ def _ring(port: Port, interface: Interface, arrived: str) -> DropCount | Missing
 
 
 def _queues(port: Port, hardware: Hardware, interface: Interface | None) -> Iterator[QueueCount]:
-    """A queue that has delivered nothing is not printed: it counts as zero where others are, or nothing came at all."""
+    """VPP prints no queue without packets: it counts as zero where others are printed, or the port received nothing."""
     counted = queue_packets(hardware)
     received = None if interface is None else _count(interface, "rx packets")
     if not counted and hardware.queues == 1 and received is not None:

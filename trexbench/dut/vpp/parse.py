@@ -1,6 +1,6 @@
-"""What vppctl prints of its threads and of one route -> facts. Pure; absent is None, never zero.
+"""What vppctl prints about its threads and one route -> facts. Pure; absent is None, never zero.
 
-``show ip fib PREFIX`` tells where VPP would send a packet, which neither its addresses nor its neighbours do.
+``show ip fib PREFIX`` shows where VPP would send a packet, which neither its addresses nor its neighbours do.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...core.errors import DutError
 from .parse_show import wrong
 
 _NOTHING = ThreadRuntime(None, None, None, None, None, None, None, None, None, None, ())
-"""Of a thread of which nothing has been read yet."""
+"""A thread of which nothing has been read yet."""
 
 _NUMBER = r"([0-9.]+(?:e[+-]?[0-9]+)?)"
 _THREAD = re.compile(r"Thread ([0-9]{1,5}) (\S+)(?: \(lcore ([0-9]{1,5})\))?")
@@ -27,13 +27,13 @@ _HEADS = {
     "Name State Calls Vectors Suspends Clocks Vectors/Call Perf Ticks": "ticks",
     "Graph Node Name Clocks Vectors/Call": "short",
 }
-"""Of 26.06; of releases before it; of some of 2019; of tables cut down for reading, as in the seed's article."""
+"""Headings of 26.06; of earlier releases; of some of 2019; of tables shortened for print."""
 _STATES = (
     *("active", "polling", "disabled", "interrupt wait", "interrupt wa"),
     *("any wait", "event wait", "time wait", "running", "suspended", "done"),
 )
 _NAME_STATE = re.compile(rf'(\S+?)\s*("?)({"|".join(_STATES)})\2')
-"""VPP cuts a name at 30 characters and a state at 12, and puts nothing between the two."""
+"""VPP cuts a name at 30 characters and a state at 12, and prints nothing between the two."""
 _NAME_UNKNOWN_STATE = re.compile(r'(\S+)\s+("?)([a-z][a-z ]*)\2')
 
 
@@ -50,19 +50,19 @@ def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
     tables: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         try:
-            _take(" ".join(line.split()), threads, tables)
+            _read_line(" ".join(line.split()), threads, tables)
         except _BadLine as error:
             shown = line.strip()[:60]
             raise DutError(
-                f"show runtime, line {number} ({shown!r}): {error}", "it takes what 'vppctl show runtime' prints, whole"
+                f"show runtime, line {number} ({shown!r}): {error}", "give the whole output of 'vppctl show runtime'"
             ) from None
     if not any(tables):
         raise DutError("show runtime printed no table of nodes", "is VPP running, and is this its vppctl?")
     return tuple(threads)
 
 
-def _take(line: str, threads: list[ThreadRuntime], tables: list[str]) -> None:
-    """Add what one line (its white space made single blanks) says to the last thread. tables: the kind of each's."""
+def _read_line(line: str, threads: list[ThreadRuntime], tables: list[str]) -> None:
+    """Add one line (with single blanks) to the last thread. tables: the kind of each thread's table."""
     if not line.strip("-") or line.startswith("events pending"):
         return
     if found := _THREAD.fullmatch(line):
@@ -85,8 +85,8 @@ def _take(line: str, threads: list[ThreadRuntime], tables: list[str]) -> None:
     elif found := _RATES.fullmatch(line):
         if not threads:
             raise _BadLine("no thread begins before it")
-        came, left, dropped, punted = map(_number, found.groups())
-        threads[-1] = replace(threads[-1], in_pps=came, out_pps=left, drop_pps=dropped, punt_pps=punted)
+        received, sent, dropped, punted = map(_number, found.groups())
+        threads[-1] = replace(threads[-1], in_pps=received, out_pps=sent, drop_pps=dropped, punt_pps=punted)
     elif line in _HEADS:
         if tables[-1]:
             raise _BadLine("a second table for one thread")
@@ -94,7 +94,7 @@ def _take(line: str, threads: list[ThreadRuntime], tables: list[str]) -> None:
     elif threads and tables[-1]:
         node = _ROWS[tables[-1]](line)
         if node.name in {one.name for one in threads[-1].nodes}:
-            raise _BadLine(f"{node.name[:40]} stands in this table already")
+            raise _BadLine(f"{node.name[:40]} is in this table already")
         threads[-1] = replace(threads[-1], nodes=(*threads[-1].nodes, node))
     else:
         raise _BadLine("neither a thread's heading nor a table's")
@@ -137,7 +137,7 @@ def _count(text: str) -> int:
 
 
 def _number(text: str) -> float:
-    """VPP writes .55 for 0.55, and 1.73e4; no count is as large as an exponent of three digits."""
+    """VPP writes .55 for 0.55, and 1.73e4; no count has an exponent of three digits."""
     if not re.fullmatch(r"(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:e(?:-[0-9]{1,3}|\+?[0-9]{1,2}))?", text):
         raise _BadLine(f"{text[:20]!r} is no number")
     return float(text)
@@ -145,7 +145,7 @@ def _number(text: str) -> float:
 
 @dataclass(frozen=True)
 class FibPath:
-    """hop: ``100.65.1.2 host-d0``; or ``100.65.1.2 if_index:1`` where that interface is gone, and other words."""
+    """hop: ``100.65.1.2 host-d0``; ``100.65.1.2 if_index:1`` where that interface was deleted; or other words."""
 
     hop: str
     resolved: bool
@@ -153,9 +153,9 @@ class FibPath:
 
 @dataclass(frozen=True)
 class FibEntry:
-    """prefix: of the entry that was found, which is a shorter one where the one asked for is not there.
+    """prefix: of the entry that was found: a shorter one where the one asked for does not exist.
 
-    buckets: what packets are spread over, without the numbers that VPP gives away anew: ``ipv4 via 100.65.1.2 host-d0
+    buckets: what packets are spread over, without numbers that VPP assigns anew: ``ipv4 via 100.65.1.2 host-d0
     to f2:1f:ed:c6:5d:f9`` (the MAC that is written into the frame), ``dpo-drop ip4``, ``arp-ipv4: via ...``.
     """
 
@@ -187,7 +187,7 @@ def parse_fib(text: str) -> FibEntry:
 
 
 def via(address: str, interface: str, mac: str) -> str:
-    """The bucket of a route by way of this neighbour, complete."""
+    """The bucket of a route through this neighbour, when it is complete."""
     return f"ipv4 via {address} {interface} to {mac}"
 
 
@@ -207,7 +207,7 @@ def _resolved(head: str, body: Sequence[str]) -> bool:
 
 
 def _buckets(lines: Sequence[str]) -> tuple[str, ...]:
-    """The buckets of the first load balance, whose number it gives."""
+    """The buckets of the first load balance, which says how many it has."""
     head = next((m for line in lines if (m := _BUCKETS.fullmatch(line))), None)
     if head is None:
         raise wrong("show ip fib", "\n".join(lines), "has no load balance")

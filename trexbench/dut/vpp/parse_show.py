@@ -34,7 +34,7 @@ class Interface:
 class Hardware:
     """One of ``show hardware-interfaces``. link: it has a carrier. speed: as printed, None where VPP does not know it.
 
-    queues: receive queues; max_queues: that the device could have. counters: DPDK's, by name with underscores.
+    queues: receive queues; max_queues: how many the device can have. counters: DPDK's, by name with underscores.
     """
 
     name: str
@@ -162,7 +162,7 @@ def parse_neighbours(text: str) -> dict[str, Neighbour]:
 
 
 def parse_placement(text: str) -> tuple[Placed, ...]:
-    """``show interface rx-placement``: the node's name stands only where it is another than in the line before."""
+    """``show interface rx-placement``: the node's name is printed only where it differs from the one before."""
     found, worker = [], None
     for line in text.splitlines():
         rest = line.strip()
@@ -185,7 +185,7 @@ def parse_errors(text: str) -> tuple[NodeError, ...]:
 
 
 def parse_hardware(text: str) -> dict[str, Hardware]:
-    """``show hardware-interfaces`` by name; what only some devices print is taken where it is, all else passed over."""
+    """``show hardware-interfaces`` by name; what only some devices print is optional, all else is ignored."""
     found, command = {}, "show hardware-interfaces"
     for head, lines in _blocks(command, text, "Name Idx Link Hardware"):
         row = _row(command, head, "is no interface", _HARDWARE)
@@ -220,13 +220,13 @@ def _hardware(name: str, link: bool, lines: list[str]) -> Hardware:
 
 
 def queue_packets(hardware: Hardware) -> dict[int, int]:
-    """What each receive queue has delivered, where DPDK's driver tells (rx_q0packets until 20.11)."""
+    """Packets of each receive queue, where DPDK's driver counts them (rx_q0packets until 20.11)."""
     named = ((re.fullmatch(r"rx_q([0-9]{1,4})_?packets", name), n) for name, n in hardware.counters.items())
     return {int(match[1]): count for match, count in named if match}
 
 
 def _row(command: str, line: str, otherwise: str, *forms: re.Pattern[str]) -> re.Match[str]:
-    """The line in the first of these forms that it has; DutError, which says ``otherwise`` of it, where it has none."""
+    """The match of the first form that fits the line; DutError, which says ``otherwise``, where none does."""
     for form in forms:
         if found := form.fullmatch(line.strip()):
             return found
@@ -253,13 +253,13 @@ def _table(command: str, text: str, *heads: str) -> Iterator[str]:
         if " ".join(line.split()) in heads:
             break
         if line.strip():
-            raise wrong(command, line, "stands where its heading should")
+            raise wrong(command, line, "is where its heading should be")
     else:
         raise wrong(command, text, "has no heading")
     yield from (line for line in lines if line.strip())
 
 
 def wrong(command: str, printed: str, what: str) -> DutError:
-    """For what the command never prints; only its first line is quoted."""
+    """The error for output that cannot be parsed; only its first line is quoted."""
     shown = (printed.strip().splitlines() or ["nothing"])[0].strip()[:60]
-    return DutError(f"{command}: {shown!r} {what}", "it takes what vppctl of VPP 21.01 or later prints, whole")
+    return DutError(f"{command}: {shown!r} {what}", "give the whole output of vppctl, of VPP 21.01 or later")
