@@ -122,11 +122,11 @@ def plan_dut(as_json: bool, target: Target) -> None:
 @dut.command("apply")
 @_TARGET
 def apply_dut(target: Target) -> None:
-    """Configure the DUT as its config says, then read it back. What is so already is left alone."""
+    """Configure the DUT as its config says, then read it back. Only what differs is changed."""
     from ..dut.apply import apply, summary
 
     with _connected(target, "apply") as found:
-        changed = apply(found.dut, found.transport, found.journal, lambda step: _tell(step, step.do))
+        changed = apply(found.dut, found.transport, found.journal, lambda step: _print_step(step, step.do))
         click.echo(summary(changed))
         found.dut.verify().require_match()
     click.echo("it is what its config says")
@@ -174,7 +174,7 @@ def revert_dut(target: Target) -> None:
     from ..dut.apply import revert
 
     with _connected(target, "revert") as found:
-        done = revert(found.dut, found.transport, found.journal, lambda step: _tell(step, step.undo, back=True))
+        done = revert(found.dut, found.transport, found.journal, lambda step: _print_step(step, step.undo, back=True))
     for step in done.forgotten:
         click.echo(f"# {step.what}: the DUT was restarted since, and has forgotten it")
     click.echo(f"{len(done.reverted)} reverted" if done.reverted or done.forgotten else "nothing to revert")
