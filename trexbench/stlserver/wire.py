@@ -184,7 +184,7 @@ def _parse_call(call: Json, text: str, path: Path) -> Request | BadRequest:
     if not isinstance(call, dict):
         return BadRequest(None, RpcError(INVALID_REQUEST, "Missing 'id' field"))
     call_id = call.get("id")
-    if call_id is None or isinstance(call_id, (dict, list)):  # one nested deep can be read, and not written again
+    if call_id is None or not _can_be_written(call_id):
         return BadRequest(None, RpcError(INVALID_REQUEST, "Missing 'id' field"))
     if call.get("jsonrpc") != "2.0":
         return BadRequest(call_id, RpcError(INVALID_REQUEST, "Invalid JSONRPC Version"))
@@ -195,6 +195,14 @@ def _parse_call(call: Json, text: str, path: Path) -> Request | BadRequest:
     if method is None or method == "":
         return BadRequest(call_id, RpcError(INVALID_REQUEST, "Missing Method Name"))
     return Request(call_id, as_text(method), call.get("params"), text, (*path, "params"))
+
+
+def _can_be_written(value: Json) -> bool:
+    """False for a list so deeply nested that it can just be read, but not be put into an answer."""
+    try:
+        return bool(dumps(value))
+    except RecursionError:
+        return False
 
 
 def as_text(value: Json) -> str:
