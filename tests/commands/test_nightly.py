@@ -5,18 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tools import ROOT, folder_with, trexbench
 
-from suites import FOUR, TINY, TwelveNights, without_twin
+from suites import TINY, chat, without_twin
 from trexbench.core.errors import ConfigError
 from trexbench.core.history.night import State
 from trexbench.results.nights import load_nights
@@ -24,30 +18,6 @@ from trexbench.session.keep import Output
 from trexbench.session.request import Setup
 from trexbench.suite.night import NightOptions
 from trexbench.suite.nightly import Nightly
-
-
-@contextmanager
-def chat() -> Iterator[tuple[str, list[Any]]]:
-    """A webhook's address, and what it is told."""
-    told: list[Any] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/T0psecret", told
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def relabelled(folder: Path, suite: str | None) -> Path:
@@ -196,48 +166,3 @@ def test_the_commands_of_the_document(tmp_path: Path) -> None:
     folder_with(tmp_path, shown=suite)
     planned = trexbench(tmp_path, "suite", "plan", "shown")
     assert planned.returncode == 0 and planned.stdout.startswith("shown: 32 cells"), planned.stderr
-
-
-def test_twelve_nights_the_last_two_with_a_slower_vpp(twelve_nights: TwelveNights) -> None:
-    codes, last = [done.returncode for done in twelve_nights.done], twelve_nights.done[-1]
-    assert [done.stderr for done in twelve_nights.done] == [""] * 12
-    assert codes[:10] == [0] * 10 and codes[11] == 3, last.stdout
-    values = json.loads(trexbench(twelve_nights.folder, "regress", "--suite", "four", "--json").stdout)
-    found = {(one["dut"], one["bidir"], one["metric"]): one for one in values["regressions"]}
-    told = {(bidir, metric) for dut, bidir, metric in found if dut == "netgate-vpp"}
-    certain = {(bidir, metric) for bidir in (False, True) for metric in ("maximum rate", "cycles/packet")}
-    assert len(told) == len(found), values
-    # The hold is above what this DUT can carry, so that it loses more there, too.
-    assert certain <= told <= certain | {(bidir, "loss in the hold") for bidir in (False, True)}, values
-    assert {one["since"] for one in found.values()} == {twelve_nights.slower_from}
-    assert all(0.03 < abs(found[("netgate-vpp", *one)]["change"]) < 0.07 for one in certain), values
-    assert not values["improvements"] and not values["missing"]
-
-
-def test_what_a_regression_is_held_against_is_kept_until_it_is_acknowledged(
-    twelve_nights: TwelveNights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(twelve_nights.folder, tmp_path / "here")
-    here = folder_with(tmp_path / "here", four=FOUR + "keep_nights: 3\n")
-    tonight = ("nightly", "four", "--sim", "--seed", "7", "--date")
-    with chat() as (url, told), monkeypatch.context() as here_only:
-        here_only.setenv("TREXBENCH_WEBHOOK", url)
-        standing = trexbench(here, *tonight, "2026-11-21")
-    assert "cycles/packet since 19 November" in told[0]["text"], "what explains it is told, too"
-    assert standing.returncode == 3 and "pruned" not in standing.stderr
-    assert len(load_nights(here / "results", pytest.fail)) == 13
-    assert trexbench(here, "regress", "--acknowledge", "*", "--note", "known", "--date", "2026-11-23").returncode == 0
-    notes = here / "results" / "acknowledged.json"
-    (tmp_path / "whole").write_text(notes.read_text())
-    notes.write_text("{")
-    unjudged = trexbench(here, *tonight, "2026-11-22")
-    assert unjudged.returncode == 9 and "pruned   nothing" in unjudged.stderr, unjudged.stderr
-    assert len(load_nights(here / "results", pytest.fail)) == 14
-    shutil.copy(tmp_path / "whole", notes)
-    known = trexbench(here, *tonight, "2026-11-23")
-    assert known.returncode == 0 and "pruned   60 files" in known.stderr, known.stderr
-    nights = load_nights(here / "results", pytest.fail)
-    assert [night.night for night in nights] == ["2026-11-21", "2026-11-22", "2026-11-23"]
-    assert {cell.path for night in nights for cell in night.cells} == {
-        path.relative_to(here / "results").as_posix() for path in here.glob("results/*/netgate-*/*.json")
-    }

@@ -97,12 +97,13 @@ def test_tunables_that_change_what_is_sent_have_a_name_and_a_history_of_their_ow
     own = tmp_path / "mine.py"
     shutil.copy(ROOT / "stl_profiles" / "bench.py", own)
     assert trexbench(tmp_path, "ramp", "--profile", "./mine.py", *quick, "-t", "size=1514,vm=var2").returncode == 0
-    listed = json.loads(trexbench(tmp_path, "results", "list", "--json").stdout)["runs"][::-1]
-    names = ["var2-imix", "var2-imix,size=64", "var2-imix", "mine,size=1514,vm=var2"]
+    runs = json.loads(trexbench(tmp_path, "results", "list", "--json").stdout)["runs"]
+    listed = sorted(runs, key=lambda one: str(one["cell"]["mode"]))  # two may begin in the same second
+    names = ["mine,size=1514,vm=var2", "var2-imix", "var2-imix", "var2-imix,size=64"]
     assert [one["cell"]["mode"] for one in listed] == names
-    assert [Path(one["path"]).name.split("-", 1)[1] for one in listed][1::2] == [
-        "var2-imix-size-64-uni.json",
+    assert [Path(one["path"]).name.split("-", 1)[1] for one in listed][::3] == [
         "mine-size-1514-vm-var2-uni.json",
+        "var2-imix-size-64-uni.json",
     ]
     table = trexbench(tmp_path, "report", "--markdown", "-").stdout
     assert all(name in table for name in names)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 from tools import ROOT
 
@@ -53,3 +58,27 @@ def make_slower(folder: Path, factor: float) -> None:
     found, count = re.subn(keys, lambda match: f"{match[1]}{float(match[2]) * factor:.2f}", text, flags=re.MULTILINE)
     assert count == 3
     (folder / "dut_configs" / "netgate-vpp.yaml").write_text(found)
+
+
+@contextmanager
+def chat() -> Iterator[tuple[str, list[Any]]]:
+    """A webhook's address, and what it is told."""
+    told: list[Any] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/T0psecret", told
+    finally:
+        server.shutdown()
+        server.server_close()
