@@ -103,7 +103,7 @@ def test_a_whole_process_ends_soon(tmp_path: Path, moment_s: float) -> None:
     time.sleep(moment_s)
     run.send_signal(signal.SIGINT)
     _, said = run.communicate(timeout=SOON_S)
-    assert run.returncode in (0, 130), said
+    assert run.returncode in (0, 130, -signal.SIGINT), said  # the last: Python no longer handles signals at its end
     assert "Traceback" not in said and (moment_s > 0.2 or len(said.splitlines()) <= 1), said
 
 
