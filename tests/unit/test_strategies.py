@@ -7,24 +7,51 @@ import json
 import re
 import tarfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import pytest
-from runs import World, make_plan, simulate
+from runs import World, make_plan, make_result, simulate
 
-from trexbench.core.result import from_document, to_document
+from trexbench.config.model import PlanDefaults
+from trexbench.core.history.rows import row_of
+from trexbench.core.result import Status, from_document, to_document
 from trexbench.core.strategy.base import phase_begun
+from trexbench.core.strategy.saturate import Saturate
 from trexbench.core.strategy.table import STRATEGIES, plan_from_dict, plan_to_dict
+from trexbench.results.store import RunWriter, find_latest, load_run
+from trexbench.session.request import Case, Setup, expected_s, make_request
 
 ROOT = Path(__file__).resolve().parents[2]
-BY_NAME = re.compile(r"plan\.kind\s*[!=]=|\bkind\s*[!=]=\s*[\"'](ramp|saturate)[\"']|[\"'](ramp|saturate)[\"']\s*[!=]=")
+BY_NAME = re.compile(
+    r"plan\.kind\s*[!=]=|\b(kind|verb)\s*[!=]==?\s*[\"'](ramp|saturate)[\"']|[\"'](ramp|saturate)[\"']\s*[!=]=|-saturate"
+)
 
 
 def test_nobody_else_asks_which_strategy_it_is() -> None:
-    modules = [path for path in (ROOT / "trexbench").rglob("*.py") if "core/strategy" not in path.as_posix()]
+    files = [path for ending in ("py", "js", "html") for path in (ROOT / "trexbench").rglob(f"*.{ending}")]
+    modules = [path for path in files if "core/strategy" not in path.as_posix()]
     asking = {path.relative_to(ROOT).as_posix() for path in modules if BY_NAME.search(path.read_text())}
     assert not asking
+
+
+def test_a_new_strategy_needs_an_entry_in_the_table_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its verb is measured by it, its run is stored and found again under its name, and is a series of its own."""
+
+    class Search(Saturate):
+        kind: ClassVar[str] = "search"
+        suffix: ClassVar[str] = "search"
+
+    monkeypatch.setitem(cast(dict[str, Any], STRATEGIES), Search.kind, Search)
+    request = make_request("search", Case("netgate-vpp", "64b"), PlanDefaults(hold_s=9.0), Setup(sim=True))
+    assert request.kind == "search" and expected_s(request) > 9.0
+    plan = Search(**vars(make_plan(kind="saturate")))
+    writer = RunWriter(tmp_path, pytest.fail).begin(replace(make_result(plan), status=Status.RUNNING, samples=()))
+    path = writer.end(make_result(plan))
+    assert path.name.endswith("-search.json") and find_latest(tmp_path) == path
+    found = load_run(path)
+    assert type(found.plan) is Search and " search " in str(row_of(found, "").cell)
 
 
 @pytest.mark.parametrize("kind", STRATEGIES)

@@ -1,4 +1,4 @@
-"""results/ <-> runs: ``results/<date>/<dut>/<HHMMSS>-<mode>-<uni|bidir>[-saturate].json``, date and time in UTC.
+"""results/ <-> runs: ``results/<date>/<dut>/<HHMMSS>-<mode>-<uni|bidir>[-<strategy>].json``, date and time in UTC.
 
 While a run goes on its document holds what was known before the first sample, and its journal the samples (see
 journal); at its end one whole document replaces both. A kill of the writer at any moment leaves a run that every
@@ -39,7 +39,7 @@ from .document import (
 )
 from .journal import Journal, journal_of, read_journal
 
-_RUN_FILE = re.compile(r"\d{6}-[A-Za-z0-9_-]+-(uni|bidir)(-saturate)?(-\d+)?\.json")
+_RUN_FILE = re.compile(r"\d{6}-[A-Za-z0-9_-]+-(uni|bidir)(-[a-z]+)?(-\d+)?\.json")
 
 
 class RunWriter:

@@ -16,6 +16,7 @@ from ..core.load.plan import Direction, Offer, pair_directions
 from ..core.load.profile import MODES, Profile, resolve_mode
 from ..core.names import REMEDY, is_name, shown
 from ..core.strategy.base import Strategy
+from ..core.strategy.saturate import Saturate
 from ..core.strategy.table import STRATEGIES
 from ..core.units import Rate, format_bits
 
@@ -128,8 +129,8 @@ class Request(Setup):
 
     @property
     def kind(self) -> str:
-        """Of the plan: a ``ramp``, or one rate at once."""
-        return "ramp" if self.verb == "ramp" else "saturate"
+        """Of the plan: the strategy that the verb is named after; for other verbs (``efficiency``) one rate at once."""
+        return self.verb if self.verb in STRATEGIES else Saturate.kind
 
     @property
     def telemetry_mode(self) -> str:

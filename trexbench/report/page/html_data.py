@@ -8,6 +8,7 @@ from typing import Any
 
 from ...core.dut.cycles import Cost
 from ...core.history.rows import Cell, Metric
+from ...core.strategy.table import suffix_of
 from ...core.verdict.latency import Latency
 from ..clean import clean
 from .grid import column_of, order_columns
@@ -41,7 +42,7 @@ def page_data(report: Report) -> dict[str, Any]:
                 "name": clean(str(cell)),
                 "mode": clean(cell.mode),
                 "bidir": cell.bidir,
-                "kind": cell.kind,
+                "strategy": suffix_of(cell.kind),
                 "column": every.index(column_of(cell)),
             }
             for cell in cells

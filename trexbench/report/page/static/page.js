@@ -39,7 +39,7 @@
     var parts = [data.columns[cell.column].name];
     if (!now.mode) { parts.push(cell.mode); }
     if (!now.traffic) { parts.push(cell.bidir ? "bidir" : "uni"); }
-    if (cell.kind !== "ramp") { parts.push(cell.kind); }
+    if (cell.strategy) { parts.push(cell.strategy); }
     return plain(parts.join(" "));
   }
 
