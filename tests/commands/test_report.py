@@ -275,10 +275,14 @@ def test_the_pointer_is_told_what_it_rests_on(chromium: Page, page: Path) -> Non
     chromium.open(page.as_uri())
     chromium.evaluate("document.getElementById('plot-ramps').scrollIntoView()")
     mark = "document.querySelector('#plot-ramps .scatterlayer .points path').getBoundingClientRect()"
-    x, y = (chromium.evaluate(f"{mark}.{side} + {mark}.{size} / 2") for side, size in (("x", "width"), ("y", "height")))
-    chromium.call("Input.dispatchMouseEvent", type="mouseMoved", x=x - 1, y=y)
-    chromium.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-    chromium.wait("document.querySelector('#plot-ramps .hoverlayer').textContent.includes('of line rate')")
+
+    def point() -> None:
+        """Again until it is told: the page may still move."""
+        x, y = (chromium.evaluate(f"{mark}.{a} + {mark}.{b} / 2") for a, b in (("x", "width"), ("y", "height")))
+        chromium.call("Input.dispatchMouseEvent", type="mouseMoved", x=x - 1, y=y)
+        chromium.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+    chromium.wait("document.querySelector('#plot-ramps .hoverlayer').textContent.includes('of line rate')", point)
     assert chromium.said == []
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,9 +70,13 @@ class Page:
         self.call("Page.navigate", url=address)
         self.wait("document.readyState === 'complete' && Boolean(document.documentElement.dataset.ready)")
 
-    def wait(self, condition: str) -> None:
+    def wait(self, condition: str, act: Callable[[], object] = lambda: None) -> None:
+        """Until the condition holds. act: done before each look at it."""
         deadline = time.monotonic() + WITHIN_S
-        while not self.evaluate(condition):
+        while True:
+            act()
+            if self.evaluate(condition):
+                return
             assert time.monotonic() < deadline, f"not within {WITHIN_S:g} s: {condition}; it said {self.said}"
             time.sleep(0.02)
 

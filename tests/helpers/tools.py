@@ -38,6 +38,7 @@ class Forks:
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            bufsize=0,  # select() does not see a second line that was read along with the first
         )
 
     def begin(self, cwd: Path, arguments: Sequence[str], out: Path, err: Path) -> int:
