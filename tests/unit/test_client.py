@@ -65,6 +65,17 @@ def test_a_fresh_process_gets_our_libraries_after_the_client() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def test_the_client_loads_no_plotting_and_ours_still_does() -> None:
+    done = python(
+        "from trexbench.generator.trex.client import load_client\n"
+        "import sys\n"
+        "load_client()\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "import matplotlib.pyplot\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_the_namespace_nests_and_survives_an_exception() -> None:
     client = load_client()
     with pytest.raises(KeyError), client.namespace(), client.namespace():

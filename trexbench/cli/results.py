@@ -10,16 +10,7 @@ import click
 from ..core.errors import ConfigError, StoreError
 from ..core.load.modes import full_mode_name
 from ..report.clean import clean
-from .options import (
-    DATE,
-    JSON,
-    SPEED,
-    complete_duts,
-    complete_modes,
-    complete_suites,
-    path_option,
-    results_option,
-)
+from .options import DATE, JSON, SPEED, complete_duts, complete_modes, complete_suites, path_option, results_option
 from .output import note, print_json, print_result, warn, write
 
 _RESULTS = results_option()

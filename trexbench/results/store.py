@@ -27,16 +27,7 @@ from ..core.history.rows import RunRow
 from ..core.load.sample import Sample
 from ..core.result import RunResult, Status, from_document
 from ..core.strategy.base import LoadStep
-from .document import (
-    checked_row,
-    decode,
-    encode_begun,
-    encode_run,
-    naming,
-    read_bytes,
-    read_derived,
-    stored_directions,
-)
+from .document import checked_row, decode, encode_begun, encode_run, naming, read_bytes, read_derived, stored_directions
 from .journal import Journal, journal_of, read_journal
 
 _RUN_FILE = re.compile(r"\d{6}-[A-Za-z0-9_-]+-(uni|bidir)(-[a-z]+)?(-\d+)?\.json")

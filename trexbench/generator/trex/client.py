@@ -100,7 +100,7 @@ _loaded: dict[str, Client] = {}
 def load_client(trex_dir: str | os.PathLike[str] | None = None) -> Client:
     """The STL client of this TRex directory, or of TREXBENCH_TREX_DIR, or of the package lbr-trex-client.
 
-    Loaded once for a process and a directory (half a second); GeneratorError says what is missing.
+    Loaded once for a process and a directory (0.4 s); GeneratorError says what is missing.
     """
     directory = str(trex_dir or os.environ.get(TREX_DIR_VARIABLE) or "")
     if directory not in _loaded:
@@ -128,11 +128,8 @@ def _in_directory(directory: Path) -> Client:
 def _installed() -> Client:
     spec = importlib.util.find_spec(_FROM_PYPI)
     if spec is None or not spec.submodule_search_locations:
-        dead = (
-            " (trex-stl-lib of PyPI is a dead fork that TRex v3 refuses)"
-            if importlib.util.find_spec("trex_stl_lib")
-            else ""
-        )
+        fork = importlib.util.find_spec("trex_stl_lib")
+        dead = " (trex-stl-lib of PyPI is a dead fork that TRex v3 refuses)" if fork else ""
         raise GeneratorError(f"the STL client is not installed{dead}", _INSTALL)
     root = Path(next(iter(spec.submodule_search_locations)))
     version = importlib.metadata.version("lbr-trex-client")
@@ -143,6 +140,8 @@ def _import(client: Client) -> Any:
     scapy = sorted(client.external.glob("scapy-*"))
     if scapy:
         sys.path.insert(1, str(scapy[-1]))
+    without = _WithoutPlots()
+    sys.meta_path.insert(0, without)
     try:
         _restore_removed_modules()
         return importlib.import_module("trex.stl.api")
@@ -152,6 +151,19 @@ def _import(client: Client) -> Any:
             f"{type(err).__name__}: {err}"[:400],
             _INSTALL,
         ) from err
+    finally:
+        sys.meta_path.remove(without)
+
+
+@dataclass
+class _WithoutPlots:
+    """Keeps pyplot from one thread, as if it were not installed: scapy would take half a second to load it."""
+
+    thread: int = field(default_factory=threading.get_ident)
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
+        if fullname in ("matplotlib", "matplotlib.pyplot") and threading.get_ident() == self.thread:
+            raise ModuleNotFoundError(f"{fullname} is not for the client", name=fullname)
 
 
 def _restore_removed_modules() -> None:
