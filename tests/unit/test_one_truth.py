@@ -129,6 +129,19 @@ def test_all_readers_agree(
         shutil.rmtree(tmp_path / "r")
 
 
+@pytest.mark.parametrize("section", ["host", "profiles", "generator", "dut"])
+def test_a_number_beyond_all_bounds_is_read_alike(
+    tmp_path: Path, originals: dict[str, tuple[bytes, bytes | None]], section: str
+) -> None:
+    document = json.loads(originals["ramp"][0])
+    for part in document[section].values() if section == "profiles" else [document[section]]:
+        part["odd"] = [{"many": 4711}]
+    path = tmp_path / "r" / "2026-03-01" / "dut" / "120000-x-uni.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(json.dumps(document).encode().replace(b"4711", b"1e999"))
+    check(path, tmp_path / "r")
+
+
 def check(path: Path, results: Path) -> None:
     with open_index(results, pytest.fail) as index:
         listed, refused = index.rows(), index.problems()

@@ -71,7 +71,9 @@ def print_result(result: RunResult, as_json: bool) -> None:
 
 
 def print_json(values: Any) -> None:
-    click.echo(json.dumps(values, indent=1, allow_nan=False, default=str))
+    # A damaged document may have 1e999 somewhere: JSON knows no infinity.
+    finite = json.loads(json.dumps(values, default=str), parse_constant=lambda _: None)
+    click.echo(json.dumps(finite, indent=1))
 
 
 def exit_code(error: BenchError | Interrupted | None) -> int:
