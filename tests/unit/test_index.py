@@ -29,7 +29,7 @@ from seen import kernel, run_of, vpp
 from trexbench.core.errors import ConfigError, StoreError
 from trexbench.core.history.rows import RunRow, row_of
 from trexbench.core.load.sample import Phase
-from trexbench.core.result import RunResult, Status, to_document
+from trexbench.core.result import ANALYSIS_VERSION, RunResult, Status, to_document
 from trexbench.core.strategy.base import LoadStep
 from trexbench.results.document import read_derived
 from trexbench.results.index import INDEX_FILE, database, open_index
@@ -365,13 +365,13 @@ def test_after_another_version_of_the_analysis_all_is_read_anew_and_said(
     wanted = [store(tmp_path, RUN, id=str(number)) for number in range(3)]
     before, warnings, version = snapshot(tmp_path), list[str](), database.SCHEMA_VERSION
     for name in ("document.ANALYSIS_VERSION", "index.database.ANALYSIS_VERSION"):
-        monkeypatch.setattr(f"trexbench.results.{name}", 2)
+        monkeypatch.setattr(f"trexbench.results.{name}", ANALYSIS_VERSION + 1)
     monkeypatch.setattr("trexbench.results.index.database.SCHEMA_VERSION", version + 1)
     for _ in range(2):
         with open_index(tmp_path, warnings.append) as index:
             assert (index.rows(), index.problems()) == before
     (said,) = warnings
-    assert f"reading {len(wanted)} documents" in said and "version 1 of the analysis, this is version 2" in said
+    assert f"reading {len(wanted)} documents" in said and f"version {ANALYSIS_VERSION} of the analysis, this is version {ANALYSIS_VERSION + 1}" in said
     with sqlite3.connect(tmp_path / INDEX_FILE) as db:
         db.executescript("update documents set line = replace(line, 'vpp', 'x')")
     db.close()

@@ -73,7 +73,7 @@ def test_what_the_dut_did_not_limit_is_at_least(world: World, verdict: str) -> N
     result = make_result(world=world)
     assert re.match(r"lab-linux var2-64b uni: >= [0-9.]+ [kM]pps, ", headline(result))
     assert headline(result).endswith(verdict)
-    assert row(result, "last rate")[0].startswith(">= ")
+    assert row(result, "rate with loss")[0].startswith(">= ")
     assert "the DUT saturated" not in format_summary(result)
 
 
@@ -87,7 +87,7 @@ def test_a_saturated_line_says_what_came_out_of_what() -> None:
     result = make_result(make_plan(kind="saturate", target=1.0, hold_s=10.0), World(capacity_pps=400e3))
     assert "saturate: 400.0 kpps received of 1.488 Mpps offered" in headline(result)
     assert row(result, "offered") == ("1.488 Mpps",)
-    assert not [r for r in summarise(result).rows if "last rate" in r[0] or "confirmed" in r[0]]
+    assert not [r for r in summarise(result).rows if "rate with loss" in r[0] or "confirmed" in r[0]]
 
 
 def test_a_run_without_a_good_rate_claims_none() -> None:
@@ -98,7 +98,7 @@ def test_a_run_without_a_good_rate_claims_none() -> None:
 def test_a_run_that_measured_nothing_says_so() -> None:
     result = make_result(world=World(dead_ports=[0]))
     assert headline(result) == "lab-linux var2-64b uni: nothing was measured"
-    assert row(result, "last rate") == ("-",)
+    assert row(result, "rate with loss") == ("-",)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_round_figures_lose_their_zeros(text: str, short: str) -> None:
 
 def test_a_small_loss_limit_is_not_rounded_to_none() -> None:
     text = format_summary(make_result(replace(make_plan(), loss_threshold=1e-6)))
-    assert "last rate with loss <= 0.0001 %" in text and "bad is loss > 0.0001 %" in text
+    assert "rate with loss <= 0.0001 %" in text and "bad is loss > 0.0001 %" in text
 
 
 def test_what_a_document_holds_cannot_steer_a_terminal() -> None:

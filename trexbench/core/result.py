@@ -31,7 +31,7 @@ from .verdict.model import Analysis, Caveat, DirectionResult
 
 SCHEMA = "trexbench/run"
 VERSION = 2
-ANALYSIS_VERSION = 1
+ANALYSIS_VERSION = 2
 """Of the analysis: raise it whenever a figure changes, so that stored figures are derived again."""
 
 

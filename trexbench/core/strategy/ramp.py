@@ -96,8 +96,9 @@ class Ramp(Strategy):
         if knee is None:
             return self._unsaturated(windows)
         limit, reasons = blame(self, windows[knee.index : knee.index + self.windows])
-        uncertainty = knee.uncertainty_pps if limit is Limit.DUT else 0.0
-        return Verdict(limit, reasons, knee.maximum_pps, uncertainty, knee.first_bad_pps, windows[knee.index].begin_s)
+        low, high = knee.interval_pps if limit is Limit.DUT else (None, None)
+        at_s = windows[knee.index].begin_s
+        return Verdict(limit, reasons, knee.maximum_pps, low, high, knee.last_good_pps, knee.first_bad_pps, at_s)
 
     def words(self, target: str) -> Iterator[str]:
         yield f"ramp to {target} in {format_duration(self.ramp_s)}"

@@ -56,12 +56,16 @@ class Saturate(Strategy):
         if not windows:
             return Verdict(Limit.NONE, ("the run ended before it measured anything",))
         received, offered = [w.received_pps for w in windows], fmean(w.sent_pps for w in windows)
-        spread = 2 * stdev(received) / len(received) ** 0.5 if len(received) > 1 else 0.0
+        mean = fmean(received)
+        between: tuple[float | None, float | None] = (None, None)
+        if len(received) > 1:
+            spread = 2 * stdev(received) / len(received) ** 0.5
+            between = (mean - spread, mean + spread)
         bad = find_sustained([w.is_bad(self.loss_threshold) for w in windows], self.windows)
         if bad is not None:
             limit, reasons = blame(self, windows)
-            reasons = (f"offered {format_pps(offered)}, {format_pps(fmean(received))} emerged", *reasons)
-            return Verdict(limit, reasons, fmean(received), spread, windows[bad].sent_pps, windows[bad].begin_s)
+            reasons = (f"offered {format_pps(offered)}, {format_pps(mean)} emerged", *reasons)
+            return Verdict(limit, reasons, mean, *between, None, windows[bad].sent_pps, windows[bad].begin_s)
         limit, reasons = limit_without_loss(self, windows, windows)
         without_loss = (f"no sustained loss of {format_pps(offered)} offered",)
-        return Verdict(limit, reasons or without_loss, fmean(received), spread)
+        return Verdict(limit, reasons or without_loss, mean, *between)

@@ -21,8 +21,9 @@ class Knee:
 
     index: int
     maximum_pps: float
+    interval_pps: tuple[float, float]
+    last_good_pps: float
     first_bad_pps: float
-    uncertainty_pps: float
 
 
 def find_knee(plan: Plan, direction: Direction, windows: Sequence[Window]) -> Knee | None:
@@ -43,7 +44,8 @@ def find_knee(plan: Plan, direction: Direction, windows: Sequence[Window]) -> Kn
     rise = step_pps * max(0.0, 1 - plan.sample_s / plan.window_s) / 2
     crossing = max(step_pps, first.sent_pps - maximum) + rise
     scatter = scatter_pps(windows[index : index + SCATTER_WINDOWS])
-    return Knee(index, maximum, first.sent_pps, crossing + MARGIN * scatter)
+    apart = crossing + MARGIN * scatter
+    return Knee(index, maximum, (max(0.0, maximum - apart), maximum + apart), maximum, first.sent_pps)
 
 
 def find_sustained(flags: Sequence[bool], count: int) -> int | None:

@@ -33,9 +33,17 @@ class Verdict:
     limit: Limit
     reasons: tuple[str, ...]
     maximum_pps: float = 0.0
-    uncertainty_pps: float = 0.0
+    low_pps: float | None = None
+    high_pps: float | None = None
+    last_good_pps: float | None = None
     first_bad_pps: float | None = None
     saturated_at_s: float | None = None
+
+    @property
+    def uncertainty_pps(self) -> float:
+        """The distance from the maximum to the farther end of its interval; 0 without one."""
+        low, high = self.low_pps, self.high_pps
+        return 0.0 if low is None or high is None else max(self.maximum_pps - low, high - self.maximum_pps)
 
 
 @dataclass(frozen=True)
@@ -54,14 +62,15 @@ class Trial:
 class DirectionResult(Verdict):
     """One direction's verdict; rates in frames per second, losses as fractions.
 
-    Where a knee was sought (Plan.seeks_knee): maximum_pps is the last good offered rate. It is a statement about the
-    DUT only where at_least is False: then the knee, above which more than the threshold is lost, lies within
-    uncertainty_pps of it, up or down (see core.verdict.knee). Where at_least is True the direction carried *at least*
-    that much, and uncertainty_pps is 0. first_bad_pps: the first offered rate of the sustained loss.
+    Where a knee was sought (Plan.seeks_knee): maximum_pps is the best estimate of the rate above which more than the
+    threshold is lost. It is a statement about the DUT only where at_least is False: then the knee lies between low_pps
+    and high_pps in 95 of 100 runs (see core.verdict.knee). Where at_least is True the direction carried *at least* that
+    much, and there is no interval. last_good_pps, first_bad_pps: the offered rates before and at the beginning of the
+    sustained loss.
 
     Where the target was offered at once: maximum_pps is the mean rate received over the hold, without its first window.
-    Where at_least is False the DUT forwards no more of the offered load, which is not a loss-free throughput;
-    uncertainty_pps is twice the standard error of that mean, up or down; first_bad_pps is the offered load.
+    Where at_least is False the DUT forwards no more of the offered load, which is not a loss-free throughput; low_pps
+    and high_pps are two standard errors of that mean away from it; first_bad_pps is the offered load.
 
     max_received_pps: the largest rate received in any window, which past the knee may be more than maximum_pps.
     sent, received: frames of the whole run, warm-up and trials included.

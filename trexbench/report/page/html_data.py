@@ -118,7 +118,8 @@ def _curve(curve: Curve, cell: int) -> dict[str, Any]:
         "knee": curve.knee_pps,
         "bound": curve.bound_pps,
         "bad": one.first_bad_pps if curve.knee_pps is not None else None,
-        "uncertainty": one.uncertainty_pps,
+        "low": one.low_pps,
+        "high": one.high_pps,
         "confirmed": one.confirmed_pps,
         "words": curve.words,
     }

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from ...core.units import format_pps, format_time
 from ..clean import clean
-from ..words import NONE, format_count, format_cycles, format_figure, format_loss, typeset
+from ..words import NONE, format_count, format_cycles, format_figure, format_loss, interval_words, typeset
 from .html_data import spark
 from .overlay import Curve
 
@@ -72,6 +72,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "figure": partial(_figure, format_figure),
     "duration": partial(_figure, format_time),
     "pps": partial(_figure, format_pps),
+    "interval": interval_words,
     "cycles": partial(_figure, format_cycles),
     "digits": partial(_figure, "{:.4g}".format),
     "share": partial(_figure, format_loss),

@@ -155,11 +155,10 @@ def _answer_words(result: RunResult, one: DirectionResult) -> str:
 def _mark_verdict(axes: Axes, result: RunResult, one: DirectionResult, top: float) -> None:
     """The knee where there is one; the unknown area where the DUT was not the limit."""
     if one.limit is Limit.DUT and one.first_bad_pps is not None:
-        good, apart = one.maximum_pps, one.uncertainty_pps
+        good, low, high = one.maximum_pps, one.low_pps or 0.0, one.high_pps or one.maximum_pps
         area: dict[str, Any] = {"color": RED, "alpha": 0.25, "linewidth": 0, "zorder": 1}
-        height = min(1.0, (good + apart) / top)
-        axes.axvspan(max(0.0, good - apart), good + apart, 0, height, label="knee within", **area)
-        axes.vlines(good, 0, good, color=RED, linewidth=1.4, label=typeset(f"last good {rate_words(one)}"), zorder=2)
+        axes.axvspan(low, high, 0, min(1.0, high / top), label="knee within", **area)
+        axes.vlines(good, 0, good, color=RED, linewidth=1.4, label=typeset(f"knee {rate_words(one)}"), zorder=2)
         if one.confirmed_pps:
             point = [one.confirmed_pps]
             name = f"confirmed {format_pps(one.confirmed_pps)}"

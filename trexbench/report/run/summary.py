@@ -15,7 +15,7 @@ from ...core.result import RunResult, Status
 from ...core.units import format_bits, format_duration, format_pps, format_share, format_time
 from ...core.verdict.latency import Latency
 from ...core.verdict.model import DirectionResult, Limit
-from ..words import NONE, format_bound, format_limit, name_of, or_dash, text_of
+from ..words import NONE, format_bound, format_limit, interval_words, name_of, or_dash, text_of
 from .costs import cost_words
 from .plans import line_speeds, plan_words
 
@@ -64,7 +64,7 @@ def summarise(result: RunResult) -> Summary:
 
 
 def rate_words(one: DirectionResult) -> str:
-    """A direction's result: the last good rate of a ramp, or the rate received from a full line."""
+    """A direction's result: the knee of a ramp, or the rate received from a full line."""
     return NONE if one.at_least and not one.maximum_pps else format_bound(one.maximum_pps, one.at_least)
 
 
@@ -128,7 +128,7 @@ def _rows(result: RunResult) -> tuple[tuple[str, ...], ...]:
     plan, found = result.plan, result.analysis.directions
     rows: dict[str, Callable[[DirectionResult], str]] = {}
     if plan.seeks_knee:
-        rows[f"last rate with loss <= {format_limit(plan.loss_threshold)}"] = rate_words
+        rows[f"rate with loss <= {format_limit(plan.loss_threshold)}"] = rate_words
     else:
         rows["offered"] = lambda one: format_pps(_offered_pps(result, one))
         rows["received"] = rate_words
@@ -136,7 +136,7 @@ def _rows(result: RunResult) -> tuple[tuple[str, ...], ...]:
     rows["  of line rate"] = lambda one: format_share(plan.offer(one.direction).line_share(one.maximum_pps))
     if plan.seeks_knee:
         rows["first rate above that loss"] = lambda one: or_dash(one.first_bad_pps, format_pps)
-    rows["uncertainty"] = lambda one: or_dash(one.uncertainty_pps or None, lambda pps: f"+- {format_pps(pps)}")
+    rows["  95 % interval"] = interval_words
     if plan.seeks_knee:
         rows[f"confirmed, held {format_duration(plan.length_s(Phase.CONFIRM))}"] = _confirmed
     rows["max received in a window"] = lambda one: format_pps(one.max_received_pps)

@@ -46,7 +46,8 @@ function rampsPlot(page) {
       made.push({ x: [mark * scale], y: [mark * scale], type: "scatter", mode: "markers", name: name, legendgroup: name, showlegend: false,
         opacity: style.opacity, marker: { size: curve.why ? 9 : 12, color: colour, symbol: curve.knee !== null ? "x-thin" : "triangle-right-open",
           line: { width: curve.why ? 1.5 : 2.5, color: colour } },
-        error_x: { type: "data", array: [curve.uncertainty * scale], color: colour, visible: curve.uncertainty > 0 },
+        error_x: { type: "data", symmetric: false, array: [(curve.high - mark) * scale], arrayminus: [(mark - curve.low) * scale],
+          color: colour, visible: curve.high !== null },
         hoverinfo: "text", hovertext: ["<b>" + name + "</b><br>" + plain(curve.words).replace(/, /g, "<br>")] });
     }
     return made;
