@@ -15,6 +15,7 @@ from .streams import safe_streams
 
 _VERBS = {
     "ramp": ("run", "Ramp traffic linearly to the target and see where the DUT saturates."),
+    "search": ("run", "Find the highest rates within given losses in half a minute: NDR, PDR."),
     "saturate": ("run", "Fill the line at once and count what emerges."),
     "efficiency": ("run", "Measure what a packet costs the DUT at several rates: cycles, vectors, energy."),
     "suite": ("suite", "Many runs in a row, kept as a night: list, plan, run."),

@@ -10,9 +10,9 @@ import click
 
 from ..config.model import PlanDefaults
 from ..core.errors import BenchError, ConfigError
-from ..core.units import Rate, parse_rate
+from ..core.units import Rate, parse_rate, parse_share
 from ..session.request import Case, Setup
-from .options import CASE, DURATION, RATE, SETUP, SHOWN, WISHED, Parsed, Shown
+from .options import CASE, DURATION, RATE, SETUP, SHARE, SHOWN, WARMUP, WISHED, Parsed, Shown
 from .output import exit_code, note, output_of, print_json, print_result, save_picture
 
 if TYPE_CHECKING:
@@ -26,6 +26,13 @@ Examples:
   trexbench ramp --dut lab-linux --mode 64b --ramp-to 1.2mpps --ramp-duration 120 --stop-on-saturation
   trexbench ramp --dut netgate-linux --mode 64b --latency --sim
   trexbench ramp --dut netgate-linux --mode 64b --label kernel-6.18
+"""
+
+SEARCH_EXAMPLES = """\b
+Examples:
+  trexbench search --dut netgate-vpp --mode var2-64b --bidir --sim
+  trexbench search --dut lab-linux --mode var2-64b --loss 0,0.5%
+  trexbench search --dut netgate-linux --mode imix --loss 0.1% --width 0.2% --no-apply --server trex1.lab
 """
 
 SATURATE_EXAMPLES = """\b
@@ -43,14 +50,24 @@ Examples:
 """
 
 
-@click.command(epilog=RAMP_EXAMPLES)
-@CASE
-@click.option(
+RAMP_TO = click.option(
     "--ramp-to",
     type=RATE,
     help="Target per direction: 97%, 1.2mpps, 5gbpsl1 ... Default 97 % of line rate: "
     "nearer to line rate a generator's own queues overflow, and its losses look like the DUT's.",
 )
+
+
+def _goals(text: str) -> tuple[float, ...]:
+    goals = tuple(parse_share(part) for part in text.split(","))
+    if len(set(goals)) != len(goals):
+        raise ConfigError(f"a goal stands twice in {text}", "name each once")
+    return goals
+
+
+@click.command(epilog=RAMP_EXAMPLES)
+@CASE
+@RAMP_TO
 @click.option("--ramp-duration", type=DURATION, help="From zero to the target (600).")
 @click.option("--confirm", type=DURATION, help="After saturation, hold the last good rate again this long (10; 0: no).")
 @click.option(
@@ -89,6 +106,38 @@ def ramp(
         stop_on_saturation=stop_on_saturation or None,
     )
     return _measure("ramp", case, plan, setup, shown)
+
+
+@click.command(epilog=SEARCH_EXAMPLES)
+@CASE
+@RAMP_TO
+@click.option(
+    "--loss",
+    "goals",
+    type=Parsed("SHARE,...", _goals),
+    help="Goals: the most that may be lost, each with a knee of its own. 0,0.5% is NDR and PDR. Default: 0.1%.",
+)
+@click.option("--width", type=SHARE, help="How narrow each goal's interval is to be, as a share of the rate (0.5%).")
+@click.option("--warmup", type=WARMUP, help="Low rate first, to prove that frames return: 1kpps:2s.")
+@SETUP
+@SHOWN
+def search(
+    case: Case,
+    setup: Setup,
+    shown: Shown,
+    ramp_to: Rate | None,
+    goals: tuple[float, ...] | None,
+    width: float | None,
+    warmup: tuple[Rate, float | None] | None,
+) -> int:
+    """Search for the highest rate within each loss, with the traffic never stopped.
+
+    A ramp of some seconds brackets the knee; then rates about it are looked at for a second each, until the interval
+    of every goal is as narrow as asked for and both of its ends have stood.
+    """
+    rate, duration = warmup or (None, None)
+    plan = PlanDefaults(ramp_to=ramp_to, goals=goals, width=width, warmup=rate, warmup_s=duration)
+    return _measure("search", case, plan, setup, shown)
 
 
 @click.command(epilog=SATURATE_EXAMPLES)

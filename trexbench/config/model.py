@@ -120,6 +120,8 @@ class PlanDefaults:
     loss: Annotated[float | None, r.share] = None
     windows: Annotated[int | None, r.integer(1, 1000)] = None
     stop_on_saturation: Annotated[bool | None, r.boolean] = None
+    goals: Annotated[tuple[float, ...] | None, r.list_of("share", r.share, str)] = None
+    width: Annotated[float | None, r.share] = None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from ..core.history.rows import Cell
 from ..core.load.profile import resolve_mode
+from ..core.strategy.table import STRATEGIES, has_curve
 from . import readers as r
 from .model import PlanDefaults
 from .yamltree import Value
@@ -39,13 +40,17 @@ def _bidir(value: Value) -> bool:
 
 @dataclass(frozen=True)
 class Suite:
-    """One suite file; ``name`` is the file's. keep_nights: how many ``nightly`` keeps when it prunes; None: all."""
+    """One suite file; ``name`` is the file's. method: the strategy by which each cell is measured.
+
+    keep_nights: how many ``nightly`` keeps when it prunes; None: all.
+    """
 
     name: str
     file: Path
     duts: Annotated[tuple[SuiteDut, ...], r.list_of("DUT", _dut, lambda dut: dut.name)]
     modes: Annotated[tuple[str, ...], r.list_of("mode", _mode, str)]
     directions: Annotated[tuple[bool, ...], r.list_of("direction", _bidir, lambda bidir: ("uni", "bidir")[bidir])]
+    method: Annotated[str, r.choice(*(kind for kind in STRATEGIES if has_curve(kind)))] = "ramp"
     description: Annotated[str, r.text] = ""
     plan: Annotated[PlanDefaults, r.section(PlanDefaults, "plan defaults")] = field(default_factory=PlanDefaults)
     keep_nights: Annotated[int | None, r.integer(1, 100_000)] = None
@@ -54,7 +59,7 @@ class Suite:
     def cells(self) -> tuple[Cell, ...]:
         """One for each run, in the order they are run: the DUT and its queues change as rarely as possible."""
         return tuple(
-            Cell(dut.name, mode, bidir, queues)
+            Cell(dut.name, mode, bidir, queues, self.method)
             for dut in self.duts
             for queues in (dut.rx_queues or (None,))
             for bidir in self.directions

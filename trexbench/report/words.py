@@ -9,7 +9,7 @@ from typing import Any
 from ..core.history.rows import Cell, Metric, RunRow
 from ..core.result import RunResult, Status
 from ..core.units import format_pps, format_scaled, format_share, format_time
-from ..core.verdict.model import Verdict
+from ..core.verdict.model import Goal, Verdict
 
 NONE = "-"
 
@@ -41,7 +41,7 @@ def or_dash(value: float | None, form: Callable[[float], str]) -> str:
     return NONE if value is None else form(value)
 
 
-def interval_words(one: Verdict) -> str:
+def interval_words(one: Verdict | Goal) -> str:
     """The interval in which a verdict's rate lies; a dash where only a bound is known."""
     known = one.low_pps is not None and one.high_pps is not None
     return f"{format_pps(one.low_pps or 0.0)} to {format_pps(one.high_pps or 0.0)}" if known else NONE

@@ -20,21 +20,7 @@ from ..core.strategy.saturate import Saturate
 from ..core.strategy.table import STRATEGIES
 from ..core.units import Rate, format_bits
 
-DEFAULTS = PlanDefaults(
-    warmup=Rate(1000.0, "pps"),
-    warmup_s=10.0,
-    ramp_to=Rate(97.0, "percent"),
-    ramp_s=600.0,
-    hold_s=30.0,
-    confirm_s=10.0,
-    latency_s=0.0,
-    drain_s=1.0,
-    sample_s=1.0,
-    window_s=1.0,
-    loss=0.001,
-    windows=3,
-    stop_on_saturation=False,
-)
+DEFAULTS = PlanDefaults(warmup=Rate(1000.0, "pps"), ramp_to=Rate(97.0, "percent"), loss=0.001)
 
 SPEEDUP, NIGHT_SPEEDUP = 100.0, 10_000.0
 """Default simulated seconds per real second: of a run, and of a night's runs."""
@@ -267,5 +253,8 @@ def _offer(request: Request, wish: PlanDefaults, direction: Direction, profile: 
 def _plan(request: Request, wish: PlanDefaults, offers: Sequence[Offer]) -> Strategy:
     """The strategy, made of those wishes that it has fields for."""
     strategy = STRATEGIES[request.kind]
-    known = {name: getattr(wish, name) for field in fields(strategy) if hasattr(wish, name := field.name)}
-    return strategy(offers=tuple(offers), loss_threshold=wish.loss if wish.loss is not None else 0.0, **known)
+    wishes = {field.name: getattr(wish, field.name, None) for field in fields(strategy)}
+    known = {name: value for name, value in wishes.items() if value is not None}
+    loss = wish.goals[0] if wish.goals else wish.loss
+    assert loss is not None  # DEFAULTS has one
+    return strategy(offers=tuple(offers), loss_threshold=loss, **known)

@@ -51,7 +51,7 @@ def _job(cell: Cell, plan: PlanDefaults, setup: Setup) -> Job:
     if setup.sim and setup.speedup is None:
         setup = replace(setup, speedup=NIGHT_SPEEDUP)
     case = Case(cell.dut, cell.mode, bidir=cell.bidir, rx_queues=cell.rx_queues)
-    request = make_request("ramp", case, plan, setup)
+    request = make_request(cell.kind, case, plan, setup)
     queues = request.queues if request.apply else request.rx_queues
     return Job(replace(cell, rx_queues=queues), request)
 
@@ -89,11 +89,15 @@ def begin_night(results: Path, suite: str, date: str, jobs: Sequence[Job], error
         night=date,
         started=utc_now(),
         simulated=any(job.request.sim for job in jobs),
-        cells=tuple(CellRecord(cell.dut, cell.mode, cell.bidir, cell.rx_queues) for cell in (job.cell for job in jobs)),
+        cells=tuple(_record(job.cell) for job in jobs),
         finished=utc_now() if error is not None else None,
         error=error,
     )
     return NightWriter.begin(results, night)
+
+
+def _record(cell: Cell) -> CellRecord:
+    return CellRecord(cell.dut, cell.mode, cell.bidir, cell.rx_queues, kind=cell.kind)
 
 
 def find_unfinished(results: Path, suite: str, warn: Callable[[str], None]) -> list[tuple[Path, Night]]:

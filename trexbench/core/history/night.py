@@ -50,9 +50,10 @@ class CellRecord:
     rx_queues: int | None
     state: State = State.WAITING
     attempts: tuple[Attempt, ...] = ()
+    kind: str = "ramp"
 
     def __str__(self) -> str:
-        return str(Cell(self.dut, self.mode, self.bidir, self.rx_queues))
+        return str(Cell(self.dut, self.mode, self.bidir, self.rx_queues, self.kind))
 
     @property
     def path(self) -> str | None:

@@ -19,6 +19,7 @@ class Phase(str, Enum):
     BASELINE = "baseline"
     WARMUP = "warmup"
     RAMP = "ramp"
+    SEARCH = "search"
     HOLD = "hold"
     DRAIN = "drain"
     CONFIRM = "confirm"

@@ -191,7 +191,7 @@ def find_gaps(plan: Plan, samples: Sequence[Sample]) -> list[tuple[float, float]
     return [
         (before.t_s, after.t_s)
         for before, after in pairwise(samples)
-        if after.phase in MEASURED_PHASES and after.t_s - before.t_s > plan.gap_s
+        if after.phase in (*MEASURED_PHASES, Phase.SEARCH) and after.t_s - before.t_s > plan.gap_s
     ]
 
 

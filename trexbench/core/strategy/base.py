@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from ..load.plan import Direction, Plan
 from ..load.sample import LATENCY_PHASES, Phase, Sample
-from ..load.windows import Measured
+from ..load.windows import Measured, Window, measured_windows
 from ..verdict.model import Verdict
 
 Rates = Mapping[Direction, float]
@@ -143,6 +143,13 @@ def phase_begun(history: Sequence[Sample]) -> float:
     """When the last sample's phase (and trial) began: the time of the sample before its first one."""
     first = bisect_left(history, _place(history[-1]), key=_place)
     return history[max(0, first - 1)].t_s
+
+
+def curve_windows(plan: Strategy, samples: Sequence[Sample], direction: Direction) -> list[Window]:
+    """The windows of the curve of received over offered rate, by what was sent, and those of the hold."""
+    curve = measured_windows(plan, samples, direction, plan.curve_phases)
+    hold = () if Phase.HOLD in plan.curve_phases else measured_windows(plan, samples, direction, (Phase.HOLD,))
+    return [*sorted(curve, key=lambda w: w.sent_pps), *hold]
 
 
 _ORDER = {phase: place for place, phase in enumerate(Phase)}

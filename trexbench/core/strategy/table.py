@@ -11,8 +11,9 @@ from ..load.plan import Direction, Offer
 from .base import Strategy
 from .ramp import Ramp
 from .saturate import Saturate
+from .search import Search
 
-STRATEGIES: Mapping[str, type[Strategy]] = {Ramp.kind: Ramp, Saturate.kind: Saturate}
+STRATEGIES: Mapping[str, type[Strategy]] = {Ramp.kind: Ramp, Saturate.kind: Saturate, Search.kind: Search}
 """Every strategy by its name. A new one is a module of this room and an entry here."""
 
 
@@ -40,7 +41,7 @@ def plan_from_dict(values: Mapping[str, Any]) -> Strategy:
     offers = tuple(_offer(one) for one in figures.pop("offers"))
     for field in fields(strategy):
         if field.name in figures:
-            _check_type(field.name, figures[field.name], type(field.default))
+            figures[field.name] = _checked(field.name, figures[field.name], type(field.default))
     return strategy(offers=offers, **figures)
 
 
@@ -49,6 +50,15 @@ def _offer(values: Mapping[str, Any]) -> Offer:
     for name, value in figures.items():
         _check_type(name, value, float)
     return Offer(Direction.parse(values["direction"]), **figures)
+
+
+def _checked(name: str, value: Any, of: type) -> Any:
+    if of is not tuple:
+        _check_type(name, value, of)
+        return value
+    for one in value:
+        _check_type(name, one, float)
+    return tuple(value)
 
 
 def _check_type(name: str, value: Any, of: type) -> None:

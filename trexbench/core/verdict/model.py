@@ -27,6 +27,23 @@ class Caveat:
 
 
 @dataclass(frozen=True)
+class Goal:
+    """The highest rate at which no more than a share of the frames (loss) is lost, of several that a search sought.
+
+    maximum_pps: the estimate; low_pps, high_pps: rates that were offered more than once, the one below the loss, the
+    other above it; None where none stood. sure: the probability that the knee lies between them. received_pps: the
+    median rate received when low_pps was offered: MLRsearch's conditional throughput.
+    """
+
+    loss: float
+    maximum_pps: float
+    low_pps: float | None
+    high_pps: float | None
+    sure: float
+    received_pps: float | None
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What a strategy concludes of one direction; fields as in DirectionResult."""
 
@@ -38,6 +55,7 @@ class Verdict:
     last_good_pps: float | None = None
     first_bad_pps: float | None = None
     saturated_at_s: float | None = None
+    goals: tuple[Goal, ...] = ()
 
     @property
     def uncertainty_pps(self) -> float:
@@ -72,6 +90,7 @@ class DirectionResult(Verdict):
     Where at_least is False the DUT forwards no more of the offered load, which is not a loss-free throughput; low_pps
     and high_pps are two standard errors of that mean away from it; first_bad_pps is the offered load.
 
+    goals: of a search, the one whose figures are those above first.
     max_received_pps: the largest rate received in any window, which past the knee may be more than maximum_pps.
     sent, received: frames of the whole run, warm-up and trials included.
     """

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...core.load.windows import measured_windows
 from ...core.result import RunResult
+from ...core.strategy.base import curve_windows
 
 COLUMNS, ROWS = 64, 16
 MARKERS = "ox+*#@"
@@ -24,7 +24,7 @@ def draw_curve(result: RunResult) -> str:
         return ""
     curves: list[Curve] = []
     for direction in result.plan.directions:
-        windows = [w for w in measured_windows(result.plan, result.samples, direction) if w.sent]
+        windows = [w for w in curve_windows(result.plan, result.samples, direction) if w.sent]
         offered, received = [w.sent_pps / 1e6 for w in windows], [w.received_pps / 1e6 for w in windows]
         curves.append((str(direction), offered, received))
     right = max((value for _, offered, _ in curves for value in offered), default=0.0)

@@ -21,6 +21,7 @@ WORDS = {
     Phase.BASELINE: "begin",
     Phase.WARMUP: "warm-up",
     Phase.RAMP: "ramp",
+    Phase.SEARCH: "search",
     Phase.HOLD: "hold",
     Phase.DRAIN: "drain",
     Phase.CONFIRM: "confirm",

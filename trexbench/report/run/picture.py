@@ -18,9 +18,10 @@ from matplotlib.gridspec import GridSpec
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from ...core.load.plan import Direction, Offer
-from ...core.load.sample import Phase
+from ...core.load.sample import Phase, Sample
 from ...core.load.windows import Window, measured_windows
 from ...core.result import RunResult, Status
+from ...core.strategy.base import curve_windows
 from ...core.units import format_pps
 from ...core.verdict.model import DirectionResult, Limit
 from ..words import format_limit, name_of, typeset
@@ -115,7 +116,7 @@ def _scale(result: RunResult, found: Sequence[DirectionResult]) -> float:
 
 
 def _windows(result: RunResult, direction: Direction) -> list[Window]:
-    return [w for w in measured_windows(result.plan, result.samples, direction) if w.sent]
+    return [w for w in curve_windows(result.plan, result.samples, direction) if w.sent]
 
 
 def _draw_direction(axes: Axes, result: RunResult, one: DirectionResult, number: int, top: float) -> None:
@@ -225,9 +226,14 @@ def _spans(result: RunResult) -> Iterator[tuple[Phase, float, float]]:
     samples, begun = result.samples, 0
     for i in range(1, len(samples)):
         last = i + 1 == len(samples)
-        if last or (samples[i + 1].phase, samples[i + 1].trial) != (samples[i].phase, samples[i].trial):
+        if last or _part(samples[i + 1]) != _part(samples[i]):
             yield samples[i].phase, samples[begun].t_s, samples[i].t_s
             begun = i
+
+
+def _part(sample: Sample) -> tuple[Phase, int]:
+    """The part of the run that a sample belongs to; the looks of a search are one."""
+    return sample.phase, 0 if sample.phase is Phase.SEARCH else sample.trial
 
 
 def _head_lines(result: RunResult, width: int) -> list[tuple[str, dict[str, Any]]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...core.load.sample import Phase
@@ -136,14 +137,26 @@ def _rows(result: RunResult) -> tuple[tuple[str, ...], ...]:
     rows["  of line rate"] = lambda one: format_share(plan.offer(one.direction).line_share(one.maximum_pps))
     if plan.seeks_knee:
         rows["first rate above that loss"] = lambda one: or_dash(one.first_bad_pps, format_pps)
-    rows["  95 % interval"] = interval_words
-    if plan.seeks_knee:
+    rows["  interval"] = interval_words
+    for number, goal in enumerate(found[0].goals if found else ()):
+        if number:
+            rows[f"rate with loss <= {format_limit(goal.loss)}"] = partial(_goal_rate, number)
+            rows["  interval" + " " * number] = partial(_goal_interval, number)
+    if plan.length_s(Phase.CONFIRM):
         rows[f"confirmed, held {format_duration(plan.length_s(Phase.CONFIRM))}"] = _confirmed
     rows["max received in a window"] = lambda one: format_pps(one.max_received_pps)
     rows["loss in the hold"] = lambda one: or_dash(one.hold_loss, format_share)
     rows["frames sent, whole run"] = lambda one: _count(one.sent)
     rows["frames received"] = lambda one: _count(one.received)
     return (*((label, *map(cell, found)) for label, cell in rows.items()), *_latency_rows(result))
+
+
+def _goal_rate(number: int, one: DirectionResult) -> str:
+    return format_pps(one.goals[number].maximum_pps) if number < len(one.goals) else NONE
+
+
+def _goal_interval(number: int, one: DirectionResult) -> str:
+    return interval_words(one.goals[number]) if number < len(one.goals) else NONE
 
 
 def _latency_rows(result: RunResult) -> Iterator[tuple[str, ...]]:

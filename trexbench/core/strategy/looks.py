@@ -1,0 +1,191 @@
+"""Looks at rates -> where each goal's knee lies, and the rate to look at next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import exp, log
+from statistics import linear_regression
+from typing import NamedTuple
+
+from ..load.plan import Direction, Plan
+from ..load.sample import Phase, Sample
+from ..load.windows import Window, build_window, measured_windows
+from ..verdict.belief import Belief, Bracket, believe
+from ..verdict.belief import Look as Tried
+from ..verdict.blame import misses
+from ..verdict.knee import find_sustained
+
+LOST_IN_RAMP = 0.005
+"""Below this share loss in a window of the ramp may be frames on their way."""
+RAMP_WINDOWS = 3
+"""So many lossy windows in a row end the ramp."""
+IN_FLIGHT_S = 0.0001
+"""Traffic of this time may be on its way more at the end of a look than at its beginning."""
+LOOKS = 2
+"""An end of an interval has stood when it was looked at so often."""
+SURE = 0.8
+"""The probability with which the knee must lie in its interval."""
+HALF = 3
+"""Rates lie on a grid of an eighth of the width asked for; an interval reaches so many steps down and up."""
+CLEARLY = 4
+"""A loss is clear when it is so many times what the goal allows, or that part of it."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Directions whose knees lie so near to one another that they are searched at one share of their targets.
+
+    low, high: shares between which the ramp saw the knee, if bracketed. line: slope and offset of the received over the
+    offered share past the knee, of the direction that lost most.
+    """
+
+    directions: tuple[Direction, ...]
+    low: float
+    high: float
+    line: tuple[float, float]
+    bracketed: bool
+
+    def bracket(self, goal: float) -> Bracket:
+        """Where the ramp lets expect this goal's knee: most likely where the line crosses that of the loss allowed."""
+        slope, offset = self.line
+        guess = offset / (1 - goal - slope) if slope < 0.9 else offset + slope * self.low
+        return Bracket(self.low, self.high, min(max(guess, self.low), self.high))
+
+
+class Look(NamedTuple):
+    """A rate (share of the target) and what each direction of the group did at it."""
+
+    share: float
+    windows: Mapping[Direction, Window]
+
+    def clear(self, goal: float) -> bool:
+        """Whether the loss is several times what the goal allows, or a small part of it, in every direction alike."""
+        allowed = [(w.lost, goal * w.sent + IN_FLIGHT_S * w.sent_pps) for w in self.windows.values()]
+        return any(lost > CLEARLY * most for lost, most in allowed) or all(
+            lost < most / CLEARLY for lost, most in allowed
+        )
+
+    def lossy(self, goal: float) -> bool:
+        """Whether any direction lost more than this share, or was sent less than asked."""
+        return any(is_lossy(w, goal) or misses(w.asked_pps, w.sent_pps) for w in self.windows.values())
+
+
+class Knee(NamedTuple):
+    """One goal's knee as shares of the target. low, high: ends that stood, None as long as none did."""
+
+    goal: float
+    estimate: float
+    low: float | None
+    high: float | None
+    sure: float
+    next_share: float | None
+
+
+class Found(NamedTuple):
+    """A group's knees by goal; next_share: to look at next."""
+
+    knees: tuple[Knee, ...]
+    next_share: float
+    done: bool
+
+
+def is_lossy(window: Window, goal: float) -> bool:
+    return window.lost > goal * window.sent + IN_FLIGHT_S * window.sent_pps
+
+
+def find_groups(plan: Plan, strictest: float, history: Sequence[Sample]) -> tuple[Group, ...]:
+    """The directions by where the ramp bracketed their knees. strictest: of the goals."""
+    groups: list[Group] = []
+    for one in sorted((_alone(plan, strictest, history, d) for d in plan.directions), key=lambda group: group.low):
+        if groups and one.bracketed == groups[-1].bracketed and one.low < groups[-1].high:
+            last = groups.pop()
+            line = min(last.line, one.line, key=lambda line: line[1] + line[0] * last.high)
+            both = (*last.directions, *one.directions)
+            groups.append(Group(both, last.low, max(last.high, one.high), line, one.bracketed))
+        else:
+            groups.append(one)
+    return tuple(groups)
+
+
+def _alone(plan: Plan, strictest: float, history: Sequence[Sample], direction: Direction) -> Group:
+    """One direction, and where the ramp saw its knee."""
+    target = plan.offer(direction).target_pps
+    windows = [w for w in measured_windows(plan, history, direction, (Phase.RAMP,)) if w.sent]
+    floor = max(strictest, LOST_IN_RAMP)
+    first = find_sustained([w.is_bad(floor) or misses(w.asked_pps, w.sent_pps) for w in windows], RAMP_WINDOWS)
+    if first is None:
+        low = max((w.sent_pps for w in windows if not w.is_bad(floor)), default=0.0) / target
+        return Group((direction,), max(low * 0.9, 1e-4), 1.0, (0.0, 1.0), False)
+    past = windows[first + 1 : first + RAMP_WINDOWS]
+    high = past[0].sent_pps / target
+    low = windows[first - 1].sent_pps / target if first else high / 16
+    slope, offset = linear_regression([w.sent_pps / target for w in past], [w.received_pps / target for w in past])
+    return Group((direction,), min(low, high * 0.99), high, (slope, offset), True)
+
+
+def looks_of(plan: Plan, look_s: float, group: Group, history: Sequence[Sample]) -> tuple[Look, ...]:
+    """All looks of the search so far; those cut short, with a gap, or without a frame sent are left out."""
+    found = []
+    searching = [i for i, s in enumerate(history) if s.phase is Phase.SEARCH]
+    for _, indexes in groupby(searching, key=lambda i: history[i].trial):
+        end = list(indexes)[-1]
+        begin = end - 1
+        if not look_s / 2 < history[end].t_s - history[begin].t_s < look_s + plan.gap_s:
+            continue
+        windows = {d: build_window(d, (history[begin], history[end])) for d in group.directions}
+        if all(w.sent for w in windows.values()):
+            first = group.directions[0]
+            found.append(Look(history[end].asked_pps[first] / plan.offer(first).target_pps, windows))
+    return tuple(found)
+
+
+def seek(goals: Sequence[float], width: float, group: Group, looks: Sequence[Look]) -> Found:
+    """Each goal's knee from these looks, and the share to look at next."""
+    knees = tuple(_knee(group.bracket(goal), goal, looks, width) for goal in goals)
+    open_ends = [one.next_share for one in knees if one.next_share is not None]
+    rest = min((one.low for one in knees if one.low is not None), default=group.low)
+    return Found(knees, open_ends[len(looks) % len(open_ends)] if open_ends else rest, not open_ends)
+
+
+def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) -> Knee:
+    tried = [Tried(look.share, look.lossy(goal), look.clear(goal)) for look in looks]
+    belief = believe(bracket, tried, width)
+    middle = belief.median
+    low, high = _ends(tried, middle)
+    if low is not None and low >= 1.0:
+        return Knee(goal, 1.0, low, None, 1 - belief.below(1.0), None)
+    sure = belief.between(low, high) if low and high else 0.0
+    if low and high and high / low - 1 <= width * 1.001 and sure >= SURE:
+        return Knee(goal, middle, low, high, sure, None)
+    return Knee(goal, middle, low, high, sure, _next_share(belief, tried, width))
+
+
+def _ends(tried: Sequence[Tried], middle: float) -> tuple[float | None, float | None]:
+    """The highest rate up to the middle that was good in enough looks, and the lowest from there on that was lossy.
+
+    A look speaks for every lower rate when it was good, and for every higher one when it was lossy.
+    """
+
+    def second(shares: list[float]) -> float | None:
+        return shares[LOOKS - 1] if len(shares) >= LOOKS else None
+
+    good = sorted((one.share for one in tried if not one.lossy and one.share <= middle), reverse=True)
+    lossy = sorted(one.share for one in tried if one.lossy and one.share >= middle)
+    return second(good), second(lossy)
+
+
+def _next_share(belief: Belief, tried: Sequence[Tried], width: float) -> float:
+    """The end of an interval about the middle beyond which the knee more probably lies; else the less tried one."""
+    step = log(1 + width) / 8
+    at = round(log(min(belief.median, 1.0)) / step)
+    low, high = exp((at - HALF) * step), exp((at + HALF) * step)
+    if high >= 1.0:
+        low, high = min(low, exp(-2 * HALF * step)), 1.0
+    below, above = belief.below(low), 1 - belief.below(high)
+    if max(below, above) > (1 - SURE) / 2:
+        return low if below >= above else high
+    good = sum(low <= one.share <= belief.median and not one.lossy for one in tried)
+    lossy = sum(belief.median <= one.share <= high and one.lossy for one in tried)
+    return low if good <= lossy else high

@@ -1,0 +1,97 @@
+"""Where a knee lies, as a probability: from rates that lost too much and rates that did not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+
+LAPSE = 0.04
+"""How often a look says the contrary of what its rate is: a stall, a burst of noise."""
+CLEAR = 2
+"""A look whose loss is far from the goal counts so many times."""
+SPREADS = (0.1, 0.5, 1.5)
+"""How wide, in widths asked for, the band of rates may be that lose now and now not."""
+NEAR = 0.7
+"""Probability, of what lies in the bracket, that the knee lies near the guess, within about a width."""
+OUTSIDE = 0.1
+"""Probability that the knee lies outside of the bracket from which the search begins."""
+REACH = 64.0
+"""How far below and above the bracket it may lie, as a factor."""
+
+
+class Look(NamedTuple):
+    """One look at a rate (a share of the target): did it lose too much, and by far (or far from it)?"""
+
+    share: float
+    lossy: bool
+    clear: bool = False
+
+
+class Bracket(NamedTuple):
+    """Shares of the target between which the knee probably lies, and where most likely."""
+
+    low: float
+    high: float
+    guess: float
+
+
+@dataclass(frozen=True)
+class Belief:
+    """Probabilities over the knee's place. shares: ascending; the last one stands for all that is above the target."""
+
+    shares: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def median(self) -> float:
+        return float(self.shares[np.searchsorted(np.cumsum(self.weights), 0.5)])
+
+    def below(self, share: float) -> float:
+        """The probability that the knee lies below this rate."""
+        return float(self.weights[self.shares < share].sum())
+
+    def between(self, low: float, high: float) -> float:
+        """The probability that the knee lies from low to high."""
+        return float(self.weights[(self.shares >= low) & (self.shares <= high)].sum())
+
+
+def believe(bracket: Bracket, looks: Sequence[Look], width: float) -> Belief:
+    """Bayes' rule on a grid: a rate is lossy with a probability that rises, over some band, from LAPSE to 1 - LAPSE."""
+    places, prior = _prior(bracket, looks, width)
+    scales = width * np.array(SPREADS)[:, None]
+    likelihood = np.zeros((len(SPREADS), len(places)))
+    for look in looks:
+        lossy = LAPSE + (1 - 2 * LAPSE) * _rising((log(look.share) - places) / scales)
+        likelihood += (CLEAR if look.clear else 1) * np.log(lossy if look.lossy else 1 - lossy)
+    weights = prior * np.exp(likelihood - likelihood.max()).sum(axis=0)
+    return Belief(np.exp(places), weights / weights.sum())
+
+
+def _prior(bracket: Bracket, looks: Sequence[Look], width: float) -> tuple[np.ndarray, np.ndarray]:
+    """The grid (logarithms of shares), fine where the knee may be, and what is believed before any look."""
+    low, high = log(bracket.low), log(bracket.high)
+    tried = [log(look.share) for look in looks]
+    fine_from, fine_to = min([low, *tried]) - 4 * width, min(0.0, max([high, *tried]) + 4 * width)
+    fine = np.arange(fine_from, fine_to, width / 12)
+    coarse = 8 * width
+    below = np.arange(low - log(REACH), fine_from, coarse)
+    above = np.arange(fine_to, min(0.0, high + log(REACH)), coarse)
+    places = np.concatenate([below, fine, above, [coarse]])
+    sizes = np.concatenate([np.full(len(below), coarse), np.full(len(fine), width / 12), np.full(len(above), coarse)])
+    inside = (places[:-1] >= low) & (places[:-1] <= high)
+    near = np.exp(-np.abs(places[:-1] - log(bracket.guess)) / width)
+    density = np.where(inside, (1 - OUTSIDE) * (1 - NEAR) / max(high - low, width), 0.0)
+    density = density + (1 - OUTSIDE) * NEAR * near / (near * sizes).sum()
+    weights = density * sizes
+    rest = sizes * ~inside
+    weights += OUTSIDE / 2 * rest / max(rest.sum(), 1e-12)
+    top = 0.5 if bracket.high >= 1 else OUTSIDE / 2
+    return places, np.append(weights / weights.sum() * (1 - top), top)
+
+
+def _rising(x: np.ndarray) -> np.ndarray:
+    return 0.5 * (1 + np.tanh(x / 2))
