@@ -51,7 +51,7 @@ def fails(arguments: Sequence[str], code: int, words: Sequence[str], capfd: pyte
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("bogus",), ["no command 'bogus'", "there are ramp, saturate, ", "compare", "serve"]),
+        (("bogus",), ["no command 'bogus'", "there are ramp, search, saturate, ", "compare", "serve"]),
         (("--bogus",), ["--bogus"]),
         (("lab", "bogus"), ["bogus"]),
         (("ramp",), ["--dut", "ramp --help"]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from trexbench.core.load.modes import full_mode_name
 from trexbench.core.load.plan import Direction
 from trexbench.core.load.profile import Profile
 from trexbench.core.names import is_name
+from trexbench.core.strategy.table import STRATEGIES
 from trexbench.core.units import Rate
 from trexbench.session.request import DEFAULTS, Case, Request, Setup, build_plan, line_rate_bps, make_request, merged
 
@@ -56,7 +57,12 @@ def speeds(bps: float) -> dict[int, float]:
 
 
 def test_the_defaults_say_everything() -> None:
-    assert all(getattr(DEFAULTS, f.name) is not None for f in fields(PlanDefaults))
+    for strategy in STRATEGIES.values():
+        own = {f.name for f in fields(strategy) if f.default is not MISSING}
+        for f in fields(PlanDefaults):
+            known = f.name in {one.name for one in fields(strategy)}
+            assert not known or f.name in own or getattr(DEFAULTS, f.name) is not None
+    assert DEFAULTS.warmup and DEFAULTS.ramp_to and DEFAULTS.loss is not None
 
 
 def test_the_seeds_ramp_is_the_default() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import exp, log
-from statistics import linear_regression
+from statistics import fmean, linear_regression
 from typing import NamedTuple
 
 from ..load.plan import Direction, Plan
@@ -121,8 +121,10 @@ def _alone(plan: Plan, strictest: float, history: Sequence[Sample], direction: D
     past = windows[first + 1 : first + RAMP_WINDOWS]
     high = past[0].sent_pps / target
     low = windows[first - 1].sent_pps / target if first else high / 16
-    slope, offset = linear_regression([w.sent_pps / target for w in past], [w.received_pps / target for w in past])
-    return Group((direction,), min(low, high * 0.99), high, (slope, offset), True)
+    sent, received = [w.sent_pps / target for w in past], [w.received_pps / target for w in past]
+    rises = sent[-1] > sent[0] * 1.001  # it does not where the generator cannot send more
+    line = linear_regression(sent, received) if rises else (0.0, fmean(received))
+    return Group((direction,), min(low, high * 0.99), high, (line[0], line[1]), True)
 
 
 def looks_of(plan: Plan, look_s: float, group: Group, history: Sequence[Sample]) -> tuple[Look, ...]:

@@ -1,0 +1,165 @@
+"""The search: simulated routers whose knees are known, and what it makes of the ways in which a run can go wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from runs import World, make_plan, simulate
+
+from trexbench.core.errors import ConfigError
+from trexbench.core.load.plan import Direction
+from trexbench.core.load.sample import Phase
+from trexbench.core.strategy.analysis import analyse
+from trexbench.core.strategy.search import MOST_LOOKS
+from trexbench.core.verdict.belief import Bracket, Look, believe
+from trexbench.core.verdict.model import DirectionResult, Limit
+
+FORTH, BACK = Direction(0, 1), Direction(1, 0)
+K = 1000.0
+
+
+def searched(world: World, **changes: Any) -> tuple[DirectionResult, ...]:
+    plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0, **changes)
+    outcome = simulate(plan, world)
+    assert outcome.error is None
+    return analyse(plan, outcome.samples).directions
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.floats(40 * K, 1400 * K),
+    st.sampled_from([0.0, 0.3, 0.9]),
+    st.sampled_from([(0.001,), (0.0, 0.005), (0.01,)]),
+    st.booleans(),
+)
+def test_a_steady_knee_lies_within_its_interval_which_is_as_narrow_as_asked(
+    capacity: float, collapse: float, goals: tuple[float, ...], bidir: bool
+) -> None:
+    for one in searched(World(capacity, collapse=collapse), goals=goals, loss_threshold=goals[0], bidir=bidir):
+        assert (one.limit, one.at_least) == (Limit.DUT, False)
+        for goal in one.goals:
+            assert goal.low_pps is not None and goal.high_pps is not None
+            assert goal.high_pps / goal.low_pps - 1 <= 0.00501 and goal.sure >= 0.8
+            assert goal.low_pps <= capacity * (1.0002 + goal.loss), "what is lossy is not good"
+            assert goal.low_pps <= goal.maximum_pps <= goal.high_pps
+            assert goal.high_pps >= capacity, "what is good is not lossy"
+            assert goal.received_pps == pytest.approx(min(goal.low_pps, capacity), rel=goal.loss + 0.002)
+        assert one.goals[0].maximum_pps == one.maximum_pps
+        assert [g.maximum_pps for g in one.goals] == sorted(g.maximum_pps for g in one.goals)
+
+
+def test_it_is_over_in_half_a_minute_and_never_stops_sending_before() -> None:
+    plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0, bidir=True)
+    samples = simulate(plan, World(7e5)).samples
+    assert samples[-1].t_s < 30 and samples[-1].phase is Phase.DRAIN
+    assert all(sample.asked_pps for sample in samples[1:-1])
+    ramp = max(s.trial for s in samples)
+    assert 4 <= ramp <= MOST_LOOKS / 2
+
+
+def test_a_narrower_interval_can_be_asked_for() -> None:
+    (one,) = searched(World(7e5), width=0.001)
+    assert one.low_pps and one.high_pps and one.high_pps / one.low_pps - 1 <= 0.00101
+    assert one.maximum_pps == pytest.approx(7e5, rel=0.002)
+
+
+def test_directions_of_unlike_speed_each_have_their_own_knee() -> None:
+    forth, back = searched(World({"0->1": 1e6, "1->0": 2.5e5}), bidir=True)
+    assert forth.maximum_pps == pytest.approx(1e6, rel=0.005) and back.maximum_pps == pytest.approx(2.5e5, rel=0.005)
+    assert not forth.at_least and not back.at_least
+
+
+def test_directions_that_share_a_router_are_searched_together() -> None:
+    forth, back = searched(World(shared_capacity_pps=8e5), bidir=True)
+    assert forth.low_pps == back.low_pps and forth.maximum_pps == pytest.approx(4e5, rel=0.005)
+
+
+def test_a_router_as_fast_as_the_line_has_no_limit() -> None:
+    (one,) = searched(World())
+    assert (one.limit, one.at_least) == (Limit.NONE, True)
+    assert one.maximum_pps == pytest.approx(0.97 * 1e9 / 672, rel=0.001)
+
+
+@pytest.mark.parametrize("world", [World(tx_limit_pps=5e5), World(tx_limit_pps=5e5, capacity_pps=5.2e5)])
+def test_what_the_generator_cannot_send_is_a_lower_bound(world: World) -> None:
+    (one,) = searched(world)
+    assert (one.limit, one.at_least, one.low_pps) == (Limit.GENERATOR_TX, True, None)
+    assert one.maximum_pps == pytest.approx(5e5, rel=0.01)
+
+
+def test_what_the_testers_receiver_loses_is_a_lower_bound() -> None:
+    (one,) = searched(World(rx_limit_pps=5e5))
+    assert (one.limit, one.at_least) == (Limit.GENERATOR_RX, True)
+    assert one.maximum_pps == pytest.approx(5e5, rel=0.01)
+
+
+@pytest.mark.parametrize("stall", [(4.0, 6.6), (9.0, 10.6)])
+def test_a_stall_in_the_ramp_or_between_looks_moves_no_knee(stall: tuple[float, float]) -> None:
+    (one,) = searched(World(7e5, blips=[stall]))
+    assert one.limit is Limit.DUT and one.maximum_pps == pytest.approx(7e5, rel=0.01)
+
+
+def test_a_router_that_always_loses_too_much_is_no_good_at_any_rate() -> None:
+    (one,) = searched(World(base_loss=0.1))
+    assert one.maximum_pps < 10 * K or one.at_least
+
+
+def test_the_search_ends_when_no_interval_gets_narrow() -> None:
+    plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0)
+    outcome = simulate(plan, World(7e5, noise=0.2))
+    assert max(s.trial for s in outcome.samples) <= MOST_LOOKS
+    assert analyse(plan, outcome.samples).directions[0].goals
+
+
+def test_every_beginning_of_a_search_has_a_verdict() -> None:
+    plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0, bidir=True, goals=(0.001, 0.01))
+    samples = simulate(plan, World(7e5)).samples
+    for end in range(len(samples) + 1):
+        for one in analyse(plan, samples[:end]).directions:
+            assert one.maximum_pps <= 7.2e5
+
+
+def test_the_same_samples_give_the_same_next_step() -> None:
+    plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0)
+    samples = simulate(plan, World(7e5, noise=0.01)).samples
+    for end in range(2, len(samples)):
+        step = plan.next_step(samples[:end])
+        assert step == plan.next_step(samples[:end]) and step.offered_pps == samples[end].asked_pps
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"width": 0.5}, "--width of 50"),
+        ({"width": 0.0}, "--width of 0"),
+        ({"goals": (0.6,)}, "a goal of --loss"),
+        ({"goals": (0.0, 0.1, 0.2, 0.3, 0.4, 0.45)}, "6 goals"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        make_plan(kind="search", **changes)
+
+
+def test_belief_follows_the_looks() -> None:
+    bracket = Bracket(0.4, 0.6, 0.5)
+    before = believe(bracket, [], 0.005)
+    assert before.weights.sum() == pytest.approx(1) and before.median == pytest.approx(0.5, rel=0.01)
+    good, lossy = Look(0.51, False), Look(0.51, True)
+    assert (
+        believe(bracket, [good], 0.005).below(0.51) < before.below(0.51) < believe(bracket, [lossy], 0.005).below(0.51)
+    )
+    below = [believe(bracket, [look], 0.005).below(0.51) for look in (good, lossy, lossy._replace(clear=True))]
+    assert below[0] < before.below(0.51) < below[1] < below[2]
+    outside = [Look(0.7, False)] * 3
+    assert believe(bracket, outside, 0.005).median > 0.69, "a bracket can be wrong: the ramp may have met a stall"
+
+
+def test_plans_of_a_search_differ_by_their_goals() -> None:
+    plan = make_plan(kind="search", goals=(0.0, 0.005))
+    assert replace(plan, goals=(0.0,)) != plan and plan.goals == (0.0, 0.005)
+    assert make_plan(kind="search", loss_threshold=0.02).goals == (0.02,)
