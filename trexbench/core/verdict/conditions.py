@@ -36,7 +36,8 @@ def _change_words(changes: Sequence[Change]) -> str:
     else:
         before, after = (format_scaled(hertz, "Hz", 3) for hertz in (first.before, first.after))
         text = f"the clock of the {first.what}'s core went from {before} to {after}"
-    more = f", and changed {len(later)} more times until {later[-1].end_s:.0f} s" if later else ""
+    count = f"{len(later)} more change{'s' * (len(later) > 1)}"
+    more = f", with {count} until {later[-1].end_s:.0f} s" if later else ""
     return f"at {first.end_s:.0f} s {text}{more}"
 
 
