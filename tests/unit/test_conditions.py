@@ -135,6 +135,8 @@ def test_a_slower_clock_is_a_change_and_its_noise_is_none() -> None:
     text = "at 31 s the clock of the router's core went from 3.08 GHz to 2.68 GHz"
     assert texts(analysis, "conditions-changed")[0] == text
     assert not find_changes(taken([85.0] * 40, lambda t: (3.0 if t % 9 else 2.4) * GHZ)), "single readings"
+    to_and_fro = taken([85.0] * 60, lambda t: (3.0 if t < 9 or t // 7 % 2 else 2.6) * GHZ)
+    assert not find_changes(to_and_fro), "several seconds at a time"
     assert not find_changes(taken([85.0] * 40, lambda t: (3.0 + 0.05 * (t % 2)) * GHZ)), "less than 3 %"
 
 

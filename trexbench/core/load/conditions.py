@@ -10,9 +10,10 @@ from .sample import Conditions, Sample
 
 ALIKE = 1.5
 """Round trips that differ by no more than this factor belong to the same way; its noise is a fifth of that."""
-SAME_CLOCK = 1.03
 LASTS = 3
 """So many readings in a row make a change: a single one may have been disturbed."""
+SAME_CLOCK, CLOCK_LASTS = 1.03, 10
+"""The same of clocks. A host's load from elsewhere moves them to and fro within seconds: that is no change yet."""
 SETTLED = 9
 """The level of a run's begin is the median of so many readings, of which single ones may have been disturbed."""
 ROUND_TRIP = "round-trip"
@@ -40,11 +41,11 @@ def find_changes(samples: Sequence[Sample]) -> list[Change]:
     """Every lasting change of a run, in the order of time."""
     read = [(sample.t_s, sample.conditions) for sample in samples if sample.conditions is not None]
     roles = dict.fromkeys(role for _, conditions in read for role in conditions.cores)
-    found = list(_changes(ROUND_TRIP, _round_trips(read), ALIKE))
+    found = list(_changes(ROUND_TRIP, _round_trips(read), ALIKE, LASTS))
     for role in roles:
         cores = ((t_s, conditions.cores.get(role)) for t_s, conditions in read)
         clocks = [(t_s, core.clock_hz) for t_s, core in cores if core is not None and core.clock_hz is not None]
-        found += _changes(role, clocks, SAME_CLOCK)
+        found += _changes(role, clocks, SAME_CLOCK, CLOCK_LASTS)
     return sorted(found, key=lambda change: change.end_s)
 
 
@@ -53,7 +54,7 @@ def round_trip_ns(samples: Sequence[Sample], at_s: float | None) -> float | None
     points = _round_trips([(sample.t_s, sample.conditions) for sample in samples if sample.conditions is not None])
     if not points:
         return None
-    changes = list(_changes(ROUND_TRIP, points, ALIKE)) if at_s is not None else []
+    changes = list(_changes(ROUND_TRIP, points, ALIKE, LASTS)) if at_s is not None else []
     first = max((change.end_s for change in changes if change.begin_s < (at_s or 0.0)), default=0.0)
     last = min((change.begin_s for change in changes if change.begin_s >= (at_s or 0.0)), default=points[-1][0])
     return median(value for t_s, value in points if first <= t_s <= last)
@@ -63,13 +64,13 @@ def _round_trips(read: Sequence[tuple[float, Conditions]]) -> Points:
     return [(t_s, one.round_trip_ns) for t_s, one in read if one.round_trip_ns is not None]
 
 
-def _changes(what: str, points: Points, factor: float) -> Iterator[Change]:
+def _changes(what: str, points: Points, factor: float, lasts: int) -> Iterator[Change]:
     values = [value for _, value in points]
     level, towards = median(values[:SETTLED]) if values else 0.0, 0
     for i, value in enumerate(values):
         side = (value > factor * level) - (value * factor < level)
         towards = side if side * towards <= 0 else towards + side
-        if abs(towards) == LASTS and i >= LASTS:
-            first, before = i - LASTS + 1, level
+        if abs(towards) == lasts <= i:
+            first, before = i - lasts + 1, level
             level, towards = median(values[first : i + 1]), 0
             yield Change(what, points[first - 1][0], points[first][0], before, level)
