@@ -42,7 +42,7 @@ class CoreWatch:
         self._due_s = 0.0
 
     def read(self) -> Conditions | None:
-        """The conditions now; None where they were read less than EVERY_S ago."""
+        """The conditions now, as far as they can be read; None where they were read less than EVERY_S ago."""
         now_s = self._clock()
         if now_s < self._due_s:
             return None
@@ -50,7 +50,7 @@ class CoreWatch:
         times = self._pair.measure() if self._pair is not None else None
         router_hz, sender_hz = times.clocks_hz if times is not None else (None, None)
         states: dict[str, CoreState] = {}
-        with contextlib.suppress(OSError, BenchError):
+        with contextlib.suppress(OSError, BenchError, LookupError):
             states = dict(self._states({"router": router_hz, "sender": sender_hz}))
         return Conditions(times.round_trip_ns if times is not None else None, states)
 

@@ -148,7 +148,9 @@ class CorePair:
                     opened.callback(os.close, program)
                 slot.put(programs[0])
                 arguments = cpu, [programs[0], *programs[1:] * CHAINS], called, calls
-                self._threads.append(threading.Thread(target=self._serve, args=arguments, daemon=True))
+                self._threads.append(
+                    threading.Thread(target=self._serve, name="core-pair", args=arguments, daemon=True)
+                )
             for thread in self._threads:
                 thread.start()
             self._opened = opened.pop_all()
