@@ -90,6 +90,8 @@ class RunResult:
     @cached_property
     def round_trip_ns(self) -> float | None:
         """A cache line's between the lab's cores, as the loss set in, else over the whole run; None where unknown."""
+        if not any(sample.conditions for sample in self.samples):
+            return None
         times_s = [one.saturated_at_s for one in self.analysis.directions if one.saturated_at_s is not None]
         return round_trip_ns(self.samples, min(times_s, default=None))
 
