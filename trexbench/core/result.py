@@ -20,6 +20,7 @@ from .dut.losses import LossReport, locate
 from .dut.spreadcheck import SpreadCheck, compare_spread
 from .dut.telemetry import DutReading, Moment
 from .errors import ConfigError, StoreError
+from .load.conditions import round_trip_ns
 from .load.plan import Direction
 from .load.sample import Sample, find_setback, sample_from_dict, sample_to_dict
 from .strategy.analysis import analyse
@@ -87,6 +88,14 @@ class RunResult:
         return find_latencies(self.plan, self.samples)
 
     @cached_property
+    def round_trip_ns(self) -> float | None:
+        """A cache line's between the lab's cores, as the loss set in, else over the whole run; None where unknown."""
+        if not any(sample.conditions for sample in self.samples):
+            return None
+        times_s = [one.saturated_at_s for one in self.analysis.directions if one.saturated_at_s is not None]
+        return round_trip_ns(self.samples, min(times_s, default=None))
+
+    @cached_property
     def losses(self) -> LossReport | None:
         """Where frames were lost; None if the DUT was not read before and after, or a tester's counter went back."""
         seen = {one.moment: one.observation for one in tuple(self.dut_readings)}
@@ -146,6 +155,7 @@ def to_document(result: RunResult, with_samples: bool = True) -> dict[str, Any]:
         ],
         "total_pps": analysis.total_pps,
         "at_least": analysis.at_least,
+        "round_trip_ns": result.round_trip_ns,
         "latency": [one.to_dict() for one in result.latencies],
         "efficiency": [one.to_dict() for one in result.costs],
         "losses": msgspec.to_builtins(result.losses),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -49,6 +49,21 @@ def parse_stat(lines: Sequence[str], clocks: Mapping[int, float]) -> tuple[CpuTi
     already.
     """
     found = []
+    for cpu, (user, nice, system, idle, iowait, irq, softirq, stolen) in _stat_times(lines):
+        busy = user + nice + system + irq + softirq
+        found.append(CpuTime(cpu, busy + idle + iowait + stolen, busy, softirq, clocks.get(cpu)))
+    if not found:
+        raise DutError("/proc/stat names no CPU")
+    return tuple(found)
+
+
+def parse_programs(lines: Sequence[str]) -> dict[int, tuple[float, float]]:
+    """/proc/stat by CPU: seconds of programs, outside of the kernel; and those that the hypervisor gave to others."""
+    return {cpu: (user + nice, stolen) for cpu, (user, nice, *_, stolen) in _stat_times(lines)}
+
+
+def _stat_times(lines: Sequence[str]) -> Iterator[tuple[int, list[float]]]:
+    """Each CPU's user, nice, system, idle, iowait, irq, softirq and stolen time, in seconds."""
     for line in lines:
         name, *words = line.split() or [""]
         if not re.fullmatch("cpu[0-9]{1,5}", name):
@@ -56,13 +71,7 @@ def parse_stat(lines: Sequence[str], clocks: Mapping[int, float]) -> tuple[CpuTi
         ticks = counts(words)
         if ticks is None or len(ticks) < 7:
             raise DutError(f"/proc/stat: the line of {name} cannot be read ({' '.join(words)[:60]!r})")
-        user, nice, system, idle, iowait, irq, softirq, stolen = (tick / USER_HZ for tick in [*ticks, 0][:8])
-        busy = user + nice + system + irq + softirq
-        cpu = int(name[3:])
-        found.append(CpuTime(cpu, busy + idle + iowait + stolen, busy, softirq, clocks.get(cpu)))
-    if not found:
-        raise DutError("/proc/stat names no CPU")
-    return tuple(found)
+        yield int(name[3:]), [tick / USER_HZ for tick in [*ticks, 0][:8]]
 
 
 def parse_clocks(files: Mapping[str, Sequence[str]]) -> dict[int, float]:

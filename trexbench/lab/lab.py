@@ -17,6 +17,7 @@ from ..core.errors import ConfigError, LabError, TesterBusy
 from ..lock import locked, run_dir
 from . import host, net, server, state
 from .build import bring_up, clean_leftovers, lab_lock, take_down
+from .conditions import CoreWatch, watching
 from .spec import LabSpec
 from .state import LabState, Server
 
@@ -49,7 +50,8 @@ class LabStatus:
 class RunningLab:
     """A lab that is up; ephemeral: made for this run, and removed after it.
 
-    host_facts: what affects the result and cannot be read inside the DUT's namespace.
+    host_facts: what affects the result and cannot be read inside the DUT's namespace. router: the process that
+    forwards, None where the kernel does.
     """
 
     spec: LabSpec
@@ -58,6 +60,11 @@ class RunningLab:
     placement: dict[str, Any]
     host_facts: dict[str, Any]
     warnings: tuple[str, ...]
+    router: Server | None = None
+
+    def watching(self) -> contextlib.AbstractContextManager[CoreWatch]:
+        """Reads the lab's conditions during the block."""
+        return watching(self.placement, self.server, self.router)
 
     @property
     def server_alive(self) -> bool:
@@ -140,7 +147,7 @@ class Lab:
         for name in _HOST_SETTINGS:
             value = net.read_sysctl(f"net.core.{name}")
             facts[name] = int(value) if value is not None and value.isdigit() else value
-        return RunningLab(self.spec, ephemeral, found.server, found.placement, facts, found.warnings)
+        return RunningLab(self.spec, ephemeral, found.server, found.placement, facts, found.warnings, found.router)
 
     def _require_same(self, found: LabState, trex_dir: Path | None) -> None:
         if found.spec != self.spec.to_json():

@@ -36,7 +36,7 @@ class Process:
 
     @classmethod
     def of(cls, pid: int) -> Process:
-        fields = _stat_of(pid)
+        fields = stat_fields(pid)
         if fields is None:
             raise LabError(f"process {pid} has ended")
         return cls(pid, int(fields[19]))
@@ -178,7 +178,7 @@ def _path(prefix: str) -> Path:
     return run_dir() / f"{prefix}.lab.json"
 
 
-def _stat_of(pid: int) -> list[str] | None:
+def stat_fields(pid: int) -> list[str] | None:
     """Fields of /proc/PID/stat from the third (state) on; the second may contain blanks and brackets."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
@@ -188,7 +188,7 @@ def _stat_of(pid: int) -> list[str] | None:
 
 def _start_of(pid: int) -> int | None:
     """Start time of a running process; None where there is none, or only a zombie."""
-    fields = _stat_of(pid)
+    fields = stat_fields(pid)
     return None if fields is None or fields[0] in "ZX" else int(fields[19])
 
 

@@ -22,7 +22,7 @@ from ..lab import RunningLab
 from ..signals import uninterrupted
 from .process import host_facts, utc_now
 from .request import Request, build_plan
-from .run import Interrupted, Outcome, as_error, run
+from .run import Interrupted, Outcome, Watch, as_error, run
 from .watch import Observed, Watcher
 
 NO_LATENCY = Caveat("no-latency", "no latency was measured: the generator's ports cannot time frames")
@@ -74,7 +74,7 @@ class Recorder(Protocol):
 
 @dataclass(frozen=True)
 class Session:
-    """What runs need, open: the tester's ports, the DUT as it was found, its counters, the clock."""
+    """What runs need, open: the tester's ports, the DUT as it was found, its counters, clock, the lab's conditions."""
 
     request: Request
     lab: RunningLab | None
@@ -83,6 +83,7 @@ class Session:
     attestation: Attestation
     observed: Observed | None
     say: Callable[[str], None]
+    watch: Watch = lambda: None
 
     def measure(self, recorder: Recorder, request: Request | None = None) -> tuple[RunResult, Outcome]:
         """One run of the session's request, or of another one for the same DUT, ports and queues."""
@@ -101,7 +102,7 @@ class Session:
             with uninterrupted():  # what was begun is brought to its end
                 sink = recorder.begin(result)
             watcher.start()
-            outcome = run(plan, self.generator, self.clock, SinkGroup([sink, watcher]))
+            outcome = run(plan, self.generator, self.clock, SinkGroup([sink, watcher]), self.watch)
             if not isinstance(outcome.error, Interrupted):
                 watcher.finish()
         except (Interrupted, KeyboardInterrupt) as raised:  # an interruption costs this reading, and no sample

@@ -18,10 +18,12 @@ from ..generator.trex.connect import connect
 from ..lab import Lab, LabSpec, RunningLab
 from ..lab.net import returning
 from ..lock import locked
+from ..signals import uninterrupted
 from .dut import connect_dut, endpoint_of
 from .measure import Session, Tester
 from .process import signals_as_exceptions
 from .request import Request, expected_s
+from .run import Watch
 from .watch import Observed
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
         attestation, observed = _configure(request, generator, lab, stack, say)
         if simulation is not None:
             observed, attestation = simulation.dut, replace(attestation, spreading=simulation.dut.spreading())
-        yield Session(request, lab, generator, clock, attestation, observed, say)
+        yield Session(request, lab, generator, clock, attestation, observed, say, _watch(lab, stack))
 
 
 @contextmanager
@@ -79,6 +81,13 @@ def _lab(request: Request, stack: ExitStack, say: Callable[[str], None]) -> Runn
     lab.enter()
     lab.pin_harness()
     return lab
+
+
+def _watch(lab: RunningLab | None, stack: ExitStack) -> Watch:
+    if lab is None:
+        return lambda: None
+    with uninterrupted():  # so that its threads take no signal
+        return stack.enter_context(lab.watching()).read
 
 
 def _generator(

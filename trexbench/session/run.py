@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..core.errors import BenchError, DutError, GeneratorError, GeneratorLost, PortOwned, as_bench_error
 from ..core.load.plan import LATENCY_LOADS, MIN_OFFERED_PPS
-from ..core.load.sample import Phase, Sample, find_setback, find_standstill
+from ..core.load.sample import Conditions, Phase, Sample, find_setback, find_standstill
 from ..core.protocols import Clock, Generator, Sink
 from ..core.strategy.base import LoadStep, Strategy
 from ..core.verdict.latency import tagged_pps
@@ -44,7 +44,11 @@ class Outcome:
     caveats: tuple[Caveat, ...] = ()
 
 
-def run(plan: Strategy, generator: Generator, clock: Clock, sink: Sink) -> Outcome:
+Watch = Callable[[], Conditions | None]
+"""Reads the lab's conditions; None where there is no lab, or it is too soon to read them again. Never fails."""
+
+
+def run(plan: Strategy, generator: Generator, clock: Clock, sink: Sink, watch: Watch = lambda: None) -> Outcome:
     """Carry out the plan. Whatever ends it, the ports are silent and the samples are in the outcome."""
     samples: list[Sample] = []
     caveats: list[Caveat] = []
@@ -52,7 +56,7 @@ def run(plan: Strategy, generator: Generator, clock: Clock, sink: Sink) -> Outco
     # A signal may come at any line, even in the clean-up: what it interrupts there is done again.
     try:
         try:
-            _drive(plan, generator, clock, _NotingSink(sink, caveats), samples, caveats)
+            _drive(plan, generator, clock, _NotingSink(sink, caveats), watch, samples, caveats)
         except (Exception, Interrupted, KeyboardInterrupt) as raised:
             error = as_error(raised)
         error = _silence(generator, error, caveats)
@@ -89,9 +93,15 @@ class _NotingSink:
 
 
 def _drive(
-    plan: Strategy, generator: Generator, clock: Clock, sink: Sink, samples: list[Sample], caveats: list[Caveat]
+    plan: Strategy,
+    generator: Generator,
+    clock: Clock,
+    sink: Sink,
+    watch: Watch,
+    samples: list[Sample],
+    caveats: list[Caveat],
 ) -> None:
-    samples.append(Sample(Phase.BASELINE, clock.now(), {}, generator.read()))
+    samples.append(Sample(Phase.BASELINE, clock.now(), {}, generator.read(), conditions=watch()))
     sending = False
     while (step := plan.next_step(samples)) is not None:
         if step.phase is Phase.LATENCY and not sending:
@@ -103,7 +113,7 @@ def _drive(
             sending = _offer(plan, generator, step, sending)
         clock.sleep_until(step.until_s)
         reading = generator.read()
-        samples.append(Sample(step.phase, clock.now(), step.offered_pps, reading, step.trial))
+        samples.append(Sample(step.phase, clock.now(), step.offered_pps, reading, step.trial, watch()))
         sink.sampled(samples, step)
         _check_counters(plan, samples)
         _check_movement(plan, samples, caveats)

@@ -11,7 +11,7 @@ from statistics import median, stdev
 from ..load.plan import Direction
 from ..result import RunResult, Status
 from ..units import format_bits, format_share
-from .rows import Cell, RunRow, cells_of
+from .rows import Cell, RunRow, are_apart, cells_of
 
 Differing = Callable[[RunRow, RunRow], str]
 
@@ -86,6 +86,7 @@ def find_unlike(first: RunResult, second: RunResult) -> Iterator[str]:
         speeds = [", ".join(map(format_bits, run.plan.line_rates_bps)) for run in (first, second)]
         yield f"line rates of {' and '.join(speeds)}"
     yield from _unlike("loss thresholds", [run.plan.loss_threshold for run in (first, second)], format_share)
+    yield from _unlike_round_trips([first.round_trip_ns, second.round_trip_ns])
     name, facts = first.dut.get("name"), [run.dut.get("facts_sha256") for run in (first, second)]
     if name == second.dut.get("name") and facts[0] != facts[1]:  # two DUTs may differ: that is what is compared
         yield f"{name} was not configured alike{differing_facts(first.dut.get('facts'), second.dut.get('facts'))}"
@@ -104,6 +105,12 @@ def _unlike(what: str, values: Iterable[float], words: Callable[[float], str]) -
     different = dict.fromkeys(values)
     if len(different) > 1:
         yield f"{what} of {' and '.join(map(words, different))}"
+
+
+def _unlike_round_trips(times_ns: Iterable[float | None]) -> Iterator[str]:
+    known = sorted(ns for ns in times_ns if ns is not None)
+    if known and are_apart(known[0], known[-1]):
+        yield f"a cache line's round trip between the lab's cores of {known[0]:.0f} and {known[-1]:.0f} ns"
 
 
 def differing_facts(one: object, other: object) -> str:
@@ -196,6 +203,7 @@ def _unlike_rows(first: Sequence[RunRow], second: Sequence[RunRow], differing: D
         yield "different traffic"
     yield from _unlike("line rates", sorted(row.line_rate_bps for row in both), format_bits)
     yield from _unlike("loss thresholds", sorted(row.loss_threshold for row in both), format_share)
+    yield from _unlike_round_trips(row.round_trip_ns for row in both)
     if first[0].cell.dut == second[0].cell.dut and len({row.facts for row in both}) > 1:
         other = next(row for row in reversed(both) if row.facts != first[0].facts)
         yield f"{first[0].cell.dut} was not configured alike{differing(first[0], other)}"

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from ..dut.runtime import WorkerEfficiency
+from ..load.conditions import ALIKE
 from ..load.sample import Phase
 from ..result import RunResult, Status
 from ..strategy.table import suffix_of
@@ -42,7 +43,7 @@ class RunRow:
     all directions, a lower bound where at_least; uncertainty_pps: of that sum; line_share: total in line rates of one
     direction, so up to 2 in both. limit: of the worst direction (``dut``, ``generator-tx`` ...). hold_loss, latency_s:
     the worst direction's; latency_s is the mean at half of the throughput. cycles_per_packet and the like: of the hold.
-    nodes: cycles per packet by VPP's node, over all workers.
+    nodes: cycles per packet by VPP's node, over all workers. round_trip_ns: a cache line's between a lab's cores.
     """
 
     path: str
@@ -71,6 +72,7 @@ class RunRow:
     nodes: Mapping[str, float] = field(default_factory=dict)
     warnings: int = 0
     label: str | None = None
+    round_trip_ns: float | None = None
 
     @property
     def complete(self) -> bool:
@@ -137,6 +139,7 @@ def row_of(result: RunResult, path: str) -> RunRow:
         limit=max((one.limit for one in directions), key=_WORSE.index, default=Limit.NONE).value,
         hold_loss=max((one.hold_loss for one in directions if one.hold_loss is not None), default=None),
         latency_s=history_latency(result.latencies),
+        round_trip_ns=result.round_trip_ns,
         warnings=len(result.caveats) + len(result.analysis_caveats) + len(result.dut_caveats),
         **figures,
     )
@@ -165,6 +168,11 @@ def _nodes(workers: Sequence[WorkerEfficiency]) -> dict[str, float]:
             share = node.cycles_per_packet * (worker.packets or 0) / packets
             found[node.name] = found.get(node.name, 0.0) + share
     return found
+
+
+def are_apart(one_ns: float | None, other_ns: float | None) -> bool:
+    """Whether these round trips belong to different ways between cores; where one is unknown, they may be the same."""
+    return one_ns is not None and other_ns is not None and not 1 / ALIKE <= one_ns / other_ns <= ALIKE
 
 
 def cells_of(rows: Iterable[RunRow]) -> dict[Cell, list[RunRow]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from ..units import format_bits, format_share
 from .detect import Smallest
-from .rows import Cell, Metric, RunRow
+from .rows import Cell, Metric, RunRow, are_apart
 
 LATELY = 10
 """A lower bound is compared with the median of so many nights before it."""
@@ -84,8 +84,8 @@ def series_of(cell: Cell, rows: Sequence[RunRow], metrics: Iterable[Metric]) -> 
 
 
 def like_the_last(rows: Sequence[RunRow]) -> list[RunRow]:
-    """The runs with the traffic, line rate and loss threshold of the last one: others have another history."""
-    return [row for row in rows if _conditions(row) == _conditions(rows[-1])]
+    """The runs under the conditions of the last one, see differences: others have another history."""
+    return [row for row in rows if not any(differences(row, rows[-1]))]
 
 
 def _point(night: str, rows: Sequence[RunRow], metric: Metric) -> Point | None:
@@ -123,22 +123,20 @@ def _split_bounds(points: Sequence[Point], metric: Metric) -> tuple[list[Point],
     return counted, silent
 
 
-def _conditions(row: RunRow) -> tuple[str | None, float, float]:
-    return row.traffic, row.line_rate_bps, row.loss_threshold
+def differences(before: RunRow, after: RunRow) -> Iterator[str]:
+    """How the conditions of two runs differ that separate the histories of their figures, in words."""
+    if before.traffic != after.traffic:
+        yield "other traffic"
+    if before.line_rate_bps != after.line_rate_bps:
+        yield f"line rate {format_bits(before.line_rate_bps)} -> {format_bits(after.line_rate_bps)}"
+    if before.loss_threshold != after.loss_threshold:
+        yield f"loss threshold {format_share(before.loss_threshold)} -> {format_share(after.loss_threshold)}"
+    if are_apart(before.round_trip_ns, after.round_trip_ns):
+        way = "a cache line's round trip between the lab's cores"
+        yield f"{way} {before.round_trip_ns:.0f} -> {after.round_trip_ns:.0f} ns"
 
 
 def _change_of_conditions(rows: Sequence[RunRow]) -> tuple[str | None, tuple[str, ...]]:
     """The night since which all runs have the last one's conditions, and what changed then."""
-    now = _conditions(rows[-1])
-    at = next((at for at in reversed(range(len(rows))) if _conditions(rows[at]) != now), None)
-    if at is None:
-        return None, ()
-    before, after = rows[at], rows[at + 1]
-    changed = []
-    if before.traffic != after.traffic:
-        changed.append("other traffic")
-    if before.line_rate_bps != after.line_rate_bps:
-        changed.append(f"line rate {format_bits(before.line_rate_bps)} -> {format_bits(after.line_rate_bps)}")
-    if before.loss_threshold != after.loss_threshold:
-        changed.append(f"loss threshold {format_share(before.loss_threshold)} -> {format_share(after.loss_threshold)}")
-    return night_of(after), tuple(changed)
+    at = next((at for at in reversed(range(len(rows))) if any(differences(rows[at], rows[-1]))), None)
+    return (None, ()) if at is None else (night_of(rows[at + 1]), tuple(differences(rows[at], rows[-1])))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, convert, to_builtins
 
-from ..typed import Count, Number, Seconds
+from ..typed import Count, Number, Positive, Seconds
 from .plan import Direction
 
 
@@ -85,10 +85,35 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class CoreState:
+    """A core of the tester's host. clock_hz: how fast it just ran; None where that was not measured.
+
+    Since the host booted, and as mean of several cores of one role: stolen_s: the hypervisor let others run; foreign_s:
+    programs ran that have no part in the test.
+    """
+
+    stolen_s: Number
+    foreign_s: Number
+    clock_hz: Positive | None = None
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a lab's result depends on besides its router. cores: by role, ``sender`` and ``router``.
+
+    round_trip_ns: a cache line's, from the router's core to the sender's and back; None where it was not measured.
+    """
+
+    round_trip_ns: Positive | None = None
+    cores: Mapping[str, CoreState] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Sample:
     """A reading, with the rate asked of every direction since the sample before it (frames per second; {}: silence).
 
-    trial: number of the confirmation trial or of the latency load, from 1; 0 in other phases.
+    trial: number of the confirmation trial or of the latency load, from 1; 0 in other phases. conditions: about once a
+    second, in a lab.
     """
 
     phase: Phase
@@ -96,6 +121,7 @@ class Sample:
     asked_pps: Mapping[Direction, float]
     reading: Reading
     trial: int = 0
+    conditions: Conditions | None = None
 
     def asked_of_port(self, tx: int) -> float:
         """Frames per second that this port was asked to send."""
@@ -158,12 +184,13 @@ class StoredSample(Struct, omit_defaults=True):
     queue_full: Count | None
     ports: Mapping[int, PortCounters]
     latency: Mapping[int, LatencyCounters] = {}
+    conditions: Conditions | None = None
 
 
 def stored(sample: Sample) -> StoredSample:
     reading, asked = sample.reading, {str(direction): pps for direction, pps in sample.asked_pps.items()}
     place = sample.phase, sample.trial, sample.t_s
-    return StoredSample(*place, asked, reading.queue_full, reading.ports, reading.latency)
+    return StoredSample(*place, asked, reading.queue_full, reading.ports, reading.latency, sample.conditions)
 
 
 def sample_to_dict(sample: Sample) -> dict[str, Any]:
@@ -175,4 +202,5 @@ def sample_from_dict(values: Any) -> Sample:
     """The sample; ValueError for anything else. Whether it fits its run is for find_damage to decide."""
     one = convert(values, StoredSample, str_keys=True)
     asked = {Direction.parse(name): pps for name, pps in one.asked_pps.items()}
-    return Sample(one.phase, one.t_s, asked, Reading(one.ports, one.queue_full, one.latency), one.trial)
+    reading = Reading(one.ports, one.queue_full, one.latency)
+    return Sample(one.phase, one.t_s, asked, reading, one.trial, one.conditions)

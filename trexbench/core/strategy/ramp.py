@@ -94,7 +94,7 @@ class Ramp(Strategy):
         windows = history.sending(direction)
         knee = find_knee(self, direction, windows)
         if knee is None:
-            return self._unsaturated(windows)
+            return self._unsaturated(windows, bool(history.left_out(direction)))
         limit, reasons = blame(self, windows[knee.index : knee.index + self.windows])
         low, high = knee.interval_pps if limit is Limit.DUT else (None, None)
         at_s = windows[knee.index].begin_s
@@ -160,8 +160,8 @@ class Ramp(Strategy):
         # These windows move with the samples; the verdict's lie on a grid, and may need another sample.
         return all(r.saturated_at_s is not None for r in analyse(self, history).directions)
 
-    def _unsaturated(self, windows: Sequence[Window]) -> Verdict:
-        """The verdict without sustained loss."""
+    def _unsaturated(self, windows: Sequence[Window], changed: bool) -> Verdict:
+        """The verdict without sustained loss. changed: there was some, as the conditions of a lab changed."""
         if not windows:
             return Verdict(Limit.NONE, ("the run ended before it measured anything",))
         good = [w for w in windows if not w.is_bad(self.loss_threshold)]
@@ -170,5 +170,6 @@ class Ramp(Strategy):
         limit, reasons = limit_without_loss(self, windows, windows[-self.windows :])
         hold = [w.sent_pps for w in good if w.phase is Phase.HOLD]
         carried = max(w.sent_pps for w in good) if limit is not Limit.NONE or not hold else median(hold)
-        without_loss = (f"no sustained loss up to {format_pps(carried)}, the most that was offered",)
+        most = "until the lab's conditions changed" if changed else "the most that was offered"
+        without_loss = (f"no sustained loss up to {format_pps(carried)}, {most}",)
         return Verdict(limit, reasons or without_loss, carried)

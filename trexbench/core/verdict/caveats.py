@@ -9,6 +9,7 @@ from ..load.sample import Phase, Sample
 from ..load.windows import Measured, Window, find_gaps, find_spans
 from ..units import format_pps, format_share
 from .blame import misses
+from .conditions import find_condition_caveats
 from .knee import find_sustained
 from .model import Caveat, DirectionResult, Limit
 
@@ -32,6 +33,7 @@ def find_caveats(measured: Measured, results: Sequence[DirectionResult]) -> tupl
     for begin_s, end_s in find_gaps(plan, samples):
         text = f"no sample was taken from {begin_s:.1f} to {end_s:.1f} s: that time is left out"
         found.append(Caveat("gap", text))
+    found.extend(find_condition_caveats(measured, results))
     return tuple(found)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from ...core.errors import StoreError
-from ...core.history.rows import RunRow
+from ...core.history.rows import RunRow, are_apart
 from ...core.history.series import night_of
 from ...core.result import RunResult
 from ...core.units import format_bits, format_share
@@ -103,6 +103,7 @@ def _unlike(row: RunRow, latest: RunRow) -> list[str]:
         (row.traffic != latest.traffic, "other traffic"),
         (row.line_rate_bps != latest.line_rate_bps, f"line rate of {format_bits(row.line_rate_bps)}"),
         (row.loss_threshold != latest.loss_threshold, f"loss threshold of {format_share(row.loss_threshold)}"),
+        (are_apart(row.round_trip_ns, latest.round_trip_ns), "another way between the lab's cores"),
     )
     return [words for differ, words in conditions if differ]
 

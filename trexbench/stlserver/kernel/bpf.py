@@ -15,7 +15,7 @@ from .netdev import LIBC
 
 _SYSCALL_NUMBER = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "ppc64le": 361, "s390x": 351}
 _MAP_CREATE, _MAP_UPDATE, _PROG_LOAD, _PROG_TEST_RUN, _OBJ_GET_INFO, _LINK_CREATE = 0, 2, 5, 10, 15, 28
-_PROG_TYPE_XDP = 6
+_PROG_TYPE_XDP, _PROG_TYPE_RAW_TRACEPOINT = 6, 17
 _MAP_TYPE_ARRAY, _MAP_TYPE_PROG_ARRAY, _MAP_TYPE_CPUMAP = 2, 3, 16
 _F_MMAPABLE = 1 << 10
 _ATTACH_TYPE_XDP = 37
@@ -126,6 +126,15 @@ class CpuQueue:
 
 def load_xdp(name: str, code: bytes) -> int:
     """Load an XDP program; returns its descriptor. An error ends with the verifier's last lines."""
+    return _load(name, code, _PROG_TYPE_XDP, _ATTACH_TYPE_XDP)
+
+
+def load_free(name: str, code: bytes) -> int:
+    """As load_xdp, a program that runs only when ``run_here`` is called."""
+    return _load(name, code, _PROG_TYPE_RAW_TRACEPOINT, 0)
+
+
+def _load(name: str, code: bytes, kind: int, attach_type: int) -> int:
     log = ctypes.create_string_buffer(1 << 16)
     source = ctypes.create_string_buffer(code, len(code))
     license_text = ctypes.create_string_buffer(b"GPL")
@@ -134,7 +143,7 @@ def load_xdp(name: str, code: bytes) -> int:
     def attempt(level: int) -> int:
         logging = (level, len(log) if level else 0, ctypes.addressof(log) if level else 0, 0, 0)
         code_at, license_at = ctypes.addressof(source), ctypes.addressof(license_text)
-        head, tail = (_PROG_TYPE_XDP, count, code_at, license_at), (name.encode()[:15], 0, _ATTACH_TYPE_XDP)
+        head, tail = (kind, count, code_at, license_at), (name.encode()[:15], 0, attach_type)
         return bpf(_PROG_LOAD, _attr("=IIQQIIQII16sII", *head, *logging, *tail))
 
     try:
@@ -147,7 +156,7 @@ def load_xdp(name: str, code: bytes) -> int:
         return attempt(1)
     except OSError:
         verdict = " | ".join(log.value.decode(errors="replace").strip().splitlines()[-4:])
-    raise EngineError(f"the kernel refuses the sending program ({failure.strerror}): {verdict}")
+    raise EngineError(f"the kernel refuses the program {name} ({failure.strerror}): {verdict}")
 
 
 def attach_xdp(program_fd: int, ifindex: int, flags: int) -> int:
@@ -165,3 +174,8 @@ def run_live(program_fd: int, ifindex: int, frame: bytes, repeat: int, batch: in
     frame_in, context_in = (len(frame), 0, ctypes.addressof(data), 0), (len(context), 0, ctypes.addressof(context), 0)
     how = (repeat, 0, *context_in, _F_TEST_XDP_LIVE_FRAMES, 0, batch)
     bpf(_PROG_TEST_RUN, _attr("=IIIIQQIIIIQQIII", program_fd, 0, *frame_in, *how))
+
+
+def run_here(program_fd: int) -> None:
+    """Run a program of ``load_free`` once, on the CPU of the calling thread."""
+    bpf(_PROG_TEST_RUN, _attr("=II", program_fd, 0))
