@@ -12,7 +12,7 @@ from ..load.plan import MIN_OFFERED_PPS, Direction, require
 from ..load.sample import Phase, Sample
 from ..load.windows import Measured, Window
 from ..units import format_duration, format_pps, format_share
-from ..verdict.blame import blame, limit_without_loss
+from ..verdict.blame import blame, limit_without_loss, misses
 from ..verdict.model import Goal, Limit, Verdict
 from .base import LoadStep, Stage, Strategy
 from .looks import LOOKS, LOST_IN_RAMP, Group, Knee, Look, find_groups, is_lossy, looks_of, seek
@@ -129,7 +129,7 @@ class Search(Strategy):
             most = f"no loss above {format_share(loss)} up to {format_pps(carried)}, the most that was offered"
             return Verdict(limit, reasons or (most,), carried, last_good_pps=carried, goals=goals)
         since_s, lossy_from = self._loss_begun(history, direction, bad[0]), min(w.sent_pps for w in bad)
-        limit, reasons = blame(self, bad)
+        limit, reasons = blame(self, self._deciding(looks, knees[0], direction))
         if limit is not Limit.DUT:
             return Verdict(limit, reasons, carried, None, None, carried, lossy_from, since_s, goals)
         if not any(is_lossy(w, loss) for w in bad):
@@ -138,6 +138,14 @@ class Search(Strategy):
         first = goals[0]
         ends = first.low_pps, first.high_pps
         return Verdict(limit, reasons, first.maximum_pps, *ends, first.low_pps, ends[1] or lossy_from, since_s, goals)
+
+    def _deciding(self, looks: Sequence[Look], knee: Knee, direction: Direction) -> list[Window]:
+        """The lossy windows at the interval's upper end; those in which all was sent, where there are enough of them."""
+        top = knee.high * (1 + self.width) if knee.high is not None else 1.0
+        lossy = [look for look in looks if look.lossy(knee.goal)]
+        bad = [look.windows[direction] for look in lossy if look.share <= top] or [lossy[-1].windows[direction]]
+        sent = [w for w in bad if is_lossy(w, knee.goal) and not misses(w.asked_pps, w.sent_pps)]
+        return sent if len(sent) >= LOOKS else bad
 
     def _groups(self, history: Sequence[Sample]) -> tuple[Group, ...]:
         return find_groups(self, min(self.goals), history)
