@@ -82,6 +82,30 @@ def test_a_whole_night_and_another(tmp_path: Path) -> None:
     assert len(rows) == 8 and {row.night for row in rows} == {"2026-11-20"} and all(row.complete for row in rows)
 
 
+def test_a_suite_of_searches_is_measured_judged_and_reported(tmp_path: Path) -> None:
+    fast = TINY.replace("uni, bidir", "uni").replace(PLAN, "method: search\nplan: {goals: [0.1%, 0.5%]}")
+    folder_with(tmp_path, fast=fast)
+    assert "fast: 2 cells, about" in trexbench(tmp_path, "suite", "plan", "fast").stdout
+    for day in range(1, 9):
+        night = ("nightly", "fast", "--sim", "--date", f"2026-03-0{day}", "--seed", str(day), "-q")
+        done = trexbench(tmp_path, *night)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "no regression in 2 figures" in done.stdout
+    with open_index(tmp_path / "results", pytest.fail) as index:
+        rows = index.rows(suite="fast")
+    assert len(rows) == 16 and {row.cell.kind for row in rows} == {"search"} and {row.limit for row in rows} == {"dut"}
+    spread = [row.total_pps for row in rows if row.cell.rx_queues == 1]
+    assert max(spread) / min(spread) < 1.02, "and as good a history as that of ramps"
+    twin = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
+    (tmp_path / "dut_configs").mkdir()
+    slower = re.sub(r"cycles_per_packet: (\d+)", lambda found: f"cycles_per_packet: {int(found[1]) * 1.1:.0f}", twin)
+    assert slower != twin
+    (tmp_path / "dut_configs" / "netgate-vpp.yaml").write_text(slower)
+    nights = [trexbench(tmp_path, "nightly", "fast", "--sim", "--date", f"2026-03-{day}", "-q") for day in (11, 12, 13)]
+    assert nights[-1].returncode == 3 and "netgate-vpp var2-64b uni 1q search simulated" in nights[-1].stdout
+    assert " search" in (tmp_path / "results" / "report.html").read_text()
+
+
 def test_a_cell_that_fails_stops_no_other(tmp_path: Path) -> None:
     without_twin(tmp_path)
     text = f"duts: [bare, {{name: netgate-vpp, rx_queues: 1}}]\nmodes: [64b]\ndirections: [uni, bidir]\n{PLAN}\n"

@@ -18,6 +18,10 @@ from .yamltree import Value
 _NAME = r.pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a DUT", "netgate-vpp, for dut_configs/netgate-vpp.yaml")
 
 
+METHODS = tuple(kind for kind in STRATEGIES if has_curve(kind))
+"""The strategies that seek a knee."""
+
+
 @dataclass(frozen=True)
 class SuiteDut:
     """A DUT of the suite. rx_queues: it is measured with each of these; empty: as its config says."""
@@ -50,7 +54,7 @@ class Suite:
     duts: Annotated[tuple[SuiteDut, ...], r.list_of("DUT", _dut, lambda dut: dut.name)]
     modes: Annotated[tuple[str, ...], r.list_of("mode", _mode, str)]
     directions: Annotated[tuple[bool, ...], r.list_of("direction", _bidir, lambda bidir: ("uni", "bidir")[bidir])]
-    method: Annotated[str, r.choice(*(kind for kind in STRATEGIES if has_curve(kind)))] = "ramp"
+    method: Annotated[str, r.choice(*METHODS)] = "ramp"
     description: Annotated[str, r.text] = ""
     plan: Annotated[PlanDefaults, r.section(PlanDefaults, "plan defaults")] = field(default_factory=PlanDefaults)
     keep_nights: Annotated[int | None, r.integer(1, 100_000)] = None

@@ -62,6 +62,9 @@ class Search(Strategy):
         searching = (Stage(Phase.SEARCH, self.look_s + self.settle_s, trial) for trial in looks)
         return *stages, *searching, Stage(Phase.DRAIN, self.drain_s)
 
+    def step_pps(self, direction: Direction) -> float:
+        return self.offer(direction).target_pps * max(self.window_s, self.sample_s) / self.bracket_s
+
     def sending_s(self, step: LoadStep) -> float:
         return self.warmup_s + self.bracket_s + MOST_LOOKS * (self.look_s + self.settle_s)
 
@@ -140,7 +143,7 @@ class Search(Strategy):
         return Verdict(limit, reasons, first.maximum_pps, *ends, first.low_pps, ends[1] or lossy_from, since_s, goals)
 
     def _deciding(self, looks: Sequence[Look], knee: Knee, direction: Direction) -> list[Window]:
-        """The lossy windows at the interval's upper end; those in which all was sent, where there are enough of them."""
+        """The lossy windows at the interval's upper end; only those in which all was sent, if they are enough."""
         top = knee.high * (1 + self.width) if knee.high is not None else 1.0
         lossy = [look for look in looks if look.lossy(knee.goal)]
         bad = [look.windows[direction] for look in lossy if look.share <= top] or [lossy[-1].windows[direction]]
