@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # typing itself would be the slowest part of this
 
 _PLACES = {
     "api": (
-        *("ramp", "saturate", "efficiency", "run_suite", "compare", "judge"),
+        *("ramp", "search", "saturate", "efficiency", "run_suite", "compare", "judge"),
         *("load_run", "load_results", "load_rows", "row", "Progress", "DirectionRates"),
     ),
     "core.result": ("RunResult",),

@@ -128,6 +128,29 @@ def ramp(
     return _measure("ramp", dut, mode, wished, options)
 
 
+def search(
+    dut: str,
+    mode: str | None = None,
+    *,
+    ramp_to: str | float | None = None,
+    loss: Sequence[str | float] | None = None,
+    width: str | float | None = None,
+    warmup: str | float | None = None,
+    warmup_duration: str | float | None = None,
+    **options: Unpack[Options],
+) -> RunResult:
+    """Search for the highest rate within each loss; ``goals`` of each direction's analysis are in this order."""
+    goals = None if loss is None else tuple(share for one in loss if (share := _share(one)) is not None)
+    wished = PlanDefaults(
+        ramp_to=_rate(ramp_to),
+        goals=goals,
+        width=_share(width),
+        warmup=_rate(warmup),
+        warmup_s=_seconds(warmup_duration),
+    )
+    return _measure("search", dut, mode, wished, options)
+
+
 def saturate(
     dut: str,
     mode: str | None = None,

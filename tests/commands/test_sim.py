@@ -186,6 +186,24 @@ def test_commands_of_a_known_driver_are_planned_and_not_sent(tmp_path: Path) -> 
     assert ["ip", "link", "set", "dev", "d0", "up"] in [command["argv"] for command in facts["planned"]]
 
 
+def test_search_finds_the_knees_of_several_goals(tmp_path: Path) -> None:
+    arguments = ("search", "--dut", "netgate-vpp", "--mode", "var2-64b", "--bidir", "--loss", "0.1%,1%", "--sim")
+    done = trexbench(tmp_path, *arguments)
+    assert done.returncode == 0, done.stderr
+    assert "netgate-vpp var2-64b bidir search simulated:" in done.stdout and "rate with loss <= 1 %" in done.stdout
+    assert "received, Mpps" in done.stdout
+    (path,) = tmp_path.glob("results/*/*/*-search.json")
+    assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    told = json.loads(trexbench(tmp_path, "show", str(path), "--json").stdout)
+    for one in told["analysis"]:
+        strict, loose = one["goals"]
+        assert (strict["loss"], loose["loss"]) == (0.001, 0.01) and strict["maximum_pps"] == one["maximum_pps"]
+        assert strict["maximum_pps"] < loose["maximum_pps"] and strict["high_pps"] / strict["low_pps"] < 1.0051
+    ramp = trexbench(tmp_path, *FIRST, "--no-picture", "--json")
+    pairs = zip(json.loads(ramp.stdout)["analysis"], told["analysis"], strict=True)
+    assert all(abs(a["maximum_pps"] / b["maximum_pps"] - 1) < 0.02 for a, b in pairs)
+
+
 def test_saturate_counts_what_a_twin_emits(tmp_path: Path) -> None:
     done = trexbench(
         tmp_path, "saturate", "--dut", "netgate-vpp", "--mode", "1flow", "--sim", "-q", "--json", "--no-picture"
