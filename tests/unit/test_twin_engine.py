@@ -63,7 +63,11 @@ def test_marked_frames_are_counted_by_mark_at_both_ends_and_at_any_time() -> Non
     for step in range(200):
         bench.now_s = step * 0.0173
         now = engine.flows()[1] if step else {}
-        assert all(a <= b for mark in before for a, b in zip(vars(before[mark]).values(), vars(now[mark]).values()))
+        assert all(
+            a <= b
+            for mark in before
+            for a, b in zip(vars(before[mark]).values(), vars(now[mark]).values(), strict=True)
+        )
         before = now
     bench.now_s = 4.0
     near, far = engine.flows().values()
