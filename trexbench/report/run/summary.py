@@ -195,7 +195,7 @@ def stream_words(streams: Sequence[StreamLoss]) -> str | None:
         parts.append(f"all lose from {rate} on" if len(first) == len(streams) else f"{who} lost first, from {rate} on")
     knee = any(one.knee_loss is not None for one in streams)
     shares = [(name, one.knee_loss if knee else one.loss) for name, one in zip(names, streams, strict=True)]
-    told = ", ".join(f"{name} {format_share(share)}" for name, share in shares if share is not None)
+    told = ", ".join(f"{name} {format_share(share) if share else 'none'}" for name, share in shares)
     parts.append(f"lost in the first bad windows: {told}" if knee else f"lost in ramp and hold: {told}")
     return "; ".join(parts)
 
