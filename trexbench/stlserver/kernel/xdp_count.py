@@ -78,24 +78,24 @@ def check_marked(spec: StreamSpec, program: FieldProgram) -> None:
 
 
 def count(asm: Assembler, flows_fd: int, cpus: int) -> None:
-    """Count a marked frame and go to ``counted``; nothing happens to any other.
+    """Count a marked frame and go to ``counted``; so do all others, but those that may be timed, which go on from here.
 
-    R2 the packet, R3 its end, R6 its length with FCS; these and R7 stay as they are unless the frame is marked.
+    R2 the packet, R3 its end, R6 its length with FCS: these and R7 stay as they are for what goes on.
     """
     asm.mov(R8, R2)
     for tags in range(MOST_TAGS + 1):
         last = tags == MOST_TAGS
         asm.calc(R4, R8, "add", 20)
-        asm.jump_if("gt", R4, R3, "unmarked")
+        asm.jump_if("gt", R4, R3, "counted")
         asm.load(2, R4, R8, 12)
         asm.jump_if("eq", R4, _wire(packet_parts.IPV4), "ipv4")
         asm.jump_if("eq", R4, _wire(packet_parts.IPV6), "ipv6")
         if not last:
             asm.jump_if("eq", R4, _wire(packet_parts.VLAN), f"tag{tags}")
-            asm.jump_if("ne", R4, _wire(packet_parts.QINQ), "unmarked")
+            asm.jump_if("ne", R4, _wire(packet_parts.QINQ), "counted")
             asm.label(f"tag{tags}")
             asm.alu("add", R8, packet_parts.VLAN_BYTES)
-    asm.jump("unmarked")
+    asm.jump("counted")
     asm.label("ipv6")
     asm.load(2, R9, R8, 16)
     asm.jump("identified")
@@ -116,6 +116,7 @@ def count(asm: Assembler, flows_fd: int, cpus: int) -> None:
     asm.change("add", R1, 8, R6, R2)
     asm.jump("counted")
     asm.label("unmarked")
+    asm.jump_if("ne", R9, U16 - FIRST_ID, "counted")
 
 
 def _wire(kind: int) -> int:
