@@ -53,6 +53,33 @@ def test_the_first_command_of_the_readme(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_mix_says_what_each_of_its_sizes_lost(tmp_path: Path) -> None:
+    """This router's queue is of frames: every size loses alike, from the same rate on."""
+    done = trexbench(tmp_path, "ramp", "--dut", "netgate-linux", "--mode", "imix", "--bidir", "--sim", *SHORT)
+    assert done.returncode == 0, done.stderr
+    for direction in ("0->1", "1->0"):
+        words = " ".join(done.stdout.split())
+        assert re.search(rf"by stream .*{direction}: all lose from 1\.\d+ Mpps on; lost in the first bad", words), words
+    found = document(tmp_path)
+    for verdict in found["analysis"]:
+        assert [one["frame_bytes"] for one in verdict["streams"]] == [64, 590, 1514]
+        losses = [one["knee_loss"] for one in verdict["streams"]]
+        assert min(losses) > 0.001 and max(losses) < 1.02 * min(losses)
+        counted = sum(one["sent"] - one["received"] for one in verdict["streams"])
+        assert counted == pytest.approx(verdict["sent"] - verdict["received"], rel=0.01)
+    last = found["samples"][-1]
+    for port in ("0", "1"):
+        assert sum(last["streams"][port]["sent"]) == last["ports"][port]["opackets"] - first_sent(found, port)
+    name = "/".join(next(tmp_path.glob("results/*/*/*.json")).parts[-3:])
+    shown = trexbench(tmp_path, "show", f"results/{name}", "--json")
+    assert json.loads(shown.stdout)["analysis"][0]["streams"] == found["analysis"][0]["streams"], shown.stderr
+
+
+def first_sent(found: dict[str, Any], port: str) -> int:
+    sent: int = found["samples"][0]["ports"][port]["opackets"]
+    return sent
+
+
 def test_the_same_seed_gives_the_same_document_but_for_times_and_names(tmp_path: Path) -> None:
     documents = []
     for run, speedup in (("one", "50"), ("two", "2000")):

@@ -34,11 +34,11 @@ def connected(api: Any, target: Target, user: str = "me") -> Iterator[Any]:
         client.disconnect()
 
 
-def packet(api: Any, port: int = 0) -> Any:
-    """64 bytes with FCS, from port 0's side to port 1's, or back."""
+def packet(api: Any, port: int = 0, size: int = 64) -> Any:
+    """So many bytes with FCS, from port 0's side to port 1's, or back."""
     sides = ("16.0.0.4", "48.0.0.4")
     base = api.Ether() / api.IP(src=sides[port], dst=sides[1 - port]) / api.UDP(sport=1025, dport=12)
-    return api.STLPktBuilder(pkt=base / ("x" * (60 - len(base))))
+    return api.STLPktBuilder(pkt=base / ("x" * (size - 4 - len(base))))
 
 
 def continuous(api: Any, pps: float = 1, port: int = 0) -> Any:
@@ -252,6 +252,43 @@ def times_frames(api: Any, client: Any, target: Target) -> None:
     assert client.get_active_pgids() == {"flow_stats": [], "latency": []}
 
 
+def counts_streams(api: Any, client: Any, target: Target) -> None:
+    """Three groups of statistics: two of a stream each, one of streams on both ports."""
+    client.reset(ports=PAIR)
+    sizes = {21: 64, 22: 590}
+    streams = [
+        api.STLStream(
+            packet=packet(api, size=size), mode=api.STLTXCont(pps=500), flow_stats=api.STLFlowStats(pg_id=number)
+        )
+        for number, size in sizes.items()
+    ]
+    client.add_streams(streams, ports=[0])
+    for port in PAIR:
+        group = api.STLFlowStats(pg_id=23)
+        both = api.STLStream(packet=packet(api, port), mode=api.STLTXCont(pps=500), flow_stats=group)
+        client.add_streams(both, ports=[port])
+    assert client.get_active_pgids() == {"flow_stats": [21, 22, 23], "latency": []}
+    timed = api.STLStream(packet=packet(api), flow_stats=api.STLFlowLatencyStats(pg_id=23))
+    refused(api, lambda: client.add_streams([timed], ports=[1]), "different l4 protocol")
+    client.clear_stats()
+    client.start(ports=PAIR, mult="2", duration=1)
+    client.wait_on_traffic(ports=PAIR, timeout=10)
+    stats = client.get_pgid_stats([21, 22, 23])["flow_stats"]
+    for number, port in ((21, 0), (22, 0), (23, 0), (23, 1)):
+        tx, rx = stats[number]["tx_pkts"][port], stats[number]["rx_pkts"][1 - port]
+        assert 500 <= tx <= 1010 and 0.9 * tx <= rx <= tx, (number, port)
+        assert stats[number]["tx_bytes"][port] == sizes.get(number, 64) * tx
+        assert stats[number]["rx_bytes"][1 - port] == sizes.get(number, 64) * rx
+    assert stats[21]["tx_pkts"][1] == stats[21]["rx_pkts"][0] == 0 and stats[21]["tx_pps"]["total"] == 0
+    assert stats["global"] == {"rx_err": dict.fromkeys(PAIR, 0), "tx_err": dict.fromkeys(PAIR, 0)}
+    client.clear_stats()
+    assert client.get_pgid_stats([22])["flow_stats"][22]["tx_pkts"]["total"] == 0
+    client.remove_all_streams(ports=[0])
+    assert client.get_active_pgids() == {"flow_stats": [23], "latency": []}
+    client.remove_all_streams(ports=[1])
+    assert client.get_pgid_stats([])["ver_id"] == {}
+
+
 def eventually(condition: Callable[[], bool], within_s: float = 3.0) -> bool:
     """Whether the condition comes true in time."""
     until_s = time.monotonic() + within_s
@@ -272,6 +309,7 @@ SCENARIOS: list[Scenario] = [
     pauses_and_resumes,
     bursts_end_by_themselves,
     times_frames,
+    counts_streams,
     keeps_streams,
     survives_a_reset,
     configures_ports,

@@ -18,6 +18,7 @@ from trexbench.stlserver.engine import (
     EngineError,
     EngineLoad,
     EnginePort,
+    FlowTotals,
     LatencyTotals,
     PortCounters,
     PortLoad,
@@ -51,6 +52,7 @@ class FakeEngine:
         self._runs: dict[int, Traffic] = {}
         self._groups: dict[int, dict[int, Tally]] = {}
         self._sent = [Tally() for _ in self._ports]
+        self._marked: list[dict[int, Tally]] = [{} for _ in self._ports]
         self._ended: list[int] = []
         self.links = [True] * port_count
         self.promiscuous = [False] * port_count
@@ -101,6 +103,16 @@ class FakeEngine:
         self._advance()
         return {pg_id: self._timed(port, sent) for pg_id, sent in self._groups.get(port, {}).items()}
 
+    def flows(self) -> Mapping[int, Mapping[int, FlowTotals]]:
+        self._advance()
+        return {port.index: self._flows(port) for port in self._ports}
+
+    def _flows(self, port: EnginePort) -> dict[int, FlowTotals]:
+        sent, none = self._marked[port.index], Tally()
+        arrived = {} if port.partner is None else self._marked[port.partner]
+        pairs = {mark: (sent.get(mark, none), arrived.get(mark, none)) for mark in sent.keys() | arrived.keys()}
+        return {mark: FlowTotals(a.packets, a.bytes, b.packets, b.bytes) for mark, (a, b) in pairs.items()}
+
     def _timed(self, port: int, sent: Tally) -> LatencyTotals:
         frames, octets, rx_port = sent.packets, sent.bytes, self._ports[port].partner
         if rx_port is None:
@@ -138,6 +150,8 @@ class FakeEngine:
                 self._sent[port].add(frame_bytes(spec), pkts)
                 if spec.pg_id is not None:
                     self._groups[port][spec.pg_id].add(frame_bytes(spec), pkts)
+                if spec.mark is not None:
+                    self._marked[port].setdefault(spec.mark, Tally()).add(frame_bytes(spec), pkts)
             if run.over(now_s):
                 del self._runs[port]
                 self._ended.append(port)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from shaper import RAMP, assert_large_frames_are_lost_first, shape
 from tools import ROOT, begin, trexbench
 
 pytestmark = [
@@ -191,3 +192,15 @@ def test_saturate_counts_what_emerges(tmp_path: Path, dut: Path) -> None:
     assert done.returncode == 0, done.stderr
     (one,) = json.loads(done.stdout)["analysis"]
     assert one["max_received_pps"] > 10_000
+
+
+def test_a_router_short_of_bytes_loses_the_largest_frames_first(dut: Path, tmp_path: Path) -> None:
+    assert trexbench(tmp_path, "lab", "up", "--dut", str(dut)).returncode == 0
+    shape(f"{PREFIX}-dut")
+    run = trexbench(tmp_path, "ramp", "--dut", str(dut), *RAMP, "--confirm", "0")
+    assert run.returncode == 0, run.stderr
+    found = document(tmp_path)
+    assert_large_frames_are_lost_first(found, run.stdout)
+    last = found["samples"][-1]  # type: ignore[index]
+    received = last["ports"]["1"]["ipackets"] - found["samples"][0]["ports"]["1"]["ipackets"]  # type: ignore[index]
+    assert sum(last["streams"]["0"]["received"]["1"]) == received

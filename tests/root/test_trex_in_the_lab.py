@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from rpc import RawClient
+from shaper import RAMP, assert_large_frames_are_lost_first, shape
 from tools import ROOT, trexbench
 
 from trexbench.core.verdict.latency import tagged_pps
@@ -103,6 +104,17 @@ def test_two_runs_of_one_trex(folder: Path) -> None:
     assert_timed(first)
     assert_timed(second)
     assert second["samples"][0]["ports"]["0"]["opackets"] >= first["samples"][-1]["ports"]["0"]["opackets"] > 0
+
+
+def test_trex_counts_each_stream_by_itself(folder: Path) -> None:
+    """And leaves none of their groups in it."""
+    done(trexbench(folder, "lab", "up", "--dut", "own", "--trex-dir", TREX_DIR))
+    shape(f"{PREFIX}-dut")
+    said = done(trexbench(folder, "ramp", "--dut", "own", *RAMP, "--confirm", "0"))
+    (found,) = documents(folder)
+    assert found["generator"]["kind"] == "TRex" and found["generator"]["streams_not_counted"] is None
+    assert_large_frames_are_lost_first(found, said)
+    assert_nothing_left()
 
 
 def test_a_session_of_cells_on_it(folder: Path) -> None:

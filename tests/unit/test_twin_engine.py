@@ -53,6 +53,33 @@ def test_what_is_sent_comes_back_at_the_neighbour_with_its_fcs() -> None:
     assert [port.driver for port in engine.ports] == ["net_simulated"] * 2
 
 
+def test_marked_frames_are_counted_by_mark_at_both_ends_and_at_any_time() -> None:
+    bench = Bench(QueueRouter({0: [1000.0], 1: [1000.0]}, ring=10))
+    engine = bench.engine()
+    streams = [stream(60, 600.0, number=1, mark=5), stream(500, 900.0, number=2, mark=6), stream(500, 500.0, number=3)]
+    engine.start(0, streams, 1.0, None)
+    engine.start(1, [stream(60, 300.0, mark=5)], 1.0, 1.0)
+    before: dict[int, Any] = {}
+    for step in range(200):
+        bench.now_s = step * 0.0173
+        now = engine.flows()[1] if step else {}
+        assert all(
+            a <= b
+            for mark in before
+            for a, b in zip(vars(before[mark]).values(), vars(now[mark]).values(), strict=True)
+        )
+        before = now
+    bench.now_s = 4.0
+    near, far = engine.flows().values()
+    assert (near[5].sent, near[6].sent, far[5].sent) == (2400, 3600, 300) and set(near) == {5, 6}
+    assert near[6].sent_bytes == 500 * 3600 and near[5].received == 300
+    assert far[6].received_bytes == 500 * far[6].received
+    # half of what arrives there
+    assert far[5].received == pytest.approx(1200, abs=15) and far[6].received == pytest.approx(1800, abs=15)
+    lost = engine.counters(0).opackets - engine.counters(1).ipackets
+    assert lost > sum(near[mark].sent - far[mark].received for mark in (5, 6)) > 0
+
+
 def test_every_instant_counts_between_the_lines_of_the_grid() -> None:
     bench = Bench()
     engine = bench.engine()

@@ -18,6 +18,7 @@ from test_xdp_program import EPOCH_NS, Bench
 from trexbench.stlserver.engine import BUCKETS_US, EngineError, LatencyTotals, StreamSpec, bucket_us
 from trexbench.stlserver.kernel.field_program import fold, sum_words
 from trexbench.stlserver.kernel.timing import Timing, totals
+from trexbench.stlserver.kernel.xdp_count import map_bytes as flows_bytes
 from trexbench.stlserver.kernel.xdp_latency import LONGEST_NS, MAGIC, SLOTS, Line, Mark, lines_of, map_bytes
 from trexbench.stlserver.kernel.xdp_layout import Gate, ReceivedWord
 from trexbench.stlserver.kernel.xdp_plan import plan_port
@@ -48,10 +49,11 @@ class Port:
         self.counters, self.map = bytearray(64 * cpus), bytearray(map_bytes(cpus) + 4096)
         self.timed: Any = SimpleNamespace(words=memoryview(self.map).cast("Q"))
         self.cpus, self.plan, self.sending, self.gate = cpus, None, False, Gate.CLOSED
-        self.code = receiver(5, 6, cpus)
+        self.flows = bytearray(flows_bytes(cpus))
+        self.code = receiver(5, 6, 7, cpus)
 
     def take(self, frame: bytes, at_ns: int, kind: type[Machine] = Machine) -> int:
-        machine = kind(self.code, {5: self.counters, 6: self.map}, len(frame))
+        machine = kind(self.code, {5: self.counters, 6: self.map, 7: self.flows}, len(frame))
         machine.packet[:] = frame
         machine.clock_ns = at_ns
         return machine.run()

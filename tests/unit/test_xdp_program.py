@@ -15,6 +15,7 @@ from bpf_vm import Machine
 from trexbench.stlserver.engine import EngineError, StreamSpec
 from trexbench.stlserver.kernel.bpf_asm import R0, Assembler
 from trexbench.stlserver.kernel.port import CREDIT_NS, CREDIT_PACKETS, KernelPort
+from trexbench.stlserver.kernel.xdp_count import map_bytes as flows_bytes
 from trexbench.stlserver.kernel.xdp_latency import Mark, map_bytes
 from trexbench.stlserver.kernel.xdp_layout import (
     FRACTION_BITS,
@@ -98,7 +99,7 @@ class Bench:
             self.maps[fd] = bytearray(8 * PORT_WORDS_MAX)
             memory: Any = SimpleNamespace(fd=fd, words=memoryview(self.maps[fd]).cast("Q"))
             nothing: Any = None
-            port = KernelPort(nothing, limit_pps, memory, nothing, nothing, nothing)
+            port = KernelPort(nothing, limit_pps, memory, nothing, nothing, nothing, nothing)
             plan = plan_port(100 + number, specs, limited=limit_pps is not None, seed=1, marks=marks)
             port.prepare(plan, 1.0, None)
             self.ports.append(port)
@@ -308,7 +309,7 @@ def test_too_many_streams_are_refused_not_cut() -> None:
 
 def test_the_receiver_counts_unicast_and_drops_all() -> None:
     memory = bytearray(64)
-    machine = Machine(receiver(5, 6, 1), {5: memory, 6: bytearray(map_bytes(1))})
+    machine = Machine(receiver(5, 6, 7, 1), {5: memory, 6: bytearray(map_bytes(1)), 7: bytearray(flows_bytes(1))})
     counters = memoryview(memory).cast("Q")
     for first in (0x02, 0xFF, 0x33, 0x00):
         machine.packet[0] = first

@@ -22,6 +22,7 @@ def find_damage(result: RunResult) -> str | None:
         # Proves that the samples fit together.
         result.analysis  # noqa: B018
         result.latencies  # noqa: B018
+        result.streams  # noqa: B018
     except (ArithmeticError, LookupError) as error:
         return f"the samples cannot be analysed ({type(error).__name__})"
     return None

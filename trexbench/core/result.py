@@ -23,12 +23,14 @@ from .errors import ConfigError, StoreError
 from .load.conditions import round_trip_ns
 from .load.plan import Direction
 from .load.sample import Sample, find_setback, sample_from_dict, sample_to_dict
-from .strategy.analysis import analyse
+from .load.windows import Measured
+from .strategy.analysis import analyse, until_setback
 from .strategy.base import Strategy
 from .strategy.table import plan_from_dict, plan_to_dict
 from .upgrade import upgrade
 from .verdict.latency import Latency, find_latencies, find_latency_caveats
 from .verdict.model import Analysis, Caveat, DirectionResult
+from .verdict.streams import StreamLoss, find_stream_caveats, find_stream_losses
 
 SCHEMA = "trexbench/run"
 VERSION = 2
@@ -96,6 +98,30 @@ class RunResult:
         return round_trip_ns(self.samples, min(times_s, default=None))
 
     @cached_property
+    def streams(self) -> Mapping[Direction, tuple[StreamLoss, ...]]:
+        """What each stream lost, by direction; directions whose streams were not counted are missing."""
+        if self._counted is None:
+            return {}
+        losses = {
+            one.direction: find_stream_losses(self._counted, one, self._frame_sizes(one.direction))
+            for one in self.analysis.directions
+        }
+        return {direction: found for direction, found in losses.items() if found}
+
+    @cached_property
+    def _counted(self) -> Measured | None:
+        """The samples that count; None where no stream was counted in any."""
+        if not any(sample.reading.streams for sample in self.samples):
+            return None
+        return Measured(self.plan, until_setback(self.plan, self.samples)[0])
+
+    def _frame_sizes(self, direction: Direction) -> list[int]:
+        """Of the direction's streams; [] where the document does not have them as it should."""
+        streams = self.profiles.get(direction, {}).get("streams")
+        sizes = [one.get("frame_bytes") for one in streams if isinstance(one, Mapping)] if streams else []
+        return [size for size in sizes if isinstance(size, int)]
+
+    @cached_property
     def losses(self) -> LossReport | None:
         """Where frames were lost; None if the DUT was not read before and after, or a tester's counter went back."""
         seen = {one.moment: one.observation for one in tuple(self.dut_readings)}
@@ -130,7 +156,8 @@ class RunResult:
     @property
     def analysis_caveats(self) -> tuple[Caveat, ...]:
         """Doubts that follow from the samples."""
-        return (*self.analysis.caveats, *find_latency_caveats(self.latencies))
+        unmarked = find_stream_caveats(self._counted, self.plan.directions) if self._counted else ()
+        return (*self.analysis.caveats, *unmarked, *find_latency_caveats(self.latencies))
 
     @cached_property
     def analysis(self) -> Analysis:
@@ -150,7 +177,9 @@ def to_document(result: RunResult, with_samples: bool = True) -> dict[str, Any]:
     return {
         **raw,
         "analysis": [
-            msgspec.to_builtins(one) | {"direction": str(one.direction), "confirmed_pps": one.confirmed_pps}
+            msgspec.to_builtins(one)
+            | {"direction": str(one.direction), "confirmed_pps": one.confirmed_pps}
+            | ({"streams": msgspec.to_builtins(found)} if (found := result.streams.get(one.direction)) else {})
             for one in analysis.directions
         ],
         "total_pps": analysis.total_pps,

@@ -15,6 +15,10 @@ BUCKETS_US = (0, *(digit * power for power in (10, 100, 1000, 10_000, 100_000, 1
 """Lower bounds of the latency histogram's buckets, of one significant digit as TRex's; the last has no upper bound."""
 
 
+MARKS = 1023
+"""So many packet groups can be told apart by what is written into their frames."""
+
+
 class EngineError(Exception):
     """The engine cannot do what was asked; the text is sent to the client as ``specific_err``."""
 
@@ -49,7 +53,9 @@ class StreamSpec:
     bursts, and before the first packet. next_stream_id -1: none. action_count: how often this stream may be
     entered through a ``next`` link (0: no limit). instructions: the field engine program, TRex's JSON as it is.
     fixed_rate: the stream ignores the factor (latency streams). pg_id: of a latency stream, whose frames carry the
-    time of their sending and are timed where they arrive; None: of a stream whose frames are only counted.
+    time of their sending and are timed where they arrive; None: of all others. mark: by which the frames of a stream
+    are known where they arrive, and counted there (0 to MARKS - 1; several streams may share one); None: of a stream
+    whose frames are counted with all others only.
     """
 
     stream_id: int
@@ -65,6 +71,7 @@ class StreamSpec:
     action_count: int = 0
     fixed_rate: bool = False
     pg_id: int | None = None
+    mark: int | None = None
     instructions: Sequence[dict[str, Any]] = field(default_factory=tuple)
     vm_cache: int = 0
 
@@ -105,6 +112,16 @@ class LatencyTotals:
     missing: int = 0
     jitter_s: float = 0.0
     duplicate: int = 0
+
+
+@dataclass(frozen=True)
+class FlowTotals:
+    """Frames of one mark that a port has sent and received since the engine began. Bytes with FCS."""
+
+    sent: int = 0
+    sent_bytes: int = 0
+    received: int = 0
+    received_bytes: int = 0
 
 
 def bucket_us(latency_s: float) -> int:
@@ -168,6 +185,9 @@ class Engine(Protocol):
 
     def latency(self, port: int) -> Mapping[int, LatencyTotals]:
         """By pg_id, of the latency streams that this port sends or sent last; they begin at zero with every start."""
+
+    def flows(self) -> Mapping[int, Mapping[int, FlowTotals]]:
+        """By port and mark, all of one instant; what is not named is zero. No count ever goes back."""
 
     def load(self) -> EngineLoad: ...
 

@@ -15,6 +15,7 @@ class Parts:
     """Offsets into the frame, None where there is no such part."""
 
     ipv4: int | None = None
+    ipv6: int | None = None
     layer4: int | None = None
     protocol: int | None = None
     payload: int | None = None
@@ -29,10 +30,10 @@ def find(packet: bytes) -> Parts:
         at, kind = at + VLAN_BYTES, _u16(packet, at + 2)
     if kind == IPV4 and at + IPV4_BYTES <= len(packet):
         layer4, protocol = at + 4 * (packet[at] & 15), packet[at + 9]
-        return Parts(at, layer4, protocol, _payload(packet, layer4, protocol))
+        return Parts(at, None, layer4, protocol, _payload(packet, layer4, protocol))
     if kind == IPV6 and at + IPV6_BYTES <= len(packet):
         layer4, protocol = _behind_extensions(packet, at)
-        return Parts(None, layer4, protocol, _payload(packet, layer4, protocol))
+        return Parts(None, at, layer4, protocol, _payload(packet, layer4, protocol))
     return Parts(payload=ETHERNET_BYTES)
 
 

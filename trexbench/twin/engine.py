@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import floor
 
 from ..config.twin import TesterSpec
-from ..stlserver.engine import EngineLoad, EnginePort, LatencyTotals, PortCounters, PortLoad, StreamSpec
+from ..stlserver.engine import EngineLoad, EnginePort, FlowTotals, LatencyTotals, PortCounters, PortLoad, StreamSpec
 from ..stlserver.traffic import Tally, Traffic, frame_bytes
 from ..stlserver.wiring import Pairs, partners, simulated_ports
 from .headers import check_program, headers_of
@@ -58,6 +58,7 @@ class SimEngine:
         self._view: tuple[float, World] | None = None
         self._past: deque[tuple[float, list[tuple[Tally, ...]]]] = deque()
         self._shown = [PortCounters() for _ in self._ports]
+        self._shown_flows: list[dict[int, FlowTotals]] = [{} for _ in self._ports]
         self._queue_full = dict.fromkeys(range(ports), 0)
         self._starts = 0
         self._ended: list[int] = []
@@ -134,6 +135,15 @@ class SimEngine:
         rx_port = world.partners.get(port, port)
         return {mark[0]: group.totals(rx_port, world.kept(port, mark)) for mark, group in groups.items()}
 
+    def flows(self) -> Mapping[int, Mapping[int, FlowTotals]]:
+        for shown, port in zip(self._shown_flows, self._at(self._settle()).ports, strict=True):
+            for mark in port.flows_sent.keys() | port.flows_received.keys():
+                sent, received = (one.get(mark, Tally()) for one in (port.flows_sent, port.flows_received))
+                found = (sent.packets, sent.bytes, received.packets, received.bytes)
+                before = vars(shown.get(mark, FlowTotals())).values()
+                shown[mark] = FlowTotals(*map(max, before, found))  # never back, as counters
+        return {port: dict(shown) for port, shown in enumerate(self._shown_flows)}
+
     def load(self) -> EngineLoad:
         loads = {}
         for number, port in enumerate(self._at(self._settle()).ports):
@@ -159,7 +169,8 @@ class SimEngine:
     def _flow(self, port: int, spec: StreamSpec) -> Flow:
         check_program(spec)
         spread = tuple(self._world.router.spread(port, headers_of(spec)))
-        return Flow(port, frame_bytes(spec), spread, None if spec.pg_id is None else (spec.pg_id, self._starts))
+        mark = None if spec.pg_id is None else (spec.pg_id, self._starts)
+        return Flow(port, frame_bytes(spec), spread, mark, spec.mark)
 
     def _settle(self, split: bool = False) -> float:
         """Advance the world to the grid's last line, or with ``split`` to this moment; returns this moment."""

@@ -21,12 +21,15 @@ Mark = tuple[int, int]
 
 
 class Flow(NamedTuple):
-    """Frames that are all treated alike: port, length with FCS, spread over the receive queues, and whether timed."""
+    """Frames that are all treated alike: port, length with FCS, spread over the receive queues, whether timed, and the
+    mark by which they are counted.
+    """
 
     port: int
     length: int
     spread: tuple[float, ...]
     mark: Mark | None = None
+    counted: int | None = None
 
 
 @dataclass
@@ -34,6 +37,7 @@ class TesterPort:
     """One of the tester's ports. flows: where the frames of each of its streams belong, by the stream's id.
 
     rx_limit_pps: frames per second that it can receive. groups: of the latency streams that were started last.
+    flows_sent, flows_received: counted frames by their marks.
     """
 
     tx: TxPort
@@ -43,6 +47,8 @@ class TesterPort:
     sent: Tally = field(default_factory=Tally)
     received: Tally = field(default_factory=Tally)
     errors: Tally = field(default_factory=Tally)
+    flows_sent: dict[int, Tally] = field(default_factory=dict)
+    flows_received: dict[int, Tally] = field(default_factory=dict)
 
     @classmethod
     def of(cls, spec: TesterSpec, port: int, speed_bps: float) -> TesterPort:
@@ -53,7 +59,10 @@ class TesterPort:
     def copy(self) -> TesterPort:
         tallies = {name: getattr(self, name).copy() for name in ("sent", "received", "errors")}
         groups = {mark: group.copy() for mark, group in self.groups.items()}
-        return replace(self, tx=self.tx.copy(), groups=groups, **tallies)
+        sent, received = (
+            {mark: tally.copy() for mark, tally in one.items()} for one in (self.flows_sent, self.flows_received)
+        )
+        return replace(self, tx=self.tx.copy(), groups=groups, flows_sent=sent, flows_received=received, **tallies)
 
     def tallies(self) -> tuple[Tally, ...]:
         return self.sent.copy(), self.received.copy(), self.errors.copy()
@@ -114,6 +123,8 @@ class World:
                 port.sent.add(flow.length, count)
                 if flow.mark is not None:
                     port.groups[flow.mark].sent.add(flow.length, count)
+                if flow.counted is not None:
+                    port.flows_sent.setdefault(flow.counted, Tally()).add(flow.length, count)
                 frames[flow] = frames.get(flow, 0.0) + count
         return frames
 
@@ -127,6 +138,8 @@ class World:
                 port.received.add(flow.length, count * share)
                 if share < 1:
                     port.errors.add(flow.length, count * (1 - share))
+                if flow.counted is not None:
+                    port.flows_received.setdefault(flow.counted, Tally()).add(flow.length, count * share)
                 # frames of an earlier start belong to no group any more
                 group = None if flow.mark is None else self.ports[flow.port].groups.get(flow.mark)
                 if group is not None:

@@ -73,15 +73,32 @@ class LatencyCounters:
 
 
 @dataclass(frozen=True)
+class StreamCounters:
+    """The frames of a port's streams, each stream counted by itself, in the profile's order, since they were loaded.
+
+    t_s: when they were read, on the run's clock. received: by the port where they came back; a port that is not named
+    received none.
+    """
+
+    t_s: Number
+    sent: tuple[Count, ...]
+    received: Mapping[int, tuple[Count, ...]] = field(default_factory=dict)
+
+    def received_by(self, port: int) -> tuple[int, ...]:
+        return self.received.get(port) or (0,) * len(self.sent)
+
+
+@dataclass(frozen=True)
 class Reading:
     """The generator's counters at one moment. queue_full: of all ports together, None where it does not say.
 
-    latency: by sending port, where it tags frames.
+    latency: by sending port, where it tags frames. streams: by sending port, where it counts every stream of it.
     """
 
     ports: Mapping[int, PortCounters]
     queue_full: Count | None = None
     latency: Mapping[int, LatencyCounters] = field(default_factory=dict)
+    streams: Mapping[int, StreamCounters] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -185,12 +202,14 @@ class StoredSample(Struct, omit_defaults=True):
     ports: Mapping[int, PortCounters]
     latency: Mapping[int, LatencyCounters] = {}
     conditions: Conditions | None = None
+    streams: Mapping[int, StreamCounters] = {}
 
 
 def stored(sample: Sample) -> StoredSample:
     reading, asked = sample.reading, {str(direction): pps for direction, pps in sample.asked_pps.items()}
     place = sample.phase, sample.trial, sample.t_s
-    return StoredSample(*place, asked, reading.queue_full, reading.ports, reading.latency, sample.conditions)
+    read = reading.queue_full, reading.ports, reading.latency
+    return StoredSample(*place, asked, *read, sample.conditions, reading.streams)
 
 
 def sample_to_dict(sample: Sample) -> dict[str, Any]:
@@ -202,5 +221,5 @@ def sample_from_dict(values: Any) -> Sample:
     """The sample; ValueError for anything else. Whether it fits its run is for find_damage to decide."""
     one = convert(values, StoredSample, str_keys=True)
     asked = {Direction.parse(name): pps for name, pps in one.asked_pps.items()}
-    reading = Reading(one.ports, one.queue_full, one.latency)
+    reading = Reading(one.ports, one.queue_full, one.latency, one.streams)
     return Sample(one.phase, one.t_s, asked, reading, one.trial, one.conditions)

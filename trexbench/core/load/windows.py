@@ -18,6 +18,9 @@ MEASURED_PHASES = (Phase.RAMP, Phase.HOLD)
 MAX_LATENCY_S = 0.1
 """No router delays frames by more; it shifts a knee by a tenth of the ramp's step at most."""
 
+MARKED_SHARE = 0.01
+"""Less than this share of the streams' frames recognised on their return, of all so far: their marks were changed."""
+
 CATCH_UP = 1.5
 """Counters that jump by so many times what was asked, right after they stood still, were stale before."""
 
@@ -25,11 +28,12 @@ CATCH_UP = 1.5
 class Window(NamedTuple):
     """What one direction did between two samples.
 
-    sent, received: frames; *_pps: over each port's own interval. asked_pps: time-weighted mean of the asked rates.
-    ierrors: frames that the receiving port lost itself. queue_full: how often the sending port's queue was full;
-    queue_full_anywhere: of all ports together; cpu_percent: the sending port's, as mean of its samples; each None where
-    the generator does not say. pending: how many more frames were on their way at the end than at the beginning, since
-    the load rises; they are not lost.
+    sent, received: frames, of the direction's streams where each of them is counted (see count_streams), else of its
+    ports; *_pps: over the interval of these readings, which each port has its own of. asked_pps: time-weighted mean of
+    the asked rates. ierrors: frames that the receiving port lost itself. queue_full: how often the sending port's queue
+    was full; queue_full_anywhere: of all ports together; cpu_percent: the sending port's, as mean of its samples; each
+    None where the generator does not say. pending: how many more frames were on their way at the end than at the
+    beginning, since the load rises; they are not lost.
     """
 
     phase: Phase
@@ -62,12 +66,51 @@ class Window(NamedTuple):
         return bool(self.sent) and (self.lost - self.pending) / self.sent > threshold
 
 
+class StreamCounts(NamedTuple):
+    """Frames of a direction's streams between two readings of them, in the profile's order."""
+
+    sent: tuple[int, ...]
+    received: tuple[int, ...]
+    elapsed_s: float
+
+
+def count_streams(direction: Direction, first: Sample, last: Sample) -> StreamCounts | None:
+    """What each stream did between two samples. Nobody else's frames are among them, unlike in a port's counters.
+
+    None where not every stream was counted all that time, or their frames come back without the marks that they are
+    known by (find_unmarked).
+    """
+    then, now = (sample.reading.streams.get(direction.tx) for sample in (first, last))
+    if (
+        then is None
+        or now is None
+        or len(then.sent) != len(now.sent)
+        or now.t_s <= then.t_s
+        or find_unmarked(direction, last)
+    ):
+        return None
+    sent = tuple(b - a for a, b in zip(then.sent, now.sent, strict=True))
+    came = (one.received_by(direction.rx) for one in (then, now))
+    received = tuple(b - a for a, b in zip(*came, strict=True))
+    return StreamCounts(sent, received, now.t_s - then.t_s) if min(*sent, *received) >= 0 else None
+
+
+def find_unmarked(direction: Direction, sample: Sample) -> bool:
+    """Whether hardly any of the frames that the streams have sent so far was recognised on its return."""
+    counters = sample.reading.streams.get(direction.tx)
+    return counters is not None and sum(counters.received_by(direction.rx)) < MARKED_SHARE * sum(counters.sent)
+
+
 def build_window(direction: Direction, samples: Sequence[Sample], latency_s: float = 0.0) -> Window:
     """The window from the first to the last of these samples (at least two); latency_s: of the path."""
     first, last = samples[0], samples[-1]
     tx0, tx1 = first.reading.ports[direction.tx], last.reading.ports[direction.tx]
     rx0, rx1 = first.reading.ports[direction.rx], last.reading.ports[direction.rx]
     sent, received = tx1.opackets - tx0.opackets, rx1.ipackets - rx0.ipackets
+    sending_s, receiving_s = tx1.t_s - tx0.t_s, rx1.t_s - rx0.t_s
+    if streams := count_streams(direction, first, last):
+        sent, received = sum(streams.sent), sum(streams.received)
+        sending_s = receiving_s = streams.elapsed_s
     now_pps = last.asked_pps.get(direction, 0.0)
     asked_pps, cpu_percent, links_up = now_pps, tx1.cpu_percent, True
     if len(samples) > 2:
@@ -83,8 +126,8 @@ def build_window(direction: Direction, samples: Sequence[Sample], latency_s: flo
         asked_pps=asked_pps,
         sent=sent,
         received=received,
-        sent_pps=sent / (tx1.t_s - tx0.t_s),
-        received_pps=received / (rx1.t_s - rx0.t_s),
+        sent_pps=sent / sending_s,
+        received_pps=received / receiving_s,
         ierrors=rx1.ierrors - rx0.ierrors,
         queue_full=_difference(tx0.queue_full, tx1.queue_full),
         queue_full_anywhere=_difference(first.reading.queue_full, last.reading.queue_full),

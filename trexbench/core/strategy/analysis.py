@@ -19,7 +19,7 @@ def analyse(plan: Strategy, samples: Sequence[Sample]) -> Analysis:
 
     Samples after a counter went backwards are left out, and a caveat says so.
     """
-    sound, setback = _until_setback(plan, samples)
+    sound, setback = until_setback(plan, samples)
     measured = Measured(plan, sound)
     results = tuple(_judge(plan, measured, direction) for direction in plan.directions)
     caveats = find_caveats(measured, results)
@@ -44,7 +44,7 @@ def _judge(plan: Strategy, measured: Measured, direction: Direction) -> Directio
     )
 
 
-def _until_setback(plan: Strategy, samples: Sequence[Sample]) -> tuple[Sequence[Sample], Caveat | None]:
+def until_setback(plan: Strategy, samples: Sequence[Sample]) -> tuple[Sequence[Sample], Caveat | None]:
     """The samples up to the first counter that went backwards, and a caveat if there is one."""
     for i, (before, after) in enumerate(pairwise(samples)):
         problem = find_setback(before, after, plan.ports)

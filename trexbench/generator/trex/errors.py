@@ -29,6 +29,10 @@ _MEANINGS = (
 )
 
 
+NO_COUNTER = "Failed allocating statistic counter"
+"""TRex v3.08's words for a start with more packet groups than are left (trex_stl_fs.cpp)."""
+
+
 def meaning_of(text: str) -> Meaning | None:
     """The first meaning that fits; None for a text that is only passed on."""
     return next((meaning for words, meaning in _MEANINGS if words in text), None)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...core.load.sample import LatencyCounters
+from ...core.load.sample import LatencyCounters, StreamCounters
 
 
 def count_tagged(answer: Mapping[str, Any], groups: Mapping[int, Sequence[int]]) -> dict[int, LatencyCounters]:
@@ -16,6 +16,22 @@ def count_tagged(answer: Mapping[str, Any], groups: Mapping[int, Sequence[int]])
     for port, numbers in groups.items():
         counted = [_of_group(stats.get(str(one)) or {}, latency.get(str(one)) or {}) for one in numbers]
         found[port] = _together(counted)
+    return found
+
+
+def count_streams(
+    answer: Mapping[str, Any], groups: Mapping[int, Sequence[int]], time_s: float
+) -> dict[int, StreamCounters]:
+    """By sending port, from the answer about all of its groups; a port is left out unless every group is told."""
+    stats = answer.get("flow_stats") or {}
+    found = {}
+    for port, numbers in groups.items():
+        told = [stats.get(str(one)) or {} for one in numbers]
+        if not all(str(port) in (one.get("tp") or {}) and "rp" in one for one in told):
+            continue
+        received = {int(there): tuple(int(one["rp"].get(there, 0)) for one in told) for there in told[0]["rp"]}
+        there = {port: counts for port, counts in received.items() if any(counts)}
+        found[port] = StreamCounters(time_s, tuple(int(one["tp"][str(port)]) for one in told), there)
     return found
 
 

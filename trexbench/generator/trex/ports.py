@@ -13,13 +13,11 @@ from ...core.errors import ConfigError, GeneratorError, GeneratorLost, PortOwned
 from ...core.load.profile import Profile
 from ...core.load.sample import PortCounters, Reading
 from ...core.protocols import Clock
-from ...signals import uninterrupted
 from .client import API, Client
-from .errors import Meaning, meaning_of
+from .errors import NO_COUNTER, Meaning, meaning_of
 from .guard import Guard
-from .latency import count_tagged
-from .profile_loader import as_profile, load_streams, tagged_streams
 from .rpc import Answer, Call, Channel, Refusal, ServerClock
+from .streams import PortStreams
 
 STATUS_EVERY_S = 0.45
 """How often link and owner are polled; a port's status takes twenty times the bytes of its counters.
@@ -31,8 +29,6 @@ link that is down for three windows, after which loss counts, is then seen to be
 ALL_CORES = 2**64 - 1
 _DEFAULT_PROFILE = "_"
 _TRY_AGAIN = -32001
-_FIRST_PG_ID = 0x7B00
-"""Packet groups are numbered over all of a server's ports; small numbers are other people's."""
 
 
 class TrexGenerator:
@@ -50,8 +46,7 @@ class TrexGenerator:
         self._clock = clock
         self._server_clock = ServerClock()
         self._running: dict[int, float] = {}
-        self._streams: dict[int, list[Any]] = {}
-        self._groups: dict[int, range] = {}
+        self._streams = PortStreams(client, stl, channel.where, ports)
         self._status: dict[int, Mapping[str, Any]] = {}
         self._status_at = -math.inf
         self.guard: Guard | None = None
@@ -70,6 +65,10 @@ class TrexGenerator:
             for port, pps in rates_pps.items()
         ]
         answer = self._channel.batch(calls)
+        if self._streams.counted and any(NO_COUNTER in one.text for one in answer.refusals()):
+            self._channel.batch([("stop_traffic", self._owned(port)) for port in rates_pps])
+            self._streams.uncount("packet groups of others hold the server's counters")
+            answer = self._channel.batch(calls)
         self._running = dict(rates_pps)
         if answer.refusals():
             with suppress(GeneratorError):  # the refusal of the start says more than one of the stop
@@ -90,33 +89,25 @@ class TrexGenerator:
         self._running = {}
 
     def tag(self, rates_pps: Mapping[int, float]) -> None:
-        first = _FIRST_PG_ID
-        self._groups = {}
-        for port, pps in rates_pps.items():
-            streams = self._streams[port]
-            tagged = self.client.call(self._channel.where, tagged_streams, self.client, streams, pps, first)
-            self._replace_streams(port, [*streams, *tagged])
-            self._groups[port] = range(first, first + len(streams))
-            first += len(streams)
+        self._streams.tag(rates_pps)
 
     def read(self) -> Reading:
         self._refresh_status()
         calls: list[Call] = [("get_global_stats", {}), ("ping", {})]
         for port in self.ports:
             calls += [("get_port_stats", {"port_id": port}), ("ping", {})]
-        groups = [one for numbers in self._groups.values() for one in numbers]
+        groups = self._streams.groups
         if groups:
-            calls.append(("get_pgid_stats", {"pgids": groups}))
+            calls += [("get_pgid_stats", {"pgids": groups}), ("ping", {})]
         answer = self._all_of("read", calls)
-        *results, last = answer.results if groups else (*answer.results, {})
-        tagged = count_tagged(last, self._groups)
-        total, stamps, counters = results[0], results[1::2], results[2::2]
+        total, stamps, counters = answer.results[0], answer.results[1::2], answer.results[2::2]
         times = self._times(answer.sent_s, answer.received_s, [one.get("ts") for one in stamps])
         ports = {
             port: self._counters(port, time, raw, total)
-            for port, time, raw in zip(self.ports, times, counters, strict=True)
+            for port, time, raw in zip(self.ports, times, counters, strict=False)
         }
-        return Reading(ports, _whole(total.get("m_total_queue_full")), tagged)
+        tagged, streams = self._streams.read(counters[-1] if groups else {}, times[-1])
+        return Reading(ports, _whole(total.get("m_total_queue_full")), tagged, streams)
 
     # more, for connect and the session
 
@@ -125,17 +116,9 @@ class TrexGenerator:
 
         Our other ports lose theirs as well: streams of an earlier run would keep their packet groups' numbers.
         """
-        loaded = {}
-        for other in sorted(set(self.ports) - set(tx_ports)):
-            self._replace_streams(other, [])
         for port in tx_ports:
             self._require_destination(port)
-            streams = load_streams(self.client, path, tunables, port)
-            profile = as_profile(path, tunables, port, streams)
-            self._replace_streams(port, streams)
-            self._streams[port], loaded[port] = streams, profile
-        self._groups = {}
-        return loaded
+        return self._streams.load(path, tunables, tx_ports)
 
     @property
     def can_tag(self) -> bool:
@@ -159,6 +142,7 @@ class TrexGenerator:
             "host": {key: system.get(key) for key in ("hostname", "core_type", "dp_core_count", "uptime")},
             "client": {"origin": self.client.origin, "version": self.client.version, "api": ".".join(map(str, API))},
             "ports": [self._port_facts(port, described[port]) for port in self.ports],
+            "streams_not_counted": self._streams.uncounted,
         }
 
     def release(self) -> None:
@@ -184,13 +168,6 @@ class TrexGenerator:
         if answer.refusals():
             self._refused(doing, answer.refusals()[0])
         return answer
-
-    def _replace_streams(self, port: int, streams: list[Any]) -> None:
-        """Replace the port's streams."""
-        with uninterrupted():
-            self.client.call(self._channel.where, self._stl.remove_all_streams, ports=[port])
-            if streams:
-                self.client.call(self._channel.where, self._stl.add_streams, streams, ports=[port])
 
     def _owned(self, port: int) -> dict[str, Any]:
         return {"port_id": port, "handler": self._stl.ports[port].handler, "profile_id": _DEFAULT_PROFILE}

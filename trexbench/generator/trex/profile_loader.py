@@ -148,6 +148,21 @@ def tagged_streams(client: Client, streams: Sequence[Any], pps: float, first_pg_
     return found
 
 
+def own_groups(streams: Sequence[Any]) -> list[int]:
+    """The packet groups that the profile's streams have of their own."""
+    found = [one.to_json()["flow_stats"] for one in streams]
+    return [int(one["stream_id"]) for one in found if one["enabled"]]
+
+
+def counted_streams(client: Client, streams: Sequence[Any], first_pg_id: int) -> list[Any]:
+    """The same streams, each counted in a packet group of its own, numbered from first_pg_id on."""
+    found = []
+    for number, stream in enumerate(streams, first_pg_id):
+        group = client.api.STLFlowStats(pg_id=number)
+        found.append(client.api.STLStream.from_json({**stream.to_json(), "flow_stats": group.to_json()}))
+    return found
+
+
 def decode(client: Client, profile: Profile) -> list[str]:
     """The first packet of each stream, taken apart by the client's scapy, with a hex dump."""
     texts = []

@@ -16,6 +16,7 @@ from ...core.result import RunResult, Status
 from ...core.units import format_bits, format_duration, format_pps, format_share, format_time
 from ...core.verdict.latency import Latency
 from ...core.verdict.model import DirectionResult, Limit
+from ...core.verdict.streams import StreamLoss, lost_first, stream_names
 from ..words import NONE, format_bound, format_limit, interval_words, name_of, or_dash, text_of
 from .costs import cost_words
 from .plans import line_speeds, plan_words
@@ -197,10 +198,29 @@ def _dut_words(result: RunResult) -> Iterator[tuple[str, str]]:
         yield f"{name}:" if len(held) > 1 else "cost", cost_words(cost)
     if result.losses is not None and result.losses.lost:
         yield "loss", result.losses.sentence
+    for direction, streams in result.streams.items():
+        if words := stream_words(streams):
+            yield "by stream", f"{direction}: {words}"
     if result.spread is not None and result.spread.sentences:
         yield "spread", "; ".join(result.spread.sentences)
     if result.spread_check is not None:
         yield "", result.spread_check.sentence
+
+
+def stream_words(streams: Sequence[StreamLoss]) -> str | None:
+    """Which of several streams lost frames, first and how much; None where none did: ``64 B lost first, from ...``."""
+    if len(streams) < 2 or not any(one.loss for one in streams):
+        return None
+    names, first, parts = stream_names(streams), lost_first(streams), []
+    if first:
+        rate = format_pps(first[0].lossy_from_pps or 0.0)
+        who = " and ".join(names[streams.index(one)] for one in first)
+        parts.append(f"all lose from {rate} on" if len(first) == len(streams) else f"{who} lost first, from {rate} on")
+    knee = any(one.knee_loss is not None for one in streams)
+    shares = [(name, one.knee_loss if knee else one.loss) for name, one in zip(names, streams, strict=True)]
+    told = ", ".join(f"{name} {format_share(share) if share else 'none'}" for name, share in shares)
+    parts.append(f"lost in the first bad windows: {told}" if knee else f"lost in ramp and hold: {told}")
+    return "; ".join(parts)
 
 
 def profile_words(profile: Mapping[str, Any]) -> str:

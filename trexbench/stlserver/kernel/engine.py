@@ -17,9 +17,18 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..engine import EngineError, EngineLoad, EnginePort, LatencyTotals, PortCounters, PortLoad, StreamSpec
+from ..engine import (
+    EngineError,
+    EngineLoad,
+    EnginePort,
+    FlowTotals,
+    LatencyTotals,
+    PortCounters,
+    PortLoad,
+    StreamSpec,
+)
 from ..wiring import partners
-from . import bpf
+from . import bpf, xdp_count
 from .netdev import inside
 from .port import KernelPort, Moved, open_port
 from .sender import Sender
@@ -66,6 +75,7 @@ class KernelEngine:
         self._cpu_percent = [0.0] * len(interfaces)
         self._snapshot: dict[int, Moved] = {}
         self._snapshot_until = 0.0
+        self._marks: set[int] = set()
         with contextlib.ExitStack() as opened:
             self._ports = inside(netns, lambda: [open_port(name, limit_pps, opened) for name in interfaces])
             self._core = opened.enter_context(contextlib.closing(bpf.SharedMap("trexbench_core", 64)))
@@ -112,6 +122,7 @@ class KernelEngine:
         plan = plan_port(state.device.ifindex, streams, limited=limited, seed=self._seed, marks=marks)
         self.stop(port)
         self._timing.activate(plan, state.plan, self._ports)
+        self._marks.update(spec.mark for spec in streams if spec.mark is not None)
         if state.plan is not None:
             state.retire()
         if not any(other.busy for other in self._ports):
@@ -205,6 +216,15 @@ class KernelEngine:
 
     def latency(self, port: int) -> Mapping[int, LatencyTotals]:
         return totals(port, self._ports, self._described[port].partner)
+
+    def flows(self) -> Mapping[int, Mapping[int, FlowTotals]]:
+        """Memory only, what arrived before what was sent: a frame on its way never counts as one too many."""
+        received = [xdp_count.received(port.marked.words, self._marks, port.cpus) for port in self._ports]
+        sent = [port.sent_flows() for port in self._ports]
+        return {
+            port: {mark: FlowTotals(*sent[port].get(mark, (0, 0)), *arrived[mark]) for mark in arrived}
+            for port, arrived in enumerate(received)
+        }
 
     def _mark_load(self) -> None:
         self._load_mark = (

@@ -8,10 +8,9 @@ import os
 from dataclasses import dataclass, field
 
 from ..engine import EngineError, PortCounters
-from . import bpf
+from . import bpf, xdp_count, xdp_latency
 from .field_program import FlowVar
 from .netdev import LinkCounters, NetDevice
-from .xdp_latency import map_bytes
 from .xdp_layout import (
     BIAS,
     FCS_BYTES,
@@ -56,7 +55,8 @@ class Moved:
 class KernelPort:
     """Memory and bookkeeping; KernelEngine decides what happens when.
 
-    retired: packets, octets and refused frames of programs that have been replaced since.
+    retired: packets, octets and refused frames of programs that have been replaced since; retired_flows: packets and
+    octets of these by mark.
     """
 
     device: NetDevice
@@ -64,12 +64,14 @@ class KernelPort:
     memory: bpf.SharedMap
     received: bpf.SharedMap
     timed: bpf.SharedMap
+    marked: bpf.SharedMap
     first: LinkCounters
     cpus: int = 1
     plan: PortPlan | None = None
     factor: float = 1.0
     lists: list[bpf.SharedMap] = field(default_factory=list)
     retired: tuple[int, int, int] = (0, 0, 0)
+    retired_flows: dict[int, tuple[int, int]] = field(default_factory=dict)
     lost_slots: float = 0.0
     lost_time_seen: int = 0
     reported: bool = True
@@ -162,7 +164,7 @@ class KernelPort:
     def retire(self) -> None:
         """Move the counts of the streams into the totals, before they are replaced."""
         self.settle_losses()
-        self.retired = self._sent()
+        self.retired, self.retired_flows = self._sent(), self.sent_flows()
         self.plan = None
         self.drop_lists()
 
@@ -170,11 +172,26 @@ class KernelPort:
         words = self.memory.words
         packets, octets, refused = self.retired
         for stream in self.plan.streams if self.plan else ():
-            sent = int(words[stream.word(StreamWord.SENT)])
-            size = 0 if stream.program.size_word >= 0 else len(stream.program.packet)
+            sent, sent_octets = self._sent_of(stream)
             packets += sent
-            octets += sent * (size + FCS_BYTES) + int(words[stream.word(StreamWord.BYTES)])
+            octets += sent_octets
         return packets, octets, refused + int(words[PortWord.REFUSED])
+
+    def _sent_of(self, stream: StreamPlan) -> tuple[int, int]:
+        """Packets and octets of the stream since its start."""
+        words = self.memory.words
+        sent = int(words[stream.word(StreamWord.SENT)])
+        size = 0 if stream.program.size_word >= 0 else len(stream.program.packet)
+        return sent, sent * (size + FCS_BYTES) + int(words[stream.word(StreamWord.BYTES)])
+
+    def sent_flows(self) -> dict[int, tuple[int, int]]:
+        """Packets and octets sent so far, by mark."""
+        found = dict(self.retired_flows)
+        for stream in self.plan.streams if self.plan else ():
+            if (mark := stream.spec.mark) is not None:
+                before, now = found.get(mark, (0, 0)), self._sent_of(stream)
+                found[mark] = (before[0] + now[0], before[1] + now[1])
+        return found
 
     def moved(self) -> Moved:
         """What was sent and received so far; memory only, so that all ports can be read at one instant."""
@@ -232,19 +249,20 @@ def open_port(name: str, limit_pps: float | None, opened: contextlib.ExitStack) 
     if not device.is_up:
         raise EngineError(f"interface {name} is down; bring it up: ip link set {name} up")
     cpus = possible_cpus()
-    sizes = {"port": 8 * PORT_WORDS_MAX, "rx": 8 * ReceivedWord.LINE_WORDS * cpus, "timed": map_bytes(cpus)}
-    memory, received, timed = (
+    sizes = {"port": 8 * PORT_WORDS_MAX, "rx": 8 * ReceivedWord.LINE_WORDS * cpus}
+    sizes |= {"timed": xdp_latency.map_bytes(cpus), "marked": xdp_count.map_bytes(cpus)}
+    memory, received, timed, marked = (
         opened.enter_context(contextlib.closing(bpf.SharedMap(f"trexbench_{word}", size)))
         for word, size in sizes.items()
     )
-    program = bpf.load_xdp("trexbench_rx", receiver(received.fd, timed.fd, cpus))
+    program = bpf.load_xdp("trexbench_rx", receiver(received.fd, timed.fd, marked.fd, cpus))
     try:
         opened.callback(os.close, bpf.attach_xdp(program, device.ifindex, bpf.XDP_FLAGS_DRV_MODE))
     except OSError as error:
         raise EngineError(_attach_error(error, device)) from None
     finally:
         os.close(program)
-    port = KernelPort(device, limit_pps, memory, received, timed, device.counters(), cpus)
+    port = KernelPort(device, limit_pps, memory, received, timed, marked, device.counters(), cpus)
     opened.callback(port.drop_lists)
     return port
 

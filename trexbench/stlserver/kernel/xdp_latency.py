@@ -14,7 +14,8 @@ from enum import IntEnum
 from .. import packet_parts
 from ..engine import BUCKETS_US, EngineError, StreamSpec
 from .bpf_asm import R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, Assembler, Helper, Reg
-from .field_program import U16, FieldProgram, fold
+from .field_program import U16, FieldProgram
+from .xdp_count import with_id
 
 SLOTS = 128
 TRAILER_BYTES = 16
@@ -89,12 +90,7 @@ def timed_packet(spec: StreamSpec) -> bytes:
         )
     if parts.payload + TRAILER_BYTES > len(packet):
         raise EngineError(f"{where}: its {len(packet) - parts.payload} bytes of payload have no room for the time (16)")
-    marked = bytearray(packet)
-    before = [int.from_bytes(packet[low : low + 2], "big") for low in (at + 10, at + 4)]
-    marked[at + 4 : at + 6] = IP_ID.to_bytes(2, "big")
-    # RFC 1624: a checksum that is wrong on purpose stays wrong
-    checksum = fold((before[0] ^ U16) + (before[1] ^ U16) + IP_ID) ^ U16
-    marked[at + 10 : at + 12] = checksum.to_bytes(2, "big")
+    marked = bytearray(with_id(packet, parts, IP_ID))
     if parts.protocol == packet_parts.UDP and parts.layer4 is not None:
         marked[parts.layer4 + 6 : parts.layer4 + 8] = bytes(2)
     return bytes(marked)

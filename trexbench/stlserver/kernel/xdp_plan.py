@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from ..engine import EngineError, StreamSpec
 from .field_build import build_program
 from .field_program import FieldProgram
+from .xdp_count import check_marked, marked_packet
 from .xdp_latency import Mark, check_timed, timed_packet
 from .xdp_layout import PORT_WORDS_MAX, PortWord, StreamWord
 
@@ -77,9 +78,11 @@ def plan_port(
             raise EngineError(f"stream {spec.stream_id}: its next stream {spec.next_stream_id} is not there")
         check_mode(spec)
         timed = spec.pg_id is not None
-        program = build_program(timed_packet(spec) if timed else spec.packet, spec.instructions)
+        program = build_program(timed_packet(spec) if timed else marked_packet(spec), spec.instructions)
         if timed:
             check_timed(spec, program)
+        elif spec.mark is not None:
+            check_marked(spec, program)
         if program.seed_word >= 0:
             words = list(program.words)
             words[program.seed_word] = seed if seed is not None else secrets.randbits(32)

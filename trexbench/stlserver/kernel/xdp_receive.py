@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .bpf_asm import R0, R1, R2, R3, R4, R6, R7, Assembler, Helper
+from .xdp_count import count
 from .xdp_latency import receive
 from .xdp_layout import FCS_BYTES, XDP_DROP, ReceivedWord
 
@@ -17,8 +18,8 @@ def trampoline(slot_fd: int) -> bytes:
     return asm.assemble()
 
 
-def receiver(counters_fd: int, timed_fd: int, cpus: int) -> bytes:
-    """Drops every frame, counts those with a unicast destination, and books timed ones.
+def receiver(counters_fd: int, timed_fd: int, flows_fd: int, cpus: int) -> bytes:
+    """Drops every frame, counts those with a unicast destination and marked ones, and books timed ones.
 
     A router's ARP, IPv6 neighbour discovery and the like are no test traffic and are not counted. The host's own
     stack sees nothing of the port, as with TRex. Each CPU has a cache line of its own, so that no atomic operation is
@@ -33,7 +34,9 @@ def receiver(counters_fd: int, timed_fd: int, cpus: int) -> bytes:
     asm.alu("and", R7, 1)
     asm.calc(R6, R3, "sub", R2)
     asm.alu("add", R6, FCS_BYTES)
+    count(asm, flows_fd, cpus)
     receive(asm, timed_fd, cpus)
+    asm.label("counted")
     asm.call(Helper.GET_SMP_PROCESSOR_ID)
     asm.alu("and", R0, cpus - 1)
     asm.alu("lsh", R0, 6)

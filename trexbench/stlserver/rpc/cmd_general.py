@@ -7,8 +7,8 @@ import platform
 import socket
 from pathlib import Path
 
+from ..engine import MARKS
 from ..params import Params
-from ..state.groups import MAX_LATENCY_GROUPS
 from ..state.port import ServerPort, State, core_of
 from ..wire import NO_RESULTS, Json, RpcError, bad_params, cannot_execute
 from .context import API_MAJOR, API_MINOR, API_NAME, Context, Method, Table
@@ -72,7 +72,7 @@ def _port_info(port: ServerPort) -> Json:
         "numa": -1,
         "hw_mac": port.info.src_mac,
         "stack": "legacy",
-        "rx": {"caps": ["latency", "rx_bytes"], "counters": MAX_LATENCY_GROUPS},
+        "rx": {"caps": ["flow_stats", "latency", "rx_bytes"], "counters": MARKS},
         "is_fc_supported": False,
         "is_led_supported": False,
         "is_link_supported": False,
@@ -86,7 +86,7 @@ def _port_info(port: ServerPort) -> Json:
 
 
 def get_system_info(ctx: Context, p: Params) -> Json:
-    """Of receive statistics only those of latency streams are kept, and clients are told so."""
+    """``advanced_per_stream_stats``: of every frame that arrives, as TRex in software mode."""
     ports = ctx.state.ports
     return {
         "hostname": socket.gethostname(),
@@ -95,7 +95,7 @@ def get_system_info(ctx: Context, p: Params) -> Json:
         "dp_core_count_per_port": 1,
         "core_type": _cpu_model(),
         "is_multiqueue_mode": False,
-        "advanced_per_stream_stats": False,
+        "advanced_per_stream_stats": True,
         "port_count": len(ports),
         "ports": [_port_info(port) for port in ports.values()],
     }

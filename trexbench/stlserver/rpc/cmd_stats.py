@@ -31,7 +31,7 @@ def get_port_xstats_values(ctx: Context, port: ServerPort, p: Params) -> Json:
 
 def get_pgid_stats(ctx: Context, p: Params) -> Json:
     pgids = [_uint(pgid) for pgid in p.array("pgids").value]
-    return ctx.stats.held(("pgids", *pgids), lambda: ctx.state.groups.to_json(pgids, ctx.stats.latency))
+    return ctx.stats.held(("pgids", *pgids), lambda: ctx.state.groups.to_json(pgids, ctx.stats))
 
 
 def _uint(value: Json) -> int:
@@ -75,7 +75,7 @@ METHODS: Table = {
     "get_global_stats": Method(lambda ctx, p: ctx.stats.global_json(ctx.now_s)),
     "get_port_xstats_names": of_port(get_port_xstats_names),
     "get_port_xstats_values": of_port(get_port_xstats_values),
-    "get_active_pgids": Method(lambda ctx, p: {"ids": {"flow_stats": [], "latency": ctx.state.groups.ids()}}),
+    "get_active_pgids": Method(lambda ctx, p: {"ids": ctx.state.groups.ids()}),
     "get_pgid_stats": Method(get_pgid_stats),
     "get_tpg_status": Method(get_tpg_status),
     "get_tpg_state": Method(get_tpg_state),

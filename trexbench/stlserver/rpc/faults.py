@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
 
-from ..engine import Engine, EngineLoad, PortCounters
+from ..engine import Engine, EngineLoad, EnginePort, FlowTotals, PortCounters
 from ..state.server_state import ServerState
 from ..state.stats import Stats
 
@@ -175,6 +175,8 @@ class FaultyEngine:
         self._down: frozenset[int] = frozenset()
         self._raw = {port.index: engine.counters(port.index) for port in engine.ports}
         self._shown = {port: asdict(raw) for port, raw in self._raw.items()}
+        self._raw_flows = engine.flows()
+        self._flows: dict[int, dict[int, FlowTotals]] = {port: {} for port in self._raw}
         self._queue_full: Mapping[int, int] = dict.fromkeys(self._raw, 0)
         # all else is the engine's own
         self.check, self.start, self.update, self.stop = engine.check, engine.start, engine.update, engine.stop
@@ -194,9 +196,12 @@ class FaultyEngine:
         self._count()
         for shown in self._shown.values():
             shown.update(dict.fromkeys(shown, 0))
+        self._flows = {port: {} for port in self._flows}
         self._queue_full = {port: load.queue_full for port, load in self._engine.load().ports.items()}
 
     def _count(self) -> None:
+        raw_flows, flows_before = self._engine.flows(), self._raw_flows
+        self._raw_flows = raw_flows
         for port in self.ports:
             before, after = self._raw[port.index], self._engine.counters(port.index)
             self._raw[port.index], shown = after, self._shown[port.index]
@@ -205,6 +210,23 @@ class FaultyEngine:
             for name in shown:
                 if name not in _RECEIVED or port.partner not in self._down:
                     shown[name] += getattr(after, name) - getattr(before, name)
+            self._count_flows(port, flows_before.get(port.index, {}), raw_flows[port.index])
+
+    def _count_flows(self, port: EnginePort, before: Mapping[int, FlowTotals], after: Mapping[int, FlowTotals]) -> None:
+        """A port whose link is up has sent these frames; it received them unless its partner's is down."""
+        flows, cut = self._flows[port.index], port.partner in self._down
+        for mark, now in after.items():
+            then, shown = before.get(mark, FlowTotals()), flows.get(mark, FlowTotals())
+            flows[mark] = FlowTotals(
+                shown.sent + now.sent - then.sent,
+                shown.sent_bytes + now.sent_bytes - then.sent_bytes,
+                shown.received + (0 if cut else now.received - then.received),
+                shown.received_bytes + (0 if cut else now.received_bytes - then.received_bytes),
+            )
+
+    def flows(self) -> Mapping[int, Mapping[int, FlowTotals]]:
+        self._count()
+        return {port: dict(flows) for port, flows in self._flows.items()}
 
     def counters(self, port: int) -> PortCounters:
         self._count()

@@ -1,29 +1,44 @@
-"""Packet groups: the streams whose frames are timed, their counters, and TRex's answers about them.
+"""Packet groups: the streams whose frames are counted or timed on their return, and TRex's answers about them.
 
 Rules and texts are those of TRex v3.08 without hardware filters (trex_stl_fs.cpp and flow_stat_parser.cpp there).
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Protocol
 
 from .. import packet_parts
-from ..engine import BUCKETS_US, EnginePort, LatencyTotals
+from ..engine import MARKS, EnginePort, FlowTotals, LatencyTotals
 from ..wire import Json, cannot_execute
 from .field_checks import packet_len_range
+from .meters import FlowRates, GroupMeter, merged
 from .stream import SHORTEST_FRAME_BYTES, Stream
 
 MAX_LATENCY_GROUPS = 128
 MAX_GROUPS_ASKED = 1024 + 128
 HEADER_BYTES = 16  # what a latency frame carries at its end
-PERIOD_S = 0.5
-
-Reading = Callable[[int], Mapping[int, LatencyTotals]]
 
 
-def check_packet(stream: Stream) -> None:
+class Reading(Protocol):
+    """Where counts are read: an engine, or what shares its readings."""
+
+    def latency(self, port: int, /) -> Mapping[int, LatencyTotals]: ...
+
+    def flows(self) -> Mapping[int, Mapping[int, FlowTotals]]: ...
+
+
+class OneReading:
+    """One reading for several groups."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.latency, self.flows = cache(reading.latency), cache(reading.flows)
+
+
+def check_timed(stream: Stream) -> None:
     """Refuse a latency stream whose frames have no room for the time of their sending."""
     packet = stream.packet
     parts = packet_parts.find(packet)
@@ -43,118 +58,90 @@ def check_packet(stream: Stream) -> None:
         )
 
 
-_SUMMED = ("sent", "sent_bytes", "received", "received_bytes", "sum_s", "out_of_order", "missing", "duplicate")
-
-
-def merged(first: LatencyTotals | None, then: LatencyTotals) -> LatencyTotals:
-    """Both together; the port of arrival and the jitter are those of the later one that received any."""
-    if first is None:
-        return then
-    return replace(
-        then if then.received else first,
-        **{name: getattr(first, name) + getattr(then, name) for name in _SUMMED},
-        min_s=min((one.min_s for one in (first, then) if one.received), default=0.0),
-        max_s=max(first.max_s, then.max_s),
-        histogram=Counter(first.histogram) + Counter(then.histogram),
-    )
-
-
-_UNITS = {"sent": 1, "sent_bytes": 8, "received": 1, "received_bytes": 8}
-"""The totals that have rates, and the factor of each: packets/s and L2 bit/s."""
-
-
-class GroupMeter:
-    """Rates (two decimals) and averages over periods of half a second; the average itself counts half the former one,
-    half the period's.
-    """
-
-    def __init__(self) -> None:
-        self.rates = dict.fromkeys(_UNITS, 0.0)
-        self.average_s = 0.0
-        self.last_max_s = 0.0
-        self._at_s = 0.0
-        self._before: LatencyTotals | None = None
-
-    def begin(self, now_s: float) -> None:
-        self._at_s = now_s
-        self.rates = dict.fromkeys(_UNITS, 0.0)
-
-    def due(self, now_s: float) -> bool:
-        return now_s >= self._at_s + PERIOD_S
-
-    def add(self, now_s: float, totals: LatencyTotals) -> None:
-        """Close a period."""
-        before = self._before or LatencyTotals(rx_port=totals.rx_port)
-        elapsed_s = now_s - self._at_s
-        for name, unit in _UNITS.items():
-            rate = (getattr(totals, name) - getattr(before, name)) * unit / elapsed_s
-            self.rates[name] = round(0.5 * (self.rates[name] + rate) if self.rates[name] else rate, 2)
-        self._note_latency(before, totals)
-        self._at_s, self._before = now_s, totals
-
-    def end(self, now_s: float, totals: LatencyTotals) -> None:
-        """Close the last period, however short: what arrived in it counts, its rates do not."""
-        self._note_latency(self._before or LatencyTotals(rx_port=totals.rx_port), totals)
-        self._at_s, self._before = now_s, totals
-        self.rates = dict.fromkeys(_UNITS, 0.0)
-
-    def _note_latency(self, before: LatencyTotals, totals: LatencyTotals) -> None:
-        received = totals.received - before.received
-        if received <= 0:
-            return
-        period_s = (totals.sum_s - before.sum_s) / received
-        self.average_s = 0.5 * (self.average_s + period_s) if self.average_s else period_s
-        self.last_max_s = _period_max_s(before, totals)
-
-    def to_json(self, totals: LatencyTotals) -> Json:
-        """Microseconds: whole ones as TRex's, the average with three decimals."""
-        # TRex has no average within the first period
-        average_s = self.average_s or (totals.sum_s / totals.received if totals.received else 0.0)
-        lat: dict[str, Json] = {
-            "average": round(average_s * 1e6, 3),
-            "jit": int(totals.jitter_s * 1e6),
-            "last_max": int((self.last_max_s or totals.max_s) * 1e6),
-            "total_max": int(totals.max_s * 1e6),
-            "total_min": int(totals.min_s * 1e6),
-        }
-        if totals.received:
-            lat["histogram"] = {str(bound): count for bound, count in sorted(totals.histogram.items()) if count}
-        errors = {"drp": totals.missing, "ooo": totals.out_of_order, "dup": totals.duplicate}
-        errors["stl"] = totals.out_of_order + totals.duplicate
-        told = {name: count for name, count in errors.items() if count}
-        return {"lat": lat, "er": told} if told else {"lat": lat}
-
-
-def _period_max_s(before: LatencyTotals, totals: LatencyTotals) -> float:
-    """The period's maximum: exact where it is the greatest ever, else the end of the highest bucket that grew."""
-    if totals.max_s > before.max_s:
-        return totals.max_s
-    grown = [bound for bound, count in totals.histogram.items() if count > before.histogram.get(bound, 0)]
-    above = [bound for bound in BUCKETS_US if bound > max(grown, default=0)]
-    return min(totals.max_s, min(above) / 1e6) if above else totals.max_s
+def check_counted(stream: Stream) -> int | None:
+    """The protocol above IP of a stream with statistics; refused where there is no IP header to mark."""
+    parts = packet_parts.find(stream.packet)
+    if parts.ipv4 is None and parts.ipv6 is None:
+        raise cannot_execute("Failed determining l3 proto for packet")
+    return parts.protocol
 
 
 @dataclass
-class Group:
-    """One packet group of the streams on ``port``, whose frames are expected at ``partner``.
-
-    version: no two groups ever have the same. started: it has been sent, hence holds one of TRex's counters until it is
-    removed. active: from its start until its filters are removed. past: totals of the starts before the last.
+class Group(ABC):
+    """One packet group. version: no two ever have the same. streams: that are in it, by their objects' ids; active: of
+    those, the ones whose filters are set: from their start until these are removed.
     """
 
     pg_id: int
-    port: int
-    partner: int
     version: int
+    streams: set[int] = field(default_factory=set)
+    active: set[int] = field(default_factory=set)
+    rates: FlowRates = field(default_factory=FlowRates)
+
+    @abstractmethod
+    def flows(self, reading: Reading) -> Mapping[int, FlowTotals]:
+        """What became of its frames since it was first started, by port."""
+
+    @abstractmethod
+    def settle(self, reading: Reading) -> None:
+        """A period of the latencies ends."""
+
+
+@dataclass
+class CountedGroup(Group):
+    """Of streams with statistics alone, on any ports. protocol: what is above IP in their packets. mark: in their
+    frames, from the first start until no stream of it is active any more and one is removed; before: what had been
+    counted of that mark until then.
+    """
+
+    protocol: int | None = None
+    mark: int | None = None
+    before: Mapping[int, Mapping[int, FlowTotals]] = field(default_factory=dict)
+
+    def flows(self, reading: Reading) -> Mapping[int, FlowTotals]:
+        if self.mark is None:
+            return {}
+        return {port: _since(self.before, port, self.mark, now) for port, now in reading.flows().items()}
+
+    def settle(self, reading: Reading) -> None:
+        """It has none."""
+
+
+def _since(
+    before: Mapping[int, Mapping[int, FlowTotals]], port: int, mark: int, now: Mapping[int, FlowTotals]
+) -> FlowTotals:
+    then, found = (one.get(mark, FlowTotals()) for one in (before.get(port, {}), now))
+    return FlowTotals(*(max(0, b - a) for a, b in zip(vars(then).values(), vars(found).values(), strict=True)))
+
+
+@dataclass
+class TimedGroup(Group):
+    """Of one latency stream on ``port``, whose frames are expected at ``partner``.
+
+    started: it has been sent, hence holds one of TRex's counters until it is removed. past: totals of the starts before
+    the last.
+    """
+
+    port: int = -1
+    partner: int = -1
     started: bool = False
-    active: bool = False
     past: LatencyTotals | None = None
     meter: GroupMeter = field(default_factory=GroupMeter)
 
     def totals(self, reading: Reading) -> LatencyTotals:
         """What became of its frames since it was first started."""
-        now = reading(self.port).get(self.pg_id) if self.started else None
+        now = reading.latency(self.port).get(self.pg_id) if self.started else None
         return merged(self.past, now or LatencyTotals(rx_port=self.partner))
+
+    def flows(self, reading: Reading) -> Mapping[int, FlowTotals]:
+        totals = self.totals(reading)
+        sent, received = (totals.sent, totals.sent_bytes), (totals.received, totals.received_bytes)
+        if totals.rx_port == self.port:
+            return {self.port: FlowTotals(*sent, *received)}
+        return {self.port: FlowTotals(*sent), totals.rx_port: FlowTotals(0, 0, *received)}
+
+    def settle(self, reading: Reading) -> None:
+        self.meter.add(self.totals(reading))
 
 
 class Groups:
@@ -166,62 +153,111 @@ class Groups:
         self._versions = 0
 
     def add(self, port: int, stream: Stream) -> None:
-        """Take the stream's group in; refused as TRex refuses it, with nothing changed."""
-        if stream.pg_id is None:
+        """Take the stream into its group; refused as TRex refuses it, with nothing changed."""
+        if stream.group_id is None:
             return
-        check_packet(stream)
-        if stream.pg_id in self._groups:
+        if stream.pg_id is not None:
+            check_timed(stream)
+        protocol = None if stream.stats_id is None else check_counted(stream)
+        group = self._groups.get(stream.group_id)
+        if isinstance(group, TimedGroup):
             text = "For payload rules: Can't have two streams with same pg_id, or same stream on more than one port"
             raise cannot_execute(text)
-        self._groups[stream.pg_id] = Group(stream.pg_id, port, self._partners[port], self._versions)
-        self._versions += 1
+        if isinstance(group, CountedGroup) and (stream.stats_id is None or group.protocol != protocol):
+            raise cannot_execute("Can't use same pg_id for streams with different l4 protocol")
+        if group is None:
+            group = self._new(port, stream, protocol)
+        group.streams.add(id(stream))
+
+    def _new(self, port: int, stream: Stream, protocol: int | None) -> Group:
+        version, self._versions = self._versions, self._versions + 1
+        group: Group
+        if stream.stats_id is not None:
+            group = CountedGroup(stream.stats_id, version, protocol=protocol)
+        else:
+            group = TimedGroup(stream.pg_id or 0, version, port=port, partner=self._partners[port])
+        self._groups[group.pg_id] = group
+        return group
 
     def remove(self, streams: Iterable[Stream]) -> None:
-        for stream in streams:
-            if stream.pg_id is not None:
-                self._groups.pop(stream.pg_id, None)
+        for stream, group in self._of(streams):
+            group.streams.discard(id(stream))
+            group.active.discard(id(stream))
+            if not group.streams:
+                del self._groups[group.pg_id]
+            elif isinstance(group, CountedGroup) and not group.active:
+                group.mark = None
 
-    def of(self, streams: Iterable[Stream]) -> list[Group]:
-        """The groups of these streams."""
-        return [self._groups[one.pg_id] for one in streams if one.pg_id is not None]
+    def _of(self, streams: Iterable[Stream]) -> list[tuple[Stream, Group]]:
+        return [(one, self._groups[one.group_id]) for one in streams if one.group_id is not None]
 
-    def require_counters(self, groups: Iterable[Group]) -> None:
-        """Refuse to start more groups than TRex has counters for."""
-        fresh = sum(not group.started for group in groups)
-        if sum(group.started for group in self._groups.values()) + fresh > MAX_LATENCY_GROUPS:
-            raise cannot_execute("Failed allocating statistic counter. Probably all are used for this rule type.")
-
-    def counted(self, groups: Iterable[Group], reading: Reading) -> list[tuple[Group, LatencyTotals | None]]:
-        """What their engine has counted of each so far, before a start that lets it begin at zero again."""
-        return [(group, group.totals(reading) if group.started else None) for group in groups]
-
-    def started(self, counted: Iterable[tuple[Group, LatencyTotals | None]], now_s: float) -> None:
-        """The start was not refused: what was counted before it is kept beside what comes."""
-        for group, past in counted:
-            group.past = past
-            group.started = group.active = True
-            group.meter.begin(now_s)
-
-    def filters_removed(self, groups: Iterable[Group], reading: Reading, now_s: float) -> None:
-        """Nobody counts them any more: rates are zero from here on."""
+    def prepare(self, streams: Iterable[Stream], reading: Reading) -> None:
+        """Give these streams' groups their counters, before a start; refused where TRex has no more of them."""
+        groups = [group for _, group in self._of(streams)]
+        timed = {one.pg_id for one in self._groups.values() if isinstance(one, TimedGroup) and one.started}
+        if len(timed | {one.pg_id for one in groups if isinstance(one, TimedGroup)}) > MAX_LATENCY_GROUPS:
+            raise _no_counter()
+        counted = [one for one in self._groups.values() if isinstance(one, CountedGroup)]
+        taken, before = {one.mark for one in counted}, reading.flows() if counted else {}
+        free = (mark for mark in range(MARKS) if mark not in taken)
         for group in groups:
-            if group.active:
-                group.meter.end(now_s, group.totals(reading))
-                group.active = False
+            if isinstance(group, CountedGroup) and group.mark is None:
+                group.mark, group.before = next(free, None), before
+                if group.mark is None:
+                    raise _no_counter()
+
+    def mark_of(self, stream: Stream) -> int | None:
+        """What is written into the stream's frames: any mark before there is one; None where nothing is."""
+        group = None if stream.group_id is None else self._groups.get(stream.group_id)
+        return (group.mark or 0) if isinstance(group, CountedGroup) else None
+
+    def counted(self, streams: Iterable[Stream], reading: Reading) -> list[tuple[Stream, LatencyTotals | None]]:
+        """What their engine has timed of each so far, before a start that lets it begin at zero again."""
+        return [
+            (stream, group.totals(reading) if isinstance(group, TimedGroup) and group.started else None)
+            for stream, group in self._of(streams)
+        ]
+
+    def started(self, counted: Sequence[tuple[Stream, LatencyTotals | None]], now_s: float) -> None:
+        """The start was not refused: what was counted before it is kept beside what comes."""
+        groups = self._of(stream for stream, _ in counted)
+        for (stream, past), (_, group) in zip(counted, groups, strict=True):
+            if isinstance(group, TimedGroup):
+                group.past, group.started = past, True
+            if not group.active:
+                group.rates.begin(now_s)
+            group.active.add(id(stream))
+
+    def filters_removed(self, streams: Iterable[Stream], reading: Reading, now_s: float) -> None:
+        """Nobody counts them any more: rates are zero from here on."""
+        reading = OneReading(reading)
+        for stream, group in self._of(streams):
+            if id(stream) in group.active:
+                group.active.discard(id(stream))
+                if not group.active:
+                    group.rates.end(now_s, group.flows(reading))
+                    group.settle(reading)
 
     def advance(self, reading: Reading, now_s: float) -> None:
         """Renew the averages and rates that are due."""
+        reading = OneReading(reading)
         for group in self._groups.values():
-            if group.active and group.meter.due(now_s):
-                group.meter.add(now_s, group.totals(reading))
+            if group.active and group.rates.due(now_s):
+                group.rates.add(now_s, group.flows(reading))
+                group.settle(reading)
 
     @property
     def active(self) -> bool:
-        """Whether any group is counted now; TRex's receivers then watch for latency frames on every port."""
+        """Whether any group is counted now; TRex's receivers then look into the frames of every port."""
         return any(group.active for group in self._groups.values())
 
-    def ids(self) -> list[int]:
-        return sorted(self._groups)
+    def ids(self) -> dict[str, Json]:
+        """By kind, as the answer to ``get_active_pgids`` has them."""
+        timed = {pg_id: isinstance(group, TimedGroup) for pg_id, group in sorted(self._groups.items())}
+        return {
+            "flow_stats": [pg_id for pg_id in timed if not timed[pg_id]],
+            "latency": [pg_id for pg_id in timed if timed[pg_id]],
+        }
 
     def to_json(self, pg_ids: list[int], reading: Reading) -> Json:
         """The answer to ``get_pgid_stats``: of these groups, or of all when none is named."""
@@ -230,24 +266,17 @@ class Groups:
         flows: dict[str, Json] = {}
         latency: dict[str, Json] = {"g": None}
         versions: dict[str, Json] = {}
-        for pg_id in pg_ids or self.ids():
+        for pg_id in pg_ids or sorted(self._groups):
             group = self._groups.get(pg_id)
             if group is None:
                 continue
-            totals = group.totals(reading)
             versions[str(pg_id)] = group.version
-            flows[str(pg_id)] = self._flow_json(group, totals)
-            if group.started:
-                latency[str(pg_id)] = group.meter.to_json(totals)
+            found = group.flows(reading)
+            flows[str(pg_id)] = group.rates.to_json({port: found.get(port, FlowTotals()) for port in self._partners})
+            if isinstance(group, TimedGroup) and group.started:
+                latency[str(pg_id)] = group.meter.to_json(group.totals(reading))
         return {"flow_stats": flows or None, "latency": latency, "ver_id": versions or None}
 
-    def _flow_json(self, group: Group, totals: LatencyTotals) -> Json:
-        rates = group.meter.rates
-        sent = {"tp": totals.sent, "tb": totals.sent_bytes, "tps": rates["sent"], "tbs": rates["sent_bytes"]}
-        received: dict[str, float] = {"rp": totals.received, "rb": totals.received_bytes}
-        received |= {"rps": rates["received"], "rbs": rates["received_bytes"]}
-        return {
-            name: {str(port): value if port == at else type(value)(0) for port in self._partners}
-            for at, values in ((group.port, sent), (totals.rx_port, received))
-            for name, value in values.items()
-        }
+
+def _no_counter() -> Exception:
+    return cannot_execute("Failed allocating statistic counter. Probably all are used for this rule type.")

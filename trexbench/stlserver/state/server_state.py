@@ -130,7 +130,7 @@ class ServerState:
         if profile.graph.at(1.0).bps_l1 <= 0 and mul.kind != "raw":
             self.check_profile(profile)
         factor = graph.factor_for(profile.graph, mul, profile.factor, speed_bps, force)
-        self.groups.require_counters(self.groups.of(profile.streams.values()))
+        self.groups.prepare(profile.streams.values(), self.engine)
         self.check_profile(profile)
         if at_s and at_s < self.now_s + 0.1:
             raise cannot_execute("start_at_ts, if defined, should be at least 100ms from now_sec()")
@@ -203,7 +203,7 @@ class ServerState:
             for profile in port.profiles.values():
                 if profile.state in State.ACTIVE and profile.launch is None:
                     self._enter(port, profile, State.STREAMS, Event.PROFILE_FINISHED_TX)
-        self.groups.advance(self.engine.latency, self.now_s)
+        self.groups.advance(self.engine, self.now_s)
 
     def next_launch_s(self) -> float | None:
         """When the next delayed start is due."""
@@ -231,10 +231,10 @@ class ServerState:
     def remove_rx_filters(self, port: ServerPort, profile: Profile) -> None:
         """Frames of the profile's packet groups that arrive from now on are not counted."""
         profile.require("remove_rx_filters", State.STREAMS)
-        self.groups.filters_removed(self.groups.of(profile.streams.values()), self.engine.latency, self.now_s)
+        self.groups.filters_removed(profile.streams.values(), self.engine, self.now_s)
 
     def _launch(self, port: ServerPort, profile: Profile, launch: Launch) -> None:
-        counted = self.groups.counted(self.groups.of(profile.streams.values()), self.engine.latency)
+        counted = self.groups.counted(profile.streams.values(), self.engine)
         with engine_refusals():
             self.engine.start(port.index, launch.specs, launch.factor, launch.duration_s)
         self.groups.started(counted, self.now_s)
@@ -256,7 +256,7 @@ class ServerState:
             )
 
     def _spec(self, port: ServerPort, stream: Stream) -> StreamSpec:
-        return stream.spec(port.info.speed_bps, port.src_mac, port.dst_mac)
+        return stream.spec(port.info.speed_bps, port.src_mac, port.dst_mac, self.groups.mark_of(stream))
 
     def _enter(self, port: ServerPort, profile: Profile, state: str, event: Event) -> None:
         profile.state = state

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass
 
-from ..engine import Engine, EngineLoad, LatencyTotals, PortCounters
+from ..engine import Engine, EngineLoad, FlowTotals, LatencyTotals, PortCounters
 from ..wire import Json
 from .port import core_count, core_of
 
@@ -54,6 +54,7 @@ class Stats:
         self.cpu_history = {core: [0] * CPU_HISTORY for core in range(core_count(len(self._meters)))}
         self._snapshot: Snapshot | None = None
         self._latency: dict[int, Mapping[int, LatencyTotals]] = {}
+        self._flows: Mapping[int, Mapping[int, FlowTotals]] | None = None
         self._answers: dict[Hashable, Json] = {}
         self._held = False
 
@@ -62,6 +63,7 @@ class Stats:
         if not self._held:
             self._snapshot = None
             self._latency.clear()
+            self._flows = None
 
     def hold(self, now_s: float, held: bool) -> None:
         """From now on, and until this is taken back, everybody gets the reading of now."""
@@ -97,6 +99,12 @@ class Stats:
         if port not in self._latency:
             self._latency[port] = self._engine.latency(port)
         return self._latency[port]
+
+    def flows(self) -> Mapping[int, Mapping[int, FlowTotals]]:
+        """By port and mark, what was counted of marked frames; shared and held likewise."""
+        if self._flows is None:
+            self._flows = self._engine.flows()
+        return self._flows
 
     def _note_cpu(self, now_s: float, load: EngineLoad) -> None:
         if self._cpu_s is None or now_s - self._cpu_s >= RATE_PERIOD_S:

@@ -46,7 +46,8 @@ class Stream(StreamSpec):
     """One stream as the client described it, with the packet's own MACs; ``raw`` is returned to whoever asks for it.
 
     packet: padded to 60 bytes, without FCS. mean_len_bytes: of the frame without FCS, where the field engine changes
-    it. rate_pps: not known before ``rate`` is told the port's speed.
+    it. rate_pps: not known before ``rate`` is told the port's speed. stats_id: the packet group of a stream whose
+    frames are counted, not timed; its mark is not known before a start.
     """
 
     raw: Mapping[str, Json]
@@ -55,6 +56,12 @@ class Stream(StreamSpec):
     rate_kind: str
     rate_value: float
     mean_len_bytes: float
+    stats_id: int | None = None
+
+    @property
+    def group_id(self) -> int | None:
+        """The number of its packet group, of either kind."""
+        return self.stats_id if self.pg_id is None else self.pg_id
 
     @property
     def explicit_dst_mac(self) -> bool:
@@ -73,11 +80,11 @@ class Stream(StreamSpec):
         }[self.rate_kind]
         return Rate(pps, pps * l1_bits, pps * l2_bits)
 
-    def spec(self, speed_bps: float, src_mac: bytes, dst_mac: bytes) -> StreamSpec:
+    def spec(self, speed_bps: float, src_mac: bytes, dst_mac: bytes, mark: int | None = None) -> StreamSpec:
         """What the engine is to send, the port's MACs filled in where the stream does not bring its own."""
         dst = self.packet[:6] if self.explicit_dst_mac else dst_mac
         src = self.packet[6:12] if self.flags & FLAG_SRC_MAC_FROM_PKT else src_mac
-        return replace(self, packet=dst + src + self.packet[12:], rate_pps=self.rate(speed_bps).pps)
+        return replace(self, packet=dst + src + self.packet[12:], rate_pps=self.rate(speed_bps).pps, mark=mark)
 
 
 def parse_stream(p: Params, stream_id: int, core_count: int) -> Stream:
@@ -106,7 +113,7 @@ def parse_stream(p: Params, stream_id: int, core_count: int) -> Stream:
     program = p.object("vm")
     instructions = field_checks.parse_instructions(program)
     vm_cache = program.uint16("cache", 0)
-    pg_id = _parse_group(p.object("flow_stats"), stream_id, core_id)
+    rule, group_id = _parse_group(p.object("flow_stats"), stream_id, core_id)
     if flags & FLAG_DUMMY:
         raise cannot_execute(f"stream {stream_id} is a dummy stream, which this server cannot schedule")
     if start_paused:
@@ -131,15 +138,16 @@ def parse_stream(p: Params, stream_id: int, core_count: int) -> Stream:
         mean_len_bytes=field_checks.mean_packet_len(instructions, len(packet)),
         instructions=instructions,
         vm_cache=vm_cache,
-        fixed_rate=pg_id is not None,  # multipliers leave the rates of latency streams alone
-        pg_id=pg_id,
+        fixed_rate=rule == "latency",  # multipliers leave the rates of latency streams alone
+        pg_id=group_id if rule == "latency" else None,
+        stats_id=group_id if rule == "stats" else None,
     )
 
 
-def _parse_group(p: Params, stream_id: int, core_id: int) -> int | None:
-    """The packet group of a latency stream; None for a stream whose frames nobody times."""
+def _parse_group(p: Params, stream_id: int, core_id: int) -> tuple[str, int | None]:
+    """The kind and the number of the stream's packet group; ("", None) for a stream that has none."""
     if not p.boolean("enabled"):
-        return None
+        return "", None
     pg_id: int = p.uint32("stream_id")
     vxlan = p.boolean("vxlan", False)
     if p.boolean("ieee_1588", False):
@@ -147,11 +155,11 @@ def _parse_group(p: Params, stream_id: int, core_id: int) -> int | None:
     rule = p.string("rule_type")
     if rule != "stats" and core_id >= 0:
         raise cannot_execute("Core ID pinning is not supported for sequenced streams.")
-    if rule != "latency":
+    if rule not in ("stats", "latency"):
         raise cannot_execute("Interface does not support given rule type")
     if vxlan:
-        raise cannot_execute(f"stream {stream_id}: this server times no frames inside of VXLAN tunnels")
-    return pg_id
+        raise cannot_execute(f"stream {stream_id}: this server times and counts no frames inside of VXLAN tunnels")
+    return rule, pg_id
 
 
 def _parse_bursts(mode: Params, kind: str) -> tuple[int, int, float]:

@@ -1,0 +1,32 @@
+"""A queue of bytes behind a lab's router: where it is full, large frames find no room sooner than small ones."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+RAMP = ("--mode", "imix", "--warmup", "1kpps:2s", "--ramp-to", "16kpps", "--ramp-duration", "12s", "--hold", "2s")
+"""A ramp of TRex's rates on a busy machine, through the shaper's rate in its first half."""
+
+
+def shape(namespace: str, interface: str = "d1") -> None:
+    """What leaves there is 20 Mbit/s at most, and 2 kB wait for it."""
+    limits = ("rate", "20mbit", "burst", "8kb", "limit", "2kb")
+    subprocess.run(["tc", "-n", namespace, "qdisc", "add", "dev", interface, "root", "tbf", *limits], check=True)
+
+
+def assert_large_frames_are_lost_first(run: Any, said: str) -> None:
+    """Every size sent by its share, and lost by its length; all of the loss is some stream's."""
+    (verdict,) = run["analysis"]
+    small, middle, large = verdict["streams"]
+    assert [one["frame_bytes"] for one in verdict["streams"]] == [64, 590, 1514], verdict
+    for one, share in ((small, 28), (middle, 16), (large, 4)):
+        assert one["sent"] / sum(each["sent"] for each in verdict["streams"]) - share / 48 < 0.005, verdict
+    assert large["loss"] > middle["loss"] > small["loss"] > 0, verdict
+    assert large["knee_loss"] > small["knee_loss"] and large["lossy_from_pps"] <= small["lossy_from_pps"], verdict
+    words = " ".join(said.split()).partition("by stream 0->1: ")[2]
+    assert words.startswith(("1514 B lost first", "590 B and 1514 B lost first", "all lose from")), said
+    assert "lost in the first bad windows: 64 B" in words, said
+    last, first = run["samples"][-1], run["samples"][0]
+    frames = last["ports"]["0"]["opackets"] - first["ports"]["0"]["opackets"]
+    assert sum(last["streams"]["0"]["sent"]) == frames, "every frame is some stream's"

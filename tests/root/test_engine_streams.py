@@ -1,0 +1,71 @@
+"""What the kernel engine counts of marked frames: through a router, and beside frames of others."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+
+import pytest
+from test_engine_kernel import Tap, flow_var, netns, udp_frame, wait_for, write
+from test_engine_latency import routable, routed, timed
+
+from trexbench.stlserver.engine import FlowTotals, StreamSpec
+from trexbench.stlserver.kernel.engine import KernelEngine
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: network namespaces and BPF programs"),
+    pytest.mark.skipif(shutil.which("ip") is None, reason="needs ip (iproute2)"),
+]
+__all__ = ["netns", "routed"]  # fixtures of the other files
+
+
+def with_size(frame: bytes, size: int) -> bytes:
+    """The same frame, longer."""
+    macs = [":".join(f"{byte:02x}" for byte in frame[at : at + 6]) for at in (0, 6)]
+    return routable(0, macs[0], size)
+
+
+def test_streams_are_told_apart_behind_a_router(routed: tuple[KernelEngine, list[bytes]]) -> None:
+    """The router drops frames whose header has a wrong checksum: with mark and field engine it is right."""
+    engine, frames = routed
+    fields = [flow_var("s", "inc", 4, 0x10000004, 0x100000FE), write("s", 26)]
+    fields.append({"type": "fix_checksum_ipv4", "pkt_offset": 14})
+    long = replace(StreamSpec(2, with_size(frames[0], 586), 2000.0, mark=4), instructions=fields)
+    specs = [
+        StreamSpec(1, frames[0], 1000.0, mark=3),
+        long,
+        StreamSpec(3, frames[0], 500.0),
+        timed(9, frames[0], 100, 4),
+    ]
+    specs = [replace(one, mode="single_burst", total_pkts=int(one.rate_pps)) for one in specs]
+    for start in (1, 2):
+        engine.start(0, specs, 1.0, None)
+        engine.start(1, [replace(specs[0], packet=frames[1])], 1.0, None)
+        sent = 3600 * start
+        assert wait_for(lambda: engine.counters(1).ipackets == sent, 10.0), engine.counters(1)  # noqa: B023
+        assert wait_for(lambda: engine.counters(0).ipackets == 1000 * start, 10.0)  # noqa: B023
+        assert engine.flows() == {
+            0: {3: FlowTotals(*2 * (1000 * start, 64_000 * start)), 4: FlowTotals(2000 * start, 590 * 2000 * start)},
+            1: {
+                3: FlowTotals(*2 * (1000 * start, 64_000 * start)),
+                4: FlowTotals(0, 0, 2000 * start, 590 * 2000 * start),
+            },
+        }
+        assert engine.latency(0)[9].received == 100
+
+
+def test_frames_of_others_are_not_counted_in_the_place_of_lost_ones(netns: str) -> None:
+    engine = KernelEngine(["p0", "p1"], speed_bps=10e9, netns=netns)
+    try:
+        arriving, leaving = Tap(netns, "q0"), Tap(netns, "q1")
+        spec = StreamSpec(1, udp_frame(60), 1000.0, "single_burst", 20, mark=7)
+        engine.start(0, [spec], 1.0, 5.0)
+        for number, frame in enumerate(arriving.take(20)):
+            assert frame[18:20] == b"\xfc\x07"
+            leaving.socket.send(frame if number % 2 else udp_frame(60))
+        assert wait_for(lambda: engine.counters(1).ipackets == engine.counters(0).opackets == 20)
+        assert engine.flows() == {0: {7: FlowTotals(20, 1280)}, 1: {7: FlowTotals(0, 0, 10, 640)}}
+    finally:
+        engine.close()

@@ -1,0 +1,230 @@
+"""Streams counted each by itself: whose groups they are in, what a reading has of them, and what happens without."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_generator_trex import BENCH, VAR2, Bench, ask
+
+from trexbench.core.errors import GeneratorError
+from trexbench.core.load.sample import StreamCounters
+from trexbench.generator.trex.client import load_client
+from trexbench.generator.trex.latency import count_streams
+from trexbench.generator.trex.streams import MOST_COUNTED, PortStreams
+from trexbench.stlserver.engine import MARKS, EngineError, StreamSpec
+from trexbench.stlserver.state.groups import CountedGroup
+
+IMIX = {"size": "imix", "vm": "var2"}
+SHARED = """
+from trex_stl_lib.api import *
+
+class Profile:
+    def get_streams(self, direction=0, port_id=0, **kwargs):
+        def stream(pg_id):
+            packet = STLPktBuilder(pkt=Ether() / IP(src="16.0.0.1", dst="48.0.0.1") / UDP(dport=12, sport=1025))
+            return STLStream(packet=packet, mode=STLTXCont(pps=1), flow_stats=STLFlowStats(pg_id=pg_id))
+        return [stream(12 + port_id + number) for number in (0, STEP)]
+
+def register():
+    return Profile()
+"""
+
+
+@pytest.fixture
+def bench() -> Any:
+    bench = Bench()
+    with bench.server:
+        yield bench
+
+
+def test_every_stream_of_every_port_is_counted(bench: Bench) -> None:
+    with bench.connect() as generator:
+        loaded = generator.load(BENCH, IMIX, (0, 1))
+        digest = loaded[0].digest
+        base = generator.read()
+        assert base.streams == {port: StreamCounters(0.0, (0, 0, 0)) for port in (0, 1)}
+        generator.start({0: 4800.0, 1: 480.0}, 60)
+        bench.clock.time_s += 2
+        found = generator.read()
+        assert found.streams == {
+            0: StreamCounters(2.0, (5600, 3200, 800), {1: (5600, 3200, 800)}),
+            1: StreamCounters(2.0, (560, 320, 80), {0: (560, 320, 80)}),
+        }
+        assert sum(found.streams[0].sent) == found.ports[0].opackets - base.ports[0].opackets
+        generator.stop()
+        generator.start({0: 4800.0}, 60)
+        bench.clock.time_s += 1
+        assert generator.read().streams[0].sent == (8400, 4800, 1200), "a stop and a start go on counting"
+        generator.stop()
+        assert generator.load(BENCH, IMIX, (0, 1))[0].digest == digest, "the profile is what the file says"
+        assert generator.facts()["streams_not_counted"] is None
+
+
+def test_a_direction_alone_and_the_next_run_have_groups_of_their_own(bench: Bench) -> None:
+    with bench.connect() as generator:
+        generator.load(BENCH, IMIX, (0, 1))
+        generator.start({0: 1000.0}, 5)
+        bench.clock.time_s += 1
+        generator.stop()
+        generator.load(BENCH, VAR2, (0,))
+        assert generator.read().streams == {0: StreamCounters(1.0, (0,))}
+        assert len(ask(bench, "get_active_pgids")["ids"]["flow_stats"]) == 1
+
+
+def test_tagged_frames_beside_them_are_in_no_stream_and_end_the_counts(bench: Bench) -> None:
+    with bench.connect() as generator:
+        generator.load(BENCH, IMIX, (0, 1))
+        generator.tag({0: 48.0, 1: 48.0})
+        generator.start({0: 480.0, 1: 480.0}, 5)
+        bench.clock.time_s += 1
+        found = generator.read()
+        assert found.streams == {} and found.latency[0].received == 48
+
+
+@pytest.mark.parametrize(("step", "sent"), [(1, (500, 500)), (0, None)])
+def test_a_profiles_own_groups_are_used_if_each_stream_has_another(
+    bench: Bench, tmp_path: Path, step: int, sent: Any
+) -> None:
+    """Numbers as in TRex's udp_1pkt_multi_stream.py, which both ports have in common."""
+    path = tmp_path / "own.py"
+    path.write_text(SHARED.replace("STEP", str(step)))
+    with bench.connect() as generator:
+        generator.load(path, {}, (0, 1))
+        assert ask(bench, "get_active_pgids")["ids"]["flow_stats"] == [12, 13, 14][: 2 + step]
+        generator.start({0: 1000.0, 1: 1000.0}, 5)
+        bench.clock.time_s += 1
+        streams = generator.read().streams
+        if sent is None:
+            assert streams == {}
+        else:
+            assert [streams[port].sent for port in (0, 1)] == [sent, sent]
+            assert [streams[port].received_by(1 - port) for port in (0, 1)] == [sent, sent]
+
+
+class PlainOnly:
+    """Refuses the marks of one port."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def __call__(self, port: int, stream: StreamSpec) -> None:
+        if port == self.port and stream.mark is not None:
+            raise EngineError("its field engine writes byte 18")
+
+
+@pytest.mark.parametrize("port", [0, 1])
+def test_a_server_that_refuses_them_gets_plain_streams_on_all_ports(bench: Bench, port: int) -> None:
+    bench.engine.check = PlainOnly(port)  # type: ignore[method-assign]
+    with bench.connect() as generator:
+        generator.load(BENCH, IMIX, (0, 1))
+        assert "writes byte 18" in generator.facts()["streams_not_counted"]
+        assert ask(bench, "get_active_pgids")["ids"]["flow_stats"] == []
+        generator.start({0: 480.0, 1: 480.0}, 5)
+        bench.clock.time_s += 1
+        found = generator.read()
+        assert found.streams == {} and found.ports[0].opackets == found.ports[1].ipackets == 480
+
+
+def test_counters_that_others_hold_cost_the_counts_and_not_the_start(bench: Bench) -> None:
+    with bench.connect() as generator:
+        generator.load(BENCH, IMIX, (0, 1))
+        others = {number: CountedGroup(number, 0, mark=number + 1) for number in range(MARKS - 1)}
+        bench.server._ctx.state.groups._groups.update(others)
+        generator.start({0: 480.0, 1: 480.0}, 5)
+        bench.clock.time_s += 1
+        found = generator.read()
+        assert found.streams == {} and found.ports[0].opackets == found.ports[1].ipackets == 480
+        generator.update({0: 960.0})
+
+
+def test_another_refusal_is_told_with_the_streams_in_place(bench: Bench) -> None:
+    with bench.connect() as generator:
+        generator.load(BENCH, VAR2, (0, 1))
+        with pytest.raises(GeneratorError, match="exceeds port line rate"):
+            generator.start({0: 20e6}, 5)
+        assert generator.read().streams != {}
+
+
+class Server:
+    """What the client's object is asked."""
+
+    def __init__(self, caps: list[str], counters: int, software: bool) -> None:
+        ports = [{"index": port, "rx": {"caps": caps, "counters": counters}} for port in (0, 1)]
+        self.system = {"ports": ports, "advanced_per_stream_stats": software}
+        self.streams: dict[int, list[Any]] = {}
+
+    def get_server_system_info(self) -> Any:
+        return self.system
+
+    def remove_all_streams(self, ports: list[int]) -> None:
+        self.streams[ports[0]] = []
+
+    def add_streams(self, streams: list[Any], ports: list[int]) -> None:
+        self.streams[ports[0]] = streams
+
+
+SERVERS = [
+    (["flow_stats", "latency"], 1023, True, None),
+    (["latency"], 1023, True, "the server's ports count no streams"),
+    (["flow_stats"], 127, False, "filters in hardware"),
+    (["flow_stats"], 5, True, "6 streams are more than 5"),
+]
+
+
+@pytest.mark.parametrize(("caps", "counters", "software", "reason"), SERVERS)
+def test_streams_are_counted_where_that_costs_nothing(caps: Any, counters: int, software: bool, reason: Any) -> None:
+    server = Server(caps, counters, software)
+    streams = PortStreams(load_client(), server, "-", (0, 1))
+    streams.load(BENCH, IMIX, (0, 1))
+    assert (reason or "") in (streams.uncounted or "") and (streams.uncounted is None) == (reason is None)
+    marked = [one.to_json()["flow_stats"]["enabled"] for port in (0, 1) for one in server.streams[port]]
+    assert marked == [reason is None] * 6 and len(streams.groups) == (6 if reason is None else 0)
+
+
+def test_a_profile_of_very_many_streams_is_not_counted() -> None:
+    assert MOST_COUNTED >= 2 * 8 * 3, "imix on eight ports, both ways"
+    server = Server(["flow_stats"], 1023, True)
+    streams = PortStreams(load_client(), server, "-", (0, 1))
+    streams._streams = {0: [None] * (MOST_COUNTED + 1)}
+    assert "more than 64" in (streams._why_not_counted() or "")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {},
+        {"flow_stats": None},
+        {"flow_stats": {"5": {"tp": {"0": 1}, "rp": {"1": 1}}}},
+        {"flow_stats": {"5": {"tp": {"0": 1}, "rp": {}}, "6": {"tp": {}, "rp": {}}}},
+        {"flow_stats": {"5": {"tp": {"0": 1}}, "6": {"tp": {"0": 1}}}},
+    ],
+)
+def test_a_port_is_left_out_unless_all_of_its_streams_are_told(told: Any) -> None:
+    assert count_streams(told, {0: [5, 6]}, 1.0) == {}
+
+
+@pytest.mark.skipif(not os.environ.get("TREXBENCH_TREX_DIR"), reason="TREXBENCH_TREX_DIR names no TRex installation")
+@pytest.mark.parametrize(
+    ("name", "tunables", "tx_ports", "groups"),
+    [
+        ("flow_stats.py", {"num_streams": "3", "pg_id": "7"}, (0,), [7, 8, 9]),
+        ("flow_stats.py", {"pkt_type": "vlan"}, (0,), [1]),
+        ("flow_stats.py", {"pkt_type": "qinq", "fsize": "128"}, (0,), [1]),
+        ("udp_1pkt_multi_stream.py", {"streams": "3"}, (0, 1), [12, 13, 14, 15]),
+    ],
+)
+def test_trexs_own_profiles_load_and_count(
+    bench: Bench, name: str, tunables: dict[str, str], tx_ports: tuple[int, ...], groups: list[int]
+) -> None:
+    with bench.connect() as generator:
+        loaded = generator.load(Path(os.environ["TREXBENCH_TREX_DIR"], "stl", name), tunables, tx_ports)
+        assert ask(bench, "get_active_pgids")["ids"]["flow_stats"] == groups
+        generator.start(dict.fromkeys(tx_ports, 300.0), 5)
+        bench.clock.time_s += 1
+        streams = generator.read().streams
+        for port in tx_ports:
+            each = 300 // len(loaded[port].streams)
+            assert streams[port].sent == streams[port].received_by(1 - port) == (each,) * len(loaded[port].streams)

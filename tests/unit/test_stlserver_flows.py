@@ -1,0 +1,154 @@
+"""Streams with statistics alone: their groups, and the counters in TRex's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from test_stlserver_groups import ETHERNET, UDP_FRAME, Bench, frame, ipv4, ipv6, latency
+
+from trexbench.stlserver.engine import MARKS
+from trexbench.stlserver.rpc.faults import FaultyEngine
+
+
+def stats(pg_id: int = 7, pps: float = 1000.0, packet: bytes = UDP_FRAME.ljust(60, b"x"), **more: Any) -> Any:
+    return latency(pg_id, packet, pps, rule_type="stats", **more)
+
+
+def of(bench: Bench, pg_id: int = 7) -> Any:
+    return bench.call("get_pgid_stats", pgids=[pg_id])["flow_stats"][str(pg_id)]
+
+
+def test_what_leaves_and_what_arrives_is_told_by_port() -> None:
+    bench = Bench()
+    bench.call("add_stream", stream_id=1, stream=stats())
+    assert bench.call("get_active_pgids") == {"ids": {"flow_stats": [7], "latency": []}}
+    assert of(bench) == {name: {"0": 0, "1": 0} for name in ["tp", "tb", "tps", "tbs", "rp", "rb", "rps", "rbs"]}
+    assert bench.start(mul={"type": "raw", "op": "abs", "value": 2.0})["multiplier"] == 2, "the multiplier counts"
+    for _ in range(2):
+        bench.wait(0.5)
+    found = bench.call("get_pgid_stats", pgids=[7, 8])
+    assert found["latency"] == {"g": None} and found["ver_id"] == {"7": 0}
+    assert found["flow_stats"]["7"] == {
+        "tp": {"0": 2000, "1": 0}, "rp": {"0": 0, "1": 2000}, "tb": {"0": 128_000, "1": 0},
+        "rb": {"0": 0, "1": 128_000}, "tps": {"0": 2000.0, "1": 0.0}, "rps": {"0": 0.0, "1": 2000.0},
+        "tbs": {"0": 1_024_000.0, "1": 0.0}, "rbs": {"0": 0.0, "1": 1_024_000.0},
+    }  # fmt: skip
+    assert bench.call("get_port_status")["rx_info"]["latency"]["is_active"]
+    bench.call("stop_traffic")
+    bench.call("remove_rx_filters")
+    assert of(bench)["tps"] == {"0": 0.0, "1": 0.0} and of(bench)["tp"]["0"] == 2000
+    assert not bench.call("get_port_status")["rx_info"]["latency"]["is_active"]
+
+
+def test_another_start_goes_on_counting_and_a_new_group_begins_at_zero() -> None:
+    bench = Bench()
+    for version in (0, 1):
+        bench.call("add_stream", stream_id=1, stream=stats())
+        for number in (1, 2):
+            bench.start(duration=1)
+            bench.wait(1)
+            assert of(bench)["rp"]["1"] == 1000 * number
+        assert bench.call("get_pgid_stats", pgids=[])["ver_id"] == {"7": version}
+        bench.call("remove_all_streams")
+    assert bench.call("get_pgid_stats", pgids=[7]) == {"flow_stats": None, "latency": {"g": None}, "ver_id": None}
+
+
+def test_several_streams_and_ports_share_a_group() -> None:
+    """As in udp_1pkt_multi_stream.py, where each port's second group is the next port's first."""
+    bench = Bench()
+    handlers = [bench.handler, bench.call("acquire", port_id=1, user="me", session_id=1, force=False)]
+    bench.call("add_stream", stream_id=9, stream=stats(12, 100.0))
+    for port in (0, 1):
+        bench.handler = handlers[port]
+        for number in (0, 1):
+            group = stats(12 + port + number, 100.0)
+            assert bench.call("add_stream", port_id=port, stream_id=number + 1, stream=group) == {}
+    for port in (1, 0):
+        bench.handler = handlers[port]
+        bench.start(port_id=port)
+    bench.wait(1)
+    assert (of(bench, 12)["tp"], of(bench, 12)["rp"]) == ({"0": 200, "1": 0}, {"0": 0, "1": 200})
+    assert (of(bench, 13)["tp"], of(bench, 13)["rp"]) == ({"0": 100, "1": 100}, {"0": 100, "1": 100})
+    assert (of(bench, 14)["tp"], of(bench, 14)["rp"]) == ({"0": 0, "1": 100}, {"0": 100, "1": 0})
+    bench.call("stop_traffic")
+    bench.call("remove_all_streams")
+    assert bench.call("get_active_pgids")["ids"]["flow_stats"] == [13, 14]
+    assert of(bench, 13)["tp"] == {"0": 100, "1": 100}, "the other port still sends it"
+
+
+def test_the_counts_go_with_the_last_stream_that_is_active() -> None:
+    bench = Bench()
+    for number in (1, 2):
+        bench.call("add_stream", stream_id=number, stream=stats(pps=100.0))
+    bench.start(duration=1)
+    bench.wait(1)
+    bench.call("remove_stream", stream_id=1)
+    assert of(bench)["tp"]["0"] == 200
+    bench.call("remove_rx_filters")
+    bench.call("add_stream", stream_id=1, stream=stats(pps=100.0))
+    bench.call("remove_stream", stream_id=1)
+    assert of(bench)["tp"]["0"] == 0 and bench.call("get_active_pgids")["ids"]["flow_stats"] == [7]
+
+
+TCP_FRAME = frame(0x0800, ipv4(6))
+CONFLICTS = [
+    (
+        "other protocols",
+        stats(),
+        stats(packet=TCP_FRAME),
+        "Can't use same pg_id for streams with different l4 protocol",
+    ),
+    ("timed beside counted", stats(), latency(), "Can't use same pg_id for streams with different l4 protocol"),
+    ("counted beside timed", latency(), stats(), "For payload rules: Can't have two streams with same pg_id"),
+    ("no IP", None, stats(packet=frame(0x88B5, b"")), "Failed determining l3 proto for packet"),
+    ("a short header", None, stats(packet=(ETHERNET + b"\x81\0\0\0" * 11 + b"\x08\0")), "Failed determining l3 proto"),
+    ("a tunnel", None, stats(vxlan=True), "counts no frames inside of VXLAN tunnels"),
+]
+
+
+@pytest.mark.parametrize(("about", "first", "then", "text"), CONFLICTS, ids=[row[0] for row in CONFLICTS])
+def test_what_trex_refuses_is_refused_in_its_words(about: str, first: Any, then: Any, text: str) -> None:
+    bench = Bench()
+    if first is not None:
+        assert bench.call("add_stream", stream_id=1, stream=first) == {}
+    before = bench.call("get_pgid_stats", pgids=[])
+    assert text in bench.call("add_stream", stream_id=2, stream=then)
+    assert bench.call("get_pgid_stats", pgids=[]) == before
+
+
+@pytest.mark.parametrize("packet", [UDP_FRAME.ljust(60, b"x"), frame(0x86DD, ipv6(17), 78)])
+def test_a_core_of_its_own_and_ipv6_are_accepted(packet: bytes) -> None:
+    assert Bench().call("add_stream", stream_id=1, stream=stats(packet=packet, core_id=0)) == {}
+
+
+def test_marks_are_handed_out_from_the_lowest_and_run_out() -> None:
+    bench = Bench()
+    for number in range(MARKS + 1):
+        assert bench.call("add_stream", stream_id=number, stream=stats(5000 + number, 1.0)) == {}
+    assert bench.start().startswith("Failed allocating statistic counter.")
+    bench.call("remove_stream", stream_id=5)
+    assert bench.start()["multiplier"] == 1
+    bench.wait(10)
+    found = [bench.call("get_pgid_stats", pgids=[5000 + number])["flow_stats"] for number in (0, 4, 6, MARKS)]
+    assert [next(iter(one.values()))["tp"]["0"] for one in found] == [10, 10, 10, 10]
+
+
+def test_a_cut_link_and_a_reset_show_in_marked_frames_as_in_all() -> None:
+    bench = Bench()
+    bench.call("add_stream", stream_id=1, stream=stats(pps=100.0))
+    faulty = FaultyEngine(bench.engine)
+    bench.start()
+    bench.wait(1)
+    assert faulty.flows()[0][0].sent == faulty.flows()[1][0].received == 100
+    faulty.cut({1})
+    bench.wait(1)
+    assert (faulty.flows()[0][0].sent, faulty.flows()[1][0].received) == (200, 100)
+    faulty.cut({0})
+    bench.wait(1)
+    faulty.cut(set())
+    assert (faulty.flows()[0][0].sent, faulty.flows()[1][0].received) == (200, 100)
+    faulty.reset()
+    assert not any(any(vars(one).values()) for flows in faulty.flows().values() for one in flows.values())
+    bench.wait(1)
+    assert (faulty.flows()[0][0].sent_bytes, faulty.flows()[1][0].received_bytes) == (6400, 6400)

@@ -1,0 +1,130 @@
+"""Marked frames: by which TRex's packet groups of rule type ``stats`` are known where they arrive.
+
+The mark is the IPv4 ID, from 0xfc00 on, or the lower 16 bits of the IPv6 flow label, as in TRex v3.08; 0xffff
+is that of timed frames. Unlike TRex the lowest bit of TOS is left alone, at which only some NICs look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .. import packet_parts
+from ..engine import MARKS, EngineError, StreamSpec
+from .bpf_asm import R0, R1, R2, R3, R4, R6, R8, R9, Assembler, Helper
+from .field_program import U16, FieldProgram, fold
+
+FIRST_ID = 0xFC00
+_NOT_RESERVED = 0xEFFF
+MOST_TAGS = 2
+_ROOM_SHIFT = 10
+_WORDS = 2  # of one mark and CPU: packets, bytes
+
+
+def map_bytes(cpus: int) -> int:
+    """Size of a receiving port's map: for each CPU, packets and bytes of every mark."""
+    return 8 * _WORDS * (cpus << _ROOM_SHIFT)
+
+
+def words_of(mark: int, cpus: int) -> range:
+    """First words of a mark, one for each CPU."""
+    return range(_WORDS * mark, _WORDS * (cpus << _ROOM_SHIFT), _WORDS << _ROOM_SHIFT)
+
+
+def marked_packet(spec: StreamSpec) -> bytes:
+    """The packet with its mark; without one, an ID that is no mark. EngineError where a mark would not be found."""
+    packet, parts = spec.packet, packet_parts.find(spec.packet)
+    at = parts.ipv4 if parts.ipv6 is None else parts.ipv6
+    if spec.mark is None:
+        identity = 0 if at is None else _identity(packet, parts)
+        return with_id(packet, parts, identity & _NOT_RESERVED) if identity >= FIRST_ID else packet
+    if at is None or at > packet_parts.ETHERNET_BYTES + MOST_TAGS * packet_parts.VLAN_BYTES:
+        where = f"stream {spec.stream_id}"
+        raise EngineError(f"{where}: frames are counted in IPv4 and IPv6 behind {MOST_TAGS} VLAN tags at most")
+    return with_id(packet, parts, FIRST_ID + spec.mark)
+
+
+def _identity(packet: bytes, parts: packet_parts.Parts) -> int:
+    if parts.ipv4 is not None:
+        return int.from_bytes(packet[parts.ipv4 + 4 : parts.ipv4 + 6], "big")
+    return int.from_bytes(packet[(at := parts.ipv6 or 0) + 1 : at + 4], "big") & 0xFFFFF
+
+
+def with_id(packet: bytes, parts: packet_parts.Parts, identity: int) -> bytes:
+    """The packet with this IPv4 ID, or IPv6 flow label."""
+    changed = bytearray(packet)
+    if parts.ipv6 is not None:
+        at = parts.ipv6
+        changed[at + 1 : at + 4] = (packet[at + 1] & 0xF0, identity >> 8, identity & 0xFF)
+        return bytes(changed)
+    at = parts.ipv4 or 0
+    before = [int.from_bytes(packet[low : low + 2], "big") for low in (at + 10, at + 4)]
+    # RFC 1624: a checksum that is wrong on purpose stays wrong
+    checksum = fold((before[0] ^ U16) + (before[1] ^ U16) + identity) ^ U16
+    changed[at + 4 : at + 6] = identity.to_bytes(2, "big")
+    changed[at + 10 : at + 12] = checksum.to_bytes(2, "big")
+    return bytes(changed)
+
+
+def check_marked(spec: StreamSpec, program: FieldProgram) -> None:
+    """Refuse a field engine program that writes bytes by which the receiver recognises a marked frame."""
+    parts = packet_parts.find(program.packet)
+    at = (parts.ipv4 if parts.ipv6 is None else parts.ipv6) or 0
+    types = range(12, at, packet_parts.VLAN_BYTES)
+    mark = (at + 4, at + 5) if parts.ipv6 is None else (at + 2, at + 3)
+    hit = sorted({*types, *(one + 1 for one in types), *mark} & program.touched)
+    if hit:
+        where = f"stream {spec.stream_id}"
+        raise EngineError(f"{where}: its field engine writes byte {hit[0]}, by which counted frames are known")
+
+
+def count(asm: Assembler, flows_fd: int, cpus: int) -> None:
+    """Count a marked frame and go to ``counted``; so do all others, but those that may be timed, which go on from here.
+
+    R2 the packet, R3 its end, R6 its length with FCS: these and R7 stay as they are for what goes on.
+    """
+    asm.mov(R8, R2)
+    for tags in range(MOST_TAGS + 1):
+        last = tags == MOST_TAGS
+        asm.calc(R4, R8, "add", 20)
+        asm.jump_if("gt", R4, R3, "counted")
+        asm.load(2, R4, R8, 12)
+        asm.jump_if("eq", R4, _wire(packet_parts.IPV4), "ipv4")
+        asm.jump_if("eq", R4, _wire(packet_parts.IPV6), "ipv6")
+        if not last:
+            asm.jump_if("eq", R4, _wire(packet_parts.VLAN), f"tag{tags}")
+            asm.jump_if("ne", R4, _wire(packet_parts.QINQ), "counted")
+            asm.label(f"tag{tags}")
+            asm.alu("add", R8, packet_parts.VLAN_BYTES)
+    asm.jump("counted")
+    asm.label("ipv6")
+    asm.load(2, R9, R8, 16)
+    asm.jump("identified")
+    asm.label("ipv4")
+    asm.load(2, R9, R8, 18)
+    asm.label("identified")
+    asm.swap(R9, 16)
+    asm.alu("sub", R9, FIRST_ID)
+    asm.jump_if("ge", R9, MARKS, "unmarked")
+    asm.call(Helper.GET_SMP_PROCESSOR_ID)
+    asm.alu("and", R0, cpus - 1)
+    asm.alu("lsh", R0, _ROOM_SHIFT)
+    asm.alu("add", R0, R9)
+    asm.alu("lsh", R0, 4)
+    asm.map_value(R1, flows_fd)
+    asm.alu("add", R1, R0)
+    asm.change("add", R1, 0, 1, R2)
+    asm.change("add", R1, 8, R6, R2)
+    asm.jump("counted")
+    asm.label("unmarked")
+    asm.jump_if("ne", R9, U16 - FIRST_ID, "counted")
+
+
+def _wire(kind: int) -> int:
+    """An Ethernet type as the program loads it."""
+    return int.from_bytes(kind.to_bytes(2, "big"), "little")
+
+
+def received(words: memoryview, marks: Iterable[int], cpus: int) -> dict[int, tuple[int, int]]:
+    """Packets and octets by mark, as a port's map has them."""
+    lines = {mark: [words[at : at + _WORDS].tolist() for at in words_of(mark, cpus)] for mark in marks}
+    return {mark: (sum(one[0] for one in of_cpus), sum(one[1] for one in of_cpus)) for mark, of_cpus in lines.items()}
