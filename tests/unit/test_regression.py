@@ -59,6 +59,16 @@ def test_verdicts(values: list[float], kind: Kind | None, code: int) -> None:
     assert judgement.exit_code == code
 
 
+@pytest.mark.parametrize("nights", [5, 10, 20])
+def test_a_regression_ends_within_three_nights_of_the_return(nights: int) -> None:
+    codes: list[tuple[int, ...]] = []
+    for seed in range(20):
+        level, back = noisy(60 + nights + 20, noise=0.01, seed=seed), 60 + nights
+        rows = make_rows([value * (0.95 if 60 <= night < back else 1.0) for night, value in enumerate(level)])
+        codes.append(tuple(judged(rows[:end]).exit_code for end in (back, back + 3, back + 20)))
+    assert codes.count((3, 0, 0)) >= 18  # of 20 histories, at 1 % noise
+
+
 def test_without_any_run_there_is_no_verdict() -> None:
     assert judged([]).exit_code == 4
 

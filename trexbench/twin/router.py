@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from math import floor
@@ -20,6 +20,8 @@ from .shared import Feedback, Load, Solved, settle
 
 NOISE_S = 0.1
 """How long a worker keeps the speed that was drawn for it."""
+_FULL = 1e-3
+"""A ring with less room than this, in frames, is full."""
 
 Key = tuple[int, int]
 """A stream's frames: port and tag."""
@@ -64,7 +66,7 @@ class TwinRouter:
             tuple(at for at, worker in enumerate(self.placement) if worker == number) for number in range(spec.workers)
         ]
         self._partners = partners(ports, pairs)
-        self._feedback = Feedback((0.0,) * spec.workers, (0.0,) * spec.workers, (0.0,) * ports)
+        self._feedback = Feedback((0.0,) * spec.workers, (0.0,) * ports)
         self._solved: Solved | None = None
         self._sizes: dict[Key, float] = {}
         self._gone: dict[Key, float] = {}
@@ -85,18 +87,18 @@ class TwinRouter:
         return self.rss.shares(packets, self.rx_queues)
 
     def carry(self, span_s: float, arrivals: Sequence[Arrival]) -> Sequence[float]:
-        """As the protocol says. The span is cut where workers' speeds change, never elsewhere."""
+        """As the protocol says. It is cut where workers' speeds change, and where dropping begins to take time."""
         for one in arrivals:
             self._sizes[one.port, one.tag] = one.frame_bytes
         self._timed, self._taken = tuple((one.port, one.tag) for one in arrivals if one.timed), {}
+        coming = self._coming(span_s, arrivals)
         end_s = self.time_s + span_s
         while end_s - self.time_s > 1e-12:
             cell = floor(self.time_s / NOISE_S + 1e-6)
             until_s = min(end_s, (cell + 1) * NOISE_S)
             if end_s - until_s < 1e-9:
                 until_s = end_s
-            self._step(until_s - self.time_s, cell, arrivals, (until_s - self.time_s) / span_s)
-            self.time_s = until_s
+            self.time_s = self._step(until_s, cell, coming)
         return [self._gone.pop((one.port, one.tag), 0.0) for one in arrivals]
 
     def workers(self) -> Sequence[WorkerCounters]:
@@ -112,20 +114,28 @@ class TwinRouter:
     def kept(self, port: int, tag: int) -> float:
         return sum(queue.held.get((port, tag), 0.0) for queue in self._queues)
 
-    def _step(self, span_s: float, cell: int, arrivals: Sequence[Arrival], part: float) -> None:
+    def _coming(self, span_s: float, arrivals: Sequence[Arrival]) -> list[list[tuple[Key, float]]]:
+        """Frames per second of each stream, by queue."""
+        found: list[list[tuple[Key, float]]] = [[] for _ in self._queues]
         for one in arrivals:
             first = one.port * self.rx_queues
             for number, share in enumerate(one.spread):
-                if frames := one.frames * share * part:
-                    held = self._queues[first + number].held
-                    held[one.port, one.tag] = held.get((one.port, one.tag), 0.0) + frames
-        loads = [self._load(queue, span_s) for queue in self._queues]
-        speeds = self._speed(cell)
-        if self._solved is None or not self._solved.fits(loads, speeds):
-            # As long as nothing changes, the workers go on as they do.
-            paces, self._feedback = settle(self.spec, loads, self._queues_of, speeds, self._partners, self._feedback)
-            self._solved = Solved(tuple(loads), speeds, tuple(paces))
-        for worker, places, found in zip(self._workers, self._queues_of, self._solved.paces, strict=True):
+                if frames := one.frames * share:
+                    found[first + number].append(((one.port, one.tag), frames / span_s))
+        return found
+
+    def _step(self, until_s: float, cell: int, coming: Sequence[Sequence[tuple[Key, float]]]) -> float:
+        """Up to this moment nothing changes; if a ring becomes full earlier, up to that one, which is returned."""
+        span_s = until_s - self.time_s
+        waiting = _waiting(self._queues, coming, span_s)
+        solved = self._solve(waiting, span_s, cell)
+        if self.spec.drop_cycles and (full_s := self._full_s(solved, span_s)) < span_s:
+            span_s, until_s = full_s, self.time_s + full_s
+            waiting = _waiting(self._queues, coming, span_s)
+            solved = self._solve(waiting, span_s, cell)
+        for queue, held in zip(self._queues, waiting, strict=True):
+            queue.held = held
+        for worker, places, found in zip(self._workers, self._queues_of, solved.paces, strict=True):
             for number, (at, rate_pps) in enumerate(zip(places, found.rates_pps, strict=True)):
                 queue = self._queues[at]
                 if self._timed and queue.held:
@@ -133,13 +143,38 @@ class TwinRouter:
                 else:
                     self._fetch(queue, rate_pps, span_s, worker)
             self._count(worker, found, span_s)
+        return until_s
 
-    def _load(self, queue: Queue, span_s: float) -> Load:
-        frames = sum(queue.held.values())
+    def _solve(self, waiting: Sequence[Mapping[Key, float]], span_s: float, cell: int) -> Solved:
+        loads = [self._load(queue, held, span_s) for queue, held in zip(self._queues, waiting, strict=True)]
+        speeds = self._speed(cell)
+        if self._solved is None or not self._solved.fits(loads, speeds):
+            # As long as nothing changes, the workers go on as they do.
+            paces, self._feedback = settle(self.spec, loads, self._queues_of, speeds, self._partners, self._feedback)
+            self._solved = Solved(tuple(loads), speeds, tuple(paces))
+        return self._solved
+
+    def _load(self, queue: Queue, held: Mapping[Key, float], span_s: float) -> Load:
+        frames = sum(held.values())
         if frames <= 0:
-            return Load(queue.port, 0.0, 0.0)
-        size = sum(self._sizes[key] * count for key, count in queue.held.items()) / frames
-        return Load(queue.port, frames / span_s, size)
+            return Load(queue.port, 0.0, 0.0, 0.0)
+        size = sum(self._sizes[key] * count for key, count in held.items()) / frames
+        kept = self.spec.ring if self._room(queue) <= _FULL else frames
+        return Load(queue.port, frames / span_s, size, kept / span_s)
+
+    def _room(self, queue: Queue) -> float:
+        return self.spec.ring - queue.kept
+
+    def _full_s(self, solved: Solved, span_s: float) -> float:
+        """How long it takes until the first ring is full that is not yet; the span, if none will be in it."""
+        full_s = span_s
+        for places, found in zip(self._queues_of, solved.paces, strict=True):
+            for at, rate_pps in zip(places, found.rates_pps, strict=True):
+                room = self._room(self._queues[at])
+                more = (solved.loads[at].rate_pps - rate_pps) * span_s - self._queues[at].kept
+                if more > room > _FULL:
+                    full_s = min(full_s, span_s * room / more)
+        return full_s
 
     def _fetch(self, queue: Queue, rate_pps: float, span_s: float, worker: WorkerCounters) -> tuple[float, float]:
         """Frames leave the ring, of every stream the same share; what the ring cannot hold is dropped: both counts."""
@@ -186,6 +221,19 @@ class TwinRouter:
             drawn = [normal(self._seed, worker, cell) for worker in range(self.spec.workers)]
             self._speeds = cell, tuple(1 + self.spec.noise * one for one in drawn)
         return self._speeds[1]
+
+
+def _waiting(
+    queues: Sequence[Queue], coming: Sequence[Sequence[tuple[Key, float]]], span_s: float
+) -> list[dict[Key, float]]:
+    """What the queues hold and what comes in the span, by stream."""
+    found = []
+    for queue, streams in zip(queues, coming, strict=True):
+        held = dict(queue.held)
+        for key, pps in streams:
+            held[key] = held.get(key, 0.0) + pps * span_s
+        found.append(held)
+    return found
 
 
 def place(how: str, workers: int, ports: int, queues: int) -> list[int]:

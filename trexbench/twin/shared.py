@@ -6,8 +6,8 @@ solution.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
 
@@ -24,18 +24,21 @@ _LEAST_CLOCK = 0.05
 
 @dataclass(frozen=True)
 class Load:
-    """What waits in a queue of this port, in frames per second of the span, and its mean size with FCS."""
+    """What waits in a queue of this port, in frames per second of the span, and its mean size with FCS.
+
+    kept_pps: so much of it is not dropped if it is not fetched.
+    """
 
     port: int
     rate_pps: float
     frame_bytes: float
+    kept_pps: float
 
 
 class Feedback(NamedTuple):
-    """A solution. busy: share of its clock by worker; dropped_pps by worker; fetched_pps by port."""
+    """A solution. busy: share of its clock by worker; fetched_pps by port."""
 
     busy: tuple[float, ...]
-    dropped_pps: tuple[float, ...]
     fetched_pps: tuple[float, ...]
 
     def towards(self, other: Feedback, part: float) -> Feedback:
@@ -47,7 +50,7 @@ class Feedback(NamedTuple):
         )
 
     def distance(self, other: Feedback, scale_pps: float) -> float:
-        pairs = zip(self, other, (1.0, scale_pps, scale_pps), strict=True)
+        pairs = zip(self, other, (1.0, scale_pps), strict=True)
         return max(abs(a - b) / scale for one, two, scale in pairs for a, b in zip(one, two, strict=True))
 
 
@@ -67,6 +70,7 @@ class Solved:
 def _alike(one: Load, other: Load) -> bool:
     return (
         abs(one.rate_pps - other.rate_pps) <= _SAME * one.rate_pps
+        and abs(one.kept_pps - other.kept_pps) <= _SAME * one.kept_pps
         and abs(one.frame_bytes - other.frame_bytes) <= _SAME * one.frame_bytes
     )
 
@@ -105,9 +109,8 @@ def _worker(
 ) -> Pace:
     others = sum(state.busy) - state.busy[number]
     dearer = (1 + spec.contention * others) / speed
-    discarding = spec.drop_cycles * state.dropped_pps[number]
     costs = Costs(
-        hz=max(spec.clock_hz - discarding, _LEAST_CLOCK * spec.clock_hz),
+        hz=spec.clock_hz,
         vector=spec.vector,
         poll_cycles=spec.vector_cycles * dearer,
         # a queue whose interrupt is silent is not looked at
@@ -120,21 +123,50 @@ def _worker(
         Demand(load.rate_pps, (own + spec.byte_cycles * load.frame_bytes) * dearer + stalls[load.port])
         for load in loads
     ]
-    return pace(costs, demands)
+
+    def dropping(pps: float) -> Pace:
+        left_hz = max(spec.clock_hz - spec.drop_cycles * pps, _LEAST_CLOCK * spec.clock_hz)
+        return pace(replace(costs, hz=left_hz), demands)
+
+    return _discard(dropping, loads) if spec.drop_cycles else pace(costs, demands)
+
+
+def _discard(dropping: Callable[[float], Pace], loads: Sequence[Load]) -> Pace:
+    """What a worker does that has to discard what it does not fetch and the rings cannot keep.
+
+    dropping: what it does while it discards so many frames per second. Each of them takes time in which others would
+    be fetched, so that more are dropped: the least number that brings about itself is approached from below. If every
+    frame dropped costs the time of more than one, it grows until ``dropping`` leaves the least clock.
+    """
+    before, brought = 0.0, _dropped_pps(found := dropping(0.0), loads)
+    pps, most = brought, _dropped_pps(dropping(inf), loads) if brought else 0.0
+    close_pps = _SAME * sum(load.rate_pps for load in loads)
+    for _ in range(_TRIES):
+        if abs(pps - before) <= close_pps:
+            break
+        found = dropping(pps)
+        brings = _dropped_pps(found, loads)
+        slope = (brings - brought) / (pps - before)
+        before, brought = pps, brings
+        pps = min(pps + (brings - pps) / (1 - slope), most) if slope < 1 else most
+    return found
+
+
+def _dropped_pps(found: Pace, loads: Sequence[Load]) -> float:
+    return sum(
+        max(0.0, load.rate_pps - rate_pps - load.kept_pps)
+        for load, rate_pps in zip(loads, found.rates_pps, strict=True)
+    )
 
 
 def _feedback(
     spec: TwinSpec, loads: Sequence[Load], queues_of: Sequence[Sequence[int]], paces: Sequence[Pace], ports: int
 ) -> Feedback:
     fetched = [0.0] * ports
-    dropped = []
     for queues, found in zip(queues_of, paces, strict=True):
-        missing = 0.0
         for at, rate_pps in zip(queues, found.rates_pps, strict=True):
             fetched[loads[at].port] += rate_pps
-            missing += loads[at].rate_pps - rate_pps
-        dropped.append(missing)
-    return Feedback(tuple(found.busy / spec.clock_hz for found in paces), tuple(dropped), tuple(fetched))
+    return Feedback(tuple(found.busy / spec.clock_hz for found in paces), tuple(fetched))
 
 
 def _stall(bus: BusSpec | None, fetched_pps: Sequence[float], port: int, partner: int | None) -> float:

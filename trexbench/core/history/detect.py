@@ -48,7 +48,7 @@ CHANCE = 1e-3
 """The nights prove nothing if the DUT's former behaviour explains them with more than this probability."""
 NEAR = 0.8
 """A night that shows this share of the step counts as at the new level."""
-_MEDIAN_ERROR = 1.2533
+MEDIAN_ERROR = 1.2533
 """The standard error of a median over that of a mean, for normally distributed values."""
 FARTHEST = 1e4
 """The largest spread, in noise, that is passed to the library, whose arithmetic is not made for more."""
@@ -200,17 +200,33 @@ def _lasting(history: Values, start: int, place: int, end: int, base: _Baselines
         return False
     before = history[max(0, place - LONG) : place]
     there = (before - level) * way > NEAR * abs(effect)
-    usual = float(np.median(before))
+    former = before[: start - place]  # up to the change that led to the present level
+    usual = float(np.median(former if len(former) else before))
     returns = abs(level + effect - usual) < abs(level - usual)
     asked = there[-(place - start) :] if returns else there  # what it did before it left that level does not count
     rest = ascending[ascending <= NEAR * abs(effect)]
     by_mode = _chance_of_return(asked, len(since), len(since) - len(rest))
     score = _score_of(rest, *baseline)
     by_noise = erfc(score / 2**0.5) / 2 if score else 1.0  # no night left to explain
-    edges = np.diff(np.concatenate([[0], there.astype(np.int8), [0]]))
-    visits = np.flatnonzero(edges == -1) - np.flatnonzero(edges == 1)  # length of each former visit
-    by_habit = len(visits) >= EPISODES and len(since) <= 2 * int(visits.max())
+    visits = _visits((before - level) * way / abs(effect))
+    by_habit = len(visits) >= EPISODES and len(since) <= 2 * max(visits)
     return by_mode * by_noise <= CHANCE and not by_habit
+
+
+def _visits(shares: Values) -> list[int]:
+    """The length of each visit to the new level, from the shares of the step that the nights show.
+
+    It lasts until a night shows no step at all: a night that is only less near than others, by noise, does not end it.
+    """
+    visits: list[int] = []
+    there = False
+    for share in shares:
+        if share > NEAR and not there:
+            visits.append(0)
+        there = share > (AGREE if there else NEAR)
+        if there:
+            visits[-1] += 1
+    return visits
 
 
 def _score_of(nights: Values, noise: float, count: float) -> float:
@@ -285,6 +301,6 @@ def _drifts(history: Values, base: _Baselines, smallest: Smallest) -> dict[int, 
         return {}
     level = float(base.level[BASELINE])
     effects = np.abs(np.median(np.lib.stride_tricks.sliding_window_view(history, LATELY)[BASELINE:], axis=1) - level)
-    error = _MEDIAN_ERROR * float(base.noise[BASELINE]) * (1 / LATELY + 1 / BASELINE) ** 0.5
+    error = MEDIAN_ERROR * float(base.noise[BASELINE]) * (1 / LATELY + 1 / BASELINE) ** 0.5
     far = np.flatnonzero((effects > 0) & (effects >= DRIFT_SCORE * error) & (effects >= 2 * smallest.of(level)))
     return {int(at) + BASELINE + LATELY: float(effects[at] / error) if error else np.inf for at in far[:1]}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from statistics import median
 
-from .detect import FIRST_NIGHTS, Change, Segmenter, Shape, find_changes
+from .detect import FIRST_NIGHTS, MEDIAN_ERROR, Change, Segmenter, Shape, find_changes
 from .known import Known, find_note, is_date
 from .night import Night, State
 from .rows import METRICS, Cell, Metric, RunRow, cells_of
@@ -159,12 +159,16 @@ def judge_series(series: Series, segment: Segmenter, known: Sequence[Known] = ()
     news: tuple[Kind, Change, float, str | None] | None = None  # kind, change, level compared with, note
     for change, end in zip(changes, [*places[1:], len(points)], strict=False):
         first = change.at if change.shape is Shape.STEP else max(change.at, change.told - FIRST_NIGHTS)
-        now = median(point.value for point in points[min(first, end - 1) : end])
+        since = points[min(first, end - 1) : end]
+        now = median(point.value for point in since)
         better = now - reference if metric.better == "higher" else reference - now
         enough = float(smallest.of(reference))
+        # the median of a return's first nights may be short of the level by chance
+        returns = (change.after > change.before) is (metric.better == "higher")
+        chance = MEDIAN_ERROR * change.noise / len(since) ** 0.5 if returns else 0.0
         if (note := find_note(about, nights, places, change.at)) is not None:
             news, reference = (Kind.KNOWN, change, reference, note), now
-        elif better <= -enough:
+        elif better <= -enough - chance:
             if news is None or news[0] is not Kind.REGRESSION:
                 news = (Kind.REGRESSION, change, reference, None)
         elif better >= enough:
