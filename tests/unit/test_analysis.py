@@ -142,9 +142,9 @@ def test_the_figures_of_a_knee() -> None:
         pytest.param(World(700 * K, blips=((20.0, 21.0),)), "ramp", "transient-loss", id="loss that did not last"),
         pytest.param(World(700 * K, foreign_pps=20 * K), "ramp", "foreign-frames", id="somebody else sends"),
         pytest.param(World(foreign_pps=100), "ramp", "foreign-frames", id="a little: seen in the warm-up"),
-        pytest.param(World(700 * K, blips=((20.0, 26.0),)), "ramp", "recovered", id="it lost, and then carried more"),
+        pytest.param(World(700 * K, blips=((20.0, 26.0),)), "ramp", "stall", id="it lost, and then carried more"),
         pytest.param(World(700 * K, blips=((70.0, 999.0),)), "ramp", "not-confirmed", id="no trial passes"),
-        pytest.param(World(700 * K, blips=((66.0, 71.0),)), "ramp", "confirmed-lower", id="the second passes"),
+        pytest.param(World(700 * K, blips=((72.0, 77.0),)), "ramp", "confirmed-lower", id="the second passes"),
         pytest.param(World(base_loss=0.01), "ramp", "bad-from-start", id="no good rate at all"),
         pytest.param(World(cpu_at_full_percent=None), "ramp", "no-cpu", id="the CPU is not told"),
         pytest.param(World(reports_queue_full=False), "saturate", "no-queue-full", id="nor the queue"),
@@ -188,7 +188,7 @@ def test_a_stall_just_before_the_knee_is_not_the_last_good_rate() -> None:
 def test_a_trial_at_a_rate_that_was_never_sent_confirms_nothing() -> None:
     class Weak(SimulatedGenerator):
         def _send(self, number: int, seconds: float) -> int:
-            return super()._send(number, seconds / (2 if self.clock.now_s > 71 else 1))
+            return super()._send(number, seconds / (2 if self.clock.now_s > 77 else 1))
 
     plan, clock = make_plan(), HeldClock()
     outcome = run(plan, Weak(plan, World(700 * K), clock), clock, Silent())

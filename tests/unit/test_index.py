@@ -371,7 +371,10 @@ def test_after_another_version_of_the_analysis_all_is_read_anew_and_said(
         with open_index(tmp_path, warnings.append) as index:
             assert (index.rows(), index.problems()) == before
     (said,) = warnings
-    assert f"reading {len(wanted)} documents" in said and f"version {ANALYSIS_VERSION} of the analysis, this is version {ANALYSIS_VERSION + 1}" in said
+    assert (
+        f"reading {len(wanted)} documents" in said
+        and f"version {ANALYSIS_VERSION} of the analysis, this is version {ANALYSIS_VERSION + 1}" in said
+    )
     with sqlite3.connect(tmp_path / INDEX_FILE) as db:
         db.executescript("update documents set line = replace(line, 'vpp', 'x')")
     db.close()

@@ -144,6 +144,7 @@ def to_document(result: RunResult, with_samples: bool = True) -> dict[str, Any]:
             msgspec.to_builtins(one) | {"direction": str(one.direction), "confirmed_pps": one.confirmed_pps}
             for one in analysis.directions
         ],
+        "stalls": [msgspec.to_builtins(one) | {"direction": str(one.direction)} for one in analysis.stalls],
         "total_pps": analysis.total_pps,
         "at_least": analysis.at_least,
         "latency": [one.to_dict() for one in result.latencies],

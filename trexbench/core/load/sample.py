@@ -20,6 +20,7 @@ class Phase(str, Enum):
     WARMUP = "warmup"
     RAMP = "ramp"
     HOLD = "hold"
+    RECHECK = "recheck"
     DRAIN = "drain"
     CONFIRM = "confirm"
     CONFIRM_DRAIN = "confirm-drain"
@@ -87,7 +88,8 @@ class Reading:
 class Sample:
     """A reading, with the rate asked of every direction since the sample before it (frames per second; {}: silence).
 
-    trial: number of the confirmation trial or of the latency load, from 1; 0 in other phases.
+    trial: number of the confirmation trial or of the latency load, from 1. In a ramp's other phases how often the first
+    bad rate had been held before (Phase.RECHECK).
     """
 
     phase: Phase

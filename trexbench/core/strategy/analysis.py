@@ -9,6 +9,7 @@ from ..load.plan import Direction
 from ..load.sample import Phase, Sample, find_setback
 from ..load.windows import Measured
 from ..verdict.caveats import find_caveats
+from ..verdict.evidence import find_evidence
 from ..verdict.model import Analysis, Caveat, DirectionResult, Limit
 from ..verdict.trials import find_trials
 from .base import Strategy
@@ -22,8 +23,9 @@ def analyse(plan: Strategy, samples: Sequence[Sample]) -> Analysis:
     sound, setback = _until_setback(plan, samples)
     measured = Measured(plan, sound)
     results = tuple(_judge(plan, measured, direction) for direction in plan.directions)
+    stalls = tuple(stall for direction in plan.directions for stall in find_evidence(measured, direction).stalls)
     caveats = find_caveats(measured, results)
-    return Analysis(results, caveats if setback is None else (setback, *caveats))
+    return Analysis(results, caveats if setback is None else (setback, *caveats), stalls)
 
 
 def _judge(plan: Strategy, measured: Measured, direction: Direction) -> DirectionResult:

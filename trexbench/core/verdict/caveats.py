@@ -9,8 +9,9 @@ from ..load.sample import Phase, Sample
 from ..load.windows import Measured, Window, find_gaps, find_spans
 from ..units import format_pps, format_share
 from .blame import misses
+from .evidence import find_evidence
 from .knee import find_sustained
-from .model import Caveat, DirectionResult, Limit
+from .model import Caveat, DirectionResult, Limit, Stall
 
 FOREIGN_SHARE = 0.01
 """More received than sent by this share, for as long as loss must last: the clocks of two ports cannot explain it."""
@@ -22,7 +23,9 @@ def find_caveats(measured: Measured, results: Sequence[DirectionResult]) -> tupl
     found: list[Caveat] = []
     plan, samples, ports = measured.plan, measured.samples, measured.plan.tx_ports
     for result in results:
-        found.extend(_of_windows(plan, measured.judged(result.direction), result))
+        evidence = find_evidence(measured, result.direction)
+        found.extend(map(_of_stall, evidence.stalls))
+        found.extend(_of_windows(plan, evidence.windows, result))
         found.extend(_of_foreign_frames(measured, result))
         found.extend(_of_trials(result))
     if any(s.reading.queue_full is None and _unreported(s, ports, "queue_full") for s in samples):
@@ -37,6 +40,12 @@ def find_caveats(measured: Measured, results: Sequence[DirectionResult]) -> tupl
 
 def _unreported(sample: Sample, ports: Sequence[int], figure: str) -> bool:
     return any(getattr(sample.reading.ports[port], figure) is None for port in ports)
+
+
+def _of_stall(stall: Stall) -> Caveat:
+    seen = "nothing was forwarded" if stall.nothing_forwarded else f"{format_share(stall.lost / stall.sent)} was lost"
+    when = f"a stall of {stall.length_s:.1f} s at {stall.begin_s:.1f} s"
+    return Caveat("stall", f"{stall.direction}: {when}: {seen}; it did not last, and the rate was carried later")
 
 
 def _of_windows(plan: Plan, windows: Sequence[Window], result: DirectionResult) -> Iterator[Caveat]:

@@ -22,6 +22,7 @@ WORDS = {
     Phase.WARMUP: "warm-up",
     Phase.RAMP: "ramp",
     Phase.HOLD: "hold",
+    Phase.RECHECK: "first bad rate again",
     Phase.DRAIN: "drain",
     Phase.CONFIRM: "confirm",
     Phase.CONFIRM_DRAIN: "drain again",

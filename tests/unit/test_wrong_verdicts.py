@@ -1,0 +1,128 @@
+"""Ways in which the verdict was once wrong, each with its number; the DUT forwards 700 kpps unless said otherwise.
+
+Case 9, one pair's weak sender that became the other pair's limit, is in test_directions.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result, simulate
+
+from trexbench.core.load.sample import Phase, Sample
+from trexbench.core.result import from_document, to_document
+from trexbench.core.strategy.analysis import analyse
+from trexbench.core.strategy.base import Strategy
+from trexbench.core.strategy.ramp import MAX_RECHECKS
+from trexbench.core.verdict.model import Analysis, DirectionResult, Limit
+from trexbench.session.run import run
+
+CAPACITY = 7e5
+
+
+def measured(world: World, **plan: Any) -> tuple[Strategy, Sequence[Sample], Analysis]:
+    made = make_plan(**plan)
+    outcome = simulate(made, world)
+    assert outcome.error is None
+    return made, outcome.samples, analyse(made, outcome.samples)
+
+
+def stages(samples: Sequence[Sample]) -> list[tuple[str, int]]:
+    return [(phase.value, trial) for (phase, trial), _ in itertools.groupby(samples, key=lambda s: (s.phase, s.trial))]
+
+
+def codes(analysis: Analysis) -> list[str]:
+    return [one.code for one in analysis.caveats]
+
+
+def is_the_knee(result: DirectionResult, pps: float = CAPACITY) -> bool:
+    """It is laid to the DUT, its interval holds the truth, and a trial near it passed."""
+    low, high = result.low_pps or 0.0, result.high_pps or 0.0
+    confirmed = result.confirmed_pps is not None and abs(result.confirmed_pps - pps) < 0.06 * pps
+    return result.limit is Limit.DUT and not result.at_least and low <= pps <= high and confirmed
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize("length_s", [2.5, 3.5, 5.0])
+def test_case_1_a_stall_is_no_knee(stops: bool, length_s: float) -> None:
+    world = World(CAPACITY, blips=((30.0, 30.0 + length_s),))
+    _, _, analysis = measured(world, stop_on_saturation=stops)
+    assert is_the_knee(analysis.directions[0]) and codes(analysis) == ["stall"]
+    (stall,) = analysis.stalls
+    assert stall.nothing_forwarded and (stall.begin_s, stall.length_s) == pytest.approx((30.0, length_s), abs=0.1)
+    assert f"0->1: a stall of {stall.length_s:.1f} s at 30.0 s: nothing was forwarded" in analysis.caveats[0].text
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_case_1_a_stall_that_ends_above_the_knee(stops: bool) -> None:
+    _, samples, analysis = measured(World(CAPACITY, blips=((32.0, 35.5),)), stop_on_saturation=stops)
+    assert is_the_knee(analysis.directions[0]) and codes(analysis) == ["stall"]
+    assert analysis.stalls[0].length_s == pytest.approx(3.5, abs=0.1)
+    assert ("ramp", 1) in stages(samples), "it cannot be known without going on from there"
+
+
+def test_case_1_the_ramp_goes_on_from_the_first_bad_rate_to_the_target() -> None:
+    plan, samples, analysis = measured(World(blips=((30.0, 33.5),)), stop_on_saturation=True)
+    assert analysis.directions[0].limit is Limit.NONE
+    (direction,) = plan.directions
+    assert analysis.directions[0].maximum_pps == pytest.approx(plan.offer(direction).target_pps, rel=1e-3)
+    rates = {number: [s.asked_pps[direction] for s in samples if s.phase is Phase.RAMP and s.trial == number]
+             for number in (0, 1)}  # fmt: skip
+    (held,) = {s.asked_pps[direction] for s in samples if s.phase is Phase.RECHECK}
+    assert rates[0][-3] == held == rates[1][0], "the rate of the first of three bad windows"
+    assert rates[1] == sorted(rates[1]) and rates[1][-1] == plan.offer(direction).target_pps
+    assert rates[1][1] - rates[1][0] == pytest.approx(plan.step_pps(direction))
+    assert stages(samples)[2:] == [
+        *(("ramp", 0), ("recheck", 0), ("drain", 0)),
+        *(("ramp", 1), ("hold", 1), ("drain", 1)),
+    ]
+
+
+def test_case_1_what_loses_again_is_a_knee() -> None:
+    for stops in (True, False):
+        _, samples, analysis = measured(World(CAPACITY), stop_on_saturation=stops)
+        assert is_the_knee(analysis.directions[0]) and codes(analysis) == [] and analysis.stalls == ()
+        assert stages(samples).count(("recheck", 0)) == 1 and ("recheck", 1) not in stages(samples)
+
+
+def test_case_1_stalls_without_end_cost_a_bounded_time() -> None:
+    stalls = tuple((at, at + 3.2) for at in (15.0, 32.0, 49.0, 66.0, 83.0, 100.0, 117.0))
+    plan, samples, analysis = measured(World(blips=stalls), stop_on_saturation=True, ramp_s=120.0)
+    rechecks = sum(name == "recheck" for name, _ in stages(samples))
+    assert rechecks == MAX_RECHECKS and samples[-1].t_s < plan.duration_s
+    assert len(analysis.stalls) == MAX_RECHECKS and analysis.directions[0].limit is Limit.DUT
+
+
+def test_case_1_a_stall_of_one_direction_leaves_the_other_its_knee() -> None:
+    plan = make_plan(bidir=True)
+    world = World({"0->1": CAPACITY, "1->0": 4e5}, blips=((18.0, 21.0),))
+    analysis = analyse(plan, simulate(plan, world).samples)
+    assert [str(one.direction) for one in analysis.stalls] == ["0->1", "1->0"]
+    assert [one.limit for one in analysis.directions] == [Limit.DUT] * 2
+    for one, capacity in zip(analysis.directions, (CAPACITY, 4e5), strict=True):
+        assert (one.low_pps or 0) <= capacity <= (one.high_pps or 0)
+
+
+def test_case_1_a_rate_that_loses_whenever_it_is_held_is_a_knee_though_more_was_carried_later() -> None:
+    """The loss of a band of rates: the ramp gets past it, and the hold of the first bad rate does not."""
+
+    class Banded(SimulatedGenerator):
+        def _forward(self, direction: Any, frames: int, most: float) -> int:
+            return int(frames * 0.98) if 4e5 < self.rates.get(direction.tx, 0) < 5.5e5 else frames
+
+    plan, clock = make_plan(), HeldClock()
+    analysis = analyse(plan, run(plan, Banded(plan, World(), clock), clock, Silent()).samples)
+    (result,) = analysis.directions
+    assert result.limit is Limit.DUT and result.first_bad_pps == pytest.approx(4e5, rel=0.07)
+    assert codes(analysis) == ["recovered"] and analysis.stalls == ()
+
+
+def test_case_1_stalls_are_part_of_the_document() -> None:
+    result = make_result(make_plan(), World(CAPACITY, blips=((30.0, 32.5),)))
+    document = to_document(result)
+    (stall,) = document["stalls"]
+    assert stall["direction"] == "0->1" and stall["lost"] > 0 and stall["length_s"] == pytest.approx(2.5, abs=0.1)
+    assert from_document(document).analysis.stalls == result.analysis.stalls
