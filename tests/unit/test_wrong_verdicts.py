@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result, simulate
 
+from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import Phase, Sample
 from trexbench.core.result import from_document, to_document
 from trexbench.core.strategy.analysis import analyse
@@ -126,3 +127,38 @@ def test_case_1_stalls_are_part_of_the_document() -> None:
     (stall,) = document["stalls"]
     assert stall["direction"] == "0->1" and stall["lost"] > 0 and stall["length_s"] == pytest.approx(2.5, abs=0.1)
     assert from_document(document).analysis.stalls == result.analysis.stalls
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_case_8_each_direction_is_confirmed_at_its_own_rate(stops: bool) -> None:
+    world = World({"0->1": 1e6, "1->0": 2.5e5})
+    _, _, analysis = measured(world, bidir=True, stop_on_saturation=stops)
+    fast, slow = analysis.directions
+    assert is_the_knee(fast, 1e6) and is_the_knee(slow, 2.5e5)
+    assert fast.confirmed_pps == fast.maximum_pps and slow.confirmed_pps == slow.maximum_pps
+    assert len(fast.trials) == len(slow.trials) == 1
+
+
+def test_case_8_only_the_direction_that_failed_is_tried_at_less() -> None:
+    class Tired(SimulatedGenerator):
+        """After the ramp one direction forwards 4 % less than before."""
+
+        def _forward(self, direction: Direction, frames: int, most: float) -> int:
+            weak = direction == Direction(1, 0) and self.clock.now_s > 76
+            return super()._forward(direction, frames, most * (0.96 if weak else 1.0))
+
+    plan, clock = make_plan(bidir=True), HeldClock()
+    world = World({"0->1": 1e6, "1->0": 4e5})
+    analysis = analyse(plan, run(plan, Tired(plan, world, clock), clock, Silent()).samples)
+    steady, tired = analysis.directions
+    assert {t.offered_pps for t in steady.trials} == {steady.maximum_pps} and all(t.passed for t in steady.trials)
+    assert [t.passed for t in tired.trials] == [False, True]
+    assert tired.confirmed_pps == pytest.approx(0.97 * tired.maximum_pps)
+    assert [c.code for c in analysis.caveats] == ["confirmed-lower"] and "1->0" in analysis.caveats[0].text
+
+
+def test_case_8_a_direction_without_a_limit_is_held_at_what_it_carried() -> None:
+    plan, _, analysis = measured(World({"0->1": 4e5}), bidir=True)
+    forth, back = analysis.directions
+    assert is_the_knee(forth, 4e5) and back.limit is Limit.NONE
+    assert back.confirmed_pps == pytest.approx(plan.offer(back.direction).target_pps, rel=1e-3)

@@ -15,14 +15,14 @@ from ..units import format_duration, format_pps
 from ..verdict.blame import blame, limit_without_loss
 from ..verdict.evidence import find_evidence, find_rechecks
 from ..verdict.knee import find_knee
-from ..verdict.model import Limit, Verdict
+from ..verdict.model import DirectionResult, Limit, Verdict
 from .analysis import analyse
 from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
 
 MAX_TRIALS = 3
-"""Confirmation trials after saturation, each at a lower rate than the one before."""
+"""Confirmation trials after saturation, lower each time in the directions that failed before."""
 TRIAL_STEP = 0.03
-"""Each confirmation trial after the first is lower by this share of the last good rate."""
+"""Each confirmation trial after one that failed is lower by this share of the direction's last good rate."""
 MAX_RECHECKS = 3
 """How often the first bad rate is held at most: so many stalls at different rates cost a run so much time."""
 
@@ -32,7 +32,8 @@ class Ramp(Strategy):
     """A linear ramp, a hold at the target, the first bad rate once more, confirmation, latency.
 
     ramp_s: from zero to the target. confirm_s: how long the last good rate is held after the ramp to confirm it; 0: not
-    at all, and the first bad rate is not held again either. latency_s: how long each of LATENCY_LOADS is held at the end, with tagged frames; 0: not at all.
+    at all, and the first bad rate is not held again either. latency_s: how long each of LATENCY_LOADS is held at the
+    end, with tagged frames; 0: not at all.
     stop_on_saturation: the ramp ends once every direction is saturated.
     """
 
@@ -186,17 +187,18 @@ class Ramp(Strategy):
         return self.begin(Phase.RAMP, history, rates, history[-1].trial + 1)
 
     def _next_trial(self, history: Sequence[Sample]) -> LoadStep | None:
-        """The next confirmation trial: from the lowest last good rate downwards; None if none is due."""
+        """The next confirmation trial, of each direction at its own rate; None if none is due."""
         trial = history[-1].trial if history[-1].phase is Phase.CONFIRM_DRAIN else 0
         if self.confirm_s == 0 or trial >= MAX_TRIALS:
             return None
-        saturated = [r for r in analyse(self, history).directions if r.limit is Limit.DUT]
-        if not saturated or (trial and all(r.trials[-1].passed for r in saturated if r.trials)):
+        results = analyse(self, history).directions
+        unconfirmed = [r for r in results if r.limit is Limit.DUT and r.confirmed_pps is None]
+        if not any(_trial_pps(r) >= MIN_OFFERED_PPS for r in unconfirmed):
             return None
-        rate = min(r.maximum_pps for r in saturated) * (1 - TRIAL_STEP * trial)
-        if rate < MIN_OFFERED_PPS:
-            return None
-        return self.begin(Phase.CONFIRM, history, self._everywhere(rate), trial + 1)
+        rates = {
+            r.direction: min(max(MIN_OFFERED_PPS, _trial_pps(r)), self.offer(r.direction).target_pps) for r in results
+        }
+        return self.begin(Phase.CONFIRM, history, rates, trial + 1)
 
     def _next_load(self, history: Sequence[Sample], first: int) -> LoadStep | None:
         """The next load of the latency, from number ``first`` on, that is high enough to be sent evenly."""
@@ -232,6 +234,13 @@ class Ramp(Strategy):
         carried = max(w.sent_pps for w in good) if limit is not Limit.NONE or not hold else median(hold)
         without_loss = (f"no sustained loss up to {format_pps(carried)}, the most that was offered",)
         return Verdict(limit, reasons or without_loss, carried)
+
+
+def _trial_pps(result: DirectionResult) -> float:
+    """The rate of a direction's next trial: lower after each that failed; where none can fail, what it carried."""
+    if result.limit is not Limit.DUT or result.confirmed_pps is not None:
+        return result.confirmed_pps or result.maximum_pps
+    return result.maximum_pps * (1 - TRIAL_STEP * len(result.trials))
 
 
 def _asked_at(history: Sequence[Sample], t_s: float) -> Rates:
