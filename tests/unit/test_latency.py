@@ -64,7 +64,11 @@ def test_the_run_takes_as_long_as_was_said() -> None:
             left = PLAN.time_left(sample.phase, sample.trial, sample.t_s - before.t_s)
             assert left == pytest.approx(outcome.samples[-1].t_s - sample.t_s)
     assert PLAN.time_left(Phase.HOLD, 0, 0.0) == pytest.approx(
-        PLAN.hold_s + PLAN.length_s(Phase.RECHECK) + PLAN.confirm_s + 2 * PLAN.drain_s + 3 * (PLAN.latency_s + PLAN.drain_s)
+        PLAN.hold_s
+        + PLAN.length_s(Phase.RECHECK)
+        + PLAN.confirm_s
+        + 2 * PLAN.drain_s
+        + 3 * (PLAN.latency_s + PLAN.drain_s)
     )
     assert outcome.samples[begun - 1].phase is Phase.CONFIRM_DRAIN
 
