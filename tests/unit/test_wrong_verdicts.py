@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from faulty import measure_with
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result, simulate
+from twins import Box, stream
 
+from trexbench.config import twin as specs
+from trexbench.core.dut.telemetry import DropCount
 from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import Phase, Sample
 from trexbench.core.result import from_document, to_document
@@ -162,3 +167,84 @@ def test_case_8_a_direction_without_a_limit_is_held_at_what_it_carried() -> None
     forth, back = analysis.directions
     assert is_the_knee(forth, 4e5) and back.limit is Limit.NONE
     assert back.confirmed_pps == pytest.approx(plan.offer(back.direction).target_pps, rel=1e-3)
+
+
+FAST = 1.3e6
+"""What the DUT forwards where the tester's receiver ends first."""
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize("capacity", [FAST, 9.2e5], ids=["far above", "little above"])
+def test_case_2_a_receiver_that_loses_silently_is_found_by_the_counters_of_the_dut(
+    stops: bool, capacity: float
+) -> None:
+    world = World(capacity, rx_limit_pps=9e5, rx_silent=True)
+    result = make_result(make_plan(stop_on_saturation=stops), world, observed=True)
+    (one,) = result.analysis.directions
+    assert (one.limit, one.at_least) == (Limit.GENERATOR_RX, True)
+    assert one.low_pps is None and one.high_pps is None and one.maximum_pps <= 9.01e5
+    (sent,) = [port.tx_packets for port in result.dut_readings[1].observation.ports if port.port == 1]
+    assert f"counts {sent} sent to port 1, the tester {one.received} received" in one.reasons[0]
+    again = from_document(to_document(result))
+    assert again.analysis == result.analysis
+    assert to_document(again)["analysis"][0]["limit"] == "generator-rx"
+
+
+def test_case_2_each_receiver_for_itself() -> None:
+    world = World({"0->1": FAST, "1->0": CAPACITY}, rx_limit_pps={1: 9e5}, rx_silent=True)
+    there, back = make_result(make_plan(bidir=True), world, observed=True).analysis.directions
+    assert (there.limit, back.limit) == (Limit.GENERATOR_RX, Limit.DUT) and is_the_knee(back)
+
+
+@pytest.mark.parametrize("kind", ["ramp", "saturate"])
+def test_case_2_a_full_line_too(kind: str) -> None:
+    world = World(FAST, rx_limit_pps=9e5, rx_silent=True)
+    (one,) = make_result(make_plan(kind=kind, hold_s=10.0), world, observed=True).analysis.directions
+    assert (one.limit, one.at_least) == (Limit.GENERATOR_RX, True)
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize(
+    "world",
+    [
+        pytest.param(World(CAPACITY), id="nothing is lost but in the DUT"),
+        pytest.param(World(CAPACITY, rx_limit_pps=8e5, rx_silent=True), id="a receiver that it never reaches"),
+        pytest.param(World(CAPACITY, back_loss=0.0004), id="a cable behind it loses a little"),
+        pytest.param(World(CAPACITY, noise=0.01), id="noise"),
+    ],
+)
+def test_case_2_what_the_dut_loses_stays_its_limit(world: World, stops: bool) -> None:
+    result = make_result(make_plan(stop_on_saturation=stops), world, observed=True)
+    assert is_the_knee(result.analysis.directions[0])
+
+
+def test_case_2_frames_that_the_dut_counts_as_sent_and_drops_are_its_own() -> None:
+    """VPP counts a frame as sent before it finds no room for it: the drop counter of that port tells."""
+    result = make_result(make_plan(), World(FAST, rx_limit_pps=CAPACITY, rx_silent=True), observed=True)
+    (one,) = result.analysis.directions
+    start, finish = result.dut_readings
+    drops = (DropCount("tx-error", one.sent - one.received, 1),)
+    honest = replace(finish, observation=replace(finish.observation, drops=drops))
+    assert one.limit is Limit.GENERATOR_RX
+    assert is_the_knee(replace(result, dut_readings=(start, honest)).analysis.directions[0])
+
+
+def test_case_2_a_link_that_went_down_is_the_link() -> None:
+    result = make_result(make_plan(), World(FAST, rx_limit_pps=9e5, rx_silent=True), observed=True)
+    last = result.samples[-1]
+    ports = {port: replace(one, link_up=False) for port, one in last.reading.ports.items()}
+    samples = (*result.samples[:-1], replace(last, reading=replace(last.reading, ports=ports)))
+    assert replace(result, samples=samples).analysis.directions[0].limit is Limit.LINK
+
+
+@pytest.mark.parametrize("bidir", [False, True])
+def test_case_2_a_simulated_tester_that_loses_silently(bidir: bool) -> None:
+    """The same through the simulating engine and the twin's own counters."""
+    spec = specs.TwinSpec(workers=1, clock_hz=1e9, packet_cycles=700.0, vector=256)
+    limit = 9e5 if not bidir else 4.5e5
+    for tester, expected in (
+        (specs.TesterSpec(rx_limit_pps=limit, rx_overload="silent"), Limit.GENERATOR_RX),
+        (specs.TesterSpec(), Limit.DUT),
+    ):
+        box = Box(make_plan(bidir=bidir), spec, (stream(flows=251),), tester)
+        assert [one.limit for one in measure_with(box).analysis.directions] == [expected] * len(box.plan.directions)

@@ -19,6 +19,7 @@ from .dut.flowspread import FlowSpread
 from .dut.losses import LossReport, locate
 from .dut.spreadcheck import SpreadCheck, compare_spread
 from .dut.telemetry import DutReading, Moment
+from .dut.witness import hear
 from .errors import ConfigError, StoreError
 from .load.plan import Direction
 from .load.sample import Sample, find_setback, sample_from_dict, sample_to_dict
@@ -125,8 +126,8 @@ class RunResult:
 
     @cached_property
     def analysis(self) -> Analysis:
-        """Derived once: plan and samples are frozen."""
-        return analyse(self.plan, self.samples)
+        """Derived once: plan, samples and readings are frozen."""
+        return hear(self.plan, self.samples, analyse(self.plan, self.samples), self.losses)
 
     @cached_property
     def directions(self) -> tuple[DirectionResult, ...]:
