@@ -23,6 +23,7 @@ from trexbench.core.result import from_document, to_document
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.base import Strategy
 from trexbench.core.strategy.ramp import MAX_RECHECKS
+from trexbench.core.units import format_share
 from trexbench.core.verdict.model import Analysis, DirectionResult, Limit
 from trexbench.session.run import run
 
@@ -248,3 +249,85 @@ def test_case_2_a_simulated_tester_that_loses_silently(bidir: bool) -> None:
     ):
         box = Box(make_plan(bidir=bidir), spec, (stream(flows=251),), tester)
         assert [one.limit for one in measure_with(box).analysis.directions] == [expected] * len(box.plan.directions)
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize("ramp_s", [60.0, 600.0])
+@pytest.mark.parametrize("share", [0.0011, 0.002, 0.05])
+def test_case_5_a_path_that_loses_is_no_limit(share: float, ramp_s: float, stops: bool) -> None:
+    plan, _, analysis = measured(World(base_loss=share), stop_on_saturation=stops, ramp_s=ramp_s)
+    (one,) = analysis.directions
+    assert one.limit is Limit.NONE and one.trials == ()
+    assert one.maximum_pps == pytest.approx(plan.offers[0].target_pps, rel=1e-3)
+    assert codes(analysis) == ["lossy-path"]
+    text = analysis.caveats[0].text
+    assert f"0->1: {format_share(share)} of the frames were lost at every rate from " in text
+    assert "to 1.443 Mpps: a path that loses, not a limit" in text and "by RFC 2544" in text
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize("capacity", [CAPACITY, 2.5e5])
+@pytest.mark.parametrize("share", [0.0008, 0.0011, 0.05])
+def test_case_5_a_knee_behind_a_path_that_loses(share: float, capacity: float, stops: bool) -> None:
+    for world in (World(capacity, back_loss=share), World(capacity, back_loss=share, noise=0.003)):
+        _, _, analysis = measured(world, stop_on_saturation=stops)
+        assert is_the_knee(analysis.directions[0], capacity), world
+        assert set(codes(analysis)) - {"confirmed-lower"} == {"lossy-path"}, world
+        assert ("RFC 2544" in analysis.caveats[0].text) is (share > 0.001)
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize(
+    "world",
+    [
+        pytest.param(World(2e4), id="hardly anything is forwarded"),
+        pytest.param(World(5e4, collapse=0.5), id="and it collapses"),
+        pytest.param(World(2e4, noise=0.1), id="with noise"),
+        pytest.param(World(8e4), id="a few windows are good"),
+    ],
+)
+def test_case_5_loss_that_rises_with_the_rate_is_a_limit(world: World, stops: bool) -> None:
+    _, _, analysis = measured(world, stop_on_saturation=stops)
+    assert analysis.directions[0].limit is Limit.DUT and "lossy-path" not in codes(analysis)
+
+
+def test_case_5_loss_in_proportion_to_the_rate_is_a_limit() -> None:
+    class Rising(SimulatedGenerator):
+        def _forward(self, direction: Direction, frames: int, most: float) -> int:
+            return frames - round(frames * 0.05 * self.rates.get(direction.tx, 0) / 1.44e6)
+
+    plan, clock = make_plan(), HeldClock()
+    analysis = analyse(plan, run(plan, Rising(plan, World(), clock), clock, Silent()).samples)
+    assert analysis.directions[0].limit is Limit.DUT and "lossy-path" not in codes(analysis)
+
+
+def test_case_5_one_direction_loses_and_the_other_is_sound() -> None:
+    class Half(SimulatedGenerator):
+        def _forward(self, direction: Direction, frames: int, most: float) -> int:
+            found = super()._forward(direction, frames, most)
+            return found - round(found * 0.002) if direction == Direction(0, 1) else found
+
+    plan, clock = make_plan(bidir=True), HeldClock()
+    world = World({"0->1": CAPACITY, "1->0": 4e5})
+    analysis = analyse(plan, run(plan, Half(plan, world, clock), clock, Silent()).samples)
+    there, back = analysis.directions
+    assert is_the_knee(there) and is_the_knee(back, 4e5)
+    assert [c.text[:4] for c in analysis.caveats if c.code == "lossy-path"] == ["0->1"]
+
+
+def test_case_5_a_stall_on_a_path_that_loses() -> None:
+    world = World(CAPACITY, back_loss=0.002, blips=((12.0, 15.0),))
+    _, _, analysis = measured(world, stop_on_saturation=False)
+    assert is_the_knee(analysis.directions[0]) and set(codes(analysis)) == {"lossy-path", "stall"}
+
+
+@pytest.mark.parametrize("read_s", [0.001, 0.003])
+def test_case_5_counters_read_apart_lose_nothing(read_s: float) -> None:
+    _, _, analysis = measured(World(CAPACITY, read_s=read_s), loss_threshold=0.01)
+    assert codes(analysis) == []
+
+
+def test_case_5_latency_behind_a_path_that_loses_is_not_that_of_full_queues() -> None:
+    result = make_result(make_plan(latency_s=5.0), World(CAPACITY, back_loss=0.002))
+    assert [c.code for c in result.analysis_caveats] == ["lossy-path"]
+    assert all(one.loss == pytest.approx(0.002, rel=0.1) and not one.lossy for one in result.latencies)

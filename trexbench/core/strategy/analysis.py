@@ -11,6 +11,7 @@ from ..load.windows import Measured
 from ..verdict.caveats import find_caveats
 from ..verdict.evidence import find_evidence
 from ..verdict.model import Analysis, Caveat, DirectionResult, Limit
+from ..verdict.path import find_path
 from ..verdict.trials import find_trials
 from .base import Strategy
 
@@ -42,7 +43,7 @@ def _judge(plan: Strategy, measured: Measured, direction: Direction) -> Directio
         hold_loss=sum(w.lost for w in hold) / sum(w.sent for w in hold) if hold else None,
         sent=last[direction.tx].opackets - first[direction.tx].opackets if samples else 0,
         received=last[direction.rx].ipackets - first[direction.rx].ipackets if samples else 0,
-        trials=find_trials(plan, samples, direction),
+        trials=find_trials(plan, samples, direction, find_path(measured, direction)),
     )
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 from ..load.plan import LATENCY_LOADS, MIN_OFFERED_PPS, Direction, require
 from ..load.sample import LATENCY_PHASES, Phase, Sample
 from ..load.windows import Measured, Window, last_windows
-from ..units import format_duration, format_pps
+from ..units import format_duration, format_pps, format_share
 from ..verdict.blame import blame, limit_without_loss
 from ..verdict.evidence import find_evidence, find_rechecks
 from ..verdict.knee import find_knee
@@ -102,10 +102,11 @@ class Ramp(Strategy):
 
     def conclude(self, history: Measured, direction: Direction) -> Verdict:
         """The knee; without one, the rate carried without loss, and what limited it."""
-        windows = find_evidence(history, direction).sending
+        evidence = find_evidence(history, direction)
+        windows = evidence.sending
         knee = find_knee(self, direction, windows)
         if knee is None:
-            return self._unsaturated(windows)
+            return self._unsaturated(windows, evidence.path.lost)
         limit, reasons = blame(self, windows[knee.index : knee.index + self.windows])
         low, high = knee.interval_pps if limit is Limit.DUT else (None, None)
         at_s = windows[knee.index].begin_s
@@ -222,8 +223,8 @@ class Ramp(Strategy):
         # These windows move with the samples; the verdict's lie on a grid, and may need another sample.
         return all(r.saturated_at_s is not None for r in analyse(self, history).directions)
 
-    def _unsaturated(self, windows: Sequence[Window]) -> Verdict:
-        """The verdict without sustained loss."""
+    def _unsaturated(self, windows: Sequence[Window], path_loss: float) -> Verdict:
+        """The verdict without sustained loss, besides what the path loses at every rate."""
         if not windows:
             return Verdict(Limit.NONE, ("the run ended before it measured anything",))
         good = [w for w in windows if not w.is_bad(self.loss_threshold)]
@@ -232,7 +233,8 @@ class Ramp(Strategy):
         limit, reasons = limit_without_loss(self, windows, windows[-self.windows :])
         hold = [w.sent_pps for w in good if w.phase is Phase.HOLD]
         carried = max(w.sent_pps for w in good) if limit is not Limit.NONE or not hold else median(hold)
-        without_loss = (f"no sustained loss up to {format_pps(carried)}, the most that was offered",)
+        beyond = f" beyond the {format_share(path_loss)} lost at every rate" if path_loss else ""
+        without_loss = (f"no sustained loss{beyond} up to {format_pps(carried)}, the most that was offered",)
         return Verdict(limit, reasons or without_loss, carried)
 
 

@@ -1,4 +1,4 @@
-"""The windows that a direction's verdict is made of: without those of a stall, which is no knee.
+"""The windows that a direction's verdict is made of: without those of a stall, nor what the path itself loses.
 
 Loss that lasted is a stall where the rate at which it began was held again later and carried.
 """
@@ -14,6 +14,7 @@ from ..load.windows import MEASURED_PHASES, Measured, Window, build_window, meas
 from .blame import misses
 from .knee import find_sustained
 from .model import Stall
+from .path import SOUND, FramePath, find_path
 
 NOTHING_SHARE = 0.99
 """A window that loses more than this was one in which nothing was forwarded."""
@@ -32,7 +33,7 @@ class Recheck:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One direction's windows for the verdict, in order; and what was set aside.
+    """One direction's windows for the verdict, in order and as on a sound path; and what was set aside.
 
     sending: of the windows those in which something was sent.
     cut_short: the first window of a stall that the ramp did not outlast: what lies above its rate is not known.
@@ -41,6 +42,7 @@ class Evidence:
     windows: Sequence[Window]
     stalls: tuple[Stall, ...] = ()
     cut_short: Window | None = None
+    path: FramePath = SOUND
 
     @property
     def sending(self) -> Sequence[Window]:
@@ -49,10 +51,12 @@ class Evidence:
 
 def find_evidence(measured: Measured, direction: Direction) -> Evidence:
     """The windows that count, after every stall is set aside."""
-    plan, windows, stalls = measured.plan, list(measured.sending(direction)), []
+    plan, path, stalls = measured.plan, find_path(measured, direction), []
+    windows = [path.correct(window) for window in measured.sending(direction)]
     end_s, cut_short = windows[-1].end_s if windows else 0.0, None
-    rechecks = find_rechecks(plan, measured.samples, direction)
+    rechecks = find_rechecks(plan, measured.samples, direction, path)
     seen = measured_windows(plan, measured.samples, direction, SEEN_PHASES) if rechecks else []
+    seen = [path.correct(window) for window in seen]
     while rechecks and (index := find_sustained(_flags(plan, windows), plan.windows)) is not None:
         first = windows[index]
         if not any(_clears(one, first) for one in rechecks):
@@ -63,10 +67,12 @@ def find_evidence(measured: Measured, direction: Direction) -> Evidence:
             cut_short = first
         del windows[index : index + len(lost)]
     silent = [window for window in measured.judged(direction) if not window.sent]
-    return Evidence(sorted([*windows, *silent], key=lambda w: w.begin_s), tuple(stalls), cut_short)
+    return Evidence(sorted([*windows, *silent], key=lambda w: w.begin_s), tuple(stalls), cut_short, path)
 
 
-def find_rechecks(plan: Plan, samples: Sequence[Sample], direction: Direction) -> list[Recheck]:
+def find_rechecks(
+    plan: Plan, samples: Sequence[Sample], direction: Direction, path: FramePath = SOUND
+) -> list[Recheck]:
     """All that were held to their end, as far as this direction goes."""
     found = []
     for number in sorted({s.trial for s in samples if s.phase is Phase.RECHECK}):
@@ -77,7 +83,7 @@ def find_rechecks(plan: Plan, samples: Sequence[Sample], direction: Direction) -
         # The DUT may need its first half to get over what came before: a stall's end, or the load of the hold.
         middle_s = (samples[first - 1].t_s + samples[last].t_s) / 2
         middle = next(i for i in range(first - 1, last) if samples[i + 1].t_s > middle_s + AT_ONCE_S)
-        window = build_window(direction, samples[middle : last + 1])
+        window = path.correct(build_window(direction, samples[middle : last + 1]))
         carried = not window.is_bad(plan.loss_threshold) and not misses(window.asked_pps, window.sent_pps)
         found.append(Recheck(samples[first - 1].t_s, window.asked_pps, carried and window.sent > 0))
     return found
