@@ -331,3 +331,45 @@ def test_case_5_latency_behind_a_path_that_loses_is_not_that_of_full_queues() ->
     result = make_result(make_plan(latency_s=5.0), World(CAPACITY, back_loss=0.002))
     assert [c.code for c in result.analysis_caveats] == ["lossy-path"]
     assert all(one.loss == pytest.approx(0.002, rel=0.1) and not one.lossy for one in result.latencies)
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize("share", [0.0012, 0.005, 0.009, 0.03])
+def test_case_7_duplicates_that_nothing_bears_out_widen_the_interval(share: float, stops: bool) -> None:
+    _, _, plain = measured(World(CAPACITY), stop_on_saturation=stops, ramp_s=600.0)
+    _, _, analysis = measured(World(CAPACITY, duplicated=share), stop_on_saturation=stops, ramp_s=600.0)
+    (one,) = analysis.directions
+    assert one.limit is Limit.DUT and one.low_pps is not None and plain.directions[0].low_pps is not None
+    assert one.low_pps <= CAPACITY <= one.high_pps
+    assert share < 0.005 or one.maximum_pps > CAPACITY * (1 + share / 2), "it is too high indeed"
+    assert one.uncertainty_pps == pytest.approx(plain.directions[0].uncertainty_pps + share * CAPACITY, rel=0.05)
+    assert codes(analysis)[0] == "duplicates" and "foreign-frames" not in codes(analysis)
+    assert f"the knee may be up to {format_share(share)} too high" in analysis.caveats[0].text
+
+
+@pytest.mark.parametrize("share", [0.005, 0.009])
+def test_case_7_duplicates_that_tagged_frames_bear_out_are_left_out_of_the_knee(share: float) -> None:
+    plan = make_plan(ramp_s=600.0, latency_s=10.0)
+    (plain,) = make_result(plan, World(CAPACITY)).analysis.directions
+    analysis = make_result(plan, World(CAPACITY, duplicated=share)).analysis
+    (one,) = analysis.directions
+    assert one.limit is Limit.DUT and abs(one.maximum_pps - plain.maximum_pps) <= plan.step_pps(one.direction)
+    assert one.low_pps <= CAPACITY <= one.high_pps
+    assert one.uncertainty_pps == pytest.approx(plain.uncertainty_pps, rel=0.05)
+    (text,) = [c.text for c in analysis.caveats if c.code == "duplicates"]
+    assert f"the knee is judged without {format_share(share)}" in text and "too high" not in text
+    silent = World(CAPACITY, duplicated=share, tells_twice=False)
+    (told,) = [c.text for c in make_result(plan, silent).analysis.caveats if c.code == "duplicates"]
+    assert "too high" in told
+
+
+@pytest.mark.parametrize("foreign_pps", [350.0, 500.0, 5000.0])
+def test_case_7_a_stranger_sends_at_a_rate_of_its_own(foreign_pps: float) -> None:
+    _, _, analysis = measured(World(CAPACITY, foreign_pps=foreign_pps), warmup_pps=100_000.0)
+    assert codes(analysis) == ["foreign-frames"]
+
+
+@pytest.mark.parametrize("world", [World(CAPACITY, read_s=0.003), World(CAPACITY, duplicated=0.0003)])
+def test_case_7_too_little_is_no_finding(world: World) -> None:
+    _, _, analysis = measured(world, loss_threshold=0.01)
+    assert codes(analysis) == []

@@ -109,6 +109,8 @@ class Ramp(Strategy):
             return self._unsaturated(windows, evidence.path.lost)
         limit, reasons = blame(self, windows[knee.index : knee.index + self.windows])
         low, high = knee.interval_pps if limit is Limit.DUT else (None, None)
+        if low is not None:
+            low = max(0.0, low - evidence.path.doubtful * knee.maximum_pps)
         at_s = windows[knee.index].begin_s
         return Verdict(limit, reasons, knee.maximum_pps, low, high, knee.last_good_pps, knee.first_bad_pps, at_s)
 

@@ -62,6 +62,13 @@ def _of_path(plan: Plan, evidence: Evidence, result: DirectionResult) -> Iterato
         limit = f"{100 * plan.loss_threshold:g} %"
         none = f"; by RFC 2544 its throughput, at a loss of at most {limit}, is 0"
         yield Caveat("lossy-path", text + (none if path.lost > plan.loss_threshold else ""))
+    if path.extra:
+        text = f"{name}: {format_share(path.extra)} more frames came back than were sent {where}: frames come twice"
+        if path.twice:
+            text += f"; the knee is judged without {format_share(path.twice)}, which the tagged frames bear out"
+        if path.doubtful:
+            text += f"; the knee may be up to {format_share(path.doubtful)} too high"
+        yield Caveat("duplicates", text)
 
 
 def _of_windows(plan: Plan, windows: Sequence[Window], result: DirectionResult) -> Iterator[Caveat]:

@@ -43,6 +43,11 @@ class FramePath:
     twice: float = 0.0
     foreign: bool = False
 
+    @property
+    def doubtful(self) -> float:
+        """The extra frames of which nothing shows that they are duplicates: loss may hide behind them."""
+        return self.extra - self.twice
+
     def correct(self, window: Window) -> Window:
         """The window as it would be on a sound path; what is left of the loss may be the DUT's."""
         if not self.lost and not self.twice:
