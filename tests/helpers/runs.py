@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from trexbench.core.dut.telemetry import DutReading, Moment, Observation, PortCount
 from trexbench.core.errors import BenchError
 from trexbench.core.load.plan import MIN_OFFERED_PPS, Direction, Offer, pair_directions
 from trexbench.core.load.sample import LatencyCounters, PortCounters, Reading, Sample
@@ -35,8 +36,10 @@ class World:
     capacity_pps: what one direction forwards at most (or by direction's name, "0->1"); shared_capacity_pps: all
     directions together. collapse: how many forwarded frames each frame above the capacity costs (livelock).
     base_loss: share lost at any load. noise: relative deviation of the capacity per interval. latency_s: in flight.
-    tx_limit_pps, rx_limit_pps: of a port of the generator, as is cpu_at_full_percent. queue_full_by_port:
-    not only the sum is told. foreign_pps: frames of others that reach every port.
+    back_loss, duplicated: shares of the forwarded frames that are lost behind the router, or come twice; tells_twice:
+    of the tagged ones, too.
+    tx_limit_pps, rx_limit_pps: of a port of the generator, as is cpu_at_full_percent; rx_silent: no ierrors tell of it.
+    queue_full_by_port: not only the sum is told. foreign_pps: frames of others that reach every port.
     blips: (begin_s, end_s) in which nothing is forwarded. read_s: between the readings of two ports.
     late_s: how late the loop wakes at most. fail_at_s: from when on reading raises ``failure``. frame_s: what tagged
     frames take when idle; half as much again at the capacity. tag_failure: raised when frames are to be tagged.
@@ -46,10 +49,14 @@ class World:
     shared_capacity_pps: float = math.inf
     collapse: float = 0.0
     base_loss: float = 0.0
+    back_loss: float = 0.0
+    duplicated: float = 0.0
+    tells_twice: bool = True
     noise: float = 0.0
     latency_s: float = 0.0
     tx_limit_pps: float | Mapping[int, float] = math.inf
     rx_limit_pps: float | Mapping[int, float] = math.inf
+    rx_silent: bool = False
     foreign_pps: float = 0.0
     blips: Sequence[tuple[float, float]] = ()
     dead_ports: Sequence[int] = ()
@@ -105,6 +112,7 @@ class SimulatedGenerator:
         self._rng = random.Random(world.seed)
         self._ports = {p: _Port() for p in plan.ports}
         self._flying = dict.fromkeys(plan.directions, 0)
+        self.passed = dict.fromkeys(plan.directions, 0)
         self._tagged: dict[Direction, tuple[float, float, float]] = {}
         self._load_pps: dict[int, float] = {}
         self._queue_full = dict.fromkeys(plan.ports, 0)
@@ -145,11 +153,20 @@ class SimulatedGenerator:
         latency = {d.tx: self._timed(d) for d in self._tagged}
         return Reading(ports, full if self.world.reports_queue_full else None, latency)
 
+    def observe(self) -> Observation:
+        """What the router counts of its interfaces."""
+        got = {d.tx: self._ports[d.tx].opackets for d in self.plan.directions}
+        gone = {d.rx: passed for d, passed in self.passed.items()}
+        return Observation(ports=tuple(PortCount(port, got.get(port, 0), gone.get(port, 0)) for port in self._ports))
+
     def _timed(self, direction: Direction) -> LatencyCounters:
         _, sent, received = self._tagged[direction]
         took_s = self.world.frame_s * (1 + 0.5 * self._load_pps.get(direction.tx, 0.0) / self.world.capacity(direction))
         histogram = {bucket_us(took_s): int(received)} if received >= 1 else {}
-        return LatencyCounters(int(sent), int(received), took_s, took_s, took_s, 0.0, histogram)
+        twice = int(received * self.world.duplicated) if self.world.tells_twice else 0
+        return LatencyCounters(
+            int(sent), int(received) + twice, took_s, took_s, took_s, 0.0, histogram, duplicate=twice
+        )
 
     def _counters(self, number: int) -> PortCounters:
         port, cpu = self._ports[number], self.world.cpu_at_full_percent
@@ -212,12 +229,14 @@ class SimulatedGenerator:
     def _deliver(self, direction: Direction, forwarded: int, seconds: float) -> None:
         port = self._ports[direction.rx]
         stays = min(forwarded, int(forwarded / seconds * self.world.latency_s))
+        self.passed[direction] += forwarded
         arrived = self._flying[direction] + forwarded - stays
+        arrived += round(arrived * self.world.duplicated) - round(arrived * self.world.back_loss)
         self._flying[direction] = stays
         limit = self.world.rx_limit_pps
         most = (limit.get(direction.rx, math.inf) if isinstance(limit, Mapping) else limit) * seconds
         if arrived > most:
-            port.ierrors += arrived - int(most)
+            port.ierrors += 0 if self.world.rx_silent else arrived - int(most)
             arrived = int(most)
         port.ipackets += arrived + round(self.world.foreign_pps * seconds)
 
@@ -289,10 +308,16 @@ def simulate_with(
     return runner.run(plan, generator, clock, sink or Silent()), generator, clock
 
 
-def make_result(plan: Strategy | None = None, world: World | None = None, **changes: Any) -> RunResult:
-    """The stored form of a simulated run; ``changes`` are fields of RunResult."""
+def make_result(
+    plan: Strategy | None = None, world: World | None = None, observed: bool = False, **changes: Any
+) -> RunResult:
+    """The stored form of a simulated run; observed: its router is read before and after; ``changes``: its fields."""
     plan = plan or make_plan()
-    outcome = simulate(plan, world)
+    outcome, generator, clock = simulate_with(plan, world or World())
+    if observed:
+        seen = (Observation(ports=tuple(PortCount(port, 0, 0) for port in plan.ports)), generator.observe())
+        looks = (DutReading(Moment.START, 0.0, 0.0, seen[0]), DutReading(Moment.FINISH, clock.now(), 0.0, seen[1]))
+        changes = {"telemetry": "hold", "dut_readings": looks} | changes
     result = RunResult(
         id="20260301T120000Z-test",
         started="2026-03-01T12:00:00Z",

@@ -43,7 +43,8 @@ def codes(analysis: Analysis) -> set[str]:
         pytest.param(World(700 * K, cpu_at_full_percent=200.0), Limit.GENERATOR_TX, True, id="its CPU was full"),
         pytest.param(World(700 * K, cpu_at_full_percent=150.0), Limit.DUT, False, id="its CPU was busy, not full"),
         pytest.param(World(700 * K, cpu_at_full_percent=None), Limit.DUT, False, id="it does not say its CPU"),
-        pytest.param(World(base_loss=0.01), Limit.DUT, False, id="lossy at any rate"),
+        pytest.param(World(base_loss=0.01), Limit.NONE, True, id="lossy at any rate: a path that loses"),
+        pytest.param(World(20 * K), Limit.DUT, False, id="lossy at any rate, ever more"),
         pytest.param(World(base_loss=0.0005), Limit.NONE, True, id="lossy under the threshold"),
         pytest.param(World(blips=((30.0, 32.0), (40.0, 41.0))), Limit.NONE, True, id="blips do not last"),
     ],
@@ -142,10 +143,11 @@ def test_the_figures_of_a_knee() -> None:
         pytest.param(World(700 * K, blips=((20.0, 21.0),)), "ramp", "transient-loss", id="loss that did not last"),
         pytest.param(World(700 * K, foreign_pps=20 * K), "ramp", "foreign-frames", id="somebody else sends"),
         pytest.param(World(foreign_pps=100), "ramp", "foreign-frames", id="a little: seen in the warm-up"),
-        pytest.param(World(700 * K, blips=((20.0, 26.0),)), "ramp", "recovered", id="it lost, and then carried more"),
+        pytest.param(World(700 * K, blips=((20.0, 26.0),)), "ramp", "stall", id="it lost, and then carried more"),
         pytest.param(World(700 * K, blips=((70.0, 999.0),)), "ramp", "not-confirmed", id="no trial passes"),
-        pytest.param(World(700 * K, blips=((66.0, 71.0),)), "ramp", "confirmed-lower", id="the second passes"),
-        pytest.param(World(base_loss=0.01), "ramp", "bad-from-start", id="no good rate at all"),
+        pytest.param(World(700 * K, blips=((72.0, 77.0),)), "ramp", "confirmed-lower", id="the second passes"),
+        pytest.param(World(20 * K), "ramp", "bad-from-start", id="no good rate at all"),
+        pytest.param(World(base_loss=0.01), "ramp", "lossy-path", id="the same loss at every rate"),
         pytest.param(World(cpu_at_full_percent=None), "ramp", "no-cpu", id="the CPU is not told"),
         pytest.param(World(reports_queue_full=False), "saturate", "no-queue-full", id="nor the queue"),
         pytest.param(World(700 * K, blips=((20.0, 21.0),)), "saturate", None, id="a saturated line loses anyway"),
@@ -188,7 +190,7 @@ def test_a_stall_just_before_the_knee_is_not_the_last_good_rate() -> None:
 def test_a_trial_at_a_rate_that_was_never_sent_confirms_nothing() -> None:
     class Weak(SimulatedGenerator):
         def _send(self, number: int, seconds: float) -> int:
-            return super()._send(number, seconds / (2 if self.clock.now_s > 71 else 1))
+            return super()._send(number, seconds / (2 if self.clock.now_s > 77 else 1))
 
     plan, clock = make_plan(), HeldClock()
     outcome = run(plan, Weak(plan, World(700 * K), clock), clock, Silent())
@@ -311,7 +313,7 @@ def test_frames_that_arrive_elsewhere_are_found() -> None:
 
 def test_nothing_is_saturated_before_there_are_windows() -> None:
     plan = make_plan()
-    samples = simulate(plan, World(base_loss=0.5)).samples
+    samples = simulate(plan, World(15 * K)).samples
     ends = [i for i in range(1, len(samples)) if plan._all_saturated(samples[:i])]
     assert samples[ends[0] - 1].t_s == plan.warmup_s + plan.windows
 

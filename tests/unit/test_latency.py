@@ -64,7 +64,11 @@ def test_the_run_takes_as_long_as_was_said() -> None:
             left = PLAN.time_left(sample.phase, sample.trial, sample.t_s - before.t_s)
             assert left == pytest.approx(outcome.samples[-1].t_s - sample.t_s)
     assert PLAN.time_left(Phase.HOLD, 0, 0.0) == pytest.approx(
-        PLAN.hold_s + PLAN.confirm_s + 2 * PLAN.drain_s + 3 * (PLAN.latency_s + PLAN.drain_s)
+        PLAN.hold_s
+        + PLAN.length_s(Phase.RECHECK)
+        + PLAN.confirm_s
+        + 2 * PLAN.drain_s
+        + 3 * (PLAN.latency_s + PLAN.drain_s)
     )
     assert outcome.samples[begun - 1].phase is Phase.CONFIRM_DRAIN
 
@@ -75,7 +79,7 @@ def test_the_run_takes_as_long_as_was_said() -> None:
         pytest.param(replace(PLAN, latency_s=0.0), SLOW, 0, id="not asked for"),
         pytest.param(make_plan(kind="saturate", hold_s=8.0), SLOW, 0, id="a filled line has no throughput"),
         pytest.param(TINY, World(capacity_pps=5 * K), 2, id="a tenth of this is too little to send evenly"),
-        pytest.param(PLAN, World(base_loss=0.5), 0, id="no rate without loss"),
+        pytest.param(PLAN, World(capacity_pps=15 * K), 0, id="no rate without loss"),
         pytest.param(PLAN, World(), 3, id="without a limit: of what was carried"),
         pytest.param(replace(PLAN, confirm_s=0.0), SLOW, 3, id="without confirmation"),
         pytest.param(replace(PLAN, hold_s=0.0, stop_on_saturation=True), SLOW, 3, id="after a ramp that was cut short"),

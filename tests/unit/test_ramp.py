@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from runs import HeldClock, Silent, SimulatedGenerator, World, asked, make_plan, simulate
 
-from trexbench.core.load.plan import LATENCY_LOADS, Plan
+from trexbench.core.load.plan import LATENCY_LOADS, Direction, Plan
 from trexbench.core.load.sample import Phase, Sample
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.ramp import MAX_TRIALS
@@ -159,20 +159,21 @@ def test_one_saturated_direction_does_not_stop_the_other() -> None:
     assert [round(r.maximum_pps / 1e5) for r in results] == [3, 9]
 
 
-def trials(samples: Sequence[Sample]) -> list[float]:
-    return [asked(s) for s, b in zip(samples[1:], samples, strict=False) if s.trial > b.trial]
+def trials(samples: Sequence[Sample]) -> list[Mapping[Direction, float]]:
+    held = {s.trial: s.asked_pps for s in samples if s.phase is Phase.CONFIRM}
+    return list(held.values())
 
 
 @pytest.mark.parametrize(
     ("world", "bidir", "rates"),
     [
         pytest.param(World(0.7e6), False, 1, id="passes at the first"),
-        pytest.param(World(0.7e6, blips=((66.0, 71.0),)), False, 2, id="second, 3 % lower"),
+        pytest.param(World(0.7e6, blips=((72.0, 77.0),)), False, 2, id="second, 3 % lower"),
         pytest.param(World(0.7e6, blips=((66.0, 300.0),)), False, MAX_TRIALS, id="never, so three"),
         pytest.param(World(), False, 0, id="no saturation, no trial"),
         pytest.param(World(tx_limit_pps=0.7e6), False, 0, id="the generator's limit is not confirmed"),
         pytest.param(World(rx_limit_pps=0.7e6), False, 0, id="nor that of its receiver"),
-        pytest.param(World({"0->1": 0.9e6, "1->0": 0.4e6}), True, 1, id="the lower of two"),
+        pytest.param(World({"0->1": 0.9e6, "1->0": 0.4e6}), True, 1, id="each of two at its own"),
         pytest.param(World({"0->1": 0.9e6}, rx_limit_pps={0: 0.3e6}), True, 1, id="the receiver's loss fails nobody"),
     ],
 )
@@ -181,10 +182,10 @@ def test_trials_confirm_the_last_good_rate_of_the_dut(world: World, bidir: bool,
     samples = simulate(plan, world).samples
     held = trials(samples)
     assert len(held) == rates
-    if held:
-        dut = [r for r in analyse(plan, samples).directions if not r.at_least]
-        lowest = min(r.maximum_pps for r in dut)
-        assert held == pytest.approx([lowest * (1 - 0.03 * i) for i in range(len(held))])
+    for one in analyse(plan, samples).directions:
+        lowered = 0.0 if one.at_least else 0.03
+        expected = [one.maximum_pps * (1 - lowered * number) for number in range(rates)]
+        assert [each[one.direction] for each in held] == pytest.approx(expected)
 
 
 def test_a_saturated_line_is_filled_at_once_and_not_confirmed() -> None:

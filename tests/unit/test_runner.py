@@ -185,7 +185,8 @@ def test_it_starts_once_updates_each_tick_and_every_start_is_bounded() -> None:
     ticks = int(SENDING_S / SHORT.sample_s)
     assert outcome.error is None
     assert names == ["start"] + ["update"] * (ticks - 1) + ["stop", "stop"]
-    assert generator.calls[0] == ("start", {0: SHORT.offers[0].warmup_pps}, SENDING_S + SLACK_S)
+    longest_s = SENDING_S + SHORT.length_s(Phase.RECHECK) + SLACK_S
+    assert generator.calls[0] == ("start", {0: SHORT.offers[0].warmup_pps}, longest_s)
 
 
 def test_a_confirmation_starts_anew_for_its_own_time() -> None:

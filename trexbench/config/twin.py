@@ -90,13 +90,15 @@ class TesterSpec:
 
     tx_limit_pps, rx_limit_pps: of every port, or by port; a port that is not named has no limit. overload: what happens
     beyond tx_limit_pps: ``stretch`` (sending takes longer, as in TRex: fewer frames, no queue_full) or ``queue-full``
-    (frames are dropped and counted). Frames beyond rx_limit_pps count as ierrors. skew_s: the counters of different
+    (frames are dropped and counted). Frames beyond rx_limit_pps count as ierrors; with rx_overload ``silent`` nobody
+    counts them. skew_s: the counters of different
     ports are read at most this far apart.
     """
 
     tx_limit_pps: Annotated[float | Mapping[int, float] | None, _port_limit, "tx_limit"] = None
     rx_limit_pps: Annotated[float | Mapping[int, float] | None, _port_limit, "rx_limit"] = None
     overload: Annotated[str, r.choice("stretch", "queue-full")] = "stretch"
+    rx_overload: Annotated[str, r.choice("ierrors", "silent")] = "ierrors"
     skew_s: Annotated[float, _seconds, "skew"] = 0.0
 
     def limit_of(self, side: Literal["tx", "rx"], port: int) -> float | None:

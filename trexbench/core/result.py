@@ -19,6 +19,7 @@ from .dut.flowspread import FlowSpread
 from .dut.losses import LossReport, locate
 from .dut.spreadcheck import SpreadCheck, compare_spread
 from .dut.telemetry import DutReading, Moment
+from .dut.witness import hear
 from .errors import ConfigError, StoreError
 from .load.conditions import round_trip_ns
 from .load.plan import Direction
@@ -161,8 +162,8 @@ class RunResult:
 
     @cached_property
     def analysis(self) -> Analysis:
-        """Derived once: plan and samples are frozen."""
-        return analyse(self.plan, self.samples)
+        """Derived once: plan, samples and readings are frozen."""
+        return hear(self.plan, self.samples, analyse(self.plan, self.samples), self.losses)
 
     @cached_property
     def directions(self) -> tuple[DirectionResult, ...]:
@@ -182,6 +183,7 @@ def to_document(result: RunResult, with_samples: bool = True) -> dict[str, Any]:
             | ({"streams": msgspec.to_builtins(found)} if (found := result.streams.get(one.direction)) else {})
             for one in analysis.directions
         ],
+        "stalls": [msgspec.to_builtins(one) | {"direction": str(one.direction)} for one in analysis.stalls],
         "total_pps": analysis.total_pps,
         "at_least": analysis.at_least,
         "round_trip_ns": result.round_trip_ns,

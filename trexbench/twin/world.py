@@ -36,12 +36,13 @@ class Flow(NamedTuple):
 class TesterPort:
     """One of the tester's ports. flows: where the frames of each of its streams belong, by the stream's id.
 
-    rx_limit_pps: frames per second that it can receive. groups: of the latency streams that were started last.
-    flows_sent, flows_received: counted frames by their marks.
+    rx_limit_pps: frames per second that it can receive; rx_silent: it does not count the others. groups: of the latency
+    streams that were started last. flows_sent, flows_received: counted frames by their marks.
     """
 
     tx: TxPort
     rx_limit_pps: float | None = None
+    rx_silent: bool = False
     flows: dict[int, Flow] = field(default_factory=dict)
     groups: dict[Mark, Group] = field(default_factory=dict)
     sent: Tally = field(default_factory=Tally)
@@ -54,7 +55,8 @@ class TesterPort:
     def of(cls, spec: TesterSpec, port: int, speed_bps: float) -> TesterPort:
         """Port number ``port``, which falls short as the spec says of it."""
         limit_pps, stretches = spec.limit_of("tx", port), spec.overload == "stretch"
-        return cls(TxPort(speed_bps, limit_pps, stretches), spec.limit_of("rx", port))
+        silent = spec.rx_overload == "silent"
+        return cls(TxPort(speed_bps, limit_pps, stretches), spec.limit_of("rx", port), silent)
 
     def copy(self) -> TesterPort:
         tallies = {name: getattr(self, name).copy() for name in ("sent", "received", "errors")}
@@ -136,7 +138,7 @@ class World:
             share = received_share(port.rx_limit_pps, sum(count for _, count in arrived), span_s)
             for flow, count in arrived:
                 port.received.add(flow.length, count * share)
-                if share < 1:
+                if share < 1 and not port.rx_silent:
                     port.errors.add(flow.length, count * (1 - share))
                 if flow.counted is not None:
                     port.flows_received.setdefault(flow.counted, Tally()).add(flow.length, count * share)

@@ -21,6 +21,7 @@ class Phase(str, Enum):
     RAMP = "ramp"
     SEARCH = "search"
     HOLD = "hold"
+    RECHECK = "recheck"
     DRAIN = "drain"
     CONFIRM = "confirm"
     CONFIRM_DRAIN = "confirm-drain"
@@ -129,8 +130,8 @@ class Conditions:
 class Sample:
     """A reading, with the rate asked of every direction since the sample before it (frames per second; {}: silence).
 
-    trial: number of the confirmation trial or of the latency load, from 1; 0 in other phases. conditions: about once a
-    second, in a lab.
+    trial: number of the confirmation trial, of the latency load, or of the look of a search, from 1. In a ramp's other
+    phases how often the first bad rate had been held before (Phase.RECHECK). conditions: about once a second, in a lab.
     """
 
     phase: Phase

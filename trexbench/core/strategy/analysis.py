@@ -9,7 +9,9 @@ from ..load.plan import Direction
 from ..load.sample import Phase, Sample, find_setback
 from ..load.windows import Measured
 from ..verdict.caveats import find_caveats
+from ..verdict.evidence import find_evidence
 from ..verdict.model import Analysis, Caveat, DirectionResult, Limit
+from ..verdict.path import find_path
 from ..verdict.trials import find_trials
 from .base import Strategy
 
@@ -22,8 +24,9 @@ def analyse(plan: Strategy, samples: Sequence[Sample]) -> Analysis:
     sound, setback = until_setback(plan, samples)
     measured = Measured(plan, sound)
     results = tuple(_judge(plan, measured, direction) for direction in plan.directions)
+    stalls = tuple(stall for direction in plan.directions for stall in find_evidence(measured, direction).stalls)
     caveats = find_caveats(measured, results)
-    return Analysis(results, caveats if setback is None else (setback, *caveats))
+    return Analysis(results, caveats if setback is None else (setback, *caveats), stalls)
 
 
 def _judge(plan: Strategy, measured: Measured, direction: Direction) -> DirectionResult:
@@ -40,7 +43,7 @@ def _judge(plan: Strategy, measured: Measured, direction: Direction) -> Directio
         hold_loss=sum(w.lost for w in hold) / sum(w.sent for w in hold) if hold else None,
         sent=last[direction.tx].opackets - first[direction.tx].opackets if samples else 0,
         received=last[direction.rx].ipackets - first[direction.rx].ipackets if samples else 0,
-        trials=find_trials(plan, samples, direction),
+        trials=find_trials(plan, samples, direction, find_path(measured, direction)),
     )
 
 

@@ -11,7 +11,7 @@ from math import ceil
 from typing import ClassVar
 
 from ..load.plan import Direction, Plan
-from ..load.sample import LATENCY_PHASES, Phase, Sample
+from ..load.sample import CONFIRM_PHASES, LATENCY_PHASES, Phase, Sample
 from ..load.windows import Measured, Window, measured_windows
 from ..verdict.model import Verdict
 
@@ -109,10 +109,10 @@ class Strategy(Plan, ABC):
         now_s = history[-1].t_s
         return LoadStep(phase, rates, self._until(now_s, self.length_s(phase), now_s), trial)
 
-    def go_on(self, history: Sequence[Sample]) -> float | None:
-        """When the next sample of the current phase is due; None when the phase is over."""
+    def go_on(self, history: Sequence[Sample], length_s: float | None = None) -> float | None:
+        """When the next sample of the current phase is due; None when the phase, of this length, is over."""
         last, begun_s = history[-1], phase_begun(history)
-        length_s, elapsed_s = self.length_s(last.phase), last.t_s - begun_s
+        length_s, elapsed_s = self.length_s(last.phase) if length_s is None else length_s, last.t_s - begun_s
         # Times are differences of floats: less than a microsecond left means over.
         if length_s - elapsed_s > 1e-6 and round(elapsed_s / self.sample_s) < self._ticks(length_s):
             return self._until(begun_s, length_s, last.t_s)
@@ -141,8 +141,12 @@ class Strategy(Plan, ABC):
 
 def phase_begun(history: Sequence[Sample]) -> float:
     """When the last sample's phase (and trial) began: the time of the sample before its first one."""
-    first = bisect_left(history, _place(history[-1]), key=_place)
-    return history[max(0, first - 1)].t_s
+    return history[max(0, phase_first(history) - 1)].t_s
+
+
+def phase_first(history: Sequence[Sample]) -> int:
+    """Index of the first sample of the last sample's phase (and trial)."""
+    return bisect_left(history, _place(history[-1]), key=_place)
 
 
 def curve_windows(plan: Strategy, samples: Sequence[Sample], direction: Direction) -> list[Window]:
@@ -153,9 +157,10 @@ def curve_windows(plan: Strategy, samples: Sequence[Sample], direction: Directio
 
 
 _ORDER = {phase: place for place, phase in enumerate(Phase)}
+_LATER = {phase: part for part, phases in enumerate((CONFIRM_PHASES, LATENCY_PHASES), 1) for phase in phases}
 _SILENT = (Phase.DRAIN, Phase.CONFIRM_DRAIN, Phase.LATENCY_DRAIN)
 
 
-def _place(sample: Sample) -> tuple[bool, int, int]:
+def _place(sample: Sample) -> tuple[int, int, int]:
     """Sort key in which a run's samples are in order, so that phase_begun can bisect."""
-    return sample.phase in LATENCY_PHASES, sample.trial, _ORDER[sample.phase]
+    return _LATER.get(sample.phase, 0), sample.trial, _ORDER[sample.phase]

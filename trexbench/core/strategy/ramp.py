@@ -11,25 +11,29 @@ from typing import ClassVar
 from ..load.plan import LATENCY_LOADS, MIN_OFFERED_PPS, Direction, require
 from ..load.sample import LATENCY_PHASES, Phase, Sample
 from ..load.windows import Measured, Window, last_windows
-from ..units import format_duration, format_pps
+from ..units import format_duration, format_pps, format_share
 from ..verdict.blame import blame, limit_without_loss
+from ..verdict.evidence import find_evidence, find_rechecks
 from ..verdict.knee import find_knee
-from ..verdict.model import Limit, Verdict
+from ..verdict.model import DirectionResult, Limit, Verdict
 from .analysis import analyse
-from .base import LoadStep, Rates, Stage, Strategy, phase_begun
+from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
 
 MAX_TRIALS = 3
-"""Confirmation trials after saturation, each at a lower rate than the one before."""
+"""Confirmation trials after saturation, lower each time in the directions that failed before."""
 TRIAL_STEP = 0.03
-"""Each confirmation trial after the first is lower by this share of the last good rate."""
+"""Each confirmation trial after one that failed is lower by this share of the direction's last good rate."""
+MAX_RECHECKS = 3
+"""How often the first bad rate is held at most: so many stalls at different rates cost a run so much time."""
 
 
 @dataclass(frozen=True)
 class Ramp(Strategy):
-    """A linear ramp, a hold at the target, confirmation, latency.
+    """A linear ramp, a hold at the target, the first bad rate once more, confirmation, latency.
 
     ramp_s: from zero to the target. confirm_s: how long the last good rate is held after the ramp to confirm it; 0: not
-    at all. latency_s: how long each of LATENCY_LOADS is held at the end, with tagged frames; 0: not at all.
+    at all, and the first bad rate is not held again either. latency_s: how long each of LATENCY_LOADS is held at the
+    end, with tagged frames; 0: not at all.
     stop_on_saturation: the ramp ends once every direction is saturated.
     """
 
@@ -58,6 +62,9 @@ class Ramp(Strategy):
     @cached_property
     def schedule(self) -> tuple[Stage, ...]:
         stages = [Stage(Phase.WARMUP, self.warmup_s), Stage(Phase.RAMP, self.ramp_s), Stage(Phase.HOLD, self.hold_s)]
+        if self.confirm_s:
+            # Twice as long as loss must last: the second half decides.
+            stages.append(Stage(Phase.RECHECK, 2 * self.windows * max(self.window_s, self.sample_s)))
         stages.append(Stage(Phase.DRAIN, self.drain_s))
         if self.confirm_s:
             stages += [Stage(Phase.CONFIRM, self.confirm_s, 1), Stage(Phase.CONFIRM_DRAIN, self.drain_s, 1)]
@@ -68,18 +75,21 @@ class Ramp(Strategy):
     def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
         last = history[-1]
         if last.phase is Phase.RAMP and self.stop_on_saturation and self._all_saturated(history):
-            return self.drain(Phase.DRAIN, history)
-        if last.asked_pps and (until_s := self.go_on(history)) is not None:
-            rates = self._rates_at(until_s - phase_begun(history)) if last.phase is Phase.RAMP else last.asked_pps
-            return LoadStep(last.phase, rates, until_s, last.trial)
+            return self._recheck(history, last.trial) or self.drain(Phase.DRAIN, history)
+        if last.phase is Phase.RAMP and (step := self._climb(history)) is not None:
+            return step
+        if last.phase is not Phase.RAMP and last.asked_pps and (until_s := self.go_on(history)) is not None:
+            return LoadStep(last.phase, last.asked_pps, until_s, last.trial)
         if last.phase is Phase.BASELINE:
             return self.begin(Phase.WARMUP, history, self.warmup_rates())
         if last.phase is Phase.WARMUP:
             step = self.begin(Phase.RAMP, history, {})
             return LoadStep(Phase.RAMP, self._rates_at(step.until_s - last.t_s), step.until_s)
         if last.phase is Phase.RAMP and self.hold_s:
-            return self.begin(Phase.HOLD, history, self.targets())
+            return self.begin(Phase.HOLD, history, self.targets(), last.trial)
         if last.phase in (Phase.RAMP, Phase.HOLD):
+            return self._recheck(history, last.trial) or self.drain(Phase.DRAIN, history)
+        if last.phase is Phase.RECHECK:
             return self.drain(Phase.DRAIN, history)
         if last.phase is Phase.CONFIRM:
             return self.drain(Phase.CONFIRM_DRAIN, history)
@@ -87,16 +97,20 @@ class Ramp(Strategy):
             return self.drain(Phase.LATENCY_DRAIN, history)
         if last.phase is Phase.LATENCY_DRAIN:
             return self._next_load(history, last.trial + 1)
-        return self._next_trial(history) or self._next_load(history, 1)
+        again = self._resume(history) or self._recheck(history, last.trial + 1) if last.phase is Phase.DRAIN else None
+        return again or self._next_trial(history) or self._next_load(history, 1)
 
     def conclude(self, history: Measured, direction: Direction) -> Verdict:
         """The knee; without one, the rate carried without loss, and what limited it."""
-        windows = history.sending(direction)
+        evidence = find_evidence(history, direction)
+        windows = evidence.sending
         knee = find_knee(self, direction, windows)
         if knee is None:
-            return self._unsaturated(windows, bool(history.left_out(direction)))
+            return self._unsaturated(windows, evidence.path.lost, bool(history.left_out(direction)))
         limit, reasons = blame(self, windows[knee.index : knee.index + self.windows])
         low, high = knee.interval_pps if limit is Limit.DUT else (None, None)
+        if low is not None:
+            low = max(0.0, low - evidence.path.doubtful * knee.maximum_pps)
         at_s = windows[knee.index].begin_s
         return Verdict(limit, reasons, knee.maximum_pps, low, high, knee.last_good_pps, knee.first_bad_pps, at_s)
 
@@ -117,6 +131,20 @@ class Ramp(Strategy):
         results = analyse(self, [s for s in history if s.phase not in LATENCY_PHASES]).directions
         return min((r.maximum_pps if r.confirmed_pps is None else r.confirmed_pps for r in results), default=0.0)
 
+    def _climb(self, history: Sequence[Sample]) -> LoadStep | None:
+        """The next step of the ramp; None at its end. One that goes on after a stall begins at the first bad rate."""
+        trial, begun_s, skipped_s = history[-1].trial, phase_begun(history), 0.0
+        if trial:
+            skipped_s = self._elapsed(history[phase_first(history)].asked_pps) - self.sample_s
+        until_s = self.go_on(history, self.ramp_s - skipped_s)
+        if until_s is None:
+            return None
+        return LoadStep(Phase.RAMP, self._rates_at(skipped_s + until_s - begun_s), until_s, trial)
+
+    def _elapsed(self, rates: Rates) -> float:
+        """How long after its beginning the ramp has these rates."""
+        return self.ramp_s * max(pps / self.offer(direction).target_pps for direction, pps in rates.items())
+
     def _rates_at(self, elapsed_s: float) -> Rates:
         """The ramp's rates ``elapsed_s`` after its beginning."""
         share = elapsed_s / self.ramp_s
@@ -125,18 +153,55 @@ class Ramp(Strategy):
             for offer in self.offers
         }
 
+    def _recheck(self, history: Sequence[Sample], number: int) -> LoadStep | None:
+        """Hold the rates at which loss set in once more; None where no such rate is left to be held.
+
+        All directions get what the ramp offered then: the DUT's directions may depend on one another. Loss that set in
+        elsewhere a little later is looked at in the same hold.
+        """
+        if self.confirm_s == 0 or number >= MAX_RECHECKS:
+            return None
+        measured = Measured(self, history)
+        doubtful = [w for w in (self._unchecked(measured, d) for d in self.directions) if w is not None]
+        if not doubtful:
+            return None
+        first_s, near_s = min(w.end_s for w in doubtful), self.windows * max(self.window_s, self.sample_s)
+        at_s = max(w.end_s for w in doubtful if w.end_s <= first_s + near_s)
+        return self.begin(Phase.RECHECK, history, _asked_at(history, at_s), number)
+
+    def _unchecked(self, measured: Measured, direction: Direction) -> Window | None:
+        """The first window of the DUT's sustained loss, unless its rate has been held again since."""
+        verdict = self.conclude(measured, direction)
+        if verdict.limit is not Limit.DUT:
+            return None
+        first = next(w for w in measured.judged(direction) if w.begin_s == verdict.saturated_at_s)
+        most_pps = first.asked_pps + (self.windows + 1) * self.step_pps(direction)
+        held = find_rechecks(self, measured.samples, direction)
+        known = any(one.begin_s >= first.end_s and first.asked_pps <= one.asked_pps <= most_pps for one in held)
+        return None if known else first
+
+    def _resume(self, history: Sequence[Sample]) -> LoadStep | None:
+        """The ramp goes on from the first bad rate where that was carried after all, and the ramp had ended there."""
+        measured = Measured(self, history)
+        found = [one for one in (find_evidence(measured, d).cut_short for d in self.directions) if one is not None]
+        if not found:
+            return None
+        rates = _asked_at(history, min(window.end_s for window in found))
+        return self.begin(Phase.RAMP, history, rates, history[-1].trial + 1)
+
     def _next_trial(self, history: Sequence[Sample]) -> LoadStep | None:
-        """The next confirmation trial: from the lowest last good rate downwards; None if none is due."""
-        trial = history[-1].trial
+        """The next confirmation trial, of each direction at its own rate; None if none is due."""
+        trial = history[-1].trial if history[-1].phase is Phase.CONFIRM_DRAIN else 0
         if self.confirm_s == 0 or trial >= MAX_TRIALS:
             return None
-        saturated = [r for r in analyse(self, history).directions if r.limit is Limit.DUT]
-        if not saturated or (trial and all(r.trials[-1].passed for r in saturated if r.trials)):
+        results = analyse(self, history).directions
+        unconfirmed = [r for r in results if r.limit is Limit.DUT and r.confirmed_pps is None]
+        if not any(_trial_pps(r) >= MIN_OFFERED_PPS for r in unconfirmed):
             return None
-        rate = min(r.maximum_pps for r in saturated) * (1 - TRIAL_STEP * trial)
-        if rate < MIN_OFFERED_PPS:
-            return None
-        return self.begin(Phase.CONFIRM, history, self._everywhere(rate), trial + 1)
+        rates = {
+            r.direction: min(max(MIN_OFFERED_PPS, _trial_pps(r)), self.offer(r.direction).target_pps) for r in results
+        }
+        return self.begin(Phase.CONFIRM, history, rates, trial + 1)
 
     def _next_load(self, history: Sequence[Sample], first: int) -> LoadStep | None:
         """The next load of the latency, from number ``first`` on, that is high enough to be sent evenly."""
@@ -160,8 +225,11 @@ class Ramp(Strategy):
         # These windows move with the samples; the verdict's lie on a grid, and may need another sample.
         return all(r.saturated_at_s is not None for r in analyse(self, history).directions)
 
-    def _unsaturated(self, windows: Sequence[Window], changed: bool) -> Verdict:
-        """The verdict without sustained loss. changed: there was some, as the conditions of a lab changed."""
+    def _unsaturated(self, windows: Sequence[Window], path_loss: float, changed: bool) -> Verdict:
+        """The verdict without sustained loss, besides what the path loses at every rate.
+
+        changed: there was some, as the conditions of a lab changed.
+        """
         if not windows:
             return Verdict(Limit.NONE, ("the run ended before it measured anything",))
         good = [w for w in windows if not w.is_bad(self.loss_threshold)]
@@ -170,6 +238,19 @@ class Ramp(Strategy):
         limit, reasons = limit_without_loss(self, windows, windows[-self.windows :])
         hold = [w.sent_pps for w in good if w.phase is Phase.HOLD]
         carried = max(w.sent_pps for w in good) if limit is not Limit.NONE or not hold else median(hold)
+        beyond = f" beyond the {format_share(path_loss)} lost at every rate" if path_loss else ""
         most = "until the lab's conditions changed" if changed else "the most that was offered"
-        without_loss = (f"no sustained loss up to {format_pps(carried)}, {most}",)
+        without_loss = (f"no sustained loss{beyond} up to {format_pps(carried)}, {most}",)
         return Verdict(limit, reasons or without_loss, carried)
+
+
+def _trial_pps(result: DirectionResult) -> float:
+    """The rate of a direction's next trial: lower after each that failed; where none can fail, what it carried."""
+    if result.limit is not Limit.DUT or result.confirmed_pps is not None:
+        return result.confirmed_pps or result.maximum_pps
+    return result.maximum_pps * (1 - TRIAL_STEP * len(result.trials))
+
+
+def _asked_at(history: Sequence[Sample], t_s: float) -> Rates:
+    """What was asked of every direction until this moment."""
+    return next(sample.asked_pps for sample in history if sample.t_s >= t_s)

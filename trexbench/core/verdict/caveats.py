@@ -10,8 +10,9 @@ from ..load.windows import Measured, Window, find_gaps, find_spans
 from ..units import format_pps, format_share
 from .blame import misses
 from .conditions import find_condition_caveats
+from .evidence import Evidence, find_evidence
 from .knee import find_sustained
-from .model import Caveat, DirectionResult, Limit
+from .model import Caveat, DirectionResult, Limit, Stall
 
 FOREIGN_SHARE = 0.01
 """More received than sent by this share, for as long as loss must last: the clocks of two ports cannot explain it."""
@@ -23,8 +24,12 @@ def find_caveats(measured: Measured, results: Sequence[DirectionResult]) -> tupl
     found: list[Caveat] = []
     plan, samples, ports = measured.plan, measured.samples, measured.plan.tx_ports
     for result in results:
-        found.extend(_of_windows(plan, measured.judged(result.direction), result))
-        found.extend(_of_foreign_frames(measured, result))
+        evidence = find_evidence(measured, result.direction)
+        found.extend(map(_of_stall, evidence.stalls))
+        found.extend(_of_path(plan, evidence, result))
+        found.extend(_of_windows(plan, evidence.windows, result))
+        if not evidence.path.extra:
+            found.extend(_of_foreign_frames(measured, result, evidence.path.foreign))
         found.extend(_of_trials(result))
     if any(s.reading.queue_full is None and _unreported(s, ports, "queue_full") for s in samples):
         found.append(Caveat("no-queue-full", "the generator did not report queue_full: its limit may go unseen"))
@@ -39,6 +44,33 @@ def find_caveats(measured: Measured, results: Sequence[DirectionResult]) -> tupl
 
 def _unreported(sample: Sample, ports: Sequence[int], figure: str) -> bool:
     return any(getattr(sample.reading.ports[port], figure) is None for port in ports)
+
+
+def _of_stall(stall: Stall) -> Caveat:
+    seen = "nothing was forwarded" if stall.nothing_forwarded else f"{format_share(stall.lost / stall.sent)} was lost"
+    when = f"a stall of {stall.length_s:.1f} s at {stall.begin_s:.1f} s"
+    return Caveat("stall", f"{stall.direction}: {when}: {seen}; it did not last, and the rate was carried later")
+
+
+def _of_path(plan: Plan, evidence: Evidence, result: DirectionResult) -> Iterator[Caveat]:
+    """What happened to frames at every rate."""
+    path, name = evidence.path, result.direction
+    rates = [w.sent_pps for w in evidence.sending if not w.is_bad(plan.loss_threshold)]
+    if not rates or not (path.lost or path.extra):
+        return
+    where = f"at every rate from {format_pps(min(rates))} to {format_pps(max(rates))}"
+    if path.lost:
+        text = f"{name}: {format_share(path.lost)} of the frames were lost {where}: a path that loses, not a limit"
+        limit = f"{100 * plan.loss_threshold:g} %"
+        none = f"; by RFC 2544 its throughput, at a loss of at most {limit}, is 0"
+        yield Caveat("lossy-path", text + (none if path.lost > plan.loss_threshold else ""))
+    if path.extra:
+        text = f"{name}: {format_share(path.extra)} more frames came back than were sent {where}: frames come twice"
+        if path.twice:
+            text += f"; the knee is judged without {format_share(path.twice)}, which the tagged frames bear out"
+        if path.doubtful:
+            text += f"; the knee may be up to {format_share(path.doubtful)} too high"
+        yield Caveat("duplicates", text)
 
 
 def _of_windows(plan: Plan, windows: Sequence[Window], result: DirectionResult) -> Iterator[Caveat]:
@@ -66,14 +98,18 @@ def _of_windows(plan: Plan, windows: Sequence[Window], result: DirectionResult) 
         yield Caveat("generator-gaps", text)
 
 
-def _of_foreign_frames(measured: Measured, result: DirectionResult) -> Iterator[Caveat]:
+def _of_foreign_frames(measured: Measured, result: DirectionResult, known: bool) -> Iterator[Caveat]:
     """More received than sent. One window proves nothing: an emptying queue, or two clocks, look the same."""
     plan, samples, (tx, rx) = measured.plan, measured.samples, result.direction
     sent, received = [s.reading.ports[tx].opackets for s in samples], [s.reading.ports[rx].ipackets for s in samples]
     spans = find_spans(plan, samples, result.direction, SEEN_PHASES)
     counts = ((sent[b] - sent[a], received[b] - received[a]) for a, b in spans)
     flags = [out - back < -FOREIGN_SHARE * out for out, back in counts]
-    if find_sustained(flags, plan.windows) is not None or result.received > (1 + plan.loss_threshold) * result.sent:
+    if (
+        known
+        or find_sustained(flags, plan.windows) is not None
+        or result.received > (1 + plan.loss_threshold) * result.sent
+    ):
         name = result.direction
         text = f"{name}: more frames came back than were sent: something else sends to port {name.rx}"
         yield Caveat("foreign-frames", text)

@@ -15,9 +15,11 @@ from typing import Any
 
 from ..load.plan import LATENCY_LOADS, Direction, Plan
 from ..load.sample import LATENCY_PHASES, LatencyCounters, Phase, Sample
+from ..load.windows import Measured
 from ..units import format_pps, format_share
 from .blame import misses
 from .model import Caveat
+from .path import FramePath, find_path
 from .trials import find_held
 
 TAGGED_PPS, TAGGED_SHARE = 1000.0, 0.1
@@ -31,10 +33,10 @@ class Latency:
     """One direction at one load; times in seconds, rates in frames per second of that direction.
 
     share: of the throughput found. sent_pps, loss: of all frames, tagged or not; ierrors: frames that the tester's own
-    port lost. lossy: the loss is above the plan's threshold. sent, received: tagged frames. mean_s: of the generator's
-    averages, one per sample; p50_s, p99_s: percentiles, as upper ends of the generator's buckets, which have one
-    significant digit; jitter_s: of RFC 3550, at the end. Times are None where no tagged frame came back, or the
-    generator reports none.
+    port lost. lossy: the loss is above the plan's threshold, beyond what the path loses at every rate. sent, received:
+    tagged frames. mean_s: of the generator's averages, one per sample; p50_s, p99_s: percentiles, as upper ends of the
+    generator's buckets, which have one significant digit; jitter_s: of RFC 3550, at the end. Times are None where no
+    tagged frame came back, or the generator reports none.
     """
 
     direction: Direction
@@ -78,7 +80,8 @@ def tagged_pps(offered_pps: float) -> float:
 def find_latencies(plan: Plan, samples: Sequence[Sample]) -> tuple[Latency, ...]:
     """Every direction at every load that was measured to its end, loads ascending."""
     ended = sorted({sample.trial for sample in samples if sample.phase is Phase.LATENCY_DRAIN})
-    return tuple(_latency(plan, samples, trial, direction) for trial in ended for direction in plan.directions)
+    paths = {direction: find_path(Measured(plan, samples), direction) for direction in plan.directions if ended}
+    return tuple(_latency(plan, samples, trial, d, path) for trial in ended for d, path in paths.items())
 
 
 def find_latency_caveats(latencies: Sequence[Latency]) -> tuple[Caveat, ...]:
@@ -135,7 +138,7 @@ def quantile_s(counters: LatencyCounters, share: float) -> float | None:
     return counters.max_s
 
 
-def _latency(plan: Plan, samples: Sequence[Sample], trial: int, direction: Direction) -> Latency:
+def _latency(plan: Plan, samples: Sequence[Sample], trial: int, direction: Direction, path: FramePath) -> Latency:
     held, after, window, offered_pps, sent_pps = find_held(samples, direction, LATENCY_PHASES, trial)
     last = after.reading.latency.get(direction.tx) or LatencyCounters(0, 0)
     # The first reading still contains effects of the start.
@@ -148,7 +151,7 @@ def _latency(plan: Plan, samples: Sequence[Sample], trial: int, direction: Direc
         offered_pps=offered_pps,
         sent_pps=sent_pps,
         loss=window.loss,
-        lossy=window.loss is not None and window.loss > plan.loss_threshold,
+        lossy=path.correct(window).is_bad(plan.loss_threshold),
         ierrors=window.ierrors,
         sent=last.sent,
         received=last.received,

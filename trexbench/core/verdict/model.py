@@ -110,9 +110,25 @@ class DirectionResult(Verdict):
 
 
 @dataclass(frozen=True)
+class Stall:
+    """Loss that lasted, but not at its rate: held again later, that was carried. begin_s: on the run's clock.
+
+    sent, lost: frames while it lasted. nothing_forwarded: for at least one window; length_s follows from what was lost.
+    """
+
+    direction: Direction
+    begin_s: float
+    length_s: float
+    sent: int
+    lost: int
+    nothing_forwarded: bool
+
+
+@dataclass(frozen=True)
 class Analysis:
     directions: tuple[DirectionResult, ...]
     caveats: tuple[Caveat, ...]
+    stalls: tuple[Stall, ...] = ()
 
     @property
     def total_pps(self) -> float:

@@ -10,6 +10,7 @@ from ..load.sample import CONFIRM_PHASES, Phase, Sample
 from ..load.windows import Window, build_window
 from .blame import misses
 from .model import Trial
+from .path import SOUND, FramePath
 
 
 class Held(NamedTuple):
@@ -37,11 +38,17 @@ def find_held(samples: Sequence[Sample], direction: Direction, phases: tuple[Pha
     )
 
 
-def find_trials(plan: Plan, samples: Sequence[Sample], direction: Direction) -> tuple[Trial, ...]:
-    """Trials that were drained. One passes if the rate was sent, and the loss is within the threshold."""
+def find_trials(
+    plan: Plan, samples: Sequence[Sample], direction: Direction, path: FramePath = SOUND
+) -> tuple[Trial, ...]:
+    """Trials that were drained. One passes if the rate was sent and the loss beyond the path is within the threshold.
+
+    The trial's own loss is that of all frames.
+    """
     trials = []
     for number in sorted({s.trial for s in samples if s.phase is Phase.CONFIRM_DRAIN}):
         _, _, window, offered, sent_pps = find_held(samples, direction, CONFIRM_PHASES, number)
-        kept = window.loss is not None and window.loss <= plan.loss_threshold and not misses(offered, sent_pps)
+        beyond = path.correct(window).loss
+        kept = beyond is not None and beyond <= plan.loss_threshold and not misses(offered, sent_pps)
         trials.append(Trial(number, offered, window.sent, window.received, window.loss, kept))
     return tuple(trials)

@@ -23,6 +23,7 @@ WORDS = {
     Phase.RAMP: "ramp",
     Phase.SEARCH: "search",
     Phase.HOLD: "hold",
+    Phase.RECHECK: "first bad rate again",
     Phase.DRAIN: "drain",
     Phase.CONFIRM: "confirm",
     Phase.CONFIRM_DRAIN: "drain again",

@@ -1,0 +1,375 @@
+"""Ways in which the verdict was once wrong, each with its number; the DUT forwards 700 kpps unless said otherwise.
+
+Case 9, one pair's weak sender that became the other pair's limit, is in test_directions.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from faulty import measure_with
+from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result, simulate
+from twins import Box, stream
+
+from trexbench.config import twin as specs
+from trexbench.core.dut.telemetry import DropCount
+from trexbench.core.load.plan import Direction
+from trexbench.core.load.sample import Phase, Sample
+from trexbench.core.result import from_document, to_document
+from trexbench.core.strategy.analysis import analyse
+from trexbench.core.strategy.base import Strategy
+from trexbench.core.strategy.ramp import MAX_RECHECKS
+from trexbench.core.units import format_share
+from trexbench.core.verdict.model import Analysis, DirectionResult, Limit
+from trexbench.session.run import run
+
+CAPACITY = 7e5
+
+
+def measured(world: World, **plan: Any) -> tuple[Strategy, Sequence[Sample], Analysis]:
+    made = make_plan(**plan)
+    outcome = simulate(made, world)
+    assert outcome.error is None
+    return made, outcome.samples, analyse(made, outcome.samples)
+
+
+def stages(samples: Sequence[Sample]) -> list[tuple[str, int]]:
+    return [(phase.value, trial) for (phase, trial), _ in itertools.groupby(samples, key=lambda s: (s.phase, s.trial))]
+
+
+def codes(analysis: Analysis) -> list[str]:
+    return [one.code for one in analysis.caveats]
+
+
+def is_the_knee(result: DirectionResult, pps: float = CAPACITY) -> bool:
+    """It is laid to the DUT, its interval holds the truth, and a trial near it passed."""
+    low, high = result.low_pps or 0.0, result.high_pps or 0.0
+    confirmed = result.confirmed_pps is not None and abs(result.confirmed_pps - pps) < 0.06 * pps
+    return result.limit is Limit.DUT and not result.at_least and low <= pps <= high and confirmed
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize("length_s", [2.5, 3.5, 5.0])
+def test_case_1_a_stall_is_no_knee(stops: bool, length_s: float) -> None:
+    world = World(CAPACITY, blips=((30.0, 30.0 + length_s),))
+    _, _, analysis = measured(world, stop_on_saturation=stops)
+    assert is_the_knee(analysis.directions[0]) and codes(analysis) == ["stall"]
+    (stall,) = analysis.stalls
+    assert stall.nothing_forwarded and (stall.begin_s, stall.length_s) == pytest.approx((30.0, length_s), abs=0.1)
+    assert f"0->1: a stall of {stall.length_s:.1f} s at 30.0 s: nothing was forwarded" in analysis.caveats[0].text
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_case_1_a_stall_that_ends_above_the_knee(stops: bool) -> None:
+    _, samples, analysis = measured(World(CAPACITY, blips=((32.0, 35.5),)), stop_on_saturation=stops)
+    assert is_the_knee(analysis.directions[0]) and codes(analysis) == ["stall"]
+    assert analysis.stalls[0].length_s == pytest.approx(3.5, abs=0.1)
+    assert ("ramp", 1) in stages(samples), "it cannot be known without going on from there"
+
+
+def test_case_1_the_ramp_goes_on_from_the_first_bad_rate_to_the_target() -> None:
+    plan, samples, analysis = measured(World(blips=((30.0, 33.5),)), stop_on_saturation=True)
+    assert analysis.directions[0].limit is Limit.NONE
+    (direction,) = plan.directions
+    assert analysis.directions[0].maximum_pps == pytest.approx(plan.offer(direction).target_pps, rel=1e-3)
+    rates = {number: [s.asked_pps[direction] for s in samples if s.phase is Phase.RAMP and s.trial == number]
+             for number in (0, 1)}  # fmt: skip
+    (held,) = {s.asked_pps[direction] for s in samples if s.phase is Phase.RECHECK}
+    assert rates[0][-3] == held == rates[1][0], "the rate of the first of three bad windows"
+    assert rates[1] == sorted(rates[1]) and rates[1][-1] == plan.offer(direction).target_pps
+    assert rates[1][1] - rates[1][0] == pytest.approx(plan.step_pps(direction))
+    assert stages(samples)[2:] == [
+        *(("ramp", 0), ("recheck", 0), ("drain", 0)),
+        *(("ramp", 1), ("hold", 1), ("drain", 1)),
+    ]
+
+
+def test_case_1_what_loses_again_is_a_knee() -> None:
+    for stops in (True, False):
+        _, samples, analysis = measured(World(CAPACITY), stop_on_saturation=stops)
+        assert is_the_knee(analysis.directions[0]) and codes(analysis) == [] and analysis.stalls == ()
+        assert stages(samples).count(("recheck", 0)) == 1 and ("recheck", 1) not in stages(samples)
+
+
+def test_case_1_stalls_without_end_cost_a_bounded_time() -> None:
+    stalls = tuple((at, at + 3.2) for at in (15.0, 32.0, 49.0, 66.0, 83.0, 100.0, 117.0))
+    plan, samples, analysis = measured(World(blips=stalls), stop_on_saturation=True, ramp_s=120.0)
+    rechecks = sum(name == "recheck" for name, _ in stages(samples))
+    assert rechecks == MAX_RECHECKS and samples[-1].t_s < plan.duration_s
+    assert len(analysis.stalls) == MAX_RECHECKS and analysis.directions[0].limit is Limit.DUT
+
+
+def test_case_1_a_stall_of_one_direction_leaves_the_other_its_knee() -> None:
+    plan = make_plan(bidir=True)
+    world = World({"0->1": CAPACITY, "1->0": 4e5}, blips=((18.0, 21.0),))
+    analysis = analyse(plan, simulate(plan, world).samples)
+    assert [str(one.direction) for one in analysis.stalls] == ["0->1", "1->0"]
+    assert [one.limit for one in analysis.directions] == [Limit.DUT] * 2
+    for one, capacity in zip(analysis.directions, (CAPACITY, 4e5), strict=True):
+        assert (one.low_pps or 0) <= capacity <= (one.high_pps or 0)
+
+
+def test_case_1_a_rate_that_loses_whenever_it_is_held_is_a_knee_though_more_was_carried_later() -> None:
+    """The loss of a band of rates: the ramp gets past it, and the hold of the first bad rate does not."""
+
+    class Banded(SimulatedGenerator):
+        def _forward(self, direction: Any, frames: int, most: float) -> int:
+            return int(frames * 0.98) if 4e5 < self.rates.get(direction.tx, 0) < 5.5e5 else frames
+
+    plan, clock = make_plan(), HeldClock()
+    analysis = analyse(plan, run(plan, Banded(plan, World(), clock), clock, Silent()).samples)
+    (result,) = analysis.directions
+    assert result.limit is Limit.DUT and result.first_bad_pps == pytest.approx(4e5, rel=0.07)
+    assert codes(analysis) == ["recovered"] and analysis.stalls == ()
+
+
+def test_case_1_stalls_are_part_of_the_document() -> None:
+    result = make_result(make_plan(), World(CAPACITY, blips=((30.0, 32.5),)))
+    document = to_document(result)
+    (stall,) = document["stalls"]
+    assert stall["direction"] == "0->1" and stall["lost"] > 0 and stall["length_s"] == pytest.approx(2.5, abs=0.1)
+    assert from_document(document).analysis.stalls == result.analysis.stalls
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_case_8_each_direction_is_confirmed_at_its_own_rate(stops: bool) -> None:
+    world = World({"0->1": 1e6, "1->0": 2.5e5})
+    _, _, analysis = measured(world, bidir=True, stop_on_saturation=stops)
+    fast, slow = analysis.directions
+    assert is_the_knee(fast, 1e6) and is_the_knee(slow, 2.5e5)
+    assert fast.confirmed_pps == fast.maximum_pps and slow.confirmed_pps == slow.maximum_pps
+    assert len(fast.trials) == len(slow.trials) == 1
+
+
+def test_case_8_only_the_direction_that_failed_is_tried_at_less() -> None:
+    class Tired(SimulatedGenerator):
+        """After the ramp one direction forwards 4 % less than before."""
+
+        def _forward(self, direction: Direction, frames: int, most: float) -> int:
+            weak = direction == Direction(1, 0) and self.clock.now_s > 76
+            return super()._forward(direction, frames, most * (0.96 if weak else 1.0))
+
+    plan, clock = make_plan(bidir=True), HeldClock()
+    world = World({"0->1": 1e6, "1->0": 4e5})
+    analysis = analyse(plan, run(plan, Tired(plan, world, clock), clock, Silent()).samples)
+    steady, tired = analysis.directions
+    assert {t.offered_pps for t in steady.trials} == {steady.maximum_pps} and all(t.passed for t in steady.trials)
+    assert [t.passed for t in tired.trials] == [False, True]
+    assert tired.confirmed_pps == pytest.approx(0.97 * tired.maximum_pps)
+    assert [c.code for c in analysis.caveats] == ["confirmed-lower"] and "1->0" in analysis.caveats[0].text
+
+
+def test_case_8_a_direction_without_a_limit_is_held_at_what_it_carried() -> None:
+    plan, _, analysis = measured(World({"0->1": 4e5}), bidir=True)
+    forth, back = analysis.directions
+    assert is_the_knee(forth, 4e5) and back.limit is Limit.NONE
+    assert back.confirmed_pps == pytest.approx(plan.offer(back.direction).target_pps, rel=1e-3)
+
+
+FAST = 1.3e6
+"""What the DUT forwards where the tester's receiver ends first."""
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize("capacity", [FAST, 9.2e5], ids=["far above", "little above"])
+def test_case_2_a_receiver_that_loses_silently_is_found_by_the_counters_of_the_dut(
+    stops: bool, capacity: float
+) -> None:
+    world = World(capacity, rx_limit_pps=9e5, rx_silent=True)
+    result = make_result(make_plan(stop_on_saturation=stops), world, observed=True)
+    (one,) = result.analysis.directions
+    assert (one.limit, one.at_least) == (Limit.GENERATOR_RX, True)
+    assert one.low_pps is None and one.high_pps is None and one.maximum_pps <= 9.01e5
+    (sent,) = [port.tx_packets for port in result.dut_readings[1].observation.ports if port.port == 1]
+    assert f"counts {sent} sent to port 1, the tester {one.received} received" in one.reasons[0]
+    again = from_document(to_document(result))
+    assert again.analysis == result.analysis
+    assert to_document(again)["analysis"][0]["limit"] == "generator-rx"
+
+
+def test_case_2_each_receiver_for_itself() -> None:
+    world = World({"0->1": FAST, "1->0": CAPACITY}, rx_limit_pps={1: 9e5}, rx_silent=True)
+    there, back = make_result(make_plan(bidir=True), world, observed=True).analysis.directions
+    assert (there.limit, back.limit) == (Limit.GENERATOR_RX, Limit.DUT) and is_the_knee(back)
+
+
+@pytest.mark.parametrize("kind", ["ramp", "saturate"])
+def test_case_2_a_full_line_too(kind: str) -> None:
+    world = World(FAST, rx_limit_pps=9e5, rx_silent=True)
+    (one,) = make_result(make_plan(kind=kind, hold_s=10.0), world, observed=True).analysis.directions
+    assert (one.limit, one.at_least) == (Limit.GENERATOR_RX, True)
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize(
+    "world",
+    [
+        pytest.param(World(CAPACITY), id="nothing is lost but in the DUT"),
+        pytest.param(World(CAPACITY, rx_limit_pps=8e5, rx_silent=True), id="a receiver that it never reaches"),
+        pytest.param(World(CAPACITY, back_loss=0.0004), id="a cable behind it loses a little"),
+        pytest.param(World(CAPACITY, noise=0.01), id="noise"),
+    ],
+)
+def test_case_2_what_the_dut_loses_stays_its_limit(world: World, stops: bool) -> None:
+    result = make_result(make_plan(stop_on_saturation=stops), world, observed=True)
+    assert is_the_knee(result.analysis.directions[0])
+
+
+def test_case_2_frames_that_the_dut_counts_as_sent_and_drops_are_its_own() -> None:
+    """VPP counts a frame as sent before it finds no room for it: the drop counter of that port tells."""
+    result = make_result(make_plan(), World(FAST, rx_limit_pps=CAPACITY, rx_silent=True), observed=True)
+    (one,) = result.analysis.directions
+    start, finish = result.dut_readings
+    drops = (DropCount("tx-error", one.sent - one.received, 1),)
+    honest = replace(finish, observation=replace(finish.observation, drops=drops))
+    assert one.limit is Limit.GENERATOR_RX
+    assert is_the_knee(replace(result, dut_readings=(start, honest)).analysis.directions[0])
+
+
+def test_case_2_a_link_that_went_down_is_the_link() -> None:
+    result = make_result(make_plan(), World(FAST, rx_limit_pps=9e5, rx_silent=True), observed=True)
+    last = result.samples[-1]
+    ports = {port: replace(one, link_up=False) for port, one in last.reading.ports.items()}
+    samples = (*result.samples[:-1], replace(last, reading=replace(last.reading, ports=ports)))
+    assert replace(result, samples=samples).analysis.directions[0].limit is Limit.LINK
+
+
+@pytest.mark.parametrize("bidir", [False, True])
+def test_case_2_a_simulated_tester_that_loses_silently(bidir: bool) -> None:
+    """The same through the simulating engine and the twin's own counters."""
+    spec = specs.TwinSpec(workers=1, clock_hz=1e9, packet_cycles=700.0, vector=256)
+    limit = 9e5 if not bidir else 4.5e5
+    for tester, expected in (
+        (specs.TesterSpec(rx_limit_pps=limit, rx_overload="silent"), Limit.GENERATOR_RX),
+        (specs.TesterSpec(), Limit.DUT),
+    ):
+        box = Box(make_plan(bidir=bidir), spec, (stream(flows=251),), tester)
+        assert [one.limit for one in measure_with(box).analysis.directions] == [expected] * len(box.plan.directions)
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize("ramp_s", [60.0, 600.0])
+@pytest.mark.parametrize("share", [0.0011, 0.002, 0.05])
+def test_case_5_a_path_that_loses_is_no_limit(share: float, ramp_s: float, stops: bool) -> None:
+    plan, _, analysis = measured(World(base_loss=share), stop_on_saturation=stops, ramp_s=ramp_s)
+    (one,) = analysis.directions
+    assert one.limit is Limit.NONE and one.trials == ()
+    assert one.maximum_pps == pytest.approx(plan.offers[0].target_pps, rel=1e-3)
+    assert codes(analysis) == ["lossy-path"]
+    text = analysis.caveats[0].text
+    assert f"0->1: {format_share(share)} of the frames were lost at every rate from " in text
+    assert "to 1.443 Mpps: a path that loses, not a limit" in text and "by RFC 2544" in text
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize("capacity", [CAPACITY, 2.5e5])
+@pytest.mark.parametrize("share", [0.0008, 0.0011, 0.05])
+def test_case_5_a_knee_behind_a_path_that_loses(share: float, capacity: float, stops: bool) -> None:
+    for world in (World(capacity, back_loss=share), World(capacity, back_loss=share, noise=0.003)):
+        _, _, analysis = measured(world, stop_on_saturation=stops)
+        assert is_the_knee(analysis.directions[0], capacity), world
+        assert set(codes(analysis)) - {"confirmed-lower"} == {"lossy-path"}, world
+        assert ("RFC 2544" in analysis.caveats[0].text) is (share > 0.001)
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize(
+    "world",
+    [
+        pytest.param(World(2e4), id="hardly anything is forwarded"),
+        pytest.param(World(5e4, collapse=0.5), id="and it collapses"),
+        pytest.param(World(2e4, noise=0.1), id="with noise"),
+        pytest.param(World(8e4), id="a few windows are good"),
+    ],
+)
+def test_case_5_loss_that_rises_with_the_rate_is_a_limit(world: World, stops: bool) -> None:
+    _, _, analysis = measured(world, stop_on_saturation=stops)
+    assert analysis.directions[0].limit is Limit.DUT and "lossy-path" not in codes(analysis)
+
+
+def test_case_5_loss_in_proportion_to_the_rate_is_a_limit() -> None:
+    class Rising(SimulatedGenerator):
+        def _forward(self, direction: Direction, frames: int, most: float) -> int:
+            return frames - round(frames * 0.05 * self.rates.get(direction.tx, 0) / 1.44e6)
+
+    plan, clock = make_plan(), HeldClock()
+    analysis = analyse(plan, run(plan, Rising(plan, World(), clock), clock, Silent()).samples)
+    assert analysis.directions[0].limit is Limit.DUT and "lossy-path" not in codes(analysis)
+
+
+def test_case_5_one_direction_loses_and_the_other_is_sound() -> None:
+    class Half(SimulatedGenerator):
+        def _forward(self, direction: Direction, frames: int, most: float) -> int:
+            found = super()._forward(direction, frames, most)
+            return found - round(found * 0.002) if direction == Direction(0, 1) else found
+
+    plan, clock = make_plan(bidir=True), HeldClock()
+    world = World({"0->1": CAPACITY, "1->0": 4e5})
+    analysis = analyse(plan, run(plan, Half(plan, world, clock), clock, Silent()).samples)
+    there, back = analysis.directions
+    assert is_the_knee(there) and is_the_knee(back, 4e5)
+    assert [c.text[:4] for c in analysis.caveats if c.code == "lossy-path"] == ["0->1"]
+
+
+def test_case_5_a_stall_on_a_path_that_loses() -> None:
+    world = World(CAPACITY, back_loss=0.002, blips=((12.0, 15.0),))
+    _, _, analysis = measured(world, stop_on_saturation=False)
+    assert is_the_knee(analysis.directions[0]) and set(codes(analysis)) == {"lossy-path", "stall"}
+
+
+@pytest.mark.parametrize("read_s", [0.001, 0.003])
+def test_case_5_counters_read_apart_lose_nothing(read_s: float) -> None:
+    _, _, analysis = measured(World(CAPACITY, read_s=read_s), loss_threshold=0.01)
+    assert codes(analysis) == []
+
+
+def test_case_5_latency_behind_a_path_that_loses_is_not_that_of_full_queues() -> None:
+    result = make_result(make_plan(latency_s=5.0), World(CAPACITY, back_loss=0.002))
+    assert [c.code for c in result.analysis_caveats] == ["lossy-path"]
+    assert all(one.loss == pytest.approx(0.002, rel=0.1) and not one.lossy for one in result.latencies)
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize("share", [0.0012, 0.005, 0.009, 0.03])
+def test_case_7_duplicates_that_nothing_bears_out_widen_the_interval(share: float, stops: bool) -> None:
+    _, _, plain = measured(World(CAPACITY), stop_on_saturation=stops, ramp_s=600.0)
+    _, _, analysis = measured(World(CAPACITY, duplicated=share), stop_on_saturation=stops, ramp_s=600.0)
+    (one,) = analysis.directions
+    assert one.limit is Limit.DUT and one.low_pps is not None and plain.directions[0].low_pps is not None
+    assert one.low_pps <= CAPACITY <= one.high_pps
+    assert share < 0.005 or one.maximum_pps > CAPACITY * (1 + share / 2), "it is too high indeed"
+    assert one.uncertainty_pps == pytest.approx(plain.directions[0].uncertainty_pps + share * CAPACITY, rel=0.05)
+    assert codes(analysis)[0] == "duplicates" and "foreign-frames" not in codes(analysis)
+    assert f"the knee may be up to {format_share(share)} too high" in analysis.caveats[0].text
+
+
+@pytest.mark.parametrize("share", [0.005, 0.009])
+def test_case_7_duplicates_that_tagged_frames_bear_out_are_left_out_of_the_knee(share: float) -> None:
+    plan = make_plan(ramp_s=600.0, latency_s=10.0)
+    (plain,) = make_result(plan, World(CAPACITY)).analysis.directions
+    analysis = make_result(plan, World(CAPACITY, duplicated=share)).analysis
+    (one,) = analysis.directions
+    assert one.limit is Limit.DUT and abs(one.maximum_pps - plain.maximum_pps) <= plan.step_pps(one.direction)
+    assert one.low_pps <= CAPACITY <= one.high_pps
+    assert one.uncertainty_pps == pytest.approx(plain.uncertainty_pps, rel=0.05)
+    (text,) = [c.text for c in analysis.caveats if c.code == "duplicates"]
+    assert f"the knee is judged without {format_share(share)}" in text and "too high" not in text
+    silent = World(CAPACITY, duplicated=share, tells_twice=False)
+    (told,) = [c.text for c in make_result(plan, silent).analysis.caveats if c.code == "duplicates"]
+    assert "too high" in told
+
+
+@pytest.mark.parametrize("foreign_pps", [350.0, 500.0, 5000.0])
+def test_case_7_a_stranger_sends_at_a_rate_of_its_own(foreign_pps: float) -> None:
+    _, _, analysis = measured(World(CAPACITY, foreign_pps=foreign_pps), warmup_pps=100_000.0)
+    assert codes(analysis) == ["foreign-frames"]
+
+
+@pytest.mark.parametrize("world", [World(CAPACITY, read_s=0.003), World(CAPACITY, duplicated=0.0003)])
+def test_case_7_too_little_is_no_finding(world: World) -> None:
+    _, _, analysis = measured(world, loss_threshold=0.01)
+    assert codes(analysis) == []

@@ -1,0 +1,122 @@
+"""The windows that a direction's verdict is made of: without those of a stall, nor what the path itself loses.
+
+Loss that lasted is a stall where the rate at which it began was held again later and carried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..load.plan import Direction, Plan
+from ..load.sample import Phase, Sample
+from ..load.windows import MEASURED_PHASES, Measured, Window, build_window, measured_windows
+from .blame import misses
+from .knee import find_sustained
+from .model import Stall
+from .path import SOUND, FramePath, find_path
+
+NOTHING_SHARE = 0.99
+"""A window that loses more than this was one in which nothing was forwarded."""
+AT_ONCE_S = 1e-6
+SEEN_PHASES = (*MEASURED_PHASES, Phase.RECHECK)
+
+
+@dataclass(frozen=True)
+class Recheck:
+    """A rate that was held once more after loss had lasted there, to its end. carried: without loss at last."""
+
+    begin_s: float
+    asked_pps: float
+    carried: bool
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One direction's windows for the verdict, in order and as on a sound path; and what was set aside.
+
+    sending: of the windows those in which something was sent.
+    cut_short: the first window of a stall that the ramp did not outlast: what lies above its rate is not known.
+    """
+
+    windows: Sequence[Window]
+    stalls: tuple[Stall, ...] = ()
+    cut_short: Window | None = None
+    path: FramePath = SOUND
+
+    @property
+    def sending(self) -> Sequence[Window]:
+        return [w for w in self.windows if w.sent]
+
+
+def find_evidence(measured: Measured, direction: Direction) -> Evidence:
+    """The windows that count, after every stall is set aside."""
+    plan, path, stalls = measured.plan, find_path(measured, direction), []
+    windows = [path.correct(window) for window in measured.sending(direction)]
+    end_s, cut_short = windows[-1].end_s if windows else 0.0, None
+    rechecks = find_rechecks(plan, measured.samples, direction, path)
+    seen = measured_windows(plan, measured.samples, direction, SEEN_PHASES) if rechecks else []
+    seen = [path.correct(window) for window in seen]
+    while rechecks and (index := find_sustained(_flags(plan, windows), plan.windows)) is not None:
+        first = windows[index]
+        if not any(_clears(one, first) for one in rechecks):
+            break
+        lost = list(_lossy_row(plan, windows[index:]))
+        stalls.append(_stall(plan, direction, first, seen))
+        if lost[-1].end_s >= end_s and cut_short is None:
+            cut_short = first
+        del windows[index : index + len(lost)]
+    silent = [window for window in measured.judged(direction) if not window.sent]
+    return Evidence(sorted([*windows, *silent], key=lambda w: w.begin_s), tuple(stalls), cut_short, path)
+
+
+def find_rechecks(
+    plan: Plan, samples: Sequence[Sample], direction: Direction, path: FramePath = SOUND
+) -> list[Recheck]:
+    """All that were held to their end, as far as this direction goes."""
+    found = []
+    for number in sorted({s.trial for s in samples if s.phase is Phase.RECHECK}):
+        inside = [i for i, s in enumerate(samples) if s.phase is Phase.RECHECK and s.trial == number]
+        first, last = inside[0], inside[-1]
+        if last + 1 == len(samples):
+            break
+        # The DUT may need its first half to get over what came before: a stall's end, or the load of the hold.
+        middle_s = (samples[first - 1].t_s + samples[last].t_s) / 2
+        middle = next(i for i in range(first - 1, last) if samples[i + 1].t_s > middle_s + AT_ONCE_S)
+        window = path.correct(build_window(direction, samples[middle : last + 1]))
+        carried = not window.is_bad(plan.loss_threshold) and not misses(window.asked_pps, window.sent_pps)
+        found.append(Recheck(samples[first - 1].t_s, window.asked_pps, carried and window.sent > 0))
+    return found
+
+
+def _clears(recheck: Recheck, first: Window) -> bool:
+    """Whether this rate, or a higher one, was carried after the loss that this window begins."""
+    return recheck.carried and recheck.begin_s >= first.end_s and recheck.asked_pps >= first.asked_pps * (1 - 1e-6)
+
+
+def _flags(plan: Plan, windows: Sequence[Window]) -> list[bool]:
+    return [window.is_bad(plan.loss_threshold) for window in windows]
+
+
+def _lossy_row(plan: Plan, windows: Sequence[Window]) -> Iterator[Window]:
+    """The lossy windows at the beginning that follow one another without a break."""
+    end_s = windows[0].begin_s
+    for window in windows:
+        if not window.is_bad(plan.loss_threshold) or window.begin_s > end_s + AT_ONCE_S:
+            return
+        yield window
+        end_s = window.end_s
+
+
+def _stall(plan: Plan, direction: Direction, first: Window, seen: Sequence[Window]) -> Stall:
+    """The stall that this window begins; where nothing was forwarded, its length follows from what was lost."""
+    lost = list(_lossy_row(plan, [w for w in seen if w.sent and w.begin_s >= first.begin_s]))
+    empty = [i for i, window in enumerate(lost) if window.lost > NOTHING_SHARE * window.sent]
+    begin_s, length_s = lost[0].begin_s, lost[-1].end_s - lost[0].begin_s
+    if empty:  # what is lost after it has ended, in the same row, is no part of it
+        over = next((i for i in range(empty[0], len(lost)) if i not in empty), len(lost))
+        lost = lost[: over + 1]
+        down_s = [window.lost / window.sent * (window.end_s - window.begin_s) for window in lost]
+        begin_s, length_s = lost[0].end_s - down_s[0], sum(down_s)
+    sent = sum(window.sent for window in lost)
+    return Stall(direction, begin_s, length_s, sent, sum(window.lost for window in lost), bool(empty))
