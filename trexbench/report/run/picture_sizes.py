@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator, PercentFormatter
 
 from ...core.result import RunResult
@@ -18,7 +19,13 @@ from .sizes import Throughput, throughputs
 
 
 def draw_sizes(results: Sequence[RunResult]) -> bytes:
-    """The PNG's bytes; of the runs those of one DUT that differ by their frame size only."""
+    """The PNG's bytes; the runs are of one DUT and differ by their frame size only."""
+    title = f"throughput by frame size of {name_of(results[0])}"
+    return render(compose_sizes(results), "png", {"Software": "trexbench", "Title": title})
+
+
+def compose_sizes(results: Sequence[RunResult]) -> Figure:
+    """The picture before it is rendered."""
     first = results[0]
     figure = new_figure(8.8, 6.6)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
@@ -39,7 +46,7 @@ def draw_sizes(results: Sequence[RunResult]) -> bytes:
     upper.set_title(f"{together}  ·  {first.plan.kind}  ·  {first.started}", fontsize=9, color=GREY, parse_math=False)
     if first.simulated:
         watermark(figure, 60)
-    return render(figure, "png", {"Software": "trexbench", "Title": f"throughput by frame size of {name_of(first)}"})
+    return figure
 
 
 def _draw_goal(upper: Axes, lower: Axes, number: int, loss: float, points: Sequence[Throughput]) -> None:

@@ -63,9 +63,10 @@ def throughputs(results: Sequence[RunResult]) -> list[Throughput]:
 
 def _of(result: RunResult) -> Iterator[Throughput]:
     plan, found = result.plan, result.directions
+    first, *others = plan.goals if isinstance(plan, Search) else (plan.loss_threshold,)
     bounds = frozenset(one.direction for one in found if one.at_least)
-    yield Throughput(result, plan.loss_threshold, {one.direction: one.maximum_pps for one in found}, bounds)
-    for at, loss in enumerate(plan.goals[1:] if isinstance(plan, Search) else (), 1):
+    yield Throughput(result, first, {one.direction: one.maximum_pps for one in found}, bounds)
+    for at, loss in enumerate(others, 1):
         goals = {one.direction: one.goals[at] for one in found if len(one.goals) > at}
         open_ended = {direction for direction, goal in goals.items() if goal.high_pps is None}
         yield Throughput(result, loss, {way: goal.maximum_pps for way, goal in goals.items()}, bounds | open_ended)
