@@ -61,7 +61,7 @@ def test_a_night_leaves_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_night_that_cannot_be_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder_with(tmp_path, broken=TINY.replace("64b", "65b"))
+    folder_with(tmp_path, broken=TINY.replace("64b", "64bb"))
     with chat() as (url, told):
         monkeypatch.setenv("TREXBENCH_WEBHOOK", url)
         done = trexbench(tmp_path, "nightly", "broken", "--sim", "--prometheus", "x.prom", "--json")

@@ -81,6 +81,21 @@ def test_it_says_that_it_is_imported_and_what_is_not_known() -> None:
     assert "added up from rates" in doubts and "what was asked is not in the file" in doubts
 
 
+@pytest.mark.parametrize(
+    ("file", "mode"),
+    [
+        ("netgate-vpp-1flow-64b.py", "1flow-64b"),
+        ("lab-linux-var2-1280b.py", "var2-1280b"),
+        ("lab-linux-64b.py", "lab-linux-64b"),
+        ("var2-64000b.py", "var2-64000b"),
+    ],
+)
+def test_the_mode_is_the_end_of_the_profiles_name(file: str, mode: str) -> None:
+    document = exported()
+    document["vars"]["profile_file"] = file
+    assert taken(document).command["mode"] == mode
+
+
 def test_stored_it_is_a_run_like_any_other(tmp_path: Path) -> None:
     run = taken(exported(**PLAIN))
     path = RunWriter(tmp_path, print).end(run)

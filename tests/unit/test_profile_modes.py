@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trexbench.core.errors import ConfigError
-from trexbench.core.load.profile import MODES, FlowCount, Profile, Stream, resolve_mode
+from trexbench.core.load.profile import LISTED_MODES, MODES, RFC2544_SIZES, FlowCount, Profile, Stream, resolve_mode
 from trexbench.core.units import l1_bits
 
 ETHERNET = bytes(12) + b"\x08\x00"
@@ -51,6 +51,9 @@ def write(name: str, offset: int, add: int = 0) -> dict[str, object]:
         ("bench-var2-64b", "var2-64b"),
         ("1flow", "1flow-64b"),
         ("bench", "1flow-64b"),
+        ("128b", "var2-128b"),
+        ("Var2-1518B", "var2-1518b"),
+        ("9216b", "var2-9216b"),
     ],
 )
 def test_a_mode_goes_by_its_name_and_aliases(asked: str, mode: str) -> None:
@@ -58,8 +61,31 @@ def test_a_mode_goes_by_its_name_and_aliases(asked: str, mode: str) -> None:
 
 
 def test_no_name_means_two_modes() -> None:
-    names = [name for mode in MODES for name in (mode.name, *mode.aliases)]
+    names = [name for mode in LISTED_MODES for name in (mode.name, *mode.aliases)]
+    assert {f"var2-{size}b" for size in RFC2544_SIZES} < set(names) and LISTED_MODES[: len(MODES)] == MODES
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("size", [64, 65, 1514, 1518, 9216])
+def test_a_mode_of_any_size_sends_frames_of_that_size_in_many_flows(size: int) -> None:
+    mode = resolve_mode(f"var2-{size}b")
+    assert dict(mode.tunables) == {"size": str(size), "vm": "var2"} and mode == resolve_mode(f"{size}b")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("63b", "63 B: name a size from 64 to 9216, FCS included"),
+        ("var2-9217b", "frames of 9217 B"),
+        ("var2-064b", "unknown mode 'var2-064b': did you mean var2-64b?"),
+        ("1flow-128b", "var2-<n>b with frames of n bytes"),
+        (f"{'9' * 5000}b", "unknown mode"),
+    ],
+)
+def test_a_size_that_no_mode_has_is_refused(name: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        resolve_mode(name)
+    assert words in str(caught.value)
 
 
 def test_an_unknown_mode_lists_all_and_names_the_nearest() -> None:

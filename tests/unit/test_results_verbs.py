@@ -252,7 +252,7 @@ def test_files_of_others_become_runs_once(capfd: pytest.CaptureFixture[str]) -> 
 def test_what_others_sent_can_be_said_so_that_it_stands_beside_ours(capfd: pytest.CaptureFixture[str]) -> None:
     store(1, mode="1flow-64b")
     one = loadtest("theirs.json", FAST)
-    assert "unknown mode" in said(capfd, "results", "import", "--mode", "65b", one, code=2)[1] and len(rows()) == 1
+    assert "unknown mode" in said(capfd, "results", "import", "--mode", "65bytes", one, code=2)[1] and len(rows()) == 1
     said(capfd, "results", "import", "--speed", "1gbit", "--dut", "lab-linux", "--mode", "1flow", one)
     assert {row.cell.mode for row in rows()} == {"1flow-64b"}
     out, _ = said(capfd, "compare", "--anyway", "2026-03-01", "latest")

@@ -66,7 +66,7 @@ THEIRS: Mapping[str, str] = {
     "jinja2": "report/page/templates",
     "jumpavg": "results/jumps",
     "markupsafe": "report/page/html report/page/markdown report/page/templates",
-    "matplotlib": "report/run/picture report/run/picture_costs report/page/picture_report",
+    "matplotlib": "report/run/picture report/run/picture_costs report/run/picture_sizes report/page/picture_report",
     "msgspec": "core/* dut/* host lab results results/index",
     "numpy": "core/* stlserver/* twin",
     "prometheus_client": "suite/notify",

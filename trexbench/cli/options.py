@@ -17,7 +17,7 @@ from ..config.lookup import DUTS, SUITES, Catalogue
 from ..config.model import PlanDefaults
 from ..core.errors import ConfigError
 from ..core.history.known import is_date, parse_date
-from ..core.load.profile import MODES
+from ..core.load.profile import LISTED_MODES
 from ..core.units import Rate, parse_duration, parse_rate, parse_share, parse_speed
 from ..session.request import SPEEDUP, Case, Setup
 
@@ -95,7 +95,7 @@ TUNABLES = Parsed("NAME=VALUE,...", _tunables)
 
 
 def complete_modes(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    names = {name: mode.summary for mode in MODES for name in (mode.name, *mode.aliases)}
+    names = {name: mode.summary for mode in LISTED_MODES for name in (mode.name, *mode.aliases)}
     return [CompletionItem(name, help=text) for name, text in names.items() if name.startswith(incomplete)]
 
 
@@ -169,7 +169,7 @@ CASE = gathered(
         "--mode",
         metavar="MODE",
         shell_complete=complete_modes,
-        help="What to send: var2-1514b, var2-imix, var2-64b, 1flow-64b, or an alias ('profile list').",
+        help="What to send: var2-1514b, var2-imix, var2-64b, 1flow-64b, var2-<n>b with frames of n bytes, or an alias.",
     ),
     click.option("--profile", metavar="FILE", help="An STL profile of your own instead of a mode."),
     TUNABLES_OPTION,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ..core.load.profile import MODES, resolve_mode
+from ..core.load.profile import LISTED_MODES, resolve_mode
 from ..core.units import Rate, format_bits, format_pps, format_share
 from .options import JSON, RATE, SPEED, TREX_DIR, TUNABLES_OPTION, complete_modes
 from .output import print_json
@@ -39,22 +39,22 @@ def profile() -> None:
 @TREX_DIR
 @JSON
 def list_modes(speed: float, trex_dir: Path | None, as_json: bool) -> None:
-    """Every mode, with its mean frame, its flows and its line rate."""
+    """Every mode, with its mean frame, its flows and its line rate; `var2-<n>b` is one for any size, too."""
     from ..session.traffic import load_traffic
 
-    loaded = [load_traffic(mode, None, 0, trex_dir) for mode in MODES]
+    loaded = [load_traffic(mode, None, 0, trex_dir) for mode in LISTED_MODES]
     if as_json:
         print_json([one.facts(speed) for one in loaded])
         return
     click.echo(
         f"{'mode':<12} {'aliases':<26} {'mean frame':>10} {'flows':>6} {'line rate at ' + format_bits(speed):>27}"
     )
-    for mode, one in zip(MODES, (found.profile for found in loaded), strict=True):
+    for mode, one in zip(LISTED_MODES, (found.profile for found in loaded), strict=True):
         rate = format_pps(one.line_rate_pps(speed))
         aliases = ", ".join(mode.aliases)
         click.echo(f"{mode.name:<12} {aliases:<26} {one.mean_frame_bytes:8.1f} B {one.flows!s:>6} {rate:>27}")
     click.echo("")
-    for mode in MODES:
+    for mode in LISTED_MODES:
         click.echo(f"{mode.name:<12} {mode.summary}")
 
 

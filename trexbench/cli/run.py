@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from ..config.model import PlanDefaults
 from ..core.errors import BenchError, ConfigError
+from ..core.load.profile import RFC2544_SIZES, mode_of_size
 from ..core.units import Rate, parse_rate, parse_share
 from ..session.request import Case, Setup
 from .options import CASE, DURATION, RATE, SETUP, SHARE, SHOWN, WARMUP, WISHED, Parsed, Shown
-from .output import exit_code, note, output_of, print_json, print_result, save_picture
+from .output import exit_code, note, output_of, print_json, print_result, save_picture, warn
 
 if TYPE_CHECKING:
+    from ..core.result import RunResult
     from ..session.keep import Measured
+
+T = TypeVar("T")
 
 RAMP_EXAMPLES = """\b
 Examples:
@@ -32,6 +36,7 @@ SEARCH_EXAMPLES = """\b
 Examples:
   trexbench search --dut netgate-vpp --mode var2-64b --bidir --sim
   trexbench search --dut lab-linux --mode var2-64b --loss 0,0.5%
+  trexbench search --dut netgate-vpp --sizes rfc2544 --bidir --sim
   trexbench search --dut netgate-linux --mode imix --loss 0.1% --width 0.2% --no-apply --server trex1.lab
 """
 
@@ -58,15 +63,40 @@ RAMP_TO = click.option(
 )
 
 
-def _goals(text: str) -> tuple[float, ...]:
-    goals = tuple(parse_share(part) for part in text.split(","))
-    if len(set(goals)) != len(goals):
-        raise ConfigError(f"a goal stands twice in {text}", "name each once")
-    return goals
+def _listed(what: str, parse: Callable[[str], T]) -> Callable[[str], tuple[T, ...]]:
+    """A parser of values with commas between them, none of them twice."""
+
+    def parse_all(text: str) -> tuple[T, ...]:
+        values = tuple(map(parse, text.split(",")))
+        if len(set(values)) != len(values):
+            raise ConfigError(f"a {what} stands twice in {text}", "name each once")
+        return values
+
+    return parse_all
+
+
+def _size(text: str) -> int:
+    word = text.strip()
+    if not (word.isascii() and word.isdecimal() and len(word) < 6):
+        raise ConfigError(f"frame size {text!r} not understood", "write sizes as 64,512,1518, or rfc2544")
+    return int(mode_of_size(int(word)).size)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return RFC2544_SIZES if text.strip().lower() == "rfc2544" else _listed("size", _size)(text)
+
+
+SIZES = click.option(
+    "--sizes",
+    type=Parsed("SIZE,...", _sizes),
+    help="Instead of a mode: one run per frame size, with FCS, and a table of all. rfc2544: "
+    f"{','.join(map(str, RFC2544_SIZES))}.",
+)
 
 
 @click.command(epilog=RAMP_EXAMPLES)
 @CASE
+@SIZES
 @RAMP_TO
 @click.option("--ramp-duration", type=DURATION, help="From zero to the target (600).")
 @click.option("--confirm", type=DURATION, help="After saturation, hold the last good rate again this long (10; 0: no).")
@@ -86,6 +116,7 @@ def ramp(
     setup: Setup,
     wished: PlanDefaults,
     shown: Shown,
+    sizes: tuple[int, ...] | None,
     ramp_to: Rate | None,
     ramp_duration: float | None,
     confirm: float | None,
@@ -105,16 +136,17 @@ def ramp(
         latency_s=latency,
         stop_on_saturation=stop_on_saturation or None,
     )
-    return _measure("ramp", case, plan, setup, shown)
+    return _measure("ramp", case, plan, setup, shown, sizes)
 
 
 @click.command(epilog=SEARCH_EXAMPLES)
 @CASE
+@SIZES
 @RAMP_TO
 @click.option(
     "--loss",
     "goals",
-    type=Parsed("SHARE,...", _goals),
+    type=Parsed("SHARE,...", _listed("goal", parse_share)),
     help="Goals: the most that may be lost, each with a knee of its own. 0,0.5% is NDR and PDR. Default: 0.1%.",
 )
 @click.option("--width", type=SHARE, help="How narrow each goal's interval is to be, as a share of the rate (0.5%).")
@@ -125,6 +157,7 @@ def search(
     case: Case,
     setup: Setup,
     shown: Shown,
+    sizes: tuple[int, ...] | None,
     ramp_to: Rate | None,
     goals: tuple[float, ...] | None,
     width: float | None,
@@ -137,7 +170,7 @@ def search(
     """
     rate, duration = warmup or (None, None)
     plan = PlanDefaults(ramp_to=ramp_to, goals=goals, width=width, warmup=rate, warmup_s=duration)
-    return _measure("search", case, plan, setup, shown)
+    return _measure("search", case, plan, setup, shown, sizes)
 
 
 @click.command(epilog=SATURATE_EXAMPLES)
@@ -154,10 +187,14 @@ def saturate(case: Case, setup: Setup, wished: PlanDefaults, shown: Shown, rate:
     return _measure("saturate", case, replace(wished, ramp_to=rate), setup, shown)
 
 
-def _measure(verb: str, case: Case, wished: PlanDefaults, setup: Setup, shown: Shown) -> int:
+def _measure(
+    verb: str, case: Case, wished: PlanDefaults, setup: Setup, shown: Shown, sizes: Sequence[int] | None = None
+) -> int:
     from ..session.keep import draw_run, measure  # heavy; --help and completion do without
     from ..session.request import make_request
 
+    if sizes:
+        return _measure_sizes(verb, case, sizes, wished, setup, shown)
     request = make_request(verb, case, wished, setup)
     done = measure(request, output_of(shown.results, shown.quiet, request.pace))
     print_result(done.result, shown.as_json)
@@ -168,16 +205,44 @@ def _measure(verb: str, case: Case, wished: PlanDefaults, setup: Setup, shown: S
     return exit_code(done.error)
 
 
-def _rates(text: str) -> tuple[Rate, ...]:
-    rates = tuple(parse_rate(part) for part in text.split(","))
-    if len(set(rates)) != len(rates):
-        raise ConfigError(f"a rate stands twice in {text}", "name each once")
-    return rates
+def _measure_sizes(
+    verb: str, case: Case, sizes: Sequence[int], wished: PlanDefaults, setup: Setup, shown: Shown
+) -> int:
+    """One run per frame size, then the table and the picture of all; the exit code is the first failure's."""
+    from ..session.keep import draw_sizes_of, measure_modes, size_requests
+
+    requests = size_requests(verb, case, sizes, wished, setup)
+    done = measure_modes(requests, output_of(shown.results, shown.quiet, requests[0].pace))
+    results = [one.result for one in done.runs]
+    if shown.as_json:
+        _print_documents(results)
+    elif results:
+        from ..report.run.sizes import format_sizes
+
+        click.echo(_banner(results) + format_sizes(results), nl=False)
+    if shown.picture and results:
+        save_picture(lambda: draw_sizes_of(results, shown.results))
+    for mode, error in done.failures:
+        warn(f"{mode}: {error}")
+    return done.failures[0][1].exit_code if done.failures else 0
+
+
+def _banner(results: Sequence[RunResult]) -> str:
+    simulated = any(result.simulated for result in results)
+    return "*** SIMULATED: no real packet was sent; the numbers are a model's ***\n\n" if simulated else ""
+
+
+def _print_documents(results: Sequence[RunResult]) -> None:
+    from ..core.result import to_document
+
+    print_json([to_document(result, with_samples=False) for result in results])
 
 
 @click.command(epilog=EFFICIENCY_EXAMPLES)
 @CASE
-@click.option("--rates", type=Parsed("RATE,...", _rates), default="1kpps,1%,10%,97%", show_default=True)
+@click.option(
+    "--rates", type=Parsed("RATE,...", _listed("rate", parse_rate)), default="1kpps,1%,10%,97%", show_default=True
+)
 @click.option("--hold", type=DURATION, help="How long each rate is held and counted (30).")
 @SETUP
 @SHOWN
@@ -201,14 +266,11 @@ def print_costs(done: Sequence[Measured], as_json: bool) -> int:
     results, error = [one.result for one in done], done[-1].error
     costs = [cost for result in results for cost in result.costs]
     if as_json:
-        from ..core.result import to_document
-
-        print_json([to_document(result, with_samples=False) for result in results])
+        _print_documents(results)
     elif costs:
         from ..report.run.costs import format_costs
 
-        banner = "*** SIMULATED: no real packet was sent; the numbers are a model's ***\n\n"
-        click.echo((banner if results[0].simulated else "") + format_costs(costs), nl=False)
+        click.echo(_banner(results) + format_costs(costs), nl=False)
     elif error is None:
         doubts = dict.fromkeys(caveat.text for result in results for caveat in result.caveats)
         raise BenchError("the DUT's cost is not known", "; ".join(doubts) or "see the stored runs' warnings")

@@ -18,8 +18,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, ValidationError, convert
 
 from ..core.errors import ConfigError, StoreError
+from ..core.load.modes import is_mode
 from ..core.load.plan import MIN_OFFERED_PPS, Direction, Offer, pair_directions
-from ..core.load.profile import MODES
 from ..core.load.sample import Phase, PortCounters, Reading, Sample
 from ..core.names import REMEDY, is_name, shown
 from ..core.result import RunResult, Status
@@ -262,7 +262,9 @@ def _caveats(told: Vars, seconds: Sequence[Second], plan: Strategy) -> list[Cave
 
 def _mode(stem: str) -> str:
     """The mode in a name that `trexbench export` gave; else the name itself."""
-    return max((mode.name for mode in MODES if stem.endswith(f"-{mode.name}")), key=len, default=stem)
+    words = stem.split("-")
+    ends = ("-".join(words[at:]) for at in range(1, len(words)))
+    return next((end for end in ends if is_mode(end)), stem)
 
 
 def _started(document: Mapping[str, Any], written: str) -> str:

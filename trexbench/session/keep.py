@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..config.model import PlanDefaults
 from ..core.errors import BenchError, ConfigError, StoreError
+from ..core.load.profile import mode_of_size
 from ..core.protocols import Sink
 from ..core.result import RunResult
 from ..core.units import Rate
@@ -94,21 +96,62 @@ def measure(request: Request, output: Output) -> Measured:
 
 def measure_rates(request: Request, rates: Sequence[Rate], output: Output) -> list[Measured]:
     """One run per rate, all in one session; what was measured before a failure is kept, and ends the list."""
-    found: list[Measured] = []
     if not rates:
         raise ConfigError("no rate is named", "name at least one with --rates")
+    waiting: deque[tuple[str, Request]] = deque()
+    for number, rate in enumerate(rates, 1):
+        slow = rate.unit == "pps" and rate.value < 1000
+        wished = replace(request.wished, ramp_to=rate, warmup=rate if slow else Rate(1000.0, "pps"))
+        waiting.append((f"rate {number} of {len(rates)}: {rate}", replace(request, wished=wished)))
     with open_session(request, output.say) as session:
-        for number, rate in enumerate(rates, 1):
-            output.say(f"rate {number} of {len(rates)}: {rate}")
-            slow = rate.unit == "pps" and rate.value < 1000
-            wished = replace(request.wished, ramp_to=rate, warmup=rate if slow else Rate(1000.0, "pps"))
-            with RunKeeper(output) as keeper:
-                found.append(_measured(session, keeper, replace(request, wished=wished)))
-            if keeper.path is not None:
-                output.say(f"result   {keeper.path}")
-            if found[-1].error is not None:
-                break
-    return found
+        return list(_in_turn(session, waiting, output))
+
+
+@dataclass(frozen=True)
+class Series:
+    """Several runs. failures: the mode and the error of those that ended early, or never began."""
+
+    runs: list[Measured]
+    failures: list[tuple[str, BenchError | Interrupted]]
+
+
+def measure_modes(requests: Sequence[Request], output: Output) -> Series:
+    """One run per request, which differ by their traffic only, all in one session.
+
+    That is opened again after a failure, which costs the other runs nothing; an interruption ends the series.
+    """
+    done = Series([], [])
+    waiting = deque((f"{at} of {len(requests)}: {one.mode}", one) for at, one in enumerate(requests, 1))
+    while waiting:
+        left, error = len(waiting), None
+        try:
+            with open_session(waiting[0][1], output.say) as session:
+                for one in _in_turn(session, waiting, output):
+                    done.runs.append(one)
+                    error = one.error
+        except BenchError as raised:
+            error = error or raised
+        begun = len(waiting) < left
+        if error is not None:
+            failed = requests[-len(waiting) - 1 if begun else -left]
+            done.failures.append((failed.mode, error))
+        if not begun or isinstance(error, Interrupted):
+            break
+    return done
+
+
+def _in_turn(session: Session, waiting: deque[tuple[str, Request]], output: Output) -> Iterator[Measured]:
+    """The runs, each taken from the deque as it begins, with what is said of it; a failed one is the last."""
+    while waiting:
+        words, request = waiting.popleft()
+        output.say(words)
+        with RunKeeper(output) as keeper:
+            done = _measured(session, keeper, request)
+        if keeper.path is not None:
+            output.say(f"result   {keeper.path}")
+        yield done
+        if done.error is not None:
+            break
 
 
 def _measured(session: Session, keeper: RunKeeper, request: Request) -> Measured:
@@ -125,6 +168,17 @@ def efficiency_request(case: Case, hold_s: float | None, setup: Setup) -> Reques
     return make_request("efficiency", case, PlanDefaults(hold_s=hold_s, warmup_s=SETTLE_S, loss=None), setup)
 
 
+def size_requests(
+    verb: str, case: Case, sizes: Sequence[int], wished: PlanDefaults, setup: Setup
+) -> tuple[Request, ...]:
+    """One request for each frame size (bytes, with FCS): its mode's, otherwise alike."""
+    if case.mode or case.profile:
+        raise ConfigError("--sizes names the traffic", "leave out --mode and --profile")
+    if "size" in (case.tunables or {}):
+        raise ConfigError("--sizes and the tunable size exclude each other", "leave one of them out")
+    return tuple(make_request(verb, replace(case, mode=mode_of_size(size).name), wished, setup) for size in sizes)
+
+
 def draw_run(result: RunResult, path: Path) -> Path:
     """Draw the run into this PNG; StoreError where that cannot be written."""
     from ..report.run.picture import draw  # matplotlib is slow to load, and not needed before the run is over
@@ -138,6 +192,13 @@ def draw_costs_of(results: Sequence[RunResult], folder: Path) -> Path:
 
     costs = [cost for result in results for cost in result.costs]
     return _write(picture_place(folder, results[0], "efficiency"), draw_costs(results[0], costs))
+
+
+def draw_sizes_of(results: Sequence[RunResult], folder: Path) -> Path:
+    """Throughput over the frame size, as a picture beside the first run's document; StoreError as draw_run."""
+    from ..report.run.picture_sizes import draw_sizes
+
+    return _write(picture_place(folder, results[0], "sizes"), draw_sizes(results))
 
 
 def _write(path: Path, data: bytes) -> Path:

@@ -22,6 +22,14 @@ def traffic_name(base: str, own: Mapping[str, str], tunables: Mapping[str, str])
     return name if len(name) <= MOST_LETTERS and is_name(name) else f"{base},{sha256(changed.encode()).hexdigest()[:8]}"
 
 
+def is_mode(name: str) -> bool:
+    """Whether a mode has this name; an alias is none."""
+    try:
+        return resolve_mode(name).name == name
+    except ConfigError:
+        return False
+
+
 def full_mode_name(mode: str) -> str:
     """The name in results of a mode or its alias, with its tunables; any other name stays as it is."""
     base, comma, tunables = mode.partition(",")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -58,6 +59,25 @@ MODES = (
     Mode("1flow-64b", "64", "none", "smallest frames, one flow: one receive queue, so one core", ("1flow", "bench")),
 )
 
+RFC2544_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
+"""Of Ethernet frames in bytes, with FCS: RFC 2544, section 9.1."""
+LARGEST_FRAME_BYTES = 9216
+_SIZED = re.compile("(?:var2-)?([1-9][0-9]{0,5})b")
+
+
+def mode_of_size(size: int) -> Mode:
+    """``var2-512b``: frames of this size (bytes with FCS), many flows; ConfigError where there is none such."""
+    if not MIN_FRAME_BYTES <= size <= LARGEST_FRAME_BYTES:
+        remedy = f"name a size from {MIN_FRAME_BYTES} to {LARGEST_FRAME_BYTES}, FCS included"
+        raise ConfigError(f"no mode sends frames of {size} B", remedy)
+    name = f"var2-{size}b"
+    sized = Mode(name, str(size), "var2", f"frames of {size} B, many flows", (f"{size}b",))
+    return next((mode for mode in MODES if mode.name == name), sized)
+
+
+LISTED_MODES = tuple(dict.fromkeys((*MODES, *map(mode_of_size, RFC2544_SIZES))))
+"""Those that are shown; there is one for every other size, too."""
+
 
 def resolve_mode(name: str) -> Mode:
     """The mode of this name or alias; ConfigError suggests the nearest name and lists all."""
@@ -65,11 +85,13 @@ def resolve_mode(name: str) -> Mode:
     for mode in MODES:
         if wanted == mode.name or wanted in mode.aliases:
             return mode
-    known = [word for mode in MODES for word in (mode.name, *mode.aliases)]
+    if sized := _SIZED.fullmatch(wanted):
+        return mode_of_size(int(sized[1]))
+    known = [word for mode in LISTED_MODES for word in (mode.name, *mode.aliases)]
     close = difflib.get_close_matches(wanted, known, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
     listed = ", ".join(f"{mode.name} (or {', '.join(mode.aliases)})" for mode in MODES)
-    raise ConfigError(f"unknown mode {name!r}", f"{hint}modes are {listed}")
+    raise ConfigError(f"unknown mode {name!r}", f"{hint}modes are {listed}, and var2-<n>b with frames of n bytes")
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def answer_words(result: RunResult) -> str:
         words += f" received of {format_pps(sum(_offered_pps(result, one) for one in found))} offered"
     reach = f" ({len(found)} directions, up to {len(found)}00 %)" if len(found) > 1 else ""
     share = f"{format_share(plan.line_share(rates))} of {line_speeds(plan)} line rate{reach}"
-    return f"{words}, {format_bits(plan.l1_bps(rates))} L1, {share}: {_verdict(result)}"
+    return f"{words}, {format_bits(plan.l1_bps(rates))} L1, {share}: {verdict_words(result)}"
 
 
 def _offered_pps(result: RunResult, one: DirectionResult) -> float:
@@ -101,7 +101,7 @@ def _nothing(found: Sequence[DirectionResult]) -> str:
     return f"{words}, from {format_pps(min(lossy_from))} on; max received {format_pps(highest)}"
 
 
-def _verdict(result: RunResult) -> str:
+def verdict_words(result: RunResult) -> str:
     """What the limit was, in words; per direction where they differ."""
     words = {one.direction: limit_words(result, one) for one in result.analysis.directions}
     if len(set(words.values())) == 1:

@@ -1,0 +1,58 @@
+"""``--sizes``: several frame sizes in one session, as a user without root runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tools import trexbench
+
+QUICK = ("--dut", "netgate-vpp", "--sim", "--speedup", "10000", "-q")
+
+
+def test_a_search_of_two_sizes_has_two_documents_a_table_and_a_picture(tmp_path: Path) -> None:
+    done = trexbench(tmp_path, "search", *QUICK, "--sizes", "64,1518", "--loss", "0,0.5%")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("*** SIMULATED")
+    rows = [line for line in done.stdout.splitlines() if " B  " in line]
+    assert [row.split()[0] for row in rows] == ["64", "64", "1518", "1518"]
+    assert all("14.88 Mpps" in row and "the DUT saturated" in row for row in rows[:2])
+    stored = [json.loads(path.read_text()) for path in tmp_path.glob("results/*/*/*-search.json")]
+    assert {one["command"]["mode"] for one in stored} == {"var2-64b", "var2-1518b"}
+    assert all(one["status"] == "complete" and len(one["analysis"][0]["goals"]) == 2 for one in stored)
+    (picture,) = tmp_path.glob("results/*/*/*.png")
+    assert picture.name.endswith("-sizes.png") and picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_size_that_cannot_be_measured_costs_the_others_nothing(tmp_path: Path) -> None:
+    options = ("--sizes", "1280,512,1518", "--ramp-to", "0.9mpps", "--json", "--no-picture")
+    done = trexbench(tmp_path, "search", *QUICK, *options)
+    assert done.returncode == 2
+    assert [one["command"]["mode"] for one in json.loads(done.stdout)] == ["var2-1280b", "var2-512b"]
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("trexbench: var2-1518b: 900kpps is 900000 pps, over the line rate")
+    done = trexbench(tmp_path, "search", *QUICK, "--sizes", "1518,512,1280", *options[2:])
+    assert done.returncode == 2 and [one["command"]["mode"] for one in json.loads(done.stdout)] == [
+        "var2-512b",
+        "var2-1280b",
+    ]
+
+
+def test_a_ramp_of_two_sizes_both_ways(tmp_path: Path) -> None:
+    short = ("--ramp-duration", "30", "--hold", "2", "--confirm", "0", "--no-picture")
+    done = trexbench(tmp_path, "ramp", *QUICK, *short, "--sizes", "64,256", "--bidir")
+    assert done.returncode == 0, done.stderr
+    assert "1->0" in done.stdout and done.stdout.count("<= 0.1 %") == 2
+
+
+def test_what_sizes_exclude_and_do_not_mean(tmp_path: Path) -> None:
+    for options, words in (
+        (("--sizes", "rfc2544", "--mode", "64b"), "leave out --mode and --profile"),
+        (("--sizes", "rfc2544", "-t", "size=65"), "exclude each other"),
+        (("--sizes", "64,64"), "stands twice"),
+        (("--sizes", "63"), "name a size from 64 to 9216"),
+        (("--sizes", "64,imix"), "write sizes as 64,512,1518, or rfc2544"),
+    ):
+        refused = trexbench(tmp_path, "search", *QUICK, *options)
+        assert refused.returncode == 2 and words in refused.stderr and len(refused.stderr.splitlines()) == 1
+    assert not (tmp_path / "results").exists()

@@ -1,0 +1,105 @@
+"""Throughput by frame size (RFC 2544, section 26.1) of several runs, as figures and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...core.load.plan import Direction
+from ...core.result import RunResult, Status
+from ...core.strategy.search import Search
+from ...core.units import format_bits, format_pps, format_share
+from ...core.verdict.model import Limit
+from ..words import NONE, format_bound, format_limit, lay_out
+from .plans import line_speeds
+from .summary import LIMIT_WORDS, verdict_words
+
+MOST_DIRECTIONS = 4
+"""Of more, only the sum has a column."""
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """The rates at which a size lost no more than ``loss``. bounds: directions that carried at least their rate."""
+
+    result: RunResult
+    loss: float
+    rates_pps: Mapping[Direction, float]
+    bounds: frozenset[Direction]
+
+    @property
+    def frame_bytes(self) -> float:
+        return self.result.plan.offers[0].mean_frame_bytes
+
+    @property
+    def line_rate_pps(self) -> float:
+        """The theoretical maximum of all directions together."""
+        return sum(offer.line_rate_pps for offer in self.result.plan.offers)
+
+    @property
+    def total_pps(self) -> float:
+        return sum(self.rates_pps.values())
+
+    @property
+    def l2_bps(self) -> float:
+        """Bits per second of frames with their FCS, in all directions together."""
+        plan = self.result.plan
+        return sum(8 * plan.offer(one).mean_frame_bytes * pps for one, pps in self.rates_pps.items())
+
+    @property
+    def words(self) -> str:
+        """What limited it."""
+        if self.result.status is not Status.COMPLETE:
+            return f"{self.result.status.value}: {self.result.reason or 'not measured to the end'}"
+        found = self.result.directions
+        beyond = bool(self.bounds) and not any(one.at_least for one in found)
+        return LIMIT_WORDS[Limit.NONE] if beyond else verdict_words(self.result)
+
+
+def throughputs(results: Sequence[RunResult]) -> list[Throughput]:
+    """One for each size and each loss that was asked for."""
+    return [one for result in results for one in _of(result)]
+
+
+def _of(result: RunResult) -> Iterator[Throughput]:
+    plan, found = result.plan, result.directions
+    first, *others = plan.goals if isinstance(plan, Search) else (plan.loss_threshold,)
+    bounds = frozenset(one.direction for one in found if one.at_least)
+    yield Throughput(result, first, {one.direction: one.maximum_pps for one in found}, bounds)
+    for at, loss in enumerate(others, 1):
+        goals = {one.direction: one.goals[at] for one in found if len(one.goals) > at}
+        open_ended = {direction for direction, goal in goals.items() if goal.high_pps is None}
+        yield Throughput(result, loss, {way: goal.maximum_pps for way, goal in goals.items()}, bounds | open_ended)
+
+
+def format_sizes(results: Sequence[RunResult]) -> str:
+    """The table: a row for each size and loss; below it what its columns count."""
+    ways = list(dict.fromkeys(way for result in results for way in result.plan.directions))
+    shown = ways if 1 < len(ways) <= MOST_DIRECTIONS else []
+    heads = ("frame", "line rate", "loss", *map(str, shown), "throughput", "L2", "of line rate")
+    rows = [(*heads, "limit"), *(_row(one, shown) for one in throughputs(results))]
+    table = lay_out(rows, "r" * len(heads) + "l")
+    together = f"; throughput, L2 and share are of {len(ways)} directions together" if len(ways) > 1 else ""
+    reach = f" (up to {len(ways)}00 %)" if len(ways) > 1 else ""
+    told = f"frames with FCS; line rate: the theoretical maximum per direction at {line_speeds(results[0].plan)}"
+    return "\n".join([*table, "", f"{told}{together}{reach}"]) + "\n"
+
+
+def _row(one: Throughput, shown: Sequence[Direction]) -> tuple[str, ...]:
+    plan, rates = one.result.plan, one.rates_pps
+    lines = dict.fromkeys(format_pps(offer.line_rate_pps) for offer in plan.offers)
+    known = one.total_pps > 0
+    return (
+        f"{one.frame_bytes:g} B",
+        " / ".join(lines),
+        f"<= {format_limit(one.loss)}",
+        *(_bound(rates.get(way, 0.0), way in one.bounds) for way in shown),
+        _bound(one.total_pps, bool(one.bounds)),
+        format_bits(one.l2_bps) if known else NONE,
+        format_share(plan.line_share(rates)) if known else NONE,
+        one.words,
+    )
+
+
+def _bound(pps: float, at_least: bool) -> str:
+    return format_bound(pps, at_least) if pps else NONE
