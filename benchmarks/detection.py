@@ -1,6 +1,6 @@
 """Which change-point library, and what our rule makes of it: simulated nights whose changes are known.
 
-    python benchmarks/detection.py [--quick] [--seed 1]
+    python benchmarks/detection.py [--quick] [--seed 1] [--ours]
 
 Histories of 200 nights: noise of 0.2 to 2 %, steps down of 0.5 to 10 % at a random night, single bad nights, drift, a
 DUT with two modes. Every method judges each history after every night, as a cron job does, and what it then says is
@@ -12,6 +12,9 @@ scipy and the clients of several databases); it is asked for the last 60 nights,
 
 Noise is independent and normal but where a line says otherwise (Student's t; nights that are like the one before). A
 cell of five noisy figures makes the false alarms of all five.
+
+Recoveries and slow cells (``_cells.py``) are judged as ``regress`` judges rows, with what a run leaves open. A slow
+cell's night is a whole ramp of the default plan through the simulating engine, against a router of that capacity.
 
 Seen: our rule on jumpavg makes 0.16 false alarms per figure and year at 1 % noise, 0.6 to 0.8 per cell of five figures,
 and finds 90 to 91 % of steps of 3 sigma within three nights; on Otava 0.06 and 85 to 86 %. By itself jumpavg finds 12
@@ -34,9 +37,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 import jumpavg  # noqa: E402
+from _cells import BEFORE, CHANGES, LONGEST, SLOW, exact, ramps, recoveries  # noqa: E402
+from _cells import found as found_cells  # noqa: E402
 
 from trexbench.core.history.detect import FIRST_NIGHTS, Segmenter, Shape, Smallest, find_changes  # noqa: E402
 from trexbench.results.jumps import levels  # noqa: E402
@@ -239,6 +244,33 @@ def print_drift(count: int, seed: int) -> None:
         print_row(f"noise {noise:.1%}", [f"{name} {firsts.count(name) / count:.0%}" for name in sorted(set(firsts))])
 
 
+def print_recoveries(count: int, seed: int) -> None:
+    print(f"\n-5 % for some nights, then exactly back: nights until regress reports no regression, {count} histories")
+    print_row("", ["median", "nine in ten", f"later than {WITHIN}", f"not in {LONGEST}", "drop not told"])
+    for noise in (0.002, 0.005, 0.01):
+        for nights in (5, 10, 20):
+            delays, untold = recoveries(nights, noise, count, seed)
+            figures = [f"{np.quantile(delays, share, method='higher'):.0f}" for share in (0.5, 0.9)]
+            late, never = (sum(delay > most for delay in delays) for most in (WITHIN, LONGEST))
+            print_row(f"noise {noise:.1%}, {nights} nights", [*figures, str(late), str(never), str(untold)])
+
+
+def print_slow(count: int, runs: int, seed: int) -> None:
+    names = [f"{change:.0%}" if not change else f"-{change:.0%}" for change in CHANGES]
+    low, high = (pps / 1e6 for pps in SLOW)
+    print(f"\nslow cells, {low:g} to {high:g} Mpps in the default plan at 10 Gbit/s: told within {WITHIN} nights")
+    print(
+        f"{count} histories, {BEFORE} nights before; a night is one of {runs} simulated ramps, or the capacity itself"
+    )
+    measured = ramps(runs)
+    print(measured.errors)
+    print_row("noise from night to night", names)
+    for name, night in (("ramps", measured.night), ("capacity itself", exact)):
+        for noise in (0.003, 0.01):
+            shares = [found_cells(night, change, noise, count, seed) for change in CHANGES]
+            print_row(f"{noise:.1%}, {name}", [f"{share:.0%}" for share in shares])
+
+
 def print_times(all_methods: Sequence[Method], seed: int) -> None:
     print(f"\nCPU time per history of {NIGHTS} nights, judged after every night")
     for method in all_methods:
@@ -258,15 +290,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a fifth of the histories")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--ours", action="store_true", help="our rule on jumpavg alone")
     arguments = parser.parse_args()
+    asked = methods()[:1] if arguments.ours else methods()
     count = 60 if arguments.quick else 300
     if compute_change_points is None:
         print("Apache Otava is not installed: it is left out")
-    print_false(methods(), count, arguments.seed)
-    print_cells(methods(), count // 2, arguments.seed)
-    print_found(methods(), count, arguments.seed)
+    print_false(asked, count, arguments.seed)
+    print_cells(asked, count // 2, arguments.seed)
+    print_found(asked, count, arguments.seed)
     print_drift(count, arguments.seed)
-    print_times(methods(), arguments.seed)
+    print_recoveries(count // 2, arguments.seed)
+    print_slow(count // 3, count, arguments.seed)
+    print_times(asked, arguments.seed)
 
 
 if __name__ == "__main__":

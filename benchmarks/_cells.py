@@ -1,0 +1,106 @@
+"""Nights of cells as ``regress`` judges them: recoveries, and DUTs far slower than the plan they are measured with."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
+
+from nights import make_row  # noqa: E402
+from runs import make_plan, make_result  # noqa: E402
+from twins import Twin, stream  # noqa: E402
+
+from trexbench.core.history.regression import judge_rows  # noqa: E402
+from trexbench.core.history.rows import RunRow, row_of  # noqa: E402
+from trexbench.core.strategy.ramp import Ramp  # noqa: E402
+from trexbench.results.jumps import levels  # noqa: E402
+from trexbench.session.request import DEFAULTS  # noqa: E402
+
+BEFORE, WITHIN, LONGEST = 60, 3, 40
+LEVEL, DROP = 5e6, 0.05
+SLOW, CHANGES = (0.6e6, 0.7e6), (0.0, 0.01, 0.02, 0.03, 0.05)
+RUN_NOISE = 0.003
+"""Of the router within a run, as in the twins of Linux and pfSense; drawn anew every NOISE_S."""
+NOISE_S = 0.25
+
+
+def regressed(rows: Sequence[RunRow]) -> bool:
+    """What ``regress`` says of these nights with its exit code."""
+    return judge_rows(rows, levels).exit_code == 3
+
+
+def recoveries(nights: int, noise: float, count: int, seed: int) -> tuple[list[int], int]:
+    """-5 % for so many nights, then exactly back: the nights until no regression is told any more, LONGEST + 1 for
+    never; and how many drops were not told at all, which are left out."""
+    rng, delays, untold = np.random.default_rng(seed), [], 0
+    for _ in range(count):
+        values = LEVEL * (1 + noise * rng.standard_normal(BEFORE + nights + LONGEST))
+        values[BEFORE : BEFORE + nights] *= 1 - DROP
+        rows, back = [make_row(number, float(value)) for number, value in enumerate(values)], BEFORE + nights
+        if regressed(rows[:back]):
+            told = (end for end in range(1, LONGEST + 1) if not regressed(rows[: back + end]))
+            delays.append(next(told, LONGEST + 1))
+        else:
+            untold += 1
+    return delays, untold
+
+
+@dataclass(frozen=True)
+class Ramps:
+    """Runs of the default plan at 10 Gbit/s, against routers of known capacity, ascending."""
+
+    capacities: np.ndarray
+    rows: Sequence[RunRow]
+
+    def night(self, number: int, capacity_pps: float) -> RunRow:
+        """What such a run says of this capacity: the nearest one's, shifted by the difference."""
+        at = int(np.argmin(np.abs(self.capacities - capacity_pps)))
+        row, scale = self.rows[at], capacity_pps / self.capacities[at]
+        return make_row(
+            number, row.total_pps * scale, at_least=row.at_least, uncertainty_pps=row.uncertainty_pps, limit=row.limit
+        )
+
+    @property
+    def errors(self) -> str:
+        errors = np.array([row.total_pps for row in self.rows]) / self.capacities - 1
+        size, stated = np.abs(errors), np.median([row.uncertainty_pps for row in self.rows] / self.capacities)
+        bounds = sum(row.at_least for row in self.rows)
+        return (
+            f"error of a ramp: mean {errors.mean():+.2%}, median {np.median(size):.2%}, 95 % "
+            f"{np.quantile(size, 0.95):.2%}; it states {stated:.2%}; {bounds} are only bounds"
+        )
+
+
+def exact(number: int, capacity_pps: float) -> RunRow:
+    return make_row(number, capacity_pps)
+
+
+def ramps(count: int) -> Ramps:
+    """So many real ramps through the simulating engine, over all capacities that the nights of slow cells have."""
+    known = {one.name: getattr(DEFAULTS, one.name) for one in fields(Ramp) if hasattr(DEFAULTS, one.name)}
+    plan: Ramp = make_plan(line_rate_bps=10e9, **known)
+    template = make_result()
+    capacities = np.linspace(SLOW[0] * (1 - max(CHANGES) - 0.03), SLOW[1] * 1.03, count)
+    rows = []
+    for number, capacity in enumerate(capacities):
+        twin = Twin(plan, {0: [capacity]}, (stream(),), noise=RUN_NOISE, noise_s=NOISE_S, seed=number)
+        rows.append(row_of(replace(template, plan=plan, samples=tuple(twin.run().samples)), ""))
+    return Ramps(capacities, rows)
+
+
+def found(night: Callable[[int, float], RunRow], change: float, noise: float, count: int, seed: int) -> float:
+    """The share of histories in which this change is told within three nights, its first included."""
+    rng, told = np.random.default_rng(seed), 0
+    for _ in range(count):
+        level = rng.uniform(*SLOW)
+        values = level * (1 + noise * rng.standard_normal(BEFORE + WITHIN))
+        values[BEFORE:] *= 1 - change
+        rows = [night(number, value) for number, value in enumerate(values)]
+        told += regressed(rows) and not regressed(rows[:BEFORE])
+    return told / count
