@@ -15,6 +15,7 @@ from . import readers as r
 from .model import PlanDefaults
 from .yamltree import Value
 
+_METHODS = tuple(kind for kind in STRATEGIES if has_curve(kind))
 _NAME = r.pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a DUT", "netgate-vpp, for dut_configs/netgate-vpp.yaml")
 
 
@@ -50,7 +51,7 @@ class Suite:
     duts: Annotated[tuple[SuiteDut, ...], r.list_of("DUT", _dut, lambda dut: dut.name)]
     modes: Annotated[tuple[str, ...], r.list_of("mode", _mode, str)]
     directions: Annotated[tuple[bool, ...], r.list_of("direction", _bidir, lambda bidir: ("uni", "bidir")[bidir])]
-    method: Annotated[str, r.choice(*(kind for kind in STRATEGIES if has_curve(kind)))] = "ramp"
+    method: Annotated[str, r.choice(*_METHODS)] = "ramp"
     description: Annotated[str, r.text] = ""
     plan: Annotated[PlanDefaults, r.section(PlanDefaults, "plan defaults")] = field(default_factory=PlanDefaults)
     keep_nights: Annotated[int | None, r.integer(1, 100_000)] = None
