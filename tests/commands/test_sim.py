@@ -299,3 +299,28 @@ def test_it_takes_no_root(tmp_path: Path) -> None:
     done = unshared(tmp_path, "--user")
     assert done.returncode == 0, done.stderr
     assert "the DUT saturated" in done.stdout and document(tmp_path)["simulated"] is True
+
+
+def test_mlrsearch_finds_the_knees_that_the_search_finds(tmp_path: Path) -> None:
+    pytest.importorskip("MLRsearch")
+    options = (
+        "--dut",
+        "netgate-vpp",
+        "--mode",
+        "var2-64b",
+        "--loss",
+        "0,0.5%",
+        "--sim",
+        "--json",
+        "--no-picture",
+        "-q",
+    )
+    found = {}
+    for method in ("continuous", "mlrsearch"):
+        done = trexbench(tmp_path, "search", *options, "--method", method)
+        assert done.returncode == 0, done.stderr
+        found[method] = json.loads(done.stdout)
+    assert found["mlrsearch"]["plan"]["kind"] == "mlrsearch" and found["mlrsearch"]["simulated"] is True
+    for ours, theirs in zip(*(one["analysis"][0]["goals"] for one in found.values()), strict=True):
+        assert theirs["low_pps"] == pytest.approx(ours["maximum_pps"], rel=0.01)
+    assert len(list(tmp_path.glob("results/*/*/*-mlrsearch.json"))) == 1

@@ -124,3 +124,14 @@ def test_a_dut_is_set_up_once_for_each_number_of_queues(
     assert len(states) == len(set(states)) == sum(len(queues) or 1 for _, queues in duts)
     assert [cell for group in groups for cell in group] == list(suite.cells)
     assert len(suite.cells) == len(states) * modes * len(directions)
+
+
+@pytest.mark.parametrize("method", ["ramp", "search", "mlrsearch"])
+def test_a_suite_is_measured_by_any_strategy_that_seeks_a_knee(tmp_path: Path, method: str) -> None:
+    suite = suite_of(tmp_path, GOOD + f"method: {method}\n")
+    assert {cell.kind for cell in suite.cells} == {method}
+
+
+def test_a_suite_is_measured_by_no_other_strategy(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"method.*ramp, search, mlrsearch"):
+        suite_of(tmp_path, GOOD + "method: saturate\n")

@@ -38,6 +38,7 @@ Examples:
   trexbench search --dut lab-linux --mode var2-64b --loss 0,0.5%
   trexbench search --dut netgate-vpp --sizes rfc2544 --bidir --sim
   trexbench search --dut netgate-linux --mode imix --loss 0.1% --width 0.2% --no-apply --server trex1.lab
+  trexbench search --dut netgate-vpp --mode var2-64b --loss 0,0.5% --method mlrsearch --sim
 """
 
 SATURATE_EXAMPLES = """\b
@@ -92,6 +93,9 @@ SIZES = click.option(
     help="Instead of a mode: one run per frame size, with FCS, and a table of all. rfc2544: "
     f"{','.join(map(str, RFC2544_SIZES))}.",
 )
+
+METHODS = {"continuous": "search", "mlrsearch": "mlrsearch"}
+"""The strategy of each method of searching."""
 
 
 @click.command(epilog=RAMP_EXAMPLES)
@@ -151,6 +155,14 @@ def ramp(
 )
 @click.option("--width", type=SHARE, help="How narrow each goal's interval is to be, as a share of the rate (0.5%).")
 @click.option("--warmup", type=WARMUP, help="Low rate first, to prove that frames return: 1kpps:2s.")
+@click.option(
+    "--method",
+    type=click.Choice(tuple(METHODS)),
+    default="continuous",
+    show_default=True,
+    help="continuous: the traffic never stops. mlrsearch: FD.io's own library with CSIT's settings, in trials with "
+    "silence between them; it takes several times as long.",
+)
 @SETUP
 @SHOWN
 def search(
@@ -162,6 +174,7 @@ def search(
     goals: tuple[float, ...] | None,
     width: float | None,
     warmup: tuple[Rate, float | None] | None,
+    method: str,
 ) -> int:
     """Search for the highest rate within each loss, with the traffic never stopped.
 
@@ -170,7 +183,7 @@ def search(
     """
     rate, duration = warmup or (None, None)
     plan = PlanDefaults(ramp_to=ramp_to, goals=goals, width=width, warmup=rate, warmup_s=duration)
-    return _measure("search", case, plan, setup, shown, sizes)
+    return _measure(METHODS[method], case, plan, setup, shown, sizes)
 
 
 @click.command(epilog=SATURATE_EXAMPLES)

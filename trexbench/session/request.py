@@ -253,6 +253,7 @@ def _offer(request: Request, wish: PlanDefaults, direction: Direction, profile: 
 def _plan(request: Request, wish: PlanDefaults, offers: Sequence[Offer]) -> Strategy:
     """The strategy, made of those wishes that it has fields for."""
     strategy = STRATEGIES[request.kind]
+    strategy.check_installed()
     wishes = {field.name: getattr(wish, field.name, None) for field in fields(strategy)}
     known = {name: value for name, value in wishes.items() if value is not None}
     loss = wish.goals[0] if wish.goals else wish.loss

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample, find_setback
-from ..load.windows import Measured
+from ..load.windows import Measured, measured_windows
 from ..verdict.caveats import find_caveats
 from ..verdict.evidence import find_evidence
 from ..verdict.model import Analysis, Caveat, DirectionResult, Limit
@@ -32,6 +32,7 @@ def analyse(plan: Strategy, samples: Sequence[Sample]) -> Analysis:
 def _judge(plan: Strategy, measured: Measured, direction: Direction) -> DirectionResult:
     """One direction's verdict, with its totals and trials."""
     samples, windows = measured.samples, measured.sending(direction)
+    seen = windows or [w for w in measured_windows(plan, samples, direction, plan.curve_phases) if w.sent]
     hold = [w for w in windows if w.phase is Phase.HOLD]
     first, last = (samples[at].reading.ports for at in (0, -1)) if samples else ({}, {})
     verdict = plan.conclude(measured, direction)
@@ -39,7 +40,7 @@ def _judge(plan: Strategy, measured: Measured, direction: Direction) -> Directio
         **vars(verdict),
         direction=direction,
         at_least=verdict.limit is not Limit.DUT,
-        max_received_pps=max((w.received_pps for w in windows), default=0.0),
+        max_received_pps=max((w.received_pps for w in seen), default=0.0),
         hold_loss=sum(w.lost for w in hold) / sum(w.sent for w in hold) if hold else None,
         sent=last[direction.tx].opackets - first[direction.tx].opackets if samples else 0,
         received=last[direction.rx].ipackets - first[direction.rx].ipackets if samples else 0,

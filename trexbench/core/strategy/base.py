@@ -52,6 +52,10 @@ class Strategy(Plan, ABC):
     curve_phases: ClassVar[tuple[Phase, ...]]
     """The phases whose windows are the curve of received over offered rate."""
 
+    @classmethod
+    def check_installed(cls) -> None:
+        """ConfigError where a library is missing that only this strategy needs."""
+
     @abstractmethod
     def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
         """The step after these samples; None when the run is complete."""

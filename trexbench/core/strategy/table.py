@@ -9,11 +9,12 @@ from typing import Any
 
 from ..load.plan import Direction, Offer
 from .base import Strategy
+from .mlrsearch import MlrSearch
 from .ramp import Ramp
 from .saturate import Saturate
 from .search import Search
 
-STRATEGIES: Mapping[str, type[Strategy]] = {Ramp.kind: Ramp, Saturate.kind: Saturate, Search.kind: Search}
+STRATEGIES: Mapping[str, type[Strategy]] = {one.kind: one for one in (Ramp, Saturate, Search, MlrSearch)}
 """Every strategy by its name. A new one is a module of this room and an entry here."""
 
 

@@ -31,15 +31,16 @@ class Goal:
     """The highest rate at which no more than a share of the frames (loss) is lost, of several that a search sought.
 
     maximum_pps: the estimate; low_pps, high_pps: rates that were offered more than once, the one below the loss, the
-    other above it; None where none stood. sure: the probability that the knee lies between them. received_pps: the
-    median rate received when low_pps was offered: MLRsearch's conditional throughput.
+    other above it; None where none stood. sure: the probability that the knee lies between them, None where the method
+    states none. received_pps: the median rate received when low_pps was offered. Of MLRsearch, maximum_pps and
+    received_pps are its conditional throughput, low_pps and high_pps its relevant bounds.
     """
 
     loss: float
     maximum_pps: float
     low_pps: float | None
     high_pps: float | None
-    sure: float
+    sure: float | None
     received_pps: float | None
 
 

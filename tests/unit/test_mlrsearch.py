@@ -1,0 +1,162 @@
+"""FD.io's MLRsearch as a strategy: its own library on simulated routers whose knees are known."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import pytest
+from runs import World, make_plan, simulate, simulate_with
+
+from trexbench.config.model import PlanDefaults
+from trexbench.core.errors import ConfigError
+from trexbench.core.load.sample import Phase
+from trexbench.core.strategy.analysis import analyse
+from trexbench.core.strategy.mlrsearch import trials_of
+from trexbench.core.strategy.table import plan_from_dict, plan_to_dict
+from trexbench.core.verdict.model import DirectionResult, Limit
+from trexbench.session.request import Case, Setup, expected_s, make_request
+
+pytest.importorskip("MLRsearch")
+
+
+def plan_of(**changes: Any) -> Any:
+    goals = changes.setdefault("goals", (0.001,))
+    return make_plan(kind="mlrsearch", **{"warmup_s": 2.0, "hold_s": 0.0, "loss_threshold": goals[0]} | changes)
+
+
+def searched(world: World, **changes: Any) -> tuple[DirectionResult, ...]:
+    plan = plan_of(**changes)
+    outcome = simulate(plan, world)
+    assert outcome.error is None and outcome.samples[-1].asked_pps == {}
+    return analyse(plan, outcome.samples).directions
+
+
+@pytest.mark.parametrize("capacity", [1e5, 7e5, 1.2e6])
+@pytest.mark.parametrize("collapse", [0.0, 0.9])
+def test_the_knee_lies_between_the_relevant_bounds(capacity: float, collapse: float) -> None:
+    (one,) = searched(World(capacity, collapse=collapse), goals=(0.0, 0.005))
+    assert (one.limit, one.at_least) == (Limit.DUT, False)
+    for goal, knee in zip(one.goals, (capacity, capacity * (1 + 0.005 / (1 + collapse))), strict=True):
+        assert goal.low_pps and goal.high_pps and goal.high_pps / goal.low_pps - 1 <= 0.00503
+        assert goal.low_pps <= knee * 1.0001 and goal.high_pps >= knee * 0.9999
+        assert goal.maximum_pps == goal.received_pps and goal.sure is None
+        assert goal.low_pps * (1 - goal.loss) - 1 <= goal.maximum_pps <= goal.low_pps + 1
+    assert one.maximum_pps == one.goals[0].maximum_pps == pytest.approx(capacity, rel=0.005)
+    assert one.max_received_pps == pytest.approx(capacity, rel=0.005)
+
+
+def test_a_noisy_knee_is_found_in_each_direction() -> None:
+    forth, back = searched(World(7e5, noise=0.002), bidir=True)
+    for one in (forth, back):
+        assert one.limit is Limit.DUT and one.maximum_pps == pytest.approx(7e5, rel=0.006)
+
+
+def test_losses_are_not_pooled_over_directions() -> None:
+    """The load is one share of all targets: the slower direction sets it, however little it adds to the sum."""
+    forth, back = searched(World({"0->1": 7e5}), bidir=True)
+    assert (forth.limit, back.limit) == (Limit.DUT, Limit.NONE)
+    assert forth.maximum_pps == pytest.approx(7e5, rel=0.005)
+    assert back.at_least and back.maximum_pps == pytest.approx(7e5, rel=0.005)
+
+
+def test_the_same_samples_give_the_same_next_step() -> None:
+    plan = plan_of()
+    samples = simulate(plan, World(7e5, noise=0.01)).samples
+    for end in range(1, len(samples)):
+        step = plan.next_step(samples[:end])
+        assert step == plan.next_step(samples[:end])
+        assert (step.phase, step.offered_pps, step.trial) == (
+            samples[end].phase,
+            samples[end].asked_pps,
+            samples[end].trial,
+        )
+    assert plan.next_step(samples) is None
+
+
+def test_every_trial_is_started_anew_and_drained() -> None:
+    plan = plan_of()
+    outcome, generator, _ = simulate_with(plan, World(7e5))
+    starts = [call[2] for call in generator.calls if call[0] == "start"]
+    trials = trials_of(plan, outcome.samples)
+    assert len(starts) == 1 + len(trials) and set(starts[1:]) == {plan.trial_s + 5.0}
+    rates: Any = None
+    for name, *values in generator.calls:
+        rates = values[0] if name == "start" else rates
+        assert name != "update" or values[0] == rates, "no rate is changed while frames are sent"
+    assert all(w.sent == pytest.approx(w.asked_pps * plan.trial_s, abs=2) for t in trials for w in t.windows.values())
+
+
+def test_frames_on_their_way_are_not_lost() -> None:
+    (one,) = searched(World(7e5, latency_s=0.01), goals=(0.0,))
+    assert one.maximum_pps == pytest.approx(7e5, rel=0.005)
+
+
+@pytest.mark.parametrize("world", [World(tx_limit_pps=5e5), World(tx_limit_pps=5e5, capacity_pps=5.2e5)])
+def test_what_the_generator_cannot_send_is_a_lower_bound(world: World) -> None:
+    (one,) = searched(world)
+    assert (one.limit, one.at_least, one.low_pps) == (Limit.GENERATOR_TX, True, None)
+    assert one.maximum_pps == pytest.approx(5e5, rel=0.012)
+
+
+def test_a_generator_that_falls_short_far_above_the_knee_limits_nothing() -> None:
+    (one,) = searched(World(tx_limit_pps=1e6, capacity_pps=7e5))
+    assert one.limit is Limit.DUT and one.maximum_pps == pytest.approx(7e5, rel=0.005)
+
+
+def test_what_the_testers_receiver_loses_is_a_lower_bound() -> None:
+    (one,) = searched(World(rx_limit_pps=5e5))
+    assert (one.limit, one.at_least) == (Limit.GENERATOR_RX, True)
+    assert one.maximum_pps == pytest.approx(5e5, rel=0.01)
+
+
+def test_a_router_as_fast_as_the_line_has_no_upper_bound() -> None:
+    (one,) = searched(World())
+    assert (one.limit, one.at_least, one.goals[0].high_pps) == (Limit.NONE, True, None)
+    assert one.maximum_pps == pytest.approx(0.97 * 1e9 / 672, rel=0.001)
+
+
+def test_a_router_that_always_loses_too_much_has_no_lower_bound_and_that_is_said() -> None:
+    (one,) = searched(World(base_loss=0.1))
+    assert one.limit is Limit.DUT and "no lower bound" in one.reasons[0]
+    assert (one.maximum_pps, one.low_pps, one.goals[0].received_pps) == (0.0, None, None)
+
+
+def test_every_beginning_of_a_search_has_a_verdict() -> None:
+    plan = plan_of(bidir=True, goals=(0.001, 0.01))
+    samples = simulate(plan, World(7e5)).samples
+    for end in range(len(samples) + 1):
+        for one in analyse(plan, samples[:end]).directions:
+            assert one.maximum_pps <= 7.1e5
+            ended = any("ended before MLRsearch did" in reason for reason in one.reasons)
+            assert not ended or end < len(samples)
+
+
+def test_the_expected_length_is_about_what_it_takes() -> None:
+    for goals in ((0.001,), (0.0, 0.005)):
+        plan = plan_of(goals=goals)
+        took_s = simulate(plan, World(7e5)).samples[-1].t_s
+        assert took_s == pytest.approx(plan.duration_s, rel=0.4)
+        assert plan.time_left(Phase.SEARCH, 500, 0.0) < 3 * plan.trial_s
+
+
+def test_without_the_library_nothing_is_opened_but_stored_runs_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of()
+    samples = simulate(plan, World(7e5)).samples
+    monkeypatch.setitem(sys.modules, "MLRsearch", None)
+    request = make_request("mlrsearch", Case("netgate-vpp", "64b"), PlanDefaults(), Setup(sim=True))
+    with pytest.raises(ConfigError, match=r"MLRsearch is not installed: pip install 'trexbench\[mlrsearch\]'"):
+        expected_s(request)
+    stored = plan_from_dict(json.loads(json.dumps(plan_to_dict(plan))))
+    (one,) = analyse(stored, samples).directions
+    assert one.limit is Limit.NONE and "not installed" in one.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"width": 0.5}, "--width of 50"), ({"goals": (0.6,)}, "a goal of --loss"), ({"trial_s": 30.0}, "trials of 30 s")],
+)
+def test_what_cannot_be_searched_is_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        make_plan(kind="mlrsearch", **changes)

@@ -1,0 +1,282 @@
+"""FD.io's MLRsearch: its own library chooses the trials; each is sent, drained, and its totals are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from importlib.util import find_spec
+from typing import Any, ClassVar, NamedTuple
+
+from ..load.plan import MIN_OFFERED_PPS, Direction, require
+from ..load.sample import Phase, Sample
+from ..load.windows import Measured, Window, build_window
+from ..units import format_duration, format_pps, format_share
+from ..verdict.blame import blame, limit_without_loss, misses
+from ..verdict.model import Goal, Limit, Verdict
+from .base import LoadStep, Stage, Strategy, phase_begun
+
+MISSING = "FD.io's MLRsearch is not installed", "pip install 'trexbench[mlrsearch]'"
+TAIL = 3
+"""So many trials without loss tell whether the sender kept up."""
+
+
+class Trial(NamedTuple):
+    """One trial: every direction's totals from the silence before it to the silence after it.
+
+    load_pps: of the first direction. The windows' rates are those of the sending part.
+    """
+
+    load_pps: float
+    windows: dict[Direction, Window]
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Frames meant to be sent, sent, and lost, of the direction that fared worst."""
+        return max((_counts(window) for window in self.windows.values()), key=_loss_ratio)
+
+    def lossy(self, goal: float) -> bool:
+        return _loss_ratio(self.counts) > goal
+
+
+def _counts(window: Window) -> tuple[int, int, int]:
+    short = misses(window.asked_pps, window.sent_pps)
+    meant = round(window.sent * window.asked_pps / window.sent_pps) if short and window.sent_pps else window.sent
+    return meant, window.sent, max(0, window.lost)
+
+
+def _loss_ratio(counts: tuple[int, int, int]) -> float:
+    """As the library has it: what was not sent is lost, too."""
+    meant, sent, lost = counts
+    return (lost + meant - sent) / meant if meant else 1.0
+
+
+class Bounds(NamedTuple):
+    """What the library says of a goal, as loads; None where it has none."""
+
+    low: float | None
+    high: float | None
+    throughput: float | None
+
+
+class Outcome(NamedTuple):
+    """The load that the library wants to try next, None when its search is over; and its goals so far."""
+
+    next_load: float | None
+    bounds: tuple[Bounds, ...]
+
+
+@dataclass(frozen=True)
+class MlrSearch(Strategy):
+    """MLRsearch with CSIT's settings. goals: shares of loss; the first is the loss threshold. width: relative width.
+
+    trial_s: of each trial. A load is a bound when its trials make up sum_s; it is an upper one when more than the share
+    ``exceed`` of them lost more than the goal.
+    """
+
+    warmup_s: float = 2.0
+    sample_s: float = 0.5
+    goals: tuple[float, ...] = ()
+    width: float = 0.005
+    trial_s: float = 1.0
+    sum_s: float = 21.0
+    exceed: float = 0.5
+
+    kind: ClassVar[str] = "mlrsearch"
+    suffix: ClassVar[str] = "mlrsearch"
+    seeks_knee: ClassVar[bool] = True
+    curve_phases: ClassVar[tuple[Phase, ...]] = (Phase.SEARCH,)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0.0005 <= self.width <= 0.2, f"--width of {format_share(self.width)}", "use 0.05% to 20%")
+        if not self.goals:
+            object.__setattr__(self, "goals", (self.loss_threshold,))
+        require(len(self.goals) <= 5, f"{len(self.goals)} goals", "name 1 to 5 shares")
+        require(all(0 <= goal < 0.5 for goal in self.goals), "a goal of --loss", "a share lies between 0 and 50%")
+        require(0 < self.trial_s <= self.sum_s, f"trials of {self.trial_s:g} s", f"use up to {self.sum_s:g} s")
+        require(0 <= self.exceed < 1, f"an exceed ratio of {self.exceed:g}", "it lies between 0 and 1")
+
+    @classmethod
+    def check_installed(cls) -> None:
+        require(find_spec("MLRsearch") is not None, *MISSING)
+
+    @cached_property
+    def schedule(self) -> tuple[Stage, ...]:
+        """As many trials as a steady DUT needs: those that make two bounds of each goal, and those on the way."""
+        count = 20 + 15 * len(self.goals)
+        trials = (Stage(Phase.SEARCH, self.trial_s + self.drain_s, number + 1) for number in range(count))
+        return Stage(Phase.WARMUP, self.warmup_s), Stage(Phase.SEARCH, self.drain_s), *trials
+
+    def sending_s(self, step: LoadStep) -> float:
+        return self.warmup_s if step.phase is Phase.WARMUP else self.trial_s
+
+    def words(self, target: str) -> Iterator[str]:
+        goals = ", ".join(format_share(goal) for goal in self.goals)
+        yield f"MLRsearch up to {target}: trials of {format_duration(self.trial_s)} for the rate at {goals} loss, " + (
+            f"to {format_share(self.width)}"
+        )
+
+    def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
+        last = history[-1]
+        if last.phase is Phase.BASELINE:
+            return self.begin(Phase.WARMUP, history, self.warmup_rates())
+        if last.asked_pps:
+            length_s, begun_s = self.length_s(Phase.WARMUP), phase_begun(history)
+            if last.phase is Phase.SEARCH:
+                length_s = self.trial_s
+            if round((last.t_s - begun_s) / self.sample_s) < self._ticks(length_s):
+                return LoadStep(last.phase, last.asked_pps, self._until(begun_s, length_s, last.t_s), last.trial)
+            return self.drain(Phase.SEARCH, history)
+        if last.phase is not Phase.SEARCH or (load := self._replay(trials_of(self, history)).next_load) is None:
+            return None
+        share = load / self.offers[0].target_pps
+        rates = {one.direction: share * one.target_pps for one in self.offers}
+        return LoadStep(Phase.SEARCH, rates, self._until(last.t_s, self.trial_s, last.t_s), last.trial + 1)
+
+    def _replay(self, trials: Sequence[Trial]) -> Outcome:
+        """What the library makes of these trials."""
+        most = self.offers[0].target_pps
+        least = min(most / 2, MIN_OFFERED_PPS * max(most / one.target_pps for one in self.offers))
+        goals = tuple((goal, self.width, self.trial_s, self.sum_s, self.exceed) for goal in self.goals)
+        return replay(goals, least, most, tuple(trial.counts for trial in trials))
+
+    def conclude(self, history: Measured, direction: Direction) -> Verdict:
+        """The first goal's conditional throughput; where the DUT is not what lost the frames, the rate carried."""
+        trials = trials_of(self, history.samples)
+        if not trials:
+            return Verdict(Limit.NONE, ("the run ended before its first trial did",))
+        if find_spec("MLRsearch") is None:  # a stored run, looked at elsewhere
+            return Verdict(Limit.NONE, (": ".join(MISSING),))
+        outcome, share = self._replay(trials), self.offer(direction).target_pps / self.offers[0].target_pps
+        goals = tuple(_goal(loss, one, share) for loss, one in zip(self.goals, outcome.bounds, strict=True))
+        loss, first, bound = self.goals[0], goals[0], outcome.bounds[0]
+        windows = [trial.windows[direction] for trial in trials]
+        good = [w for w, trial in zip(windows, trials, strict=True) if not trial.lossy(loss)]
+        carried = max((w.sent_pps for w in good), default=0.0)
+        lossy = [trial for trial in trials if trial.lossy(loss)]
+        if not lossy:
+            limit, reasons = limit_without_loss(self, windows, windows[-TAIL:])
+            most = f"no loss above {format_share(loss)} up to {format_pps(carried)}, the most that was offered"
+            return Verdict(limit, reasons or (most,), carried, last_good_pps=carried, goals=goals)
+        # Those up to the upper bound made the verdict; far above it the sender may fall short, which limits nothing.
+        ceiling = max(bound.high or 0.0, min(trial.load_pps for trial in lossy)) * (1 + self.width / 10)
+        bad = [trial.windows[direction] for trial in lossy if trial.load_pps <= ceiling]
+        since_s, lossy_from = min(w.begin_s for w in bad), min(w.sent_pps for w in bad)
+        limit, reasons = blame(self, bad) if any(w.sent for w in bad) else limit_without_loss(self, bad, bad)
+        if limit is not Limit.DUT:
+            return Verdict(limit, reasons, carried, None, None, carried, lossy_from, since_s, goals)
+        if not any(_loss_ratio(_counts(w)) > loss for w in bad):
+            other = ("this direction lost nothing at the rates at which another did",)
+            return Verdict(Limit.NONE, other, carried, last_good_pps=carried, goals=goals)
+        if first.low_pps is None:
+            reasons = (f"no lower bound: no rate tried stayed within {format_share(loss)}", *reasons)
+        if outcome.next_load is not None:
+            reasons = (*reasons, "the run ended before MLRsearch did")
+        ends = first.low_pps, first.high_pps
+        return Verdict(limit, reasons, first.maximum_pps, *ends, first.low_pps, ends[1] or lossy_from, since_s, goals)
+
+
+def trials_of(plan: MlrSearch, history: Sequence[Sample]) -> tuple[Trial, ...]:
+    """The trials that were sent and drained, in order; MLRsearch's load is the first direction's rate."""
+    places: dict[int, list[int]] = {}
+    for i, sample in enumerate(history):
+        if sample.phase is Phase.SEARCH and sample.trial:
+            places.setdefault(sample.trial, []).append(i)
+    found = []
+    for indexes in places.values():
+        samples = history[indexes[0] - 1 : indexes[-1] + 1]
+        if indexes[0] and len(samples) > 2 and not samples[-1].asked_pps:
+            windows = {d: _window(d, samples) for d in plan.directions}
+            found.append(Trial(samples[1].asked_pps[plan.directions[0]], windows))
+    return tuple(found)
+
+
+def _window(direction: Direction, samples: Sequence[Sample]) -> Window:
+    """From silence to silence; but the rate at which it was sent, the CPU and the queue are of the sending part."""
+    sending, drained = build_window(direction, samples[:-1]), build_window(direction, (samples[0], samples[-1]))
+    # The first sample contains the time that a start takes: the sent rate is that of the others, if there are any.
+    sent_pps = build_window(direction, samples[1:-1] if len(samples) > 3 else samples[:-1]).sent_pps
+    kept = drained.received / drained.sent if drained.sent else 0.0
+    return sending._replace(
+        end_s=drained.end_s,
+        sent=drained.sent,
+        received=drained.received,
+        sent_pps=sent_pps,
+        received_pps=sent_pps * kept,
+        ierrors=drained.ierrors,
+        link_up=sending.link_up and drained.link_up,
+    )
+
+
+def _goal(loss: float, bounds: Bounds, share: float) -> Goal:
+    low, high, throughput = (None if load is None else load * share for load in bounds)
+    return Goal(loss, throughput or 0.0, low, high, None, throughput)
+
+
+class _NotMeasured(Exception):
+    """The library asks for a trial that was not sent yet."""
+
+    def __init__(self, load: float) -> None:
+        super().__init__(load)
+        self.load = load
+
+
+class _Recorded:
+    """The library's measurer: it answers from trials that were sent, in order."""
+
+    def __init__(self, counts: Sequence[tuple[int, int, int]]) -> None:
+        self._left = iter(counts)
+
+    def measure(self, intended_duration: float, intended_load: float) -> Any:
+        from MLRsearch import MeasurementResult
+
+        if (one := next(self._left, None)) is None:
+            raise _NotMeasured(intended_load)
+        meant, sent, lost = one
+        return MeasurementResult(
+            intended_duration, intended_load, offered_count=sent, loss_count=lost, intended_count=meant
+        )
+
+
+@lru_cache(maxsize=8)  # every step begins anew, and every direction asks
+def replay(
+    goals: tuple[tuple[float, float, float, float, float], ...],
+    least_pps: float,
+    most_pps: float,
+    counts: tuple[tuple[int, int, int], ...],
+) -> Outcome:
+    """The library's search, its trials answered from these counts (Trial.counts).
+
+    goals: each its loss, width, length of a trial, sum of the trials' lengths, and exceed ratio.
+    """
+    from MLRsearch import Config, GoalResult, MultipleLossRatioSearch, SearchGoal
+
+    wanted = [
+        SearchGoal(
+            loss_ratio=loss,
+            exceed_ratio=exceed,
+            relative_width=width,
+            initial_trial_duration=trial_s,
+            final_trial_duration=trial_s,
+            duration_sum=sum_s,
+            fail_fast=False,
+        )
+        for loss, width, trial_s, sum_s, exceed in goals
+    ]
+    # Its clock would run while nothing is sent, and its warm-up is no trial: the run has its own.
+    config = Config(goals=wanted, min_load=least_pps, max_load=most_pps, search_duration_max=1e9, warmup_duration=None)
+    search, next_load = MultipleLossRatioSearch(config), None
+    try:
+        search.search(_Recorded(counts), debug=lambda text: None)
+    except _NotMeasured as asked:
+        next_load = asked.load
+    targets = [search.scaling.goal_to_final_target[goal] for goal in wanted]
+    results = [GoalResult.from_bounds(search.database.get_relevant_bounds(target)) for target in targets]
+    return Outcome(next_load, tuple(_bounds(one) for one in results))
+
+
+def _bounds(result: Any) -> Bounds:
+    loads = result.relevant_lower_bound, result.relevant_upper_bound, result.conditional_throughput
+    low, high, throughput = (None if load is None else float(load) for load in loads)
+    return Bounds(low, high, throughput)
