@@ -176,14 +176,15 @@ def trials(samples: Sequence[Sample]) -> list[float]:
         pytest.param(World({"0->1": 0.9e6}, rx_limit_pps={0: 0.3e6}), True, 1, id="the receiver's loss fails nobody"),
     ],
 )
-def test_trials_confirm_the_last_good_rate_of_the_dut(world: World, bidir: bool, rates: int) -> None:
+def test_trials_confirm_the_lower_end_of_what_the_dut_carries(world: World, bidir: bool, rates: int) -> None:
     plan = make_plan(bidir=bidir, hold_s=0.0)
     samples = simulate(plan, world).samples
     held = trials(samples)
     assert len(held) == rates
     if held:
         dut = [r for r in analyse(plan, samples).directions if not r.at_least]
-        lowest = min(r.maximum_pps for r in dut)
+        lowest = min(r.confirm_pps for r in dut)
+        assert all(r.confirm_pps == r.low_pps and r.low_pps < r.maximum_pps for r in dut)
         assert held == pytest.approx([lowest * (1 - 0.03 * i) for i in range(len(held))])
 
 

@@ -21,15 +21,15 @@ from .base import LoadStep, Rates, Stage, Strategy, phase_begun
 MAX_TRIALS = 3
 """Confirmation trials after saturation, each at a lower rate than the one before."""
 TRIAL_STEP = 0.03
-"""Each confirmation trial after the first is lower by this share of the last good rate."""
+"""Each confirmation trial after the first is lower by this share of the first one's rate."""
 
 
 @dataclass(frozen=True)
 class Ramp(Strategy):
     """A linear ramp, a hold at the target, confirmation, latency.
 
-    ramp_s: from zero to the target. confirm_s: how long the last good rate is held after the ramp to confirm it; 0: not
-    at all. latency_s: how long each of LATENCY_LOADS is held at the end, with tagged frames; 0: not at all.
+    ramp_s: from zero to the target. confirm_s: how long the rate found is held after the ramp to confirm it; 0: not at
+    all. latency_s: how long each of LATENCY_LOADS is held at the end, with tagged frames; 0: not at all.
     stop_on_saturation: the ramp ends once every direction is saturated.
     """
 
@@ -96,9 +96,10 @@ class Ramp(Strategy):
         if knee is None:
             return self._unsaturated(windows)
         limit, reasons = blame(self, windows[knee.index : knee.index + self.windows])
-        low, high = knee.interval_pps if limit is Limit.DUT else (None, None)
-        at_s = windows[knee.index].begin_s
-        return Verdict(limit, reasons, knee.maximum_pps, low, high, knee.last_good_pps, knee.first_bad_pps, at_s)
+        bounds = (knee.last_good_pps, knee.first_bad_pps, windows[knee.index].begin_s)
+        if limit is not Limit.DUT:
+            return Verdict(limit, reasons, knee.last_good_pps, None, None, *bounds)
+        return Verdict(limit, reasons, knee.maximum_pps, *knee.interval_pps, *bounds)
 
     def words(self, target: str) -> Iterator[str]:
         yield f"ramp to {target} in {format_duration(self.ramp_s)}"
@@ -113,9 +114,9 @@ class Ramp(Strategy):
         return replace(self, latency_s=0.0)
 
     def throughput(self, history: Sequence[Sample]) -> float:
-        """The rate that all directions carried: confirmed where a trial passed, else the last good one; 0 if none."""
+        """The rate that all directions carried: confirmed where a trial passed, else what one would confirm; 0 if none."""
         results = analyse(self, [s for s in history if s.phase not in LATENCY_PHASES]).directions
-        return min((r.maximum_pps if r.confirmed_pps is None else r.confirmed_pps for r in results), default=0.0)
+        return min((r.confirm_pps if r.confirmed_pps is None else r.confirmed_pps for r in results), default=0.0)
 
     def _rates_at(self, elapsed_s: float) -> Rates:
         """The ramp's rates ``elapsed_s`` after its beginning."""
@@ -126,14 +127,14 @@ class Ramp(Strategy):
         }
 
     def _next_trial(self, history: Sequence[Sample]) -> LoadStep | None:
-        """The next confirmation trial: from the lowest last good rate downwards; None if none is due."""
+        """The next confirmation trial: from the lowest rate found downwards; None if none is due."""
         trial = history[-1].trial
         if self.confirm_s == 0 or trial >= MAX_TRIALS:
             return None
         saturated = [r for r in analyse(self, history).directions if r.limit is Limit.DUT]
         if not saturated or (trial and all(r.trials[-1].passed for r in saturated if r.trials)):
             return None
-        rate = min(r.maximum_pps for r in saturated) * (1 - TRIAL_STEP * trial)
+        rate = min(r.confirm_pps for r in saturated) * (1 - TRIAL_STEP * trial)
         if rate < MIN_OFFERED_PPS:
             return None
         return self.begin(Phase.CONFIRM, history, self._everywhere(rate), trial + 1)
