@@ -11,10 +11,10 @@ import random
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import NormalDist, fmean
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from runs import HeldClock, Silent, make_plan
 
 from trexbench.config.twin import TesterSpec, TwinSpec
@@ -30,7 +30,8 @@ from trexbench.twin.headers import headers_of
 from trexbench.twin.ports import Arrival, Router
 from trexbench.twin.router import TwinRouter
 
-TRIED_WINDOWS = 201
+TRIED_WINDOWS, TRIED_RATES = 201, 40
+TRIED_BOX_WINDOWS, SPAN_S = 15, 0.1
 UDP = bytes(12) + bytes.fromhex("08004500002e0001000040110000100000013000000104010 00c001a0000".replace(" ", ""))
 
 
@@ -209,8 +210,9 @@ class Twin:
     def knee_pps(self, direction: Direction) -> float:
         """The rate at which a typical window of the plan's length loses the threshold's share: half of them lose more.
 
-        From the queues' shares and capacities, by trying rates on windows with noise of their own. Where the capacity
-        varies within a window, short lacks of it lose frames at rates that the mean would carry.
+        From the queues' shares, capacities and rings, by trying rates on windows with noise of their own. Where the
+        capacity varies within a window, short lacks of it lose frames at rates that the mean would carry, unless the
+        rings hold them until the next moment of plenty.
         """
         router, capacities = self.router(), np.array(self.queue_pps[direction.tx])
         total = sum(one.rate_pps for one in self.streams)
@@ -218,16 +220,29 @@ class Twin:
             np.array(router.spread(direction.tx, headers_of(one))) * one.rate_pps / total for one in self.streams
         ]
         shares = np.sum(spreads, axis=0)
-        draws = max(1, round(self.plan.window_s / self.noise_s)) if self.noise else 1
-        deviations = np.random.default_rng(1).normal(
-            1.0, self.noise, (TRIED_WINDOWS if self.noise else 1, draws, len(shares))
-        )
         low, high = 0.0, 2 * float(capacities.sum() / shares.max())
-        for _ in range(40):
-            rate = (low + high) / 2
-            lost = np.maximum(0.0, shares * rate - capacities * deviations).sum(axis=2).mean(axis=1)
-            low, high = (rate, high) if float(np.median(lost)) <= self.plan.loss_threshold * rate else (low, rate)
+        for _ in range(4):
+            rates = np.linspace(low, high, TRIED_RATES)
+            lossy = np.median(self._lost(rates, shares, capacities), axis=0) > self.plan.loss_threshold * rates
+            at = int(np.argmax(lossy))
+            low, high = float(rates[at - 1]), float(rates[at])
         return low
+
+    def _lost(self, rates: NDArray[Any], shares: NDArray[Any], capacities: NDArray[Any]) -> NDArray[Any]:
+        """Frames per second lost in each window (rows) at each of these steady rates; the rings are full at first."""
+        draws = max(1, round(self.plan.window_s / self.noise_s)) if self.noise else 1
+        span_s = self.plan.window_s / draws
+        windows = TRIED_WINDOWS if self.noise else 1
+        rng = np.random.default_rng(1)
+        held = np.full((len(rates), len(shares)), self.ring)
+        lost = np.zeros((windows, len(rates)))
+        for window in range(windows):
+            for _ in range(draws):
+                room = np.maximum(0.0, capacities * (1 + self.noise * rng.standard_normal(len(shares)))) * span_s
+                waiting = np.maximum(0.0, held + rates[:, None] * shares * span_s - room)
+                held = np.minimum(self.ring, waiting)
+                lost[window] += (waiting - held).sum(axis=1) / self.plan.window_s
+        return lost
 
     def with_knee(self, direction: Direction, pps: float) -> Twin:
         """The same twin, its queues made faster or slower until the direction's knee is there."""
@@ -250,40 +265,52 @@ class Box:
         return measure(self, TwinRouter(self.spec, seed=self.seed))
 
     def knee_pps(self, direction: Direction) -> float:
-        """The rate of all directions at which this one loses the threshold's share, on average over the noise.
+        """The rate of all directions at which this one loses the threshold's share: half of the windows lose more.
 
-        The router is asked itself: one without noise, of each speed out of six that are equally likely. What it does
-        not forward at once it loses when its rings are full; discarding that costs something slows it down by and by.
+        The router is asked itself. What it does not forward at once it loses when its rings are full; discarding that
+        costs something slows it down by and by.
         """
-        places = [(number - 0.5) / 6 for number in range(1, 7)] if self.spec.noise else [0.5]
-        speeds = [1 + self.spec.noise * NormalDist().inv_cdf(place) for place in places]
-        routers = [TwinRouter(replace(self.spec, noise=0.0, clock_hz=self.spec.clock_hz * speed)) for speed in speeds]
+        steady = TwinRouter(replace(self.spec, noise=0.0))
         spreads = {
-            (d.tx, one.stream_id): routers[0].spread(d.tx, headers_of(one))
+            (d.tx, one.stream_id): steady.spread(d.tx, headers_of(one))
             for d in self.plan.directions
             for one in self.streams
         }
         low, high = 0.0, 2 * self.spec.workers * self.spec.clock_hz / self.spec.packet_cycles
         for _ in range(17):
             rate = (low + high) / 2
-            lost = fmean(self._lost(copy.deepcopy(router), direction, rate, spreads) for router in routers)
+            lost = self._losses(steady, direction, rate, spreads, 6 if self.spec.drop_cycles else 1)[-1]
             low, high = (rate, high) if lost <= self.plan.loss_threshold else (low, rate)
+        if self.spec.noise:
+            noisy, a_window = TwinRouter(self.spec), round(self.plan.window_s / SPAN_S)
+            low, high = low * (1 - 4 * self.spec.noise), low * (1 + 4 * self.spec.noise)
+            for _ in range(7):
+                rate = (low + high) / 2
+                losses = self._losses(noisy, direction, rate, spreads, TRIED_BOX_WINDOWS * a_window)
+                lost = float(np.median(losses.reshape(-1, a_window).mean(axis=1)))
+                low, high = (rate, high) if lost <= self.plan.loss_threshold else (low, rate)
         return low
 
-    def _lost(
-        self, router: Router, direction: Direction, pps: float, spreads: Mapping[tuple[int, int], tuple[float, ...]]
-    ) -> float:
-        span_s, total = 0.1, sum(one.rate_pps for one in self.streams)
+    def _losses(
+        self,
+        router: TwinRouter,
+        direction: Direction,
+        pps: float,
+        spreads: Mapping[tuple[int, int], tuple[float, ...]],
+        spans: int,
+    ) -> NDArray[Any]:
+        """The shares of so many spans' frames that did not leave within them, at a steady rate."""
+        router, total = copy.deepcopy(router), sum(one.rate_pps for one in self.streams)
         arrivals = [
-            Arrival(d.tx, one.stream_id, spreads[d.tx, one.stream_id], pps * span_s * one.rate_pps / total,
+            Arrival(d.tx, one.stream_id, spreads[d.tx, one.stream_id], pps * SPAN_S * one.rate_pps / total,
                     frame_bytes(one))
             for d in self.plan.directions
             for one in self.streams
         ]  # fmt: skip
-        for _ in range(6 if self.spec.drop_cycles else 1):
-            gone = router.carry(span_s, arrivals)
-        out = sum(count for one, count in zip(arrivals, gone, strict=True) if one.port == direction.tx)
-        return 1 - out / (pps * span_s)
+        mine = np.array([one.port == direction.tx for one in arrivals])
+        gone = np.array([router.carry(SPAN_S, arrivals) for _ in range(spans)])
+        losses: NDArray[Any] = 1 - gone[:, mine].sum(axis=1) / (pps * SPAN_S)
+        return losses
 
 
 def random_box(rng: random.Random, seed: int, noise: float = 0.0) -> Box:

@@ -102,8 +102,8 @@ def test_pairs_of_different_speed() -> None:
     slow, fast = make_result(plan, World({"0->1": 1e6, "2->3": 10e6})).analysis.directions
     assert (slow.limit, fast.limit) == (Limit.DUT, Limit.DUT)
     assert fast.maximum_pps == pytest.approx(10 * slow.maximum_pps, rel=0.02)
-    assert slow.uncertainty_pps == pytest.approx(plan.step_pps(slow.direction), rel=0.01)
-    assert fast.uncertainty_pps == pytest.approx(plan.step_pps(fast.direction), rel=0.01)
+    for one in (slow, fast):
+        assert 0 < one.uncertainty_pps < plan.step_pps(one.direction)
 
 
 @pytest.mark.parametrize(("stalls_at_s", "where"), [(20.0, "before the knee"), (28.0, "across it")])
@@ -124,6 +124,6 @@ def test_a_gap_in_the_samples_is_in_no_window(stalls_at_s: float, where: str) ->
     (verdict,) = analysis.directions
     good = [w.sent_pps for w in windows if not w.is_bad(plan.loss_threshold)]
     bad = [w for w in windows if w.is_bad(plan.loss_threshold)]
-    assert verdict.limit is Limit.DUT and verdict.maximum_pps == max(good), where
+    assert verdict.limit is Limit.DUT and verdict.last_good_pps == max(good), where
     assert (verdict.first_bad_pps, verdict.saturated_at_s) == (bad[0].sent_pps, bad[0].begin_s)
     assert abs(7e5 - verdict.maximum_pps) <= verdict.uncertainty_pps

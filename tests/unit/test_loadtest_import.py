@@ -54,10 +54,12 @@ def test_exported_and_imported_its_maximum_is_the_same(plan: Plan, world: dict[s
     theirs = taken(json.loads(to_loadtest(ours)))
     assert find_damage(theirs) is None and theirs.status is Status.COMPLETE
     for one, other in zip(ours.analysis.directions, theirs.analysis.directions, strict=True):
-        assert other.maximum_pps == pytest.approx(one.maximum_pps, rel=1e-6, abs=1.0)
+        # The estimate also knows how often the counters were read, which the file does not tell.
+        assert other.maximum_pps == pytest.approx(one.maximum_pps, rel=1e-6 if plan.sample_s == 1 else 2e-4, abs=1.0)
+        assert (other.last_good_pps or 0.0) == pytest.approx(one.last_good_pps or 0.0, rel=1e-6)
         assert other.limit == one.limit and other.hold_loss == pytest.approx(one.hold_loss, abs=1e-6)
     row, again = row_of(ours, ""), row_of(theirs, "")
-    assert again.line_share == pytest.approx(row.line_share, rel=1e-6)
+    assert again.line_share == pytest.approx(row.line_share, rel=1e-6 if plan.sample_s == 1 else 2e-4)
     assert (again.cell.mode, again.cell.bidir, again.cell.kind) == (row.cell.mode, row.cell.bidir, row.cell.kind)
     assert again.cell.simulated and again.cell.dut == "theirs" and again.started == row.started
     assert theirs.plan.offers[0].mean_frame_bytes == pytest.approx(plan.offers[0].mean_frame_bytes, rel=1e-6)

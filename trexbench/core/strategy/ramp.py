@@ -22,7 +22,7 @@ from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
 MAX_TRIALS = 3
 """Confirmation trials after saturation, lower each time in the directions that failed before."""
 TRIAL_STEP = 0.03
-"""Each confirmation trial after one that failed is lower by this share of the direction's last good rate."""
+"""Each confirmation trial after one that failed is lower by this share of the direction's first one."""
 MAX_RECHECKS = 3
 """How often the first bad rate is held at most: so many stalls at different rates cost a run so much time."""
 
@@ -31,7 +31,7 @@ MAX_RECHECKS = 3
 class Ramp(Strategy):
     """A linear ramp, a hold at the target, the first bad rate once more, confirmation, latency.
 
-    ramp_s: from zero to the target. confirm_s: how long the last good rate is held after the ramp to confirm it; 0: not
+    ramp_s: from zero to the target. confirm_s: how long the rate found is held after the ramp to confirm it; 0: not
     at all, and the first bad rate is not held again either. latency_s: how long each of LATENCY_LOADS is held at the
     end, with tagged frames; 0: not at all.
     stop_on_saturation: the ramp ends once every direction is saturated.
@@ -108,11 +108,12 @@ class Ramp(Strategy):
         if knee is None:
             return self._unsaturated(windows, evidence.path.lost, bool(history.left_out(direction)))
         limit, reasons = blame(self, windows[knee.index : knee.index + self.windows])
-        low, high = knee.interval_pps if limit is Limit.DUT else (None, None)
-        if low is not None:
-            low = max(0.0, low - evidence.path.doubtful * knee.maximum_pps)
-        at_s = windows[knee.index].begin_s
-        return Verdict(limit, reasons, knee.maximum_pps, low, high, knee.last_good_pps, knee.first_bad_pps, at_s)
+        bounds = (knee.last_good_pps, knee.first_bad_pps, windows[knee.index].begin_s)
+        if limit is not Limit.DUT:
+            return Verdict(limit, reasons, knee.last_good_pps, None, None, *bounds)
+        low, high = knee.interval_pps
+        low = max(0.0, low - evidence.path.doubtful * knee.maximum_pps)
+        return Verdict(limit, reasons, knee.maximum_pps, low, high, *bounds)
 
     def words(self, target: str) -> Iterator[str]:
         yield f"ramp to {target} in {format_duration(self.ramp_s)}"
@@ -127,9 +128,9 @@ class Ramp(Strategy):
         return replace(self, latency_s=0.0)
 
     def throughput(self, history: Sequence[Sample]) -> float:
-        """The rate that all directions carried: confirmed where a trial passed, else the last good one; 0 if none."""
+        """The rate that all directions carried: confirmed where a trial passed, else what one would confirm; 0 if none."""
         results = analyse(self, [s for s in history if s.phase not in LATENCY_PHASES]).directions
-        return min((r.maximum_pps if r.confirmed_pps is None else r.confirmed_pps for r in results), default=0.0)
+        return min((r.confirm_pps if r.confirmed_pps is None else r.confirmed_pps for r in results), default=0.0)
 
     def _climb(self, history: Sequence[Sample]) -> LoadStep | None:
         """The next step of the ramp; None at its end. One that goes on after a stall begins at the first bad rate."""
@@ -247,8 +248,8 @@ class Ramp(Strategy):
 def _trial_pps(result: DirectionResult) -> float:
     """The rate of a direction's next trial: lower after each that failed; where none can fail, what it carried."""
     if result.limit is not Limit.DUT or result.confirmed_pps is not None:
-        return result.confirmed_pps or result.maximum_pps
-    return result.maximum_pps * (1 - TRIAL_STEP * len(result.trials))
+        return result.confirmed_pps or result.confirm_pps
+    return result.confirm_pps * (1 - TRIAL_STEP * len(result.trials))
 
 
 def _asked_at(history: Sequence[Sample], t_s: float) -> Rates:

@@ -1,23 +1,43 @@
-"""Windows of a ramp -> the rate at which sustained loss sets in, and its uncertainty."""
+"""Windows of a ramp -> the rate at which sustained loss sets in: an estimate, and the interval in which it lies."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from itertools import accumulate
+from math import exp, hypot, pi, prod, sqrt
+from statistics import fmean, median
+from typing import NamedTuple
 
 from ..load.plan import Direction, Plan
 from ..load.windows import Window
 
 SCATTER_WINDOWS = 12
 """Windows past the knee from which is estimated how much the received rate varies from window to window."""
-MARGIN = 1.5
-"""Standard deviations of that rate that are added to the uncertainty of a single crossing."""
+MORE_SCATTER, UNSEEN_SCATTER = 1.4, 0.015
+"""The scatter may be so many times what is seen of it; and one look may have missed so much (a share of the rate)."""
+REACH = 0.3
+"""No window further past the knee than this share of its rate says anything about it."""
+BEND = 0.05
+"""How far a line may miss the knee since the curve is bent, as a share of the stretch that the line was taken from."""
+SLOPE = 0.5
+"""How steep received over offered may be past the knee (standard deviation): a router in overload mostly levels off."""
+EARLY = 0.8
+"""A varying router loses frames while its mean rate is still enough: so many standard deviations before the line."""
+LINE, FIRST_LINE, ANYWHERE = 0.72, 0.25, 0.03
+"""How far to trust the line past the first bad window, the one through it, and no line at all but the bracket."""
+OUTLIER = 0.02
+"""How often a window is good or bad for reasons of its own."""
+GRID = 300
 
 
 @dataclass(frozen=True)
 class Knee:
-    """Where one direction's sustained loss begins: index of its first window; rates in frames per second."""
+    """Where one direction's sustained loss begins: index of its first window; rates in frames per second.
+
+    maximum_pps: the best estimate; interval_pps: low and high, between which the knee lies in 95 of 100 runs.
+    last_good_pps, first_bad_pps: the offered rates before and at the beginning of the loss.
+    """
 
     index: int
     maximum_pps: float
@@ -29,23 +49,27 @@ class Knee:
 def find_knee(plan: Plan, direction: Direction, windows: Sequence[Window]) -> Knee | None:
     """The knee of windows that all sent something; None without sustained loss.
 
-    The maximum is the last good offered rate: that of the window before the first of the sustained loss. The knee lies
-    somewhere between the two; a router whose limit varies may begin to lose a little early or late, so some of that
-    variation is added. For simulated routers whose limit varies by up to 3 % from window to window the knee lies within
-    the uncertainty, up or down, in more than 95 of 100 runs (tests/unit/test_analysis_truth.py).
+    It is the offered rate above which more than the threshold is lost. Which windows were good and which were bad keeps
+    it between the last good and the first bad rate, sharply for a steady router and less so for one whose limit varies.
+    Within that bracket a line through received over offered rates past the knee says where: where it meets the share
+    that must arrive. What both leave likely is spread over a grid of rates; its median is the estimate, and 95 % of it
+    the interval (tests/unit/test_analysis_truth.py, benchmarks/truth.py). A line that misses the bracket, as when
+    throughput collapses, has no say.
     """
-    index = find_sustained([w.is_bad(plan.loss_threshold) for w in windows], plan.windows)
+    flags = [w.is_bad(plan.loss_threshold) for w in windows]
+    index = find_sustained(flags, plan.windows)
     if index is None:
         return None
-    maximum = windows[index - 1].sent_pps if index else 0.0
-    first = windows[index]
-    # The load also rises within a window of several samples.
+    first = windows[index].sent_pps
+    if index == 0:
+        return Knee(0, 0.0, (0.0, first), 0.0, first)
+    good = max((w.sent_pps for w in windows[:index] if w.sent_pps <= first), default=0.0)
     step_pps = plan.step_pps(direction)
+    # The load also rises within a window of several samples, and only its end may be beyond the knee.
     rise = step_pps * max(0.0, 1 - plan.sample_s / plan.window_s) / 2
-    crossing = max(step_pps, first.sent_pps - maximum) + rise
-    scatter = scatter_pps(windows[index : index + SCATTER_WINDOWS])
-    apart = crossing + MARGIN * scatter
-    return Knee(index, maximum, (max(0.0, maximum - apart), maximum + apart), maximum, first.sent_pps)
+    bracket = _Bracket(good, first + rise, max(first - good, step_pps / 5), rise)
+    low, middle, high = _spread(plan.loss_threshold, bracket, flags, windows, index)
+    return Knee(index, middle, (low, high), windows[index - 1].sent_pps, first)
 
 
 def find_sustained(flags: Sequence[bool], count: int) -> int | None:
@@ -62,8 +86,103 @@ def scatter_pps(windows: Sequence[Window]) -> float:
     """Standard deviation of the received rate about its trend; 0 for fewer than three windows.
 
     From second differences, which are zero on a straight trend. Of normal values, theirs have sqrt(6) times the
-    standard deviation, and a mean size of 0.798 of that. Few of them may be small by chance, so few are weighted up.
+    standard deviation, and a median size of 0.674 of that, which a bend of the curve here and there does not change.
+    Few of them may be small by chance, so few are weighted up.
     """
     rates = [w.received_pps for w in windows]
     bends = [abs(rates[i] - 2 * rates[i + 1] + rates[i + 2]) for i in range(len(rates) - 2)]
-    return fmean(bends) / (6**0.5 * 0.798) * (1 + 1 / len(bends)) if bends else 0.0
+    return median(bends) / (6**0.5 * 0.6745) * (1 + 1 / len(bends)) if bends else 0.0
+
+
+class _Bracket(NamedTuple):
+    """Between which rates the knee of a steady router lies; step: from good to bad; rise: within half a window."""
+
+    low: float
+    high: float
+    step: float
+    rise: float
+
+
+class _Line(NamedTuple):
+    """Where a line says that the knee is, its standard error, and how far to trust it."""
+
+    knee: float
+    error: float
+    weight: float
+
+    def density(self, rate: float) -> float:
+        return self.weight * exp(-0.5 * ((rate - self.knee) / self.error) ** 2) / (self.error * sqrt(2 * pi))
+
+
+def _spread(
+    threshold: float, bracket: _Bracket, flags: Sequence[bool], windows: Sequence[Window], index: int
+) -> tuple[float, float, float]:
+    """The rates below which the knee lies with 2.5, 50 and 97.5 %."""
+    past = windows[index + 1 : index + 1 + SCATTER_WINDOWS]
+    looked = past if len(past) >= 3 else windows[index : index + 1 + SCATTER_WINDOWS]
+    seen = max(scatter_pps(looked), 1e-4 * bracket.high)
+    most = hypot(MORE_SCATTER * seen, UNSEEN_SCATTER * bracket.high / max(1, len(looked) - 2))
+    begin, end = max(0.0, bracket.low - 2 * bracket.step - 3 * most), bracket.high + bracket.step + 3 * most
+    rates = [begin + (end - begin) * (i + 0.5) / GRID for i in range(GRID)]
+    near = [(w.sent_pps, bad) for w, bad in zip(windows, flags, strict=True) if begin <= w.sent_pps <= end]
+    anywhere = ANYWHERE / max(bracket.high - bracket.low, bracket.step)
+    weights = [0.0] * GRID
+    for scatter in (seen, most):
+        lines = list(_lines(threshold, windows[index:], scatter, bracket.step))
+        width = max(scatter, 0.03 * bracket.step) / 1.7  # of a logistic curve as wide as a normal distribution's
+        for i, rate in enumerate(rates):
+            seen_so = prod(
+                _flag_weight((pps + bracket.rise - rate if bad else rate - pps) / width) for pps, bad in near
+            )
+            weights[i] += seen_so * (anywhere + sum(line.density(rate) for line in lines))
+    sums = list(accumulate(weights))
+    low, middle, high = (_quantile(rates, sums, share) for share in (0.025, 0.5, 0.975))
+    return low, middle, high
+
+
+def _flag_weight(widths: float) -> float:
+    """How likely a window's flag is, for a knee so many widths on the side that explains it."""
+    return OUTLIER / 2 + (1 - OUTLIER) / (1 + exp(-max(-30.0, min(30.0, widths))))
+
+
+def _lines(threshold: float, windows: Sequence[Window], scatter: float, step: float) -> Iterator[_Line]:
+    """Lines through windows from the first bad one on.
+
+    The best of those past it: of few windows where they hardly scatter, since the curve may bend; of more where they
+    do. The first bad one is not among them: queues that were empty before it made its loss smaller. A second line goes
+    through it all the same, for curves that bend at once.
+    """
+    first = windows[0].sent_pps
+    past = [w for w in windows[1:] if w.sent_pps <= first * (1 + REACH)]
+    found = []
+    for count in range(2, len(past) + 1):
+        knee, error = _meet(threshold, past[:count], scatter)
+        bend = BEND * max(0.0, past[count - 1].sent_pps - first)
+        found.append(_Line(knee - EARLY * scatter, hypot(error, bend, EARLY * scatter), LINE))
+    if found:
+        yield min(found, key=lambda line: line.error)
+    if len(windows) > 1:
+        knee, error = _meet(threshold, windows[:2], scatter)
+        yield _Line(knee, hypot(error, 0.15 * step), FIRST_LINE)
+
+
+def _meet(threshold: float, windows: Sequence[Window], scatter: float) -> tuple[float, float]:
+    """The offered rate of which a line through these windows receives all but the threshold, and its standard error.
+
+    The line's slope is drawn towards zero where scatter leaves it open, or all windows have one rate.
+    """
+    offered, received = fmean(w.sent_pps for w in windows), fmean(w.received_pps for w in windows)
+    apart = [w.sent_pps - offered for w in windows]
+    spread = sum(x * x for x in apart) + (scatter / SLOPE) ** 2
+    slope = sum(x * (w.received_pps - received) for x, w in zip(apart, windows, strict=True)) / spread
+    closing = max(0.05, 1 - threshold - slope)
+    knee = offered - ((1 - threshold) * offered - received) / closing
+    return knee, scatter * sqrt(1 / len(windows) + (knee - offered) ** 2 / spread) / closing
+
+
+def _quantile(rates: Sequence[float], sums: Sequence[float], share: float) -> float:
+    """The rate below which this share of the weights lies; sums: the weights', running."""
+    wanted, half = share * sums[-1], (rates[1] - rates[0]) / 2
+    at = next(i for i, total in enumerate(sums) if total >= wanted)
+    before = sums[at - 1] if at else 0.0
+    return rates[at] - half + 2 * half * (wanted - before) / (sums[at] - before)

@@ -59,6 +59,11 @@ class Verdict:
     goals: tuple[Goal, ...] = ()
 
     @property
+    def confirm_pps(self) -> float:
+        """The rate that a trial should confirm: the lower end of the interval, which a steady router carries."""
+        return self.maximum_pps if self.low_pps is None else self.low_pps
+
+    @property
     def uncertainty_pps(self) -> float:
         """The distance from the maximum to the farther end of its interval; 0 without one."""
         low, high = self.low_pps, self.high_pps
