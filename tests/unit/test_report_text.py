@@ -91,8 +91,8 @@ def test_a_saturated_line_says_what_came_out_of_what() -> None:
 
 
 def test_a_run_without_a_good_rate_claims_none() -> None:
-    result = make_result(world=World(base_loss=0.01))
-    assert "more loss than allowed at every rate, from 24.06 kpps on; max received 1.429 Mpps" in headline(result)
+    result = make_result(world=World(capacity_pps=5e3))
+    assert "more loss than allowed at every rate, from 24.06 kpps on; max received 5.000 kpps" in headline(result)
 
 
 def test_a_run_that_measured_nothing_says_so() -> None:

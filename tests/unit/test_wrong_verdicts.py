@@ -141,7 +141,7 @@ def test_case_8_each_direction_is_confirmed_at_its_own_rate(stops: bool) -> None
     _, _, analysis = measured(world, bidir=True, stop_on_saturation=stops)
     fast, slow = analysis.directions
     assert is_the_knee(fast, 1e6) and is_the_knee(slow, 2.5e5)
-    assert fast.confirmed_pps == fast.maximum_pps and slow.confirmed_pps == slow.maximum_pps
+    assert fast.confirmed_pps == fast.confirm_pps and slow.confirmed_pps == slow.confirm_pps
     assert len(fast.trials) == len(slow.trials) == 1
 
 
@@ -157,9 +157,9 @@ def test_case_8_only_the_direction_that_failed_is_tried_at_less() -> None:
     world = World({"0->1": 1e6, "1->0": 4e5})
     analysis = analyse(plan, run(plan, Tired(plan, world, clock), clock, Silent()).samples)
     steady, tired = analysis.directions
-    assert {t.offered_pps for t in steady.trials} == {steady.maximum_pps} and all(t.passed for t in steady.trials)
+    assert {t.offered_pps for t in steady.trials} == {steady.confirm_pps} and all(t.passed for t in steady.trials)
     assert [t.passed for t in tired.trials] == [False, True]
-    assert tired.confirmed_pps == pytest.approx(0.97 * tired.maximum_pps)
+    assert tired.confirmed_pps == pytest.approx(0.97 * tired.confirm_pps)
     assert [c.code for c in analysis.caveats] == ["confirmed-lower"] and "1->0" in analysis.caveats[0].text
 
 
@@ -342,7 +342,7 @@ def test_case_7_duplicates_that_nothing_bears_out_widen_the_interval(share: floa
     assert one.limit is Limit.DUT and one.low_pps is not None and plain.directions[0].low_pps is not None
     assert one.low_pps <= CAPACITY <= one.high_pps
     assert share < 0.005 or one.maximum_pps > CAPACITY * (1 + share / 2), "it is too high indeed"
-    assert one.uncertainty_pps == pytest.approx(plain.directions[0].uncertainty_pps + share * CAPACITY, rel=0.05)
+    assert one.uncertainty_pps == pytest.approx(plain.directions[0].uncertainty_pps + share * CAPACITY, rel=0.15)
     assert codes(analysis)[0] == "duplicates" and "foreign-frames" not in codes(analysis)
     assert f"the knee may be up to {format_share(share)} too high" in analysis.caveats[0].text
 

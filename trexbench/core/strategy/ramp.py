@@ -128,7 +128,7 @@ class Ramp(Strategy):
         return replace(self, latency_s=0.0)
 
     def throughput(self, history: Sequence[Sample]) -> float:
-        """The rate that all directions carried: confirmed where a trial passed, else what one would confirm; 0 if none."""
+        """The rate that all directions carried: confirmed where a trial passed, else what is to be confirmed; or 0."""
         results = analyse(self, [s for s in history if s.phase not in LATENCY_PHASES]).directions
         return min((r.confirm_pps if r.confirmed_pps is None else r.confirmed_pps for r in results), default=0.0)
 
