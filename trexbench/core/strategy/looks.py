@@ -155,7 +155,7 @@ def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) ->
     tried = [Tried(look.share, look.lossy(goal), look.clear(goal)) for look in looks]
     belief = believe(bracket, tried, width)
     middle = belief.median
-    low, high = _ends(tried, middle)
+    low, high = _ends(tried, belief, width)
     if low is not None and low >= 1.0:
         return Knee(goal, 1.0, low, None, 1 - belief.below(1.0), None)
     sure = belief.between(low, high) if low and high else 0.0
@@ -164,18 +164,20 @@ def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) ->
     return Knee(goal, middle, low, high, sure, _next_share(belief, tried, width))
 
 
-def _ends(tried: Sequence[Tried], middle: float) -> tuple[float | None, float | None]:
-    """The highest rate up to the middle that was good in enough looks, and the lowest from there on that was lossy.
+def _ends(tried: Sequence[Tried], belief: Belief, width: float) -> tuple[float | None, float | None]:
+    """A rate up to the middle that was good in enough looks, and one from there on that was lossy in enough.
 
-    A look speaks for every lower rate when it was good, and for every higher one when it was lossy.
+    A look speaks for every lower rate when it was good, and for every higher one when it was lossy. Of the pairs that
+    are near enough it is the one in which the knee most probably lies; without one, the nearest.
     """
-
-    def second(shares: list[float]) -> float | None:
-        return shares[LOOKS - 1] if len(shares) >= LOOKS else None
-
+    middle = belief.median
     good = sorted((one.share for one in tried if not one.lossy and one.share <= middle), reverse=True)
     lossy = sorted(one.share for one in tried if one.lossy and one.share >= middle)
-    return second(good), second(lossy)
+    lows, highs = good[LOOKS - 1 :], lossy[LOOKS - 1 :]
+    near = [(low, high) for low in lows for high in highs if high / low - 1 <= width * 1.001]
+    if near:
+        return max(near, key=lambda pair: belief.between(*pair))
+    return (lows[0] if lows else None), (highs[0] if highs else None)
 
 
 def _next_share(belief: Belief, tried: Sequence[Tried], width: float) -> float:
