@@ -83,7 +83,7 @@ def exact(number: int, capacity_pps: float) -> RunRow:
 
 def ramps(count: int) -> Ramps:
     """So many real ramps through the simulating engine, over all capacities that the nights of slow cells have."""
-    known = {one.name: getattr(DEFAULTS, one.name) for one in fields(Ramp) if hasattr(DEFAULTS, one.name)}
+    known = {one.name: value for one in fields(Ramp) if (value := getattr(DEFAULTS, one.name, None)) is not None}
     plan: Ramp = make_plan(line_rate_bps=10e9, **known)
     template = make_result()
     capacities = np.linspace(SLOW[0] * (1 - max(CHANGES) - 0.03), SLOW[1] * 1.03, count)
