@@ -79,9 +79,9 @@ def test_ports_that_make_no_pairs(ports: Sequence[int], words: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "seconds"),
     [
-        ({}, 5 + 60 + 5 + 1 + 5 + 1),
+        ({}, 5 + 60 + 5 + 6 + 1 + 5 + 1),  # with the first bad rate held again
         ({"confirm_s": 0.0}, 5 + 60 + 5 + 1),
-        ({"latency_s": 8.0}, 5 + 60 + 5 + 1 + 5 + 1 + 3 * (8 + 1)),
+        ({"latency_s": 8.0}, 5 + 60 + 5 + 6 + 1 + 5 + 1 + 3 * (8 + 1)),
         ({"kind": "saturate", "hold_s": 30.0}, 5 + 30 + 1),
     ],
 )
