@@ -5,17 +5,27 @@ result = measure_with(twin, Faults(stalls=((20.0, 22.5),)))
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import inf
 
 from runs import make_result
-from twins import Box, Twin, measure
+from twins import Box, Twin, measure, random_twin
 
+from trexbench.config.twin import TesterSpec
 from trexbench.core.dut.telemetry import DutReading, Moment, Observation, PortCount
+from trexbench.core.load.plan import Direction
+from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
+from trexbench.core.verdict.model import DirectionResult, Limit
 from trexbench.twin.delay import Delay
 from trexbench.twin.ports import Arrival, Router
 from trexbench.twin.router import TwinRouter
+
+FAR = 0.05
+"""A knee that lies above its interval by this share was not found."""
 
 
 @dataclass(frozen=True)
@@ -76,3 +86,71 @@ def measure_with(twin: Twin | Box, faults: Faults = Faults()) -> RunResult:
         DutReading(Moment.FINISH, outcome.samples[-1].t_s, 0.0, seen[1]),
     )
     return make_result(twin.plan, samples=tuple(outcome.samples), dut_readings=readings, telemetry="hold")
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """A twin with several faults at once; receiver_pps: what the tester's port receives without counting the rest."""
+
+    twin: Twin
+    faults: Faults
+    sender_pps: float | None = None
+    receiver_pps: Mapping[int, float] = field(default_factory=dict)
+
+    def limit_of(self, direction: Direction) -> tuple[Limit, float]:
+        """What ends this direction first, and at which rate (of the DUT: its knee)."""
+        knee = self.twin.knee_pps(direction)
+        ends = {Limit.DUT: knee, Limit.GENERATOR_RX: self.receiver_pps.get(direction.rx, inf)}
+        ends[Limit.GENERATOR_TX] = inf if self.sender_pps is None else self.sender_pps
+        first = min(ends, key=lambda limit: ends[limit])
+        return (first, ends[first]) if ends[first] < self.twin.plan.offer(direction).target_pps else (Limit.NONE, inf)
+
+    def measure(self) -> RunResult:
+        return measure_with(self.twin, self.faults)
+
+
+def random_mixed(rng: random.Random, seed: int, noise: float = 0.01) -> Mixed:
+    """A random twin in which each fault happens to one in three: stalls, cable, duplicates, tester, skew."""
+    twin = random_twin(rng, seed, noise)
+    plan = replace(twin.plan, confirm_s=5.0)
+    knees = {direction: twin.knee_pps(direction) for direction in plan.directions}
+    often = partial(_happens, rng)
+    stalls = []
+    for _ in range(2):
+        begin_s = rng.uniform(plan.warmup_s, plan.warmup_s + plan.length_s(Phase.RAMP))
+        stalls += [(begin_s, begin_s + rng.uniform(0.2, 5.0))] if often() else []
+    lossy, twice = 10 ** rng.uniform(-3.3, -1.3), 10 ** rng.uniform(-3, -2)
+    faults = Faults(stalls, lossy if often() else 0.0, twice if often() else 0.0)
+    receiver = {d.rx: rng.choice([rng.uniform(0.4, 0.93), rng.uniform(1.2, 2)]) * knee for d, knee in knees.items()}
+    receiver = receiver if often() else {}
+    sender = rng.uniform(0.3, 2.0) * min(knees.values()) if often() and often() else None
+    if sender is not None and any(0.75 < sender / knee < 1.35 for knee in knees.values()):
+        sender = None  # too near to say which comes first
+    tester = TesterSpec(
+        tx_limit_pps=sender,
+        rx_limit_pps=receiver or None,
+        rx_overload="silent",
+        overload=rng.choice(["stretch", "queue-full"]),
+        skew_s=rng.uniform(0, plan.loss_threshold * plan.window_s) if often() else 0.0,
+    )
+    return Mixed(replace(twin, plan=plan, tester=tester), faults, sender, receiver)
+
+
+def compare(one: DirectionResult, limit: Limit, pps: float) -> str:
+    """How a verdict compares to what ended the direction, and at which rate (of the DUT: its knee).
+
+    right; a bound: ended by the DUT, and not laid to it; outside: of its interval. WRONG: laid to the DUT, though
+    something else ended it, or so far below the knee that something else was taken for it.
+    """
+    if one.limit is not Limit.DUT:
+        return "right" if limit is not Limit.DUT else "a bound"
+    if limit is not Limit.DUT:
+        return "WRONG"
+    low, high = one.low_pps or 0.0, one.high_pps or 0.0
+    if low - 2 <= pps <= high + 2:  # frames are whole
+        return "right"
+    return "WRONG" if high < pps * (1 - FAR) else "outside"
+
+
+def _happens(rng: random.Random) -> bool:
+    return rng.random() < 1 / 3

@@ -35,7 +35,7 @@ WEAK, STRONG = Direction(0, 1), Direction(2, 3)
         pytest.param(World({"0->1": 5e5, "2->3": 7e5}, cpu_at_full_percent={0: 300.0}), id="its CPU is busy"),
     ],
 )
-def test_a_weak_sender_of_one_pair_is_no_limit_of_the_other(world: World, bidir: bool) -> None:
+def test_case_9_a_weak_sender_of_one_pair_is_no_limit_of_the_other(world: World, bidir: bool) -> None:
     found = {r.direction: r for r in make_result(make_plan(bidir, (0, 1, 2, 3)), world).analysis.directions}
     assert (found[WEAK].limit, found[WEAK].at_least) == (Limit.GENERATOR_TX, True)
     assert (found[STRONG].limit, found[STRONG].at_least) == (Limit.DUT, False)

@@ -11,6 +11,7 @@ from ..load.sample import Sample
 from ..load.windows import Measured
 from ..units import format_share
 from ..verdict.blame import RX_BLAME_SHARE
+from ..verdict.evidence import find_evidence
 from ..verdict.model import Analysis, DirectionResult, Limit
 from .losses import AFTER, FEW, LossReport
 
@@ -47,7 +48,6 @@ def _hear(plan: Plan, samples: Sequence[Sample], result: DirectionResult, losses
 
 def _usual_loss(plan: Plan, samples: Sequence[Sample], result: DirectionResult) -> float:
     """The share lost in a typical window before the loss that counts."""
-    windows = Measured(plan, samples).sending(result.direction)
-    end_s = result.saturated_at_s
-    shares = [(w.lost - w.pending) / w.sent for w in windows if end_s is not None and w.end_s <= end_s]
-    return max(0.0, median(shares)) if shares else 0.0
+    evidence, end_s = find_evidence(Measured(plan, samples), result.direction), result.saturated_at_s
+    shares = [(w.lost - w.pending) / w.sent for w in evidence.sending if end_s is not None and w.end_s <= end_s]
+    return evidence.path.lost + (max(0.0, median(shares)) if shares else 0.0)

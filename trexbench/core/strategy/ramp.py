@@ -178,17 +178,24 @@ class Ramp(Strategy):
         first = next(w for w in measured.judged(direction) if w.begin_s == verdict.saturated_at_s)
         most_pps = first.asked_pps + (self.windows + 1) * self.step_pps(direction)
         held = find_rechecks(self, measured.samples, direction)
-        known = any(one.begin_s >= first.end_s and first.asked_pps <= one.asked_pps <= most_pps for one in held)
-        return None if known else first
+        after = [one for one in held if one.begin_s >= first.end_s and first.asked_pps <= one.asked_pps <= most_pps]
+        return first if all(one.blank for one in after) else None
 
     def _resume(self, history: Sequence[Sample]) -> LoadStep | None:
-        """The ramp goes on from the first bad rate where that was carried after all, and the ramp had ended there."""
+        """The ramp goes on from the first bad rate where that was carried after all, and the ramp had ended there.
+
+        One that has stopped early goes on, too, if it turns out that not every direction was saturated.
+        """
         measured = Measured(self, history)
-        found = [one for one in (find_evidence(measured, d).cut_short for d in self.directions) if one is not None]
+        found = [
+            one.end_s for one in (find_evidence(measured, d).cut_short for d in self.directions) if one is not None
+        ]
+        top = max((s for s in history if s.phase is Phase.RAMP), key=lambda s: self._elapsed(s.asked_pps))
+        if not found and self._elapsed(top.asked_pps) < self.ramp_s * (1 - 1e-9):
+            found = [top.t_s for d in self.directions if self.conclude(measured, d).saturated_at_s is None]
         if not found:
             return None
-        rates = _asked_at(history, min(window.end_s for window in found))
-        return self.begin(Phase.RAMP, history, rates, history[-1].trial + 1)
+        return self.begin(Phase.RAMP, history, _asked_at(history, min(found)), history[-1].trial + 1)
 
     def _next_trial(self, history: Sequence[Sample]) -> LoadStep | None:
         """The next confirmation trial, of each direction at its own rate; None if none is due."""
@@ -223,8 +230,16 @@ class Ramp(Strategy):
         tails = [last_windows(self, history, d, self.windows) for d in self.directions]
         if not all(len(t) == self.windows and all(w.is_bad(self.loss_threshold) for w in t) for t in tails):
             return False
-        # These windows move with the samples; the verdict's lie on a grid, and may need another sample.
-        return all(r.saturated_at_s is not None for r in analyse(self, history).directions)
+        # These windows move with the samples, and contain what is lost at every rate. The verdict's lie on a grid, and
+        # may need another sample.
+        measured = Measured(self, history)
+        return all(self._is_saturated(measured, direction) for direction in self.directions)
+
+    def _is_saturated(self, measured: Measured, direction: Direction) -> bool:
+        """Whether the verdict has a knee, and its last windows are lossy: an older loss may have been a stall."""
+        tail = find_evidence(measured, direction).sending[-self.windows :]
+        lossy = all(w.is_bad(self.loss_threshold) for w in tail)
+        return lossy and self.conclude(measured, direction).saturated_at_s is not None
 
     def _unsaturated(self, windows: Sequence[Window], path_loss: float, changed: bool) -> Verdict:
         """The verdict without sustained loss, besides what the path loses at every rate.

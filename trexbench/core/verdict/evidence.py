@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ..load.plan import Direction, Plan
 from ..load.sample import Phase, Sample
@@ -24,11 +25,15 @@ SEEN_PHASES = (*MEASURED_PHASES, Phase.RECHECK)
 
 @dataclass(frozen=True)
 class Recheck:
-    """A rate that was held once more after loss had lasted there, to its end. carried: without loss at last."""
+    """A rate that was held once more after loss had lasted there, to its end. carried: without loss at last.
+
+    blank: for a while nothing was forwarded, which is no loss of a first bad rate: the stall went on.
+    """
 
     begin_s: float
     asked_pps: float
     carried: bool
+    blank: bool
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,9 @@ def find_rechecks(
         middle = next(i for i in range(first - 1, last) if samples[i + 1].t_s > middle_s + AT_ONCE_S)
         window = path.correct(build_window(direction, samples[middle : last + 1]))
         carried = not window.is_bad(plan.loss_threshold) and not misses(window.asked_pps, window.sent_pps)
-        found.append(Recheck(samples[first - 1].t_s, window.asked_pps, carried and window.sent > 0))
+        parts = (build_window(direction, pair) for pair in pairwise(samples[middle : last + 1]))
+        blank = any(part.lost > NOTHING_SHARE * part.sent for part in parts)
+        found.append(Recheck(samples[first - 1].t_s, window.asked_pps, carried and window.sent > 0, blank))
     return found
 
 
@@ -110,13 +117,19 @@ def _lossy_row(plan: Plan, windows: Sequence[Window]) -> Iterator[Window]:
 
 def _stall(plan: Plan, direction: Direction, first: Window, seen: Sequence[Window]) -> Stall:
     """The stall that this window begins; where nothing was forwarded, its length follows from what was lost."""
-    lost = list(_lossy_row(plan, [w for w in seen if w.sent and w.begin_s >= first.begin_s]))
-    empty = [i for i, window in enumerate(lost) if window.lost > NOTHING_SHARE * window.sent]
-    begin_s, length_s = lost[0].begin_s, lost[-1].end_s - lost[0].begin_s
-    if empty:  # what is lost after it has ended, in the same row, is no part of it
-        over = next((i for i in range(empty[0], len(lost)) if i not in empty), len(lost))
-        lost = lost[: over + 1]
-        down_s = [window.lost / window.sent * (window.end_s - window.begin_s) for window in lost]
-        begin_s, length_s = lost[0].end_s - down_s[0], sum(down_s)
+    seen = [w for w in seen if w.sent and w.begin_s >= first.begin_s]
+    lost = list(_lossy_row(plan, seen))
+    begin_s, end_s = lost[0].begin_s, lost[-1].end_s
+    empty = [i for i, window in enumerate(seen) if window.lost > NOTHING_SHARE * window.sent]
+    nothing = bool(empty) and empty[0] < len(lost)
+    if nothing:  # it goes on over a pause, and what is lost after it has ended, in the same row, is no part of it
+        over = next((i for i in range(empty[0], len(seen)) if i not in empty), len(seen))
+        lost = seen[max(0, empty[0] - 1) : over + 1 if over < len(lost) else over]
+        begin_s, end_s = lost[0].end_s - _down_s(lost[0]), lost[-1].begin_s + _down_s(lost[-1])
     sent = sum(window.sent for window in lost)
-    return Stall(direction, begin_s, length_s, sent, sum(window.lost for window in lost), bool(empty))
+    return Stall(direction, begin_s, end_s - begin_s, sent, sum(window.lost for window in lost), nothing)
+
+
+def _down_s(window: Window) -> float:
+    """How long nothing was forwarded in this window, if all that it lost was lost then."""
+    return window.lost / window.sent * (window.end_s - window.begin_s)

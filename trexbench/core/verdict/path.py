@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
 from statistics import median_low
+from typing import NamedTuple
 
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample
 from ..load.windows import Measured, Window, build_window
 
-ROWS = 4
-"""Rows of windows whose shares must agree, but for one of them: something else may have happened there."""
+ROWS = 6
+"""Rows of windows whose shares must agree, but for two neighbours: something else may have happened there."""
 AGREE = 0.25
 """Shares that differ by less than this part are the same, if they are of many frames."""
+DRIFT = 0.1
+"""A share that differs by this part between the lower and the upper half of the rows depends on the rate."""
 SIGMAS = 3
 FEWEST_FRAMES, MANY_FRAMES = 10, 400
 """Missing frames that are not chance; and so many that a share that rises with the rate is seen to rise."""
@@ -26,8 +29,6 @@ LEAST_EXTRA = 0.001
 """From this share on more frames received than sent are a finding."""
 LEAST_LOST = 0.5
 """From this part of the loss threshold on a loss at every rate is one: half of it may look like a knee."""
-LOWEST = (4, 8, 16, 32)
-"""The part of the ramp that is looked at, as a divisor; smaller ones where the knee itself lies in it."""
 
 
 @dataclass(frozen=True)
@@ -70,16 +71,34 @@ def find_path(measured: Measured, direction: Direction) -> FramePath:
     if not plan.seeks_knee or len(ramp) < plan.windows:
         return SOUND
     warm = _warm_window(samples, direction)
-    for part in LOWEST:
-        lowest = ramp[: max(ROWS, len(ramp) // part)]
-        share = _constant_share(lowest, warm, FEWEST_FRAMES if part == LOWEST[0] else MANY_FRAMES)
-        if share is not None and share >= LEAST_LOST * plan.loss_threshold:
-            return FramePath(lost=share)
-        if share is not None and share <= -LEAST_EXTRA:
-            return FramePath(extra=-share, twice=min(-share, _tagged_twice(samples, direction, -share)))
-        if len(lowest) <= ROWS:
-            break
-    return FramePath(foreign=_is_foreign(ramp[: max(ROWS, len(ramp) // LOWEST[0])], warm))
+    share = _find_share(ramp, warm)
+    if share >= LEAST_LOST * plan.loss_threshold and share > 0:
+        return FramePath(lost=share)
+    if share <= -LEAST_EXTRA:
+        return FramePath(extra=-share, twice=min(-share, _tagged_twice(samples, direction, -share)))
+    return FramePath(foreign=_is_foreign(_lowest(ramp), warm))
+
+
+def _lowest(ramp: Sequence[Window]) -> Sequence[Window]:
+    return ramp[: max(ROWS, len(ramp) // 4)]
+
+
+def _find_share(ramp: Sequence[Window], warm: Window | None) -> float:
+    """The share missing at every rate, negative where more came back; 0 where none is seen.
+
+    It is looked for in the lowest quarter of the ramp; in less of it, for the knee may lie there; and in the quarter
+    above, for something else may have happened there, but not less may have been missing.
+    """
+    lowest = _lowest(ramp)
+    share = _constant_share(lowest, warm, FEWEST_FRAMES)
+    for part in (8, 16, 32):
+        if share is None and len(ramp) // part >= ROWS:
+            share = _constant_share(ramp[: len(ramp) // part], warm, MANY_FRAMES)
+    if share is None and len(ramp) >= 2 * len(lowest):
+        share, below = _constant_share(ramp[len(lowest) : 2 * len(lowest)], warm, MANY_FRAMES), _Row.of(lowest)
+        if share is not None and share > 0 and below.share < share * (1 - DRIFT) - below.chance(share):
+            share = None
+    return share or 0.0
 
 
 def _warm_window(samples: Sequence[Sample], direction: Direction) -> Window | None:
@@ -96,31 +115,61 @@ def _constant_share(windows: Sequence[Window], warm: Window | None, fewest: int)
 
     fewest: frames that must be missing in rows that agree.
     """
-    rows = [row for row in _rows(windows) if row]
-    sums = [(sum(w.lost - w.pending for w in row), sum(w.sent for w in row)) for row in rows]
-    middle = median_low(missing / sent for missing, sent in sums)
-    agreeing = [one for one in sums if _agrees(one[0], one[1], middle)]
-    missing, sent = (sum(one[at] for one in agreeing) for at in (0, 1))
-    if len(agreeing) < max(2, len(rows) - 1) or abs(missing) < fewest:
-        return None
-    if warm is not None and not _agrees(warm.lost, warm.sent, middle):
-        return None
-    return missing / sent
-
-
-def _rows(windows: Sequence[Window]) -> list[Sequence[Window]]:
     ends = [len(windows) * row // ROWS for row in range(ROWS + 1)]
-    return [windows[begin:end] for begin, end in pairwise(ends)]
+    rows = [windows[begin:end] for begin, end in pairwise(ends) if end > begin]
+    on_way = [sum(w.pending for w in row) for row in rows]
+    raw = [_Row.of(row) for row in rows]
+    # Frames on their way are known no better than to a frame of the warm-up: that may be worse than not at all.
+    less = [_Row(row.missing - pending, row.sent) for row, pending in zip(raw, on_way, strict=True)]
+    share = _same(raw, warm, max(fewest, 2 * sum(on_way)))
+    return _same(less, warm, fewest) if share is None else share
 
 
-def _agrees(missing: float, sent: int, share: float) -> bool:
-    size = abs(share)
-    return abs(missing / sent - share) <= AGREE * min(size, abs(1 - size)) + SIGMAS * sqrt(size / sent)
+def _same(rows: Sequence[_Row], warm: Window | None, fewest: float) -> float | None:
+    middle = median_low(row.share for row in rows)
+    agreeing = [row for row in rows if row.is_like(middle)]
+    whole = _add(agreeing)
+    if len(agreeing) < max(2, len(rows) - 2) or abs(whole.missing) < fewest:
+        return None
+    low, high = _add(agreeing[: len(agreeing) // 2]), _add(agreeing[len(agreeing) // 2 :])
+    if abs(high.share - low.share) > DRIFT * abs(low.share) + high.chance(middle) + low.chance(middle):
+        return None
+    if warm is not None and not _Row(warm.lost, warm.sent).is_like(whole.share):
+        return None
+    return whole.share
+
+
+class _Row(NamedTuple):
+    """Sums over consecutive windows."""
+
+    missing: float
+    sent: int
+
+    @classmethod
+    def of(cls, windows: Sequence[Window]) -> _Row:
+        return cls(sum(w.lost for w in windows), sum(w.sent for w in windows))
+
+    @property
+    def share(self) -> float:
+        return self.missing / self.sent
+
+    def chance(self, share: float) -> float:
+        """By how much the share of so many frames differs by chance."""
+        return SIGMAS * sqrt(abs(share) / self.sent)
+
+    def is_like(self, share: float) -> bool:
+        size = abs(share)
+        return abs(self.share - share) <= AGREE * min(size, abs(1 - size)) + self.chance(share)
+
+
+def _add(rows: Sequence[_Row]) -> _Row:
+    return _Row(sum(row.missing for row in rows), sum(row.sent for row in rows))
 
 
 def _is_foreign(windows: Sequence[Window], warm: Window | None) -> bool:
     """Whether more came back than was sent, in the warm-up at about the same rate as later."""
-    extra, sent = -sum(w.lost - w.pending for w in windows), sum(w.sent for w in windows)
+    missing, sent = _Row.of(windows)
+    extra = sum(w.pending for w in windows) - missing
     if warm is None or extra < LEAST_EXTRA * sent:
         return False
     pps = extra / sum(w.end_s - w.begin_s for w in windows)
