@@ -19,6 +19,7 @@ from trexbench.core.dut.telemetry import DutReading, Moment, Observation, PortCo
 from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
+from trexbench.core.strategy.ramp import Ramp
 from trexbench.core.verdict.model import DirectionResult, Limit
 from trexbench.twin.delay import Delay
 from trexbench.twin.ports import Arrival, Router
@@ -112,6 +113,7 @@ class Mixed:
 def random_mixed(rng: random.Random, seed: int, noise: float = 0.01) -> Mixed:
     """A random twin in which each fault happens to one in three: stalls, cable, duplicates, tester, skew."""
     twin = random_twin(rng, seed, noise)
+    assert isinstance(twin.plan, Ramp)
     plan = replace(twin.plan, confirm_s=5.0)
     knees = {direction: twin.knee_pps(direction) for direction in plan.directions}
     often = partial(_happens, rng)

@@ -20,6 +20,8 @@ from runs import HeldClock, Silent, make_plan
 from trexbench.config.twin import TesterSpec, TwinSpec
 from trexbench.core.load.plan import Direction, Plan
 from trexbench.core.load.sample import PortCounters, Reading
+from trexbench.core.strategy.base import Strategy
+from trexbench.core.strategy.ramp import Ramp
 from trexbench.session import run as runner
 from trexbench.stlserver.engine import StreamSpec
 from trexbench.stlserver.state.stats import Stats
@@ -191,7 +193,7 @@ def measure(twin: Twin | Box, router: Router) -> runner.Outcome:
 class Twin:
     """One simulated measurement: queue_pps by sending port; the engine's grid has lines every ``step_s``."""
 
-    plan: Plan
+    plan: Strategy
     queue_pps: Mapping[int, Sequence[float]]
     streams: Sequence[StreamSpec] = (stream(flows=251),)
     ring: float = 512.0
@@ -254,7 +256,7 @@ class Twin:
 class Box:
     """One simulated measurement of a router as DUT files describe them."""
 
-    plan: Plan
+    plan: Strategy
     spec: TwinSpec
     streams: Sequence[StreamSpec]
     tester: TesterSpec = field(default_factory=TesterSpec)
@@ -343,7 +345,7 @@ def random_box(rng: random.Random, seed: int, noise: float = 0.0) -> Box:
             return replace(steady, spec=replace(spec, clock_hz=clock_hz))
 
 
-def random_plan(rng: random.Random, streams: Sequence[StreamSpec]) -> Plan:
+def random_plan(rng: random.Random, streams: Sequence[StreamSpec]) -> Ramp:
     """A ramp of these streams on gigabit ports."""
     return make_plan(
         bidir=rng.random() < 0.5,
