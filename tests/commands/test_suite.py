@@ -46,7 +46,7 @@ def test_suites_are_listed_and_planned(tmp_path: Path) -> None:
     assert told["tiny"]["cells"] == 4 and told["tiny"]["error"] is None and "duts" in told["broken"]["error"]
     planned = trexbench(tmp_path, "suite", "plan", "tiny")
     lines = planned.stdout.splitlines()
-    assert lines[0] == "tiny: 4 cells, about 2:00 min plus setup"
+    assert lines[0] == "tiny: 4 cells, about 2:24 min plus setup"
     assert [line for line in lines if not line.startswith("  ")][1:] == [
         "netgate-vpp is configured with 1 receive queue per port",
         "netgate-vpp is configured with 3 receive queues per port",
