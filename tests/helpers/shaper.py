@@ -25,7 +25,9 @@ def assert_large_frames_are_lost_first(run: Any, said: str) -> None:
     assert large["loss"] > middle["loss"] > small["loss"] > 0, verdict
     assert large["knee_loss"] > small["knee_loss"] and large["lossy_from_pps"] <= small["lossy_from_pps"], verdict
     words = " ".join(said.split()).partition("by stream 0->1: ")[2]
-    assert words.startswith(("1514 B lost first", "590 B and 1514 B lost first", "all lose from")), said
+    # Of 28:16:4 frames, one of 590 B may be the first that finds the queue full; never one of 64 B alone.
+    lost_first = words.partition(" lost first")[0]
+    assert words.startswith("all lose from") or set(lost_first.split(" and ")) <= {"590 B", "1514 B"}, said
     assert "lost in the first bad windows: 64 B" in words, said
     last, first = run["samples"][-1], run["samples"][0]
     frames = last["ports"]["0"]["opackets"] - first["ports"]["0"]["opackets"]
