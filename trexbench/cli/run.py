@@ -103,6 +103,13 @@ METHODS = {"continuous": "search", "mlrsearch": "mlrsearch"}
 @SIZES
 @RAMP_TO
 @click.option("--ramp-duration", type=DURATION, help="From zero to the target (600).")
+@click.option(
+    "--zoom",
+    type=DURATION,
+    is_flag=False,
+    flag_value="60s",
+    help="Then a second, fine ramp of this length across the rate at which the DUT saturates (60s; default: off).",
+)
 @click.option("--confirm", type=DURATION, help="After saturation, hold the last good rate again this long (10; 0: no).")
 @click.option(
     "--latency",
@@ -123,6 +130,7 @@ def ramp(
     sizes: tuple[int, ...] | None,
     ramp_to: Rate | None,
     ramp_duration: float | None,
+    zoom: float | None,
     confirm: float | None,
     latency: float | None,
     stop_on_saturation: bool,
@@ -136,6 +144,7 @@ def ramp(
         wished,
         ramp_to=ramp_to,
         ramp_s=ramp_duration,
+        zoom_s=zoom,
         confirm_s=confirm,
         latency_s=latency,
         stop_on_saturation=stop_on_saturation or None,

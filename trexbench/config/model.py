@@ -112,6 +112,7 @@ class PlanDefaults:
     ramp_to: Annotated[Rate | None, r.rate] = None
     ramp_s: Annotated[float | None, r.seconds, "ramp_duration"] = None
     hold_s: Annotated[float | None, r.seconds, "hold"] = None
+    zoom_s: Annotated[float | None, r.seconds, "zoom"] = None
     confirm_s: Annotated[float | None, r.seconds, "confirm"] = None
     latency_s: Annotated[float | None, r.seconds, "latency"] = None
     drain_s: Annotated[float | None, r.seconds, "drain"] = None

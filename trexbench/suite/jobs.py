@@ -17,7 +17,7 @@ from ..core.history.rows import Cell
 from ..results.nights import NightWriter, find_nights
 from ..results.store import load_run
 from ..session.process import utc_now
-from ..session.request import NIGHT_SPEEDUP, Case, Request, Setup, expected_s, make_request
+from ..session.request import NIGHT_DEFAULTS, NIGHT_SPEEDUP, Case, Request, Setup, expected_s, make_request, merged
 
 TWIN_PACE = 100.0
 """A twin computes about so many simulated seconds per second, whatever the speed-up."""
@@ -52,6 +52,7 @@ def _job(cell: Cell, plan: PlanDefaults, setup: Setup) -> Job:
         setup = replace(setup, speedup=NIGHT_SPEEDUP)
     case = Case(cell.dut, cell.mode, bidir=cell.bidir, rx_queues=cell.rx_queues)
     request = make_request(cell.kind, case, plan, setup)
+    request = replace(request, wished=merged(plan, request.dut.plan, NIGHT_DEFAULTS))
     queues = request.queues if request.apply else request.rx_queues
     return Job(replace(cell, rx_queues=queues), request)
 

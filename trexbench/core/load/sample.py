@@ -23,12 +23,15 @@ class Phase(str, Enum):
     HOLD = "hold"
     RECHECK = "recheck"
     DRAIN = "drain"
+    ZOOM = "zoom"
+    ZOOM_DRAIN = "zoom-drain"
     CONFIRM = "confirm"
     CONFIRM_DRAIN = "confirm-drain"
     LATENCY = "latency"
     LATENCY_DRAIN = "latency-drain"
 
 
+ZOOM_PHASES = (Phase.ZOOM, Phase.ZOOM_DRAIN)
 CONFIRM_PHASES = (Phase.CONFIRM, Phase.CONFIRM_DRAIN)
 LATENCY_PHASES = (Phase.LATENCY, Phase.LATENCY_DRAIN)
 

@@ -25,7 +25,7 @@ def analyse(plan: Strategy, samples: Sequence[Sample]) -> Analysis:
     measured = Measured(plan, sound)
     results = tuple(_judge(plan, measured, direction) for direction in plan.directions)
     stalls = tuple(stall for direction in plan.directions for stall in find_evidence(measured, direction).stalls)
-    caveats = find_caveats(measured, results)
+    caveats = (*find_caveats(measured, results), *plan.doubts(measured, results))
     return Analysis(results, caveats if setback is None else (setback, *caveats), stalls)
 
 

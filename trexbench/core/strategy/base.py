@@ -11,9 +11,9 @@ from math import ceil
 from typing import ClassVar
 
 from ..load.plan import Direction, Plan
-from ..load.sample import CONFIRM_PHASES, LATENCY_PHASES, Phase, Sample
+from ..load.sample import CONFIRM_PHASES, LATENCY_PHASES, ZOOM_PHASES, Phase, Sample
 from ..load.windows import Measured, Window, measured_windows
-from ..verdict.model import Verdict
+from ..verdict.model import Caveat, DirectionResult, Verdict
 
 Rates = Mapping[Direction, float]
 """Frames per second to offer in each direction; empty: send nothing."""
@@ -63,6 +63,14 @@ class Strategy(Plan, ABC):
     @abstractmethod
     def conclude(self, history: Measured, direction: Direction) -> Verdict:
         """What limited this direction, and at which rate; the samples may end anywhere in the run."""
+
+    def doubts(self, history: Measured, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
+        """Those that only this strategy has."""
+        return iter(())
+
+    def hints(self, results: Sequence[DirectionResult]) -> Iterator[str]:
+        """How this strategy's options could tell more of these results."""
+        return iter(())
 
     @cached_property
     @abstractmethod
@@ -161,8 +169,9 @@ def curve_windows(plan: Strategy, samples: Sequence[Sample], direction: Directio
 
 
 _ORDER = {phase: place for place, phase in enumerate(Phase)}
-_LATER = {phase: part for part, phases in enumerate((CONFIRM_PHASES, LATENCY_PHASES), 1) for phase in phases}
-_SILENT = (Phase.DRAIN, Phase.CONFIRM_DRAIN, Phase.LATENCY_DRAIN)
+_PARTS = (ZOOM_PHASES, CONFIRM_PHASES, LATENCY_PHASES)
+_LATER = {phase: part for part, phases in enumerate(_PARTS, 1) for phase in phases}
+_SILENT = (Phase.DRAIN, *(drain for _, drain in _PARTS))
 
 
 def _place(sample: Sample) -> tuple[int, int, int]:

@@ -9,13 +9,15 @@ from statistics import median
 from typing import ClassVar
 
 from ..load.plan import LATENCY_LOADS, MIN_OFFERED_PPS, Direction, require
-from ..load.sample import LATENCY_PHASES, Phase, Sample
+from ..load.sample import LATENCY_PHASES, ZOOM_PHASES, Phase, Sample
 from ..load.windows import Measured, Window, last_windows
 from ..units import format_duration, format_pps, format_share
 from ..verdict.blame import blame, limit_without_loss
 from ..verdict.evidence import find_evidence, find_rechecks
 from ..verdict.knee import find_knee
-from ..verdict.model import DirectionResult, Limit, Verdict
+from ..verdict.model import Caveat, DirectionResult, Limit, Verdict
+from ..verdict.path import find_path
+from ..verdict.zoom import find_zoom, join_spans
 from .analysis import analyse
 from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
 
@@ -23,21 +25,24 @@ MAX_TRIALS = 3
 """Confirmation trials after saturation, lower each time in the directions that failed before."""
 TRIAL_STEP = 0.03
 """Each confirmation trial after one that failed is lower by this share of the direction's first one."""
+COARSE_STEP = 0.02
+"""A step that is more than this share of the knee found leaves open where it lies."""
 MAX_RECHECKS = 3
 """How often the first bad rate is held at most: so many stalls at different rates cost a run so much time."""
 
 
 @dataclass(frozen=True)
 class Ramp(Strategy):
-    """A linear ramp, a hold at the target, the first bad rate once more, confirmation, latency.
+    """A linear ramp, a hold at the target, the first bad rate once more, a zoom, confirmation, latency.
 
-    ramp_s: from zero to the target. confirm_s: how long the rate found is held after the ramp to confirm it; 0: not
-    at all, and the first bad rate is not held again either. latency_s: how long each of LATENCY_LOADS is held at the
-    end, with tagged frames; 0: not at all.
+    ramp_s: from zero to the target. zoom_s: of a second, fine ramp across the knee that was found; 0: none. confirm_s:
+    how long the rate found is held in the end to confirm it; 0: not at all, and the first bad rate is not held again
+    either. latency_s: how long each of LATENCY_LOADS is held after that, with tagged frames; 0: not at all.
     stop_on_saturation: the ramp ends once every direction is saturated.
     """
 
     ramp_s: float = 600.0
+    zoom_s: float = 0.0
     confirm_s: float = 10.0
     latency_s: float = 0.0
     stop_on_saturation: bool = False
@@ -45,7 +50,7 @@ class Ramp(Strategy):
     kind: ClassVar[str] = "ramp"
     suffix: ClassVar[str] = ""
     seeks_knee: ClassVar[bool] = True
-    curve_phases: ClassVar[tuple[Phase, ...]] = (Phase.RAMP,)
+    curve_phases: ClassVar[tuple[Phase, ...]] = (Phase.RAMP, Phase.ZOOM)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -55,6 +60,8 @@ class Ramp(Strategy):
             f"use at least {2 * self.sample_s:g} s, or 0",
         )
         self.require_length(self.ramp_s, "--ramp-duration")
+        if self.zoom_s:
+            self.require_length(self.zoom_s, "--zoom", beside=2 * self.windows)
 
     def step_pps(self, direction: Direction) -> float:
         return self.offer(direction).target_pps * max(self.window_s, self.sample_s) / self.ramp_s
@@ -66,6 +73,8 @@ class Ramp(Strategy):
             # Twice as long as loss must last: the second half decides.
             stages.append(Stage(Phase.RECHECK, 2 * self.windows * max(self.window_s, self.sample_s)))
         stages.append(Stage(Phase.DRAIN, self.drain_s))
+        if self.zoom_s:
+            stages += [Stage(Phase.ZOOM, self.zoom_s, 1), Stage(Phase.ZOOM_DRAIN, self.drain_s, 1)]
         if self.confirm_s:
             stages += [Stage(Phase.CONFIRM, self.confirm_s, 1), Stage(Phase.CONFIRM_DRAIN, self.drain_s, 1)]
         for load in range(1, len(LATENCY_LOADS) + 1) if self.latency_s else ():
@@ -78,13 +87,15 @@ class Ramp(Strategy):
             return self._recheck(history, last.trial) or self.drain(Phase.DRAIN, history)
         if last.phase is Phase.RAMP and (step := self._climb(history)) is not None:
             return step
+        if last.phase is Phase.ZOOM:
+            return self._go_on_zooming(history) or self.drain(Phase.ZOOM_DRAIN, history)
         if last.phase is not Phase.RAMP and last.asked_pps and (until_s := self.go_on(history)) is not None:
             return LoadStep(last.phase, last.asked_pps, until_s, last.trial)
         if last.phase is Phase.BASELINE:
             return self.begin(Phase.WARMUP, history, self.warmup_rates())
         if last.phase is Phase.WARMUP:
             step = self.begin(Phase.RAMP, history, {})
-            return LoadStep(Phase.RAMP, self._rates_at(step.until_s - last.t_s), step.until_s)
+            return LoadStep(Phase.RAMP, self._rates_at((step.until_s - last.t_s) / self.ramp_s), step.until_s)
         if last.phase is Phase.RAMP and self.hold_s:
             return self.begin(Phase.HOLD, history, self.targets(), last.trial)
         if last.phase in (Phase.RAMP, Phase.HOLD):
@@ -98,26 +109,49 @@ class Ramp(Strategy):
         if last.phase is Phase.LATENCY_DRAIN:
             return self._next_load(history, last.trial + 1)
         again = self._resume(history) or self._recheck(history, last.trial + 1) if last.phase is Phase.DRAIN else None
-        return again or self._next_trial(history) or self._next_load(history, 1)
+        return again or self._next_zoom(history) or self._next_trial(history) or self._next_load(history, 1)
 
     def conclude(self, history: Measured, direction: Direction) -> Verdict:
         """The knee; without one, the rate carried without loss, and what limited it."""
         evidence = find_evidence(history, direction)
         windows = evidence.sending
-        knee = find_knee(self, direction, windows)
+        knee = find_knee(self, windows, self.step_pps(direction))
         if knee is None:
             return self._unsaturated(windows, evidence.path.lost, bool(history.left_out(direction)))
         limit, reasons = blame(self, windows[knee.index : knee.index + self.windows])
-        bounds = (knee.last_good_pps, knee.first_bad_pps, windows[knee.index].begin_s)
+        since_s = windows[knee.index].begin_s
         if limit is not Limit.DUT:
+            bounds = (knee.last_good_pps, knee.first_bad_pps, since_s)
             return Verdict(limit, reasons, knee.last_good_pps, None, None, *bounds)
+        knee = find_zoom(history, direction, evidence.path).knee or knee
         low, high = knee.interval_pps
         low = max(0.0, low - evidence.path.doubtful * knee.maximum_pps)
-        return Verdict(limit, reasons, knee.maximum_pps, low, high, *bounds)
+        return Verdict(limit, reasons, knee.maximum_pps, low, high, knee.last_good_pps, knee.first_bad_pps, since_s)
+
+    def doubts(self, history: Measured, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
+        """Zooms that say otherwise than the ramp."""
+        for name in (result.direction for result in results if result.limit is Limit.DUT):
+            zoom = find_zoom(history, name, find_path(history, name))
+            if zoom.problem:
+                yield Caveat("zoom", f"{name}: the fine ramp found no knee ({zoom.problem}): the figure is the ramp's")
+            if zoom.blank_s is not None:
+                text = (
+                    f"{name}: a stall at {zoom.blank_s:.0f} s, in the fine ramp: nothing was forwarded; it did not last"
+                )
+                yield Caveat("stall", text)
+
+    def hints(self, results: Sequence[DirectionResult]) -> Iterator[str]:
+        """That the ramp's step is coarse for the knee found."""
+        for result in results:
+            share = self.step_pps(result.direction) / result.maximum_pps if result.maximum_pps else 0.0
+            if result.limit is Limit.DUT and share > COARSE_STEP and not self.zoom_s:
+                yield f"{result.direction}: a step of the ramp is {format_share(share)} of the rate found: add --zoom"
 
     def words(self, target: str) -> Iterator[str]:
         yield f"ramp to {target} in {format_duration(self.ramp_s)}"
         yield f"hold {format_duration(self.hold_s)}"
+        if self.zoom_s:
+            yield f"a fine ramp across the knee in {format_duration(self.zoom_s)}"
         if self.confirm_s:
             yield f"confirm {format_duration(self.confirm_s)}"
         if self.latency_s:
@@ -136,19 +170,19 @@ class Ramp(Strategy):
         """The next step of the ramp; None at its end. One that goes on after a stall begins at the first bad rate."""
         trial, begun_s, skipped_s = history[-1].trial, phase_begun(history), 0.0
         if trial:
-            skipped_s = self._elapsed(history[phase_first(history)].asked_pps) - self.sample_s
+            skipped_s = self._share(history[phase_first(history)].asked_pps) * self.ramp_s - self.sample_s
         until_s = self.go_on(history, self.ramp_s - skipped_s)
         if until_s is None:
             return None
-        return LoadStep(Phase.RAMP, self._rates_at(skipped_s + until_s - begun_s), until_s, trial)
+        share = (skipped_s + until_s - begun_s) / self.ramp_s
+        return LoadStep(Phase.RAMP, self._rates_at(share), until_s, trial)
 
-    def _elapsed(self, rates: Rates) -> float:
-        """How long after its beginning the ramp has these rates."""
-        return self.ramp_s * max(pps / self.offer(direction).target_pps for direction, pps in rates.items())
+    def _share(self, rates: Rates) -> float:
+        """The share of the targets that these rates of a ramp are."""
+        return max(pps / self.offer(direction).target_pps for direction, pps in rates.items())
 
-    def _rates_at(self, elapsed_s: float) -> Rates:
-        """The ramp's rates ``elapsed_s`` after its beginning."""
-        share = elapsed_s / self.ramp_s
+    def _rates_at(self, share: float) -> Rates:
+        """This share of every target."""
         return {
             offer.direction: min(max(MIN_OFFERED_PPS, share * offer.target_pps), offer.target_pps)
             for offer in self.offers
@@ -190,12 +224,45 @@ class Ramp(Strategy):
         found = [
             one.end_s for one in (find_evidence(measured, d).cut_short for d in self.directions) if one is not None
         ]
-        top = max((s for s in history if s.phase is Phase.RAMP), key=lambda s: self._elapsed(s.asked_pps))
-        if not found and self._elapsed(top.asked_pps) < self.ramp_s * (1 - 1e-9):
+        top = max((s for s in history if s.phase is Phase.RAMP), key=lambda s: self._share(s.asked_pps))
+        if not found and self._share(top.asked_pps) < 1 - 1e-9:
             found = [top.t_s for d in self.directions if self.conclude(measured, d).saturated_at_s is None]
         if not found:
             return None
         return self.begin(Phase.RAMP, history, _asked_at(history, min(found)), history[-1].trial + 1)
+
+    def _next_zoom(self, history: Sequence[Sample]) -> LoadStep | None:
+        """The next ramp across knees; in all directions, as the first one was: they may depend on one another."""
+        if self.zoom_s == 0 or history[-1].phase not in (Phase.DRAIN, Phase.ZOOM_DRAIN):
+            return None
+        number = history[-1].trial + 1 if history[-1].phase is Phase.ZOOM_DRAIN else 1
+        span = self._zoom_span(history, number)
+        return self.begin(Phase.ZOOM, history, self._rates_at(span[0]), number) if span else None
+
+    def _go_on_zooming(self, history: Sequence[Sample]) -> LoadStep | None:
+        """The next step of a zoom, whose first two steps tell the others; None at its end."""
+        last, at, until_s = history[-1], phase_first(history), self.go_on(history)
+        if until_s is None:
+            return None
+        first = self._share(history[at].asked_pps)
+        if history[at] is last:
+            low, high = self._zoom_span(history, last.trial) or (first, first)
+            rise = (high - low) * self.sample_s / (self.zoom_s - self.sample_s)
+        else:
+            rise = self._share(history[at + 1].asked_pps) - first
+        steps = (until_s - phase_begun(history)) / self.sample_s - 1
+        return LoadStep(Phase.ZOOM, self._rates_at(first + steps * rise), until_s, last.trial)
+
+    def _zoom_span(self, history: Sequence[Sample], number: int) -> tuple[float, float] | None:
+        """From where to where the zoom of this number goes, as shares of the target; None where no such zoom is due."""
+        ramp = Measured(self, [s for s in history if s.phase not in ZOOM_PHASES])
+        found = [(self.conclude(ramp, one), self.offer(one).target_pps) for one in self.directions]
+        spans = join_spans(
+            (v.low_pps / target, v.high_pps / target)
+            for v, target in found
+            if v.limit is Limit.DUT and v.last_good_pps and v.low_pps is not None and v.high_pps is not None
+        )
+        return spans[number - 1] if number <= len(spans) else None
 
     def _next_trial(self, history: Sequence[Sample]) -> LoadStep | None:
         """The next confirmation trial, of each direction at its own rate; None if none is due."""

@@ -9,7 +9,7 @@ from math import exp, hypot, pi, prod, sqrt
 from statistics import fmean, median
 from typing import NamedTuple
 
-from ..load.plan import Direction, Plan
+from ..load.plan import Plan
 from ..load.windows import Window
 
 SCATTER_WINDOWS = 12
@@ -46,8 +46,17 @@ class Knee:
     first_bad_pps: float
 
 
-def find_knee(plan: Plan, direction: Direction, windows: Sequence[Window]) -> Knee | None:
-    """The knee of windows that all sent something; None without sustained loss.
+def find_knee(plan: Plan, windows: Sequence[Window], step_pps: float) -> Knee | None:
+    """The knee of a ramp's windows that all sent something; None without sustained loss.
+
+    step_pps: by so much the load rises from one window to the next.
+    """
+    index = find_sustained([w.is_bad(plan.loss_threshold) for w in windows], plan.windows)
+    return None if index is None else locate(plan, windows, step_pps, index)
+
+
+def locate(plan: Plan, windows: Sequence[Window], step_pps: float, index: int) -> Knee:
+    """The knee of windows of which this one is the first of sustained loss.
 
     It is the offered rate above which more than the threshold is lost. Which windows were good and which were bad keeps
     it between the last good and the first bad rate, sharply for a steady router and less so for one whose limit varies.
@@ -57,14 +66,10 @@ def find_knee(plan: Plan, direction: Direction, windows: Sequence[Window]) -> Kn
     throughput collapses, has no say.
     """
     flags = [w.is_bad(plan.loss_threshold) for w in windows]
-    index = find_sustained(flags, plan.windows)
-    if index is None:
-        return None
     first = windows[index].sent_pps
     if index == 0:
         return Knee(0, 0.0, (0.0, first), 0.0, first)
     good = max((w.sent_pps for w in windows[:index] if w.sent_pps <= first), default=0.0)
-    step_pps = plan.step_pps(direction)
     # The load also rises within a window of several samples, and only its end may be beyond the knee.
     rise = step_pps * max(0.0, 1 - plan.sample_s / plan.window_s) / 2
     bracket = _Bracket(good, first + rise, max(first - good, step_pps / 5), rise)

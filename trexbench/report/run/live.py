@@ -25,6 +25,8 @@ WORDS = {
     Phase.HOLD: "hold",
     Phase.RECHECK: "first bad rate again",
     Phase.DRAIN: "drain",
+    Phase.ZOOM: "zoom",
+    Phase.ZOOM_DRAIN: "drain",
     Phase.CONFIRM: "confirm",
     Phase.CONFIRM_DRAIN: "drain again",
     Phase.LATENCY: "latency",

@@ -170,6 +170,7 @@ def _latency_rows(result: RunResult) -> Iterator[tuple[str, ...]]:
 def _facts(result: RunResult) -> tuple[tuple[str, str], ...]:
     facts = [
         *_dut_words(result),
+        *(("hint", words) for words in result.plan.hints(result.analysis.directions)),
         ("sent", profile_words(result.profile)),
         ("plan", plan_words(result.plan)),
         ("DUT", text_of(result.dut, "description", text_of(result.dut, "name", "?"))),

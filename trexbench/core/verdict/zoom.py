@@ -1,0 +1,94 @@
+"""The second, fine ramp across a knee that the first one found: what it has to cover, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from ..load.plan import Direction
+from ..load.sample import Phase, Sample
+from ..load.windows import Measured, Window, measured_windows
+from ..units import format_pps
+from .blame import blame
+from .evidence import NOTHING_SHARE
+from .knee import Knee, find_sustained, locate
+from .model import Limit
+from .path import FramePath
+
+MARGIN = 0.03
+"""A zoom reaches beyond the knee's interval by this share of its rate, and by a quarter of the interval."""
+SETTLING = 1
+"""Windows at its beginning that say nothing: the load has jumped there from nothing."""
+
+
+class Zoom(NamedTuple):
+    """One direction's knee as the zooms show it; else why they show none (empty: there was no zoom).
+
+    blank_s: when a stall began for which nothing was forwarded; its windows are left out.
+    """
+
+    knee: Knee | None
+    problem: str = ""
+    blank_s: float | None = None
+
+
+def join_spans(intervals: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The ramps that cover these intervals of knees, in shares of the target, ascending; those that overlap are one."""
+    spans: list[tuple[float, float]] = []
+    for low, high in sorted(intervals):
+        beyond = MARGIN * high + (high - low) / 4
+        begin, end = max(0.0, low - beyond), min(1.0, high + beyond)
+        if spans and begin <= spans[-1][1]:
+            begin, end = spans[-1][0], max(end, spans.pop()[1])
+        spans.append((begin, end))
+    return spans
+
+
+def find_zoom(measured: Measured, direction: Direction, path: FramePath) -> Zoom:
+    """The direction's knee in the zoom in which loss set in, and lasted to the end."""
+    plan, samples, problem = measured.plan, measured.samples, ""
+    begun_s = next((s.t_s for s in samples if s.phase is Phase.ZOOM), None)
+    if begun_s is None:
+        return Zoom(None)
+    if any(change.end_s >= begun_s for change in measured.changes):
+        return Zoom(None, "the lab's conditions changed meanwhile")
+    for one in _each(samples):
+        windows = [path.correct(w) for w in measured_windows(plan, one, direction, (Phase.ZOOM,))[SETTLING:] if w.sent]
+        if len(windows) < plan.windows + 1:
+            problem = problem or "it was cut short"
+            continue
+        step_pps = (windows[-1].asked_pps - windows[0].asked_pps) / (len(windows) - 1)
+        windows, blank_s = _without_blanks(windows)
+        flags = [w.is_bad(plan.loss_threshold) for w in windows]
+        index = _last_onset(flags, plan.windows)
+        if index:
+            limit, reasons = blame(plan, windows[index : index + plan.windows])
+            if limit is not Limit.DUT:
+                return Zoom(None, "; ".join(reasons))
+            return Zoom(locate(plan, windows, step_pps, index), blank_s=blank_s)
+        sent = [w.sent_pps for w in windows]
+        problem = f"loss from {format_pps(min(sent))} on" if index == 0 else f"no loss up to {format_pps(max(sent))}"
+    return Zoom(None, problem)
+
+
+def _each(samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
+    """The samples with one of the zooms at a time."""
+    for number in sorted({s.trial for s in samples if s.phase is Phase.ZOOM}):
+        yield [s for s in samples if s.phase is not Phase.ZOOM or s.trial == number]
+
+
+def _without_blanks(windows: Sequence[Window]) -> tuple[list[Window], float | None]:
+    """The windows without those of stalls that ended and their neighbours, and when the first of these began."""
+    blank = [w.lost > NOTHING_SHARE * w.sent for w in windows]
+    ended = len(blank) - blank[::-1].index(False) if False in blank else 0
+    out = [any(blank[max(0, i - 1) : i + 2]) and i < ended for i in range(len(blank))]
+    begun_s = next((w.begin_s for w, is_blank in zip(windows[:ended], blank, strict=False) if is_blank), None)
+    return [w for w, left_out in zip(windows, out, strict=True) if not left_out], begun_s
+
+
+def _last_onset(flags: Sequence[bool], count: int) -> int | None:
+    """Where loss sets in after the last windows, so many in a row, that were good: loss before them was a stall."""
+    good = find_sustained([not flag for flag in reversed(flags)], count)
+    first = 0 if good is None else len(flags) - good
+    index = find_sustained(flags[first:], count)
+    return None if index is None else first + index
