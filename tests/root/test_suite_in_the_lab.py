@@ -25,7 +25,7 @@ SUITE = """
 duts: [own]
 modes: [64b, imix, 1flow]
 directions: [uni]
-plan: {warmup: 1kpps:1s, ramp_duration: 3s, hold: 1s, confirm: 0s, drain: 500ms, sample: 200ms, window: 200ms}
+plan: {warmup: 1kpps:1s, ramp_duration: 3s, hold: 1s, confirm: 0s, zoom: 0s, drain: 500ms, sample: 200ms, window: 200ms}
 """
 
 
