@@ -26,7 +26,7 @@ SUITE = """
 duts: [netgate-vpp]
 modes: [64b, 1514b]
 directions: [uni]
-plan: {warmup: 10kpps:2s, ramp_to: 40%, ramp_duration: 30s, hold: 5s, confirm: 3s}
+plan: {warmup: 10kpps:2s, ramp_to: 40%, ramp_duration: 30s, hold: 5s, confirm: 3s, zoom: 0s}
 """
 VERBS = {
     "ramp": "ramp --dut netgate-vpp --mode 64b --sim --ramp-duration 60 --hold 5 --confirm 2 --no-picture --quiet",
