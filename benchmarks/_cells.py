@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,14 +20,13 @@ from trexbench.core.history.regression import judge_rows  # noqa: E402
 from trexbench.core.history.rows import RunRow, row_of  # noqa: E402
 from trexbench.core.strategy.ramp import Ramp  # noqa: E402
 from trexbench.results.jumps import levels  # noqa: E402
-from trexbench.session.request import DEFAULTS  # noqa: E402
 
 BEFORE, WITHIN, LONGEST = 60, 3, 40
 LEVEL, DROP = 5e6, 0.05
 SLOW, CHANGES = (0.6e6, 0.7e6), (0.0, 0.01, 0.02, 0.03, 0.05)
-RUN_NOISE = 0.003
-"""Of the router within a run, as in the twins of Linux and pfSense; drawn anew every NOISE_S."""
-NOISE_S = 0.25
+RUN_NOISES = (0.003, 0.01)
+"""Of the router within a run, drawn anew every NOISE_S; the first as in the twins of Linux and pfSense."""
+NOISE_S = 0.1
 
 
 def regressed(rows: Sequence[RunRow]) -> bool:
@@ -53,7 +52,7 @@ def recoveries(nights: int, noise: float, count: int, seed: int) -> tuple[list[i
 
 @dataclass(frozen=True)
 class Ramps:
-    """Runs of the default plan at 10 Gbit/s, against routers of known capacity, ascending."""
+    """Runs as a suite makes them by default, at 10 Gbit/s, against routers of known capacity, ascending."""
 
     capacities: np.ndarray
     rows: Sequence[RunRow]
@@ -81,15 +80,15 @@ def exact(number: int, capacity_pps: float) -> RunRow:
     return make_row(number, capacity_pps)
 
 
-def ramps(count: int) -> Ramps:
-    """So many real ramps through the simulating engine, over all capacities that the nights of slow cells have."""
-    known = {one.name: value for one in fields(Ramp) if (value := getattr(DEFAULTS, one.name, None)) is not None}
-    plan: Ramp = make_plan(line_rate_bps=10e9, **known)
+def ramps(count: int, noise: float, zoom_s: float) -> Ramps:
+    """So many real ramps, with this zoom, through the simulating engine, over all capacities of slow cells."""
+    defaults = {one.name: one.default for one in fields(Ramp) if one.default is not MISSING}
+    plan: Ramp = make_plan(line_rate_bps=10e9, **defaults | {"zoom_s": zoom_s})
     template = make_result()
     capacities = np.linspace(SLOW[0] * (1 - max(CHANGES) - 0.03), SLOW[1] * 1.03, count)
     rows = []
     for number, capacity in enumerate(capacities):
-        twin = Twin(plan, {0: [capacity]}, (stream(),), noise=RUN_NOISE, noise_s=NOISE_S, seed=number)
+        twin = Twin(plan, {0: [capacity]}, (stream(),), noise=noise, noise_s=NOISE_S, seed=number)
         rows.append(row_of(replace(template, plan=plan, samples=tuple(twin.run().samples)), ""))
     return Ramps(capacities, rows)
 

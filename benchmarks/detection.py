@@ -1,6 +1,6 @@
 """Which change-point library, and what our rule makes of it: simulated nights whose changes are known.
 
-    python benchmarks/detection.py [--quick] [--seed 1] [--ours]
+    python benchmarks/detection.py [--quick] [--seed 1] [--ours] [--slow]
 
 Histories of 200 nights: noise of 0.2 to 2 %, steps down of 0.5 to 10 % at a random night, single bad nights, drift, a
 DUT with two modes. Every method judges each history after every night, as a cron job does, and what it then says is
@@ -14,7 +14,8 @@ Noise is independent and normal but where a line says otherwise (Student's t; ni
 cell of five noisy figures makes the false alarms of all five.
 
 Recoveries and slow cells (``_cells.py``) are judged as ``regress`` judges rows, with what a run leaves open. A slow
-cell's night is a whole ramp of the default plan through the simulating engine, against a router of that capacity.
+cell's night is a whole ramp through the simulating engine, against a router of that capacity, as suites make them by
+default (with a zoom) and without.
 
 Seen: our rule on jumpavg makes 0.16 false alarms per figure and year at 1 % noise, 0.6 to 0.8 per cell of five figures,
 and finds 90 to 91 % of steps of 3 sigma within three nights; on Otava 0.06 and 85 to 86 %. By itself jumpavg finds 12
@@ -40,11 +41,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 import jumpavg  # noqa: E402
-from _cells import BEFORE, CHANGES, LONGEST, SLOW, exact, ramps, recoveries  # noqa: E402
+from _cells import BEFORE, CHANGES, LONGEST, RUN_NOISES, SLOW, exact, ramps, recoveries  # noqa: E402
 from _cells import found as found_cells  # noqa: E402
 
 from trexbench.core.history.detect import FIRST_NIGHTS, Segmenter, Shape, Smallest, find_changes  # noqa: E402
+from trexbench.core.history.rows import RunRow  # noqa: E402
 from trexbench.results.jumps import levels  # noqa: E402
+from trexbench.session.request import NIGHT_DEFAULTS  # noqa: E402
 
 try:
     from otava.analysis import compute_change_points
@@ -258,17 +261,20 @@ def print_recoveries(count: int, seed: int) -> None:
 def print_slow(count: int, runs: int, seed: int) -> None:
     names = [f"{change:.0%}" if not change else f"-{change:.0%}" for change in CHANGES]
     low, high = (pps / 1e6 for pps in SLOW)
-    print(f"\nslow cells, {low:g} to {high:g} Mpps in the default plan at 10 Gbit/s: told within {WITHIN} nights")
-    print(
-        f"{count} histories, {BEFORE} nights before; a night is one of {runs} simulated ramps, or the capacity itself"
-    )
-    measured = ramps(runs)
-    print(measured.errors)
-    print_row("noise from night to night", names)
-    for name, night in (("ramps", measured.night), ("capacity itself", exact)):
-        for noise in (0.003, 0.01):
-            shares = [found_cells(night, change, noise, count, seed) for change in CHANGES]
-            print_row(f"{noise:.1%}, {name}", [f"{share:.0%}" for share in shares])
+    print(f"\nslow cells, {low:g} to {high:g} Mpps at 10 Gbit/s: told within {WITHIN} nights, {BEFORE} nights before")
+    print(f"{count} histories; a night is one of {runs} simulated ramps, or the capacity itself")
+    nights: list[tuple[str, Callable[[int, float], RunRow]]] = []
+    for noise in RUN_NOISES:
+        for zoom_s in (0.0, NIGHT_DEFAULTS.zoom_s or 0.0):
+            words = f"ramp{f', zoom {zoom_s:g} s' if zoom_s else ''}, {noise:.1%} within a run"
+            measured = ramps(runs, noise, zoom_s)
+            print(f"{words}: {measured.errors}", flush=True)
+            nights.append((words, measured.night))
+    for between in (0.003, 0.01):
+        print_row(f"{between:.1%} from night to night", names)
+        for words, night in (*nights, ("the capacity itself", exact)):
+            shares = [found_cells(night, change, between, count, seed) for change in CHANGES]
+            print_row(f"  {words}", [f"{share:.0%}" for share in shares])
 
 
 def print_times(all_methods: Sequence[Method], seed: int) -> None:
@@ -290,10 +296,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a fifth of the histories")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--slow", action="store_true", help="the slow cells alone")
     parser.add_argument("--ours", action="store_true", help="our rule on jumpavg alone")
     arguments = parser.parse_args()
     asked = methods()[:1] if arguments.ours else methods()
     count = 60 if arguments.quick else 300
+    if arguments.slow:
+        print_slow(count // 3, count // 2, arguments.seed)
+        return
     if compute_change_points is None:
         print("Apache Otava is not installed: it is left out")
     print_false(asked, count, arguments.seed)
@@ -301,7 +311,7 @@ def main() -> None:
     print_found(asked, count, arguments.seed)
     print_drift(count, arguments.seed)
     print_recoveries(count // 2, arguments.seed)
-    print_slow(count // 3, count, arguments.seed)
+    print_slow(count // 3, count // 2, arguments.seed)
     print_times(asked, arguments.seed)
 
 
