@@ -59,8 +59,9 @@ class Judged:
     @property
     def covered(self) -> bool:
         low, high = self.result.low_pps, self.result.high_pps
-        dut = self.result.limit is Limit.DUT and not self.result.at_least and low is not None and high is not None
-        return dut and low - 2 <= self.knee_pps <= high + 2
+        if self.result.limit is not Limit.DUT or low is None or high is None:
+            return False
+        return low - 2 <= self.knee_pps <= high + 2
 
     @property
     def half_pps(self) -> float:
