@@ -107,8 +107,8 @@ class Ramp(Strategy):
         knee = find_knee(self, direction, windows)
         if knee is None:
             return self._unsaturated(windows, evidence.path.lost, bool(history.left_out(direction)))
-        limit, reasons = blame(self, windows[knee.index : knee.index + self.windows])
-        bounds = (knee.last_good_pps, knee.first_bad_pps, windows[knee.index].begin_s)
+        limit, reasons = blame(self, [windows[at] for at in knee.row])
+        bounds = (knee.last_good_pps, knee.first_bad_pps, windows[knee.row[0]].begin_s)
         if limit is not Limit.DUT:
             return Verdict(limit, reasons, knee.last_good_pps, None, None, *bounds)
         low, high = knee.interval_pps
