@@ -176,7 +176,8 @@ def test_cells_of_one_session_share_the_tester(tmp_path: Path) -> None:
     text = (ROOT / "dut_configs" / "lab-linux.yaml").read_text()
     local = re.sub(r"^lab:\n(?:[ #].*\n|\n)*", "", text.replace("type: netns", "type: local"), flags=re.MULTILINE)
     (tmp_path / "dut_configs" / "mine.yaml").write_text(local)
-    quick = "plan: {warmup: 10kpps:400ms, ramp_duration: 2s, hold: 400ms, confirm: 0s, zoom: 0s, sample: 200ms, window: 200ms}"
+    times = "ramp_duration: 2s, hold: 400ms, confirm: 0s, zoom: 0s, sample: 200ms, window: 200ms"
+    quick = f"plan: {{warmup: 10kpps:400ms, {times}}}"
     folder_with(tmp_path, two=f"duts: [mine]\nmodes: [64b, imix]\ndirections: [bidir]\n{quick}\n")
     with fake_server() as server:
         done = trexbench(tmp_path, "suite", "run", "two", *server.options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from statistics import fmean
@@ -17,6 +17,15 @@ from .sample import Phase, Sample, find_setback
 MEASURED_PHASES = (Phase.RAMP, Phase.HOLD)
 MAX_LATENCY_S = 0.1
 """No router delays frames by more; it shifts a knee by a tenth of the ramp's step at most."""
+
+MAX_SKEW_S = 0.04
+"""Counters that seem to be read further apart than this were not: they stood still."""
+
+MORE_SKEW = 1.5
+"""So many times what is seen of it may the skew be: few looks miss some of it."""
+
+STEADY = 6
+"""What so many intervals in a row have too much is no skew: it comes all the time."""
 
 MARKED_SHARE = 0.01
 """Less than this share of the streams' frames recognised on their return, of all so far: their marks were changed."""
@@ -33,7 +42,8 @@ class Window(NamedTuple):
     the asked rates. ierrors: frames that the receiving port lost itself. queue_full: how often the sending port's queue
     was full; queue_full_anywhere: of all ports together; cpu_percent: the sending port's, as mean of its samples; each
     None where the generator does not say. pending: how many more frames were on their way at the end than at the
-    beginning, since the load rises; they are not lost.
+    beginning, since the load rises; they are not lost. skew: how many more may seem to be lost because the two ports'
+    counters were not read at one instant (find_skew_s); over a row of windows, too, it is that of its two ends only.
     """
 
     phase: Phase
@@ -50,6 +60,7 @@ class Window(NamedTuple):
     cpu_percent: float | None
     link_up: bool
     pending: float = 0.0
+    skew: float = 0.0
 
     @property
     def lost(self) -> int:
@@ -62,8 +73,12 @@ class Window(NamedTuple):
         return self.lost / self.sent if self.sent else None
 
     def is_bad(self, threshold: float) -> bool:
-        """Whether more than this share was lost, besides the frames still on their way."""
-        return bool(self.sent) and (self.lost - self.pending) / self.sent > threshold
+        """Whether more than this share was lost for certain: besides the frames still on their way, and the skew."""
+        return self.excess(threshold) > self.skew
+
+    def excess(self, threshold: float) -> float:
+        """How many more frames than this share seem to be lost, besides those still on their way."""
+        return ((self.lost - self.pending) / self.sent - threshold) * self.sent if self.sent else 0.0
 
 
 class StreamCounts(NamedTuple):
@@ -101,8 +116,13 @@ def find_unmarked(direction: Direction, sample: Sample) -> bool:
     return counters is not None and sum(counters.received_by(direction.rx)) < MARKED_SHARE * sum(counters.sent)
 
 
-def build_window(direction: Direction, samples: Sequence[Sample], latency_s: float = 0.0) -> Window:
-    """The window from the first to the last of these samples (at least two); latency_s: of the path."""
+def build_window(
+    direction: Direction, samples: Sequence[Sample], latency_s: float = 0.0, skew_s: float = 0.0
+) -> Window:
+    """The window from the first to the last of these samples (at least two).
+
+    latency_s: of the path; skew_s: between the readings of the two ports (find_skew_s).
+    """
     first, last = samples[0], samples[-1]
     tx0, tx1 = first.reading.ports[direction.tx], last.reading.ports[direction.tx]
     rx0, rx1 = first.reading.ports[direction.rx], last.reading.ports[direction.rx]
@@ -111,7 +131,9 @@ def build_window(direction: Direction, samples: Sequence[Sample], latency_s: flo
     if streams := count_streams(direction, first, last):
         sent, received = sum(streams.sent), sum(streams.received)
         sending_s = receiving_s = streams.elapsed_s
+        skew_s = 0.0
     now_pps = last.asked_pps.get(direction, 0.0)
+    rise_pps = max(0.0, now_pps - first.asked_pps.get(direction, 0.0))
     asked_pps, cpu_percent, links_up = now_pps, tx1.cpu_percent, True
     if len(samples) > 2:
         asked = sum(b.asked_pps.get(direction, 0.0) * (b.t_s - a.t_s) for a, b in pairwise(samples))
@@ -133,7 +155,8 @@ def build_window(direction: Direction, samples: Sequence[Sample], latency_s: flo
         queue_full_anywhere=_difference(first.reading.queue_full, last.reading.queue_full),
         cpu_percent=cpu_percent,
         link_up=links_up and tx0.link_up and tx1.link_up and rx0.link_up and rx1.link_up,
-        pending=latency_s * max(0.0, now_pps - first.asked_pps.get(direction, 0.0)),
+        pending=latency_s * rise_pps,
+        skew=skew_s * (sent / sending_s + rise_pps),
     )
 
 
@@ -182,9 +205,11 @@ def find_spans(
             start = i
 
 
-def _build_windows(samples: Sequence[Sample], direction: Direction, spans: Iterable[tuple[int, int]]) -> list[Window]:
+def _build_windows(
+    samples: Sequence[Sample], direction: Direction, spans: Iterable[tuple[int, int]], skew_s: float = 0.0
+) -> list[Window]:
     latency_s = _latency_s(samples, direction)
-    return [build_window(direction, samples[first : last + 1], latency_s) for first, last in spans]
+    return [build_window(direction, samples[first : last + 1], latency_s, skew_s) for first, last in spans]
 
 
 def _stale(samples: Sequence[Sample], port: int) -> set[int]:
@@ -243,8 +268,9 @@ class Measured:
 
     def _split(self, direction: Direction) -> tuple[list[Window], list[Window]]:
         if direction not in self._built:
+            skew_s = find_skew_s(self.plan, self.samples, direction)
             spans = find_spans(self.plan, self.samples, direction, MEASURED_PHASES)
-            windows = _build_windows(self.samples, direction, spans)[self.plan.settling_windows :]
+            windows = _build_windows(self.samples, direction, spans, skew_s)[self.plan.settling_windows :]
             bad = [window.is_bad(self.plan.loss_threshold) for window in windows]
             void = _find_onsets(windows, bad, self.changes, self.plan.windows)
             parts = ([w for i, w in enumerate(windows) if (i in void) is out] for out in (False, True))
@@ -294,7 +320,32 @@ def _latency_s(samples: Sequence[Sample], direction: Direction) -> float:
     middle = end // 2
     first, second = build_window(direction, samples[: middle + 1]), build_window(direction, samples[middle : end + 1])
     missing = first.lost - second.lost * (first.sent / second.sent if second.sent else 0.0)
+    if not count_streams(direction, samples[0], samples[end]):  # then readings at two instants are part of it
+        missing += 1 if missing >= 1 else 0.5  # the warm-up tells them no better than to a frame
     return min(MAX_LATENCY_S, max(0.0, missing / samples[end].asked_pps[direction]))
+
+
+def find_skew_s(plan: Plan, samples: Sequence[Sample], direction: Direction) -> float:
+    """By how much the readings of a direction's two ports may be further apart at one time than at another.
+
+    No port can receive more than was sent, unless the two were read at different instants, and what one interval has
+    too much, others have too little: so the most that all up to some sample have too much, twice, says how much others
+    may seem to lose. Foreign frames come all the time. 0 where all streams are counted at once.
+    """
+    fine, phases = replace(plan, window_s=plan.sample_s), (Phase.WARMUP, *MEASURED_PHASES)
+    spans = [span for phase in phases for span in find_spans(fine, samples, direction, (phase,))]
+    if not spans or count_streams(direction, samples[spans[0][0]], samples[spans[-1][1]]):
+        return 0.0
+    built = (build_window(direction, (samples[first], samples[last])) for first, last in spans)
+    windows = [w for w in built if w.sent]
+    rows = (windows[at : at + STEADY] for at in range(len(windows) - STEADY + 1))
+    always = (-sum(w.lost for w in row) / sum(w.sent for w in row) for row in rows if all(w.lost < 0 for w in row))
+    usual = max(always, default=0.0)
+    most = extra = 0.0
+    for w in windows:
+        extra = max(0.0, extra - w.lost - usual * w.sent)
+        most = max(most, (extra - 1) / w.sent_pps)
+    return min(MAX_SKEW_S, MORE_SKEW * most)
 
 
 def _difference(before: int | None, after: int | None) -> int | None:

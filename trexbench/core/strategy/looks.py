@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from math import exp, log
+from math import ceil, exp, log
 from statistics import fmean, linear_regression
 from typing import NamedTuple
 
 from ..load.plan import Direction, Plan
 from ..load.sample import Phase, Sample
-from ..load.windows import Window, build_window, measured_windows
+from ..load.windows import Window, build_window, find_skew_s, measured_windows
 from ..verdict.belief import Belief, Bracket, believe
 from ..verdict.belief import Look as Tried
 from ..verdict.blame import misses
@@ -23,6 +23,8 @@ RAMP_WINDOWS = 3
 """So many lossy windows in a row end the ramp."""
 IN_FLIGHT_S = 0.0001
 """Traffic of this time may be on its way more at the end of a look than at its beginning."""
+MOST_PARTS = 10
+"""A look is so many times as long at most where the two ports' counters are not read at one instant."""
 LOOKS = 2
 """An end of an interval has stood when it was looked at so often."""
 SURE = 0.8
@@ -92,7 +94,17 @@ class Found(NamedTuple):
 
 
 def is_lossy(window: Window, goal: float) -> bool:
-    return window.lost > goal * window.sent + IN_FLIGHT_S * window.sent_pps
+    return window.lost > goal * window.sent + IN_FLIGHT_S * window.sent_pps + window.skew
+
+
+def look_parts(plan: Plan, look_s: float, width: float, history: Sequence[Sample]) -> int:
+    """How many times look_s a look lasts: so long that the ports' skew seems to be no more than half the width.
+
+    The skew is taken from the ramp, so that it is the same for all looks.
+    """
+    ramp = [s for s in history if s.phase in (Phase.BASELINE, Phase.WARMUP, Phase.RAMP)]
+    skew_s = max(find_skew_s(plan, ramp, direction) for direction in plan.directions)
+    return min(MOST_PARTS, max(1, ceil(skew_s / (width / 2 * look_s))))
 
 
 def find_groups(plan: Plan, strictest: float, history: Sequence[Sample]) -> tuple[Group, ...]:

@@ -118,8 +118,8 @@ class Ramp(Strategy):
         knee = find_knee(self, windows, self.step_pps(direction))
         if knee is None:
             return self._unsaturated(windows, evidence.path.lost, bool(history.left_out(direction)))
-        limit, reasons = blame(self, windows[knee.index : knee.index + self.windows])
-        since_s = windows[knee.index].begin_s
+        limit, reasons = blame(self, [windows[at] for at in knee.row])
+        since_s = windows[knee.row[0]].begin_s
         if limit is not Limit.DUT:
             bounds = (knee.last_good_pps, knee.first_bad_pps, since_s)
             return Verdict(limit, reasons, knee.last_good_pps, None, None, *bounds)
@@ -135,10 +135,8 @@ class Ramp(Strategy):
             if zoom.problem:
                 yield Caveat("zoom", f"{name}: the fine ramp found no knee ({zoom.problem}): the figure is the ramp's")
             if zoom.blank_s is not None:
-                text = (
-                    f"{name}: a stall at {zoom.blank_s:.0f} s, in the fine ramp: nothing was forwarded; it did not last"
-                )
-                yield Caveat("stall", text)
+                when = f"a stall at {zoom.blank_s:.0f} s, in the fine ramp"
+                yield Caveat("stall", f"{name}: {when}: nothing was forwarded; it did not last")
 
     def hints(self, results: Sequence[DirectionResult]) -> Iterator[str]:
         """That the ramp's step is coarse for the knee found."""

@@ -13,7 +13,7 @@ from ..load.sample import Phase, Sample
 from ..load.windows import Measured
 from ..units import format_duration, format_pps
 from ..verdict.blame import blame, limit_without_loss
-from ..verdict.knee import find_sustained
+from ..verdict.knee import find_loss
 from ..verdict.model import Limit, Verdict
 from .base import LoadStep, Stage, Strategy
 
@@ -61,11 +61,11 @@ class Saturate(Strategy):
         if len(received) > 1:
             spread = 2 * stdev(received) / len(received) ** 0.5
             between = (mean - spread, mean + spread)
-        bad = find_sustained([w.is_bad(self.loss_threshold) for w in windows], self.windows)
-        if bad is not None:
+        bad = find_loss(self, windows)
+        if bad:
             limit, reasons = blame(self, windows)
             reasons = (f"offered {format_pps(offered)}, {format_pps(mean)} emerged", *reasons)
-            return Verdict(limit, reasons, mean, *between, None, windows[bad].sent_pps, windows[bad].begin_s)
+            return Verdict(limit, reasons, mean, *between, None, windows[bad[0]].sent_pps, windows[bad[0]].begin_s)
         limit, reasons = limit_without_loss(self, windows, windows)
         without_loss = (f"no sustained loss of {format_pps(offered)} offered",)
         return Verdict(limit, reasons or without_loss, mean, *between)

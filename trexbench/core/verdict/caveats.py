@@ -85,7 +85,7 @@ def _of_windows(plan: Plan, windows: Sequence[Window], result: DirectionResult) 
         yield Caveat("bad-from-start", f"{name}: lossy from the first window on: this ramp found no good rate")
     if plan.seeks_knee and end is not None:  # loss that lasted long enough to count, yet ended at a higher rate
         after = [w for w in windows if w.sent and w.begin_s >= end]
-        good = [not w.is_bad(plan.loss_threshold) for w in after]
+        good = [w.excess(plan.loss_threshold) <= 0 for w in after]
         if (first := find_sustained(good, plan.windows)) is not None:
             best = max(w.sent_pps for w, kept in zip(after[first:], good[first:], strict=True) if kept)
             text = f"{name}: the loss ended by itself; later up to {format_pps(best)} were carried without loss"

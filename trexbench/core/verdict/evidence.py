@@ -13,7 +13,7 @@ from ..load.plan import Direction, Plan
 from ..load.sample import Phase, Sample
 from ..load.windows import MEASURED_PHASES, Measured, Window, build_window, measured_windows
 from .blame import misses
-from .knee import find_sustained
+from .knee import find_loss
 from .model import Stall
 from .path import SOUND, FramePath, find_path
 
@@ -62,15 +62,15 @@ def find_evidence(measured: Measured, direction: Direction) -> Evidence:
     rechecks = find_rechecks(plan, measured.samples, direction, path)
     seen = measured_windows(plan, measured.samples, direction, SEEN_PHASES) if rechecks else []
     seen = [path.correct(window) for window in seen]
-    while rechecks and (index := find_sustained(_flags(plan, windows), plan.windows)) is not None:
-        first = windows[index]
+    while rechecks and (row := find_loss(plan, windows)):
+        first = windows[row[0]]
         if not any(_clears(one, first) for one in rechecks):
             break
-        lost = list(_lossy_row(plan, windows[index:]))
+        lost = list(_lossy_row(plan, windows[row[0] :], len(row)))
         stalls.append(_stall(plan, direction, first, seen))
         if lost[-1].end_s >= end_s and cut_short is None:
             cut_short = first
-        del windows[index : index + len(lost)]
+        del windows[row[0] : row[0] + len(lost)]
     silent = [window for window in measured.judged(direction) if not window.sent]
     return Evidence(sorted([*windows, *silent], key=lambda w: w.begin_s), tuple(stalls), cut_short, path)
 
@@ -101,15 +101,14 @@ def _clears(recheck: Recheck, first: Window) -> bool:
     return recheck.carried and recheck.begin_s >= first.end_s and recheck.asked_pps >= first.asked_pps * (1 - 1e-6)
 
 
-def _flags(plan: Plan, windows: Sequence[Window]) -> list[bool]:
-    return [window.is_bad(plan.loss_threshold) for window in windows]
+def _lossy_row(plan: Plan, windows: Sequence[Window], least: int = 1) -> Iterator[Window]:
+    """The lossy windows at the beginning that follow one another without a break.
 
-
-def _lossy_row(plan: Plan, windows: Sequence[Window]) -> Iterator[Window]:
-    """The lossy windows at the beginning that follow one another without a break."""
+    least: so many are known to be lossy together.
+    """
     end_s = windows[0].begin_s
-    for window in windows:
-        if not window.is_bad(plan.loss_threshold) or window.begin_s > end_s + AT_ONCE_S:
+    for i, window in enumerate(windows):
+        if (i >= least and window.excess(plan.loss_threshold) <= 0) or window.begin_s > end_s + AT_ONCE_S:
             return
         yield window
         end_s = window.end_s

@@ -29,17 +29,19 @@ LINE, FIRST_LINE, ANYWHERE = 0.72, 0.25, 0.03
 OUTLIER = 0.02
 """How often a window is good or bad for reasons of its own."""
 GRID = 300
+ROWS = (1, 2, 4, 8, 16)
+"""Over so many windows losses are added up where the ports' skew hides those of one: it does not grow with them."""
 
 
 @dataclass(frozen=True)
 class Knee:
-    """Where one direction's sustained loss begins: index of its first window; rates in frames per second.
+    """Where one direction's sustained loss begins: the windows that show it (find_loss); rates in frames per second.
 
     maximum_pps: the best estimate; interval_pps: low and high, between which the knee lies in 95 of 100 runs.
     last_good_pps, first_bad_pps: the offered rates before and at the beginning of the loss.
     """
 
-    index: int
+    row: range
     maximum_pps: float
     interval_pps: tuple[float, float]
     last_good_pps: float
@@ -51,12 +53,12 @@ def find_knee(plan: Plan, windows: Sequence[Window], step_pps: float) -> Knee | 
 
     step_pps: by so much the load rises from one window to the next.
     """
-    index = find_sustained([w.is_bad(plan.loss_threshold) for w in windows], plan.windows)
-    return None if index is None else locate(plan, windows, step_pps, index)
+    row = find_loss(plan, windows)
+    return locate(plan, windows, step_pps, row) if row else None
 
 
-def locate(plan: Plan, windows: Sequence[Window], step_pps: float, index: int) -> Knee:
-    """The knee of windows of which this one is the first of sustained loss.
+def locate(plan: Plan, windows: Sequence[Window], step_pps: float, row: range) -> Knee:
+    """The knee of windows of which these are the first that show sustained loss.
 
     It is the offered rate above which more than the threshold is lost. Which windows were good and which were bad keeps
     it between the last good and the first bad rate, sharply for a steady router and less so for one whose limit varies.
@@ -65,16 +67,36 @@ def locate(plan: Plan, windows: Sequence[Window], step_pps: float, index: int) -
     the interval (tests/unit/test_analysis_truth.py, benchmarks/truth.py). A line that misses the bracket, as when
     throughput collapses, has no say.
     """
-    flags = [w.is_bad(plan.loss_threshold) for w in windows]
-    first = windows[index].sent_pps
+    index, first = row[0], windows[row[0]].sent_pps
     if index == 0:
-        return Knee(0, 0.0, (0.0, first), 0.0, first)
-    good = max((w.sent_pps for w in windows[:index] if w.sent_pps <= first), default=0.0)
+        return Knee(row, 0.0, (0.0, first), 0.0, first)
+    good = max((_carried(w) for w in windows[:index] if w.sent_pps <= first), default=0.0)
     # The load also rises within a window of several samples, and only its end may be beyond the knee.
     rise = step_pps * max(0.0, 1 - plan.sample_s / plan.window_s) / 2
     bracket = _Bracket(good, first + rise, max(first - good, step_pps / 5), rise)
-    low, middle, high = _spread(plan.loss_threshold, bracket, flags, windows, index)
-    return Knee(index, middle, (low, high), windows[index - 1].sent_pps, first)
+    low, middle, high = _spread(plan.loss_threshold, bracket, windows, index)
+    return Knee(row, middle, (low, high), windows[index - 1].sent_pps, first)
+
+
+def find_loss(plan: Plan, windows: Sequence[Window]) -> range:
+    """Indexes of the first windows that show sustained loss, of windows that all sent something; empty without it.
+
+    So many windows in a row (Plan.windows) lose more than the threshold, and together more than the ports' skew
+    explains. Where that hides what single windows lose, so many sums over several windows do.
+    """
+    sums = list(accumulate((w.excess(plan.loss_threshold) for w in windows), initial=0.0))
+    hidden = bool(windows) and windows[-1].skew > plan.loss_threshold * windows[-1].sent
+    for length in ROWS if hidden else ROWS[:1]:
+        lossy = [after > before for before, after in zip(sums, sums[length:], strict=False)]
+        span = plan.windows * length
+        for start in range(len(windows) - span + 1):
+            lost = sums[start + span] - sums[start]
+            if all(lossy[start : start + span : length]) and lost > windows[start + span - 1].skew:
+                # The first of the sums may begin before the loss does: it begins where they start to rise.
+                least, slack = min(sums[start : start + span]), windows[start + span - 1].skew
+                first = max(i for i in range(start, start + span) if sums[i] <= least + slack)
+                return range(first, start + span)
+    return range(0)
 
 
 def find_sustained(flags: Sequence[bool], count: int) -> int | None:
@@ -99,6 +121,11 @@ def scatter_pps(windows: Sequence[Window]) -> float:
     return median(bends) / (6**0.5 * 0.6745) * (1 + 1 / len(bends)) if bends else 0.0
 
 
+def _carried(window: Window) -> float:
+    """The rate that a good window carried without loss, if the skew hid as much loss as it may."""
+    return window.sent_pps * (1 - window.skew / window.sent)
+
+
 class _Bracket(NamedTuple):
     """Between which rates the knee of a steady router lies; step: from good to bad; rise: within half a window."""
 
@@ -119,9 +146,7 @@ class _Line(NamedTuple):
         return self.weight * exp(-0.5 * ((rate - self.knee) / self.error) ** 2) / (self.error * sqrt(2 * pi))
 
 
-def _spread(
-    threshold: float, bracket: _Bracket, flags: Sequence[bool], windows: Sequence[Window], index: int
-) -> tuple[float, float, float]:
+def _spread(threshold: float, bracket: _Bracket, windows: Sequence[Window], index: int) -> tuple[float, float, float]:
     """The rates below which the knee lies with 2.5, 50 and 97.5 %."""
     past = windows[index + 1 : index + 1 + SCATTER_WINDOWS]
     looked = past if len(past) >= 3 else windows[index : index + 1 + SCATTER_WINDOWS]
@@ -129,16 +154,17 @@ def _spread(
     most = hypot(MORE_SCATTER * seen, UNSEEN_SCATTER * bracket.high / max(1, len(looked) - 2))
     begin, end = max(0.0, bracket.low - 2 * bracket.step - 3 * most), bracket.high + bracket.step + 3 * most
     rates = [begin + (end - begin) * (i + 0.5) / GRID for i in range(GRID)]
-    near = [(w.sent_pps, bad) for w, bad in zip(windows, flags, strict=True) if begin <= w.sent_pps <= end]
+    inside = [w for w in windows if begin <= w.sent_pps <= end]
+    bad = [w.sent_pps + bracket.rise for w in inside if w.is_bad(threshold)]
+    good = [_carried(w) for w in inside if w.excess(threshold) <= 0]
     anywhere = ANYWHERE / max(bracket.high - bracket.low, bracket.step)
     weights = [0.0] * GRID
     for scatter in (seen, most):
         lines = list(_lines(threshold, windows[index:], scatter, bracket.step))
         width = max(scatter, 0.03 * bracket.step) / 1.7  # of a logistic curve as wide as a normal distribution's
         for i, rate in enumerate(rates):
-            seen_so = prod(
-                _flag_weight((pps + bracket.rise - rate if bad else rate - pps) / width) for pps, bad in near
-            )
+            above, below = (pps - rate for pps in bad), (rate - pps for pps in good)
+            seen_so = prod(_flag_weight(apart / width) for apart in (*above, *below))
             weights[i] += seen_so * (anywhere + sum(line.density(rate) for line in lines))
     sums = list(accumulate(weights))
     low, middle, high = (_quantile(rates, sums, share) for share in (0.025, 0.5, 0.975))

@@ -110,14 +110,15 @@ def _warm_window(samples: Sequence[Sample], direction: Direction) -> Window | No
     return window if window.sent else None
 
 
-def _constant_share(windows: Sequence[Window], warm: Window | None, fewest: int) -> float | None:
+def _constant_share(windows: Sequence[Window], warm: Window | None, fewest: float) -> float | None:
     """The share missing in these windows, if it is the same in rows of them and in the warm-up; else None.
 
-    fewest: frames that must be missing in rows that agree.
+    fewest: frames that must be missing in rows that agree; the ports' skew may explain as many, too.
     """
     ends = [len(windows) * row // ROWS for row in range(ROWS + 1)]
     rows = [windows[begin:end] for begin, end in pairwise(ends) if end > begin]
     on_way = [sum(w.pending for w in row) for row in rows]
+    fewest = max(fewest, windows[-1].skew)
     raw = [_Row.of(row) for row in rows]
     # Frames on their way are known no better than to a frame of the warm-up: that may be worse than not at all.
     less = [_Row(row.missing - pending, row.sent) for row, pending in zip(raw, on_way, strict=True)]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample
-from ..load.windows import Measured, Window, measured_windows
+from ..load.windows import Measured, Window, find_skew_s, measured_windows
 from ..units import format_pps
 from .blame import blame
 from .evidence import NOTHING_SHARE
@@ -52,8 +52,10 @@ def find_zoom(measured: Measured, direction: Direction, path: FramePath) -> Zoom
         return Zoom(None)
     if any(change.end_s >= begun_s for change in measured.changes):
         return Zoom(None, "the lab's conditions changed meanwhile")
+    skew_s = find_skew_s(plan, samples, direction)
     for one in _each(samples):
         windows = [path.correct(w) for w in measured_windows(plan, one, direction, (Phase.ZOOM,))[SETTLING:] if w.sent]
+        windows = [w._replace(skew=skew_s * w.sent_pps) for w in windows]
         if len(windows) < plan.windows + 1:
             problem = problem or "it was cut short"
             continue
@@ -65,7 +67,7 @@ def find_zoom(measured: Measured, direction: Direction, path: FramePath) -> Zoom
             limit, reasons = blame(plan, windows[index : index + plan.windows])
             if limit is not Limit.DUT:
                 return Zoom(None, "; ".join(reasons))
-            return Zoom(locate(plan, windows, step_pps, index), blank_s=blank_s)
+            return Zoom(locate(plan, windows, step_pps, range(index, index + plan.windows)), blank_s=blank_s)
         sent = [w.sent_pps for w in windows]
         problem = f"loss from {format_pps(min(sent))} on" if index == 0 else f"no loss up to {format_pps(max(sent))}"
     return Zoom(None, problem)
