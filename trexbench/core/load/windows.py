@@ -167,7 +167,11 @@ def phase_window(direction: Direction, samples: Sequence[Sample], phase: Phase) 
 
 
 def measured_windows(
-    plan: Plan, samples: Sequence[Sample], direction: Direction, phases: Collection[Phase] = MEASURED_PHASES
+    plan: Plan,
+    samples: Sequence[Sample],
+    direction: Direction,
+    phases: Collection[Phase] = MEASURED_PHASES,
+    skew_s: float = 0.0,
 ) -> list[Window]:
     """The direction's windows over the named phases, each of whole samples and at least about window_s long.
 
@@ -182,7 +186,7 @@ def measured_windows(
         if samples[i].phase in phases and find_setback(samples[i - 1], samples[i], direction)
     )
     end = next(cleared, len(samples))
-    return _build_windows(samples, direction, ((first, last) for first, last in spans if last < end))
+    return _build_windows(samples, direction, ((first, last) for first, last in spans if last < end), skew_s)
 
 
 def find_spans(

@@ -90,7 +90,7 @@ def find_loss(plan: Plan, windows: Sequence[Window]) -> range:
                 # The first of the sums may begin before the loss does: it begins where they start to rise.
                 least, slack = min(sums[start : start + span]), windows[start + span - 1].skew
                 first = max(i for i in range(start, start + span) if sums[i] <= least + slack)
-                return range(first, start + span)
+                return range(first, max(start + span, min(first + plan.windows, len(windows))))
     return range(0)
 
 
