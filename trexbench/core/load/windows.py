@@ -167,7 +167,11 @@ def phase_window(direction: Direction, samples: Sequence[Sample], phase: Phase) 
 
 
 def measured_windows(
-    plan: Plan, samples: Sequence[Sample], direction: Direction, phases: Collection[Phase] = MEASURED_PHASES
+    plan: Plan,
+    samples: Sequence[Sample],
+    direction: Direction,
+    phases: Collection[Phase] = MEASURED_PHASES,
+    skew_s: float = 0.0,
 ) -> list[Window]:
     """The direction's windows over the named phases, each of whole samples and at least about window_s long.
 
@@ -182,7 +186,7 @@ def measured_windows(
         if samples[i].phase in phases and find_setback(samples[i - 1], samples[i], direction)
     )
     end = next(cleared, len(samples))
-    return _build_windows(samples, direction, ((first, last) for first, last in spans if last < end))
+    return _build_windows(samples, direction, ((first, last) for first, last in spans if last < end), skew_s)
 
 
 def find_spans(
@@ -328,9 +332,9 @@ def _latency_s(samples: Sequence[Sample], direction: Direction) -> float:
 def find_skew_s(plan: Plan, samples: Sequence[Sample], direction: Direction) -> float:
     """By how much the readings of a direction's two ports may be further apart at one time than at another.
 
-    No port can receive more than was sent, unless the two were read at different instants, and what one interval has
-    too much, others have too little: so the most that all up to some sample have too much, twice, says how much others
-    may seem to lose. Foreign frames come all the time. 0 where all streams are counted at once.
+    In seconds. No port can receive more than was sent, unless the two were read at different instants, and what some
+    intervals have too much, others have too little: the most that intervals in a row have too much says how much others
+    may seem to lose. Foreign frames come all the time. 0 where all streams are counted at one instant.
     """
     fine, phases = replace(plan, window_s=plan.sample_s), (Phase.WARMUP, *MEASURED_PHASES)
     spans = [span for phase in phases for span in find_spans(fine, samples, direction, (phase,))]

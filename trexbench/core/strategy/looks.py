@@ -64,9 +64,9 @@ class Look(NamedTuple):
 
     def clear(self, goal: float) -> bool:
         """Whether the loss is several times what the goal allows, or a small part of it, in every direction alike."""
-        allowed = [(w.lost, goal * w.sent + IN_FLIGHT_S * w.sent_pps) for w in self.windows.values()]
-        return any(lost > CLEARLY * most for lost, most in allowed) or all(
-            lost < most / CLEARLY for lost, most in allowed
+        allowed = [(w, goal * w.sent + IN_FLIGHT_S * w.sent_pps) for w in self.windows.values()]
+        return any(w.lost - w.skew > CLEARLY * most for w, most in allowed) or all(
+            w.lost + w.skew < most / CLEARLY for w, most in allowed
         )
 
     def lossy(self, goal: float) -> bool:
@@ -97,14 +97,27 @@ def is_lossy(window: Window, goal: float) -> bool:
     return window.lost > goal * window.sent + IN_FLIGHT_S * window.sent_pps + window.skew
 
 
-def look_parts(plan: Plan, look_s: float, width: float, history: Sequence[Sample]) -> int:
-    """How many times look_s a look lasts: so long that the ports' skew seems to be no more than half the width.
+def look_goes_on(plan: Plan, look_s: float, width: float, history: Sequence[Sample]) -> bool:
+    """Whether the look of the last sample has not yet lasted as long as it must (_length_s)."""
+    last = history[-1]
+    first = next(i for i, s in enumerate(history) if s.phase is Phase.SEARCH and s.trial == last.trial)
+    looked_s = last.t_s - history[_look_begun(history, first)].t_s
+    return looked_s < _length_s(look_s, width, _skew_s(plan, history)) - look_s / 2
 
-    The skew is taken from the ramp, so that it is the same for all looks.
-    """
-    ramp = [s for s in history if s.phase in (Phase.BASELINE, Phase.WARMUP, Phase.RAMP)]
-    skew_s = max(find_skew_s(plan, ramp, direction) for direction in plan.directions)
-    return min(MOST_PARTS, max(1, ceil(skew_s / (width / 2 * look_s))))
+
+def _look_begun(history: Sequence[Sample], first: int) -> int:
+    """Index of the sample from which on a look counts; first: of its samples, at whose end a new rate has settled."""
+    return first if history[first].asked_pps != history[first - 1].asked_pps else first - 1
+
+
+def _length_s(look_s: float, width: float, skew_s: float) -> float:
+    """How long a look lasts: so long that the ports' skew seems to be no more than half of the width."""
+    return look_s * min(MOST_PARTS, max(1, ceil(skew_s / (width / 2 * look_s))))
+
+
+def _skew_s(plan: Plan, history: Sequence[Sample]) -> float:
+    """The greatest of the directions' skews: of warm-up and ramp, so that it is the same for every look."""
+    return max(find_skew_s(plan, history, direction) for direction in plan.directions)
 
 
 def find_groups(plan: Plan, strictest: float, history: Sequence[Sample]) -> tuple[Group, ...]:
@@ -124,7 +137,8 @@ def find_groups(plan: Plan, strictest: float, history: Sequence[Sample]) -> tupl
 def _alone(plan: Plan, strictest: float, history: Sequence[Sample], direction: Direction) -> Group:
     """One direction, and where the ramp saw its knee."""
     target = plan.offer(direction).target_pps
-    windows = [w for w in measured_windows(plan, history, direction, (Phase.RAMP,)) if w.sent]
+    skew_s = find_skew_s(plan, history, direction)
+    windows = [w for w in measured_windows(plan, history, direction, (Phase.RAMP,), skew_s) if w.sent]
     floor = max(strictest, LOST_IN_RAMP)
     first = find_sustained([w.is_bad(floor) or misses(w.asked_pps, w.sent_pps) for w in windows], RAMP_WINDOWS)
     if first is None:
@@ -139,16 +153,18 @@ def _alone(plan: Plan, strictest: float, history: Sequence[Sample], direction: D
     return Group((direction,), min(low, high * 0.99), high, (line[0], line[1]), True)
 
 
-def looks_of(plan: Plan, look_s: float, group: Group, history: Sequence[Sample]) -> tuple[Look, ...]:
+def looks_of(plan: Plan, look_s: float, width: float, group: Group, history: Sequence[Sample]) -> tuple[Look, ...]:
     """All looks of the search so far; those cut short, with a gap, or without a frame sent are left out."""
     found = []
     searching = [i for i, s in enumerate(history) if s.phase is Phase.SEARCH]
-    for _, indexes in groupby(searching, key=lambda i: history[i].trial):
-        end = list(indexes)[-1]
-        begin = end - 1
-        if not look_s / 2 < history[end].t_s - history[begin].t_s < look_s + plan.gap_s:
+    skew_s = _skew_s(plan, history)
+    length_s = _length_s(look_s, width, skew_s)
+    for _, group_of in groupby(searching, key=lambda i: history[i].trial):
+        indexes = list(group_of)
+        begin, end = _look_begun(history, indexes[0]), indexes[-1]
+        if not length_s - look_s / 2 < history[end].t_s - history[begin].t_s < length_s + plan.gap_s:
             continue
-        windows = {d: build_window(d, (history[begin], history[end])) for d in group.directions}
+        windows = {d: build_window(d, (history[begin], history[end]), skew_s=skew_s) for d in group.directions}
         if all(w.sent for w in windows.values()):
             first = group.directions[0]
             found.append(Look(history[end].asked_pps[first] / plan.offer(first).target_pps, windows))

@@ -15,7 +15,19 @@ from ..units import format_duration, format_pps, format_share
 from ..verdict.blame import blame, limit_without_loss, misses
 from ..verdict.model import Goal, Limit, Verdict
 from .base import LoadStep, Stage, Strategy
-from .looks import LOOKS, LOST_IN_RAMP, Group, Knee, Look, find_groups, is_lossy, looks_of, seek
+from .looks import (
+    LOOKS,
+    LOST_IN_RAMP,
+    MOST_PARTS,
+    Group,
+    Knee,
+    Look,
+    find_groups,
+    is_lossy,
+    look_goes_on,
+    looks_of,
+    seek,
+)
 
 MOST_LOOKS = 40
 """A search ends after so many, however wide its intervals still are."""
@@ -66,7 +78,7 @@ class Search(Strategy):
         return self.offer(direction).target_pps * max(self.window_s, self.sample_s) / self.bracket_s
 
     def sending_s(self, step: LoadStep) -> float:
-        return self.warmup_s + self.bracket_s + MOST_LOOKS * (self.look_s + self.settle_s)
+        return self.warmup_s + self.bracket_s + MOST_LOOKS * (MOST_PARTS * self.look_s + self.settle_s)
 
     def words(self, target: str) -> Iterator[str]:
         yield f"a ramp towards {target} in {format_duration(self.bracket_s)} until frames are lost"
@@ -87,8 +99,7 @@ class Search(Strategy):
             over = at_target or all(group.bracketed for group in self._groups(history))
             return self._next_look(history) if over else self._rise(history, begun_s)
         if last.phase is Phase.SEARCH:
-            settling = last.asked_pps != history[-2].asked_pps
-            if settling:
+            if look_goes_on(self, self.look_s, self.width, history):
                 return LoadStep(Phase.SEARCH, last.asked_pps, last.t_s + self.look_s, last.trial)
             return self._next_look(history)
         return None
@@ -106,7 +117,9 @@ class Search(Strategy):
         """Look at the next rates; stop sending when every group has found its knees."""
         last, trial = history[-1], history[-1].trial + 1
         groups = self._groups(history)
-        found = [seek(self.goals, self.width, one, looks_of(self, self.look_s, one, history)) for one in groups]
+        found = [
+            seek(self.goals, self.width, one, looks_of(self, self.look_s, self.width, one, history)) for one in groups
+        ]
         if all(one.done for one in found) or trial > MOST_LOOKS:
             return self.drain(Phase.DRAIN, history)
         rates: dict[Direction, float] = {}
@@ -119,7 +132,7 @@ class Search(Strategy):
         """The first goal's knee; where the DUT is not what lost the frames, the rate carried."""
         samples = history.samples
         group = next(group for group in self._groups(samples) if direction in group.directions)
-        looks = looks_of(self, self.look_s, group, samples)
+        looks = looks_of(self, self.look_s, self.width, group, samples)
         if not looks:
             return Verdict(Limit.NONE, ("the run ended before it looked at any rate",))
         knees = seek(self.goals, self.width, group, looks).knees
@@ -163,4 +176,6 @@ def _goal(knee: Knee, looks: Sequence[Look], direction: Direction, target_pps: f
     """A group's knee as one direction's rates."""
     at_low = [look.windows[direction].received_pps for look in looks if look.share == knee.low]
     low, high = (None if share is None else share * target_pps for share in (knee.low, knee.high))
+    if low is not None:  # a look is lossy beyond the ports' skew, which may have hidden as much again
+        low *= 1 - 2 * max(look.windows[direction].skew / look.windows[direction].sent for look in looks)
     return Goal(knee.goal, knee.estimate * target_pps, low, high, knee.sure, median(at_low) if at_low else None)

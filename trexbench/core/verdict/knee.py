@@ -92,10 +92,10 @@ def find_loss(plan: Plan, windows: Sequence[Window]) -> range:
         for start in range(len(windows) - span + 1):
             lost = sums[start + span] - sums[start]
             if all(lossy[start : start + span : length]) and lost > windows[start + span - 1].skew:
-                # The first of the sums may begin before the loss does: it begins where they start to rise.
+                # The row may begin before the loss does: that begins where the sums rise by more than the skew.
                 least, slack = min(sums[start : start + span]), windows[start + span - 1].skew
                 first = max(i for i in range(start, start + span) if sums[i] <= least + slack)
-                return range(first, start + span)
+                return range(first, max(start + span, min(first + plan.windows, len(windows))))
     return range(0)
 
 
