@@ -144,7 +144,7 @@ Found = tuple[float, Sequence[float | None]]
 
 
 def searched(goals: Sequence[float], case: Case) -> Found:
-    plan = _plan("search", goals=goals, loss_threshold=goals[0], warmup_s=2.0, hold_s=0.0)
+    plan = _plan("search", goals=goals, loss_threshold=goals[0], warmup_s=2.0, hold_s=0.0, confirm_s=0.0)
     outcome = case.dut(plan).run()
     (result,) = analyse(plan, outcome.samples).directions
     return outcome.samples[-1].t_s, [goal.maximum_pps for goal in result.goals]

@@ -15,6 +15,7 @@ from ..units import format_duration, format_pps, format_share
 from ..verdict.blame import blame, limit_without_loss, misses
 from ..verdict.model import Goal, Limit, Verdict
 from .base import LoadStep, Stage, Strategy
+from .confirm import next_trial
 from .looks import LOOKS, LOST_IN_RAMP, Group, Knee, Look, find_groups, is_lossy, looks_of, seek
 
 MOST_LOOKS = 40
@@ -29,7 +30,8 @@ class Search(Strategy):
 
     goals: shares of loss, each with a knee of its own; the first is the loss threshold. width: of an interval, as a
     share of the rate. bracket_s: of a ramp from zero to the target. look_s: how long a rate is looked at once;
-    settle_s: how long it is sent before that, after a change.
+    settle_s: how long it is sent before that, after a change. confirm_s: how long the first goal's lower ends are held
+    at last, after a drain; 0: not at all.
     """
 
     warmup_s: float = 2.0
@@ -40,6 +42,7 @@ class Search(Strategy):
     settle_s: float = 0.1
     width: float = 0.005
     goals: tuple[float, ...] = ()
+    confirm_s: float = 5.0
 
     kind: ClassVar[str] = "search"
     suffix: ClassVar[str] = "search"
@@ -56,22 +59,27 @@ class Search(Strategy):
 
     @cached_property
     def schedule(self) -> tuple[Stage, ...]:
-        """The ramp to half of the target, and as many looks as a steady DUT needs."""
+        """The ramp to half of the target, as many looks as a steady DUT needs, and a trial that passes."""
         stages = Stage(Phase.WARMUP, self.warmup_s), Stage(Phase.RAMP, self.bracket_s / 2)
         looks = range(1, FEWEST_LOOKS * len(self.goals) + 1)
         searching = (Stage(Phase.SEARCH, self.look_s + self.settle_s, trial) for trial in looks)
-        return *stages, *searching, Stage(Phase.DRAIN, self.drain_s)
+        confirming = Stage(Phase.CONFIRM, self.confirm_s, 1), Stage(Phase.CONFIRM_DRAIN, self.drain_s, 1)
+        return *stages, *searching, Stage(Phase.DRAIN, self.drain_s), *(confirming if self.confirm_s else ())
 
     def step_pps(self, direction: Direction) -> float:
         return self.offer(direction).target_pps * max(self.window_s, self.sample_s) / self.bracket_s
 
     def sending_s(self, step: LoadStep) -> float:
+        if step.phase is Phase.CONFIRM:
+            return super().sending_s(step)
         return self.warmup_s + self.bracket_s + MOST_LOOKS * (self.look_s + self.settle_s)
 
     def words(self, target: str) -> Iterator[str]:
         yield f"a ramp towards {target} in {format_duration(self.bracket_s)} until frames are lost"
         goals = ", ".join(format_share(goal) for goal in self.goals)
         yield f"a search for the rate at {goals} loss, to {format_share(self.width)}"
+        if self.confirm_s:
+            yield f"confirm {format_duration(self.confirm_s)}"
 
     def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
         last = history[-1]
@@ -91,7 +99,12 @@ class Search(Strategy):
             if settling:
                 return LoadStep(Phase.SEARCH, last.asked_pps, last.t_s + self.look_s, last.trial)
             return self._next_look(history)
-        return None
+        if last.phase is Phase.CONFIRM:
+            until_s = self.go_on(history)
+            step = None if until_s is None else LoadStep(last.phase, last.asked_pps, until_s, last.trial)
+            return step or self.drain(Phase.CONFIRM_DRAIN, history)
+        # Frames of a lossy look that still wait in queues would stand in for others that the trial loses.
+        return next_trial(self, history, self.width, always=True)
 
     def _rise(self, history: Sequence[Sample], begun_s: float) -> LoadStep:
         until_s = self._until(begun_s, self.bracket_s, history[-1].t_s)
