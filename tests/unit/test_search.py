@@ -222,7 +222,7 @@ def test_belief_follows_the_looks() -> None:
     assert (
         believe(bracket, [good], 0.005).below(0.51) < before.below(0.51) < believe(bracket, [lossy], 0.005).below(0.51)
     )
-    below = [believe(bracket, [look], 0.005).below(0.51) for look in (good, lossy, lossy._replace(clear=True))]
+    below = [believe(bracket, looks, 0.005).below(0.51) for looks in ([good], [lossy], [lossy] * 2)]
     assert below[0] < before.below(0.51) < below[1] < below[2]
     outside = [Look(0.7, False)] * 3
     assert believe(bracket, outside, 0.005).median > 0.69, "a bracket can be wrong: the ramp may have met a stall"
