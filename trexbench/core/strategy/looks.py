@@ -32,7 +32,7 @@ STOOD = 0.2
 """A look that lost more than this share may be one in which the DUT stood still for a while."""
 LOOKS = 2
 """An end of an interval has stood when it was looked at so often."""
-SURE = 0.8
+SURE = 0.85
 """The probability with which the knee must lie in its interval."""
 HALF = 4
 """Rates lie on a grid of an eighth of the width asked for; an interval reaches so many steps down and up."""
