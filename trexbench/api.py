@@ -139,6 +139,7 @@ def search(
     width: str | float | None = None,
     warmup: str | float | None = None,
     warmup_duration: str | float | None = None,
+    confirm: str | float | None = None,
     **options: Unpack[Options],
 ) -> RunResult:
     """Search for the highest rate within each loss; ``goals`` of each direction's analysis are in this order."""
@@ -149,6 +150,7 @@ def search(
         width=_share(width),
         warmup=_rate(warmup),
         warmup_s=_seconds(warmup_duration),
+        confirm_s=_seconds(confirm),
     )
     return _measure("search", dut, mode, wished, options)
 

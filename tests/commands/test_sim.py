@@ -226,6 +226,11 @@ def test_search_finds_the_knees_of_several_goals(tmp_path: Path) -> None:
         strict, loose = one["goals"]
         assert (strict["loss"], loose["loss"]) == (0.001, 0.01) and strict["maximum_pps"] == one["maximum_pps"]
         assert strict["maximum_pps"] < loose["maximum_pps"] and strict["high_pps"] / strict["low_pps"] < 1.0051
+        assert one["confirmed_pps"] == strict["low_pps"]
+    (cost,) = told["efficiency"]
+    assert cost["phase"] == "confirm" and cost["loss"] < 0.001 and "confirmed, held 5 s" in done.stdout
+    (row,) = json.loads(trexbench(tmp_path, "results", "list", "--json").stdout)["runs"]
+    assert row["cycles_per_packet"] == cost["cycles_per_packet"] > 0
     ramp = trexbench(tmp_path, *FIRST, "--no-picture", "--json")
     pairs = zip(json.loads(ramp.stdout)["analysis"], told["analysis"], strict=True)
     assert all(abs(a["maximum_pps"] / b["maximum_pps"] - 1) < 0.02 for a, b in pairs)

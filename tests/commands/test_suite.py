@@ -90,7 +90,7 @@ def test_a_suite_of_searches_is_measured_judged_and_reported(tmp_path: Path) -> 
         night = ("nightly", "fast", "--sim", "--date", f"2026-03-0{day}", "--seed", str(day), "-q")
         done = trexbench(tmp_path, *night)
         assert done.returncode == 0, done.stdout + done.stderr
-    assert "no regression in 2 figures" in done.stdout
+    assert "no regression in 4 figures" in done.stdout
     with open_index(tmp_path / "results", pytest.fail) as index:
         rows = index.rows(suite="fast")
     assert len(rows) == 16 and {row.cell.kind for row in rows} == {"search"} and {row.limit for row in rows} == {"dut"}
@@ -103,6 +103,7 @@ def test_a_suite_of_searches_is_measured_judged_and_reported(tmp_path: Path) -> 
     (tmp_path / "dut_configs" / "netgate-vpp.yaml").write_text(slower)
     nights = [trexbench(tmp_path, "nightly", "fast", "--sim", "--date", f"2026-03-{day}", "-q") for day in (11, 12, 13)]
     assert nights[-1].returncode == 3 and "netgate-vpp var2-64b uni 1q search simulated" in nights[-1].stdout
+    assert "cycles/packet" in nights[-1].stdout, "the cost at what was confirmed has a history, too"
     assert " search" in (tmp_path / "results" / "report.html").read_text()
 
 

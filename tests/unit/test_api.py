@@ -17,6 +17,7 @@ import pytest
 
 import trexbench
 from trexbench import api
+from trexbench.core.history.rows import row_of
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = {"sim": True, "speedup": 10000.0, "ramp_duration": 20, "hold": 4, "confirm": 0, "warmup_duration": 2}
@@ -174,3 +175,18 @@ def test_an_error_that_ends_a_run_has_what_was_measured() -> None:
     assert isinstance(caught.value.result, trexbench.RunResult) and caught.value.result.samples
     (flat,) = trexbench.load_rows("here")
     assert flat["status"] == "incomplete"
+
+
+def test_a_search_counts_what_a_packet_costs_at_the_rate_that_it_confirmed() -> None:
+    costs = {}
+    for method, options in (("search", {}), ("ramp", {"ramp_duration": 20, "hold": 4, "confirm": 5})):
+        result = getattr(trexbench, method)("netgate-vpp", "var2-64b", sim=True, speedup=10000.0, **options)
+        (one,) = result.analysis.directions
+        costs[method] = {cost.phase.value: cost.cycles_per_packet for cost in result.costs}
+        held = result.held_cost
+        row = row_of(result, "x.json")
+        assert held.phase.value == ("confirm" if method == "search" else "hold")
+        assert row.cycles_per_packet == held.cycles_per_packet and row.nodes and row.vectors_per_call
+    assert list(costs["search"]) == ["confirm"] and one.confirmed_pps
+    assert costs["search"]["confirm"] == pytest.approx(costs["ramp"]["hold"], rel=0.1)
+    assert not trexbench.search("netgate-vpp", "var2-64b", confirm=0, sim=True, speedup=10000.0).costs

@@ -264,3 +264,30 @@ def test_conditions_are_read_once_a_second() -> None:
     assert watch.read() is None and pair.asked == 1
     now[0] = 1.0
     assert watch.read() is not None and pair.asked == 2
+
+
+@pytest.mark.parametrize("moves_s", [3.0, 6.0, 9.0, 10.5, 12.5, 15.5])
+def test_a_search_counts_no_look_from_before_the_way_became_slower(moves_s: float) -> None:
+    """The verdict is that of the way as it was at last: looks before the change were good at rates above."""
+    plan, samples = measured(
+        lambda t: NEAR if t < moves_s else FAR, 700 * K, moves_s, 371 * K, kind="search", warmup_s=2.0
+    )
+    analysis = analyse(plan, samples)
+    (result,) = analysis.directions
+    assert result.limit is Limit.DUT and result.maximum_pps == pytest.approx(371 * K, rel=0.005)
+    assert result.low_pps <= 371.4 * K and result.high_pps >= 371 * K and result.saturated_at_s >= moves_s
+    assert "became slower" in texts(analysis, "conditions-changed")[0]
+    assert round_trip_ns(samples, result.saturated_at_s) == FAR.round_trip_ns
+
+
+def test_a_search_that_had_found_its_knee_keeps_it_when_the_way_becomes_slower() -> None:
+    plan, samples = measured(lambda t: NEAR if t < 20.5 else FAR, 700 * K, 20.5, 371 * K, kind="search", warmup_s=2.0)
+    assert next(s.t_s for s in samples if s.phase is Phase.DRAIN) < 20.5
+    (result,) = analyse(plan, samples).directions
+    assert result.maximum_pps == pytest.approx(700 * K, rel=0.004) and result.confirmed_pps is None
+
+
+def test_a_search_counts_no_look_from_before_the_way_became_faster() -> None:
+    plan, samples = measured(lambda t: FAR if t < 11 else NEAR, 371 * K, 11, 700 * K, kind="search", warmup_s=2.0)
+    (result,) = analyse(plan, samples).directions
+    assert result.maximum_pps == pytest.approx(700 * K, rel=0.005)

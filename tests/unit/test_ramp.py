@@ -16,7 +16,7 @@ from runs import HeldClock, Silent, SimulatedGenerator, World, asked, make_plan,
 from trexbench.core.load.plan import LATENCY_LOADS, Direction, Plan
 from trexbench.core.load.sample import Phase, Sample
 from trexbench.core.strategy.analysis import analyse
-from trexbench.core.strategy.ramp import MAX_TRIALS
+from trexbench.core.strategy.confirm import MAX_TRIALS
 from trexbench.core.verdict.latency import find_latencies
 from trexbench.session.run import run
 

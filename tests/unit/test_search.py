@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runs import World, make_plan, simulate
+from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate, simulate_with
 
 from trexbench.core.errors import ConfigError
 from trexbench.core.load.plan import Direction
-from trexbench.core.load.sample import Phase
+from trexbench.core.load.sample import CONFIRM_PHASES, Phase, Sample
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.search import MOST_LOOKS
 from trexbench.core.verdict.belief import Bracket, Look, believe
 from trexbench.core.verdict.model import DirectionResult, Limit
+from trexbench.session.run import run
 
 FORTH, BACK = Direction(0, 1), Direction(1, 0)
 K = 1000.0
@@ -55,10 +57,77 @@ def test_a_steady_knee_lies_within_its_interval_which_is_as_narrow_as_asked(
 def test_it_is_over_in_half_a_minute_and_never_stops_sending_before() -> None:
     plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0, bidir=True)
     samples = simulate(plan, World(7e5)).samples
-    assert samples[-1].t_s < 30 and samples[-1].phase is Phase.DRAIN
-    assert all(sample.asked_pps for sample in samples[1:-1])
-    ramp = max(s.trial for s in samples)
-    assert 4 <= ramp <= MOST_LOOKS / 2
+    searching = [s for s in samples if s.phase not in CONFIRM_PHASES]
+    assert samples[-1].t_s < 30 and searching[-1].phase is Phase.DRAIN
+    assert all(sample.asked_pps for sample in searching[1:-1])
+    assert 4 <= max(s.trial for s in searching) <= MOST_LOOKS / 2
+    assert plan.duration_s == pytest.approx(samples[-1].t_s, abs=4) and plan.time_left(Phase.CONFIRM, 1, 1.0) == 5.0
+    assert list(plan.words("97 %"))[-1] == "confirm 5 s"
+
+
+def held(samples: Sequence[Sample]) -> list[tuple[int, dict[Direction, float], float]]:
+    """Number, rates and seconds of each trial, which begins in silence and ends drained."""
+    found = []
+    for number in sorted({s.trial for s in samples if s.phase is Phase.CONFIRM}):
+        inside = [i for i, s in enumerate(samples) if s.phase is Phase.CONFIRM and s.trial == number]
+        before, last, drained = samples[inside[0] - 1], samples[inside[-1]], samples[inside[-1] + 1]
+        assert not before.asked_pps and (drained.phase, drained.asked_pps) == (Phase.CONFIRM_DRAIN, {})
+        found.append((number, dict(last.asked_pps), last.t_s - before.t_s))
+    return found
+
+
+def test_what_was_found_is_held_in_each_direction_at_the_lower_end_of_the_first_goal() -> None:
+    plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0, bidir=True, goals=(0.001, 0.01), confirm_s=4.0)
+    outcome, generator, _ = simulate_with(plan, World({"0->1": 1e6, "1->0": 2.5e5}))
+    found = analyse(plan, outcome.samples).directions
+    lows = {one.direction: one.goals[0].low_pps for one in found}
+    assert held(outcome.samples) == [(1, lows, pytest.approx(4.0))]
+    for one in found:
+        (trial,) = one.trials
+        assert (
+            trial.passed and one.confirmed_pps == one.low_pps and trial.sent == pytest.approx(4 * one.low_pps, rel=0.01)
+        )
+    starts = [call[2] for call in generator.calls if call[0] == "start"]
+    assert len(starts) == 2 and 4.0 < starts[1] < 10.0 < starts[0], "the trial's start has a duration of its own"
+
+
+def test_a_trial_that_fails_is_repeated_one_width_lower() -> None:
+    class Tired(SimulatedGenerator):
+        """It forwards 1.2 % less as soon as the looks are over."""
+
+        def _forward(self, direction: Direction, frames: int, most: float) -> int:
+            weak = self.stops and direction == FORTH
+            return super()._forward(direction, frames, most * (0.988 if weak else 1.0))
+
+        @property
+        def stops(self) -> int:
+            return sum(call[0] == "stop" for call in self.calls)
+
+    plan, clock = make_plan(kind="search", warmup_s=2.0, bidir=True), HeldClock()
+    world = World({"0->1": 1e6, "1->0": 2.5e5})
+    samples = run(plan, Tired(plan, world, clock), clock, Silent()).samples
+    analysis = analyse(plan, samples)
+    forth, back = analysis.directions
+    assert [trial.passed for trial in forth.trials] == [False, False, True] and all(t.passed for t in back.trials)
+    assert [t.offered_pps / forth.low_pps for t in forth.trials] == pytest.approx([1.0, 0.995, 0.99])
+    assert {t.offered_pps for t in back.trials} == {back.low_pps}
+    assert [caveat.code for caveat in analysis.caveats] == ["confirmed-lower"]
+
+
+@pytest.mark.parametrize("world", [World(), World(tx_limit_pps=5e5), World(rx_limit_pps=5e5)])
+def test_what_the_dut_carried_is_held_once_where_it_was_not_the_limit(world: World) -> None:
+    plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0)
+    samples = simulate(plan, world).samples
+    (one,) = analyse(plan, samples).directions
+    assert one.limit is not Limit.DUT and [number for number, *_ in held(samples)] == [1]
+    assert one.trials[0].passed and one.trials[0].offered_pps == pytest.approx(one.maximum_pps, rel=1e-5)
+
+
+def test_nothing_is_held_without_a_length() -> None:
+    plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0, confirm_s=0.0)
+    samples = simulate(plan, World(7e5)).samples
+    assert samples[-1].phase is Phase.DRAIN and plan.schedule[-1].phase is Phase.DRAIN
+    assert not any(words.startswith("confirm") for words in plan.words("97 %"))
 
 
 def test_a_narrower_interval_can_be_asked_for() -> None:
@@ -153,7 +222,7 @@ def test_belief_follows_the_looks() -> None:
     assert (
         believe(bracket, [good], 0.005).below(0.51) < before.below(0.51) < believe(bracket, [lossy], 0.005).below(0.51)
     )
-    below = [believe(bracket, [look], 0.005).below(0.51) for look in (good, lossy, lossy._replace(clear=True))]
+    below = [believe(bracket, looks, 0.005).below(0.51) for looks in ([good], [lossy], [lossy] * 2)]
     assert below[0] < before.below(0.51) < below[1] < below[2]
     outside = [Look(0.7, False)] * 3
     assert believe(bracket, outside, 0.005).median > 0.69, "a bracket can be wrong: the ramp may have met a stall"

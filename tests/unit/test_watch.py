@@ -70,6 +70,13 @@ def test_a_ramp_is_looked_at_only_when_asked() -> None:
     assert [pair for pair in seen(watcher) if pair[0] != "tick"] == [*HOLD[:3], HOLD[-1]]
 
 
+def test_a_search_is_looked_at_while_it_holds_what_it_found() -> None:
+    watcher = watched(make_plan(kind="search"), "hold")
+    assert seen(watcher) == [HOLD[0], *HOLD[3:]]
+    begin, end = watcher.dut_readings[1:3]
+    assert end.t_s - begin.t_s == pytest.approx(4.0)
+
+
 def test_off_never_looks() -> None:
     box = Box()
     assert not watched(make_plan(), "off", box).dut_readings and not box.looks

@@ -165,6 +165,11 @@ def ramp(
 @click.option("--width", type=SHARE, help="How narrow each goal's interval is to be, as a share of the rate (0.5%).")
 @click.option("--warmup", type=WARMUP, help="Low rate first, to prove that frames return: 1kpps:2s.")
 @click.option(
+    "--confirm",
+    type=DURATION,
+    help="At last hold the first goal's rate this long and count what a packet costs the DUT (5; 0: no).",
+)
+@click.option(
     "--method",
     type=click.Choice(tuple(METHODS)),
     default="continuous",
@@ -183,15 +188,19 @@ def search(
     goals: tuple[float, ...] | None,
     width: float | None,
     warmup: tuple[Rate, float | None] | None,
+    confirm: float | None,
     method: str,
 ) -> int:
     """Search for the highest rate within each loss, with the traffic never stopped.
 
     A ramp of some seconds brackets the knee; then rates about it are looked at for a second each, until the interval
-    of every goal is as narrow as asked for and both of its ends have stood.
+    of every goal is as narrow as asked for and both of its ends have stood. Then the lower end of the first goal's is
+    held once more, and the DUT's counters are read.
     """
+    if method == "mlrsearch" and confirm is not None:
+        raise ConfigError("--confirm and --method mlrsearch exclude each other", "its trials are not confirmed")
     rate, duration = warmup or (None, None)
-    plan = PlanDefaults(ramp_to=ramp_to, goals=goals, width=width, warmup=rate, warmup_s=duration)
+    plan = PlanDefaults(ramp_to=ramp_to, goals=goals, width=width, warmup=rate, warmup_s=duration, confirm_s=confirm)
     return _measure(METHODS[method], case, plan, setup, shown, sizes)
 
 

@@ -23,7 +23,7 @@ from .dut.witness import hear
 from .errors import ConfigError, StoreError
 from .load.conditions import round_trip_ns
 from .load.plan import Direction
-from .load.sample import Sample, find_setback, sample_from_dict, sample_to_dict
+from .load.sample import Phase, Sample, find_setback, sample_from_dict, sample_to_dict
 from .load.windows import Measured
 from .strategy.analysis import analyse, until_setback
 from .strategy.base import Strategy
@@ -84,6 +84,12 @@ class RunResult:
     def costs(self) -> tuple[Cost, ...]:
         """What a packet cost the DUT, by interval; see core.dut.cycles."""
         return find_costs(self.plan, self.samples, tuple(self.dut_readings))
+
+    @property
+    def held_cost(self) -> Cost | None:
+        """The cost that stands for the run: the hold's, else the last confirmation's, which passed if any did."""
+        held = [cost for cost in self.costs if cost.phase is Phase.HOLD][:1]
+        return next(iter(held or [cost for cost in self.costs if cost.phase is Phase.CONFIRM][-1:]), None)
 
     @cached_property
     def latencies(self) -> tuple[Latency, ...]:

@@ -96,7 +96,11 @@ def summary(night: Night, findings: Sequence[str]) -> str:
 _GAUGES = (
     ("maximum_pps", "Highest rate within the loss limit, of all directions together.", lambda row: row.total_pps),
     ("at_least", "1 where maximum_pps is a lower bound only.", lambda row: float(row.at_least)),
-    ("cycles_per_packet", "CPU cycles of the DUT per packet in the hold.", lambda row: row.cycles_per_packet),
+    (
+        "cycles_per_packet",
+        "CPU cycles of the DUT per packet in the hold, of a search at the throughput.",
+        lambda row: row.cycles_per_packet,
+    ),
     ("latency_seconds", "Mean latency at half of the throughput, of the worse direction.", lambda row: row.latency_s),
     ("power_watts", "Power of the DUT in the hold.", lambda row: row.power_w),
     ("last_run_timestamp_seconds", "When the run began.", lambda row: seconds_of(row.started)),

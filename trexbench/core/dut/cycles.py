@@ -121,7 +121,8 @@ def _cost(plan: Plan, samples: Sequence[Sample], before: DutReading, after: DutR
     caveats = [Caveat("telemetry-missing", f"{one.what}: {one.reason}") for one in after.observation.missing]
     cost = Cost(after.phase or Phase.HOLD, after.trial, before.t_s, after.t_s, offered, received, forwarded, span_s)
     if span_s < MIN_SPAN_S:
-        text = f"counter readings only {span_s:.2g} s apart: no cycles/packet; lengthen --hold"
+        option = "--confirm" if cost.phase is Phase.CONFIRM else "--hold"
+        text = f"counter readings only {span_s:.2g} s apart: no cycles/packet; lengthen {option}"
         if span_s < 0:
             text = f"the DUT's clock went back by {-span_s:.4g} s between two readings: no cycles/packet"
         return replace(cost, caveats=(*caveats, Caveat("no-cycles", text)))

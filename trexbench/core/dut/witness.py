@@ -47,7 +47,7 @@ def _hear(plan: Plan, samples: Sequence[Sample], result: DirectionResult, losses
 
 
 def _usual_loss(plan: Plan, samples: Sequence[Sample], result: DirectionResult) -> float:
-    """The share lost in a typical window before the loss that counts."""
+    """The share lost in a typical window before the loss that counts, or on its way: not all of it is known apart."""
     evidence, end_s = find_evidence(Measured(plan, samples), result.direction), result.saturated_at_s
-    shares = [(w.lost - w.pending) / w.sent for w in evidence.sending if end_s is not None and w.end_s <= end_s]
+    shares = [w.lost / w.sent for w in evidence.sending if end_s is not None and w.end_s <= end_s]
     return evidence.path.lost + (max(0.0, median(shares)) if shares else 0.0)

@@ -9,7 +9,6 @@ from typing import Any
 
 from ..dut.runtime import WorkerEfficiency
 from ..load.conditions import ALIKE
-from ..load.sample import Phase
 from ..result import RunResult, Status
 from ..strategy.table import suffix_of
 from ..verdict.latency import history_latency
@@ -42,8 +41,9 @@ class RunRow:
     of what was read back from the DUT. suite, night: of a suite's run (night: a date); label: the user's. total_pps: of
     all directions, a lower bound where at_least; uncertainty_pps: of that sum; line_share: total in line rates of one
     direction, so up to 2 in both. limit: of the worst direction (``dut``, ``generator-tx`` ...). hold_loss, latency_s:
-    the worst direction's; latency_s is the mean at half of the throughput. cycles_per_packet and the like: of the hold.
-    nodes: cycles per packet by VPP's node, over all workers. round_trip_ns: a cache line's between a lab's cores.
+    the worst direction's; latency_s is the mean at half of the throughput. cycles_per_packet and the like: of
+    RunResult.held_cost. nodes: cycles per packet by VPP's node, over all workers. round_trip_ns: a cache line's between
+    a lab's cores.
     """
 
     path: str
@@ -108,9 +108,8 @@ def row_of(result: RunResult, path: str) -> RunRow:
     """The row of one run."""
     command, directions, total_pps = result.command, result.analysis.directions, result.analysis.total_pps
     queues = command.get("rx_queues")
-    held = next((cost for cost in result.costs if cost.phase is Phase.HOLD), None)
     figures: dict[str, Any] = {}
-    if held is not None:
+    if (held := result.held_cost) is not None:
         figures = {name: getattr(held, name) for name in _FIGURES} | {"nodes": _nodes(held.workers)}
     return RunRow(
         path=path,

@@ -9,7 +9,6 @@ from ..load.plan import Direction
 from ..load.sample import Phase, Sample, find_setback
 from ..load.windows import Measured, measured_windows
 from ..verdict.caveats import find_caveats
-from ..verdict.evidence import find_evidence
 from ..verdict.model import Analysis, Caveat, DirectionResult, Limit
 from ..verdict.path import find_path
 from ..verdict.trials import find_trials
@@ -24,8 +23,8 @@ def analyse(plan: Strategy, samples: Sequence[Sample]) -> Analysis:
     sound, setback = until_setback(plan, samples)
     measured = Measured(plan, sound)
     results = tuple(_judge(plan, measured, direction) for direction in plan.directions)
-    stalls = tuple(stall for direction in plan.directions for stall in find_evidence(measured, direction).stalls)
-    caveats = (*find_caveats(measured, results), *plan.doubts(measured, results))
+    stalls = tuple(stall for direction in plan.directions for stall in plan.find_stalls(measured, direction))
+    caveats = (*find_caveats(measured, results, stalls), *plan.doubts(measured, results))
     return Analysis(results, caveats if setback is None else (setback, *caveats), stalls)
 
 

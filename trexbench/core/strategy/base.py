@@ -13,7 +13,8 @@ from typing import ClassVar
 from ..load.plan import Direction, Plan
 from ..load.sample import CONFIRM_PHASES, LATENCY_PHASES, ZOOM_PHASES, Phase, Sample
 from ..load.windows import Measured, Window, measured_windows
-from ..verdict.model import Caveat, DirectionResult, Verdict
+from ..verdict.evidence import find_evidence
+from ..verdict.model import Caveat, DirectionResult, Stall, Verdict
 
 Rates = Mapping[Direction, float]
 """Frames per second to offer in each direction; empty: send nothing."""
@@ -63,6 +64,10 @@ class Strategy(Plan, ABC):
     @abstractmethod
     def conclude(self, history: Measured, direction: Direction) -> Verdict:
         """What limited this direction, and at which rate; the samples may end anywhere in the run."""
+
+    def find_stalls(self, measured: Measured, direction: Direction) -> tuple[Stall, ...]:
+        """Loss that lasted, and yet makes no verdict, since its rate was carried later."""
+        return find_evidence(measured, direction).stalls
 
     def doubts(self, history: Measured, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
         """Those that only this strategy has."""

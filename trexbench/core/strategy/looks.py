@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import ceil, exp, log
 from statistics import fmean, linear_regression
 from typing import NamedTuple
 
+from ..load.conditions import Change
 from ..load.plan import Direction, Plan
 from ..load.sample import Phase, Sample
-from ..load.windows import Window, build_window, find_skew_s, measured_windows
+from ..load.windows import Measured, Window, build_window, find_skew_s, measured_windows
 from ..verdict.belief import Belief, Bracket, believe
 from ..verdict.belief import Look as Tried
 from ..verdict.blame import misses
+from ..verdict.evidence import NOTHING_SHARE
 from ..verdict.knee import find_sustained
+from ..verdict.path import find_path
 
 LOST_IN_RAMP = 0.005
 """Below this share loss in a window of the ramp may be frames on their way."""
@@ -25,14 +28,16 @@ IN_FLIGHT_S = 0.0001
 """Traffic of this time may be on its way more at the end of a look than at its beginning."""
 MOST_PARTS = 10
 """A look is so many times as long at most where the two ports' counters are not read at one instant."""
+APART = 4.0
+"""A lab's router may be faster or slower by this factor after its conditions have changed."""
+STOOD = 0.2
+"""A look that lost more than this share may be one in which the DUT stood still for a while."""
 LOOKS = 2
 """An end of an interval has stood when it was looked at so often."""
-SURE = 0.8
+SURE = 0.85
 """The probability with which the knee must lie in its interval."""
-HALF = 3
+HALF = 4
 """Rates lie on a grid of an eighth of the width asked for; an interval reaches so many steps down and up."""
-CLEARLY = 4
-"""A loss is clear when it is so many times what the goal allows, or that part of it."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,12 @@ class Group:
     line: tuple[float, float]
     bracketed: bool
 
+    def since(self, looks: Sequence[Look], changes: Sequence[Change]) -> Group:
+        """The same with a bracket that is right for these looks, too, where a lab's conditions changed before them."""
+        if not looks or not any(change.end_s <= looks[0].begin_s for change in changes):
+            return self
+        return replace(self, low=max(self.low / APART, 1e-4), high=min(self.high * APART, 1.0))
+
     def bracket(self, goal: float) -> Bracket:
         """Where the ramp lets expect this goal's knee: most likely where the line crosses that of the loss allowed."""
         slope, offset = self.line
@@ -62,12 +73,18 @@ class Look(NamedTuple):
     share: float
     windows: Mapping[Direction, Window]
 
-    def clear(self, goal: float) -> bool:
-        """Whether the loss is several times what the goal allows, or a small part of it, in every direction alike."""
-        allowed = [(w, goal * w.sent + IN_FLIGHT_S * w.sent_pps) for w in self.windows.values()]
-        return any(w.lost - w.skew > CLEARLY * most for w, most in allowed) or all(
-            w.lost + w.skew < most / CLEARLY for w, most in allowed
-        )
+    @property
+    def loss(self) -> float:
+        """The worst direction's."""
+        return max(window.lost / window.sent for window in self.windows.values())
+
+    @property
+    def begin_s(self) -> float:
+        return min(window.begin_s for window in self.windows.values())
+
+    @property
+    def end_s(self) -> float:
+        return max(window.end_s for window in self.windows.values())
 
     def lossy(self, goal: float) -> bool:
         """Whether any direction lost more than this share, or was sent less than asked."""
@@ -120,10 +137,15 @@ def _skew_s(plan: Plan, history: Sequence[Sample]) -> float:
     return max(find_skew_s(plan, history, direction) for direction in plan.directions)
 
 
-def find_groups(plan: Plan, strictest: float, history: Sequence[Sample]) -> tuple[Group, ...]:
+def is_blank(window: Window) -> bool:
+    """Whether nothing was forwarded."""
+    return bool(window.sent) and window.lost > NOTHING_SHARE * window.sent
+
+
+def find_groups(plan: Plan, strictest: float, measured: Measured) -> tuple[Group, ...]:
     """The directions by where the ramp bracketed their knees. strictest: of the goals."""
     groups: list[Group] = []
-    for one in sorted((_alone(plan, strictest, history, d) for d in plan.directions), key=lambda group: group.low):
+    for one in sorted((_alone(plan, strictest, measured, d) for d in plan.directions), key=lambda group: group.low):
         if groups and one.bracketed == groups[-1].bracketed and one.low < groups[-1].high:
             last = groups.pop()
             line = min(last.line, one.line, key=lambda line: line[1] + line[0] * last.high)
@@ -134,11 +156,13 @@ def find_groups(plan: Plan, strictest: float, history: Sequence[Sample]) -> tupl
     return tuple(groups)
 
 
-def _alone(plan: Plan, strictest: float, history: Sequence[Sample], direction: Direction) -> Group:
+def _alone(plan: Plan, strictest: float, measured: Measured, direction: Direction) -> Group:
     """One direction, and where the ramp saw its knee."""
     target = plan.offer(direction).target_pps
-    skew_s = find_skew_s(plan, history, direction)
-    windows = [w for w in measured_windows(plan, history, direction, (Phase.RAMP,), skew_s) if w.sent]
+    skew_s, path = find_skew_s(plan, measured.samples, direction), find_path(measured, direction)
+    ramp = measured_windows(plan, measured.samples, direction, (Phase.RAMP,), skew_s)
+    standing = standing_windows(ramp)
+    windows = [path.correct(w) for w in ramp if w.sent and w not in standing]
     floor = max(strictest, LOST_IN_RAMP)
     first = find_sustained([w.is_bad(floor) or misses(w.asked_pps, w.sent_pps) for w in windows], RAMP_WINDOWS)
     if first is None:
@@ -153,22 +177,52 @@ def _alone(plan: Plan, strictest: float, history: Sequence[Sample], direction: D
     return Group((direction,), min(low, high * 0.99), high, (line[0], line[1]), True)
 
 
-def looks_of(plan: Plan, look_s: float, width: float, group: Group, history: Sequence[Sample]) -> tuple[Look, ...]:
-    """All looks of the search so far; those cut short, with a gap, or without a frame sent are left out."""
-    found = []
+def standing_windows(ramp: Sequence[Window]) -> list[Window]:
+    """Those in which nothing was forwarded, though something was at the higher rates that followed."""
+    nothing = [is_blank(window) for window in ramp]
+    return [window for at, window in enumerate(ramp) if nothing[at] and not all(nothing[at:])]
+
+
+def looks_of(plan: Plan, look_s: float, width: float, group: Group, measured: Measured) -> tuple[Look, ...]:
+    """The looks of the search so far that count, as on a sound path.
+
+    Those cut short, with a gap, or without a frame sent are left out, and those on the other side of a change of a
+    lab's conditions: the looks since the last change count, or those before it where it left too few.
+    """
+    history, found = measured.samples, []
     searching = [i for i, s in enumerate(history) if s.phase is Phase.SEARCH]
+    paths = {direction: find_path(measured, direction) for direction in group.directions}
     skew_s = _skew_s(plan, history)
     length_s = _length_s(look_s, width, skew_s)
-    for _, group_of in groupby(searching, key=lambda i: history[i].trial):
-        indexes = list(group_of)
+    for _, of_look in groupby(searching, key=lambda i: history[i].trial):
+        indexes = list(of_look)
         begin, end = _look_begun(history, indexes[0]), indexes[-1]
         if not length_s - look_s / 2 < history[end].t_s - history[begin].t_s < length_s + plan.gap_s:
             continue
-        windows = {d: build_window(d, (history[begin], history[end]), skew_s=skew_s) for d in group.directions}
+        ends = history[begin], history[end]
+        windows = {d: path.correct(build_window(d, ends, skew_s=skew_s)) for d, path in paths.items()}
         if all(w.sent for w in windows.values()):
             first = group.directions[0]
             found.append(Look(history[end].asked_pps[first] / plan.offer(first).target_pps, windows))
-    return tuple(found)
+    return _under_like_conditions(found, measured.changes)
+
+
+def find_standing(looks: Sequence[Look]) -> list[Look]:
+    """Those in which the DUT stood still, as it did not in a later look at the same rate or a higher one."""
+    return [
+        one
+        for at, one in enumerate(looks)
+        if one.loss > STOOD and any(later.share >= one.share and later.loss < STOOD for later in looks[at + 1 :])
+    ]
+
+
+def _under_like_conditions(looks: Sequence[Look], changes: Sequence[Change]) -> tuple[Look, ...]:
+    """The last looks between two changes that can make an interval; the most where none can."""
+    across = (one for one in looks if not any(c.begin_s < one.end_s and one.begin_s < c.end_s for c in changes))
+    ends = [change.end_s for change in changes]
+    stretches = [tuple(one) for _, one in groupby(across, key=lambda look: sum(look.begin_s >= end for end in ends))]
+    enough = [one for one in stretches if len(one) >= 2 * LOOKS]
+    return enough[-1] if enough else max(stretches, key=len, default=())
 
 
 def seek(goals: Sequence[float], width: float, group: Group, looks: Sequence[Look]) -> Found:
@@ -180,7 +234,7 @@ def seek(goals: Sequence[float], width: float, group: Group, looks: Sequence[Loo
 
 
 def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) -> Knee:
-    tried = [Tried(look.share, look.lossy(goal), look.clear(goal)) for look in looks]
+    tried = [Tried(look.share, look.lossy(goal)) for look in looks]
     belief = believe(bracket, tried, width)
     middle = belief.median
     low, high = _ends(tried, belief, width)

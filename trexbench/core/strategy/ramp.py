@@ -20,9 +20,8 @@ from ..verdict.path import find_path
 from ..verdict.zoom import find_zoom, join_spans
 from .analysis import analyse
 from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
+from .confirm import next_trial
 
-MAX_TRIALS = 3
-"""Confirmation trials after saturation, lower each time in the directions that failed before."""
 TRIAL_STEP = 0.03
 """Each confirmation trial after one that failed is lower by this share of the direction's first one."""
 COARSE_STEP = 0.02
@@ -109,7 +108,7 @@ class Ramp(Strategy):
         if last.phase is Phase.LATENCY_DRAIN:
             return self._next_load(history, last.trial + 1)
         again = self._resume(history) or self._recheck(history, last.trial + 1) if last.phase is Phase.DRAIN else None
-        return again or self._next_zoom(history) or self._next_trial(history) or self._next_load(history, 1)
+        return again or self._next_zoom(history) or next_trial(self, history, TRIAL_STEP) or self._next_load(history, 1)
 
     def conclude(self, history: Measured, direction: Direction) -> Verdict:
         """The knee; without one, the rate carried without loss, and what limited it."""
@@ -262,20 +261,6 @@ class Ramp(Strategy):
         )
         return spans[number - 1] if number <= len(spans) else None
 
-    def _next_trial(self, history: Sequence[Sample]) -> LoadStep | None:
-        """The next confirmation trial, of each direction at its own rate; None if none is due."""
-        trial = history[-1].trial if history[-1].phase is Phase.CONFIRM_DRAIN else 0
-        if self.confirm_s == 0 or trial >= MAX_TRIALS:
-            return None
-        results = analyse(self, history).directions
-        unconfirmed = [r for r in results if r.limit is Limit.DUT and r.confirmed_pps is None]
-        if not any(_trial_pps(r) >= MIN_OFFERED_PPS for r in unconfirmed):
-            return None
-        rates = {
-            r.direction: min(max(MIN_OFFERED_PPS, _trial_pps(r)), self.offer(r.direction).target_pps) for r in results
-        }
-        return self.begin(Phase.CONFIRM, history, rates, trial + 1)
-
     def _next_load(self, history: Sequence[Sample], first: int) -> LoadStep | None:
         """The next load of the latency, from number ``first`` on, that is high enough to be sent evenly."""
         if self.latency_s == 0:
@@ -323,13 +308,6 @@ class Ramp(Strategy):
         most = "until the lab's conditions changed" if changed else "the most that was offered"
         without_loss = (f"no sustained loss{beyond} up to {format_pps(carried)}, {most}",)
         return Verdict(limit, reasons or without_loss, carried)
-
-
-def _trial_pps(result: DirectionResult) -> float:
-    """The rate of a direction's next trial: lower after each that failed; where none can fail, what it carried."""
-    if result.limit is not Limit.DUT or result.confirmed_pps is not None:
-        return result.confirmed_pps or result.confirm_pps
-    return result.confirm_pps * (1 - TRIAL_STEP * len(result.trials))
 
 
 def _asked_at(history: Sequence[Sample], t_s: float) -> Rates:

@@ -5,33 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from statistics import median
 from typing import ClassVar
 
 from ..load.plan import MIN_OFFERED_PPS, Direction, require
 from ..load.sample import Phase, Sample
-from ..load.windows import Measured, Window
+from ..load.windows import Measured, Window, last_windows
 from ..units import format_duration, format_pps, format_share
 from ..verdict.blame import blame, limit_without_loss, misses
-from ..verdict.model import Goal, Limit, Verdict
+from ..verdict.model import Goal, Limit, Stall, Verdict
+from ..verdict.path import find_path
 from .base import LoadStep, Stage, Strategy
+from .confirm import next_trial
 from .looks import (
     LOOKS,
     LOST_IN_RAMP,
     MOST_PARTS,
+    STOOD,
+    Found,
     Group,
     Knee,
     Look,
     find_groups,
+    find_standing,
+    is_blank,
     is_lossy,
     look_goes_on,
     looks_of,
     seek,
+    standing_windows,
 )
 
 MOST_LOOKS = 40
 """A search ends after so many, however wide its intervals still are."""
-FEWEST_LOOKS = 6
+MOST_BLANK = 8
+"""After so many looks in a row, in which hardly anything came through, the DUT is taken to forward no more."""
+FEWEST_LOOKS = 8
 """So many looks does a goal take where the DUT is steady."""
 
 
@@ -41,7 +51,8 @@ class Search(Strategy):
 
     goals: shares of loss, each with a knee of its own; the first is the loss threshold. width: of an interval, as a
     share of the rate. bracket_s: of a ramp from zero to the target. look_s: how long a rate is looked at once;
-    settle_s: how long it is sent before that, after a change.
+    settle_s: how long it is sent before that, after a change. confirm_s: how long the first goal's lower ends are held
+    at last, after a drain; 0: not at all.
     """
 
     warmup_s: float = 2.0
@@ -52,6 +63,7 @@ class Search(Strategy):
     settle_s: float = 0.1
     width: float = 0.005
     goals: tuple[float, ...] = ()
+    confirm_s: float = 5.0
 
     kind: ClassVar[str] = "search"
     suffix: ClassVar[str] = "search"
@@ -68,22 +80,27 @@ class Search(Strategy):
 
     @cached_property
     def schedule(self) -> tuple[Stage, ...]:
-        """The ramp to half of the target, and as many looks as a steady DUT needs."""
+        """The ramp to half of the target, as many looks as a steady DUT needs, and a trial that passes."""
         stages = Stage(Phase.WARMUP, self.warmup_s), Stage(Phase.RAMP, self.bracket_s / 2)
         looks = range(1, FEWEST_LOOKS * len(self.goals) + 1)
         searching = (Stage(Phase.SEARCH, self.look_s + self.settle_s, trial) for trial in looks)
-        return *stages, *searching, Stage(Phase.DRAIN, self.drain_s)
+        confirming = Stage(Phase.CONFIRM, self.confirm_s, 1), Stage(Phase.CONFIRM_DRAIN, self.drain_s, 1)
+        return *stages, *searching, Stage(Phase.DRAIN, self.drain_s), *(confirming if self.confirm_s else ())
 
     def step_pps(self, direction: Direction) -> float:
         return self.offer(direction).target_pps * max(self.window_s, self.sample_s) / self.bracket_s
 
     def sending_s(self, step: LoadStep) -> float:
+        if step.phase is Phase.CONFIRM:
+            return super().sending_s(step)
         return self.warmup_s + self.bracket_s + MOST_LOOKS * (MOST_PARTS * self.look_s + self.settle_s)
 
     def words(self, target: str) -> Iterator[str]:
         yield f"a ramp towards {target} in {format_duration(self.bracket_s)} until frames are lost"
         goals = ", ".join(format_share(goal) for goal in self.goals)
         yield f"a search for the rate at {goals} loss, to {format_share(self.width)}"
+        if self.confirm_s:
+            yield f"confirm {format_duration(self.confirm_s)}"
 
     def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
         last = history[-1]
@@ -96,13 +113,20 @@ class Search(Strategy):
         if last.phase is Phase.RAMP:
             begun_s = next(s.t_s for s in reversed(history) if s.phase is Phase.WARMUP)
             at_target = last.t_s - begun_s >= self.bracket_s - 1e-6
-            over = at_target or all(group.bracketed for group in self._groups(history))
+            # Where nothing comes through the DUT may stand still for a while: rates above tell.
+            stands = any(is_blank(w) for d in self.directions for w in last_windows(self, history, d, 1))
+            over = at_target or (not stands and all(group.bracketed for group in self._groups(Measured(self, history))))
             return self._next_look(history) if over else self._rise(history, begun_s)
         if last.phase is Phase.SEARCH:
             if look_goes_on(self, self.look_s, self.width, history):
                 return LoadStep(Phase.SEARCH, last.asked_pps, last.t_s + self.look_s, last.trial)
             return self._next_look(history)
-        return None
+        if last.phase is Phase.CONFIRM:
+            until_s = self.go_on(history)
+            step = None if until_s is None else LoadStep(last.phase, last.asked_pps, until_s, last.trial)
+            return step or self.drain(Phase.CONFIRM_DRAIN, history)
+        # Frames of a lossy look that still wait in queues would stand in for others that the trial loses.
+        return next_trial(self, history, self.width, always=True)
 
     def _rise(self, history: Sequence[Sample], begun_s: float) -> LoadStep:
         until_s = self._until(begun_s, self.bracket_s, history[-1].t_s)
@@ -116,12 +140,13 @@ class Search(Strategy):
     def _next_look(self, history: Sequence[Sample]) -> LoadStep:
         """Look at the next rates; stop sending when every group has found its knees."""
         last, trial = history[-1], history[-1].trial + 1
-        groups = self._groups(history)
-        found = [
-            seek(self.goals, self.width, one, looks_of(self, self.look_s, self.width, one, history)) for one in groups
-        ]
+        measured = Measured(self, history)
+        groups = self._groups(measured)
+        found = [self._found(measured, group) for group in groups]
         if all(one.done for one in found) or trial > MOST_LOOKS:
             return self.drain(Phase.DRAIN, history)
+        if any(self._stands(measured, group) for group in groups):
+            return LoadStep(Phase.SEARCH, last.asked_pps, last.t_s + self.look_s, trial)
         rates: dict[Direction, float] = {}
         for group, one in zip(groups, found, strict=True):
             rates |= self._rates(one.next_share, group.directions)
@@ -130,13 +155,13 @@ class Search(Strategy):
 
     def conclude(self, history: Measured, direction: Direction) -> Verdict:
         """The first goal's knee; where the DUT is not what lost the frames, the rate carried."""
-        samples = history.samples
-        group = next(group for group in self._groups(samples) if direction in group.directions)
-        looks = looks_of(self, self.look_s, self.width, group, samples)
+        group = next(group for group in self._groups(history) if direction in group.directions)
+        looks = self._looks(history, group)
         if not looks:
             return Verdict(Limit.NONE, ("the run ended before it looked at any rate",))
-        knees = seek(self.goals, self.width, group, looks).knees
-        goals = tuple(_goal(knee, looks, direction, self.offer(direction).target_pps) for knee in knees)
+        knees = self._found(history, group).knees
+        target, doubtful = self.offer(direction).target_pps, find_path(history, direction).doubtful
+        goals = tuple(_goal(knee, looks, direction, target, doubtful) for knee in knees)
         loss, windows = self.goals[0], [look.windows[direction] for look in looks]
         carried = max((w.sent_pps for w, look in zip(windows, looks, strict=True) if not look.lossy(loss)), default=0.0)
         bad = [w for w, look in zip(windows, looks, strict=True) if look.lossy(loss)]
@@ -144,7 +169,7 @@ class Search(Strategy):
             limit, reasons = limit_without_loss(self, windows, windows[-LOOKS:])
             most = f"no loss above {format_share(loss)} up to {format_pps(carried)}, the most that was offered"
             return Verdict(limit, reasons or (most,), carried, last_good_pps=carried, goals=goals)
-        since_s, lossy_from = self._loss_begun(history, direction, bad[0]), min(w.sent_pps for w in bad)
+        since_s, lossy_from = self._loss_begun(history, direction, looks[0], bad[0]), min(w.sent_pps for w in bad)
         limit, reasons = blame(self, self._deciding(looks, knees[0], direction))
         if limit is not Limit.DUT:
             return Verdict(limit, reasons, carried, None, None, carried, lossy_from, since_s, goals)
@@ -163,19 +188,61 @@ class Search(Strategy):
         sent = [w for w in bad if is_lossy(w, knee.goal) and not misses(w.asked_pps, w.sent_pps)]
         return sent if len(sent) >= LOOKS else bad
 
-    def _groups(self, history: Sequence[Sample]) -> tuple[Group, ...]:
-        return find_groups(self, min(self.goals), history)
+    def find_stalls(self, measured: Measured, direction: Direction) -> tuple[Stall, ...]:
+        """Windows of the ramp and looks in which the DUT stood still; those that follow on one another are one."""
+        group = next(group for group in self._groups(measured) if direction in group.directions)
+        standing, found = find_standing(looks_of(self, self.look_s, self.width, group, measured)), list[list[Window]]()
+        in_ramp = standing_windows(measured.judged(direction))
+        for window in (*in_ramp, *(look.windows[direction] for look in standing)):
+            if found and window.begin_s - found[-1][-1].end_s < self.look_s:
+                found[-1].append(window)
+            else:
+                found.append([window])
+        return tuple(_stall(direction, windows) for windows in found)
 
-    def _loss_begun(self, history: Measured, direction: Direction, first_bad: Window) -> float:
-        """When frames were lost first: in the ramp, where that saw it."""
-        lossy = (w.begin_s for w in history.judged(direction) if w.is_bad(LOST_IN_RAMP))
-        return min([first_bad.begin_s, *lossy])
+    def _looks(self, measured: Measured, group: Group) -> list[Look]:
+        """Those in which the DUT did not stand still."""
+        looks = looks_of(self, self.look_s, self.width, group, measured)
+        standing = find_standing(looks)
+        return [look for look in looks if look not in standing]
+
+    def _found(self, measured: Measured, group: Group) -> Found:
+        looks = self._looks(measured, group)
+        return seek(self.goals, self.width, group.since(looks, measured.changes), looks)
+
+    def _stands(self, measured: Measured, group: Group) -> bool:
+        """Whether the DUT may just stand still: nothing came through in one of the last looks, little in the others."""
+        last = looks_of(self, self.look_s, self.width, group, measured)[-MOST_BLANK:]
+        row = list(takewhile(lambda look: look.loss > STOOD, reversed(last)))
+        return len(row) < MOST_BLANK and any(is_blank(w) for look in row for w in look.windows.values())
+
+    def _groups(self, measured: Measured) -> tuple[Group, ...]:
+        return find_groups(self, min(self.goals), measured)
+
+    def _loss_begun(self, history: Measured, direction: Direction, first: Look, first_bad: Window) -> float:
+        """When frames were lost first: in the ramp, where that saw it, and a lab's conditions were those of the looks.
+
+        first: of the looks.
+        """
+        path = find_path(history, direction)
+        from_s = max((change.end_s for change in history.changes if change.end_s <= first.begin_s), default=0.0)
+        ramp = [path.correct(w) for w in history.judged(direction) if w.begin_s >= from_s]
+        return min([first_bad.begin_s, *(w.begin_s for w in ramp if w.is_bad(LOST_IN_RAMP))])
 
 
-def _goal(knee: Knee, looks: Sequence[Look], direction: Direction, target_pps: float) -> Goal:
-    """A group's knee as one direction's rates."""
+def _stall(direction: Direction, windows: Sequence[Window]) -> Stall:
+    """One that lasted over these looks; its length follows from what was lost."""
+    sent, lost = sum(w.sent for w in windows), sum(w.lost for w in windows)
+    begin_s = windows[0].end_s - windows[0].lost / windows[0].sent * (windows[0].end_s - windows[0].begin_s)
+    down_s = sum(w.lost / w.sent * (w.end_s - w.begin_s) for w in windows)
+    return Stall(direction, begin_s, down_s, sent, lost, any(map(is_blank, windows)))
+
+
+def _goal(knee: Knee, looks: Sequence[Look], direction: Direction, target_pps: float, doubtful: float) -> Goal:
+    """A group's knee as one direction's rates. doubtful: the share of frames that may hide as large a loss."""
     at_low = [look.windows[direction].received_pps for look in looks if look.share == knee.low]
     low, high = (None if share is None else share * target_pps for share in (knee.low, knee.high))
     if low is not None:  # a look is lossy beyond the ports' skew, which may have hidden as much again
-        low *= 1 - 2 * max(look.windows[direction].skew / look.windows[direction].sent for look in looks)
+        hidden = max(look.windows[direction].skew / look.windows[direction].sent for look in looks)
+        low *= 1 - 2 * hidden - doubtful
     return Goal(knee.goal, knee.estimate * target_pps, low, high, knee.sure, median(at_low) if at_low else None)

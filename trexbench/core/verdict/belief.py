@@ -11,12 +11,12 @@ import numpy as np
 
 LAPSE = 0.04
 """How often a look says the contrary of what its rate is: a stall, a burst of noise."""
-CLEAR = 2
-"""A look whose loss is far from the goal counts so many times."""
 SPREADS = (0.1, 0.5, 1.5)
 """How wide, in widths asked for, the band of rates may be that lose now and now not."""
 NEAR = 0.7
-"""Probability, of what lies in the bracket, that the knee lies near the guess, within about a width."""
+"""Probability, of what lies in the bracket, that the knee lies near the guess, within some widths."""
+ABOUT = 3.0
+"""What near means, in widths asked for: the probability falls by e with each."""
 OUTSIDE = 0.1
 """Probability that the knee lies outside of the bracket from which the search begins."""
 REACH = 64.0
@@ -24,11 +24,10 @@ REACH = 64.0
 
 
 class Look(NamedTuple):
-    """One look at a rate (a share of the target): did it lose too much, and by far (or far from it)?"""
+    """One look at a rate (a share of the target): did it lose too much?"""
 
     share: float
     lossy: bool
-    clear: bool = False
 
 
 class Bracket(NamedTuple):
@@ -66,7 +65,7 @@ def believe(bracket: Bracket, looks: Sequence[Look], width: float) -> Belief:
     likelihood = np.zeros((len(SPREADS), len(places)))
     for look in looks:
         lossy = LAPSE + (1 - 2 * LAPSE) * _rising((log(look.share) - places) / scales)
-        likelihood += (CLEAR if look.clear else 1) * np.log(lossy if look.lossy else 1 - lossy)
+        likelihood += np.log(lossy if look.lossy else 1 - lossy)
     weights = prior * np.exp(likelihood - likelihood.max()).sum(axis=0)
     return Belief(np.exp(places), weights / weights.sum())
 
@@ -83,7 +82,7 @@ def _prior(bracket: Bracket, looks: Sequence[Look], width: float) -> tuple[np.nd
     places = np.concatenate([below, fine, above, [coarse]])
     sizes = np.concatenate([np.full(len(below), coarse), np.full(len(fine), width / 12), np.full(len(above), coarse)])
     inside = (places[:-1] >= low) & (places[:-1] <= high)
-    near = np.exp(-np.abs(places[:-1] - log(bracket.guess)) / width)
+    near = np.exp(-np.abs(places[:-1] - log(bracket.guess)) / (ABOUT * width))
     density = np.where(inside, (1 - OUTSIDE) * (1 - NEAR) / max(high - low, width), 0.0)
     density = density + (1 - OUTSIDE) * NEAR * near / (near * sizes).sum()
     weights = density * sizes

@@ -19,13 +19,13 @@ FOREIGN_SHARE = 0.01
 SEEN_PHASES = (Phase.WARMUP, Phase.RAMP, Phase.HOLD)
 
 
-def find_caveats(measured: Measured, results: Sequence[DirectionResult]) -> tuple[Caveat, ...]:
+def find_caveats(measured: Measured, results: Sequence[DirectionResult], stalls: Sequence[Stall]) -> tuple[Caveat, ...]:
     """All doubts, in the order of the directions."""
     found: list[Caveat] = []
     plan, samples, ports = measured.plan, measured.samples, measured.plan.tx_ports
     for result in results:
         evidence = find_evidence(measured, result.direction)
-        found.extend(map(_of_stall, evidence.stalls))
+        found.extend(_of_stall(stall) for stall in stalls if stall.direction == result.direction)
         found.extend(_of_path(plan, evidence, result))
         found.extend(_of_windows(plan, evidence.windows, result))
         if not evidence.path.extra:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample
-from ..load.windows import Measured, Window, build_window
+from ..load.windows import Measured, Window, build_window, measured_windows
 
 ROWS = 6
 """Rows of windows whose shares must agree, but for two neighbours: something else may have happened there."""
@@ -25,6 +25,8 @@ DRIFT = 0.1
 SIGMAS = 3
 FEWEST_FRAMES, MANY_FRAMES = 10, 400
 """Missing frames that are not chance; and so many that a share that rises with the rate is seen to rise."""
+APART = 0.5
+"""Rates of a search that differ by less than this part are the same: loss that depends on the rate must show it."""
 LEAST_EXTRA = 0.001
 """From this share on more frames received than sent are a finding."""
 LEAST_LOST = 0.5
@@ -65,18 +67,29 @@ SOUND = FramePath()
 
 
 def find_path(measured: Measured, direction: Direction) -> FramePath:
-    """What the warm-up and the lowest rates of the ramp show; a router's own limit shows in no constant share."""
+    """What the warm-up and the lowest rates, of the ramp and of a search, show; a router's own limit shows in no
+    constant share.
+    """
     plan, samples = measured.plan, measured.samples
     ramp = [w for w in measured.sending(direction) if w.phase is Phase.RAMP]
     if not plan.seeks_knee or len(ramp) < plan.windows:
         return SOUND
-    warm = _warm_window(samples, direction)
-    share = _find_share(ramp, warm)
+    warm, looks = _warm_window(samples, direction), measured_windows(plan, samples, direction, (Phase.SEARCH,))
+    share = _find_share(_with_looks(ramp, looks), warm)
     if share >= LEAST_LOST * plan.loss_threshold and share > 0:
         return FramePath(lost=share)
     if share <= -LEAST_EXTRA:
         return FramePath(extra=-share, twice=min(-share, _tagged_twice(samples, direction, -share)))
     return FramePath(foreign=_is_foreign(_lowest(ramp), warm))
+
+
+def _with_looks(ramp: Sequence[Window], looks: Sequence[Window]) -> Sequence[Window]:
+    """The ramp's windows and those of a search whose rates are others, in the order of their rates."""
+    found = list(ramp)
+    for look in looks:
+        if look.sent and all(abs(one.sent_pps - look.sent_pps) > APART * one.sent_pps for one in found):
+            found.append(look)
+    return sorted(found, key=lambda window: window.sent_pps) if len(found) > len(ramp) else ramp
 
 
 def _lowest(ramp: Sequence[Window]) -> Sequence[Window]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..load.plan import Direction
@@ -19,6 +20,9 @@ MARGIN = 0.03
 """A zoom reaches beyond the knee's interval by this share of its rate, and by a quarter of the interval."""
 SETTLING = 1
 """Windows at its beginning that say nothing: the load has jumped there from nothing."""
+WIDER = 1.5
+"""The interval is so many times as wide as a coarse ramp's would be: many windows lie near the knee, and each of them
+has its say twice, as good or bad, and in the line."""
 
 
 class Zoom(NamedTuple):
@@ -67,7 +71,9 @@ def find_zoom(measured: Measured, direction: Direction, path: FramePath) -> Zoom
             limit, reasons = blame(plan, windows[index : index + plan.windows])
             if limit is not Limit.DUT:
                 return Zoom(None, "; ".join(reasons))
-            return Zoom(locate(plan, windows, step_pps, range(index, index + plan.windows)), blank_s=blank_s)
+            knee = locate(plan, windows, step_pps, range(index, index + plan.windows))
+            low, high = ((1 - WIDER) * knee.maximum_pps + WIDER * end for end in knee.interval_pps)
+            return Zoom(replace(knee, interval_pps=(max(0.0, low), high)), blank_s=blank_s)
         sent = [w.sent_pps for w in windows]
         problem = f"loss from {format_pps(min(sent))} on" if index == 0 else f"no loss up to {format_pps(max(sent))}"
     return Zoom(None, problem)

@@ -1,0 +1,128 @@
+"""What befalls a search and is no limit of the DUT: stalls, cables that lose, switches that double, weak receivers."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from faulty import Faults, measure_with
+from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result, simulate
+from twins import Twin
+
+from trexbench.core.load.plan import Direction
+from trexbench.core.load.sample import Phase
+from trexbench.core.strategy.analysis import analyse
+from trexbench.core.units import format_share
+from trexbench.core.verdict.model import Analysis, DirectionResult, Limit
+from trexbench.session.run import run
+
+CAPACITY = 7e5
+FORTH = Direction(0, 1)
+
+
+def searched(world: World, **changes: Any) -> Analysis:
+    plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0, **changes)
+    outcome = simulate(plan, world)
+    assert outcome.error is None
+    return analyse(plan, outcome.samples)
+
+
+def codes(analysis: Analysis) -> list[str]:
+    return [one.code for one in analysis.caveats]
+
+
+def is_the_knee(one: DirectionResult, pps: float = CAPACITY, by: float = 0.004) -> bool:
+    return one.limit is Limit.DUT and abs(one.maximum_pps / pps - 1) < by and one.confirmed_pps is not None
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.002])
+@pytest.mark.parametrize("length_s", [1.0, 2.5, 5.0])
+def test_a_stall_at_any_moment_of_the_search_is_no_knee_and_is_told(length_s: float, noise: float) -> None:
+    rng = random.Random(length_s)
+    for number in range(8):
+        plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0)
+        twin = Twin(plan, {0: [1.0]}, noise=noise, noise_s=0.25, seed=number, step_s=0.05)
+        capacity = rng.uniform(0.2, 0.9) * plan.offers[0].target_pps
+        begin_s = rng.uniform(2.5, 14.0)
+        result = measure_with(replace(twin, queue_pps={0: [capacity]}), Faults([(begin_s, begin_s + length_s)]))
+        (one,) = result.analysis.directions
+        assert is_the_knee(one, capacity, 0.006 if noise else 0.004), (number, capacity, begin_s, one)
+        assert result.samples[-1].t_s < 60
+        if length_s > 2:
+            (stall,) = result.analysis.stalls
+            assert stall.begin_s == pytest.approx(begin_s, abs=2.2)
+            assert stall.length_s == pytest.approx(length_s, abs=2.2) and "stall" in codes(result.analysis)
+
+
+def test_what_forwards_nothing_past_its_knee_does_not_stand_still() -> None:
+    class Dead(SimulatedGenerator):
+        def _forward(self, direction: Direction, frames: int, most: float) -> int:
+            return frames if frames <= most else 0
+
+    plan, clock = make_plan(kind="search", warmup_s=2.0, hold_s=0.0), HeldClock()
+    samples = run(plan, Dead(plan, World(CAPACITY), clock), clock, Silent()).samples
+    analysis = analyse(plan, samples)
+    assert is_the_knee(analysis.directions[0]) and analysis.stalls == ()
+
+
+@pytest.mark.parametrize(
+    ("share", "capacity"),
+    [*((share, CAPACITY) for share in (0.0008, 0.0011, 0.002, 0.05)), *((share, 2.5e5) for share in (0.002, 0.05))],
+)
+def test_a_knee_behind_a_path_that_loses(share: float, capacity: float) -> None:
+    analysis = searched(World(capacity, back_loss=share))
+    assert is_the_knee(analysis.directions[0], capacity) and codes(analysis) == ["lossy-path"]
+    told = analysis.caveats[0].text
+    assert "of the frames were lost at every rate" in told
+    assert float(told.split()[1]) == pytest.approx(100 * share, rel=0.03)
+
+
+@pytest.mark.parametrize("share", [0.0011, 0.002, 0.05])
+def test_a_path_that_loses_is_no_limit(share: float) -> None:
+    analysis = searched(World(base_loss=share))
+    (one,) = analysis.directions
+    assert one.limit is Limit.NONE and one.maximum_pps == pytest.approx(0.97e9 / 672, rel=1e-3)
+    assert codes(analysis) == ["lossy-path"]
+
+
+def test_a_path_that_loses_hides_neither_of_two_goals() -> None:
+    (one,) = searched(World(CAPACITY, back_loss=0.002), goals=(0.0, 0.005), loss_threshold=0.0).directions
+    assert is_the_knee(one) and one.goals[1].maximum_pps == pytest.approx(CAPACITY * 1.005, rel=0.003)
+
+
+@pytest.mark.parametrize("most", [0.005, 0.01, 0.02, 0.05])
+def test_loss_that_grows_with_the_rate_is_a_limit(most: float) -> None:
+    class Growing(SimulatedGenerator):
+        def _forward(self, direction: Direction, frames: int, _: float) -> int:
+            return frames - round(frames * most * self.rates.get(direction.tx, 0) / 1.44e6)
+
+    plan, clock = make_plan(kind="search", warmup_s=2.0, hold_s=0.0), HeldClock()
+    analysis = analyse(plan, run(plan, Growing(plan, World(), clock), clock, Silent()).samples)
+    (one,) = analysis.directions
+    assert one.limit is Limit.DUT and "lossy-path" not in codes(analysis)
+    # What frames on their way may look like, 0.01 %, is a tenth of this goal.
+    assert 1.44e6 * 0.001 / most * 0.99 < one.maximum_pps < 1.44e6 * 0.0011 / most * 1.02
+
+
+@pytest.mark.parametrize("share", [0.003, 0.009])
+def test_frames_that_come_twice_widen_the_interval_and_are_told(share: float) -> None:
+    analysis = searched(World(CAPACITY, duplicated=share))
+    (one,) = analysis.directions
+    knee = CAPACITY * 1.001  # where 0.1 % is lost
+    assert (one.low_pps or 0) <= knee <= (one.high_pps or 0) and one.maximum_pps > knee
+    assert one.goals[0].low_pps == one.low_pps and codes(analysis) == ["duplicates"]
+    assert f"the knee may be up to {format_share(share)} too high" in analysis.caveats[0].text
+
+
+def test_a_receiver_that_loses_silently_is_found_by_the_counters_of_the_dut() -> None:
+    plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0)
+    result = make_result(plan, World(1.3e6, rx_limit_pps=9e5, rx_silent=True), observed=True)
+    (one,) = result.analysis.directions
+    assert (one.limit, one.at_least, one.low_pps) == (Limit.GENERATOR_RX, True, None)
+    own = make_result(plan, World(CAPACITY, rx_limit_pps=9e5, rx_silent=True), observed=True)
+    assert is_the_knee(own.analysis.directions[0]), "which it never reaches"
+    cable = make_result(plan, World(CAPACITY, back_loss=0.0004), observed=True)
+    assert is_the_knee(cable.analysis.directions[0])
+    assert max(s.trial for s in own.samples if s.phase is Phase.CONFIRM) == 1

@@ -1,0 +1,41 @@
+"""The rates that were found are held once more and drained: every frame is accounted for, the DUT is read meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..load.plan import MIN_OFFERED_PPS
+from ..load.sample import Phase, Sample
+from ..verdict.model import DirectionResult, Limit
+from .analysis import analyse
+from .base import LoadStep, Strategy
+
+MAX_TRIALS = 3
+"""Confirmation trials, lower each time in the directions that failed before."""
+
+
+def next_trial(plan: Strategy, history: Sequence[Sample], lower: float, always: bool = False) -> LoadStep | None:
+    """The next confirmation trial after a drain, of each direction at its own rate; None if none is due.
+
+    One is due as long as a direction that the DUT limits is not confirmed. lower: by this share of its first trial's
+    rate is each of a direction's trials after one that failed. always: a first trial is due whatever the limit.
+    """
+    trial = history[-1].trial if history[-1].phase is Phase.CONFIRM_DRAIN else 0
+    if plan.length_s(Phase.CONFIRM) == 0 or trial >= MAX_TRIALS:
+        return None
+    results = analyse(plan, history).directions
+    due = [r for r in results if (always and not trial) or (r.limit is Limit.DUT and r.confirmed_pps is None)]
+    if not any(_trial_pps(r, lower) >= MIN_OFFERED_PPS for r in due):
+        return None
+    rates = {
+        r.direction: min(max(MIN_OFFERED_PPS, _trial_pps(r, lower)), plan.offer(r.direction).target_pps)
+        for r in results
+    }
+    return plan.begin(Phase.CONFIRM, history, rates, trial + 1)
+
+
+def _trial_pps(result: DirectionResult, lower: float) -> float:
+    """The rate of a direction's next trial: lower after each that failed; where none can fail, what it carried."""
+    if result.limit is not Limit.DUT or result.confirmed_pps is not None:
+        return result.confirmed_pps or result.confirm_pps
+    return result.confirm_pps * (1 - lower * len(result.trials))
