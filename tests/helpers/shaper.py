@@ -32,3 +32,18 @@ def assert_large_frames_are_lost_first(run: Any, said: str) -> None:
     last, first = run["samples"][-1], run["samples"][0]
     frames = last["ports"]["0"]["opackets"] - first["ports"]["0"]["opackets"]
     assert sum(last["streams"]["0"]["sent"]) == frames, "every frame is some stream's"
+
+
+SEARCH = ("--mode", "64b", "--loss", "0.5%", "--width", "1%", "--ramp-to", "80kpps", "--confirm", "2s")
+SHAPED_PPS = 20e6 / (60 * 8)
+"""Of frames of 64 B, 4 of which no queue sees."""
+
+
+def assert_the_shapers_rate_is_found(run: Any, said: str) -> None:
+    """It is laid to the DUT, within a few percent, in less than a minute; and what the DUT paid for it is known."""
+    (verdict,) = run["analysis"]
+    assert run["status"] == "complete" and verdict["limit"] == "dut", said
+    assert abs(verdict["maximum_pps"] / (SHAPED_PPS / 0.995) - 1) < 0.05, said
+    (goal,) = verdict["goals"]
+    assert goal["loss"] == 0.005 and goal["low_pps"] <= goal["maximum_pps"] <= goal["high_pps"], goal
+    assert verdict["trials"] and run["samples"][-1]["t_s"] < 60, said

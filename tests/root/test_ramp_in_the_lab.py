@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from shaper import RAMP, assert_large_frames_are_lost_first, shape
+from shaper import RAMP, SEARCH, assert_large_frames_are_lost_first, assert_the_shapers_rate_is_found, shape
 from tools import ROOT, begin, trexbench
 
 pytestmark = [
@@ -192,6 +192,14 @@ def test_saturate_counts_what_emerges(tmp_path: Path, dut: Path) -> None:
     assert done.returncode == 0, done.stderr
     (one,) = json.loads(done.stdout)["analysis"]
     assert one["max_received_pps"] > 10_000
+
+
+def test_a_search_finds_a_routers_rate(dut: Path, tmp_path: Path) -> None:
+    assert trexbench(tmp_path, "lab", "up", "--dut", str(dut)).returncode == 0
+    shape(f"{PREFIX}-dut")
+    run = trexbench(tmp_path, "search", "--dut", str(dut), *SEARCH)
+    assert run.returncode == 0, run.stderr
+    assert_the_shapers_rate_is_found(document(tmp_path), run.stdout)
 
 
 def test_a_router_short_of_bytes_loses_the_largest_frames_first(dut: Path, tmp_path: Path) -> None:

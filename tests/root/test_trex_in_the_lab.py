@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from rpc import RawClient
-from shaper import RAMP, assert_large_frames_are_lost_first, shape
+from shaper import RAMP, SEARCH, assert_large_frames_are_lost_first, assert_the_shapers_rate_is_found, shape
 from tools import ROOT, trexbench
 
 from trexbench.core.verdict.latency import tagged_pps
@@ -114,6 +114,16 @@ def test_trex_counts_each_stream_by_itself(folder: Path) -> None:
     (found,) = documents(folder)
     assert found["generator"]["kind"] == "TRex" and found["generator"]["streams_not_counted"] is None
     assert_large_frames_are_lost_first(found, said)
+    assert_nothing_left()
+
+
+def test_a_search_with_it_finds_a_routers_rate(folder: Path) -> None:
+    done(trexbench(folder, "lab", "up", "--dut", "own", "--trex-dir", TREX_DIR))
+    shape(f"{PREFIX}-dut")
+    said = done(trexbench(folder, "search", "--dut", "own", *SEARCH))
+    (found,) = documents(folder)
+    assert found["generator"]["kind"] == "TRex"
+    assert_the_shapers_rate_is_found(found, said)
     assert_nothing_left()
 
 
