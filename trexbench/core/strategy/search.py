@@ -97,8 +97,8 @@ class Search(Strategy):
 
     def words(self, target: str) -> Iterator[str]:
         yield f"a ramp towards {target} in {format_duration(self.bracket_s)} until frames are lost"
-        goals = ", ".join(format_share(goal) for goal in self.goals)
-        yield f"a search for the rate at {goals} loss, to {format_share(self.width)}"
+        goals = " and ".join(f"{100 * goal:g} %" for goal in self.goals)
+        yield f"a search for the rate at {goals} loss, to {100 * self.width:g} %"
         if self.confirm_s:
             yield f"confirm {format_duration(self.confirm_s)}"
 
