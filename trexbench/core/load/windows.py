@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from .conditions import Change, find_changes
 from .plan import Direction, Plan
 from .sample import Phase, Sample, find_setback
 
+T = TypeVar("T")
 MEASURED_PHASES = (Phase.RAMP, Phase.HOLD)
 MAX_LATENCY_S = 0.1
 """No router delays frames by more; it shifts a knee by a tenth of the ramp's step at most."""
@@ -248,7 +249,7 @@ class Measured:
 
     plan: Plan
     samples: Sequence[Sample]
-    _built: dict[Direction, tuple[list[Window], list[Window]]] = field(default_factory=dict, repr=False)
+    _built: dict[tuple[str, Direction], Any] = field(default_factory=dict, repr=False)
 
     @cached_property
     def changes(self) -> list[Change]:
@@ -270,16 +271,27 @@ class Measured:
         """Judged windows in which something was sent: others say nothing about loss, nor do they end sustained loss."""
         return [w for w in self.judged(direction) if w.sent]
 
+    def skew_s(self, direction: Direction) -> float:
+        """Of a direction's two ports (find_skew_s)."""
+        return self.once("skew", direction, lambda: find_skew_s(self.plan, self.samples, direction))
+
+    def once(self, what: str, direction: Direction, make: Callable[[], T]) -> T:
+        """What ``make`` finds of this direction, made at the first call: a lab's sender waits while it is sought."""
+        if (what, direction) not in self._built:
+            self._built[what, direction] = make()
+        found: T = self._built[what, direction]
+        return found
+
     def _split(self, direction: Direction) -> tuple[list[Window], list[Window]]:
-        if direction not in self._built:
-            skew_s = find_skew_s(self.plan, self.samples, direction)
-            spans = find_spans(self.plan, self.samples, direction, MEASURED_PHASES)
-            windows = _build_windows(self.samples, direction, spans, skew_s)[self.plan.settling_windows :]
-            bad = [window.is_bad(self.plan.loss_threshold) for window in windows]
-            void = _find_onsets(windows, bad, self.changes, self.plan.windows)
-            parts = ([w for i, w in enumerate(windows) if (i in void) is out] for out in (False, True))
-            self._built[direction] = next(parts), next(parts)
-        return self._built[direction]
+        return self.once("windows", direction, lambda: self._split_windows(direction))
+
+    def _split_windows(self, direction: Direction) -> tuple[list[Window], list[Window]]:
+        spans = find_spans(self.plan, self.samples, direction, MEASURED_PHASES)
+        windows = _build_windows(self.samples, direction, spans, self.skew_s(direction))[self.plan.settling_windows :]
+        bad = [window.is_bad(self.plan.loss_threshold) for window in windows]
+        void = _find_onsets(windows, bad, self.changes, self.plan.windows)
+        parts = ([w for i, w in enumerate(windows) if (i in void) is out] for out in (False, True))
+        return next(parts), next(parts)
 
 
 def _find_onsets(windows: list[Window], bad: list[bool], changes: Sequence[Change], count: int) -> set[int]:
@@ -337,6 +349,7 @@ def find_skew_s(plan: Plan, samples: Sequence[Sample], direction: Direction) -> 
     may seem to lose. Foreign frames come all the time. 0 where all streams are counted at one instant.
     """
     fine, phases = replace(plan, window_s=plan.sample_s), (Phase.WARMUP, *MEASURED_PHASES)
+    samples = samples[: max((i + 1 for i, s in enumerate(samples) if s.phase in phases), default=0)]
     spans = [span for phase in phases for span in find_spans(fine, samples, direction, (phase,))]
     if not spans or count_streams(direction, samples[spans[0][0]], samples[spans[-1][1]]):
         return 0.0

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..load.conditions import Change
 from ..load.plan import Direction, Plan
 from ..load.sample import Phase, Sample
-from ..load.windows import Measured, Window, build_window, find_skew_s, measured_windows
+from ..load.windows import Measured, Window, build_window, measured_windows
 from ..verdict.belief import Belief, Bracket, believe
 from ..verdict.belief import Look as Tried
 from ..verdict.blame import misses
@@ -114,12 +114,13 @@ def is_lossy(window: Window, goal: float) -> bool:
     return window.lost > goal * window.sent + IN_FLIGHT_S * window.sent_pps + window.skew
 
 
-def look_goes_on(plan: Plan, look_s: float, width: float, history: Sequence[Sample]) -> bool:
+def look_goes_on(look_s: float, width: float, measured: Measured) -> bool:
     """Whether the look of the last sample has not yet lasted as long as it must (_length_s)."""
+    history = measured.samples
     last = history[-1]
     first = next(i for i, s in enumerate(history) if s.phase is Phase.SEARCH and s.trial == last.trial)
     looked_s = last.t_s - history[_look_begun(history, first)].t_s
-    return looked_s < _length_s(look_s, width, _skew_s(plan, history)) - look_s / 2
+    return looked_s < _length_s(look_s, width, _skew_s(measured)) - look_s / 2
 
 
 def _look_begun(history: Sequence[Sample], first: int) -> int:
@@ -132,9 +133,9 @@ def _length_s(look_s: float, width: float, skew_s: float) -> float:
     return look_s * min(MOST_PARTS, max(1, ceil(skew_s / (width / 2 * look_s))))
 
 
-def _skew_s(plan: Plan, history: Sequence[Sample]) -> float:
+def _skew_s(measured: Measured) -> float:
     """The greatest of the directions' skews: of warm-up and ramp, so that it is the same for every look."""
-    return max(find_skew_s(plan, history, direction) for direction in plan.directions)
+    return max(measured.skew_s(direction) for direction in measured.plan.directions)
 
 
 def is_blank(window: Window) -> bool:
@@ -159,12 +160,17 @@ def find_groups(plan: Plan, strictest: float, measured: Measured) -> tuple[Group
 def _alone(plan: Plan, strictest: float, measured: Measured, direction: Direction) -> Group:
     """One direction, and where the ramp saw its knee."""
     target = plan.offer(direction).target_pps
-    skew_s, path = find_skew_s(plan, measured.samples, direction), find_path(measured, direction)
+    skew_s, path = measured.skew_s(direction), find_path(measured, direction)
     ramp = measured_windows(plan, measured.samples, direction, (Phase.RAMP,), skew_s)
     standing = standing_windows(ramp)
     windows = [path.correct(w) for w in ramp if w.sent and w not in standing]
     floor = max(strictest, LOST_IN_RAMP)
-    first = find_sustained([w.is_bad(floor) or misses(w.asked_pps, w.sent_pps) for w in windows], RAMP_WINDOWS)
+    # A rate that is changed a little late is no lack: what was sent lags the ramp by a part of its step.
+    step_pps = plan.step_pps(direction)
+    short = [misses(w.asked_pps, w.sent_pps) and w.sent_pps < w.asked_pps - step_pps for w in windows]
+    first = find_sustained(
+        [w.is_bad(floor) or is_short for w, is_short in zip(windows, short, strict=True)], RAMP_WINDOWS
+    )
     if first is None:
         low = max((w.sent_pps for w in windows if not w.is_bad(floor)), default=0.0) / target
         return Group((direction,), max(low * 0.9, 1e-4), 1.0, (0.0, 1.0), False)
@@ -192,7 +198,7 @@ def looks_of(plan: Plan, look_s: float, width: float, group: Group, measured: Me
     history, found = measured.samples, []
     searching = [i for i, s in enumerate(history) if s.phase is Phase.SEARCH]
     paths = {direction: find_path(measured, direction) for direction in group.directions}
-    skew_s = _skew_s(plan, history)
+    skew_s = _skew_s(measured)
     length_s = _length_s(look_s, width, skew_s)
     for _, of_look in groupby(searching, key=lambda i: history[i].trial):
         indexes = list(of_look)

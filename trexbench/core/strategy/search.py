@@ -118,7 +118,7 @@ class Search(Strategy):
             over = at_target or (not stands and all(group.bracketed for group in self._groups(Measured(self, history))))
             return self._next_look(history) if over else self._rise(history, begun_s)
         if last.phase is Phase.SEARCH:
-            if look_goes_on(self, self.look_s, self.width, history):
+            if look_goes_on(self.look_s, self.width, Measured(self, history)):
                 return LoadStep(Phase.SEARCH, last.asked_pps, last.t_s + self.look_s, last.trial)
             return self._next_look(history)
         if last.phase is Phase.CONFIRM:

@@ -11,6 +11,8 @@ import numpy as np
 
 LAPSE = 0.04
 """How often a look says the contrary of what its rate is: a stall, a burst of noise."""
+FLAT = 12.0
+"""So many scales away from a look nothing changes any more."""
 SPREADS = (0.1, 0.5, 1.5)
 """How wide, in widths asked for, the band of rates may be that lose now and now not."""
 NEAR = 0.7
@@ -61,11 +63,15 @@ class Belief:
 def believe(bracket: Bracket, looks: Sequence[Look], width: float) -> Belief:
     """Bayes' rule on a grid: a rate is lossy with a probability that rises, over some band, from LAPSE to 1 - LAPSE."""
     places, prior = _prior(bracket, looks, width)
-    scales = width * np.array(SPREADS)[:, None]
     likelihood = np.zeros((len(SPREADS), len(places)))
-    for look in looks:
-        lossy = LAPSE + (1 - 2 * LAPSE) * _rising((log(look.share) - places) / scales)
-        likelihood += np.log(lossy if look.lossy else 1 - lossy)
+    for row, scale in zip(likelihood, width * np.array(SPREADS), strict=True):
+        for look in looks:
+            at = log(look.share)
+            first, last = np.searchsorted(places, (at - FLAT * scale, at + FLAT * scale))
+            lossy = LAPSE + (1 - 2 * LAPSE) * _rising((at - places[first:last]) / scale)
+            row[:first] += log(1 - LAPSE if look.lossy else LAPSE)
+            row[first:last] += np.log(lossy if look.lossy else 1 - lossy)
+            row[last:] += log(LAPSE if look.lossy else 1 - LAPSE)
     weights = prior * np.exp(likelihood - likelihood.max()).sum(axis=0)
     return Belief(np.exp(places), weights / weights.sum())
 

@@ -70,8 +70,12 @@ def find_path(measured: Measured, direction: Direction) -> FramePath:
     """What the warm-up and the lowest rates, of the ramp and of a search, show; a router's own limit shows in no
     constant share.
     """
+    return measured.once("path", direction, lambda: _find_path(measured, direction))
+
+
+def _find_path(measured: Measured, direction: Direction) -> FramePath:
     plan, samples = measured.plan, measured.samples
-    ramp = [w for w in measured.sending(direction) if w.phase is Phase.RAMP]
+    ramp = [w for w in measured.sending(direction) if w.phase is Phase.RAMP and w.sent > 0]
     if not plan.seeks_knee or len(ramp) < plan.windows:
         return SOUND
     warm, looks = _warm_window(samples, direction), measured_windows(plan, samples, direction, (Phase.SEARCH,))
@@ -87,7 +91,7 @@ def _with_looks(ramp: Sequence[Window], looks: Sequence[Window]) -> Sequence[Win
     """The ramp's windows and those of a search whose rates are others, in the order of their rates."""
     found = list(ramp)
     for look in looks:
-        if look.sent and all(abs(one.sent_pps - look.sent_pps) > APART * one.sent_pps for one in found):
+        if look.sent > 0 and all(abs(one.sent_pps - look.sent_pps) > APART * one.sent_pps for one in found):
             found.append(look)
     return sorted(found, key=lambda window: window.sent_pps) if len(found) > len(ramp) else ramp
 
@@ -120,7 +124,7 @@ def _warm_window(samples: Sequence[Sample], direction: Direction) -> Window | No
     if len(warm) < 2:
         return None
     window = build_window(direction, samples[warm[len(warm) // 2 - 1] : warm[-1] + 1])
-    return window if window.sent else None
+    return window if window.sent > 0 else None
 
 
 def _constant_share(windows: Sequence[Window], warm: Window | None, fewest: float) -> float | None:

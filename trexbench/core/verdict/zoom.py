@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample
-from ..load.windows import Measured, Window, find_skew_s, measured_windows
+from ..load.windows import Measured, Window, measured_windows
 from ..units import format_pps
 from .blame import blame
 from .evidence import NOTHING_SHARE
@@ -56,7 +56,7 @@ def find_zoom(measured: Measured, direction: Direction, path: FramePath) -> Zoom
         return Zoom(None)
     if any(change.end_s >= begun_s for change in measured.changes):
         return Zoom(None, "the lab's conditions changed meanwhile")
-    skew_s = find_skew_s(plan, samples, direction)
+    skew_s = measured.skew_s(direction)
     for one in _each(samples):
         windows = [path.correct(w) for w in measured_windows(plan, one, direction, (Phase.ZOOM,))[SETTLING:] if w.sent]
         windows = [w._replace(skew=skew_s * w.sent_pps) for w in windows]
