@@ -56,6 +56,10 @@ class Evidence:
 
 def find_evidence(measured: Measured, direction: Direction) -> Evidence:
     """The windows that count, after every stall is set aside."""
+    return measured.once("evidence", direction, lambda: _find_evidence(measured, direction))
+
+
+def _find_evidence(measured: Measured, direction: Direction) -> Evidence:
     plan, path, stalls = measured.plan, find_path(measured, direction), []
     windows = [path.correct(window) for window in measured.sending(direction)]
     end_s, cut_short = windows[-1].end_s if windows else 0.0, None
