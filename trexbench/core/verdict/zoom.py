@@ -51,20 +51,20 @@ def join_spans(intervals: Iterable[tuple[float, float]]) -> list[tuple[float, fl
 def find_zoom(measured: Measured, direction: Direction, path: FramePath) -> Zoom:
     """The direction's knee in the zoom in which loss set in, and lasted to the end."""
     plan, samples, problem = measured.plan, measured.samples, ""
-    begun_s = next((s.t_s for s in samples if s.phase is Phase.ZOOM), None)
-    if begun_s is None:
+    times = [s.t_s for s in samples if s.phase is Phase.ZOOM]
+    if not times:
         return Zoom(None)
-    if any(change.end_s >= begun_s for change in measured.changes):
+    if any(change.begin_s <= times[-1] and change.end_s >= times[0] for change in measured.changes):
         return Zoom(None, "the lab's conditions changed meanwhile")
     skew_s = measured.skew_s(direction)
     for one in _each(samples):
-        windows = [path.correct(w) for w in measured_windows(plan, one, direction, (Phase.ZOOM,))[SETTLING:] if w.sent]
-        windows = [w._replace(skew=skew_s * w.sent_pps) for w in windows]
+        found = [w for w in measured_windows(plan, one, direction, (Phase.ZOOM,))[SETTLING:] if w.sent > 0]
+        found = [path.correct(w)._replace(skew=skew_s * w.sent_pps) for w in found]
+        windows, blank_s = _without_blanks(found)
         if len(windows) < plan.windows + 1:
             problem = problem or "it was cut short"
             continue
-        step_pps = (windows[-1].asked_pps - windows[0].asked_pps) / (len(windows) - 1)
-        windows, blank_s = _without_blanks(windows)
+        step_pps = (found[-1].asked_pps - found[0].asked_pps) / (len(found) - 1)
         flags = [w.is_bad(plan.loss_threshold) for w in windows]
         index = _last_onset(flags, plan.windows)
         if index:
