@@ -241,6 +241,14 @@ def test_how_long_a_night_takes() -> None:
     assert jobs_of()[0].expected_s == make_plan(ramp_s=120.0, zoom_s=30.0, hold_s=10.0, latency_s=5.0).duration_s
 
 
+@pytest.mark.parametrize(("plan", "zoom_s"), [("", 60.0), ("plan: {zoom: 0s}", 0.0)])
+def test_a_cell_zooms_unless_its_suite_says_otherwise(tmp_path: Path, plan: str, zoom_s: float) -> None:
+    file = tmp_path / "one.yaml"
+    file.write_text(f"duts: [netgate-vpp]\nmodes: [64b]\ndirections: [uni]\n{plan}\n")
+    (job,) = make_jobs(read_suite(file), SETUP)
+    assert job.request.wished.zoom_s == zoom_s
+
+
 def test_a_simulated_cell_has_noise_of_its_own_each_night(tmp_path: Path) -> None:
     jobs = jobs_of(setup=SIMULATED)
     seeds = []

@@ -91,6 +91,14 @@ def test_knees_far_apart_have_a_zoom_each_in_all_directions() -> None:
         assert found.maximum_pps == pytest.approx(knee, rel=0.003) and found.uncertainty_pps < 0.01 * knee
 
 
+def test_a_stall_in_the_zoom_of_one_knee_is_no_knee_of_another_direction() -> None:
+    knees = {"0->1": 4e5, "1->0": 1e6}
+    _, samples, _ = measured(World(knees), bidir=True)
+    end_s = max(s.t_s for s in samples if s.phase is Phase.ZOOM and s.trial == 1)
+    _, _, analysis = measured(World(knees, blips=((end_s - 4.0, end_s),)), bidir=True)
+    assert analysis.directions[1].maximum_pps == pytest.approx(1e6, rel=0.003)
+
+
 def test_knees_near_one_another_share_a_zoom() -> None:
     _, samples, analysis = measured(World({"0->1": 7e5, "1->0": 7.2e5}), bidir=True)
     assert {s.trial for s in samples if s.phase is Phase.ZOOM} == {1}

@@ -133,8 +133,9 @@ class Conditions:
 class Sample:
     """A reading, with the rate asked of every direction since the sample before it (frames per second; {}: silence).
 
-    trial: number of the confirmation trial, of the latency load, or of the look of a search, from 1. In a ramp's other
-    phases how often the first bad rate had been held before (Phase.RECHECK). conditions: about once a second, in a lab.
+    trial: number of the zoom, the confirmation trial, the latency load, or the look of a search, from 1. In a ramp's
+    other phases how often the first bad rate had been held before (Phase.RECHECK). conditions: about once a second,
+    in a lab.
     """
 
     phase: Phase

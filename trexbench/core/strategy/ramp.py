@@ -122,15 +122,18 @@ class Ramp(Strategy):
         if limit is not Limit.DUT:
             bounds = (knee.last_good_pps, knee.first_bad_pps, since_s)
             return Verdict(limit, reasons, knee.last_good_pps, None, None, *bounds)
-        knee = find_zoom(history, direction, evidence.path).knee or knee
+        knee = find_zoom(history, direction, evidence.path, knee.maximum_pps).knee or knee
         low, high = knee.interval_pps
         low = max(0.0, low - evidence.path.doubtful * knee.maximum_pps)
         return Verdict(limit, reasons, knee.maximum_pps, low, high, knee.last_good_pps, knee.first_bad_pps, since_s)
 
     def doubts(self, history: Measured, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
         """Zooms that say otherwise than the ramp."""
-        for name in (result.direction for result in results if result.limit is Limit.DUT):
-            zoom = find_zoom(history, name, find_path(history, name))
+        for result in results:
+            if result.limit is not Limit.DUT or not result.maximum_pps:
+                continue
+            name = result.direction
+            zoom = find_zoom(history, name, find_path(history, name), result.maximum_pps)
             if zoom.problem:
                 yield Caveat("zoom", f"{name}: the fine ramp found no knee ({zoom.problem}): the figure is the ramp's")
             if zoom.blank_s is not None:

@@ -48,9 +48,12 @@ def join_spans(intervals: Iterable[tuple[float, float]]) -> list[tuple[float, fl
     return spans
 
 
-def find_zoom(measured: Measured, direction: Direction, path: FramePath) -> Zoom:
-    """The direction's knee in the zoom in which loss set in, and lasted to the end."""
-    plan, samples, problem = measured.plan, measured.samples, ""
+def find_zoom(measured: Measured, direction: Direction, path: FramePath, about_pps: float) -> Zoom:
+    """The direction's knee in the zoom across about_pps, the one that the ramp found: loss sets in, and lasts.
+
+    A zoom across another direction's knee says nothing: loss in it is of something else.
+    """
+    plan, samples = measured.plan, measured.samples
     times = [s.t_s for s in samples if s.phase is Phase.ZOOM]
     if not times:
         return Zoom(None)
@@ -58,12 +61,13 @@ def find_zoom(measured: Measured, direction: Direction, path: FramePath) -> Zoom
         return Zoom(None, "the lab's conditions changed meanwhile")
     skew_s = measured.skew_s(direction)
     for one in _each(samples):
-        found = [w for w in measured_windows(plan, one, direction, (Phase.ZOOM,))[SETTLING:] if w.sent > 0]
-        found = [path.correct(w)._replace(skew=skew_s * w.sent_pps) for w in found]
+        zoom = measured_windows(plan, one, direction, (Phase.ZOOM,), skew_s)
+        if not zoom or zoom[0].asked_pps > about_pps or (zoom[-1].asked_pps < about_pps and _is_whole(one)):
+            continue
+        found = [path.correct(w) for w in zoom[SETTLING:] if w.sent > 0]
         windows, blank_s = _without_blanks(found)
         if len(windows) < plan.windows + 1:
-            problem = problem or "it was cut short"
-            continue
+            return Zoom(None, "it was cut short")
         step_pps = (found[-1].asked_pps - found[0].asked_pps) / (len(found) - 1)
         flags = [w.is_bad(plan.loss_threshold) for w in windows]
         index = _last_onset(flags, plan.windows)
@@ -75,14 +79,21 @@ def find_zoom(measured: Measured, direction: Direction, path: FramePath) -> Zoom
             low, high = ((1 - WIDER) * knee.maximum_pps + WIDER * end for end in knee.interval_pps)
             return Zoom(replace(knee, interval_pps=(max(0.0, low), high)), blank_s=blank_s)
         sent = [w.sent_pps for w in windows]
-        problem = f"loss from {format_pps(min(sent))} on" if index == 0 else f"no loss up to {format_pps(max(sent))}"
-    return Zoom(None, problem)
+        span = f"loss from {format_pps(min(sent))} on" if index == 0 else f"no loss up to {format_pps(max(sent))}"
+        return Zoom(None, span)
+    return Zoom(None, "none went across it")
 
 
 def _each(samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
     """The samples with one of the zooms at a time."""
     for number in sorted({s.trial for s in samples if s.phase is Phase.ZOOM}):
         yield [s for s in samples if s.phase is not Phase.ZOOM or s.trial == number]
+
+
+def _is_whole(samples: Sequence[Sample]) -> bool:
+    """Whether the zoom of these samples went to its end."""
+    last = max(i for i, s in enumerate(samples) if s.phase is Phase.ZOOM)
+    return last + 1 < len(samples)
 
 
 def _without_blanks(windows: Sequence[Window]) -> tuple[list[Window], float | None]:
