@@ -22,8 +22,8 @@ from .analysis import analyse
 from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
 from .confirm import next_trial
 
-TRIAL_STEP = 0.03
-"""Each confirmation trial after one that failed is lower by this share of the direction's first one."""
+TRIALS_LOWER = (0.03, 0.06)
+"""By these shares of a direction's first confirmation trial are those lower that follow on failures."""
 COARSE_STEP = 0.02
 """A step that is more than this share of the knee found leaves open where it lies."""
 MAX_RECHECKS = 3
@@ -108,7 +108,7 @@ class Ramp(Strategy):
         if last.phase is Phase.LATENCY_DRAIN:
             return self._next_load(history, last.trial + 1)
         again = self._resume(history) or self._recheck(history, last.trial + 1) if last.phase is Phase.DRAIN else None
-        return again or self._next_zoom(history) or next_trial(self, history, TRIAL_STEP) or self._next_load(history, 1)
+        return again or self._next_zoom(history) or next_trial(self, history, TRIALS_LOWER) or self._next_load(history, 1)
 
     def conclude(self, history: Measured, direction: Direction) -> Verdict:
         """The knee; without one, the rate carried without loss, and what limited it."""

@@ -41,6 +41,9 @@ MOST_LOOKS = 40
 """A search ends after so many, however wide its intervals still are."""
 MOST_BLANK = 8
 """After so many looks in a row, in which hardly anything came through, the DUT is taken to forward no more."""
+LAST_TRIAL_LOWER = 0.06
+"""By this share is a third trial lower: a router that fails twice loses now and now not, in a band far wider than that
+of the search."""
 FEWEST_LOOKS = 8
 """So many looks does a goal take where the DUT is steady."""
 
@@ -126,7 +129,7 @@ class Search(Strategy):
             step = None if until_s is None else LoadStep(last.phase, last.asked_pps, until_s, last.trial)
             return step or self.drain(Phase.CONFIRM_DRAIN, history)
         # Frames of a lossy look that still wait in queues would stand in for others that the trial loses.
-        return next_trial(self, history, self.width, always=True)
+        return next_trial(self, history, (self.width, max(2 * self.width, LAST_TRIAL_LOWER)), always=True)
 
     def _rise(self, history: Sequence[Sample], begun_s: float) -> LoadStep:
         until_s = self._until(begun_s, self.bracket_s, history[-1].t_s)
