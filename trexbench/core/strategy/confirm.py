@@ -10,6 +10,7 @@ from ..verdict.model import DirectionResult, Limit
 from .analysis import analyse
 from .base import LoadStep, Strategy
 
+
 def next_trial(
     plan: Strategy, history: Sequence[Sample], lower: Sequence[float], always: bool = False
 ) -> LoadStep | None:

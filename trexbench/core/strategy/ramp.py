@@ -108,7 +108,8 @@ class Ramp(Strategy):
         if last.phase is Phase.LATENCY_DRAIN:
             return self._next_load(history, last.trial + 1)
         again = self._resume(history) or self._recheck(history, last.trial + 1) if last.phase is Phase.DRAIN else None
-        return again or self._next_zoom(history) or next_trial(self, history, TRIALS_LOWER) or self._next_load(history, 1)
+        again = again or self._next_zoom(history) or next_trial(self, history, TRIALS_LOWER)
+        return again or self._next_load(history, 1)
 
     def conclude(self, history: Measured, direction: Direction) -> Verdict:
         """The knee; without one, the rate carried without loss, and what limited it."""
