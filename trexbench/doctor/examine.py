@@ -1,0 +1,63 @@
+"""All checks, in the order in which a run would meet what they find."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..config.lookup import load_dut
+from ..config.model import DutConfig
+from ..core.checks import Check
+from ..lab import LabSpec, net
+from ..lab.lab import status
+from ..session.dut import endpoint_of
+from ..session.request import Target
+from .dut import check_dut, check_lab
+from .host import check_results, check_software, judge_host, read_host
+from .tester import check_tester
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What to examine. target: its name is empty where no DUT is named, and its tester is the one that is named."""
+
+    target: Target
+    results: Path
+
+
+def examine(asked: Examined) -> Iterator[Check]:
+    """Every check, as soon as it is done; nothing is changed, no port is taken and no frame sent."""
+    target = asked.target
+    config = load_dut(target.name, target.configs_dir) if target.name else None
+    yield from check_software(str(target.trex_dir) if target.trex_dir else None)
+    yield from judge_host(read_host(), generates=_generates_here(target, config))
+    yield from check_results(asked.results)
+    if config is not None and config.lab is not None:
+        yield from check_lab(config, embedded=target.trex_dir is None)
+    yield from _tester(target, config)
+    if config is not None:
+        yield from check_dut(target, config)
+
+
+def _generates_here(target: Target, config: DutConfig | None) -> bool:
+    """Whether a TRex on this machine sends: not a lab, whose cores are its own affair."""
+    if config is not None and config.lab is not None:
+        return False
+    server = target.server or (config.generator.server if config is not None else "127.0.0.1")
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(server).is_loopback
+    return server == "localhost"
+
+
+def _tester(target: Target, config: DutConfig | None) -> Iterator[Check]:
+    trex_dir = str(target.trex_dir) if target.trex_dir else None
+    endpoint = endpoint_of(config, target.server, target.rpc_port, target.pub_port)
+    ports, speed_bps = (config.tester_ports, config.speed_bps) if config is not None else ((), None)
+    if config is None or config.lab is None:
+        yield from check_tester(endpoint, ports, speed_bps, trex_dir)
+    elif status(config.lab.prefix).condition == "up":
+        with net.inside(LabSpec.from_config(config).tester):
+            yield from check_tester(endpoint, ports, speed_bps, trex_dir)
