@@ -77,7 +77,9 @@ def connect(
                 generator.release()
 
 
-def read_macs(endpoint: Endpoint, ports: Sequence[int], trex_dir: str | None = None) -> dict[int, str]:
+def read_macs(
+    endpoint: Endpoint, ports: Sequence[int], trex_dir: str | os.PathLike[str] | None = None
+) -> dict[int, str]:
     """The MAC of each of these ports that the server names, without taking any."""
     reach(endpoint)
     with _session(load_client(trex_dir), endpoint) as stl:
