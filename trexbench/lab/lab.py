@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -160,17 +161,28 @@ class Lab:
 
 
 def down(prefix: str, force: bool = False) -> bool:
-    """Take a lab down; False if there was none. TesterBusy while a run uses it, unless force."""
+    """Take a lab down; False if there was none. TesterBusy while a run uses it, unless force: that ends the run."""
     host.check(embedded=False)
     with contextlib.ExitStack() as stack:
         if not force:
             stack.enter_context(locked(f"{prefix}.use", f"lab {prefix} is in use by a run"))
+        kept = force and _end_keeper(prefix)
         stack.enter_context(lab_lock(prefix))
         found = state.load(prefix)
         if found is None:
-            return False
+            return kept
         take_down(found)
         return True
+
+
+def _end_keeper(prefix: str) -> bool:
+    """Let the keeper of a run's own lab take it down now; False where there is none."""
+    found = state.load(prefix)
+    if found is None or found.mode != "ephemeral" or not found.owner.alive:
+        return False
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(found.owner.pid, signal.SIGTERM)
+    return True
 
 
 def status(prefix: str) -> LabStatus:
