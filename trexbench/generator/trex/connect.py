@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout, 
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.errors import BenchError, GeneratorError, PortOwned
+from ...core.errors import BenchError, GeneratorError, PortBusy, PortOwned
 from ...core.protocols import Clock
 from ...signals import uninterrupted
 from .client import Client, load_client
@@ -50,7 +50,7 @@ def connect(
 ) -> Iterator[TrexGenerator]:
     """Acquire the ports, idle and up, until the end of the block; a watchdog process stops them if we are killed.
 
-    force takes ports from another owner and stops what they send; without it a foreign owner is PortOwned.
+    force takes ports from another owner and stops what they send; without it a foreign owner is PortBusy.
     """
     reach(endpoint)
     client = load_client(trex_dir)
@@ -198,7 +198,7 @@ def _take(client: Client, stl: Any, channel: Channel, ports: Sequence[int], forc
 def _require_free(port: str, status: Mapping[str, Any]) -> None:
     if status["owner"]:
         remedy = "wait until it is given back, or take it with --force"
-        raise PortOwned(f"{port} belongs to {status['owner']!r}", remedy)
+        raise PortBusy(f"{port} belongs to {status['owner']!r}", remedy)
     if status["state"] not in ("IDLE", "STREAMS"):
         raise GeneratorError(f"{port} is busy ({status['state']}) without an owner", "--force stops it and takes it")
 
