@@ -212,3 +212,15 @@ def test_a_router_short_of_bytes_loses_the_largest_frames_first(dut: Path, tmp_p
     last = found["samples"][-1]  # type: ignore[index]
     received = last["ports"]["1"]["ipackets"] - found["samples"][0]["ports"]["1"]["ipackets"]  # type: ignore[index]
     assert sum(last["streams"]["0"]["received"]["1"]) == received
+
+
+def test_doctor_examines_a_lab_that_is_up_and_one_that_is_down(dut: Path, tmp_path: Path) -> None:
+    down = trexbench(tmp_path, "doctor", "--dut", str(dut))
+    assert down.returncode == 0 and "its lab is down" in down.stdout and "trexbench lab up" in down.stdout
+    assert trexbench(tmp_path, "lab", "up", "--dut", str(dut)).returncode == 0
+    up = trexbench(tmp_path, "doctor", "--dut", str(dut), "--json")
+    found = json.loads(up.stdout)
+    assert up.returncode == 0, up.stdout + up.stderr
+    named = {one["what"]: one for one in found if one["area"] in ("tester", "DUT")}
+    assert {"server", "port 0", "port 1", "reached", "time", "settings", "counters"} <= set(named)
+    assert "veth" in named["port 0"]["found"] and named["time"]["state"] == "good"

@@ -53,11 +53,12 @@ ROOMS: Mapping[str, str] = {
     "session": "core/* config files dut dut/vpp generator/trex host lab lock report/run results signals stlserver/rpc "
     "transport twin",
     "suite": "core/* config files lock report/regress results review session",
+    "doctor": "core/* config generator/trex host lab session",
     "api": "core/* config report/run results results/index review session suite",
     "__init__": "",
     "__main__": "cli",
     "cli": "core/* config report report/run report/page report/regress results results/index review session suite "
-    "signals dut files lab stlserver",
+    "signals doctor dut files lab stlserver",
 }
 """Room -> rooms that it may import besides itself, without those inside of them; ``core/*``: with them."""
 

@@ -17,7 +17,7 @@ from ..config.schema import read_dut
 from ..core.errors import ConfigError, DutError
 from ..core.units import format_bits
 from ..session.request import Target
-from .options import CONFIGS, DURATION, JSON, RX_QUEUES, complete_duts, gathered
+from .options import CONFIGS, DURATION, JSON, PUB_PORT, RPC_PORT, RX_QUEUES, TREX_DIR, complete_duts, gathered
 from .output import print_json
 
 if TYPE_CHECKING:
@@ -90,7 +90,9 @@ _TARGET = gathered(
     CONFIGS,
     RX_QUEUES,
     click.option("--server", metavar="HOST", help="The TRex server to ask for MACs that the config does not name."),
-    click.option("--rpc-port", type=click.IntRange(1, 65535), help="Its RPC port (4501)."),
+    RPC_PORT,
+    PUB_PORT,
+    TREX_DIR,
 )
 
 

@@ -56,7 +56,7 @@ def up(dut: str, configs_dir: Path | None, trex_dir: Path | None) -> None:
 @lab.command("down")
 @_dut
 @CONFIGS
-@click.option("--force", is_flag=True, help="Even while a run uses it.")
+@click.option("--force", is_flag=True, help="Even while a run uses it, or has it for itself; that run ends.")
 def down(dut: str, configs_dir: Path | None, force: bool) -> None:
     """Take the lab down, with everything in it."""
     from ..lab import LabSpec

@@ -149,6 +149,8 @@ TREX_DIR = path_option(
     "A TRex installation: its client is used, and in a lab its server.",
     envvar="TREXBENCH_TREX_DIR",
 )
+RPC_PORT = click.option("--rpc-port", type=click.IntRange(1, 65535), help="Its RPC port (4501).")
+PUB_PORT = click.option("--pub-port", type=click.IntRange(1, 65535), help="Its event port (4500).")
 TUNABLES_OPTION = click.option(
     "-t", "--tunables", type=TUNABLES, help="Tunables of the mode or profile: size=128,vm=random."
 )
@@ -205,8 +207,8 @@ def setup_options(speedup: float, label: str) -> tuple[Callable[[Any], Any], ...
         click.option(
             "--server", metavar="HOST", help="The TRex server; default: as in the DUT's config, or its lab's."
         ),
-        click.option("--rpc-port", type=click.IntRange(1, 65535), help="Its RPC port (4501)."),
-        click.option("--pub-port", type=click.IntRange(1, 65535), help="Its event port (4500)."),
+        RPC_PORT,
+        PUB_PORT,
         TREX_DIR,
         click.option("--force", is_flag=True, help="Take the ports even if somebody else owns them."),
         click.option("--label", type=LABEL, help=f"A word stored with {label}, to search and compare by: kernel-6.18."),

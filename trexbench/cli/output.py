@@ -84,10 +84,18 @@ def exit_code(error: BenchError | Interrupted | None) -> int:
     return error.exit_code
 
 
+def make_directory(path: Path) -> None:
+    """Make the directory that an option names for several files, where it is not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BenchError(f"{path}: {error.strerror}", "name a directory that can be made") from error
+
+
 def write(name: str, data: str | bytes, aside: bool = False) -> None:
     """Replace the file as a whole and print its name; ``-`` is standard output.
 
-    aside: the verb prints something else: the file's name is not printed, and its directory must exist.
+    aside: the verb prints something else: the file's name is not printed.
     """
     raw = data.encode("utf-8", "replace") if isinstance(data, str) else data
     if name == "-":
@@ -95,8 +103,6 @@ def write(name: str, data: str | bytes, aside: bool = False) -> None:
         return
     path = Path(name)
     try:
-        if not aside:
-            path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, raw)
     except OSError as error:
         raise BenchError(f"{path}: {error.strerror}", "name a place that can be written") from error

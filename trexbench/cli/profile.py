@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
+from ..core.errors import BenchError, ConfigError
 from ..core.load.profile import LISTED_MODES, resolve_mode
 from ..core.units import Rate, format_bits, format_pps, format_share
 from .options import JSON, RATE, SPEED, TREX_DIR, TUNABLES_OPTION, complete_modes
-from .output import print_json
+from .output import note, print_json
 
 _EXAMPLES = """\b
 Examples:
   trexbench profile list
   trexbench profile show var2-imix --speed 25gbit
   trexbench profile pcap 64b -o 64b.pcap --count 1000
+  trexbench profile pcap imix -o - --count 100
 """
 
 _speed = click.option("--speed", type=SPEED, default="10gbit", show_default=True, help="Line speed (L1).")
@@ -93,7 +96,13 @@ def show_mode(
 
 @profile.command("pcap")
 @_mode
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, help="File to write.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    required=True,
+    help="File to write; - for standard output.",
+)
 @click.option("--count", type=click.IntRange(1, 10_000_000), default=1000, show_default=True, help="Frames.")
 @click.option("--rate", type=RATE, default="1%", show_default=True, help="Offered load, which sets the time stamps.")
 @_speed
@@ -115,5 +124,15 @@ def write_capture(
 
     traffic = load_traffic(resolve_mode(mode), tunables, port, trex_dir)
     pps = rate.to_pps(traffic.profile.mean_frame_bytes, speed)
-    traffic.capture(output, count, pps)
+    if output == Path("-"):
+        if sys.stdout.isatty():
+            raise ConfigError("a capture would garble the terminal", "redirect standard output, or name a file with -o")
+        traffic.capture(sys.stdout.buffer, count, pps)
+        note(f"{count} frames at {format_pps(pps)}")
+        return
+    try:
+        with output.open("wb") as file:
+            traffic.capture(file, count, pps)
+    except OSError as error:
+        raise BenchError(f"{output}: {error.strerror}", "name a file that can be written with -o") from error
     click.echo(f"{output}: {count} frames at {format_pps(pps)}")

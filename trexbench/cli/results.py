@@ -11,7 +11,7 @@ from ..core.errors import ConfigError, StoreError
 from ..core.load.modes import full_mode_name
 from ..report.clean import clean
 from .options import DATE, JSON, SPEED, complete_duts, complete_modes, complete_suites, path_option, results_option
-from .output import note, print_json, print_result, warn, write
+from .output import make_directory, note, print_json, print_result, warn, write
 
 _RESULTS = results_option()
 _run = click.argument("run", type=click.Path(path_type=Path), required=False)
@@ -20,7 +20,7 @@ _run = click.argument("run", type=click.Path(path_type=Path), required=False)
 @click.command(epilog="\b\nExamples:\n  trexbench show\n  trexbench show run.json --picture run.png\n")
 @_run
 @results_option("Where to look for the latest run when none is named.")
-@path_option("--picture", "Draw the run's picture again, as a PNG, to this file.", dir_okay=False)
+@path_option("--picture", "Draw the run's picture again, to this file: .png, .svg or .pdf.", dir_okay=False)
 @click.option("--json", "as_json", is_flag=True, help="The document without its samples, on standard output.")
 def show(run: Path | None, results: Path, picture: Path | None, as_json: bool) -> None:
     """Show a stored run: the one named, or the latest."""
@@ -47,7 +47,10 @@ def export(runs: tuple[Path, ...], loadtest: bool, named: str) -> None:
 
     output = Path(named)
     many = len(runs) > 1 or output.is_dir() or named.endswith("/")
-    for path, name in zip(runs, _names_apart(runs), strict=True):
+    names = _names_apart(runs)
+    if many:
+        make_directory(output)
+    for path, name in zip(runs, names, strict=True):
         write(str(output / f"{name}.loadtest.json" if many else output), to_loadtest(load_run(path)))
 
 

@@ -4,7 +4,8 @@
     ├── ConfigError            what the user wrote or asked (exit 2)
     ├── GeneratorError         the traffic generator or the way to it (exit 5)
     │   ├── GeneratorLost      the connection to it was lost
-    │   └── PortOwned          somebody else holds the ports
+    │   └── PortOwned          somebody else took the ports
+    │       └── PortBusy       somebody else had them before (exit 8)
     ├── DutError               the device under test, or what was read back from it (exit 6)
     │   └── DutLost            no connection to it, or one that was lost
     ├── LabError               this machine cannot host the lab (exit 7)
@@ -42,6 +43,10 @@ class GeneratorLost(GeneratorError):
 
 class PortOwned(GeneratorError):
     pass
+
+
+class PortBusy(PortOwned):
+    exit_code = 8
 
 
 class DutError(BenchError):

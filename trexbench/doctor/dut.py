@@ -34,8 +34,8 @@ def check_lab(config: DutConfig, embedded: bool) -> Iterator[Check]:
     except BenchError as error:
         yield failed(Area.LAB, "cores", error)
         return
-    routers = ", ".join(map(str, placement.router_cpus))
-    yield Check(Area.LAB, "cores", State.GOOD, f"core {placement.sender_cpu} sends, {routers} forward")
+    routers = ", ".join(map(str, placement.router))
+    yield Check(Area.LAB, "cores", State.GOOD, f"core {placement.sender} sends, {routers} forward")
     for warning in placement.warnings:
         yield Check(Area.LAB, "cores", State.DOUBTFUL, warning, "use a machine with more cores")
     yield Check(Area.LAB, "state", State.GOOD, str(status(spec.prefix)))

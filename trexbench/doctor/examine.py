@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..config.lookup import load_dut
-from ..config.model import DutConfig
+from ..config.model import DutConfig, GeneratorConfig
 from ..core.checks import Check
 from ..lab import LabSpec, net
 from ..lab.lab import status
@@ -32,7 +32,7 @@ def examine(asked: Examined) -> Iterator[Check]:
     """Every check, as soon as it is done; nothing is changed, no port is taken and no frame sent."""
     target = asked.target
     config = load_dut(target.name, target.configs_dir) if target.name else None
-    yield from check_software(str(target.trex_dir) if target.trex_dir else None)
+    yield from check_software(target.trex_dir)
     yield from judge_host(read_host(), generates=_generates_here(target, config))
     yield from check_results(asked.results)
     if config is not None and config.lab is not None:
@@ -53,11 +53,11 @@ def _generates_here(target: Target, config: DutConfig | None) -> bool:
 
 
 def _tester(target: Target, config: DutConfig | None) -> Iterator[Check]:
-    trex_dir = str(target.trex_dir) if target.trex_dir else None
-    endpoint = endpoint_of(config, target.server, target.rpc_port, target.pub_port)
+    there = config.generator if config is not None else GeneratorConfig()
+    endpoint = endpoint_of(there, target.server, target.rpc_port, target.pub_port)
     ports, speed_bps = (config.tester_ports, config.speed_bps) if config is not None else ((), None)
     if config is None or config.lab is None:
-        yield from check_tester(endpoint, ports, speed_bps, trex_dir)
+        yield from check_tester(endpoint, ports, speed_bps, target.trex_dir)
     elif status(config.lab.prefix).condition == "up":
         with net.inside(LabSpec.from_config(config).tester):
-            yield from check_tester(endpoint, ports, speed_bps, trex_dir)
+            yield from check_tester(endpoint, ports, speed_bps, target.trex_dir)

@@ -62,7 +62,7 @@ def read_host() -> HostFacts:
     after = _times()
     shares: tuple[float | None, float | None] = None, None
     if before and after and (total := after[0] - before[0]) > 0:
-        shares = (after[1] - before[1]) / total, (after[2] - before[2]) / total
+        shares = min(1.0, (after[1] - before[1]) / total), (after[2] - before[2]) / total
     governors: dict[str, int] = {}
     for path in Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor"):
         if word := _read(path):
@@ -142,7 +142,7 @@ def _judge_memory(facts: HostFacts) -> Check:
     return _doubt("huge pages", "none: DPDK drivers need them", remedy)
 
 
-def check_software(trex_dir: str | None) -> Iterator[Check]:
+def check_software(trex_dir: Path | None) -> Iterator[Check]:
     """Python, and the STL client of TRex's."""
     yield _good("Python", f"{platform.python_version()} ({sys.executable})")
     try:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..core.checks import Area, Check, State, failed
 from ..core.errors import BenchError
 from ..core.units import format_bits
-from ..generator.trex.connect import Endpoint, TesterFacts, describe
+from ..generator.trex.connect import Endpoint, ServerFacts, describe
 from ..generator.trex.ports import link_up
 
 _IDLE = ("IDLE", "STREAMS")
 
 
 def check_tester(
-    endpoint: Endpoint, ports: Sequence[int], speed_bps: float | None, trex_dir: str | None
+    endpoint: Endpoint, ports: Sequence[int], speed_bps: float | None, trex_dir: Path | None
 ) -> Iterator[Check]:
     """ports: that a run will use; all where empty. speed_bps: the line rate that the DUT's config states."""
     try:
@@ -26,7 +27,7 @@ def check_tester(
     yield from judge_tester(str(endpoint), facts, ports, speed_bps)
 
 
-def judge_tester(where: str, facts: TesterFacts, ports: Sequence[int], speed_bps: float | None) -> Iterator[Check]:
+def judge_tester(where: str, facts: ServerFacts, ports: Sequence[int], speed_bps: float | None) -> Iterator[Check]:
     """What to think of what a server said of itself."""
     version, system = facts.version, facts.system
     cores = f"{system.get('dp_core_count', '?')} sending cores ({system.get('core_type', 'CPU unknown')})"

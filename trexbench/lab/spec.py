@@ -101,6 +101,11 @@ class Placement:
         return {"sender_cpu": self.sender, "router_cpus": list(self.router), "harness_cpu": self.harness}
 
 
+def cores_of(placement: Mapping[str, Any]) -> set[int]:
+    """The cores on which a lab with this placement (as a document) sends and routes."""
+    return {cpu for cpu in (placement.get("sender_cpu"), *placement.get("router_cpus", ())) if cpu is not None}
+
+
 def place(settings: LabConfig, cpus: Sequence[int], siblings: Mapping[int, Sequence[int]]) -> Placement:
     """Which process runs on which of these cores; siblings: the hyper-threads of each core, itself included."""
     taken = settings.router_cpus if isinstance(settings.router_cpus, tuple) else ()

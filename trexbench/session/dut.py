@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..config.lookup import load_dut
-from ..config.model import DutConfig
+from ..config.model import DutConfig, GeneratorConfig
 from ..core.dut.telemetry import Observation
 from ..core.errors import DutError
 from ..dut import Dut, Wanted, open_dut
@@ -63,7 +64,8 @@ def connect_target(target: Target, doing: str, with_macs: bool = True) -> Iterat
     """The DUT that is named, until the end of the block; see connect_dut. with_macs: the tester's MACs are needed."""
     config = load_dut(target.name, target.configs_dir)
     queues = choose_queues(config, target.rx_queues)
-    macs = known_macs(config, endpoint_of(config, target.server, target.rpc_port)) if with_macs else {}
+    endpoint = endpoint_of(config.generator, target.server, target.rpc_port, target.pub_port)
+    macs = known_macs(config, endpoint, target.trex_dir) if with_macs else {}
     with connect_dut(Wanted(config, macs, queues, lab_facts(config)), doing) as found:
         yield found
 
@@ -85,19 +87,20 @@ def _require_counters(seen: Observation) -> None:
         raise DutError("; ".join(reasons) or "the DUT has none of the counters")
 
 
-def endpoint_of(config: DutConfig, server: str | None, rpc_port: int | None, pub_port: int | None = None) -> Endpoint:
-    """Where the DUT's tester listens: None is as the config says."""
-    there = config.generator
+def endpoint_of(
+    there: GeneratorConfig, server: str | None, rpc_port: int | None, pub_port: int | None = None
+) -> Endpoint:
+    """Where a DUT's tester listens: None is as its config says."""
     return Endpoint(server or there.server, rpc_port or there.rpc_port, pub_port or there.pub_port)
 
 
-def known_macs(config: DutConfig, endpoint: Endpoint) -> Mapping[int, str]:
+def known_macs(config: DutConfig, endpoint: Endpoint, trex_dir: Path | None = None) -> Mapping[int, str]:
     """MACs of the tester's ports where the config does not name them: a lab's are known, others are asked for."""
     if all(port.neighbour.mac for port in config.ports):
         return {}
     if config.lab is not None:
         return LabSpec.from_config(config).tester_macs
-    return read_macs(endpoint, config.tester_ports)
+    return read_macs(endpoint, config.tester_ports, trex_dir)
 
 
 def lab_facts(config: DutConfig) -> Mapping[str, Any]:

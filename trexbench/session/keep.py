@@ -21,6 +21,8 @@ from .request import Case, Request, Setup, make_request
 from .run import Interrupted
 
 DEFAULT_MODE = "1flow-64b"
+PICTURES = ("png", "svg", "pdf")
+"""Formats of a run's picture, by the ending of its file."""
 SETTLE_S = 3.0
 Say = Callable[[str], None]
 Show = Callable[[RunResult], AbstractContextManager[Sink]]
@@ -180,10 +182,13 @@ def size_requests(
 
 
 def draw_run(result: RunResult, path: Path) -> Path:
-    """Draw the run into this PNG; StoreError where that cannot be written."""
+    """Draw the run into this file, in the format of its ending; StoreError where it cannot be written."""
+    form = path.suffix[1:].lower() or "png"
+    if form not in PICTURES:
+        raise ConfigError(f"{path}: a picture is no .{form}", f"let its name end in .{', .'.join(PICTURES)}")
     from ..report.run.picture import draw  # matplotlib is slow to load, and not needed before the run is over
 
-    return _write(path, draw(result))
+    return _write(path, draw(result, form))
 
 
 def draw_costs_of(results: Sequence[RunResult], folder: Path) -> Path:

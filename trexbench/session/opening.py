@@ -102,7 +102,7 @@ def _generator(
         # Its server dies with this process: there is nothing to watch over.
         held = connect(simulation.endpoint, request.ports, simulation.clock, trex_dir=trex_dir, guarded=False)
         return stack.enter_context(held), simulation.clock, simulation
-    endpoint = endpoint_of(request.dut, request.server, request.rpc_port, request.pub_port)
+    endpoint = endpoint_of(request.dut.generator, request.server, request.rpc_port, request.pub_port)
     tester = f"lab-{lab.spec.prefix}" if lab else f"{endpoint.server}-{endpoint.rpc_port}"
     doing = f"{request.verb} of {request.dut.name}, {request.mode}"
     stack.enter_context(locked(f"tester-{tester}".replace("/", "_"), f"tester {endpoint} is in use", doing))

@@ -86,13 +86,15 @@ class Setup:
 
 @dataclass(frozen=True)
 class Target:
-    """A DUT as a user names it. server and rpc_port: of the tester that knows the MACs that the config leaves to it."""
+    """A DUT as a user names it. server, its ports and trex_dir: the tester that knows MACs that the config lacks."""
 
     name: str
     configs_dir: Path | None = None
     rx_queues: int | None = None
     server: str | None = None
     rpc_port: int | None = None
+    pub_port: int | None = None
+    trex_dir: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

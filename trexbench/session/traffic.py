@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ..config.lookup import find_profile
-from ..core.errors import BenchError
 from ..core.load.profile import Mode, Profile
 from ..generator.trex.client import load_client
 from ..generator.trex.profile_loader import decode, load_profile, write_pcap
@@ -32,13 +31,9 @@ class Traffic:
         """The first packet of each stream, decoded and as a hex dump."""
         return decode(load_client(self.trex_dir), self.profile)
 
-    def capture(self, path: Path, count: int, pps: float) -> None:
-        """The first frames as a pcap file; BenchError where that cannot be written."""
-        try:
-            with path.open("wb") as file:
-                write_pcap(file, self.profile, count, pps)
-        except OSError as error:
-            raise BenchError(f"{path}: {error.strerror}", "name a file that can be written with -o") from error
+    def capture(self, out: BinaryIO, count: int, pps: float) -> None:
+        """Write the first frames as a pcap file."""
+        write_pcap(out, self.profile, count, pps)
 
 
 def load_traffic(mode: Mode, tunables: Mapping[str, str] | None, port: int, trex_dir: Path | None) -> Traffic:

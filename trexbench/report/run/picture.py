@@ -50,9 +50,10 @@ _SMALL_RED: dict[str, Any] = {"fontsize": 8, "color": RED, "ha": "right", "va": 
 _STAR: dict[str, Any] = {"marker": "*", "markersize": 13, "color": "#F0E442", "mec": "black", "mew": 0.6}
 
 
-def draw(result: RunResult) -> bytes:
-    """The PNG's bytes."""
-    return render(compose(result), "png", {"Software": "trexbench", "Title": name_of(result)})
+def draw(result: RunResult, form: str = "png") -> bytes:
+    """The file's bytes. form: png, svg or pdf."""
+    ours = "Software" if form == "png" else "Creator"
+    return render(compose(result), form, {ours: "trexbench", "Title": name_of(result)})
 
 
 def compose(result: RunResult) -> Figure:
@@ -91,7 +92,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def render(figure: Figure, form: str, metadata: dict[str, str]) -> bytes:
-    """The picture as a file. form: png or svg."""
+    """The picture as a file. form: png, svg or pdf."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format=form, metadata=metadata)
     return buffer.getvalue()

@@ -1,0 +1,73 @@
+"""Small promises of the command line that no other file is about."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from runs import make_result
+
+from trexbench.cli import main
+from trexbench.results.store import RunWriter
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))
+    for name in ("TREXBENCH_DUT_CONFIGS", "TREXBENCH_STL_PROFILES", "TREXBENCH_TREX_DIR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def run(arguments: Sequence[str], capfd: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """The exit code, standard output and standard error of a command."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    out, err = capfd.readouterr()
+    assert isinstance(ended.value.code, int) and "Traceback" not in err
+    return ended.value.code, out, err
+
+
+def test_dut_verbs_ask_the_tester_at_both_of_its_ports(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
+    (tmp_path / "r.yaml").write_text(text.replace('"68:05:ca:32:45:94"', "tester"))
+    with socket.create_server(("127.0.0.1", 0)) as answers, socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        rpc, events = answers.getsockname()[1], closed.getsockname()[1]
+        ports = ("--rpc-port", str(rpc), "--pub-port", str(events))
+        code, _, err = run(("dut", "plan", "./r.yaml", "--server", "127.0.0.1", *ports), capfd)
+    assert code == 5 and f"no TRex server's events at 127.0.0.1:{events}" in err
+
+
+def test_a_capture_goes_to_standard_output_and_its_name_is_never_a_dash(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(("profile", "pcap", "64b", "-o", "-", "--count", "3"))
+    out, err = capfdbinary.readouterr()
+    assert ended.value.code == 0 and b"3 frames" in err
+    assert out[:4] == b"\x4d\x3c\xb2\xa1" and len(out) == 24 + 3 * (16 + 60)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("verb", [("report", "-o"), ("report", "--markdown"), ("regress", "--markdown")])
+def test_a_file_in_a_directory_that_is_not_there_is_refused(
+    verb: tuple[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    RunWriter(Path("results"), print).end(make_result())
+    code, _, err = run((*verb, "typo/x"), capfd)
+    assert (code, err) == (1, "trexbench: typo/x: No such file or directory: name a place that can be written\n")
+    assert not (tmp_path / "typo").exists()
+
+
+def test_a_picture_is_what_its_name_says(capfd: pytest.CaptureFixture[str]) -> None:
+    path = RunWriter(Path("results"), print).end(make_result())
+    for name, begins in (("x.pdf", b"%PDF"), ("x.svg", b"<?xml"), ("x.PNG", b"\x89PNG"), ("x", b"\x89PNG")):
+        code, _, err = run(("show", str(path), "--picture", name), capfd)
+        assert code == 0 and Path(name).read_bytes().startswith(begins), err
+    code, out, err = run(("show", str(path), "--picture", "x.jpeg"), capfd)
+    assert (code, out) == (2, "") and "x.jpeg: a picture is no .jpeg" in err and ".png, .svg, .pdf" in err
