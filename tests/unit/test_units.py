@@ -14,6 +14,7 @@ from trexbench.core.units import (
     format_bits,
     format_duration,
     format_pps,
+    format_rate,
     format_scaled,
     format_share,
     line_rate_pps,
@@ -174,3 +175,9 @@ def test_formats(formatted: str, expected: str) -> None:
 def test_figures_have_no_exponent_and_four_digits(value: float) -> None:
     number = format_pps(value).split()[0]
     assert "e" not in number and len(number.replace(".", "").lstrip("0")) <= 5
+
+
+@given(st.floats(1.0, 1e9))
+def test_a_rate_is_written_as_it_is_read_and_never_rounded_down(pps: float) -> None:
+    read = parse_rate(format_rate(pps))
+    assert read.unit == "pps" and pps * (1 - 1e-6) <= read.value <= 1.1 * pps + 1e-6

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import ceil, floor, log10
 
 from .errors import ConfigError
 
@@ -69,6 +70,13 @@ def parse_rate(text: str) -> Rate:
     if rate.unit == "percent" and rate.value > 100:
         raise ConfigError(f"rate {text!r} is over line rate", "100% of L1 is the most a port can send")
     return rate
+
+
+def format_rate(pps: float) -> str:
+    """Frames per second as parse_rate takes them, rounded up to two digits: ``13mpps``."""
+    scale, unit = (1e6, "mpps") if pps >= 1e6 else (1e3, "kpps") if pps >= 1e3 else (1.0, "pps")
+    digits = 10 ** (floor(log10(max(pps / scale, 1.0))) - 1)
+    return f"{ceil(round(pps / scale / digits, 6)) * digits:g}{unit}"
 
 
 def parse_duration(text: str) -> float:
