@@ -10,6 +10,7 @@ from typing import Annotated
 
 from ..core.units import Rate
 from . import readers as r
+from .commands import TESTER_MAC, CommandsSettings
 from .readers import section
 from .settings import LinuxSettings, PfsenseSettings, PowerConfig, VppSettings
 from .twin import RssSpec, TwinSpec
@@ -31,11 +32,13 @@ DRIVERS: Mapping[str, Driver] = {
     "linux": Driver(),
     "pfsense": Driver(),
     "vpp": Driver(),
+    "commands": Driver(transports=("netns", "local", "ssh"), knows_system=False),
     "none": Driver(transports=(), knows_system=False),
 }
 UNREACHED = "none"
 """The transport of a DUT that is not reached."""
 
+_NO_COMMANDS = CommandsSettings()
 _CPU = r.or_word(("auto", "any"), r.integer(0, 4095))
 _CPUS = r.or_word(("auto", "any"), r.integers(0, 4095))
 _SYSCTL = r"(?:net|kernel|vm)(?:\.[A-Za-z0-9_-]+)+"
@@ -185,6 +188,7 @@ class DutConfig:
     linux: Annotated[LinuxSettings, section(LinuxSettings, "a Linux DUT")] = field(default_factory=LinuxSettings)
     vpp: Annotated[VppSettings, section(VppSettings, "a VPP")] = field(default_factory=VppSettings)
     pfsense: Annotated[PfsenseSettings, section(PfsenseSettings, "a pfSense")] = field(default_factory=PfsenseSettings)
+    commands: Annotated[CommandsSettings, section(CommandsSettings, "commands")] = _NO_COMMANDS
     rss: Annotated[RssSpec | None, section(RssSpec, "RSS")] = None
     power: Annotated[PowerConfig | None, section(PowerConfig, "a power meter")] = None
     lab: Annotated[LabConfig | None, section(LabConfig, "a lab")] = None
@@ -207,6 +211,13 @@ class DutConfig:
         return tuple(cable.tester for cable in self.cables)
 
     @property
+    def asks_for_macs(self) -> bool:
+        """Whether a driver needs MACs of the tester's ports that only the generator knows."""
+        return (
+            any(port.neighbour.mac is None for port in self.ports) or TESTER_MAC.search(str(self.commands)) is not None
+        )
+
+    @property
     def is_reached(self) -> bool:
         """Whether its driver runs anything on it."""
         return bool(DRIVERS[self.driver].transports)
@@ -214,7 +225,7 @@ class DutConfig:
     @property
     def is_observed(self) -> bool:
         """Whether anything of the DUT is read during a run."""
-        return DRIVERS[self.driver].knows_system or self.power is not None
+        return DRIVERS[self.driver].knows_system or bool(self.commands.counters) or self.power is not None
 
     def with_lab_prefix(self, prefix: str) -> DutConfig:
         """The same DUT with its lab's namespaces and VPP under this prefix, so that two labs can run side by side."""

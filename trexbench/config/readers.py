@@ -17,6 +17,7 @@ from .yamltree import Gathering, Value
 T = TypeVar("T")
 
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_CLOCK = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?P<scale>[mg])hz")
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 
 
@@ -262,6 +263,15 @@ def _parsed(parse: Callable[[str], T]) -> Callable[[Value], T]:
 
 speed, rate = _parsed(parse_speed), _parsed(parse_rate)
 seconds, share = _parsed(parse_duration), _parsed(parse_share)
+
+
+def clock(value: Value) -> float:
+    """Hz."""
+    raw = value.text()
+    match = _CLOCK.fullmatch(raw.lower())
+    if not match or float(match["number"]) == 0:
+        raise ConfigError(f"clock {raw[:80]!r} not understood", "write it as 2.2ghz or 800mhz")
+    return float(match["number"]) * {"m": 1e6, "g": 1e9}[match["scale"]]
 
 
 def pps(value: Value) -> float:

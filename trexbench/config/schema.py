@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..core.errors import ConfigError
+from .commands import TESTER_MAC
 from .model import DRIVERS, UNREACHED, Driver, DutConfig, LabConfig, Port, Route, TransportConfig
 from .readers import repeated, section
 from .settings import ASK_THE_DUT, POWER_READERS, VppSettings
@@ -55,6 +56,8 @@ def _disagreements(root: Value, dut: DutConfig, driver: Driver) -> Iterator[Conf
         if port not in dut.tester_ports:
             place = root.at("vpp", "rx_placement")
             yield place.wrong(f"port {port} is not under ports", "name one of ports[].tester")
+    if root.has("commands"):
+        yield from _check_commands(root.at("commands"), dut)
     if not driver.transports:
         yield from _idle(root, ("transport", "lab"), f"driver {dut.driver}", "take it out, or change the driver")
         return
@@ -139,6 +142,25 @@ def _check_routes(value: Value, routes: Sequence[Route], ports: Sequence[Port]) 
         if route.to.prefixlen == 0:
             yield item.at("to").wrong("a default route", "name the networks that the test traffic goes to")
     yield from repeated(items, [str(route.to) for route in routes], "the network", "to")
+
+
+def _check_commands(value: Value, dut: DutConfig) -> Iterator[ConfigError]:
+    """Each command in the form that the transport takes; ports that are there; no name twice."""
+    settings, way = dut.commands, dut.transport.type
+    named = [*value.leaves("what")]
+    yield from repeated(named, [one.text() for one in named], "what is set or read:")
+    for one in value.leaves("run", "check", "undo"):
+        if isinstance(one.raw, str) and way != "cli":
+            yield one.wrong(f"a line, which transport {way} does not take", "write its words, as in [ip, link, show]")
+        if not isinstance(one.raw, str) and way == "cli":
+            yield one.wrong("a list of words, where transport cli takes lines", "write it as it would be typed")
+    ports = [(one, one.text()) for one in value.leaves("port")]
+    ports += [(one, port) for one in value.texts() for port in TESTER_MAC.findall(one.text())]
+    for one, port in ports:
+        if int(port) not in dut.tester_ports:
+            yield one.wrong(f"port {port} is not under ports", "name one of ports[].tester")
+    if settings.clock_hz is not None and not any(one.cpus for one in settings.counters):
+        yield value.at("clock").wrong("no counters have cpus:", "add them, or take it out")
 
 
 def _check_lab(root: Value, dut: DutConfig, lab: LabConfig) -> Iterator[ConfigError]:

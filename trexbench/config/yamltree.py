@@ -82,6 +82,24 @@ class Value:
         inner = self.raw.get(path[0]) if path and isinstance(self.raw, Mapping) else None
         return self if inner is None else inner.at(*path[1:])
 
+    def texts(self) -> Iterator[Value]:
+        """Every scalar in it, itself included."""
+        if isinstance(self.raw, str):
+            yield self
+        elif self.raw is not None:
+            for one in self.raw.values() if isinstance(self.raw, Mapping) else self.raw:
+                yield from one.texts()
+
+    def leaves(self, *names: str) -> Iterator[Value]:
+        """What stands below any of these keys, however deep, in the file's order."""
+        if isinstance(self.raw, str) or self.raw is None:
+            return
+        for name, one in self.raw.items() if isinstance(self.raw, Mapping) else (("", one) for one in self.raw):
+            if name in names:
+                yield one
+            else:
+                yield from one.leaves(*names)
+
     def has(self, key: str) -> bool:
         return isinstance(self.raw, Mapping) and key in self.raw
 

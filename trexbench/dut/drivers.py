@@ -7,6 +7,8 @@ from dataclasses import asdict
 
 from ..transport import Transport
 from . import unmanaged
+from .commands import driver as commands
+from .commands.driver import CommandsDut
 from .freebsd import changes as pfsense
 from .freebsd.driver import PfsenseDut
 from .linux import changes as linux
@@ -20,6 +22,7 @@ DRIVERS: Mapping[str, Callable[[Wanted, Transport], Dut]] = {
     "linux": LinuxDut,
     "pfsense": PfsenseDut,
     "vpp": VppDut,
+    "commands": CommandsDut,
     "none": UnmanagedDut,
 }
 
@@ -27,6 +30,7 @@ PLANS: Mapping[str, Callable[[Wanted], Sequence[Change]]] = {
     "linux": linux.plan_from_nothing,
     "pfsense": pfsense.plan_from_nothing,
     "vpp": vpp.plan_from_nothing,
+    "commands": commands.plan_from_nothing,
     "none": unmanaged.plan_from_nothing,
 }
 """Driver -> what it would do to a DUT on which nothing is set; pure."""
