@@ -372,7 +372,7 @@ def test_a_box_without_ethtool_is_measured_as_it_is(tmp_path: Path) -> None:
 @given(word=st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=12))
 def test_whatever_stands_in_a_name_stays_one_word(word: str) -> None:
     ports = (replace(NETGATE.ports[0], interface=word), NETGATE.ports[1])
-    for step in plan_from_nothing(Wanted(replace(NETGATE, ports=ports))):
+    for step in plan_from_nothing(Wanted(replace(NETGATE, cables=ports))):
         for command in (*step.do, *step.undo):
             assert command.argv[0] in ("ip", "tee", "ethtool", "systemctl")
             assert all(word in one or one in LEGAL or one[:1].isdigit() or "enp3s0f1" in one for one in command.argv)

@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "trexbench"
 
 CORE = """
-    core/errors core/typed core/units core/names core/load core/verdict core/strategy core/dut core/protocols core
-    core/history
+    core/errors core/typed core/units core/names core/patterns core/load core/verdict core/strategy core/dut
+    core/protocols core core/history
 """
 """Each may import those before it; ``core`` itself is the files beside its rooms: result, damage and their like."""
 
@@ -31,7 +31,8 @@ ROOMS: Mapping[str, str] = {
     "transport": "core/errors",
     "config": "core/*",
     "host": "core/* config transport",
-    "dut": "core/* config files transport host dut/linux dut/freebsd dut/vpp",
+    "dut": "core/* config files transport host dut/linux dut/freebsd dut/vpp dut/commands",
+    "dut/commands": "core/* config transport host dut",
     "dut/linux": "core/* config transport host dut",
     "dut/freebsd": "core/* config transport host dut",
     "dut/vpp": "core/* config transport host dut",
@@ -73,6 +74,7 @@ THEIRS: Mapping[str, str] = {
     "numpy": "core/* stlserver/* twin",
     "prometheus_client": "suite/notify",
     "pyroute2": "lab/net lab/steering",
+    "regex": "core/patterns",
     "requests": "host/power_http suite/notify",
     "rich": "report/run/terminal",
     "scapy": "generator/trex",

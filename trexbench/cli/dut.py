@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..config.lookup import DUTS, load_dut
+from ..config.model import Port
 from ..config.schema import read_dut
 from ..core.errors import ConfigError, DutError
 from ..core.units import format_bits
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """\b
 Examples:
   trexbench dut list
+  trexbench dut check my-router.yaml
   trexbench dut show netgate-vpp
   trexbench dut plan netgate-vpp --rx-queues 2
   trexbench dut apply netgate-vpp && trexbench dut verify netgate-vpp
@@ -59,6 +61,22 @@ def list_duts(configs_dir: Path | None) -> None:
             click.echo(f"{name:<18} invalid: {error}")
 
 
+@dut.command("check")
+@click.argument("names", nargs=-1, shell_complete=complete_duts)
+@CONFIGS
+def check_duts(names: tuple[str, ...], configs_dir: Path | None) -> int:
+    """Everything that is wrong with these configs, or with all that are found; no DUT is asked."""
+    wrong = 0
+    for name in names or sorted(DUTS.files(configs_dir)):
+        try:
+            load_dut(name, configs_dir)
+            click.echo(f"{name}: nothing is wrong")
+        except ConfigError as error:
+            wrong += len(error.each)
+            click.echo("\n".join(map(str, error.each)))
+    return ConfigError.exit_code if wrong else 0
+
+
 @dut.command("show")
 @click.argument("name", shell_complete=complete_duts)
 @CONFIGS
@@ -66,13 +84,17 @@ def show_dut(name: str, configs_dir: Path | None) -> None:
     """What a config says: driver, transport, ports, routes, line rate."""
     config = load_dut(name, configs_dir)
     way = config.transport
-    where = f"namespace {way.namespace}" if way.namespace else f"ssh to {way.host}" if way.host else "this machine"
+    places = {"netns": f"namespace {way.namespace}", "local": "this machine", "none": "none: it is configured by hand"}
+    where = places.get(way.type) or f"{way.type} to {way.host}"
     click.echo(f"{config.name}: {config.description}")
     click.echo(f"  file        {config.file}")
     click.echo(f"  driver      {config.driver}")
     click.echo(f"  transport   {where}")
     click.echo(f"  line rate   {format_bits(config.speed_bps) if config.speed_bps else 'as the ports say'}")
     click.echo(f"  generator   {config.generator.server}:{config.generator.rpc_port}")
+    for cable in config.cables:
+        if not isinstance(cable, Port):
+            click.echo(f"  port {cable.tester}      {cable.interface}".rstrip())
     for port in config.ports:
         mac = port.neighbour.mac or "the tester's port"
         there = f"{port.interface} {port.address}"
@@ -130,8 +152,8 @@ def apply_dut(target: Target) -> None:
     with _connected(target, "apply") as found:
         changed = apply(found.dut, found.transport, found.journal, lambda step: _print_step(step, step.do))
         click.echo(summary(changed))
-        found.dut.verify().require_match()
-    click.echo("it is what its config says")
+        attested = found.dut.verify().require_match()
+    click.echo("it is what its config says" if attested.attested else f"not attested: {attested.reason}")
 
 
 @dut.command("verify")
@@ -143,6 +165,8 @@ def verify_dut(as_json: bool, target: Target) -> int:
         attested = found.dut.verify()
     if as_json:
         print_json(attested.to_document())
+    elif not attested.attested:
+        click.echo(f"not attested: {attested.reason}")
     else:
         for mismatch in attested.mismatches:
             click.echo(str(mismatch))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
@@ -9,11 +10,35 @@ from typing import Annotated
 
 from ..core.units import Rate
 from . import readers as r
+from .commands import TESTER_MAC, CommandsSettings
 from .readers import section
 from .settings import LinuxSettings, PfsenseSettings, PowerConfig, VppSettings
 from .twin import RssSpec, TwinSpec
+from .yamltree import Value
 
-DRIVERS = ("linux", "pfsense", "vpp")
+
+@dataclass(frozen=True)
+class Driver:
+    """What a driver asks of a config. transports: types by which its DUT can be reached; none: it is not reached.
+
+    knows_system: it sets addresses, routes and queues, and reads the counters, by itself.
+    """
+
+    transports: tuple[str, ...] = ("netns", "local", "ssh")
+    knows_system: bool = True
+
+
+DRIVERS: Mapping[str, Driver] = {
+    "linux": Driver(),
+    "pfsense": Driver(),
+    "vpp": Driver(),
+    "commands": Driver(transports=("netns", "local", "ssh"), knows_system=False),
+    "none": Driver(transports=(), knows_system=False),
+}
+UNREACHED = "none"
+"""The transport of a DUT that is not reached."""
+
+_NO_COMMANDS = CommandsSettings()
 _CPU = r.or_word(("auto", "any"), r.integer(0, 4095))
 _CPUS = r.or_word(("auto", "any"), r.integers(0, 4095))
 _SYSCTL = r"(?:net|kernel|vm)(?:\.[A-Za-z0-9_-]+)+"
@@ -29,13 +54,27 @@ class Neighbour:
 
 
 @dataclass(frozen=True)
-class Port:
-    """One cable: the tester's port index at one end, the DUT's interface with its address at the other."""
+class Cable:
+    """The tester's port index at one end, the DUT's interface at the other, named where anything needs it."""
 
     tester: Annotated[int, r.integer(0, 127)]
-    interface: Annotated[str, r.interface]
+    interface: Annotated[str, r.interface] = ""
+
+
+@dataclass(frozen=True)
+class Port(Cable):
+    """A cable whose end at the DUT a driver configures."""
+
+    interface: Annotated[str, r.interface] = field()
     address: Annotated[IPv4Interface, r.interface_address]
     neighbour: Annotated[Neighbour, section(Neighbour, "a neighbour")]
+
+
+def _cable(value: Value) -> Cable:
+    """A port with an address, or only a cable; which of them the driver needs is checked in schema.py."""
+    if value.has("address") or value.has("neighbour"):
+        return section(Port, "a port")(value)
+    return section(Cable, "a port", also=("address", "neighbour"))(value)
 
 
 @dataclass(frozen=True)
@@ -46,7 +85,7 @@ class Route:
 
 @dataclass(frozen=True)
 class TransportConfig:
-    """How the DUT is reached. type: ``netns`` (namespace), ``local`` or ``ssh`` (host, user, port).
+    """How the DUT is reached. type: ``netns`` (namespace), ``local`` or ``ssh`` (host, user, port); or UNREACHED.
 
     host may be a name of the user's ssh config, which also decides user and port where they are None.
     """
@@ -136,8 +175,8 @@ class DutConfig:
     name: str
     file: Path
     driver: Annotated[str, r.choice(*DRIVERS)]
-    transport: Annotated[TransportConfig, section(TransportConfig, "a transport")]
-    ports: Annotated[tuple[Port, ...], r.list_of("port", section(Port, "a port"))]
+    cables: Annotated[tuple[Cable, ...], r.list_of("port", _cable), "ports"]
+    transport: Annotated[TransportConfig, section(TransportConfig, "a transport")] = TransportConfig(UNREACHED)
     routes: Annotated[tuple[Route, ...], r.list_of("route", section(Route, "a route"))] = ()
     description: Annotated[str, r.text] = ""
     speed_bps: Annotated[float | None, r.speed, "speed"] = None
@@ -149,6 +188,7 @@ class DutConfig:
     linux: Annotated[LinuxSettings, section(LinuxSettings, "a Linux DUT")] = field(default_factory=LinuxSettings)
     vpp: Annotated[VppSettings, section(VppSettings, "a VPP")] = field(default_factory=VppSettings)
     pfsense: Annotated[PfsenseSettings, section(PfsenseSettings, "a pfSense")] = field(default_factory=PfsenseSettings)
+    commands: Annotated[CommandsSettings, section(CommandsSettings, "commands")] = _NO_COMMANDS
     rss: Annotated[RssSpec | None, section(RssSpec, "RSS")] = None
     power: Annotated[PowerConfig | None, section(PowerConfig, "a power meter")] = None
     lab: Annotated[LabConfig | None, section(LabConfig, "a lab")] = None
@@ -162,8 +202,30 @@ class DutConfig:
         return self.rx_queues or ((self.twin.queues,) if self.twin is not None else (1,))
 
     @property
+    def ports(self) -> tuple[Port, ...]:
+        """The cables whose ends a driver configures: all of them, or none."""
+        return tuple(cable for cable in self.cables if isinstance(cable, Port))
+
+    @property
     def tester_ports(self) -> tuple[int, ...]:
-        return tuple(port.tester for port in self.ports)
+        return tuple(cable.tester for cable in self.cables)
+
+    @property
+    def asks_for_macs(self) -> bool:
+        """Whether a driver needs MACs of the tester's ports that only the generator knows."""
+        return (
+            any(port.neighbour.mac is None for port in self.ports) or TESTER_MAC.search(str(self.commands)) is not None
+        )
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether its driver runs anything on it."""
+        return bool(DRIVERS[self.driver].transports)
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether anything of the DUT is read during a run."""
+        return DRIVERS[self.driver].knows_system or bool(self.commands.counters) or self.power is not None
 
     def with_lab_prefix(self, prefix: str) -> DutConfig:
         """The same DUT with its lab's namespaces and VPP under this prefix, so that two labs can run side by side."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
@@ -12,28 +12,39 @@ from typing import Any, TypeVar, get_type_hints
 
 from ..core.errors import ConfigError
 from ..core.units import Rate, parse_duration, parse_rate, parse_share, parse_speed
-from .yamltree import Value
+from .yamltree import Gathering, Value
 
 T = TypeVar("T")
 
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_CLOCK = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?P<scale>[mg])hz")
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 
 
-def section(cls: Callable[..., T], what: str, **given: object) -> Callable[[Value], T]:
+def section(
+    cls: Callable[..., T], what: str, required: Sequence[str] = (), also: Sequence[str] = (), **given: object
+) -> Callable[[Value], T]:
     """Reads a mapping as a dataclass, whose fields name their readers: ``Annotated[type, reader, "key"]``.
 
-    The key is the field's name unless another is named. A field without a default is required; a field without a
-    reader is not a key of the file, but one of ``given``.
+    The key is the field's name unless another is named. A field without a default is required, and so are the keys in
+    ``required``; a field without a reader is not a key of the file, but one of ``given``. also: keys that are
+    not unknown, though another class reads them.
     """
 
     def read(value: Value) -> T:
         keys = _keys_of(cls)
-        nodes = value.mapping(what, tuple(dict.fromkeys(key for key, _, _ in keys.values())))
-        missing = [key for key, _, needed in keys.values() if needed and key not in nodes]
+        known = tuple(dict.fromkeys(key for key, _, _ in keys.values()))
+        nodes = value.mapping(what, known)
+        gathering = Gathering(value.unknown((*known, *also)))
+        missing = [key for key, _, needed in keys.values() if (needed or key in required) and key not in nodes]
         if missing:
-            raise value.missing(missing, what)
-        found = {name: nodes[key].read(reader) for name, (key, reader, _) in keys.items() if key in nodes}
+            gathering.errors.append(value.missing(missing, what))
+        found = {}
+        for name, (key, reader, _) in keys.items():
+            if key in nodes:
+                with gathering.part():
+                    found[name] = nodes[key].read(reader)
+        gathering.raise_any()
         return cls(**given, **found)
 
     return read
@@ -101,7 +112,7 @@ def integers(low: int, high: int) -> Callable[[Value], tuple[int, ...]]:
     def read(value: Value) -> tuple[int, ...]:
         if isinstance(value.raw, str):
             return (one(value),)
-        numbers = tuple(item.read(one) for item in value.items("number"))
+        numbers = each_of(value.items("number"), one)
         if not numbers or len(set(numbers)) != len(numbers):
             raise ConfigError("empty, or a number twice", f"write different ones, as in [{low}, {low + 1}]")
         return numbers
@@ -116,7 +127,7 @@ def list_of(
 
     def read(value: Value) -> tuple[T, ...]:
         items = value.items(what)
-        found = tuple(item.read(reader) for item in items)
+        found = each_of(items, reader)
         if named is not None:
             if not found:
                 raise value.wrong(f"no {what}", f"name one {what} at least")
@@ -126,12 +137,27 @@ def list_of(
     return read
 
 
-def require_different(items: Sequence[Value], names: Sequence[str], what: str, *key: str) -> None:
-    """ConfigError at the first item that repeats an earlier name; ``key``: where in the item the name stands."""
+def each_of(items: Sequence[Value], reader: Callable[[Value], T]) -> tuple[T, ...]:
+    """What the reader makes of each; ConfigError with all that is wrong with them."""
+    gathering, found = Gathering(), list[T]()
+    for item in items:
+        with gathering.part():
+            found.append(item.read(reader))
+    gathering.raise_any()
+    return tuple(found)
+
+
+def repeated(items: Sequence[Value], names: Sequence[str], what: str, *key: str) -> Iterator[ConfigError]:
+    """One for each item that repeats an earlier name; ``key``: where in the item the name stands."""
     for index, name in enumerate(names):
         if name in names[:index]:
             first = items[names.index(name)].line
-            raise items[index].at(*key).wrong(f"{what} {name} is on line {first} already", "name each once")
+            yield items[index].at(*key).wrong(f"{what} {name} is on line {first} already", "name each once")
+
+
+def require_different(items: Sequence[Value], names: Sequence[str], what: str) -> None:
+    """ConfigError where an item repeats an earlier name."""
+    Gathering(repeated(items, names, what)).raise_any()
 
 
 def pairs(what: str, name: str, example: str, reader: Callable[[Value], T]) -> Callable[[Value], Any]:
@@ -139,10 +165,14 @@ def pairs(what: str, name: str, example: str, reader: Callable[[Value], T]) -> C
 
     def read(value: Value) -> tuple[tuple[str, T], ...]:
         nodes = value.mapping(f"{what}s")
+        gathering, found = Gathering(), list[tuple[str, T]]()
         for key, node in nodes.items():
-            if not re.fullmatch(name, key):
-                raise node.wrong(f"not the name of a {what}", f"write it as {example}")
-        return tuple((key, node.read(reader)) for key, node in nodes.items())
+            with gathering.part():
+                if not re.fullmatch(name, key):
+                    raise node.wrong(f"not the name of a {what}", f"write it as {example}")
+                found.append((key, node.read(reader)))
+        gathering.raise_any()
+        return tuple(found)
 
     return read
 
@@ -233,6 +263,15 @@ def _parsed(parse: Callable[[str], T]) -> Callable[[Value], T]:
 
 speed, rate = _parsed(parse_speed), _parsed(parse_rate)
 seconds, share = _parsed(parse_duration), _parsed(parse_share)
+
+
+def clock(value: Value) -> float:
+    """Hz."""
+    raw = value.text()
+    match = _CLOCK.fullmatch(raw.lower())
+    if not match or float(match["number"]) == 0:
+        raise ConfigError(f"clock {raw[:80]!r} not understood", "write it as 2.2ghz or 800mhz")
+    return float(match["number"]) * {"m": 1e6, "g": 1e9}[match["scale"]]
 
 
 def pps(value: Value) -> float:

@@ -17,6 +17,8 @@ Exit 0: measured. 130/143: interrupted. What was measured before a run ended ear
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class BenchError(Exception):
     """One line that names the thing, the place and the remedy."""
@@ -31,6 +33,23 @@ class BenchError(Exception):
 
 class ConfigError(BenchError):
     exit_code = 2
+
+    @property
+    def each(self) -> Sequence[ConfigError]:
+        """All that are wrong, where several things are."""
+        return (self,)
+
+
+class ConfigErrors(ConfigError):
+    """Several at once: its line is the first one's, with the number of the others and ``where`` to see them."""
+
+    def __init__(self, errors: Sequence[ConfigError], where: str = "") -> None:
+        super().__init__(f"{errors[0]} (and {len(errors) - 1} more{where and f', see: {where}'})")
+        self._each = tuple(errors)
+
+    @property
+    def each(self) -> Sequence[ConfigError]:
+        return self._each
 
 
 class GeneratorError(BenchError):

@@ -169,6 +169,11 @@ class Attestation:
     changed: Sequence[Change] = ()
 
     @property
+    def reason(self) -> str:
+        """Why nothing was read back; empty where it was."""
+        return "" if self.attested else str(self.facts["not attested"])
+
+    @property
     def digest(self) -> str:
         """SHA-256 over the facts: two runs with the same one measured the same configuration."""
         return hashlib.sha256(json.dumps(self.facts, sort_keys=True).encode()).hexdigest()
@@ -192,6 +197,13 @@ class Attestation:
             found = "; ".join(str(mismatch) for mismatch in self.mismatches)
             raise DutError(f"{self.dut} is not what its config says: {found}", "correct the DUT or its config")
         return self
+
+
+def not_attested(
+    config: DutConfig, reason: str = "--no-apply: nothing was applied and nothing was read back"
+) -> Attestation:
+    """The attestation of a DUT that was configured by hand."""
+    return Attestation(config.name, config.driver, False, {"not attested": reason})
 
 
 def attest(

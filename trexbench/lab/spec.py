@@ -36,7 +36,7 @@ class LabSpec:
         """The lab that a DUT config with a ``lab:`` section asks for."""
         if config.lab is None:
             raise ConfigError(f"{config.name} has no lab", "only a DUT config with a lab: section has one")
-        ports = sorted(config.ports, key=lambda port: port.tester)
+        ports = sorted(config.cables, key=lambda port: port.tester)
         if [port.tester for port in ports] != list(range(len(ports))):
             raise ConfigError(
                 f"{config.file}: the tester's ports of a lab count up from 0, not {list(config.tester_ports)}",

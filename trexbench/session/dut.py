@@ -96,7 +96,7 @@ def endpoint_of(
 
 def known_macs(config: DutConfig, endpoint: Endpoint, trex_dir: Path | None = None) -> Mapping[int, str]:
     """MACs of the tester's ports where the config does not name them: a lab's are known, others are asked for."""
-    if all(port.neighbour.mac for port in config.ports):
+    if not config.asks_for_macs:
         return {}
     if config.lab is not None:
         return LabSpec.from_config(config).tester_macs

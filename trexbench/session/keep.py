@@ -17,7 +17,7 @@ from ..core.units import Rate
 from ..results.store import RunWriter, picture_place
 from .measure import Session, SinkGroup
 from .opening import open_session
-from .request import Case, Request, Setup, make_request
+from .request import Case, Request, Setup, make_request, require_observed
 from .run import Interrupted
 
 DEFAULT_MODE = "1flow-64b"
@@ -166,8 +166,10 @@ def efficiency_request(case: Case, hold_s: float | None, setup: Setup) -> Reques
     if case.telemetry == "off":
         raise ConfigError("--telemetry off leaves nothing to say", "leave it out")
     mode = case.mode or (None if case.profile else DEFAULT_MODE)
-    case = replace(case, mode=mode, telemetry=case.telemetry or (None if setup.apply else "hold"))
-    return make_request("efficiency", case, PlanDefaults(hold_s=hold_s, warmup_s=SETTLE_S, loss=None), setup)
+    wished = PlanDefaults(hold_s=hold_s, warmup_s=SETTLE_S, loss=None)
+    request = make_request("efficiency", replace(case, mode=mode), wished, setup)
+    require_observed(request.dut, "efficiency")
+    return replace(request, telemetry=case.telemetry or (None if setup.apply else "hold"))
 
 
 def size_requests(

@@ -142,7 +142,9 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
     facts = generator.facts()
     caveats = [Caveat("lab", text) for text in lab.warnings] if lab else []
     if not attestation.attested and not request.sim:
-        caveats.append(Caveat("not-attested", "the DUT's configuration was neither applied nor read back"))
+        caveats.append(
+            Caveat("not-attested", f"the DUT's configuration was neither applied nor read back ({attestation.reason})")
+        )
     return RunResult(
         id=f"{started}-{request.dut.name}-{request.mode}-{os.getpid()}",
         started=started,

@@ -130,7 +130,9 @@ def _configure(
     there = stack.enter_context(connect_dut(wanted, doing, temporary=lab is not None and lab.ephemeral))
     if not request.apply:
         return not_attested(request.dut), there.observed
-    say(f"configuring {request.dut.name} and reading it back")
+    if request.dut.is_reached:
+        say(f"configuring {request.dut.name} and reading it back")
     changed = apply(there.dut, there.transport, there.journal)
-    say(f"  {summary(changed)}")
-    return replace(there.dut.verify(), changed=changed).require_match(), there.observed
+    found = replace(there.dut.verify(), changed=changed).require_match()
+    say(f"  {summary(changed)}" if found.attested else f"{request.dut.name}: {found.reason}")
+    return found, there.observed

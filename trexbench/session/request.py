@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config.lookup import find_profile, load_dut
-from ..config.model import DutConfig, PlanDefaults
+from ..config.model import DRIVERS, DutConfig, PlanDefaults
 from ..core.errors import ConfigError
 from ..core.load.modes import traffic_name
 from ..core.load.plan import Direction, Offer, pair_directions
@@ -126,7 +126,7 @@ class Request(Setup):
     @property
     def telemetry_mode(self) -> str:
         """When the DUT's counters are read: as asked, else in the hold; not at all where the DUT is left as it is."""
-        return self.telemetry or ("hold" if self.apply else "off")
+        return self.telemetry or ("hold" if self.apply and self.dut.is_observed else "off")
 
     @property
     def uses_lab(self) -> bool:
@@ -154,6 +154,8 @@ def make_request(verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> R
             )
     if case.telemetry not in (None, "hold", "ramp", "off"):
         raise ConfigError(f"unknown --telemetry {shown(case.telemetry)}", "name hold, ramp or off")
+    if case.telemetry in ("hold", "ramp"):
+        require_observed(dut, f"--telemetry {case.telemetry}")
     tunables = {**own, **(case.tunables or {})}
     return Request(
         **vars(setup),
@@ -169,6 +171,15 @@ def make_request(verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> R
         telemetry=case.telemetry,
         labels={"label": setup.label} if setup.label else {},
     )
+
+
+def require_observed(dut: DutConfig, doing: str) -> None:
+    """ConfigError where nothing of the DUT is read during a run."""
+    if not dut.is_observed:
+        raise ConfigError(
+            f"{doing}: {dut.name} has driver: {dut.driver}, which reads no counters, and no power meter",
+            f"use another driver, or state power: in {dut.file}",
+        )
 
 
 def _profile_of(case: Case) -> tuple[str, Path, Mapping[str, str]]:
@@ -221,6 +232,8 @@ def choose_queues(dut: DutConfig, wished: int | None) -> int | None:
 
     ConfigError for more, or others, than the config offers.
     """
+    if wished is not None and not DRIVERS[dut.driver].knows_system:
+        raise ConfigError(f"--rx-queues {wished}: driver: {dut.driver} of {dut.name} sets no queues", "leave it out")
     if wished is not None and wished not in dut.offered_queues:
         there = ", ".join(map(str, dut.offered_queues))
         raise ConfigError(

@@ -92,7 +92,7 @@ class TwinDut:
 
     def __init__(self, dut: DutConfig, router: TwinRouter, engine: LockedEngine) -> None:
         self._router, self._engine = router, engine
-        self._ports = [port.interface for port in dut.ports]
+        self._ports = [cable.interface for cable in dut.cables]
         self._vpp = Runtime(router.workers, self._ports, router.spec.fetch_cycles) if dut.driver == "vpp" else None
 
     def spreading(self) -> Spreading:
@@ -161,7 +161,7 @@ def twin_engine(
     spec = dut.twin
     if spec is None:
         raise ConfigError(f"{dut.file} describes no twin", "add a twin: section (docs/twins.md)")
-    chosen, ports = spec.seed if seed is None else seed, len(dut.ports)
+    chosen, ports = spec.seed if seed is None else seed, len(dut.cables)
     router = TwinRouter(spec, ports=ports, rx_queues=rx_queues, seed=chosen)
     speed_bps = dut.speed_bps or DEFAULT_SPEED_BPS
     engine = SimEngine(router, ports=ports, speed_bps=speed_bps, clock=clock, tester=spec.tester, seed=chosen)

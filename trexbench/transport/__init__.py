@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.errors import DutError
 from .command import TIMEOUT_S, Completed, Transport, run_checked
 from .local import LocalTransport, NetnsTransport
 from .ssh import CONFIG_ENV, SshTransport
+from .words import shown
 
 __all__ = [
     "TIMEOUT_S",
@@ -20,6 +22,19 @@ __all__ = [
     "open_transport",
     "run_checked",
 ]
+
+
+class NoTransport:
+    """For a DUT that is not reached; place: its name."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+
+    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
+        raise DutError(f"{shown(argv)} cannot be run on {self.place}", "its config names no transport")
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 def open_transport(
@@ -36,7 +51,7 @@ def open_transport(
     run_dir: where ssh keeps the socket of its connection. The connection is opened with the first command, and ends
     with the process, or when the transport is no longer referred to.
     """
-    places = {"local": ("here", ""), "netns": (namespace, "namespace"), "ssh": (host, "host")}
+    places = {"local": ("here", ""), "netns": (namespace, "namespace"), "ssh": (host, "host"), "none": (host, "host")}
     if kind not in places:
         raise DutError(f"transport {kind} is not known", f"write one of {', '.join(places)}")
     place, key = places[kind]
@@ -45,4 +60,6 @@ def open_transport(
     if kind == "ssh":
         config = os.environ.get(CONFIG_ENV)
         return SshTransport(place, user, port, run_dir, Path(config) if config else None)
+    if kind == "none":
+        return NoTransport(place)
     return NetnsTransport(place) if kind == "netns" else LocalTransport()
