@@ -121,7 +121,7 @@ class LabConfig:
     sender_limit_pps: the embedded server's highest rate per port, to see how a weak generator is reported.
     sysctls: set in the DUT's namespace where they exist there, else on the host and put back afterwards.
     router: what forwards: the ``kernel``, or a ``vpp`` that is started in the DUT's namespace with its workers on
-    router_cpus.
+    router_cpus; or nothing: in a ``bypass`` the tester's ports are cabled to one another, to calibrate it.
     """
 
     prefix: Annotated[str, r.prefix] = "tbx"
@@ -131,7 +131,7 @@ class LabConfig:
     steer: Annotated[str, r.choice("cpumap", "rps", "none")] = "cpumap"
     threaded: Annotated[bool, r.boolean] = False
     gro: Annotated[bool, r.boolean] = True
-    router: Annotated[str, r.choice("kernel", "vpp")] = "kernel"
+    router: Annotated[str, r.choice("kernel", "vpp", "bypass")] = "kernel"
     queues: Annotated[int, r.integer(1, 64)] = 1
     txqueuelen: Annotated[int, r.integer(0, 1_000_000)] = 1000
     mtu: Annotated[int, r.integer(576, 65535)] = 1500

@@ -82,6 +82,8 @@ def remove_namespace(name: str) -> None:
 def make_cables(spec: LabSpec) -> None:
     """One veth pair per port, each end made in its own namespace, all up; the loopback of both as well.
 
+    In a bypass there is one pair for every two ports, both ends of it in the tester's namespace.
+
     The tester has one transmit queue: a veth with an XDP program needs at least as many receive queues as its peer has
     transmit queues, so that the DUT's could not be set. The sender's CPU selects the receive queue in any case.
     """
@@ -93,11 +95,15 @@ def make_cables(spec: LabSpec) -> None:
     common = {"mtu": settings.mtu, "txqlen": settings.txqueuelen, "num_rx_queues": queues}
     tester = {"net_ns_fd": spec.tester, "num_tx_queues": 1, **common}
     dut = {"net_ns_fd": spec.dut, "num_tx_queues": queues, **common}
+    near = spec.tester_interfaces
+    cables = list(zip(range(len(near)), near, spec.dut_interfaces, strict=True))
+    if spec.bypass:
+        cables, dut = [(index, near[index], near[index + 1]) for index in range(0, len(near), 2)], tester
     try:
         with IPRoute() as ip:
-            for index, (near, far) in enumerate(zip(spec.tester_interfaces, spec.dut_interfaces, strict=True)):
-                peer = {"ifname": far, "address": spec.dut_macs[index], **dut}
-                ip.link("add", kind="veth", ifname=near, address=spec.tester_macs[index], peer=peer, **tester)
+            for index, here, far in cables:
+                peer = {"ifname": far, "address": spec.far_macs[index], **dut}
+                ip.link("add", kind="veth", ifname=here, address=spec.tester_macs[index], peer=peer, **tester)
         for name in spec.namespaces:
             with inside(name), IPRoute() as ip:
                 for link in ip.get_links():

@@ -80,6 +80,16 @@ class LabSpec:
         """MAC of the DUT's interface at the other end, by the tester's port."""
         return {index: f"02:7b:78:00:01:{index:02x}" for index in range(len(self.dut_interfaces))}
 
+    @property
+    def bypass(self) -> bool:
+        """There is no DUT: each of the tester's ports is cabled to the other one of its pair."""
+        return self.settings.router == "bypass"
+
+    @property
+    def far_macs(self) -> dict[int, str]:
+        """MAC at the other end of each of the tester's ports."""
+        return {index: self.tester_macs[index ^ 1] for index in self.tester_macs} if self.bypass else self.dut_macs
+
     def to_json(self) -> str:
         return msgspec.json.encode(self, order="sorted").decode()
 

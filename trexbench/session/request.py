@@ -145,7 +145,11 @@ class Request(Setup):
 
 def make_request(verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> Request:
     """The run that is asked for; ConfigError names what is wrong with it."""
-    dut = load_dut(case.dut, setup.configs_dir)
+    return request_of(load_dut(case.dut, setup.configs_dir), verb, case, wished, setup)
+
+
+def request_of(dut: DutConfig, verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> Request:
+    """The same for a DUT that is no file."""
     base, file, own = _profile_of(case)
     for what, called, where in (("DUT", dut.name, dut.file), ("profile", base, file)):
         if not is_name(called):
