@@ -224,3 +224,19 @@ def test_doctor_examines_a_lab_that_is_up_and_one_that_is_down(dut: Path, tmp_pa
     named = {one["what"]: one for one in found if one["area"] in ("tester", "DUT")}
     assert {"server", "port 0", "port 1", "reached", "time", "settings", "counters"} <= set(named)
     assert "veth" in named["port 0"]["found"] and named["time"]["state"] == "good"
+
+
+def test_a_labs_tester_is_calibrated_through_a_bypass(dut: Path, tmp_path: Path) -> None:
+    options = ("--modes", "64b", "--ramp-duration", "4", "--latency", "2", "--no-picture", "-q", "--json")
+    done = trexbench(tmp_path, "calibrate", "--dut", str(dut), *options)
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert made["tester"] == f"lab-{PREFIX}" and not made["simulated"] and not namespaces()
+    assert all(one["carried_pps"] > 1e4 and one["floor_s"] < 0.1 for one in made["limits"]), made
+    examined = trexbench(tmp_path, "doctor", "--dut", str(dut), "--json")
+    assert {one["what"]: one["state"] for one in json.loads(examined.stdout)}["calibration"] == "good"
+    run = trexbench(tmp_path, "ramp", "--dut", str(dut), "--mode", "64b", *SHORT, "-q")
+    assert run.returncode == 0, run.stderr
+    (path,) = tmp_path.glob("results/*/own/*.json")
+    kept = json.loads(path.read_text())["generator"]["calibration"]
+    assert kept["measured"] == made["measured"] and [one["direction"] for one in kept["limits"]] == ["0->1"]

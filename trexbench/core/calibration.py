@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
+import msgspec
+
 from .load.windows import measured_windows
 from .result import RunResult
 from .units import format_pps, format_share
@@ -58,6 +60,13 @@ class Calibration:
         return {"measured": self.measured, "limits": [asdict(one) for one in found]} if found else None
 
 
+class _OfRun(msgspec.Struct):
+    """What a run's document keeps."""
+
+    measured: str
+    limits: tuple[TesterLimit, ...]
+
+
 def calibrate(result: RunResult) -> Iterator[TesterLimit]:
     """The limits that a run without a DUT has shown."""
     floors = {one.direction: one.mean_s for one in reversed(result.latencies)}
@@ -75,6 +84,15 @@ def calibrate(result: RunResult) -> Iterator[TesterLimit]:
             error=median(abs(w.sent_pps / w.asked_pps - 1) for w in steady) if steady else 0.0,
             floor_s=floors.get(one.direction),
         )
+
+
+def floors_of(result: RunResult) -> dict[str, float]:
+    """By direction, the latency of the tester alone, in seconds, as its document has it; empty where it has none."""
+    try:
+        known = msgspec.convert(result.generator.get("calibration"), _OfRun | None)
+    except msgspec.ValidationError:
+        return {}
+    return {one.direction: one.floor_s for one in known.limits if one.floor_s is not None} if known else {}
 
 
 def doubts(calibration: Calibration, result: RunResult, found: Sequence[DirectionResult]) -> Iterator[Caveat]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +16,10 @@ from ..lab import LabSpec, net
 from ..lab.lab import status
 from ..session.dut import endpoint_of
 from ..session.request import Target
+from ..session.testers import load, name_of_tester
 from .dut import check_dut, check_lab
 from .host import check_results, check_software, judge_host, read_host
-from .tester import check_tester
+from .tester import check_tester, judge_calibration
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ def examine(asked: Examined) -> Iterator[Check]:
     if config is not None and config.lab is not None:
         yield from check_lab(config, embedded=target.trex_dir is None)
     yield from _tester(target, config)
+    yield judge_calibration(load(name_of_tester(config, target)), time.time())
     if config is not None:
         yield from check_dut(target, config)
 

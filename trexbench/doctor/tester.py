@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ..core.calibration import Calibration
 from ..core.checks import Area, Check, State, failed
 from ..core.errors import BenchError
-from ..core.units import format_bits
+from ..core.units import format_bits, format_pps
 from ..generator.trex.connect import Endpoint, ServerFacts, describe
 from ..generator.trex.ports import link_up
 
+OLD_DAYS = 90
+"""A tester's calibration is old after so long: drivers, kernels and cables change."""
 _IDLE = ("IDLE", "STREAMS")
 
 
@@ -85,6 +89,19 @@ def _judge_places(ports: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
     if virtual:
         found = f"{', '.join(virtual)}: virtual ports, without the speed and the counters of a NIC"
         yield _check("driver", State.DOUBTFUL, found, "give TRex NICs of its own (trex_cfg.yaml, dpdk_setup_ports.py)")
+
+
+def judge_calibration(known: Calibration | None, now_s: float) -> Check:
+    """Whether it is known what the tester carries without a DUT, and how old that is."""
+    remedy = "with its ports cabled back to back: trexbench calibrate"
+    if known is None:
+        return _check("calibration", State.DOUBTFUL, "it is not known what this tester carries without a DUT", remedy)
+    days = (now_s - datetime.fromisoformat(known.measured.replace("Z", "+00:00")).timestamp()) / 86400
+    most = max((limit.carried_pps for limit in known.limits), default=0.0)
+    found = f"{format_pps(most)} in one direction at most, {known.server}, measured {known.measured[:10]}"
+    if days > OLD_DAYS:
+        return _check("calibration", State.DOUBTFUL, f"{found}: {days:.0f} days ago", remedy)
+    return _check("calibration", State.GOOD, found)
 
 
 def _check(what: str, state: State, found: str, remedy: str = "") -> Check:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
-
 from ..config.model import UNREACHED, Cable, DutConfig, PlanDefaults, TransportConfig
 from ..config.twin import TwinSpec
 from ..core.calibration import Calibration, calibrate
-from ..core.errors import StoreError
-from ..dut.journal import state_dir
-from ..files import replace_file
 from .keep import Output, Series, measure_modes
 from .process import utc_now
 from .request import Case, Request, Setup, request_of
+from .testers import name_of_tester, save
 
 NAME = "back-to-back"
 """Of the DUT that there is not, in results."""
@@ -61,40 +56,10 @@ def calibrate_tester(
     if not results:
         return done, None
     first = results[0]
-    tester = tester_name(config, setup)
+    tester = name_of_tester(config, setup)
     version = f"{first.generator['kind']} {first.generator['server'].get('version')}"
     found = tuple(limit for result in results for limit in calibrate(result))
     made = Calibration(tester, utc_now(), version, first.simulated, found)
     if not first.simulated:
         save(made)
     return done, made
-
-
-def tester_name(config: DutConfig, setup: Setup) -> str:
-    """By which a tester's calibration is kept: its server's address, or its lab's prefix."""
-    if config.lab is not None and setup.server is None:
-        return f"lab-{config.lab.prefix}"
-    there = config.generator
-    return f"{setup.server or there.server}-{setup.rpc_port or there.rpc_port}"
-
-
-def _path(tester: str) -> Path:
-    return state_dir() / "testers" / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', tester)}.json"
-
-
-def save(calibration: Calibration) -> Path:
-    path = _path(calibration.tester)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, msgspec.json.format(msgspec.json.encode(calibration), indent=1))
-    except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}", "name another directory with TREXBENCH_STATE_DIR") from error
-    return path
-
-
-def load(tester: str) -> Calibration | None:
-    """None where the tester was never calibrated, or what was kept cannot be read: a run does not depend on it."""
-    try:
-        return msgspec.json.decode(_path(tester).read_bytes(), type=Calibration)
-    except (OSError, ValueError, RecursionError):
-        return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..core.calibration import Calibration, doubts
 from ..core.dut.flowspread import FlowSpread, predict
 from ..core.errors import GeneratorError
 from ..core.load.plan import pair_directions
@@ -74,7 +75,10 @@ class Recorder(Protocol):
 
 @dataclass(frozen=True)
 class Session:
-    """What runs need, open: the tester's ports, the DUT as it was found, its counters, clock, the lab's conditions."""
+    """What runs need, open: the tester's ports, the DUT as it was found, its counters, clock, the lab's conditions.
+
+    calibration: what the tester carries without a DUT, where it was measured.
+    """
 
     request: Request
     lab: RunningLab | None
@@ -84,6 +88,7 @@ class Session:
     observed: Observed | None
     say: Callable[[str], None]
     watch: Watch = lambda: None
+    calibration: Calibration | None = None
 
     def measure(self, recorder: Recorder, request: Request | None = None) -> tuple[RunResult, Outcome]:
         """One run of the session's request, or of another one for the same DUT, ports and queues."""
@@ -93,6 +98,8 @@ class Session:
         plan = plan.without_latency() if unable else plan
         watcher = self._watcher(plan)
         result = _begin(request, self, profiles, plan)
+        known = self.calibration.of_run(result) if self.calibration is not None else None
+        result = replace(result, generator={**result.generator, "calibration": known})
         if unable:
             result = replace(result, caveats=(*result.caveats, NO_LATENCY))
         spread = self._predict_spread(profiles, plan)
@@ -109,6 +116,9 @@ class Session:
             outcome = replace(outcome, error=outcome.error or as_error(raised))
         with uninterrupted():  # the result is kept, whatever signal comes now
             result = _finish(result, outcome, self.lab, watcher)
+            if self.calibration is not None:
+                near = tuple(doubts(self.calibration, result, result.analysis.directions))
+                result = replace(result, caveats=(*result.caveats, *near))
             recorder.end(result)
         return result, outcome
 

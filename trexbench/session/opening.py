@@ -24,6 +24,7 @@ from .measure import Session, Tester
 from .process import signals_as_exceptions
 from .request import Request, expected_s
 from .run import Watch
+from .testers import load, name_of_tester
 from .watch import Observed
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
         attestation, observed = _configure(request, generator, lab, stack, say)
         if simulation is not None:
             observed, attestation = simulation.dut, replace(attestation, spreading=simulation.dut.spreading())
-        yield Session(request, lab, generator, clock, attestation, observed, say, _watch(lab, stack))
+        known = None if request.sim else load(name_of_tester(request.dut, request))
+        yield Session(request, lab, generator, clock, attestation, observed, say, _watch(lab, stack), known)
 
 
 @contextmanager
@@ -103,7 +105,7 @@ def _generator(
         held = connect(simulation.endpoint, request.ports, simulation.clock, trex_dir=trex_dir, guarded=False)
         return stack.enter_context(held), simulation.clock, simulation
     endpoint = endpoint_of(request.dut.generator, request.server, request.rpc_port, request.pub_port)
-    tester = f"lab-{lab.spec.prefix}" if lab else f"{endpoint.server}-{endpoint.rpc_port}"
+    tester = name_of_tester(request.dut, request)
     doing = f"{request.verb} of {request.dut.name}, {request.mode}"
     stack.enter_context(locked(f"tester-{tester}".replace("/", "_"), f"tester {endpoint} is in use", doing))
     say(f"connecting to {endpoint}")

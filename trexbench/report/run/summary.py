@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ...core.calibration import floors_of
 from ...core.load.sample import Phase
 from ...core.load.windows import phase_window
 from ...core.result import RunResult, Status
@@ -165,6 +166,9 @@ def _latency_rows(result: RunResult) -> Iterator[tuple[str, ...]]:
     for share in dict.fromkeys(one.share for one in result.latencies):
         times = [_time(one) for one in result.latencies if one.share == share]
         yield f"latency at {100 * share:g} % of the throughput, mean (p99)", *times
+    if result.latencies and (floors := floors_of(result)):
+        known = [floors.get(str(one)) for one in result.plan.directions]
+        yield "latency of the tester alone, mean", *(NONE if one is None else format_time(one) for one in known)
 
 
 def _facts(result: RunResult) -> tuple[tuple[str, str], ...]:
