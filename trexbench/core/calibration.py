@@ -59,6 +59,14 @@ class Calibration:
         found = [one for d in result.plan.directions if (one := self.limit_of(result, d)) is not None]
         return {"measured": self.measured, "limits": [asdict(one) for one in found]} if found else None
 
+    def to_json(self) -> bytes:
+        return msgspec.json.format(msgspec.json.encode(self), indent=1)
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Calibration:
+        """ValueError where this is none."""
+        return msgspec.json.decode(data, type=cls)
+
 
 class _OfRun(msgspec.Struct):
     """What a run's document keeps."""

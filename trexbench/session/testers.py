@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from typing import Protocol
 
-import msgspec
-
 from ..config.model import DutConfig, GeneratorConfig
 from ..core.calibration import Calibration
 from ..core.errors import StoreError
@@ -40,7 +38,7 @@ def save(calibration: Calibration) -> Path:
     path = _path(calibration.tester)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, msgspec.json.format(msgspec.json.encode(calibration), indent=1))
+        replace_file(path, calibration.to_json())
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}", "name another directory with TREXBENCH_STATE_DIR") from error
     return path
@@ -49,6 +47,6 @@ def save(calibration: Calibration) -> Path:
 def load(tester: str) -> Calibration | None:
     """None where the tester was never calibrated, or what was kept cannot be read: a run does not depend on it."""
     try:
-        return msgspec.json.decode(_path(tester).read_bytes(), type=Calibration)
+        return Calibration.from_json(_path(tester).read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
