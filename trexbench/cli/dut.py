@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -209,5 +208,5 @@ def _print_step(step: Change, commands: tuple[Command, ...], back: bool = False)
     click.echo(f"# {'undo: ' if back else ''}{step}")
     for command in commands:
         fed = "" if command.input is None else f" <<'END'  # {command.why}\n{command.input.rstrip()}\nEND"
-        click.echo(f"{shlex.join(command.argv)}{fed or f'  # {command.why}'}")
+        click.echo(f"{command}{fed or f'  # {command.why}'}")
     sys.stdout.flush()

@@ -95,8 +95,11 @@ def change_of(step: Step, wanted: Wanted, said: str) -> Change:
         what=step.what,
         was=_line(said),
         wanted=f"/{filled(step.matches, wanted.tester_macs)}/",
-        do=tuple(Command(_words(argv, wanted), step.what) for argv in step.run),
-        undo=tuple(Command(_words(argv, wanted), f"undo: {step.what}", fine_if=fine) for argv in step.undo),
+        do=tuple(Command(_words(argv, wanted), step.what, timeout_s=step.timeout_s) for argv in step.run),
+        undo=tuple(
+            Command(_words(argv, wanted), f"undo: {step.what}", fine_if=fine, timeout_s=step.timeout_s)
+            for argv in step.undo
+        ),
         lasts=step.lasts,
     )
 
@@ -121,7 +124,7 @@ def _differs(probe: Probe, said: str) -> str:
 
 
 def _line(said: str) -> str:
-    """The first line that is not empty, for messages."""
-    lines = (" ".join(line.split()) for line in said.splitlines())
-    line = next(filter(None, lines), "nothing")
+    """What was printed, for messages: the one line, or how many there are."""
+    lines = [" ".join(line.split()) for line in said.splitlines() if line.strip()]
+    line = lines[0] if len(lines) == 1 else f"{len(lines)} other lines" if lines else "nothing"
     return line if len(line) <= 80 else f"{line[:77]}..."
