@@ -100,6 +100,10 @@ def show_dut(name: str, configs_dir: Path | None) -> None:
         click.echo(f"  port {port.tester}      {there}, neighbour {port.neighbour.address}, MAC: {mac}")
     for route in config.routes:
         click.echo(f"  route       {route.to} via {route.via}")
+    for step in config.commands.apply:
+        click.echo(f"  sets        {step.what}")
+    for probe in config.commands.verify:
+        click.echo(f"  reads back  {probe.what}")
     if config.notes:
         click.echo("  notes       " + config.notes.strip().replace("\n", "\n              "))
 
