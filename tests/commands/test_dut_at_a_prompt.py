@@ -151,6 +151,13 @@ def test_a_line_that_is_refused(tmp_path: Path, mikrotik: CliServer) -> None:
     assert "2 reverted" in dut(tmp_path, "revert", "mikrotik")
 
 
+def test_a_check_that_is_refused_shows_nothing(tmp_path: Path, mikrotik: CliServer) -> None:
+    path = tmp_path / "mikrotik.yaml"
+    path.write_text(path.read_text().replace("check: /ip address print", "check: /ip adress print", 1))
+    said = dut(tmp_path, "apply", "mikrotik", code=6)
+    assert "/ip adress print" in said and "failed on admin@dut: bad command name /ip" in said and "# " not in said
+
+
 def test_a_configuration_that_fails_half_way_is_left(tmp_path: Path, edgeos: Path) -> None:
     path = tmp_path / "edgeos.yaml"
     path.write_text(path.read_text().replace("set protocols static arp 100.65.2.2", "set nonsense 100.65.2.2"))

@@ -130,3 +130,9 @@ def test_the_documents_unmanaged_example_is_complete(tmp_path: Path) -> None:
     document = (Path(__file__).parents[2] / "docs" / "configs.md").read_text()
     dut = read_dut(written(tmp_path, document.split("```yaml\n")[2].split("```")[0]))
     assert dut.driver == "none" and dut.tester_ports == (0, 1)
+
+
+def test_the_documents_commands_example_is_complete(tmp_path: Path) -> None:
+    document = (Path(__file__).parents[2] / "docs" / "duts.md").read_text()
+    dut = read_dut(written(tmp_path, document.split("```yaml\n")[1].split("```")[0]))
+    assert len(dut.commands.apply) == 1 and len(dut.commands.counters) == 2 and dut.asks_for_macs

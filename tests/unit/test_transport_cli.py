@@ -37,7 +37,7 @@ def test_lines_are_typed_in_one_session(server: CliServer) -> None:
     assert (done.returncode, done.stdout.strip()) == (0, "0   address=10.0.0.1/24 interface=ether2")
     assert there.place == "admin@dut" and server.connections == 1
     refused = there.run((ADD,), 10)
-    assert (refused.returncode, refused.complaint) == (1, "failure: already have such address")
+    assert (refused.returncode, refused.complaint) == (126, "failure: already have such address")
     assert there.run((":put [/system resource get version]",), 10).stdout == "7.15.3 (stable)"
     assert server.connections == 2  # after a refusal nobody knows in which mode it is
     there.close()

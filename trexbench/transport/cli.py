@@ -27,6 +27,8 @@ from .words import shown
 CONNECT_S = 15.0
 """For the connection, for the server's greeting and for the login: each at most."""
 OUTPUT_LIMIT_BYTES = 2_000_000
+REFUSED = 126
+"""The exit code of a line that the device refuses: as a shell's of what it cannot run."""
 _INSTALL = "pip install 'trexbench[cli]'"
 
 
@@ -58,7 +60,7 @@ class CliTransport:
         self._printed = _Limited()
 
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
-        """Type one line and wait for the prompt. The exit code is 1 where the device refuses it, else 0.
+        """Type one line and wait for the prompt. The exit code is REFUSED or 0.
 
         A mode that a line enters (``configure``) is that of the next line; after anything that went wrong the next line
         begins a new session. DutLost where the connection is lost.
@@ -75,7 +77,9 @@ class CliTransport:
             refusals = [line.strip() for line in said.splitlines() if self._refuses(line)]
             if refusals:
                 self._drop()
-        return Completed(tuple(argv), int(bool(refusals)), said, "\n".join(refusals[:1]), time.monotonic() - begun)
+        return Completed(
+            tuple(argv), REFUSED if refusals else 0, said, "\n".join(refusals[:1]), time.monotonic() - begun
+        )
 
     def close(self) -> None:
         with self._lock:
