@@ -331,7 +331,7 @@ def test_hostile_values_past_the_config_arrive_as_they_are(place: Place) -> None
     for name in ("ix0" + "".join(_hostile(canary)), f"ix0\n; touch {canary} #"):
         config = place.wanted.config
         port = replace(config.ports[0], interface=name)
-        config = replace(config, ports=(port, config.ports[1]))
+        config = replace(config, cables=(port, config.ports[1]))
         place.shim.forget()
         with suppress(DutError):  # the box has no such interface; a driver may refuse the name before it asks
             apply(open_dut(Wanted(config), transport), transport, place.journal)

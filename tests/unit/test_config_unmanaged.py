@@ -50,7 +50,7 @@ def test_two_ports_are_all_that_an_unmanaged_dut_needs(tmp_path: Path) -> None:
         ("rx_queues: 2\n", ":3: rx_queues: has no effect on driver none"),
         ("linux: {rps: off}\n", ":3: linux: has no effect on driver none"),
         ("lab: {}\n", ":3: lab: has no effect on driver none"),
-        ("power: {type: rapl}\n", ":3: power.type: rapl is read on the DUT, which driver none does not reach"),
+        ("power: {type: rapl}\n", ":3: power.type: rapl runs a program on the DUT, which transport none cannot"),
     ],
 )
 def test_what_would_have_no_effect_is_refused(tmp_path: Path, more: str, words: str) -> None:
@@ -130,3 +130,9 @@ def test_the_documents_unmanaged_example_is_complete(tmp_path: Path) -> None:
     document = (Path(__file__).parents[2] / "docs" / "configs.md").read_text()
     dut = read_dut(written(tmp_path, document.split("```yaml\n")[2].split("```")[0]))
     assert dut.driver == "none" and dut.tester_ports == (0, 1)
+
+
+def test_the_documents_commands_example_is_complete(tmp_path: Path) -> None:
+    document = (Path(__file__).parents[2] / "docs" / "duts.md").read_text()
+    dut = read_dut(written(tmp_path, document.split("```yaml\n")[1].split("```")[0]))
+    assert len(dut.commands.apply) == 1 and len(dut.commands.counters) == 2 and dut.asks_for_macs

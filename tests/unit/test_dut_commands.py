@@ -98,6 +98,13 @@ def test_a_mac_that_nobody_names(tmp_path: Path) -> None:
         dut.plan()
 
 
+def test_a_check_that_cannot_be_run_is_no_answer(tmp_path: Path) -> None:
+    step = "{what: a, run: [touch, x], check: [sh, -c, exit 126], matches: c, undo: [true]}"
+    dut = open_dut(Wanted(config(tmp_path, f"commands: {{apply: [{step}]}}\n")), LocalTransport())
+    with pytest.raises(DutError, match=r"sh -c 'exit 126' failed on this machine"):
+        dut.plan()
+
+
 def test_a_restart_is_told_by_the_identity(tmp_path: Path) -> None:
     boot = tmp_path / "boot"
     more = f'commands: {{identity: {{what: boot, run: [cat, "{boot}"], matches: "boot (.+)"}}}}\n'

@@ -142,7 +142,7 @@ def test_a_route_of_two_hops_would_be_put_back_as_it_was(config: DutConfig) -> N
 
 
 def test_missing_interface_names_those_there(config: DutConfig) -> None:
-    other = replace(config, ports=(replace(config.ports[0], interface="lo"), config.ports[1]), routes=())
+    other = replace(config, cables=(replace(config.ports[0], interface="lo"), config.ports[1]), routes=())
     box = LinuxBox()
     found = LinuxDut(Wanted(other, MACS), BoxTransport(box), link_wait_s=0).verify().mismatches
     assert "interface: wanted lo, found only enp3s0f0, enp3s0f1" in [str(one) for one in found]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -101,6 +100,10 @@ def show_dut(name: str, configs_dir: Path | None) -> None:
         click.echo(f"  port {port.tester}      {there}, neighbour {port.neighbour.address}, MAC: {mac}")
     for route in config.routes:
         click.echo(f"  route       {route.to} via {route.via}")
+    for step in config.commands.apply:
+        click.echo(f"  sets        {step.what}")
+    for probe in config.commands.verify:
+        click.echo(f"  reads back  {probe.what}")
     if config.notes:
         click.echo("  notes       " + config.notes.strip().replace("\n", "\n              "))
 
@@ -211,5 +214,5 @@ def _print_step(step: Change, commands: tuple[Command, ...], back: bool = False)
     click.echo(f"# {'undo: ' if back else ''}{step}")
     for command in commands:
         fed = "" if command.input is None else f" <<'END'  # {command.why}\n{command.input.rstrip()}\nEND"
-        click.echo(f"{shlex.join(command.argv)}{fed or f'  # {command.why}'}")
+        click.echo(f"{command}{fed or f'  # {command.why}'}")
     sys.stdout.flush()

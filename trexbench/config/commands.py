@@ -72,7 +72,8 @@ class Step:
     """One setting. check: shows whether it is made, which it is where ``matches`` is found in what is printed.
 
     undo: run by revert where apply ran ``run``. undone_if: words in its output that mean that nothing was left to undo.
-    lasts: outlives a restart of the DUT.
+    lasts: outlives a restart of the DUT. timeout_s: of each of its
+    commands.
     """
 
     what: Annotated[str, _word]
@@ -82,6 +83,7 @@ class Step:
     undo: Annotated[Argvs, commands]
     undone_if: Annotated[str | None, _word] = None
     lasts: Annotated[bool, r.boolean] = False
+    timeout_s: Annotated[float, r.seconds, "timeout"] = 15.0
 
 
 @dataclass(frozen=True)

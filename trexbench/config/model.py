@@ -10,7 +10,7 @@ from typing import Annotated
 
 from ..core.units import Rate
 from . import readers as r
-from .commands import TESTER_MAC, CommandsSettings
+from .commands import TESTER_MAC, CommandsSettings, pattern
 from .readers import section
 from .settings import LinuxSettings, PfsenseSettings, PowerConfig, VppSettings
 from .twin import RssSpec, TwinSpec
@@ -32,7 +32,7 @@ DRIVERS: Mapping[str, Driver] = {
     "linux": Driver(),
     "pfsense": Driver(),
     "vpp": Driver(),
-    "commands": Driver(transports=("netns", "local", "ssh"), knows_system=False),
+    "commands": Driver(transports=("netns", "local", "ssh", "cli"), knows_system=False),
     "none": Driver(transports=(), knows_system=False),
 }
 UNREACHED = "none"
@@ -85,16 +85,23 @@ class Route:
 
 @dataclass(frozen=True)
 class TransportConfig:
-    """How the DUT is reached. type: ``netns`` (namespace), ``local`` or ``ssh`` (host, user, port); or UNREACHED.
+    """How the DUT is reached. type: ``netns`` (namespace), ``local`` or ``ssh`` (host, user, port); ``cli``, a prompt
+    behind ssh; or UNREACHED.
 
-    host may be a name of the user's ssh config, which also decides user and port where they are None.
+    host may be a name of the user's ssh config, which also decides user and port where they are None. platform, keys,
+    password and refusal: see transport.cli.CliLogin.
     """
 
-    type: Annotated[str, r.choice("netns", "local", "ssh")]
+    type: Annotated[str, r.choice("netns", "local", "ssh", "cli")]
     namespace: Annotated[str | None, r.namespace] = None
     host: Annotated[str | None, r.host] = None
     user: Annotated[str | None, r.user] = None
     port: Annotated[int | None, r.integer(1, 65535)] = None
+    platform: Annotated[str | None, r.platform] = None
+    password_env: Annotated[str | None, r.variable] = None
+    password_file: Annotated[str | None, r.path] = None
+    key_file: Annotated[str | None, r.path] = None
+    refusal: Annotated[str | None, pattern()] = None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,14 @@ from .readers import repeated, section
 from .settings import ASK_THE_DUT, POWER_READERS, VppSettings
 from .yamltree import Gathering, Value, as_one, parse, read_text
 
-_TRANSPORT_KEYS = {"netns": ("namespace",), "local": (), "ssh": ("host", "user", "port")}
+_OF_CLI = ("platform", "password_env", "password_file", "key_file", "refusal")
+_TRANSPORT_KEYS = {
+    "netns": ("namespace",),
+    "local": (),
+    "ssh": ("host", "user", "port"),
+    "cli": ("host", "user", "port", *_OF_CLI),
+}
+_NEEDED = {"netns": ("namespace",), "local": (), "ssh": ("host",), "cli": ("host", "platform")}
 _OF_THE_SYSTEM = ("routes", "rx_queues", "rss")
 """Keys that mean something only to a driver that knows the DUT's system."""
 
@@ -47,11 +54,12 @@ def _disagreements(root: Value, dut: DutConfig, driver: Driver) -> Iterator[Conf
     else:
         yield from _idle(root, _OF_THE_SYSTEM, f"driver {dut.driver}", "take it out, or change the driver")
     if dut.power is not None:
-        yield from _check_keys(root.at("power"), dut.power.type, POWER_READERS, f"a meter of type {dut.power.type}")
-        if not driver.transports and dut.power.type in ASK_THE_DUT:
-            yield root.at("power", "type").wrong(
-                f"{dut.power.type} is read on the DUT, which driver {dut.driver} does not reach", "name another meter"
-            )
+        kind = dut.power.type
+        needed = POWER_READERS[kind][:1]
+        yield from _check_keys(root.at("power"), kind, POWER_READERS, f"a meter of type {kind}", needed)
+        if kind in ASK_THE_DUT and dut.transport.type in (UNREACHED, "cli"):
+            where = f"{kind} runs a program on the DUT, which transport {dut.transport.type} cannot"
+            yield root.at("power", "type").wrong(where, "name another meter")
     for port, _, _ in dut.vpp.rx_placement:
         if port not in dut.tester_ports:
             place = root.at("vpp", "rx_placement")
@@ -71,7 +79,10 @@ def _check_transport(root: Value, dut: DutConfig, driver: Driver) -> Iterator[Co
     if kind not in driver.transports:
         ways = ", ".join(driver.transports)
         yield transport.at("type").wrong(f"driver {dut.driver} works over {ways}, not {kind}", f"write one of {ways}")
-    yield from _check_keys(transport, kind, _TRANSPORT_KEYS, f"a {kind} transport", dut.lab is not None)
+    needed = () if dut.lab is not None else _NEEDED[kind]
+    yield from _check_keys(transport, kind, _TRANSPORT_KEYS, f"a {kind} transport", needed)
+    if transport.has("password_env") and transport.has("password_file"):
+        yield transport.at("password_file").wrong("two places for one password", "take one of them out")
     if dut.lab is not None and kind != "netns":
         remedy = "write type: netns"
         yield transport.at("type").wrong(f"a DUT with a lab: section is reached by netns, not {kind}", remedy)
@@ -90,13 +101,14 @@ def _idle(
 
 
 def _check_keys(
-    value: Value, kind: str, keys_of: Mapping[str, Sequence[str]], owner: str, lab: bool = False
+    value: Value, kind: str, keys_of: Mapping[str, Sequence[str]], owner: str, needed: Sequence[str]
 ) -> Iterator[ConfigError]:
-    """Keys of other kinds, and the first of its own where it is missing, which a lab need not have."""
-    yield from _idle(value, [key for keys in keys_of.values() for key in keys if key not in keys_of[kind]], owner)
-    needed = keys_of[kind][:1]
-    if needed and not lab and not value.has(needed[0]):
-        yield value.missing(needed, owner)
+    """Keys of other kinds, and those of its own that are needed and missing."""
+    others = dict.fromkeys(key for keys in keys_of.values() for key in keys if key not in keys_of[kind])
+    yield from _idle(value, others, owner)
+    missing = [key for key in needed if not value.has(key)]
+    if missing:
+        yield value.missing(missing, owner)
 
 
 def _check_cables(value: Value, dut: DutConfig, driver: Driver) -> Iterator[ConfigError]:

@@ -17,6 +17,7 @@ from ..core.dut.rss import MICROSOFT_KEY
 from ..core.dut.telemetry import Observation
 from ..core.errors import ConfigError, DutError
 from ..transport import TIMEOUT_S
+from ..transport.words import typed
 
 LINK_WAIT_S = 10.0
 """How long a port that was just set up may negotiate."""
@@ -92,6 +93,9 @@ class Command:
     says: str | None = None
     timeout_s: float = TIMEOUT_S
     retry_s: float = 0.0
+
+    def __str__(self) -> str:
+        return typed(self.argv)
 
 
 @dataclass(frozen=True)

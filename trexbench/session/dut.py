@@ -20,7 +20,7 @@ from ..generator.trex.connect import Endpoint, read_macs
 from ..lab.lab import facts_of
 from ..lab.spec import LabSpec
 from ..lock import locked, run_dir
-from ..transport import Transport, open_transport
+from ..transport import CliLogin, Transport, open_transport
 from .request import Target, choose_queues
 from .watch import Observed, WithMeter
 
@@ -43,7 +43,10 @@ def connect_dut(wanted: Wanted, doing: str, temporary: bool = False) -> Iterator
     """
     config = wanted.config
     to = config.transport
-    transport = open_transport(to.type, to.namespace, host=to.host, user=to.user, port=to.port, run_dir=run_dir())
+    login = CliLogin(to.platform, to.password_env, to.password_file, to.key_file, to.refusal) if to.platform else None
+    transport = open_transport(
+        to.type, to.namespace, host=to.host, user=to.user, port=to.port, run_dir=run_dir(), login=login
+    )
     try:
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"dut-{transport.place}-{to.port or ''}")
         with locked(name, f"the DUT on {transport.place} is in use", doing):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.errors import DutError
+from .cli import CliLogin, CliTransport
 from .command import TIMEOUT_S, Completed, Transport, run_checked
 from .local import LocalTransport, NetnsTransport
 from .ssh import CONFIG_ENV, SshTransport
@@ -14,6 +15,7 @@ from .words import shown
 
 __all__ = [
     "TIMEOUT_S",
+    "CliLogin",
     "Completed",
     "LocalTransport",
     "NetnsTransport",
@@ -45,21 +47,30 @@ def open_transport(
     user: str | None = None,
     port: int | None = None,
     run_dir: Path | None = None,
+    login: CliLogin | None = None,
 ) -> Transport:
     """The transport of a DUT config's ``transport.type``; DutError where that, its host or its namespace is missing.
 
     run_dir: where ssh keeps the socket of its connection. The connection is opened with the first command, and ends
     with the process, or when the transport is no longer referred to.
     """
-    places = {"local": ("here", ""), "netns": (namespace, "namespace"), "ssh": (host, "host"), "none": (host, "host")}
+    places = {
+        "local": ("here", ""),
+        "netns": (namespace, "namespace"),
+        "ssh": (host, "host"),
+        "cli": (host if login is not None else None, "host or platform"),
+        "none": (host, "host"),
+    }
     if kind not in places:
         raise DutError(f"transport {kind} is not known", f"write one of {', '.join(places)}")
     place, key = places[kind]
     if not place:
         raise DutError(f"transport {kind} has no {key}", f"write transport.{key} in the DUT's config")
+    config = Path(named) if (named := os.environ.get(CONFIG_ENV)) else None
     if kind == "ssh":
-        config = os.environ.get(CONFIG_ENV)
-        return SshTransport(place, user, port, run_dir, Path(config) if config else None)
+        return SshTransport(place, user, port, run_dir, config)
+    if login is not None:
+        return CliTransport(place, user, port, login, config)
     if kind == "none":
         return NoTransport(place)
     return NetnsTransport(place) if kind == "netns" else LocalTransport()

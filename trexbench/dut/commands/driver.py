@@ -18,6 +18,7 @@ from ...transport.words import shown
 from ..model import Attestation, Change, Command, Mismatch, Wanted, attest, not_attested, unmet
 from .counters import observation
 
+_NOT_RUN = (126, 127)
 _NOTHING_READ = "driver: commands: its config names nothing to read back"
 
 
@@ -76,9 +77,9 @@ class CommandsDut:
         return said, find(filled(probe.matches, self._wanted.tester_macs), said)
 
     def _output(self, argv: Sequence[str], must_succeed: bool = False) -> str:
-        """What it prints; a check that ends with an exit code other than 0 found nothing, as grep does."""
+        """What it prints. A check may end with an exit code, as grep does that found nothing, but it must have run."""
         done = self._transport.run(_words(argv, self._wanted), TIMEOUT_S)
-        if done.returncode and must_succeed:
+        if done.returncode and (must_succeed or done.returncode in _NOT_RUN):
             raise DutError(f"{shown(argv)} failed on {self._transport.place}", done.complaint)
         return done.stdout[:LONGEST_TEXT]
 
@@ -95,8 +96,11 @@ def change_of(step: Step, wanted: Wanted, said: str) -> Change:
         what=step.what,
         was=_line(said),
         wanted=f"/{filled(step.matches, wanted.tester_macs)}/",
-        do=tuple(Command(_words(argv, wanted), step.what) for argv in step.run),
-        undo=tuple(Command(_words(argv, wanted), f"undo: {step.what}", fine_if=fine) for argv in step.undo),
+        do=tuple(Command(_words(argv, wanted), step.what, timeout_s=step.timeout_s) for argv in step.run),
+        undo=tuple(
+            Command(_words(argv, wanted), f"undo: {step.what}", fine_if=fine, timeout_s=step.timeout_s)
+            for argv in step.undo
+        ),
         lasts=step.lasts,
     )
 
@@ -121,7 +125,7 @@ def _differs(probe: Probe, said: str) -> str:
 
 
 def _line(said: str) -> str:
-    """The first line that is not empty, for messages."""
-    lines = (" ".join(line.split()) for line in said.splitlines())
-    line = next(filter(None, lines), "nothing")
+    """What was printed, for messages: the one line, or how many there are."""
+    lines = [" ".join(line.split()) for line in said.splitlines() if line.strip()]
+    line = lines[0] if len(lines) == 1 else f"{len(lines)} other lines" if lines else "nothing"
     return line if len(line) <= 80 else f"{line[:77]}..."
