@@ -10,7 +10,8 @@ import pytest
 from runs import make_result
 
 from trexbench.cli import main
-from trexbench.results.store import RunWriter
+from trexbench.core.errors import StoreError
+from trexbench.results.store import RunWriter, replace_file
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -71,3 +72,12 @@ def test_a_picture_is_what_its_name_says(capfd: pytest.CaptureFixture[str]) -> N
         assert code == 0 and Path(name).read_bytes().startswith(begins), err
     code, out, err = run(("show", str(path), "--picture", "x.jpeg"), capfd)
     assert (code, out) == (2, "") and "x.jpeg: a picture is no .jpeg" in err and ".png, .svg, .pdf" in err
+
+
+def test_the_remedy_for_a_place_that_cannot_be_written_fits_its_cause(capfd: pytest.CaptureFixture[str]) -> None:
+    case = ("ramp", "--dut", "netgate-vpp", "--mode", "64b", "--sim")
+    for place, remedy in (("/sys/results", "make it writable, or name"), ("/dev/null/results", "directory: name")):
+        code, _, err = run((*case, "--results", place), capfd)
+        assert code == 9 and f"{place} cannot be written" in err and f"{remedy} another place with --results" in err
+    with pytest.raises(StoreError, match="No space left on device: free space, or name another place"):
+        replace_file(Path("/dev/full"), b"x")
