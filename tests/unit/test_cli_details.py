@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -81,3 +82,14 @@ def test_the_remedy_for_a_place_that_cannot_be_written_fits_its_cause(capfd: pyt
         assert code == 9 and f"{place} cannot be written" in err and f"{remedy} another place with --results" in err
     with pytest.raises(StoreError, match="No space left on device: free space, or name another place"):
         replace_file(Path("/dev/full"), b"x")
+
+
+def test_queues_have_the_same_limit_on_the_command_line_as_in_a_config(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
+    for most, fits in ((256, True), (257, False)):
+        (tmp_path / "r.yaml").write_text(re.sub("rx_queues: .*", f"rx_queues: [{most}]", text))
+        assert (run(("dut", "show", "./r.yaml"), capfd)[0] == 0) is fits
+        code, _, err = run(("ramp", "--dut", "netgate-vpp", "--mode", "64b", "--rx-queues", str(most)), capfd)
+        assert code == 2 and (f"not measured with {most} receive queues" in err) is fits, err

@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from ..config.lookup import DUTS, SUITES, Catalogue
-from ..config.model import PlanDefaults
+from ..config.model import MOST_QUEUES, PlanDefaults
 from ..core.errors import ConfigError
 from ..core.history.known import is_date, parse_date
 from ..core.load.profile import LISTED_MODES
@@ -142,7 +142,9 @@ def results_option(help: str = "The directory of the stored runs.") -> Callable[
 
 CONFIGS = path_option("--configs-dir", "The directory of the DUT configs.")
 RX_QUEUES = click.option(
-    "--rx-queues", type=click.IntRange(1, 64), help="Receive queues per port: one of the counts in the DUT's config."
+    "--rx-queues",
+    type=click.IntRange(1, MOST_QUEUES),
+    help="Receive queues per port: one of the counts in the DUT's config.",
 )
 TREX_DIR = path_option(
     "--trex-dir",
