@@ -137,7 +137,7 @@ def ramp(
 ) -> int:
     """Ramp traffic linearly to the target and see, in each direction, where the DUT saturates.
 
-    Rates: 64kpps, 1.2mpps, 3gbps (L2), 5gbpsl1, 40% (of L1 line rate). Times: 10s, 2m, 600.
+    Rates: 64kpps, 1.2mpps, 3gbps (L2), 5gbpsl1, 40% (of L1 line rate). Times: 10s, 2m30s, 600.
     The line rate is the ports', or the DUT's `speed:` where that is lower.
     """
     plan = replace(
