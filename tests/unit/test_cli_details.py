@@ -14,6 +14,7 @@ from trexbench.cli import main
 from trexbench.core.errors import StoreError
 from trexbench.results.store import RunWriter, replace_file
 
+DAY = "name the day on which the night began"
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -93,3 +94,23 @@ def test_queues_have_the_same_limit_on_the_command_line_as_in_a_config(
         assert (run(("dut", "show", "./r.yaml"), capfd)[0] == 0) is fits
         code, _, err = run(("ramp", "--dut", "netgate-vpp", "--mode", "64b", "--rx-queues", str(most)), capfd)
         assert code == 2 and (f"not measured with {most} receive queues" in err) is fits, err
+
+
+def test_a_night_is_not_measured_in_the_future(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for verb in (("suite", "run"), ("nightly",)):
+        code, _, err = run((*verb, "netgate-6100", "--date", "2999-01-01", "--server", "127.0.0.1"), capfd)
+        assert (code, err) == (2, f"trexbench: --date 2999-01-01 lies in the future: {DAY}\n")
+    for option in (
+        ("results", "list", "--since"),
+        ("report", "--since"),
+        ("regress", "--since"),
+        ("report", "--night"),
+    ):
+        code, _, err = run((*option, "2026-13-01"), capfd)
+        assert code == 2 and "'2026-13-01' is not a date" in err
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_duration_that_nobody_means_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(("ramp", "--dut", "netgate-vpp", "--mode", "64b", "--ramp-duration", "99999999999"), capfd)
+    assert code == 2 and "'99999999999' is longer than 30 days" in err

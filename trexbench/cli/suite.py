@@ -159,7 +159,11 @@ def _lines(found: Suite, jobs: Sequence[Job], total_s: float) -> Iterator[str]:
 
 @suite.command("run", epilog=_EXAMPLES)
 @NAME
-@click.option("--resume", is_flag=True, help="Resume the latest night of this suite that was not finished.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Resume the latest night of this suite that was not finished; with --date, that of this date.",
+)
 @ONLY
 @NIGHT
 @JSON
