@@ -114,3 +114,9 @@ def test_a_night_is_not_measured_in_the_future(tmp_path: Path, capfd: pytest.Cap
 def test_a_duration_that_nobody_means_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(("ramp", "--dut", "netgate-vpp", "--mode", "64b", "--ramp-duration", "99999999999"), capfd)
     assert code == 2 and "'99999999999' is longer than 30 days" in err
+
+
+@pytest.mark.parametrize("option", ["--seed", "--rx-queues"])
+def test_serve_refuses_what_means_something_with_a_twin_only(option: str, capfd: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(("serve", "--interfaces", "p0,p1", option, "2"), capfd)
+    assert (code, err) == (2, f"trexbench: {option} means nothing without --sim: add --sim DUT, or leave it out\n")
