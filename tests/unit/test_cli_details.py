@@ -120,3 +120,47 @@ def test_a_duration_that_nobody_means_is_refused(capfd: pytest.CaptureFixture[st
 def test_serve_refuses_what_means_something_with_a_twin_only(option: str, capfd: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(("serve", "--interfaces", "p0,p1", option, "2"), capfd)
     assert (code, err) == (2, f"trexbench: {option} means nothing without --sim: add --sim DUT, or leave it out\n")
+
+
+def test_a_mix_is_shown_in_a_line_per_stream_and_packets_on_request(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(("profile", "show", "imix"), capfd)
+    assert code == 0 and out.count("\n") == 8
+    lines = [line for line in out.splitlines() if line.startswith("  stream")]
+    assert lines == [
+        f"  stream {number}    {part} of the frames: Ethernet / IP / UDP / Raw, 16.0.0.4 to 48.0.0.4"
+        for number, part in ((1, "64 B, 58.3 %"), (2, "590 B, 33.3 %"), (3, "1514 B, 8.33 %"))
+    ]
+    _, dumped, _ = run(("profile", "show", "imix", "--packets"), capfd)
+    assert dumped.startswith(out) and dumped.count("\n") > 180 and "###[ UDP ]###" in dumped
+
+
+PROFILE = """
+from trex_stl_lib.api import *
+
+class Mine:
+    def get_streams(self, **others):
+        return [self.stream()]
+
+    def stream(self):
+        packet = STLPktBuilder(pkt=Ether() / IP(src="10.0.0.1", dst="10.0.0.2") / UDP(sport=1025, dport=12) / ("x" * 100))
+        return STLStream(packet=packet, mode=STLTXCont(pps=1))
+
+def register():
+    return Mine()
+"""
+
+
+def test_a_profile_of_the_users_own_is_shown_and_its_errors_name_the_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.py").write_text(PROFILE)
+    code, out, err = run(("profile", "show", "./mine.py"), capfd)
+    assert code == 0 and out.startswith("mine: a profile's file\n  profile     mine.py, as sent by port 0\n"), err
+    assert "  stream 1    146 B, 100.0 % of the frames: Ethernet / IP / UDP / Raw, 10.0.0.1 to 10.0.0.2\n" in out
+    assert run(("profile", "pcap", "mine.py", "-o", "m.pcap", "--count", "2"), capfd)[0] == 0
+    (tmp_path / "mine.py").write_text(PROFILE.replace("STLTXCont(pps=1)", "STLTXCont(pps=rate)"))
+    code, _, err = run(("profile", "show", "./mine.py"), capfd)
+    assert code == 2
+    assert err == "trexbench: profile mine.py, line 10, does not load: NameError: name 'rate' is not defined\n"
+    code, _, err = run(("profile", "show", "./other.py"), capfd)
+    assert code == 2 and "other.py: no such profile" in err

@@ -99,6 +99,11 @@ def complete_modes(_ctx: click.Context, _param: click.Parameter, incomplete: str
     return [CompletionItem(name, help=text) for name, text in names.items() if name.startswith(incomplete)]
 
 
+def complete_traffic(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of modes; files where no name begins like this."""
+    return complete_modes(ctx, param, incomplete) or [CompletionItem(incomplete, type="file")]
+
+
 def complete_suites(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of suites; files where no name begins like this."""
     return _complete_names(SUITES, incomplete) or [CompletionItem(incomplete, type="file")]
