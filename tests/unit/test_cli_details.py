@@ -142,8 +142,8 @@ class Mine:
         return [self.stream()]
 
     def stream(self):
-        packet = STLPktBuilder(pkt=Ether() / IP(src="10.0.0.1", dst="10.0.0.2") / UDP(sport=1025, dport=12) / ("x" * 100))
-        return STLStream(packet=packet, mode=STLTXCont(pps=1))
+        packet = Ether() / IP(src="10.0.0.1", dst="10.0.0.2") / UDP(sport=1025, dport=12) / ("x" * 100)
+        return STLStream(packet=STLPktBuilder(pkt=packet), mode=STLTXCont(pps=1))
 
 def register():
     return Mine()

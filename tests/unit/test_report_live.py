@@ -159,3 +159,14 @@ def test_a_defect_of_drawing_is_said_once(monkeypatch: pytest.MonkeyPatch) -> No
         live.sampled([], LoadStep(Phase.WARMUP, {}, 1.0))
         live.sampled([], LoadStep(Phase.WARMUP, {}, 1.0))
     assert stream.getvalue() == "no more progress is shown: IndexError: list index out of range\n"
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_narrow_terminal_shows_the_loss(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    screen = Terminal()
+    with open_live(make_result(PLAN), screen) as live:
+        simulate(PLAN, World(capacity_pps=660e3), live)
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
+    assert "! 19.3 %" in shown and "39 s, 44 s left" in shown

@@ -64,10 +64,10 @@ def print_result(result: RunResult, as_json: bool) -> None:
         print_json(to_document(result, with_samples=False))
         return
     from ..report.run.curve import draw_curve
-    from ..report.run.text import print_summary
+    from ..report.run.text import print_summary, width_of
 
     print_summary(result, sys.stdout)
-    click.echo(f"\n{draw_curve(result)}", nl=False)
+    click.echo(f"\n{draw_curve(result, width_of(sys.stdout))}", nl=False)
 
 
 def print_json(values: Any) -> None:
