@@ -164,3 +164,23 @@ def test_a_profile_of_the_users_own_is_shown_and_its_errors_name_the_line(
     assert err == "trexbench: profile mine.py, line 10, does not load: NameError: name 'rate' is not defined\n"
     code, _, err = run(("profile", "show", "./other.py"), capfd)
     assert code == 2 and "other.py: no such profile" in err
+
+
+def test_verbose_says_what_is_called_meanwhile_and_others_say_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    short = ("--rates", "1kpps", "--hold", "5s", "--no-picture", "--sim", "--speedup", "1000", "-q")
+    case = ("efficiency", "--dut", "netgate-vpp", *short)
+    for options, said in (((), False), (("-v",), True), ((), False)):
+        code, out, err = run((*case, *options), capfd)
+        assert code == 0 and "cycles/packet" in out
+        calls = re.findall(r"^ +[0-9.]+ s  TRex server 127\.0\.0\.1:[0-9]+: (.*)$", err, re.MULTILINE)
+        assert ("get_port_status x2" in calls and "the client's acquire" in calls) is said, err
+        assert bool(calls) is said
+
+
+def test_verbose_says_the_commands_on_a_dut(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "dut_configs" / "netgate-linux.yaml").read_text()
+    local = re.sub(r"(?m)^transport:.*(\n[ #].*)*", "transport: {type: local}", text)
+    (tmp_path / "r.yaml").write_text(local)
+    _, _, silent = run(("dut", "plan", "./r.yaml"), capfd)
+    _, _, err = run(("dut", "plan", "./r.yaml", "--verbose"), capfd)
+    assert re.search(r"(?m)^ +[0-9.]+ s  \S.* on this machine$", err) and err.endswith(silent)

@@ -17,7 +17,7 @@ from ..config.schema import read_dut
 from ..core.errors import ConfigError, DutError
 from ..core.units import format_bits
 from ..session.request import Target
-from .options import CONFIGS, DURATION, JSON, PUB_PORT, RPC_PORT, RX_QUEUES, TREX_DIR, complete_duts, gathered
+from .options import CONFIGS, DURATION, JSON, PUB_PORT, RPC_PORT, RX_QUEUES, TREX_DIR, VERBOSE, complete_duts, gathered
 from .output import print_json
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ def _connected(target: Target, verb: str) -> Iterator[ConnectedDut]:
 
 @dut.command("plan")
 @_TARGET
+@VERBOSE
 @JSON
 def plan_dut(as_json: bool, target: Target) -> None:
     """Print exactly what `apply` would run now, and change nothing."""
@@ -123,6 +124,7 @@ def plan_dut(as_json: bool, target: Target) -> None:
 
 @dut.command("apply")
 @_TARGET
+@VERBOSE
 def apply_dut(target: Target) -> None:
     """Configure the DUT as its config says, then read it back. Only what differs is changed."""
     from ..dut.apply import apply, summary
@@ -136,6 +138,7 @@ def apply_dut(target: Target) -> None:
 
 @dut.command("verify")
 @_TARGET
+@VERBOSE
 @click.option("--json", "as_json", is_flag=True, help="Everything that was read, as JSON on standard output.")
 def verify_dut(as_json: bool, target: Target) -> int:
     """Read the DUT back and say what differs from its config; change nothing."""
@@ -152,6 +155,7 @@ def verify_dut(as_json: bool, target: Target) -> int:
 
 @dut.command("telemetry")
 @_TARGET
+@VERBOSE
 @click.option("--seconds", type=DURATION, default=5.0, help="Time between the two readings (5).")
 @JSON
 def telemetry_dut(seconds: float, as_json: bool, target: Target) -> None:
@@ -171,6 +175,7 @@ def telemetry_dut(seconds: float, as_json: bool, target: Target) -> None:
 
 @dut.command("revert")
 @_TARGET
+@VERBOSE
 def revert_dut(target: Target) -> None:
     """Undo what `apply` and later runs have changed, also after a crash."""
     from ..dut.apply import revert

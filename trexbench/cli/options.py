@@ -20,6 +20,7 @@ from ..core.history.known import is_date, parse_date
 from ..core.load.profile import LISTED_MODES
 from ..core.units import Rate, parse_duration, parse_rate, parse_share, parse_speed
 from ..session.request import SPEEDUP, Case, Setup
+from .output import tell_more
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
@@ -162,6 +163,21 @@ TUNABLES_OPTION = click.option(
     "-t", "--tunables", type=TUNABLES, help="Tunables of the mode or profile: size=128,vm=random."
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
+
+
+def _verbose(ctx: click.Context, _param: click.Parameter, wished: bool) -> None:
+    if wished:
+        ctx.call_on_close(tell_more())
+
+
+VERBOSE = click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    expose_value=False,
+    callback=_verbose,
+    help="Say on standard error what is called meanwhile: the server's commands, and the DUT's.",
+)
 QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress.")
 
 CASE = gathered(

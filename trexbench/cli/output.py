@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +31,32 @@ def note(text: str) -> None:
 
 def warn(text: str) -> None:
     note(f"trexbench: {text}")
+
+
+class _Notes(logging.Handler):
+    """What the program's modules log, as lines on standard error."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._begun_s = time.time()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(f"{record.created - self._begun_s:9.3f} s  {record.getMessage()}")
+
+
+def tell_more() -> Callable[[], None]:
+    """Note every call of a server and every command on a DUT from now on, until what is returned is called."""
+    log, notes = logging.getLogger(__package__.partition(".")[0]), _Notes()
+    before = log.level, log.propagate
+    log.addHandler(notes)
+    log.setLevel(logging.DEBUG)
+    log.propagate = False
+
+    def end() -> None:
+        log.removeHandler(notes)
+        log.level, log.propagate = before
+
+    return end
 
 
 def say_unless(quiet: bool) -> Callable[[str], None]:

@@ -13,7 +13,7 @@ from ..core.errors import BenchError, ConfigError
 from ..core.load.profile import RFC2544_SIZES, mode_of_size
 from ..core.units import Rate, parse_rate, parse_share
 from ..session.request import Case, Setup
-from .options import CASE, DURATION, RATE, SETUP, SHARE, SHOWN, WARMUP, WISHED, Parsed, Shown
+from .options import CASE, DURATION, RATE, SETUP, SHARE, SHOWN, VERBOSE, WARMUP, WISHED, Parsed, Shown
 from .output import exit_code, note, output_of, print_json, print_result, save_picture, warn
 
 if TYPE_CHECKING:
@@ -122,6 +122,7 @@ METHODS = {"continuous": "search", "mlrsearch": "mlrsearch"}
 @WISHED
 @SETUP
 @SHOWN
+@VERBOSE
 def ramp(
     case: Case,
     setup: Setup,
@@ -179,6 +180,7 @@ def ramp(
 )
 @SETUP
 @SHOWN
+@VERBOSE
 def search(
     case: Case,
     setup: Setup,
@@ -210,6 +212,7 @@ def search(
 @WISHED
 @SETUP
 @SHOWN
+@VERBOSE
 def saturate(case: Case, setup: Setup, wished: PlanDefaults, shown: Shown, rate: Rate) -> int:
     """Offer the full rate at once and measure what is received, for instance of a single core.
 
@@ -277,6 +280,7 @@ def _print_documents(results: Sequence[RunResult]) -> None:
 @click.option("--hold", type=DURATION, help="How long each rate is held and counted (30).")
 @SETUP
 @SHOWN
+@VERBOSE
 def efficiency(case: Case, setup: Setup, shown: Shown, rates: Sequence[Rate], hold: float | None) -> int:
     """Hold several rates and say what a packet costs the DUT at each: cycles, vectors per call, clocks, energy.
 

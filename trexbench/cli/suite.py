@@ -20,6 +20,7 @@ from .options import (
     DURATION,
     JSON,
     QUIET,
+    VERBOSE,
     complete_suites,
     gathered,
     path_option,
@@ -166,6 +167,7 @@ def _lines(found: Suite, jobs: Sequence[Job], total_s: float) -> Iterator[str]:
 )
 @ONLY
 @NIGHT
+@VERBOSE
 @JSON
 def run(name: str, resume: bool, only: Sequence[str], night: NightOptions, as_json: bool) -> int:
     """Measure every cell. One that fails is noted (after a second try if the tester failed), and the rest is measured.
@@ -185,6 +187,7 @@ def run(name: str, resume: bool, only: Sequence[str], night: NightOptions, as_js
 @click.command(epilog=_NIGHTLY_EXAMPLES)
 @NAME
 @NIGHT
+@VERBOSE
 @click.option("--strict", is_flag=True, help="Exit 4 instead of 0 when there are too few nights to judge by.")
 @path_option("--prometheus", "Write gauges for Prometheus' node exporter to this file.", dir_okay=False)
 @JSON

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import time
@@ -13,6 +14,7 @@ from .bounded import run_bounded
 from .command import Completed
 from .words import shown
 
+_LOG = logging.getLogger(__name__)
 OUTPUT_LIMIT_BYTES = 16 << 20
 _NETNS_DIR = Path("/run/netns")
 
@@ -58,6 +60,7 @@ def run_here(
 ) -> Completed:
     """As Transport.run. argv: ``asked``, with what the transport puts around it."""
     what, begun = f"{shown(asked)} on {place}", time.monotonic()
+    _LOG.debug("%s", what)
     try:
         ended = run_bounded(argv, (input or "").encode(), timeout_s, limit_bytes, environment())
     except FileNotFoundError:
@@ -69,7 +72,10 @@ def run_here(
     if ended.cut == "size":
         raise DutError(f"{what} printed more than {limit_bytes} bytes", "it was cut off: ask for less")
     stdout, stderr = (one.decode(errors="replace") for one in (ended.stdout, ended.stderr))
-    return Completed(tuple(asked), ended.returncode, stdout, stderr, time.monotonic() - begun)
+    done = Completed(tuple(asked), ended.returncode, stdout, stderr, time.monotonic() - begun)
+    if done.returncode:
+        _LOG.debug("%s: exit code %d: %s", what, done.returncode, done.complaint)
+    return done
 
 
 def environment() -> Mapping[str, str]:
