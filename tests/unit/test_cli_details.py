@@ -184,3 +184,21 @@ def test_verbose_says_the_commands_on_a_dut(tmp_path: Path, capfd: pytest.Captur
     _, _, silent = run(("dut", "plan", "./r.yaml"), capfd)
     _, _, err = run(("dut", "plan", "./r.yaml", "--verbose"), capfd)
     assert re.search(r"(?m)^ +[0-9.]+ s  \S.* on this machine$", err) and err.endswith(silent)
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("ramp", "--mode", "64b", "--ramp-duration", "20"),
+        ("search", "--mode", "64b"),
+        ("saturate", "--mode", "1flow", "--hold", "5"),
+        ("efficiency", "--rates", "1kpps,10%", "--hold", "5"),
+    ],
+)
+def test_every_measuring_verb_has_a_short_form(verb: tuple[str, ...], capfd: pytest.CaptureFixture[str]) -> None:
+    shared = ("--dut", "netgate-vpp", "--sim", "--speedup", "10000", "-q", "--no-picture")
+    assert run((*verb, *shared, "--brief", "--json"), capfd)[0] == 2
+    code, out, err = run((*verb, *shared, "--brief"), capfd)
+    assert (code, err) == (0, "") and 4 <= out.count("\n") <= 10
+    assert out.startswith("*** SIMULATED ***\nnetgate-vpp ")
+    assert out.splitlines()[-1].startswith("result") and "results/2" in out

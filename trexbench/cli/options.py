@@ -165,6 +165,16 @@ TUNABLES_OPTION = click.option(
 JSON = click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
 
 
+BRIEF = click.option(
+    "--brief", is_flag=True, help="Ten lines at most: rates, limits, cost, doubts, and where the result is."
+)
+
+
+def require_one_form(as_json: bool, brief: bool) -> None:
+    if as_json and brief:
+        raise ConfigError("--json and --brief exclude each other", "leave one of them out")
+
+
 def _verbose(ctx: click.Context, _param: click.Parameter, wished: bool) -> None:
     if wished:
         ctx.call_on_close(tell_more())
@@ -266,7 +276,11 @@ class Shown:
     results: Path
     picture: bool
     as_json: bool
+    brief: bool
     quiet: bool
+
+    def __post_init__(self) -> None:
+        require_one_form(self.as_json, self.brief)
 
 
 SHOWN = gathered(
@@ -275,5 +289,6 @@ SHOWN = gathered(
     results_option("Where results go: <date>/<dut>/<time>-<mode>-<direction>.json, a picture beside each."),
     click.option("--picture/--no-picture", default=True, help="Draw the PNG (default), or leave it out."),
     JSON,
+    BRIEF,
     QUIET,
 )

@@ -85,7 +85,14 @@ def save_picture(save: Callable[[], Path]) -> None:
         note(f"no picture: {' '.join(str(failed).split())}")
 
 
-def print_result(result: RunResult, as_json: bool) -> None:
+def print_result(result: RunResult, as_json: bool, brief_of: Path | None = None) -> None:
+    """brief_of: the run's document, for the short form; None asks for the long one."""
+    if brief_of is not None:
+        from ..report.run.brief import format_brief
+        from ..report.run.text import width_of
+
+        click.echo(format_brief(result, str(brief_of), width_of(sys.stdout)), nl=False)
+        return
     if as_json:
         from ..core.result import to_document
 
