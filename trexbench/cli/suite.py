@@ -83,7 +83,7 @@ NIGHT = gathered(
 
 @click.group(epilog=_EXAMPLES)
 def suite() -> None:
-    """A suite measures every combination of DUTs, queues, directions and modes; see suites/ and docs/nightly.md."""
+    """A suite measures every combination of DUTs, queues, directions and modes; each is a file in suites/."""
 
 
 @suite.command("list", epilog="\b\nExamples:\n  trexbench suite list\n  trexbench suite list --json\n")

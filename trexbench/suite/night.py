@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..config.lookup import SUITES, read_suite
 from ..config.suite import Suite
+from ..config.twin import TWIN_REMEDY
 from ..core.errors import ConfigError
 from ..core.history.night import State
 from ..lock import locked
@@ -58,7 +59,7 @@ def check_twins(jobs: Sequence[Job]) -> None:
     """ConfigError where a DUT that is to be simulated has no twin."""
     for dut in (job.request.dut for job in jobs if job.request.sim):
         if dut.twin is None:
-            raise ConfigError(f"{dut.file} describes no twin", "add a twin: section (docs/twins.md)")
+            raise ConfigError(f"{dut.file} describes no twin", TWIN_REMEDY)
 
 
 def run_suite(name: str, options: NightOptions, only: Sequence[str] = (), resume: bool = False) -> NightWriter:
