@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import click
 import pytest
 from runs import make_result
 
 from trexbench.cli import main
+from trexbench.cli.main import cli
 from trexbench.core.errors import StoreError
+from trexbench.lab import state
+from trexbench.lab.spec import LabSpec
 from trexbench.results.store import RunWriter, replace_file
 
 DAY = "name the day on which the night began"
@@ -202,3 +208,39 @@ def test_every_measuring_verb_has_a_short_form(verb: tuple[str, ...], capfd: pyt
     assert (code, err) == (0, "") and 4 <= out.count("\n") <= 10
     assert out.startswith("*** SIMULATED ***\nnetgate-vpp ")
     assert out.splitlines()[-1].startswith("result") and "results/2" in out
+
+
+def test_duts_and_labs_as_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "bad.yaml").write_text("driver: toaster\n")
+    (tmp_path / "configs" / "good.yaml").write_text((ROOT / "dut_configs" / "netgate-vpp.yaml").read_text())
+    code, out, _ = run(("dut", "list", "--configs-dir", "configs", "--json"), capfd)
+    bad, good = json.loads(out)
+    assert code == 0 and "bad.yaml:1" in bad["error"] and bad["driver"] is None and good["path"] == "configs/good.yaml"
+    assert (good["name"], good["driver"], good["error"]) == ("good", "vpp", None)
+    _, out, _ = run(("dut", "show", "good", "--configs-dir", "configs", "--json"), capfd)
+    shown = json.loads(out)
+    assert shown["ports"][0]["address"] == "100.65.1.1/24" and shown["rx_queues"] == [1, 2, 3] and "text" not in shown
+    assert json.loads(run(("lab", "status", "--json"), capfd)[1]) == []
+    here = state.Process.of(os.getpid())
+    lab = state.new_state("x", "persistent", LabSpec("x").to_json())
+    state.update(lab, status="up", server=state.Server("embedded", here, "/log"))
+    (one,) = json.loads(run(("lab", "status", "--json"), capfd)[1])
+    assert (one["prefix"], one["condition"], one["mode"], one["warnings"]) == ("x", "up", "persistent", [])
+
+
+def test_nothing_that_a_user_reads_cites_a_file_that_a_wheel_lacks(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def texts(command: click.Command) -> Iterator[str]:
+        yield command.get_help(click.Context(command))
+        for name in command.list_commands(click.Context(command)) if isinstance(command, click.Group) else ():
+            found = command.get_command(click.Context(command), name)
+            assert found is not None
+            yield from texts(found)
+
+    assert not [text for text in texts(cli) if "docs/" in text]
+    text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
+    (tmp_path / "r.yaml").write_text(re.sub(r"(?m)^twin:\n(?:[ #].*\n|\n)*", "", text))
+    code, _, err = run(("ramp", "--dut", "./r.yaml", "--mode", "64b", "--sim"), capfd)
+    assert code == 2 and "add a twin: section, with workers, clock and cycles_per_packet" in err and "docs/" not in err

@@ -46,25 +46,41 @@ def dut() -> None:
 
 @dut.command("list")
 @CONFIGS
-def list_duts(configs_dir: Path | None) -> None:
+@JSON
+def list_duts(configs_dir: Path | None, as_json: bool) -> None:
     """Every DUT config found, or what is wrong with it."""
     found = DUTS.files(configs_dir)
     if not found:
         raise ConfigError("no dut_configs found", "run in a checkout, or name a directory with --configs-dir")
+    values: list[dict[str, str | None]] = []
     for name, path in sorted(found.items()):
+        facts: dict[str, str | None]
         try:
             config = read_dut(path)
-            click.echo(f"{name:<18} {config.driver:<8} {config.description}")
+            facts = {"driver": config.driver, "description": config.description, "error": None}
         except ConfigError as error:
-            click.echo(f"{name:<18} invalid: {error}")
+            facts = {"driver": None, "description": None, "error": str(error)}
+        values.append({"name": name, "path": str(path), **facts})
+    if as_json:
+        print_json(values)
+        return
+    for one in values:
+        said = f"invalid: {one['error']}" if one["error"] else f"{one['driver']:<8} {one['description']}"
+        click.echo(f"{one['name']:<18} {said}")
 
 
 @dut.command("show")
 @click.argument("name", shell_complete=complete_duts)
 @CONFIGS
-def show_dut(name: str, configs_dir: Path | None) -> None:
-    """What a config says: driver, transport, ports, routes, line rate."""
+@JSON
+def show_dut(name: str, configs_dir: Path | None, as_json: bool) -> None:
+    """What a config says: driver, transport, ports, routes, line rate; all of it with --json."""
     config = load_dut(name, configs_dir)
+    if as_json:
+        values = asdict(config)
+        del values["text"]
+        print_json(values)
+        return
     way = config.transport
     where = f"namespace {way.namespace}" if way.namespace else f"ssh to {way.host}" if way.host else "this machine"
     click.echo(f"{config.name}: {config.description}")
