@@ -6,6 +6,8 @@ import json
 import os
 import re
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -244,3 +246,17 @@ def test_nothing_that_a_user_reads_cites_a_file_that_a_wheel_lacks(
     (tmp_path / "r.yaml").write_text(re.sub(r"(?m)^twin:\n(?:[ #].*\n|\n)*", "", text))
     code, _, err = run(("ramp", "--dut", "./r.yaml", "--mode", "64b", "--sim"), capfd)
     assert code == 2 and "add a twin: section, with workers, clock and cycles_per_packet" in err and "docs/" not in err
+
+
+def test_a_home_that_cannot_be_written_costs_no_words(tmp_path: Path) -> None:
+    path = RunWriter(tmp_path / "results", print).end(make_result())
+    kept = {key: value for key, value in os.environ.items() if key not in ("MPLCONFIGDIR", "XDG_CACHE_HOME")}
+    script = [sys.executable, "-c", "from trexbench.cli import main; main()"]
+    done = subprocess.run(
+        [*script, "show", str(path), "--brief", "--picture", "x.png"],
+        env={**kept, "HOME": "/proc/nohome", "XDG_CONFIG_HOME": "/proc/nohome", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "picture  x.png\n")
