@@ -17,8 +17,9 @@ from runs import make_result
 
 from trexbench.cli import main
 from trexbench.cli.main import cli
-from trexbench.core.errors import StoreError
-from trexbench.lab import state
+from trexbench.config.lookup import command_name, load_dut
+from trexbench.core.errors import LabError, StoreError
+from trexbench.lab import Lab, host, state
 from trexbench.lab.spec import LabSpec
 from trexbench.results.store import RunWriter, replace_file
 
@@ -260,3 +261,21 @@ def test_a_home_that_cannot_be_written_costs_no_words(tmp_path: Path) -> None:
         timeout=120,
     )
     assert (done.returncode, done.stderr) == (0, "picture  x.png\n")
+
+
+def test_a_lab_that_is_missing_or_other_names_the_dut_whose_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    mine = (ROOT / "dut_configs" / "lab-vpp.yaml").read_text().replace("tbv", "nolab")
+    (tmp_path / "mine.yaml").write_text(mine)
+    monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / "state"))
+    code, _, err = run(("dut", "plan", "./mine.yaml"), capfd)
+    assert code == 6 and "namespace nolab" in err and err.endswith("bring it up: trexbench lab up --dut mine.yaml\n")
+    assert command_name(load_dut("lab-vpp")) == "lab-vpp"
+    server = state.Server("embedded", state.Process.of(os.getpid()), "/log")
+    state.update(state.new_state("nolab", "persistent", "{}"), status="up", server=server)
+    monkeypatch.setattr(host, "check", lambda embedded: None)
+    config = load_dut("./mine.yaml")
+    lab = Lab(LabSpec.from_config(config), command_name(config))
+    with pytest.raises(LabError, match=r"settings: trexbench lab down --dut mine\.yaml, then try again"), lab.running():
+        pytest.fail("it is another lab")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ..config.lookup import load_dut
+from ..config.lookup import command_name, load_dut
 from .options import CONFIGS, JSON, complete_duts, path_option
 from .output import print_json
 
@@ -49,7 +49,8 @@ def up(dut: str, configs_dir: Path | None, trex_dir: Path | None) -> None:
     from ..session.process import signals_as_exceptions
 
     with signals_as_exceptions():
-        found = Lab(LabSpec.from_config(load_dut(dut, configs_dir))).up(trex_dir)
+        config = load_dut(dut, configs_dir)
+        found = Lab(LabSpec.from_config(config), command_name(config)).up(trex_dir)
     click.echo(found)
     for warning in found.warnings:
         click.echo(f"  note: {warning}")

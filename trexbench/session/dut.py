@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..config.lookup import load_dut
+from ..config.lookup import command_name, load_dut
 from ..config.model import DutConfig
 from ..core.dut.telemetry import Observation
 from ..core.errors import DutError
@@ -43,7 +43,10 @@ def connect_dut(wanted: Wanted, doing: str, temporary: bool = False) -> Iterator
     """
     config = wanted.config
     to = config.transport
-    transport = open_transport(to.type, to.namespace, host=to.host, user=to.user, port=to.port, run_dir=run_dir())
+    bring_up = f"trexbench lab up --dut {command_name(config)}"
+    transport = open_transport(
+        to.type, to.namespace, host=to.host, user=to.user, port=to.port, run_dir=run_dir(), bring_up=bring_up
+    )
     try:
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"dut-{transport.place}-{to.port or ''}")
         with locked(name, f"the DUT on {transport.place} is in use", doing):

@@ -30,11 +30,13 @@ def open_transport(
     user: str | None = None,
     port: int | None = None,
     run_dir: Path | None = None,
+    bring_up: str = "trexbench lab up",
 ) -> Transport:
     """The transport of a DUT config's ``transport.type``; DutError where that, its host or its namespace is missing.
 
-    run_dir: where ssh keeps the socket of its connection. The connection is opened with the first command, and ends
-    with the process, or when the transport is no longer referred to.
+    bring_up: the command that makes a missing namespace. run_dir: where ssh keeps the socket of its connection. The
+    connection is opened with the first command, and ends with the process, or when the transport is no longer referred
+    to.
     """
     places = {"local": ("here", ""), "netns": (namespace, "namespace"), "ssh": (host, "host")}
     if kind not in places:
@@ -45,4 +47,4 @@ def open_transport(
     if kind == "ssh":
         config = os.environ.get(CONFIG_ENV)
         return SshTransport(place, user, port, run_dir, Path(config) if config else None)
-    return NetnsTransport(place) if kind == "netns" else LocalTransport()
+    return NetnsTransport(place, bring_up) if kind == "netns" else LocalTransport()

@@ -34,13 +34,13 @@ class LocalTransport:
 class NetnsTransport(LocalTransport):
     """``ip netns exec`` rather than setns: it mounts the /sys of the namespace, where queues and RPS are set."""
 
-    def __init__(self, namespace: str) -> None:
-        self.namespace = namespace
+    def __init__(self, namespace: str, bring_up: str = "trexbench lab up") -> None:
+        self.namespace, self._bring_up = namespace, bring_up
         self.place = f"namespace {namespace}"
 
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
         if not (_NETNS_DIR / self.namespace).exists():
-            raise DutError(f"{self.place} does not exist", "bring it up: trexbench lab up")
+            raise DutError(f"{self.place} does not exist", f"bring it up: {self._bring_up}")
         done = run_here(["ip", "netns", "exec", self.namespace, *argv], argv, self.place, timeout_s, input)
         # ip tells its own failures from the command's by these words only; its exit code varies.
         if done.returncode and done.stderr.startswith(f'exec of "{argv[0]}" failed: No such file'):
