@@ -179,4 +179,5 @@ def _loopback_up() -> None:
         try:
             fcntl.ioctl(handle, _SET_FLAGS, struct.pack("16sH14x", b"lo", flags | _UP))
         except PermissionError:
-            raise ConfigError("the loopback interface is down", "bring it up as root: ip link set lo up") from None
+            remedy = "start trexbench with 'unshare -rn', which needs no root, or run as root: ip link set lo up"
+            raise ConfigError("the loopback interface is down", remedy) from None
