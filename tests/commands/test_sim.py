@@ -299,6 +299,12 @@ def test_no_network_at_all_changes_nothing(tmp_path: Path) -> None:
     assert "the DUT saturated" in done.stdout
 
 
+def test_where_loopback_is_down_and_stays_so_the_way_without_root_is_named(tmp_path: Path) -> None:
+    """In user and network namespaces without a map a process may not bring it up; with a map, as above, it may."""
+    done = unshared(tmp_path, "--user", "--net")
+    assert done.returncode == 2 and "loopback interface is down: start trexbench with 'unshare -rn'" in done.stderr
+
+
 def test_it_takes_no_root(tmp_path: Path) -> None:
     """In a user namespace without a map a process is nobody, and has no capability at all."""
     done = unshared(tmp_path, "--user")

@@ -17,7 +17,7 @@ from ..config.schema import read_dut
 from ..core.errors import ConfigError, DutError
 from ..core.units import format_bits
 from ..session.request import Target
-from .options import CONFIGS, DURATION, JSON, PUB_PORT, RPC_PORT, RX_QUEUES, TREX_DIR, complete_duts, gathered
+from .options import CONFIGS, DURATION, JSON, PUB_PORT, RPC_PORT, RX_QUEUES, TREX_DIR, VERBOSE, complete_duts, gathered
 from .output import print_json
 
 if TYPE_CHECKING:
@@ -47,17 +47,27 @@ def dut() -> None:
 
 @dut.command("list")
 @CONFIGS
-def list_duts(configs_dir: Path | None) -> None:
+@JSON
+def list_duts(configs_dir: Path | None, as_json: bool) -> None:
     """Every DUT config found, or what is wrong with it."""
     found = DUTS.files(configs_dir)
     if not found:
         raise ConfigError("no dut_configs found", "run in a checkout, or name a directory with --configs-dir")
+    values: list[dict[str, str | None]] = []
     for name, path in sorted(found.items()):
+        facts: dict[str, str | None]
         try:
             config = read_dut(path)
-            click.echo(f"{name:<18} {config.driver:<8} {config.description}")
+            facts = {"driver": config.driver, "description": config.description, "error": None}
         except ConfigError as error:
-            click.echo(f"{name:<18} invalid: {error}")
+            facts = {"driver": None, "description": None, "error": str(error)}
+        values.append({"name": name, "path": str(path), **facts})
+    if as_json:
+        print_json(values)
+        return
+    for one in values:
+        said = f"invalid: {one['error']}" if one["error"] else f"{one['driver']:<8} {one['description']}"
+        click.echo(f"{one['name']:<18} {said}")
 
 
 @dut.command("check")
@@ -79,9 +89,15 @@ def check_duts(names: tuple[str, ...], configs_dir: Path | None) -> int:
 @dut.command("show")
 @click.argument("name", shell_complete=complete_duts)
 @CONFIGS
-def show_dut(name: str, configs_dir: Path | None) -> None:
-    """What a config says: driver, transport, ports, routes, line rate."""
+@JSON
+def show_dut(name: str, configs_dir: Path | None, as_json: bool) -> None:
+    """What a config says: driver, transport, ports, routes, line rate; all of it with --json."""
     config = load_dut(name, configs_dir)
+    if as_json:
+        values = asdict(config)
+        del values["text"]
+        print_json(values)
+        return
     way = config.transport
     places = {"netns": f"namespace {way.namespace}", "local": "this machine", "none": "none: it is configured by hand"}
     where = places.get(way.type) or f"{way.type} to {way.host}"
@@ -132,6 +148,7 @@ def _connected(target: Target, verb: str) -> Iterator[ConnectedDut]:
 
 @dut.command("plan")
 @_TARGET
+@VERBOSE
 @JSON
 def plan_dut(as_json: bool, target: Target) -> None:
     """Print exactly what `apply` would run now, and change nothing."""
@@ -148,6 +165,7 @@ def plan_dut(as_json: bool, target: Target) -> None:
 
 @dut.command("apply")
 @_TARGET
+@VERBOSE
 def apply_dut(target: Target) -> None:
     """Configure the DUT as its config says, then read it back. Only what differs is changed."""
     from ..dut.apply import apply, summary
@@ -161,6 +179,7 @@ def apply_dut(target: Target) -> None:
 
 @dut.command("verify")
 @_TARGET
+@VERBOSE
 @click.option("--json", "as_json", is_flag=True, help="Everything that was read, as JSON on standard output.")
 def verify_dut(as_json: bool, target: Target) -> int:
     """Read the DUT back and say what differs from its config; change nothing."""
@@ -179,6 +198,7 @@ def verify_dut(as_json: bool, target: Target) -> int:
 
 @dut.command("telemetry")
 @_TARGET
+@VERBOSE
 @click.option("--seconds", type=DURATION, default=5.0, help="Time between the two readings (5).")
 @JSON
 def telemetry_dut(seconds: float, as_json: bool, target: Target) -> None:
@@ -198,6 +218,7 @@ def telemetry_dut(seconds: float, as_json: bool, target: Target) -> None:
 
 @dut.command("revert")
 @_TARGET
+@VERBOSE
 def revert_dut(target: Target) -> None:
     """Undo what `apply` and later runs have changed, also after a crash."""
     from ..dut.apply import revert

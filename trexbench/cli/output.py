@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +31,32 @@ def note(text: str) -> None:
 
 def warn(text: str) -> None:
     note(f"trexbench: {text}")
+
+
+class _Notes(logging.Handler):
+    """What the program's modules log, as lines on standard error."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._begun_s = time.time()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(f"{record.created - self._begun_s:9.3f} s  {record.getMessage()}")
+
+
+def tell_more() -> Callable[[], None]:
+    """Note every call of a server and every command on a DUT from now on, until what is returned is called."""
+    log, notes = logging.getLogger(__package__.partition(".")[0]), _Notes()
+    before = log.level, log.propagate
+    log.addHandler(notes)
+    log.setLevel(logging.DEBUG)
+    log.propagate = False
+
+    def end() -> None:
+        log.removeHandler(notes)
+        log.level, log.propagate = before
+
+    return end
 
 
 def say_unless(quiet: bool) -> Callable[[str], None]:
@@ -57,17 +85,24 @@ def save_picture(save: Callable[[], Path]) -> None:
         note(f"no picture: {' '.join(str(failed).split())}")
 
 
-def print_result(result: RunResult, as_json: bool) -> None:
+def print_result(result: RunResult, as_json: bool, brief_of: Path | None = None) -> None:
+    """brief_of: the run's document, for the short form; None asks for the long one."""
+    if brief_of is not None:
+        from ..report.run.brief import format_brief
+        from ..report.run.text import width_of
+
+        click.echo(format_brief(result, str(brief_of), width_of(sys.stdout)), nl=False)
+        return
     if as_json:
         from ..core.result import to_document
 
         print_json(to_document(result, with_samples=False))
         return
     from ..report.run.curve import draw_curve
-    from ..report.run.text import print_summary
+    from ..report.run.text import print_summary, width_of
 
     print_summary(result, sys.stdout)
-    click.echo(f"\n{draw_curve(result)}", nl=False)
+    click.echo(f"\n{draw_curve(result, width_of(sys.stdout))}", nl=False)
 
 
 def print_json(values: Any) -> None:

@@ -69,7 +69,7 @@ def regress(
 ) -> int:
     """Judge every cell's history by change-point detection: what got slower, since when, by how much.
 
-    A regression is reported until it is acknowledged with a note or has recovered. docs/regression.md has the method.
+    A regression is reported until it is acknowledged with a note or has recovered.
     """
     if [acknowledge is not None, known, forget is not None].count(True) > 1:
         raise ConfigError("--acknowledge, --known and --forget exclude each other", "give one of them at a time")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -87,6 +88,14 @@ SUITES = Catalogue("suite", "suites", "TREXBENCH_SUITES")
 def load_dut(name: str, directory: Path | None = None) -> DutConfig:
     """The DUT of this name, or of this file where the name is a path."""
     return read_dut(DUTS.find(name, directory))
+
+
+def command_name(config: DutConfig) -> str:
+    """What names this DUT on the command line: its name where that leads to its file, else the file."""
+    with suppress(ConfigError):
+        if DUTS.files().get(config.name) == config.file:
+            return config.name
+    return str(config.file)
 
 
 def find_profile(name: str, directory: Path | None = None) -> Path:

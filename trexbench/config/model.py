@@ -39,6 +39,8 @@ UNREACHED = "none"
 """The transport of a DUT that is not reached."""
 
 _NO_COMMANDS = CommandsSettings()
+MOST_QUEUES = 256
+"""Receive queues of a port, at most."""
 _CPU = r.or_word(("auto", "any"), r.integer(0, 4095))
 _CPUS = r.or_word(("auto", "any"), r.integers(0, 4095))
 _SYSCTL = r"(?:net|kernel|vm)(?:\.[A-Za-z0-9_-]+)+"
@@ -187,7 +189,7 @@ class DutConfig:
     routes: Annotated[tuple[Route, ...], r.list_of("route", section(Route, "a route"))] = ()
     description: Annotated[str, r.text] = ""
     speed_bps: Annotated[float | None, r.speed, "speed"] = None
-    rx_queues: Annotated[tuple[int, ...], r.integers(1, 256)] = ()
+    rx_queues: Annotated[tuple[int, ...], r.integers(1, MOST_QUEUES)] = ()
     generator: Annotated[GeneratorConfig, section(GeneratorConfig, "a generator")] = field(
         default_factory=GeneratorConfig
     )

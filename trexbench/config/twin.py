@@ -12,6 +12,7 @@ from ..core.units import format_share, parse_duration
 from . import readers as r
 from .yamltree import Value
 
+TWIN_REMEDY = "add a twin: section, with workers, clock and cycles_per_packet at least; netgate-vpp's config has one"
 HASH_FIELDS = ("src", "dst", "sport", "dport")
 RSS_KEYS = ("microsoft", "random")
 _KEY_DIGITS = (80, 104)

@@ -101,10 +101,11 @@ class RunningLab:
 
 
 class Lab:
-    """The lab of one spec; its state is on disk, so that any process can use it."""
+    """The lab of one spec; its state is on disk, so that any process can use it. dut: its DUT's name, for messages."""
 
-    def __init__(self, spec: LabSpec) -> None:
+    def __init__(self, spec: LabSpec, dut: str = "") -> None:
         self.spec = spec
+        self._remedy = f"trexbench lab down{dut and f' --dut {dut}'}, then try again"
 
     def up(self, trex_dir: Path | None = None) -> LabStatus:
         """Bring up a lab that stays until ``down``; the same lab, if it is up already, is left alone."""
@@ -134,7 +135,7 @@ class Lab:
 
     def _running(self, found: LabState) -> RunningLab:
         if found.server is None:
-            raise LabError(f"lab {found.prefix} has no server", "trexbench lab down, then try again")
+            raise LabError(f"lab {found.prefix} has no server", self._remedy)
         ephemeral = found.mode == "ephemeral"
         facts: dict[str, Any] = {
             "lab": {
@@ -153,12 +154,12 @@ class Lab:
 
     def _require_same(self, found: LabState, trex_dir: Path | None) -> None:
         if found.spec != self.spec.to_json():
-            raise LabError(f"lab {found.prefix} is up with other settings", "trexbench lab down, then try again")
+            raise LabError(f"lab {found.prefix} is up with other settings", self._remedy)
         # A run uses the server that runs; only one that names a TRex must get that TRex.
         has = found.server.trex_dir if found.server else None
         if trex_dir is not None and has != str(trex_dir.resolve()):
             other = f"the TRex of {has}" if has else "the embedded server"
-            raise LabError(f"lab {found.prefix} is up with {other}", "trexbench lab down, then try again")
+            raise LabError(f"lab {found.prefix} is up with {other}", self._remedy)
 
 
 def down(prefix: str, force: bool = False) -> bool:

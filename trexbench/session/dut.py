@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..config.lookup import load_dut
+from ..config.lookup import command_name, load_dut
 from ..config.model import DutConfig, GeneratorConfig
 from ..core.dut.telemetry import Observation
 from ..core.errors import DutError
@@ -44,8 +44,16 @@ def connect_dut(wanted: Wanted, doing: str, temporary: bool = False) -> Iterator
     config = wanted.config
     to = config.transport
     login = CliLogin(to.platform, to.password_env, to.password_file, to.key_file, to.refusal) if to.platform else None
+    bring_up = f"trexbench lab up --dut {command_name(config)}"
     transport = open_transport(
-        to.type, to.namespace, host=to.host, user=to.user, port=to.port, run_dir=run_dir(), login=login
+        to.type,
+        to.namespace,
+        host=to.host,
+        user=to.user,
+        port=to.port,
+        run_dir=run_dir(),
+        login=login,
+        bring_up=bring_up,
     )
     try:
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"dut-{transport.place}-{to.port or ''}")

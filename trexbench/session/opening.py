@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..config.lookup import command_name
 from ..core.protocols import Clock
 from ..dut import Attestation, Wanted, not_attested
 from ..dut.apply import apply, summary
@@ -78,7 +79,8 @@ def _lab(request: Request, stack: ExitStack, say: Callable[[str], None]) -> Runn
         return None
     stack.enter_context(_own_place())
     say(f"bringing up the lab of {request.dut.name}")
-    lab = stack.enter_context(Lab(LabSpec.from_config(request.dut)).running(request.trex_dir))
+    spec, name = LabSpec.from_config(request.dut), command_name(request.dut)
+    lab = stack.enter_context(Lab(spec, name).running(request.trex_dir))
     # Sockets opened from here on live in the tester's namespace, and so do all threads made from here on.
     lab.enter()
     lab.pin_harness()

@@ -48,11 +48,13 @@ def open_transport(
     port: int | None = None,
     run_dir: Path | None = None,
     login: CliLogin | None = None,
+    bring_up: str = "trexbench lab up",
 ) -> Transport:
     """The transport of a DUT config's ``transport.type``; DutError where that, its host or its namespace is missing.
 
-    run_dir: where ssh keeps the socket of its connection. The connection is opened with the first command, and ends
-    with the process, or when the transport is no longer referred to.
+    bring_up: the command that makes a missing namespace. run_dir: where ssh keeps the socket of its connection. The
+    connection is opened with the first command, and ends with the process, or when the transport is no longer referred
+    to.
     """
     places = {
         "local": ("here", ""),
@@ -73,4 +75,4 @@ def open_transport(
         return CliTransport(place, user, port, login, config)
     if kind == "none":
         return NoTransport(place)
-    return NetnsTransport(place) if kind == "netns" else LocalTransport()
+    return NetnsTransport(place, bring_up) if kind == "netns" else LocalTransport()

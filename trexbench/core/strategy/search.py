@@ -72,6 +72,7 @@ class Search(Strategy):
     suffix: ClassVar[str] = "search"
     seeks_knee: ClassVar[bool] = True
     curve_phases: ClassVar[tuple[Phase, ...]] = (Phase.RAMP, Phase.SEARCH)
+    settles: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -104,6 +105,11 @@ class Search(Strategy):
         yield f"a search for the rate at {goals} loss, to {100 * self.width:g} %"
         if self.confirm_s:
             yield f"confirm {format_duration(self.confirm_s)}"
+
+    @property
+    def rule(self) -> str:
+        look = f"a look of {self.look_s:g} s that loses more than the goal"
+        return f"bad is {look}, and an end of an interval stands after {LOOKS} looks"
 
     def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
         last = history[-1]

@@ -8,6 +8,7 @@ import io
 import struct
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -47,13 +48,23 @@ def load_streams(client: Client, path: Path, tunables: Mapping[str, str], port: 
             load = partial(client.api.STLProfile.load_py, str(path), direction=port % 2, port_id=port, tunables=words)
             loaded = _within_limits(path, partial(load, **named))
         except client.api.TRexError as err:
-            raise ConfigError(f"profile {path.name} does not load: {_last_line(str(err))}") from err
+            raise ConfigError(
+                f"profile {path.name}{_line_of(path, err)} does not load: {_last_line(str(err))}"
+            ) from err
         finally:
             sys.modules.pop(path.name.partition(".")[0], None)
     if loaded is None:
         shown = ",".join(f"{name}={value}" for name, value in tunables.items())
         raise ConfigError(f"profile {path.name} refuses {shown or 'to load'}: {_last_line(said.getvalue())}")
     return list(loaded.get_streams())
+
+
+def _line_of(path: Path, error: BaseException) -> str:
+    """The line of the profile in which the error arose that the client's loader made this one of, if it did there."""
+    cause = error.__context__
+    steps = traceback.extract_tb(cause.__traceback__) if cause is not None else ()
+    lines = [step.lineno for step in steps if Path(step.filename).name == path.name]
+    return f", line {lines[-1]}," if lines else ""
 
 
 def _refuse_names(path: Path, tunables: Mapping[str, str]) -> None:
@@ -161,6 +172,21 @@ def counted_streams(client: Client, streams: Sequence[Any], first_pg_id: int) ->
         group = client.api.STLFlowStats(pg_id=number)
         found.append(client.api.STLStream.from_json({**stream.to_json(), "flow_stats": group.to_json()}))
     return found
+
+
+def describe(client: Client, profile: Profile) -> list[str]:
+    """The first packet of each stream in a line: its layers and addresses."""
+    texts = []
+    with client.namespace():
+        for stream in profile.streams:
+            packet = layer = client.api.Ether(_addressed(stream, next(stream.frames()), profile.port))
+            names = []
+            while layer:
+                names.append(layer.name)
+                layer = layer.payload
+            ends = next((found for name in ("IP", "IPv6") if (found := packet.getlayer(name))), packet)
+            texts.append(f"{' / '.join(names)}, {ends.src} to {ends.dst}")
+    return texts
 
 
 def decode(client: Client, profile: Profile) -> list[str]:

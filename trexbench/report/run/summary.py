@@ -71,19 +71,22 @@ def rate_words(one: DirectionResult) -> str:
     return NONE if one.at_least and not one.maximum_pps else format_bound(one.maximum_pps, one.at_least)
 
 
-def answer_words(result: RunResult) -> str:
-    """A run's result in one line: rates, share of line rate, verdict."""
+def answer_words(result: RunResult, brief: bool = False) -> str:
+    """A run's result in one line: rates, share of line rate, verdict. brief: of the total only, and no verdict."""
     plan, found = result.plan, result.analysis.directions
     rates = {one.direction: one.maximum_pps for one in found}
     if not any(rates.values()):
         return _nothing(found)
     words = format_bound(sum(rates.values()), any(one.at_least for one in found))
     if len(found) > 1:
-        words += f" in total ({' + '.join(map(rate_words, found))})" if len(found) <= 4 else " in total"
+        parts = f" ({' + '.join(map(rate_words, found))})" if len(found) <= 4 and not brief else ""
+        words += f" in total{parts}"
     if not plan.seeks_knee:
         words += f" received of {format_pps(sum(_offered_pps(result, one) for one in found))} offered"
     reach = f" ({len(found)} directions, up to {len(found)}00 %)" if len(found) > 1 else ""
     share = f"{format_share(plan.line_share(rates))} of {line_speeds(plan)} line rate{reach}"
+    if brief:
+        return f"{words}, {share}"
     return f"{words}, {format_bits(plan.l1_bps(rates))} L1, {share}: {verdict_words(result)}"
 
 
