@@ -37,7 +37,7 @@ from .looks import (
     standing_windows,
 )
 
-MOST_LOOKS = 40
+MOST_LOOKS = 36
 """A search ends after so many, however wide its intervals still are."""
 MOST_BLANK = 8
 """After so many looks in a row, in which hardly anything came through, the DUT is taken to forward no more."""
