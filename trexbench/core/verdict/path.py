@@ -194,7 +194,7 @@ def _pooled_share(ramp: Sequence[Window], held: Sequence[Window]) -> float:
 def _misfit(windows: Sequence[Window], power: int | None) -> tuple[float, float]:
     """How badly (deviance) the missing frames fit a share that grows with this power of the rate, and that share.
 
-    None: no share. Any part of the frames that may be on their way is, and a reading errs by a frame or the ports' skew.
+    None: no share. Any part of what may be on its way is, and a reading errs by a frame or the ports' skew.
     """
     missing = np.array([max(0.0, w.lost) for w in windows])
     pps = np.array([w.sent_pps for w in windows])
