@@ -185,8 +185,8 @@ def _pooled_share(ramp: Sequence[Window], held: Sequence[Window]) -> float:
         top_pps = ramp[count - 1].sent_pps
         windows = [*ramp[:count], *(w for w in held if w.sent and w.sent_pps <= top_pps)]
         even, share = _misfit(windows, 0)
-        others = (_misfit(windows, 1)[0], _misfit(windows, None)[0])
-        if even <= len(windows) + SIGMAS * sqrt(2 * len(windows)) and min(others) - even > SIGMAS**2:
+        fits = even <= len(windows) + SIGMAS * sqrt(2 * len(windows))
+        if fits and min(_misfit(windows, power)[0] for power in (1, None)) - even > SIGMAS**2:
             return share
     return 0.0
 
