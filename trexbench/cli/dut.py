@@ -5,20 +5,35 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ..config.draft import UNKNOWN, Draft
 from ..config.lookup import DUTS, load_dut
-from ..config.model import Port
+from ..config.model import DRIVERS, GeneratorConfig, Port
 from ..config.schema import read_dut
 from ..core.errors import ConfigError, DutError
+from ..core.names import REMEDY, is_name, shown
 from ..core.units import format_bits
+from ..files import replace_file
 from ..session.request import Target
-from .options import CONFIGS, DURATION, JSON, PUB_PORT, RPC_PORT, RX_QUEUES, TREX_DIR, VERBOSE, complete_duts, gathered
-from .output import print_json
+from .options import (
+    CONFIGS,
+    DURATION,
+    JSON,
+    PORTS,
+    PUB_PORT,
+    RPC_PORT,
+    RX_QUEUES,
+    TREX_DIR,
+    VERBOSE,
+    complete_duts,
+    gathered,
+)
+from .output import note, print_json
 
 if TYPE_CHECKING:
     from ..dut import Change, Command
@@ -27,6 +42,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """\b
 Examples:
   trexbench dut list
+  trexbench dut new my-router --driver linux --host router.example.net --server trex1.lab
   trexbench dut check my-router.yaml
   trexbench dut show netgate-vpp
   trexbench dut plan netgate-vpp --rx-queues 2
@@ -68,6 +84,74 @@ def list_duts(configs_dir: Path | None, as_json: bool) -> None:
     for one in values:
         said = f"invalid: {one['error']}" if one["error"] else f"{one['driver']:<8} {one['description']}"
         click.echo(f"{one['name']:<18} {said}")
+
+
+@dut.command("new")
+@click.argument("name")
+@click.option(
+    "--driver", type=click.Choice(tuple(DRIVERS)), help="What runs on the DUT; none: it is configured by hand."
+)
+@click.option("--host", help="Where ssh reaches the DUT; it is asked for its interfaces.")
+@click.option("--user", help="There; default: as your ssh says.")
+@click.option("--interfaces", metavar="A,B", help="The DUT's interfaces, in the order of the tester's ports.")
+@click.option("--ports", type=PORTS, default="0,1", help="The tester's ports (0,1).")
+@click.option("--server", help="The TRex server; it is asked for its ports' MACs and speed.")
+@RPC_PORT
+@PUB_PORT
+@TREX_DIR
+@click.option("--speed", help="Line rate (L1) of the test: 10gbit. Default: that of the tester's ports.")
+@click.option("-o", "--output", metavar="FILE", help="Where to; - is standard output. Default: dut_configs/NAME.yaml.")
+def new_dut(
+    name: str,
+    driver: str | None,
+    host: str | None,
+    user: str | None,
+    interfaces: str | None,
+    ports: tuple[int, ...],
+    server: str | None,
+    rpc_port: int | None,
+    pub_port: int | None,
+    trex_dir: Path | None,
+    speed: str | None,
+    output: str | None,
+) -> None:
+    """Write a commented config for a new DUT, with what the DUT and the tester answer filled in.
+
+    What is not given is asked for, where somebody sits at the terminal, and else left to be changed by hand.
+    """
+    from ..session.draft import ask_dut, ask_tester, filled
+    from ..session.dut import endpoint_of
+
+    if not is_name(name):
+        raise ConfigError(f"{shown(name)} cannot be the name of a DUT", REMEDY)
+    asks = sys.stdin.isatty()
+    driver = driver or (click.prompt("driver", "linux", type=click.Choice(tuple(DRIVERS))) if asks else "none")
+    reached = bool(DRIVERS[driver].transports)
+    if asks and reached and host is None:
+        host = click.prompt("the DUT's host, as ssh knows it")
+    draft = Draft(driver, host or UNKNOWN, user, tester_ports=ports, speed=speed, server=server)
+    draft = filled(draft, ask_dut, note)
+    if server is not None:
+        there = endpoint_of(GeneratorConfig(), server, rpc_port, pub_port)
+        draft = filled(draft, lambda one: ask_tester(one, there, ports, trex_dir), note)
+    if interfaces is None and asks and DRIVERS[driver].knows_system:
+        interfaces = click.prompt("the DUT's interfaces", ",".join(draft.there[: len(ports)]) or None)
+    chosen = [one.strip() for one in interfaces.split(",")] if interfaces else list(draft.there[: len(ports)])
+    draft = replace(draft, interfaces=chosen)
+    path = Path(output or f"dut_configs/{name}.yaml")
+    draft.read(path if output != "-" else Path(f"{name}.yaml"))
+    if output == "-":
+        click.echo(draft.text(), nl=False)
+        return
+    try:
+        path.parent.mkdir(exist_ok=True)
+        replace_file(path, draft.text().encode(), exclusive=True)
+    except FileExistsError:
+        raise ConfigError(f"{path} is there already", "choose another name, or -o FILE") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}", "name another file with -o") from None
+    click.echo(str(path))
+    note(f"look through it, then: trexbench dut check {path} && trexbench doctor --dut {path}")
 
 
 @dut.command("check")

@@ -27,8 +27,12 @@ _OF_THE_SYSTEM = ("routes", "rx_queues", "rss")
 
 def read_dut(path: Path) -> DutConfig:
     """The DUT in this file; ConfigError naming file, line, key and remedy, and with everything else that is wrong."""
+    return dut_of(path, read_text(path, "DUT config"))
+
+
+def dut_of(path: Path, text: str) -> DutConfig:
+    """The same of a text that is, or is to be, this file's."""
     where = f"trexbench dut check {path}"
-    text = read_text(path, "DUT config")
     root = parse(path, text)
     named = root.at("driver").raw
     driver = DRIVERS.get(named.strip() if isinstance(named, str) else "", Driver())
