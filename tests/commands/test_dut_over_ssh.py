@@ -191,10 +191,6 @@ def test_apply_again_and_revert(place: Place) -> None:
 def test_the_verbs(place: Place) -> None:
     before = place.settings
     assert "NOT what its config says" in place.verb("verify", code=6)
-    driver = place.kind.name.split("-")[-1]
-    drafted = trexbench(place.folder, "dut", "new", "mine", "--driver", driver, "--host", "dut", "-o", "-")
-    ports = load_dut(place.kind.name, place.folder / "configs").ports
-    assert all(port.interface in drafted.stdout for port in ports), drafted.stdout + drafted.stderr
     examined = place.trexbench("doctor", "--dut", place.kind.name, *place.kind.options, "--json")
     found = {one["what"]: one for one in json.loads(examined.stdout) if one["area"] == "DUT"}
     assert found["reached"]["state"] == "good" and "settings would be changed" in found["settings"]["found"]
@@ -202,6 +198,10 @@ def test_the_verbs(place: Place) -> None:
     assert any(place.kind.middle in line for line in planned) and place.settings == before, "plan changes nothing"
     said = place.verb("apply")
     assert "it is what its config says" in said
+    driver = place.kind.name.split("-")[-1]
+    drafted = trexbench(place.folder, "dut", "new", "mine", "--driver", driver, "--host", "dut", "-o", "-")
+    ports = load_dut(place.kind.name, place.folder / "configs").ports
+    assert all(port.interface in drafted.stdout for port in ports), drafted.stdout + drafted.stderr
     for line in planned:
         assert line.strip() in said, "plan prints exactly what apply runs"
     assert place.verb("plan").strip() == "nothing to change"
