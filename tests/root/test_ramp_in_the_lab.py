@@ -159,7 +159,8 @@ def test_a_dead_server_ends_the_run_and_is_quoted(tmp_path: Path, dut: Path) -> 
     _, said = run.communicate(timeout=40)
     assert run.returncode == 5 and "Traceback" not in said
     found = document(tmp_path)
-    assert found["status"] == "incomplete" and "server" in str(found["reason"])
+    assert found["status"] == "incomplete" and "the lab's server ended: " in str(found["reason"])
+    assert f"{PREFIX}-server.log)" in str(found["reason"])
     assert until(lambda: not namespaces(), 10)
 
 

@@ -24,7 +24,7 @@ NAMES = [metric.name for metric in METRICS]
 EXAMPLES = """\b
 Examples:
   trexbench regress
-  trexbench regress --suite nightly --markdown - --junit regress.xml
+  trexbench regress --suite netgate-6100 --markdown - --junit regress.xml
   trexbench regress --acknowledge "netgate-vpp *" --metric "maximum rate" --note "new NIC firmware"
   trexbench regress --known
   trexbench regress --forget 1

@@ -135,7 +135,7 @@ def list_runs(
 
 @results.command(
     epilog="\b\nExamples:\n"
-    "  trexbench results query \"select night, mode, total_pps from runs where suite = 'nightly' order by 1\"\n"
+    "  trexbench results query \"select night, mode, total_pps from runs where suite = 'netgate-6100' order by 1\"\n"
     '  trexbench results query --csv "select dut, max(total_pps) from runs group by dut"\n'
     '  trexbench results query "select * from problems"\n'
 )

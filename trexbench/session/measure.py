@@ -187,7 +187,7 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
 def _finish(result: RunResult, outcome: Outcome, lab: RunningLab | None, watcher: Watcher) -> RunResult:
     reason = None if outcome.error is None else str(outcome.error)
     if isinstance(outcome.error, GeneratorError) and lab is not None and not lab.server_alive:
-        reason = f"{reason}; the lab's server ended: {lab.server_error}"
+        reason = f"{reason}; the lab's server ended: {lab.server_error} (its log: {lab.server.log})"
     return replace(
         result,
         samples=tuple(outcome.samples),
