@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..config.settings import VppSettings
 from .freebsd.parse import parse_interfaces as parse_ifconfig
 from .linux.parse import parse_links
 from .vpp.parse_show import parse_interfaces as parse_vpp
@@ -25,6 +26,6 @@ def _vpp(text: str) -> list[str]:
 LISTINGS: dict[str, tuple[tuple[str, ...], Callable[[str], list[str]]]] = {
     "linux": (("ip", "-json", "-details", "link", "show"), _linux),
     "pfsense": (("ifconfig", "-a"), _pfsense),
-    "vpp": (("vppctl", "show", "interface"), _vpp),
+    "vpp": (("vppctl", "-s", VppSettings().socket, "show", "interface"), _vpp),
 }
 """What lists a DUT's interfaces, by driver, and how that is read."""
