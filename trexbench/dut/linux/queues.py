@@ -78,4 +78,5 @@ def _hash(port: int, link: Mapping[str, Any]) -> PortHash:
         reason = f"its indirection table has {len(table)} entries, no power of two"
     elif not fields:
         reason = "ethtool -n does not show which fields of UDP it hashes"
-    return PortHash(port, None if reason else rss["key"], fields, table, reason)
+    six = tuple(rss["ipv6_fields"] or ()) if "ipv6_fields" in rss else None
+    return PortHash(port, None if reason else rss["key"], fields, table, reason, six)
