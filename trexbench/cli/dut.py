@@ -75,8 +75,8 @@ def show_dut(name: str, configs_dir: Path | None) -> None:
     click.echo(f"  generator   {config.generator.server}:{config.generator.rpc_port}")
     for port in config.ports:
         mac = port.neighbour.mac or "the tester's port"
-        there = f"{port.interface} {port.address}"
-        click.echo(f"  port {port.tester}      {there}, neighbour {port.neighbour.address}, MAC: {mac}")
+        for own, other in port.ends:
+            click.echo(f"  port {port.tester}      {port.interface} {own}, neighbour {other}, MAC: {mac}")
     for route in config.routes:
         click.echo(f"  route       {route.to} via {route.via}")
     if config.notes:

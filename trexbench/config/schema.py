@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 from .model import DRIVERS, DutConfig, LabConfig, Port, Route
@@ -66,26 +67,48 @@ def _check_ports(value: Value, ports: Sequence[Port]) -> None:
     if len(ports) < 2 or len(ports) % 2:
         raise value.wrong(f"{len(ports)} port(s) make no pairs", "list an even number; neighbours in the list pair up")
     for item, port in zip(items, ports, strict=True):
-        network, other = port.address.network, port.neighbour.address
-        if other not in network:
-            raise item.at("neighbour").wrong(f"{other} is not in {network}", f"pick an address of {network}")
-        if other == port.address.ip:
-            raise item.at("neighbour").wrong(f"{other} is the DUT's own address", f"pick another of {network}")
+        _check_ends(item, port)
     require_different(items, [str(port.tester) for port in ports], "the tester's port", "tester")
     require_different(items, [port.interface for port in ports], "the interface", "interface")
     for index, port in enumerate(ports):
         for before in ports[:index]:
-            if port.address.network.overlaps(before.address.network):
-                overlap = f"{port.address} overlaps {before.address} of {before.interface}"
-                raise items[index].at("address").wrong(overlap, "give every port its own network")
+            for own, other in product(port.addresses, before.addresses):
+                if own.version == other.version and own.network.overlaps(other.network):
+                    overlap = f"{own} overlaps {other} of {before.interface}"
+                    raise items[index].at("address").wrong(overlap, "give every port its own network")
+    versions = {own.version for port in ports for own in port.addresses}
+    for item, port in zip(items, ports, strict=True):
+        if missing := versions - {own.version for own in port.addresses}:
+            what = f"no IPv{missing.pop()} address, but other ports have one"
+            raise item.at("address").wrong(what, "give every port one, or none")
+
+
+def _check_ends(item: Value, port: Port) -> None:
+    """ConfigError unless each of the port's addresses has one neighbour in its network."""
+    for kind, found in (("address", port.addresses), ("neighbour", port.neighbour.addresses)):
+        if len({one.version for one in found}) < len(found):
+            raise item.at(kind).wrong("two addresses of one family", "write one IPv4 and one IPv6 address at most")
+    of_version = {own.version: own for own in port.addresses}
+    for other in port.neighbour.addresses:
+        own = of_version.pop(other.version, None)
+        if own is None or other not in own.network:
+            networks = " or ".join(str(one.network) for one in port.addresses)
+            raise item.at("neighbour").wrong(f"{other} is not in {networks}", f"pick an address of {networks}")
+        if other == own.ip:
+            raise item.at("neighbour").wrong(f"{other} is the DUT's own address", f"pick another of {own.network}")
+    for own in of_version.values():
+        raise item.at("neighbour").wrong(f"no address in {own.network}", f"add one: the tester's, in {own.network}")
 
 
 def _check_routes(items: Sequence[Value], routes: Sequence[Route], ports: Sequence[Port]) -> None:
-    neighbours = [str(port.neighbour.address) for port in ports]
+    neighbours = [other for port in ports for other in port.neighbour.addresses]
     for item, route in zip(items, routes, strict=True):
-        if str(route.via) not in neighbours:
-            remedy = f"route via one of {', '.join(neighbours)}"
+        if route.via not in neighbours:
+            remedy = f"route via one of {', '.join(map(str, neighbours))}"
             raise item.at("via").wrong(f"{route.via} is not a port's neighbour", remedy)
+        if route.via.version != route.to.version:
+            what = f"an IPv{route.to.version} network via an IPv{route.via.version} address"
+            raise item.at("via").wrong(what, "name a neighbour of the network's family")
         if route.to.prefixlen == 0:
             raise item.at("to").wrong("a default route", "name the networks that the test traffic goes to")
     require_different(items, [str(route.to) for route in routes], "the network", "to")

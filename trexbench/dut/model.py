@@ -8,10 +8,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Protocol
 
 from ..config.model import DutConfig, Port, Route
+from ..config.readers import Address, Network
 from ..core.dut.queues import PortHash, Spreading
 from ..core.dut.rss import MICROSOFT_KEY
 from ..core.dut.telemetry import Observation
@@ -23,7 +24,7 @@ LINK_WAIT_S = 10.0
 _LINK_EVERY_S = 0.25
 
 
-def ends_of(network: IPv4Network) -> tuple[IPv4Address, ...]:
+def ends_of(network: Network) -> tuple[Address, ...]:
     """A route's lowest and highest host, to ask a DUT about: a more specific route may lead them elsewhere."""
     if network.num_addresses <= 2:
         return (network.network_address,)
@@ -61,7 +62,7 @@ class Wanted:
 
     def port_of(self, route: Route) -> Port:
         """The port that a route's traffic leaves by."""
-        return next(port for port in self.config.ports if port.neighbour.address == route.via)
+        return next(port for port in self.config.ports if route.via in port.neighbour.addresses)
 
 
 def counted(count: int, noun: str) -> str:
@@ -133,6 +134,18 @@ def unmet(changes: Iterable[Change]) -> list[Mismatch]:
     return [Mismatch(one.what, one.wanted, "unknown" if one.was is None else one.was) for one in changes]
 
 
+def resolver(address: Address) -> str:
+    """What asks for the MAC of an address: the tester answers neither."""
+    return "ARP" if address.version == 4 else "neighbour solicitation"
+
+
+def is_inside(network: Network, other: Network) -> bool:
+    """Whether one network is a part of the other, or the same; those of two families never are."""
+    if isinstance(network, IPv4Network):
+        return isinstance(other, IPv4Network) and network.subnet_of(other)
+    return isinstance(other, IPv6Network) and network.subnet_of(other)
+
+
 def compare_route(
     config: DutConfig, route: Route, hop: str, table: Iterable[tuple[str, Sequence[str]]]
 ) -> list[Mismatch]:
@@ -142,10 +155,10 @@ def compare_route(
     """
     own, hops, wrong = {other.to for other in config.routes}, list[str](), list[Mismatch]()
     for to, found in table:
-        inside = IPv4Network(to)
+        inside = ip_network(to)
         if inside == route.to:
             hops += found
-        elif inside not in own and inside.subnet_of(route.to) and list(found) != [hop]:
+        elif inside not in own and is_inside(inside, route.to) and list(found) != [hop]:
             wrong.append(Mismatch(f"routes inside {route.to}", "none", f"{to} {' and '.join(found)}"))
     if hops != [hop]:
         wrong.insert(0, Mismatch(f"route {route.to}", hop, " and ".join(hops) or "none"))

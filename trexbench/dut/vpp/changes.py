@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...config.model import Port, Route
+from ...config.readers import Address, Interface
 from ...core.errors import ConfigError, DutError
 from ..model import Change, Command, Wanted, counted
 from . import commands as vppctl
@@ -204,33 +205,37 @@ def _restore(wanted: Wanted, facts: VppFacts, names: Sequence[str], after_start:
 
 def port_changes(wanted: Wanted, port: Port, facts: VppFacts, after_start: bool = False) -> list[Change]:
     """State, MAC, address and pinned neighbour of one interface. after_start: VPP was just started."""
-    name, address, found = port.interface, str(port.address), []
+    name, found = port.interface, list[Change]()
     interface = facts.interfaces.get(name)
     if interface is None or not interface.up:
         was = None if interface is None else "down"
         up, down = (vppctl.state(wanted, name, word, after_start and word == "up") for word in ("up", "down"))
         found.append(Change(f"state of {name}", was, "up", (up,), (down,)))
-    mac, own = facts.macs.get(name), facts.hardware[name].mac if interface and name in facts.hardware else None
-    if mac and own and mac != own:
-        do, undo = (vppctl.set_mac(wanted, name, which) for which in (mac, own))
-        found.append(Change(f"MAC of {name}", own, mac, (do,), (undo,)))
-    have = facts.addresses.get(name, ())
-    if address not in have:
-        # the same address with another length is in the way
-        others = [one for one in have if one.partition("/")[0] == str(port.address.ip)]
-        remove = [vppctl.del_address(wanted, name, one) for one in others]
-        again = [vppctl.add_address(wanted, name, one) for one in others]
-        was = None if interface is None else ", ".join(have) or "none"
-        made = (*remove, vppctl.add_address(wanted, name, address))
-        found.append(
-            Change(f"address of {name}", was, address, made, (vppctl.del_address(wanted, name, address), *again))
-        )
-    return [*found, *_neighbour(wanted, port, facts)]
+    mac, has = facts.macs.get(name), facts.hardware[name].mac if interface and name in facts.hardware else None
+    if mac and has and mac != has:
+        do, undo = (vppctl.set_mac(wanted, name, which) for which in (mac, has))
+        found.append(Change(f"MAC of {name}", has, mac, (do,), (undo,)))
+    for own, other in port.ends:
+        found += _address(wanted, name, own, facts) + _neighbour(wanted, port, other, facts)
+    return found
 
 
-def _neighbour(wanted: Wanted, port: Port, facts: VppFacts) -> list[Change]:
-    """The tester's MAC as a static neighbour: the tester answers no ARP."""
-    name, hop, mac = port.interface, str(port.neighbour.address), wanted.mac(port)
+def _address(wanted: Wanted, name: str, own: Interface, facts: VppFacts) -> list[Change]:
+    address, have = str(own), facts.addresses.get(name, ())
+    if address in have:
+        return []
+    # the same address with another length is in the way
+    others = [one for one in have if one.partition("/")[0] == str(own.ip)]
+    remove = [vppctl.del_address(wanted, name, one) for one in others]
+    again = [vppctl.add_address(wanted, name, one) for one in others]
+    was = None if name not in facts.interfaces else ", ".join(have) or "none"
+    made = (*remove, vppctl.add_address(wanted, name, address))
+    return [Change(f"address of {name}", was, address, made, (vppctl.del_address(wanted, name, address), *again))]
+
+
+def _neighbour(wanted: Wanted, port: Port, other: Address, facts: VppFacts) -> list[Change]:
+    """The tester's MAC as a static neighbour: the tester answers neither ARP nor neighbour solicitations."""
+    name, hop, mac = port.interface, str(other), wanted.mac(port)
     before = facts.neighbours.get(f"{hop}%{name}")
     if before == Neighbour(mac, static=True):
         return []

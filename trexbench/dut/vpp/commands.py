@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..model import Command, Wanted
+from ipaddress import ip_address
+
+from ..model import Command, Wanted, resolver
 from .parse_show import Neighbour
 
 AF_PACKET = "host-"
@@ -55,7 +57,8 @@ def del_address(wanted: Wanted, name: str, address: str) -> Command:
 
 def pin(wanted: Wanted, name: str, address: str, neighbour: Neighbour) -> Command:
     kind = ("static",) if neighbour.static else ()
-    return cli(wanted, "the tester answers no ARP", "set", "ip", "neighbor", name, address, neighbour.mac, *kind)
+    why = f"the tester answers no {resolver(ip_address(address))}"
+    return cli(wanted, why, "set", "ip", "neighbor", name, address, neighbour.mac, *kind)
 
 
 def add_path(wanted: Wanted, prefix: str, hop: str) -> Command:
