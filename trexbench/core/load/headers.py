@@ -75,5 +75,18 @@ def find_tuple5(packet: bytes) -> Tuple5:
     return Tuple5(fields)
 
 
+def with_room(packet: bytes, room: int) -> bytes:
+    """The packet with so many bytes behind IPv6 and UDP at least: the family's smallest frames have 12."""
+    fields = find_tuple5(packet).fields
+    if "IPv6.src" not in fields or "UDP.sport" not in fields:
+        return packet
+    l3, l4 = fields["IPv6.src"][0] - 8, fields["UDP.sport"][0]
+    missing = max(0, l4 + 8 + room - len(packet))
+    grown = bytearray(packet + bytes(missing))
+    for at in (l3 + 4, l4 + 4):
+        grown[at : at + 2] = (_u16(packet, at) + missing).to_bytes(2, "big")
+    return bytes(grown)
+
+
 def _u16(packet: bytes, at: int) -> int:
     return int.from_bytes(packet[at : at + 2], "big")

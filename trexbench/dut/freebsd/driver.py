@@ -57,7 +57,7 @@ class PfsenseDut:
         self._wanted = wanted
         self._transport = transport
         self._link_wait_s = link_wait_s
-        self._host = FreebsdHost(transport, wanted.interfaces)
+        self._host = FreebsdHost(transport, wanted.interfaces, 6 in wanted.config.versions)
 
     def identity(self) -> str:
         """The boot's ID where the kernel has one (FreeBSD 14), else the time of the boot."""

@@ -226,7 +226,7 @@ def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
     if not (found["admin_up"] and found["carrier"]):
         # operstate lags behind by up to a second; these two flags do not.
         wrong.append(Mismatch(f"link of {name}", "up", "no carrier" if found["admin_up"] else "set down"))
-    if found["forwarding"] not in (1, None):
+    if 4 in wanted.config.versions and found["forwarding"] not in (1, None):
         wrong.append(Mismatch(f"forwarding of {name}", "1", str(found["forwarding"])))
     if 6 in wanted.config.versions and facts[forwarding_of(6)].get(name) not in (1, None):
         wrong.append(Mismatch(f"IPv6 forwarding of {name}", "1", str(facts[forwarding_of(6)][name])))

@@ -61,7 +61,8 @@ class LinuxDut:
         self._lab = lab_of(wanted)
         self._cpus: tuple[int, ...] = wanted.config.linux.cpus or tuple(self._lab.get("router_cpus") or ())
         """CPUs that forward; none: not known, so any may."""
-        self._host = LinuxHost(transport, wanted.interfaces, wanted.config.linux.cpus, self._cpus)
+        ipv6 = 6 in wanted.config.versions
+        self._host = LinuxHost(transport, wanted.interfaces, wanted.config.linux.cpus, self._cpus, ipv6)
         self._perf = BackgroundPerf(transport)
 
     def identity(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import ctypes
 import io
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from ...core.errors import ConfigError
+from ...core.load.headers import with_room
 from ...core.load.profile import Profile, Stream
 from ...core.units import FCS_BYTES
 from .client import CLIENT_NAMES, Client
@@ -22,6 +24,8 @@ from .client import CLIENT_NAMES, Client
 PORT_MACS = (("00:00:00:01:00:00", "00:00:00:02:00:00"), ("00:00:00:02:00:00", "00:00:00:01:00:00"))
 """Destination and source that stand in a capture where the port's own addresses would be."""
 
+TIME_BYTES = 16
+"""What a timed frame carries at its end."""
 LOAD_S = 20.0
 """How long a profile's code may run, in real seconds."""
 ENDING_S = 0.5
@@ -136,6 +140,7 @@ def tagged_streams(client: Client, streams: Sequence[Any], pps: float, first_pg_
     """A latency stream beside each of these, of the same frames and flows; all together at ``pps`` by their shares.
 
     Their packet groups are numbered from first_pg_id on. TRex sends them at their own rate whatever the multiplier.
+    Frames without room for the time, as IPv6's smallest, are longer by what is missing.
     """
     shares = [_pps(Path("-"), one.to_json()["mode"]["rate"], len(bytes(one.get_pkt()))) for one in streams]
     found = []
@@ -143,9 +148,14 @@ def tagged_streams(client: Client, streams: Sequence[Any], pps: float, first_pg_
         values = {key: value for key, value in stream.to_json().items() if key not in ("name", "next", "stream_id")}
         group = client.api.STLFlowLatencyStats(pg_id=first_pg_id + number)
         rate = client.api.STLTXCont(pps=pps * share / sum(shares))
-        changed = {"mode": rate.to_json(), "flow_stats": group.to_json()}
+        packet = {**values["packet"], "binary": _binary(with_room(bytes(stream.get_pkt()), TIME_BYTES))}
+        changed = {"mode": rate.to_json(), "flow_stats": group.to_json(), "packet": packet}
         found.append(client.api.STLStream.from_json({**values, **changed}))
     return found
+
+
+def _binary(packet: bytes) -> str:
+    return base64.b64encode(packet).decode()
 
 
 def own_groups(streams: Sequence[Any]) -> list[int]:
