@@ -31,13 +31,15 @@ class Neighbour:
 class Port:
     """One cable: the tester's port index at one end, the DUT's interface with its addresses at the other.
 
-    Of each family one address at most; the neighbour has as many, each in the network of one of the port's.
+    Of each family one address at most; the neighbour has as many, each in the network of one of the port's. vlan: the
+    tags that all frames on the cable have, outer first; the addresses are then those of the VLAN.
     """
 
     tester: Annotated[int, r.integer(0, 127)]
     interface: Annotated[str, r.interface]
     addresses: Annotated[tuple[Interface, ...], r.one_or_more("address", r.interface_address), "address"]
     neighbour: Annotated[Neighbour, section(Neighbour, "a neighbour")]
+    vlan: Annotated[tuple[int, ...], r.vlans] = ()
 
     @property
     def address(self) -> Interface:

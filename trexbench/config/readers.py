@@ -246,6 +246,15 @@ def one_or_more(what: str, reader: Callable[[Value], T]) -> Callable[[Value], tu
     return read
 
 
+def vlans(value: Value) -> tuple[int, ...]:
+    """A VLAN's number, or the outer's and the inner's."""
+    one = integer(1, 4094)
+    found = (one(value),) if isinstance(value.raw, str) else tuple(item.read(one) for item in value.items("VLAN"))
+    if not 1 <= len(found) <= 2:
+        raise ConfigError(f"{len(found)} VLANs", "write one, or the outer and the inner one: [100, 200]")
+    return found
+
+
 def mac_or_tester(value: Value) -> str | None:
     """A unicast MAC address in lower case; None for the word ``tester``."""
     raw = value.text().lower()

@@ -76,6 +76,10 @@ def _check_ports(value: Value, ports: Sequence[Port]) -> None:
                 if own.version == other.version and own.network.overlaps(other.network):
                     overlap = f"{own} overlaps {other} of {before.interface}"
                     raise items[index].at("address").wrong(overlap, "give every port its own network")
+    for item, port in zip(items, ports, strict=True):
+        if len(port.vlan) != len(ports[0].vlan):
+            what = f"{len(port.vlan)} VLAN tags, {ports[0].interface} has {len(ports[0].vlan)}"
+            raise item.wrong(what, "give all ports as many: frames that change their length have no one line rate")
     versions = {own.version for port in ports for own in port.addresses}
     for item, port in zip(items, ports, strict=True):
         if missing := versions - {own.version for own in port.addresses}:

@@ -20,6 +20,7 @@ from ..errors import ConfigError
 from ..units import FCS_BYTES, MIN_FRAME_BYTES, line_rate_pps
 from .fieldengine import Instruction, Program, Write
 from .headers import find_tuple5
+from .vlan import told_tags
 
 ENUMERABLE = 1 << 17
 """Flows of a program that repeats within so many packets are counted packet by packet; of a longer one, calculated."""
@@ -219,10 +220,11 @@ class Profile:
     @property
     def mix(self) -> str:
         """The frame sizes in words: several definitions of "imix" are in use, so a result says which one was sent."""
+        tags = "".join(f" with {told}" for told in sorted({told_tags(s.packet) for s in self.streams} - {""}))
         if len({stream.frame_bytes for stream in self.streams}) == 1:
-            return f"{self.streams[0].frame_bytes} B frames"
+            return f"{self.streams[0].frame_bytes} B frames{tags}"
         sizes = ", ".join(str(stream.frame_bytes) for stream in self.streams)
-        return f"{_ratio([s.pps for s in self.streams])} frames of {sizes} B, mean {self.mean_frame_bytes:.1f} B"
+        return f"{_ratio([s.pps for s in self.streams])} frames of {sizes} B, mean {self.mean_frame_bytes:.1f} B{tags}"
 
     @cached_property
     def flows(self) -> FlowCount:

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, TypeVar
 from ...core.errors import ConfigError
 from ...core.load.headers import with_room
 from ...core.load.profile import Profile, Stream
+from ...core.load.vlan import behind_tags, with_tags
 from ...core.units import FCS_BYTES
 from .client import CLIENT_NAMES, Client
 
@@ -134,6 +135,17 @@ def _pps(path: Path, rate: Mapping[str, Any], length: int) -> float:
             f"profile {path.name}: a stream at a rate of {value:g}", "give it a rate above 0, or leave it out"
         )
     return value / per_frame[str(rate["type"])]
+
+
+def behind_vlans(client: Client, streams: Sequence[Any], vlans: Sequence[int]) -> list[Any]:
+    """The same streams with these VLAN tags in their frames, outer first; ConfigError where that cannot be."""
+    found = []
+    for stream in streams if vlans else ():
+        values = stream.to_json()
+        packet = {**values["packet"], "binary": _binary(with_tags(bytes(stream.get_pkt()), vlans))}
+        program = {**values["vm"], "instructions": behind_tags(values["vm"]["instructions"], len(vlans))}
+        found.append(client.api.STLStream.from_json({**values, "packet": packet, "vm": program}))
+    return found or list(streams)
 
 
 def tagged_streams(client: Client, streams: Sequence[Any], pps: float, first_pg_id: int) -> list[Any]:
