@@ -17,6 +17,7 @@ from ..core.dut.queues import PortHash, Spreading
 from ..core.dut.rss import MICROSOFT_KEY
 from ..core.dut.telemetry import Observation
 from ..core.errors import ConfigError, DutError
+from ..core.load.vlan import NAMES, tag_types
 from ..transport import TIMEOUT_S
 
 LINK_WAIT_S = 10.0
@@ -29,6 +30,33 @@ def ends_of(network: Network) -> tuple[Address, ...]:
     if network.num_addresses <= 2:
         return (network.network_address,)
     return network.network_address + 1, network.broadcast_address - 1
+
+
+@dataclass(frozen=True)
+class Vlan:
+    """An interface of one VLAN on another. protocol: ``802.1Q`` or ``802.1ad``."""
+
+    name: str
+    parent: str
+    tag: int
+    protocol: str
+
+    def __str__(self) -> str:
+        return f"VLAN {self.tag} ({self.protocol}) of {self.parent}"
+
+
+def _dotted(port: Port, level: int) -> str:
+    """By the tester's port: with the NIC's name it could be too long for a Linux interface (15)."""
+    return f"tb{port.tester}.{'.'.join(map(str, port.vlan[: level + 1]))}"
+
+
+_VLAN_NAMES: Mapping[str, Callable[[Port, int], str]] = {
+    "linux": _dotted,
+    # above all VLANs' own numbers, after which others may have named theirs
+    "pfsense": lambda port, level: f"vlan{4100 + 2 * port.tester + level}",
+    # one sub-interface takes both tags
+    "vpp": lambda port, level: f"{port.interface}.{10000 * port.vlan[0] * level + port.vlan[level]}",
+}
 
 
 @dataclass(frozen=True)
@@ -60,6 +88,19 @@ class Wanted:
             )
         return mac.lower()
 
+    def vlans(self, port: Port) -> tuple[Vlan, ...]:
+        """The interfaces to be made on the port's own, the last of them with its addresses; none without ``vlan``."""
+        found, parent = list[Vlan](), port.interface
+        for level, tag in enumerate(port.vlan):
+            name = _VLAN_NAMES[self.config.driver](port, level)
+            found.append(Vlan(name, parent, tag, NAMES[tag_types(len(port.vlan))[level]]))
+            parent = name
+        return tuple(found)
+
+    def routed(self, port: Port) -> str:
+        """The interface that has the port's addresses: its own, or its VLAN's."""
+        return self.vlans(port)[-1].name if port.vlan else port.interface
+
     def port_of(self, route: Route) -> Port:
         """The port that a route's traffic leaves by."""
         return next(port for port in self.config.ports if route.via in port.neighbour.addresses)
@@ -83,7 +124,7 @@ class Command:
 
     fine_if: output that contains one of these means that nothing was left to do: no failure. retry_s: run it again
     until it succeeds, for so long at most. says: its whole output when it succeeds, for programs whose exit code does
-    not tell; None: any output.
+    not tell; None: any output. remedy: words of its output, and what helps where they are there.
     """
 
     argv: tuple[str, ...]
@@ -93,6 +134,7 @@ class Command:
     says: str | None = None
     timeout_s: float = TIMEOUT_S
     retry_s: float = 0.0
+    remedy: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)

@@ -58,10 +58,11 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
     """
     config = wanted.config
     require_interfaces(config, facts)
-    _refuse_addresses(config, facts)
+    _refuse_addresses(wanted, facts)
     found = [change for version in config.versions for change in _forwarding(version, facts)]
     for port in config.ports:
-        found += _link(port, facts) + _ends(port, wanted.mac(port), facts)
+        found += _link(port, facts) + _vlans(wanted, port, facts)
+        found += _ends(port, wanted.routed(port), wanted.mac(port), facts)
     for route in config.routes:
         found += _route(route, facts)
     return found + _firewall(config, facts)
@@ -91,11 +92,12 @@ def _forwarding(version: int, facts: Facts) -> list[Change]:
     return [Change(name, was, "1", (do,), undo)]
 
 
-def _refuse_addresses(config: DutConfig, facts: Facts) -> None:
+def _refuse_addresses(wanted: Wanted, facts: Facts) -> None:
     """DutError for an address that exists in another form: replacing it would delete its routes."""
-    wanted = [(port.interface, own) for port in config.ports for own in port.addresses]
+    config = wanted.config
+    own_ones = [(wanted.routed(port), own) for port in config.ports for own in port.addresses]
     there = [(interface, found) for interface, addresses in facts["addresses"].items() for found in addresses]
-    for (name, own), (interface, found) in product(wanted, there):
+    for (name, own), (interface, found) in product(own_ones, there):
         if found.partition("/")[0] == str(own.ip) and (interface, found) != (name, str(own)):
             raise DutError(
                 f"{interface} has the address {found}, but {own} is wanted on {name}",
@@ -111,19 +113,37 @@ def _link(port: Port, facts: Facts) -> list[Change]:
     return [Change(f"link of {port.interface}", "down", "up", (do,), (undo,))]
 
 
-def _ends(port: Port, mac: str, facts: Facts) -> list[Change]:
+def _vlans(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
+    """The interfaces of a VLAN on the port's; DutError where others of these names are in the way."""
+    found = []
+    for one in wanted.vlans(port):
+        there = facts.get("vlans", {}).get(one.name)
+        if there and there["vlan"] != {"tag": one.tag, "protocol": one.protocol.lower(), "parent": one.parent}:
+            what = f"{wanted.config.name}: {one.name} is there, but not as {one}"
+            raise DutError(what, f"remove it by hand: ifconfig {one.name} destroy")
+        if there:
+            continue
+        outer = ("vlanproto", "802.1ad") if one.protocol == "802.1ad" else ()
+        kind = ("vlan", str(one.tag), "vlandev", one.parent, *outer)
+        do = Command(("ifconfig", one.name, "create", *kind, "up"), str(one))
+        undo = Command(("ifconfig", one.name, "destroy"), "it was not there", fine_if=_GONE)
+        found.append(Change(one.name, "none", str(one), (do,), (undo,)))
+    return found
+
+
+def _ends(port: Port, name: str, mac: str, facts: Facts) -> list[Change]:
     """Addresses and pinned neighbours, by family."""
     return [
         change
         for own, other in port.ends
-        for change in (*_address(port, own, other, facts), *_neighbour(port, other, mac, facts))
+        for change in (*_address(name, own, other, facts), *_neighbour(name, other, mac, facts))
     ]
 
 
-def _address(port: Port, own: Interface, other: Address, facts: Facts) -> list[Change]:
+def _address(name: str, own: Interface, other: Address, facts: Facts) -> list[Change]:
     """Added to the addresses that are there."""
-    name, wanted, word = port.interface, str(own), FAMILIES[own.version].word
-    there = facts["interfaces"][name]["addresses"]
+    wanted, word = str(own), FAMILIES[own.version].word
+    there = facts["addresses"].get(name) or []
     if wanted in there:
         return []
     # alias: without it ifconfig would replace the first address of the interface.
@@ -135,10 +155,10 @@ def _address(port: Port, own: Interface, other: Address, facts: Facts) -> list[C
     return [Change(f"address of {name}", ", ".join(there) or "none", wanted, (do,), (undo, *again))]
 
 
-def _neighbour(port: Port, other: Address, mac: str, facts: Facts) -> list[Change]:
+def _neighbour(name: str, other: Address, mac: str, facts: Facts) -> list[Change]:
     address, family = str(other), FAMILIES[other.version]
     found = facts["neighbours"].get(address)
-    if found is not None and found["permanent"] and (found["mac"], found["interface"]) == (mac, port.interface):
+    if found is not None and found["permanent"] and (found["mac"], found["interface"]) == (mac, name):
         return []
     do = Command((*family.pin, address, mac), f"the tester answers no {resolver(other)}")
     if found is not None and _pinned(found):
@@ -148,7 +168,7 @@ def _neighbour(port: Port, other: Address, mac: str, facts: Facts) -> list[Chang
     was = "none"
     if found:
         was = f"{found['mac']} {'permanent' if found['permanent'] else 'learnt'} on {found['interface']}"
-    return [Change(f"neighbour {address}", was, f"{mac} permanent on {port.interface}", (do,), (undo,))]
+    return [Change(f"neighbour {address}", was, f"{mac} permanent on {name}", (do,), (undo,))]
 
 
 def _pinned(found: Mapping[str, Any]) -> bool:
@@ -229,7 +249,7 @@ def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
     for route in config.routes:
         wrong += compare_route(config, route, f"via {route.via}", table)
     for (route, host), path in zip(probes(config), facts["paths"], strict=True):
-        expected = f"via {route.via} dev {wanted.port_of(route).interface}"
+        expected = f"via {route.via} dev {wanted.routed(wanted.port_of(route))}"
         if path["hop"] != expected:
             wrong.append(Mismatch(f"path to {host}", expected, str(path["hop"])))
     remedy = "pfSense enables it when it reloads its rules: apply again once links and gateways are stable"
@@ -247,7 +267,7 @@ def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
     speed, asked = found["speed_bps"], wanted.config.speed_bps
     if speed is not None and asked is not None and speed < asked:
         wrong.append(Mismatch(f"speed of {name}", format_bits(asked), f"{format_bits(speed)} ({found['media']})"))
-    wrong += unmet(_ends(port, wanted.mac(port), facts))
+    wrong += unmet(_vlans(wanted, port, facts) + _ends(port, wanted.routed(port), wanted.mac(port), facts))
     return wrong + _compare_queues(wanted, name, facts["rx_queues"].get(name))
 
 

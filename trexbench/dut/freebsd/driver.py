@@ -94,8 +94,11 @@ class PfsenseDut:
             raise DutError(
                 f"{self._wanted.config.name}: {self._transport.place} is no FreeBSD", "correct driver or transport"
             )
+        vlans = [one.name for port in self._wanted.config.ports for one in self._wanted.vlans(port)]
+        there = {name: {"vlan": interfaces[name].get("vlan")} for name in vlans if name in interfaces}
         return {
             **{key: values.get(name) for key, name in settings.items()},
+            **({"vlans": there} if there else {}),
             "links": sorted(interfaces),
             "interfaces": {name: self._interface(interfaces.get(name), name, values) for name in names},
             "addresses": {name: one["addresses"] for name, one in interfaces.items() if one["addresses"]},
@@ -107,9 +110,8 @@ class PfsenseDut:
     def _facts(self, queues: Queues) -> dict[str, Any]:
         """Everything that is attested."""
         facts = self._state()
-        facts["addresses"] = {
-            port.interface: facts["addresses"].get(port.interface) for port in self._wanted.config.ports
-        }
+        routed = map(self._wanted.routed, self._wanted.config.ports)
+        facts["addresses"] = {name: facts["addresses"].get(name) for name in routed}
         files = parse_files(self._transport.run(("grep", "-sH", "", *_FILES.values()), TIMEOUT_S).stdout)
         facts.update({key: files.get(path) for key, path in _FILES.items()})
         facts["firewall_rules"] = self._rules() if facts["firewall"] == "enabled" else None

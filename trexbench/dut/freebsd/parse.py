@@ -15,6 +15,7 @@ from ...core.errors import DutError
 _HEADER = re.compile(r"([A-Za-z][^\s:]*): flags=[0-9a-f]+<([^>]*)>(.*)")
 _INET = re.compile(r"inet ([0-9.]+)(?:/([0-9]{1,2}))?(?: -->\s*[0-9.]+)?(?: netmask (0x[0-9a-f]{1,8}|[0-9.]+))?(?: |$)")
 _INET6 = re.compile(r"inet6 ([0-9a-f:.]+)(?:%\S+)?(?:/([0-9]{1,3}))?(?: -->\s*\S+)?(?: prefixlen ([0-9]{1,3}))?(?: |$)")
+_VLAN = re.compile(r"vlan: ([0-9]{1,4})(?: vlanproto: (802\.1[a-z]+))?.* parent interface: (\S+)")
 _NDP = re.compile(r"([0-9a-f:.]+)(?:%\S+)?\s+(\S+)\s+(\S+)\s+(\S+)(?:\s+(.*))?")
 _MEDIA_SPEED = re.compile(r"\b([0-9]{1,6})(G?)base", re.IGNORECASE)
 _ARP = re.compile(r"\S+ \(([0-9.]+)\) at (\S+) on (\S+)(.*)")
@@ -54,6 +55,8 @@ def _interface_line(line: str, one: dict[str, Any]) -> None:
         one["addresses"].append(_address6(line))
     elif word == "ether":
         one["mac"] = rest.split(" ")[0].lower()
+    elif word == "vlan:" and (found := _VLAN.match(line)):
+        one["vlan"] = {"tag": int(found[1]), "protocol": found[2] or "802.1q", "parent": found[3]}
     elif word == "status:":
         one["status"] = rest
     elif word == "media:":

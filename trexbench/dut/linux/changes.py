@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...config.model import DutConfig, Port, Route
+from ...config.model import Port, Route
 from ...config.readers import Address, Interface
+from ...core.errors import DutError
 from ...core.load.plan import pair_directions
 from ..model import Change, Command, Mismatch, Wanted, compare_route, ends_of, require_interfaces, resolver, unmet
 from .tuning import compare_tuning, host_changes, placement_changes, queue_changes, require_queues, tee, write
@@ -60,12 +61,14 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
     require_queues(wanted, facts)
     found = host_changes(wanted, facts)
     for version in wanted.config.versions:
-        found += _forwarding(wanted.config, version, facts)
+        found += _forwarding(wanted, version, facts)
     for port in wanted.config.ports:
         found += _link(port, facts, reveals=wanted.config.linux.irqs == "spread")
     found += queue_changes(wanted, facts)
     if not any(change.reveals for change in found):
         found += placement_changes(wanted, facts)
+    for port in wanted.config.ports:
+        found += _vlans(wanted, port, facts)
     for port in wanted.config.ports:
         found += _port_changes(wanted, port, facts)
     for route in wanted.config.routes:
@@ -104,7 +107,7 @@ def forwarding_of(version: int) -> str:
     return "forwarding" if version == 4 else f"ipv{version}_forwarding"
 
 
-def _forwarding(config: DutConfig, version: int, facts: Facts) -> list[Change]:
+def _forwarding(wanted: Wanted, version: int, facts: Facts) -> list[Change]:
     """Forwarding of a family, or of single interfaces that was turned off since.
 
     Writing it for all also sets it of every interface and turns LRO off, that of IPv4 accept_redirects of all, too: the
@@ -113,7 +116,7 @@ def _forwarding(config: DutConfig, version: int, facts: Facts) -> list[Change]:
     family, why = FAMILIES[version], f"forward IPv{version}"
     former, single = facts[family.forward], facts[forwarding_of(version)]
     if former == 1:
-        off = [port.interface for port in config.ports if single.get(port.interface) == 0]
+        off = [name for name in map(wanted.routed, wanted.config.ports) if single.get(name) == 0]
         what = "forwarding" if version == 4 else f"IPv{version} forwarding"
         return [write(f"{what} of {name}", f"{family.conf}/{name}/forwarding", "0", "1", why) for name in off]
     back = former or 0
@@ -140,32 +143,57 @@ def _link(port: Port, facts: Facts, reveals: bool) -> list[Change]:
     return [Change(f"link of {port.interface}", "down", "up", (do,), (undo,), reveals=reveals)]
 
 
+def _vlans(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
+    """The interfaces of a VLAN on the port's; DutError where others of these names are in the way."""
+    found = []
+    for one in wanted.vlans(port):
+        there = facts.get("vlans", {}).get(one.name)
+        if there and (there["parent"], there["tag"], there["protocol"]) != (one.parent, one.tag, one.protocol):
+            what = f"{wanted.config.name}: {one.name} is there, but not as {one}"
+            raise DutError(what, f"remove it by hand: ip link del {one.name}")
+        if there and there["admin_up"]:
+            continue
+        kind = ("type", "vlan", "protocol", one.protocol, "id", str(one.tag))
+        remedy = ("Unknown device type", "the kernel has no VLANs: modprobe 8021q (CONFIG_VLAN_8021Q)")
+        add = Command(("ip", "link", "add", "link", one.parent, "name", one.name, *kind), str(one), remedy=remedy)
+        up = Command(("ip", "link", "set", "dev", one.name, "up"), str(one))
+        undo = ("ip", "link", "set", "dev", one.name, "down") if there else ("ip", "link", "del", one.name)
+        back = Command(undo, "as it was", fine_if=_GONE)
+        do = (up,) if there else (add, up)
+        found.append(Change(one.name, "down" if there else "none", str(one), do, (back,)))
+    return found
+
+
 def _port_changes(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
     """Addresses and pinned neighbours, by family; and IPv6 itself, where it is off."""
     found = []
     for own, other in port.ends:
-        if own.version == 6 and facts["ipv6_off"].get(port.interface) == 1:
-            file = f"{FAMILIES[6].conf}/{port.interface}/disable_ipv6"
-            found.append(write(f"disable_ipv6 of {port.interface}", file, "1", "0", "an interface has no IPv6 with it"))
-        found += _address(port, own, facts) + _neighbour(wanted, port, other, facts)
+        name = wanted.routed(port)
+        # a VLAN's interface that is still to be made gets the default, which may be off
+        if own.version == 6 and facts["ipv6_off"].get(name, int(bool(port.vlan))) == 1:
+            file = f"{FAMILIES[6].conf}/{name}/disable_ipv6"
+            found.append(write(f"disable_ipv6 of {name}", file, "1", "0", "an interface has no IPv6 with it"))
+        found += _address(name, own, facts) + _neighbour(wanted, port, other, facts)
     return found
 
 
-def _address(port: Port, own: Interface, facts: Facts) -> list[Change]:
-    address, device = str(own), ("dev", port.interface)
-    there = facts["interfaces"][port.interface]["addresses"]
+def _address(name: str, own: Interface, facts: Facts) -> list[Change]:
+    address, device = str(own), ("dev", name)
+    found = facts["interfaces"].get(name) or facts.get("vlans", {}).get(name)
+    there = found["addresses"] if found else []
     if address in there:
         return []
     do = Command(("ip", "address", "replace", address, *device, *FAMILIES[own.version].pins), "its address")
     undo = Command(("ip", "address", "del", address, *device), "it was not there", fine_if=_NO_ADDRESS)
-    return [Change(f"address of {port.interface}", ", ".join(there) or "none", address, (do,), (undo,))]
+    return [Change(f"address of {name}", ", ".join(there) or "none", address, (do,), (undo,))]
 
 
 def _neighbour(wanted: Wanted, port: Port, other: Address, facts: Facts) -> list[Change]:
-    mac, former = wanted.mac(port), facts["neighbours"].get(f"{other}%{port.interface}")
+    mac, name = wanted.mac(port), wanted.routed(port)
+    former = facts["neighbours"].get(f"{other}%{name}")
     if former and former["state"] == "PERMANENT" and str(former["mac"]).lower() == mac:
         return []
-    address, device = str(other), ("dev", port.interface)
+    address, device = str(other), ("dev", name)
     pin = ("ip", "neigh", "replace", address, "lladdr")
     do = Command((*pin, mac, "nud", "permanent", *device), f"the tester answers no {resolver(other)}")
     state = str(former["state"]).lower() if former else ""
@@ -175,12 +203,12 @@ def _neighbour(wanted: Wanted, port: Port, other: Address, facts: Facts) -> list
     else:
         undo = Command(("ip", "neigh", "del", address, *device), "it was not there", fine_if=_NO_NEIGHBOUR)
     was = f"{former['mac']} {former['state']}" if former else "none"
-    return [Change(f"neighbour {address} on {port.interface}", was, f"{mac} PERMANENT", (do,), (undo,))]
+    return [Change(f"neighbour {address} on {name}", was, f"{mac} PERMANENT", (do,), (undo,))]
 
 
 def _route(wanted: Wanted, route: Route, facts: Facts) -> list[Change]:
     """Only the route of the usual metric is replaced: verify names other routes to the same network."""
-    hop = ("via", str(route.via), "dev", wanted.port_of(route).interface)
+    hop = ("via", str(route.via), "dev", wanted.routed(wanted.port_of(route)))
     metric = FAMILIES[route.to.version].metric
     former = [one for one in facts["routes"] if one["to"] == str(route.to) and one["metric"] in (0, metric)]
     if [_hops(one) for one in former] == [[wanted_hop(wanted, route)]]:
@@ -222,19 +250,20 @@ def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
     found = facts["interfaces"].get(name)
     if found is None:
         return [Mismatch("interface", name, f"only {', '.join(facts['links'])}")]
-    wrong = []
+    wrong, routed = [], wanted.routed(port)
     if not (found["admin_up"] and found["carrier"]):
         # operstate lags behind by up to a second; these two flags do not.
         wrong.append(Mismatch(f"link of {name}", "up", "no carrier" if found["admin_up"] else "set down"))
-    if 4 in wanted.config.versions and found["forwarding"] not in (1, None):
-        wrong.append(Mismatch(f"forwarding of {name}", "1", str(found["forwarding"])))
-    if 6 in wanted.config.versions and facts[forwarding_of(6)].get(name) not in (1, None):
-        wrong.append(Mismatch(f"IPv6 forwarding of {name}", "1", str(facts[forwarding_of(6)][name])))
-    return wrong + unmet(_port_changes(wanted, port, facts))
+    forwarding = found["forwarding"] if routed == name else facts["forwarding"].get(routed)
+    if 4 in wanted.config.versions and forwarding not in (1, None):
+        wrong.append(Mismatch(f"forwarding of {routed}", "1", str(forwarding)))
+    if 6 in wanted.config.versions and facts[forwarding_of(6)].get(routed) not in (1, None):
+        wrong.append(Mismatch(f"IPv6 forwarding of {routed}", "1", str(facts[forwarding_of(6)][routed])))
+    return wrong + unmet(_vlans(wanted, port, facts) + _port_changes(wanted, port, facts))
 
 
 def wanted_hop(wanted: Wanted, route: Route) -> str:
-    return f"via {route.via} dev {wanted.port_of(route).interface}"
+    return f"via {route.via} dev {wanted.routed(wanted.port_of(route))}"
 
 
 def probes(wanted: Wanted) -> list[tuple[Route, Address, Address, str]]:
@@ -250,5 +279,5 @@ def probes(wanted: Wanted) -> list[tuple[Route, Address, Address, str]]:
         other = next(other for own, other in partner.ends if own.version == route.to.version)
         back = next((r.to for r in config.routes if r.via == other), None)
         source = ends_of(back)[0] if back else other
-        found += [(route, destination, source, partner.interface) for destination in ends_of(route.to)]
+        found += [(route, destination, source, wanted.routed(partner)) for destination in ends_of(route.to)]
     return found

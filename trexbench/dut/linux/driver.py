@@ -6,7 +6,7 @@ the test.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -107,7 +107,7 @@ class LinuxDut:
                 continue
             settings = {key: number(files.get(path.format(name))) for key, path in _INTERFACE_FILES.items()}
             interfaces[name] = {
-                **links[name],
+                **{key: value for key, value in links[name].items() if key not in parse.VLAN_FACTS},
                 **settings,
                 "duplex": files.get(f"/sys/class/net/{name}/duplex"),
                 "addresses": addresses.get(name, []),
@@ -116,8 +116,10 @@ class LinuxDut:
                 "offloads": self._offloads(name),
                 **self._nic(name),
             }
+        vlans = self._vlans(links, addresses)
         return {
             **{key: _setting(files.get(path)) for key, path in _SETTINGS.items()},
+            **({"vlans": vlans} if vlans else {}),
             **self._forwarding(),
             "irqbalance": self._irqbalance(),
             "governors": self._governors(),
@@ -125,9 +127,23 @@ class LinuxDut:
             "firewall": self._firewall(),
             "links": sorted(links),
             "interfaces": interfaces,
-            "neighbours": self._neighbours(names),
+            "neighbours": self._neighbours([*names, *vlans]),
             "routes": self._routes(),
             "paths": self._paths(),
+        }
+
+    def _vlans(
+        self, links: Mapping[str, Mapping[str, Any]], addresses: Mapping[str, list[str]]
+    ) -> dict[str, dict[str, Any]]:
+        """Those of the config that are there."""
+        wanted = [one.name for port in self._wanted.config.ports for one in self._wanted.vlans(port)]
+        return {
+            name: {
+                **{key: links[name][key] for key in ("parent", "tag", "protocol", "admin_up")},
+                "addresses": addresses.get(name, []),
+            }
+            for name in wanted
+            if name in links
         }
 
     def _links(self) -> dict[str, dict[str, Any]]:
@@ -140,7 +156,8 @@ class LinuxDut:
             facts[forwarding_of(version)] = self._per_interface(version, "forwarding")
         if 6 in self._wanted.config.versions:
             family, off = FAMILIES[6], self._per_interface(6, "disable_ipv6")
-            facts["ipv6_off"] = {name: off[name] for name in self._wanted.interfaces if name in off}
+            routed = map(self._wanted.routed, self._wanted.config.ports)
+            facts["ipv6_off"] = {name: off[name] for name in routed if name in off}
             facts[family.forward] = number(self._read_files("-sH", "", family.file).get(family.file))
         return facts
 
@@ -156,7 +173,7 @@ class LinuxDut:
     def _neighbours(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Of the test's interfaces: the tester, and permanent ones; others come and go."""
         ports = self._wanted.config.ports
-        tester = [f"{other}%{port.interface}" for port in ports for other in port.neighbour.addresses]
+        tester = [f"{other}%{self._wanted.routed(port)}" for port in ports for other in port.neighbour.addresses]
         found: dict[str, dict[str, Any]] = {}
         for name in names:
             done = self._transport.run(("ip", "-json", "neigh", "show", "dev", name), TIMEOUT_S)

@@ -39,9 +39,18 @@ def parse_links(text: str) -> dict[str, dict[str, Any]]:
             "txqueuelen": entry.get("txqlen"),
             "rx_queues": entry.get("num_rx_queues"),
             "tx_queues": entry.get("num_tx_queues"),
+            **_vlan(entry),
             "xdp": _dict(_dict(entry, "xdp"), "prog").get("name"),
         }
     return links
+
+
+VLAN_FACTS = ("parent", "tag", "protocol")
+
+
+def _vlan(entry: Mapping[str, Any]) -> dict[str, Any]:
+    data = _dict(_dict(entry, "linkinfo"), "info_data")
+    return dict(zip(VLAN_FACTS, (entry.get("link"), data.get("id"), data.get("protocol")), strict=True))
 
 
 def parse_addresses(text: str) -> dict[str, list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
+from ...config.model import Port
 from ..model import Command, Wanted, resolver
 from .parse_show import Neighbour
 
@@ -32,6 +33,20 @@ def create(wanted: Wanted, name: str, queues: int, mac: str | None) -> tuple[Com
     address = ("hw-addr", mac) if mac else ()
     # a start-up script may have created it; VPP spells it "elready"
     return (cli(wanted, "on the Linux interface", *words, *address, says=name, fine_if=("ready exists",)),)
+
+
+def create_vlan(wanted: Wanted, port: Port) -> Command:
+    """A sub-interface of exactly these tags; its number is the last part of its name."""
+    routed = wanted.routed(port)
+    number = routed.rpartition(".")[2]
+    kind = "dot1q" if len(port.vlan) == 1 else "dot1ad"
+    inner = ("inner-dot1q", str(port.vlan[1])) if len(port.vlan) == 2 else ()
+    words = ("create", "sub-interfaces", port.interface, number, kind, str(port.vlan[0]), *inner, "exact-match")
+    return cli(wanted, "the port's VLAN", *words, says=routed)
+
+
+def delete_vlan(wanted: Wanted, name: str) -> Command:
+    return cli(wanted, "as it was", "delete", "sub-interface", name, fine_if=("unknown interface",))
 
 
 def state(wanted: Wanted, name: str, word: str, after_start: bool = False) -> Command:
