@@ -253,6 +253,7 @@ SAMPLES: Mapping[str, Sequence[str]] = {
     "host.linux.parse_perf": ("1234567,,cycles,1000,100.00,,\n", "12,,cycles:u,1000,100.00,,\n"),
     "host.linux.parse_qdisc_drops": (_QDISC,),
     "host.linux.parse_snmp": (_SNMP,),
+    "host.linux.parse_snmp6": ("Ip6InReceives                   \t900\nIp6InNoRoutes \t7\nIcmp6InMsgs \t3\n",),
     "host.linux.parse_softirqs": (_SOFTIRQS,),
     "host.linux.parse_softnet": (_SOFTNET,),
     "host.linux.parse_stat": (_STAT,),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from box_linux import LinuxBox
-from boxes import BoxTransport
+from boxes import BoxTransport, of_family
 
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
@@ -49,7 +49,8 @@ class Recorded:
 
 @pytest.fixture
 def config() -> DutConfig:
-    return load_dut(str(ROOT / "dut_configs/lab-linux.yaml"))
+    """The lab as it was recorded, with IPv4 alone."""
+    return of_family(load_dut(str(ROOT / "dut_configs/lab-linux.yaml")), 4)
 
 
 def dut(config: DutConfig, name: str, without: Sequence[str] = ()) -> LinuxDut:

@@ -196,8 +196,8 @@ def show_dut(name: str, configs_dir: Path | None, as_json: bool) -> None:
             click.echo(f"  port {cable.tester}      {cable.interface}".rstrip())
     for port in config.ports:
         mac = port.neighbour.mac or "the tester's port"
-        there = f"{port.interface} {port.address}"
-        click.echo(f"  port {port.tester}      {there}, neighbour {port.neighbour.address}, MAC: {mac}")
+        for own, other in port.ends:
+            click.echo(f"  port {port.tester}      {port.interface} {own}, neighbour {other}, MAC: {mac}")
     for route in config.routes:
         click.echo(f"  route       {route.to} via {route.via}")
     for step in config.commands.apply:

@@ -51,15 +51,15 @@ def list_modes(speed: float, trex_dir: Path | None, as_json: bool) -> None:
         print_json([one.facts(speed) for one in loaded])
         return
     click.echo(
-        f"{'mode':<12} {'aliases':<26} {'mean frame':>10} {'flows':>6} {'line rate at ' + format_bits(speed):>27}"
+        f"{'mode':<13} {'aliases':<26} {'mean frame':>10} {'flows':>6} {'line rate at ' + format_bits(speed):>27}"
     )
     for mode, one in zip(LISTED_MODES, (found.profile for found in loaded), strict=True):
         rate = format_pps(one.line_rate_pps(speed))
         aliases = ", ".join(mode.aliases)
-        click.echo(f"{mode.name:<12} {aliases:<26} {one.mean_frame_bytes:8.1f} B {one.flows!s:>6} {rate:>27}")
+        click.echo(f"{mode.name:<13} {aliases:<26} {one.mean_frame_bytes:8.1f} B {one.flows!s:>6} {rate:>27}")
     click.echo("")
     for mode in LISTED_MODES:
-        click.echo(f"{mode.name:<12} {mode.summary}")
+        click.echo(f"{mode.name:<13} {mode.summary}")
 
 
 @profile.command("show")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
 from typing import Annotated
 
 from ..core.units import Rate
 from . import readers as r
 from .commands import TESTER_MAC, CommandsSettings, pattern
-from .readers import section
+from .readers import Address, Interface, Network, section
 from .settings import LinuxSettings, PfsenseSettings, PowerConfig, VppSettings
 from .twin import RssSpec, TwinSpec
 from .yamltree import Value
@@ -51,25 +50,44 @@ _SYSCTLS = r.pairs("kernel setting", _SYSCTL, "net.core.netdev_max_backlog", r.t
 class Neighbour:
     """The tester's end of a cable, as the DUT is to see it; mac: None for the tester's own port MAC."""
 
-    address: Annotated[IPv4Address, r.address]
+    addresses: Annotated[tuple[Address, ...], r.one_or_more("address", r.address), "address"]
     mac: Annotated[str | None, r.mac_or_tester] = None
 
 
 @dataclass(frozen=True)
 class Cable:
-    """The tester's port index at one end, the DUT's interface at the other, named where anything needs it."""
+    """The tester's port index at one end, the DUT's interface at the other, named where anything needs it.
+
+    vlan: the tags that all frames on the cable have, outer first.
+    """
 
     tester: Annotated[int, r.integer(0, 127)]
     interface: Annotated[str, r.interface] = ""
+    vlan: Annotated[tuple[int, ...], r.vlans] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Port(Cable):
-    """A cable whose end at the DUT a driver configures."""
+    """A cable whose end at the DUT a driver configures.
 
-    interface: Annotated[str, r.interface] = field()
-    address: Annotated[IPv4Interface, r.interface_address]
+    Of each family one address at most; the neighbour has as many, each in the network of one of the port's. With VLAN
+    tags the addresses are those of the VLAN.
+    """
+
+    interface: Annotated[str, r.interface]
+    addresses: Annotated[tuple[Interface, ...], r.one_or_more("address", r.interface_address), "address"]
     neighbour: Annotated[Neighbour, section(Neighbour, "a neighbour")]
+
+    @property
+    def address(self) -> Interface:
+        """The first of its addresses."""
+        return self.addresses[0]
+
+    @property
+    def ends(self) -> tuple[tuple[Interface, Address], ...]:
+        """The DUT's and the tester's address, for each family in use."""
+        others = {other.version: other for other in self.neighbour.addresses}
+        return tuple((own, others[own.version]) for own in self.addresses)
 
 
 def _cable(value: Value) -> Cable:
@@ -81,8 +99,8 @@ def _cable(value: Value) -> Cable:
 
 @dataclass(frozen=True)
 class Route:
-    to: Annotated[IPv4Network, r.network]
-    via: Annotated[IPv4Address, r.address]
+    to: Annotated[Network, r.network]
+    via: Annotated[Address, r.address]
 
 
 @dataclass(frozen=True)
@@ -235,6 +253,11 @@ class DutConfig:
     def is_observed(self) -> bool:
         """Whether anything of the DUT is read during a run."""
         return DRIVERS[self.driver].knows_system or bool(self.commands.counters) or self.power is not None
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """Of IP, in use on its ports: 4, 6 or both."""
+        return tuple(sorted({own.version for port in self.ports for own in port.addresses}))
 
     def with_lab_prefix(self, prefix: str) -> DutConfig:
         """The same DUT with its lab's namespaces and VPP under this prefix, so that two labs can run side by side."""

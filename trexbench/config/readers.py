@@ -7,7 +7,17 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from ipaddress import (
+    IPv4Address,
+    IPv4Interface,
+    IPv4Network,
+    IPv6Address,
+    IPv6Interface,
+    IPv6Network,
+    ip_address,
+    ip_interface,
+    ip_network,
+)
 from typing import Any, TypeVar, get_type_hints
 
 from ..core.errors import ConfigError
@@ -15,6 +25,9 @@ from ..core.units import Rate, parse_duration, parse_rate, parse_share, parse_sp
 from .yamltree import Gathering, Value
 
 T = TypeVar("T")
+Address = IPv4Address | IPv6Address
+Interface = IPv4Interface | IPv6Interface
+Network = IPv4Network | IPv6Network
 
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _CLOCK = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?P<scale>[mg])hz")
@@ -213,39 +226,66 @@ def choice(*allowed: str) -> Callable[[Value], str]:
     return read
 
 
-def address(value: Value) -> IPv4Address:
+def _family(raw: str) -> str:
+    """What text of this form was meant to be, and thus what an error calls it."""
+    return "IPv6" if ":" in raw else "IPv4"
+
+
+def address(value: Value) -> Address:
     raw = value.text()
     try:
-        return IPv4Address(raw)
+        return ip_address(raw)
     except ValueError:
-        raise ConfigError(f"{raw[:80]!r} is not an IPv4 address", "write it as 100.65.1.2") from None
+        fix = f"write it as {'2001:2:0:1::2' if ':' in raw else '100.65.1.2'}"
+        raise ConfigError(f"{raw[:80]!r} is not an {_family(raw)} address", fix) from None
 
 
-def interface_address(value: Value) -> IPv4Interface:
+def interface_address(value: Value) -> Interface:
     """An address with its prefix length; a host of that network, not the network itself."""
     raw = value.text()
     try:
         if "/" not in raw:
             raise ValueError
-        found = IPv4Interface(raw)
+        found = ip_interface(raw)
     except ValueError:
-        fix = "write it as 100.65.1.1/24"
-        raise ConfigError(f"{raw[:80]!r} is not an IPv4 address with its prefix length", fix) from None
+        fix = f"write it as {'2001:2:0:1::1/64' if ':' in raw else '100.65.1.1/24'}"
+        raise ConfigError(f"{raw[:80]!r} is not an {_family(raw)} address with its prefix length", fix) from None
     network = found.network
-    if network.prefixlen < 31 and found.ip in (network.network_address, network.broadcast_address):
+    if network.num_addresses > 2 and found.ip in (network.network_address, network.broadcast_address):
         raise ConfigError(f"{raw!r} is not a host's address", f"pick one between the ends of {network}")
+    if found.ip.is_link_local or found.ip.is_multicast:
+        raise ConfigError(f"{raw!r} is link-local or multicast", "pick one that test traffic can be routed through")
     return found
 
 
-def network(value: Value) -> IPv4Network:
+def network(value: Value) -> Network:
     raw = value.text()
     try:
-        return IPv4Network(raw)
+        return ip_network(raw)
     except ValueError:
-        fix = "write it as 16.0.0.0/8"
+        fix = f"write it as {'2001:2:0:16::/64' if ':' in raw else '16.0.0.0/8'}"
         with contextlib.suppress(ValueError):
-            fix = f"write it as {IPv4Network(raw, strict=False)}"
-        raise ConfigError(f"{raw[:80]!r} is not an IPv4 network", fix) from None
+            fix = f"write it as {ip_network(raw, strict=False)}"
+        raise ConfigError(f"{raw[:80]!r} is not an {_family(raw)} network", fix) from None
+
+
+def one_or_more(what: str, reader: Callable[[Value], T]) -> Callable[[Value], tuple[T, ...]]:
+    """One value, or a list of different ones."""
+    several = list_of(what, reader, str)
+
+    def read(value: Value) -> tuple[T, ...]:
+        return (value.read(reader),) if isinstance(value.raw, str) else several(value)
+
+    return read
+
+
+def vlans(value: Value) -> tuple[int, ...]:
+    """A VLAN's number, or the outer's and the inner's."""
+    one = integer(1, 4094)
+    found = (one(value),) if isinstance(value.raw, str) else tuple(item.read(one) for item in value.items("VLAN"))
+    if not 1 <= len(found) <= 2:
+        raise ConfigError(f"{len(found)} VLANs", "write one, or the outer and the inner one: [100, 200]")
+    return found
 
 
 def mac_or_tester(value: Value) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from ..core.errors import ConfigError
@@ -130,31 +131,57 @@ def _check_cables(value: Value, dut: DutConfig, driver: Driver) -> Iterator[Conf
         elif not isinstance(cable, Port):
             keys = [key for key in ("interface", "address", "neighbour") if not item.has(key)]
             yield item.missing(keys, f"a port of driver {dut.driver}")
+    for item, cable in zip(items, cables, strict=True):
+        if len(cable.vlan) != len(cables[0].vlan):
+            what = f"{len(cable.vlan)} VLAN tags, the first port has {len(cables[0].vlan)}"
+            yield item.wrong(what, "give all ports as many: frames that change their length have no one line rate")
 
 
 def _check_ports(items: Sequence[Value], ports: Sequence[Port]) -> Iterator[ConfigError]:
     if len(ports) < len(items):  # which _check_cables tells
         return
     for item, port in zip(items, ports, strict=True):
-        network, other = port.address.network, port.neighbour.address
-        if other not in network:
-            yield item.at("neighbour").wrong(f"{other} is not in {network}", f"pick an address of {network}")
-        if other == port.address.ip:
-            yield item.at("neighbour").wrong(f"{other} is the DUT's own address", f"pick another of {network}")
+        yield from _check_ends(item, port)
     for index, port in enumerate(ports):
         for before in ports[:index]:
-            if port.address.network.overlaps(before.address.network):
-                overlap = f"{port.address} overlaps {before.address} of {before.interface}"
-                yield items[index].at("address").wrong(overlap, "give every port its own network")
+            for own, other in product(port.addresses, before.addresses):
+                if own.version == other.version and own.network.overlaps(other.network):
+                    overlap = f"{own} overlaps {other} of {before.interface}"
+                    yield items[index].at("address").wrong(overlap, "give every port its own network")
+    versions = {own.version for port in ports for own in port.addresses}
+    for item, port in zip(items, ports, strict=True):
+        if missing := versions - {own.version for own in port.addresses}:
+            what = f"no IPv{missing.pop()} address, but other ports have one"
+            yield item.at("address").wrong(what, "give every port one, or none")
+
+
+def _check_ends(item: Value, port: Port) -> Iterator[ConfigError]:
+    """Nothing where each of the port's addresses has one neighbour in its network."""
+    for kind, found in (("address", port.addresses), ("neighbour", port.neighbour.addresses)):
+        if len({one.version for one in found}) < len(found):
+            yield item.at(kind).wrong("two addresses of one family", "write one IPv4 and one IPv6 address at most")
+    of_version = {own.version: own for own in port.addresses}
+    for other in port.neighbour.addresses:
+        own = of_version.pop(other.version, None)
+        if own is None or other not in own.network:
+            networks = " or ".join(str(one.network) for one in port.addresses)
+            yield item.at("neighbour").wrong(f"{other} is not in {networks}", f"pick an address of {networks}")
+        elif other == own.ip:
+            yield item.at("neighbour").wrong(f"{other} is the DUT's own address", f"pick another of {own.network}")
+    for own in of_version.values():
+        yield item.at("neighbour").wrong(f"no address in {own.network}", f"add one: the tester's, in {own.network}")
 
 
 def _check_routes(value: Value, routes: Sequence[Route], ports: Sequence[Port]) -> Iterator[ConfigError]:
     items = value.items("route") if routes else ()
-    neighbours = [str(port.neighbour.address) for port in ports]
+    neighbours = [other for port in ports for other in port.neighbour.addresses]
     for item, route in zip(items, routes, strict=True):
-        if str(route.via) not in neighbours:
-            remedy = f"route via one of {', '.join(neighbours)}"
+        if route.via not in neighbours:
+            remedy = f"route via one of {', '.join(map(str, neighbours))}"
             yield item.at("via").wrong(f"{route.via} is not a port's neighbour", remedy)
+        if route.via.version != route.to.version:
+            what = f"an IPv{route.to.version} network via an IPv{route.via.version} address"
+            yield item.at("via").wrong(what, "name a neighbour of the network's family")
         if route.to.prefixlen == 0:
             yield item.at("to").wrong("a default route", "name the networks that the test traffic goes to")
     yield from repeated(items, [str(route.to) for route in routes], "the network", "to")

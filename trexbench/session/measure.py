@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 from ..core.calibration import Calibration, doubts
 from ..core.dut.flowspread import FlowSpread, predict
-from ..core.errors import GeneratorError
+from ..core.errors import ConfigError, GeneratorError
+from ..core.load.headers import find_tuple5
 from ..core.load.plan import pair_directions
 from ..core.load.profile import Profile
 from ..core.load.sample import Phase, Sample
@@ -36,8 +37,10 @@ class Tester(Generator, Protocol):
     def can_tag(self) -> bool:
         """Whether every port times the tagged frames that come back to it."""
 
-    def load(self, path: Path, tunables: Mapping[str, str], tx_ports: Sequence[int]) -> Mapping[int, Profile]:
-        """Put the profile's streams on these ports, each for its own direction, in place of what they had."""
+    def load(
+        self, path: Path, tunables: Mapping[str, str], tx_ports: Sequence[int], vlans: Mapping[int, Sequence[int]]
+    ) -> Mapping[int, Profile]:
+        """Put the profile's streams on these ports, each behind its VLAN tags, in place of what they had."""
 
     def speed_bps(self, port: int) -> float:
         """The port's nominal L1 speed; 0 when it does not know one."""
@@ -141,9 +144,22 @@ class Session:
 
 def _plan(request: Request, generator: Tester) -> tuple[Mapping[int, Profile], Strategy]:
     senders = [direction.tx for direction in pair_directions(request.ports, request.bidir)]
-    profiles = generator.load(request.profile_file, request.tunables, senders)
+    vlans = {cable.tester: cable.vlan for cable in request.dut.cables}
+    profiles = generator.load(request.profile_file, request.tunables, senders, vlans)
+    if request.apply or request.sim:
+        _require_families(request, profiles)
     speeds_bps = {port: generator.speed_bps(port) for port in request.ports}
     return profiles, build_plan(request, profiles, speeds_bps)
+
+
+def _require_families(request: Request, profiles: Mapping[int, Profile]) -> None:
+    """ConfigError where the profile sends packets of an IP version that the DUT's ports have no address of."""
+    sent = {find_tuple5(stream.packet).version for profile in profiles.values() for stream in profile.streams}
+    for version in sent - {None, *request.dut.versions}:
+        raise ConfigError(
+            f"{request.dut.file}: {request.mode} sends IPv{version}, but the ports have no IPv{version} address",
+            "add one to ports[].address and .neighbour, and routes to what the mode sends",
+        )
 
 
 def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], plan: Strategy) -> RunResult:
