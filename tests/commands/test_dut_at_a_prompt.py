@@ -24,7 +24,7 @@ MACS = ("02:00:00:00:00:0a", "02:00:00:00:00:0b")
 
 def written(folder: Path, name: str) -> Path:
     """The shipped example with MACs in place of those that a tester would name."""
-    text = (ROOT / "dut_configs" / f"example-{name}.yaml").read_text()
+    text = (ROOT / "dut_configs" / "examples" / f"{name}.yaml").read_text()
     for at, mac in enumerate(MACS):
         text = text.replace(f"{{mac {at}}}", mac)
     path = folder / f"{name}.yaml"
@@ -132,7 +132,16 @@ def test_a_run_applies_reads_back_and_counts(tmp_path: Path, mikrotik: CliServer
 @pytest.mark.parametrize("name", ["mikrotik", "edgeos", "openwrt"])
 def test_its_twin_is_measured(tmp_path: Path, name: str) -> None:
     options = ("--ramp-duration", "20", "--hold", "2", "--confirm", "1", "--warmup", "1kpps:2s", "--no-picture")
-    done = trexbench(tmp_path, "ramp", "--dut", f"example-{name}", "--mode", "1flow-64b", "--sim", *options)
+    done = trexbench(
+        tmp_path,
+        "ramp",
+        "--dut",
+        str(ROOT / "dut_configs" / "examples" / f"{name}.yaml"),
+        "--mode",
+        "1flow-64b",
+        "--sim",
+        *options,
+    )
     assert done.returncode == 0, done.stderr
     (path,) = tmp_path.glob("results/*/*/*.json")
     planned = json.loads(path.read_text())["dut"]["facts"]["planned"]

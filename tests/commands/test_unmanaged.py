@@ -59,7 +59,7 @@ def test_a_run_says_that_nothing_was_applied(tmp_path: Path, box: str) -> None:
     (path,) = tmp_path.glob("results/*/box/*.json")
     shown = trexbench(tmp_path, "show", str(path))
     assert shown.returncode == 0 and "driver: none" in shown.stdout
-    page = trexbench(tmp_path, "report", "--out", "page")
+    page = trexbench(tmp_path, "report", "--output", "page")
     assert page.returncode == 0, page.stderr
 
 

@@ -28,7 +28,7 @@ SHORT = ("--warmup", "1kpps:2s", "--ramp-duration", "6", "--hold", "2", "--confi
 
 def example() -> str:
     """The shipped one for the lab's interfaces, without the firewall, which is OpenWrt's own script."""
-    text = (ROOT / "dut_configs" / "example-openwrt.yaml").read_text()
+    text = (ROOT / "dut_configs" / "examples" / "openwrt.yaml").read_text()
     text, dropped = re.subn(r"    - what: firewall stopped\n(?:      .*\n)+", "", text)
     assert dropped == 1 and SSH in text
     return text.replace("eth1", "d0").replace("eth2", "d1")

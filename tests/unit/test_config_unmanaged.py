@@ -132,6 +132,16 @@ def test_the_documents_unmanaged_example_is_complete(tmp_path: Path) -> None:
     assert dut.driver == "none" and dut.tester_ports == (0, 1)
 
 
+def test_the_shipped_examples_are_complete() -> None:
+    found = {path.stem: read_dut(path) for path in (Path(__file__).parents[2] / "dut_configs" / "examples").iterdir()}
+    assert {name: dut.transport.type for name, dut in found.items()} == {
+        "edgeos": "cli",
+        "mikrotik": "cli",
+        "openwrt": "ssh",
+    }
+    assert all(dut.driver == "commands" and dut.twin and "Never tried" in dut.description for dut in found.values())
+
+
 def test_the_documents_commands_example_is_complete(tmp_path: Path) -> None:
     document = (Path(__file__).parents[2] / "docs" / "duts.md").read_text()
     dut = read_dut(written(tmp_path, document.split("```yaml\n")[1].split("```")[0]))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trexbench.config.model import DutConfig
 from trexbench.config.schema import read_dut
@@ -190,6 +194,18 @@ def test_counters_of_what_is_printed(tmp_path: Path) -> None:
     assert found.cpus == (CpuTime(0, 10.0, 5.0, 3.0, 880e6), CpuTime(1, 10.0, 0.0, 0.0, 880e6))
     assert found.at_s == 12.5
     assert [(one.what, one.reason) for one in found.missing] == [("tx_dropped", r"/no such line (\d+)/ found nothing")]
+
+
+@given(st.text(alphabet="eth1: 0123456789einfa.-\n cpu", max_size=80), st.data())
+def test_damaged_output_is_counted_or_missing(text: str, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        settings = config(Path(folder), COUNTERS.replace(r"(\d+)", r"(\S+)").replace(r"\d+)", r"\S+)")).commands
+    whole = data.draw(st.sampled_from([NET_DEV, STAT, "12.5\n"]))
+    at = data.draw(st.integers(0, len(whole)))
+    damaged = whole[:at] + text + whole[at:]
+    seen = observation(settings, [damaged, damaged, damaged])
+    assert msgspec.json.decode(msgspec.json.encode(seen))["cpus"] is not None
+    assert len(seen.ports) == 2 and all(one.total_s < 1e20 for one in seen.cpus)
 
 
 def test_this_very_machine_is_counted(tmp_path: Path) -> None:

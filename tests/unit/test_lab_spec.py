@@ -115,7 +115,7 @@ def test_ports_of_a_lab_count_from_zero() -> None:
     config = load_dut(LAB_LINUX)
     ports = (config.ports[0], replace(config.ports[1], tester=4))
     with pytest.raises(ConfigError, match=r"count up from 0, not \[0, 4\]"):
-        LabSpec.from_config(replace(config, ports=ports))
+        LabSpec.from_config(replace(config, cables=ports))
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ class _Finder:
             self.missing.append(Missing(what, str(error)))
             return None
         try:
-            return float(_GROUPED.sub("", (found or "").strip()))
+            return _number(found or "")
         except ValueError:
             reason = f"/{pattern}/ found nothing" if found is None else f"/{pattern}/ found {found[:40]!r}, no number"
             self.missing.append(Missing(what, reason))
@@ -65,7 +65,7 @@ class _Finder:
 
     def total(self, pattern: str, text: str, what: str) -> int | None:
         found = self.number(pattern, text, what)
-        return None if found is None or not 0 <= found < 1 << 64 else int(found)
+        return None if found is None else int(found)
 
     def cpus(self, one: Counters, text: str, settings: CommandsSettings) -> list[CpuTime]:
         if one.cpus is None:
@@ -80,12 +80,20 @@ class _Finder:
         return found
 
 
+def _number(text: str) -> float:
+    """ValueError for what is none, infinity included."""
+    found = float(_GROUPED.sub("", text.strip()))
+    if not 0 <= found < 1 << 64:
+        raise ValueError(f"{text[:40]!r} is no count")
+    return found
+
+
 def _cpu(at: int, groups: Mapping[str, str], settings: CommandsSettings) -> CpuTime:
     """at: its number where the DUT does not say."""
 
     def seconds(*kinds: str) -> float:
         named = [value for name, value in groups.items() if name.startswith(kinds)]
-        return sum(float(value or 0) for value in named) * settings.tick_s
+        return sum(_number(value or "0") for value in named) * settings.tick_s
 
     busy, has_packet = seconds("busy", "packet"), any(name.startswith("packet") for name in groups)
     packet = seconds("packet") if has_packet else None
