@@ -307,6 +307,13 @@ def test_case_5_few_windows_show_a_path_that_loses(share: float, capacity: float
     assert "lossy-path" in codes(analysis)
 
 
+@pytest.mark.parametrize("stops", [True, False])
+def test_case_5_rates_that_were_held_show_a_path_that_loses_where_the_dut_stood_still_below(stops: bool) -> None:
+    world = World(2.2e5, back_loss=0.005, blips=((5.6, 9.5),))
+    _, _, analysis = measured(world, stop_on_saturation=stops)
+    assert is_the_knee(analysis.directions[0], 2.2e5) and "lossy-path" in codes(analysis)
+
+
 @pytest.mark.parametrize("latency_s", [0.0, 0.001])
 @pytest.mark.parametrize("most", [0.001, 0.004, 0.016])
 def test_case_5_few_frames_lost_by_chance_ever_more_often_show_no_path(most: float, latency_s: float) -> None:

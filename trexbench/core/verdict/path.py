@@ -178,12 +178,17 @@ def _same(rows: Sequence[_Row], warm: Window | None, fewest: float) -> float | N
 def _pooled_share(ramp: Sequence[Window], held: Sequence[Window]) -> float:
     """The share missing in the lowest windows of the ramp, and where a rate was held, if they are too few for rows.
 
-    The same share at every rate must explain them, and much better than one that grows with the rate or none at all.
-    0 where it does not.
+    Where a stall lies across the former it is that of the latter alone. The same share at every rate must explain them,
+    and much better than one that grows with the rate or none at all. 0 where it does not.
     """
-    for count in range(min(len(ramp), 2 * ROWS), 1, -1):
-        top_pps = ramp[count - 1].sent_pps
-        windows = [*ramp[:count], *(w for w in held if w.sent and w.sent_pps <= top_pps)]
+    held = sorted((w for w in held if w.sent), key=lambda window: window.sent_pps)
+    tops = ((count, ramp[count - 1].sent_pps) for count in range(min(len(ramp), 2 * ROWS), 1, -1))
+    for windows in (
+        *([*ramp[:count], *(w for w in held if w.sent_pps <= top_pps)] for count, top_pps in tops),
+        *(held[:count] for count in range(len(held), 1, -1)),
+    ):
+        if sum(w.lost for w in windows) < max(FEWEST_FRAMES, *(w.skew for w in windows)):
+            continue
         even, share = _misfit(windows, 0)
         fits = even <= len(windows) + SIGMAS * sqrt(2 * len(windows))
         if fits and min(_misfit(windows, power)[0] for power in (1, None)) - even > SIGMAS**2:
@@ -194,13 +199,12 @@ def _pooled_share(ramp: Sequence[Window], held: Sequence[Window]) -> float:
 def _misfit(windows: Sequence[Window], power: int | None) -> tuple[float, float]:
     """How badly (deviance) the missing frames fit a share that grows with this power of the rate, and that share.
 
-    None: no share. Any part of what may be on its way is, and a reading errs by a frame or the ports' skew.
+    None: no share. Any part of the frames that may be on their way is, and a reading errs by a frame.
     """
     missing = np.array([max(0.0, w.lost) for w in windows])
     pps = np.array([w.sent_pps for w in windows])
     sent = np.array([w.sent for w in windows]) * (0.0 if power is None else (pps / pps.max()) ** power)
-    pending, errs = np.array([w.pending for w in windows]), np.array([max(1.0, w.skew) for w in windows])
-    other = np.linspace(0, 1, 5)[:, None] * pending + errs
+    other = np.linspace(0, 1, 5)[:, None] * np.array([w.pending for w in windows]) + 1
     shares = np.full((5, 1), missing.sum() / max(1.0, sent.sum()))
     for _ in range(40):  # towards the likeliest share
         shares = shares * (sent * missing / (shares * sent + other)).sum(axis=1, keepdims=True) / max(1.0, sent.sum())
