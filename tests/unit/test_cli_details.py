@@ -223,7 +223,7 @@ def test_duts_and_labs_as_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     assert (good["name"], good["driver"], good["error"]) == ("good", "vpp", None)
     _, out, _ = run(("dut", "show", "good", "--configs-dir", "configs", "--json"), capfd)
     shown = json.loads(out)
-    assert shown["ports"][0]["address"] == "100.65.1.1/24" and shown["rx_queues"] == [1, 2, 3] and "text" not in shown
+    assert shown["ports"][0]["address"] == ["100.65.1.1/24"] and shown["rx_queues"] == [1, 2, 3] and "text" not in shown
     assert json.loads(run(("lab", "status", "--json"), capfd)[1]) == []
     here = state.Process.of(os.getpid())
     lab = state.new_state("x", "persistent", LabSpec("x").to_json())

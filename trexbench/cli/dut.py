@@ -14,6 +14,7 @@ import click
 from ..config.draft import UNKNOWN, Draft
 from ..config.lookup import DUTS, load_dut
 from ..config.model import DRIVERS, GeneratorConfig, Port
+from ..config.readers import as_written
 from ..config.schema import read_dut
 from ..core.errors import ConfigError, DutError
 from ..core.names import REMEDY, is_name, shown
@@ -178,7 +179,7 @@ def show_dut(name: str, configs_dir: Path | None, as_json: bool) -> None:
     """What a config says: driver, transport, ports, routes, line rate; all of it with --json."""
     config = load_dut(name, configs_dir)
     if as_json:
-        values = asdict(config)
+        values = as_written(config)
         del values["text"]
         print_json(values)
         return

@@ -74,7 +74,7 @@ class Port(Cable):
     tags the addresses are those of the VLAN.
     """
 
-    interface: Annotated[str, r.interface]
+    interface: Annotated[str, r.interface] = field()
     addresses: Annotated[tuple[Interface, ...], r.one_or_more("address", r.interface_address), "address"]
     neighbour: Annotated[Neighbour, section(Neighbour, "a neighbour")]
 

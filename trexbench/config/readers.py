@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from ipaddress import (
     IPv4Address,
@@ -61,6 +61,14 @@ def section(
         return cls(**given, **found)
 
     return read
+
+
+def as_written(read: Any) -> Any:
+    """What a section was read as, under the keys of the file."""
+    if is_dataclass(read) and not isinstance(read, type):
+        keys = {name: key for name, (key, _, _) in _keys_of(type(read)).items()}
+        return {keys.get(one.name, one.name): as_written(getattr(read, one.name)) for one in fields(read)}
+    return [as_written(one) for one in read] if isinstance(read, tuple) else read
 
 
 @lru_cache(maxsize=64)
