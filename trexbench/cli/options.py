@@ -163,8 +163,6 @@ TUNABLES_OPTION = click.option(
     "-t", "--tunables", type=TUNABLES, help="Tunables of the mode or profile: size=128,vm=random."
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
-
-
 BRIEF = click.option(
     "--brief", is_flag=True, help="Ten lines at most: rates, limits, cost, doubts, and where the result is."
 )
