@@ -234,6 +234,10 @@ SAMPLES: Mapping[str, Sequence[str]] = {
     "dut.freebsd.parse.parse_firewall": ("Status: Enabled for 0 days 00:12:01           Debug: Urgent\n",),
     "dut.freebsd.parse.parse_interfaces": (_IFCONFIG,),
     "dut.freebsd.parse.parse_neighbours": (_ARP,),
+    "dut.freebsd.parse.parse_ndp": (
+        "Neighbor    Linklayer Address  Netif Expire    S Flags\n"
+        "2001:2:0:1::2   68:5:ca:32:45:94     ix0 permanent R p\nfe80::1%ix1  (incomplete) ix1 23s S\n",
+    ),
     "dut.freebsd.parse.parse_path": (_PATH,),
     "dut.freebsd.parse.parse_routes": (_ROUTES,),
     "dut.freebsd.parse.parse_struct": ("{ now = 1637938203, sec = 1637938203, usec = 7 } Fri Nov 26 14:50:03 2021",),

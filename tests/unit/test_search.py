@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate, simulate_with
 
@@ -38,6 +38,7 @@ def searched(world: World, **changes: Any) -> tuple[DirectionResult, ...]:
     st.sampled_from([(0.001,), (0.0, 0.005), (0.01,)]),
     st.booleans(),
 )
+@example(1248597.0, 0.3, (0.0, 0.005), False)
 def test_a_steady_knee_lies_within_its_interval_which_is_as_narrow_as_asked(
     capacity: float, collapse: float, goals: tuple[float, ...], bidir: bool
 ) -> None:

@@ -15,6 +15,7 @@ from .host import processes
 from .spec import LabSpec
 from .state import NETNS_DIR
 
+_TAGS_APART = frozenset({"tx-vlan-hw-insert", "tx-vlan-stag-hw-insert"})
 _CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -143,6 +144,11 @@ def _set_gro_and_queues(spec: LabSpec, interface: str) -> None:
                 key, channels = "queues", device.get_channels()
                 channels.rx_count = channels.tx_count = spec.settings.queues
                 device.set_channels(channels)
+            if spec.tagged:  # else the tag travels beside the frame, where the tester's XDP program does not see it
+                key, features = "vlan", device.get_features()
+                for name in _TAGS_APART & features.keys():
+                    features[name] = False
+                device.set_features(features)
         except (OSError, EthtoolError) as error:
             raise LabError(f"{key} of {interface}: {error}", f"correct lab.{key} of the DUT config") from None
 

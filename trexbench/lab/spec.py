@@ -20,7 +20,8 @@ class LabSpec:
     """Two namespaces with one veth pair per port: the tester's ``p<i>`` and ``dut_interfaces[i]``.
 
     speed_bps: the nominal L1 speed of the tester's ports (bit/s), None leaves it to the server. most_queues: that each
-    of the DUT's interfaces can have; settings.queues of them are in use until the driver changes that.
+    of the DUT's interfaces can have; settings.queues of them are in use until the driver changes that. tagged: frames
+    have VLAN tags.
     """
 
     prefix: str = "tbx"
@@ -30,6 +31,7 @@ class LabSpec:
     rpc_port: int = RPC_PORT
     pub_port: int = PUB_PORT
     most_queues: int = 1
+    tagged: bool = False
 
     @classmethod
     def from_config(cls, config: DutConfig) -> LabSpec:
@@ -52,6 +54,7 @@ class LabSpec:
             rpc_port=config.generator.rpc_port,
             pub_port=config.generator.pub_port,
             most_queues=max(config.lab.queues, *config.rx_queues, 1),
+            tagged=any(port.vlan for port in ports),
         )
 
     @property
