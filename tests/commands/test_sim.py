@@ -335,3 +335,33 @@ def test_mlrsearch_finds_the_knees_that_the_search_finds(tmp_path: Path) -> None
     for ours, theirs in zip(*(one["analysis"][0]["goals"] for one in found.values()), strict=True):
         assert theirs["low_pps"] == pytest.approx(ours["maximum_pps"], rel=0.01)
     assert len(list(tmp_path.glob("results/*/*/*-mlrsearch.json"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("vlan", "mode", "frame_bytes"),
+    [("100", "var2-64b", 68), ("[100, 200]", "var2-64b-v6", 86), ("", "var2-64b-v6", 78)],
+    ids=["VLAN", "two tags and IPv6", "IPv6"],
+)
+def test_ipv6_and_vlans_are_simulated_with_latency(tmp_path: Path, vlan: str, mode: str, frame_bytes: int) -> None:
+    text = (ROOT / "dut_configs" / "lab-linux.yaml").read_text()
+    for port in (0, 1):
+        text = text.replace(f"  - tester: {port}\n", f"  - tester: {port}\n{f'    vlan: {vlan}' if vlan else ''}\n")
+    path = tmp_path / "own.yaml"
+    path.write_text(text)
+    done = trexbench(
+        tmp_path, "ramp", "--dut", str(path), "--mode", mode, "--bidir", "--sim", *SHORT, "--latency", "2s"
+    )
+    assert done.returncode == 0, done.stderr
+    found = document(tmp_path)
+    assert found["status"] == "complete" and len(found["latency"]) == 6
+    assert all(0 < one["received"] == one["sent"] for one in found["latency"])
+    first, last = (found["samples"][at]["ports"]["0"] for at in (0, 5))
+    assert (last["obytes"] - first["obytes"]) == frame_bytes * (last["opackets"] - first["opackets"]) > 0
+    for profile in found["profiles"].values():
+        assert profile["mean_frame_bytes"] == frame_bytes and profile["flows"] == 251
+
+
+def test_a_family_that_the_ports_have_no_address_of_is_refused(tmp_path: Path) -> None:
+    done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b-v6", "--sim", *SHORT)
+    assert done.returncode != 0 and "sends IPv6, but the ports have no IPv6 address" in done.stderr
+    assert "Traceback" not in done.stderr and not list(tmp_path.glob("results/*/*/*.json"))
