@@ -73,12 +73,14 @@ def assert_measured(found: Any, frame_bytes: int, spared: float) -> None:
     assert [octets / count for octets, count in zip(moved(found, "ibytes"), received, strict=True)] == pytest.approx(
         [frame_bytes] * 2, rel=0.001
     )
-    assert min(received) >= spared * min(sent) and max(received) <= max(sent)
+    for there, back in zip(moved(found, "opackets", ""), reversed(moved(found, "ipackets", "")), strict=True):
+        assert spared * there <= back <= there + 16, "a few are on their way while a sample is taken"
     hold = [one for one in found["samples"] if one["phase"] == "hold"][-1]["streams"]
     for port, other in (("0", "1"), ("1", "0")):
         (by_stream,), (there,) = hold[port]["sent"], hold[port]["received"][other]
-        assert spared * by_stream <= there <= by_stream and by_stream > 10_000
-    assert len(found["latency"]) == 6
+        assert spared * by_stream <= there <= by_stream + 16 and by_stream > 10_000
+    # not every load: of what a busy machine lets through, a tenth may be too little to be timed
+    assert {one["direction"] for one in found["latency"]} == {"0->1", "1->0"}
     assert all(0.5 * one["sent"] < one["received"] <= one["sent"] and one["mean_s"] > 0 for one in found["latency"])
 
 
@@ -89,9 +91,9 @@ def test_the_kernel_routes_ipv6(folder: Path, generator: tuple[str, ...]) -> Non
     assert_measured(found, 78, 0.99 if not generator else 0.9)
     facts = found["dut"]["facts"]
     assert facts["ipv6_forward"] == 1 and {one["to"] for one in facts["routes"]} >= {"2001:2:0:16::/64"}
-    drops = {one["name"]: one["count"] for one in found["dut_readings"][-1]["drops"]}
+    drops = {one["name"]: one["count"] for one in found["telemetry"]["readings"][-1]["observation"]["drops"]}
     lost = sum(moved(found, "opackets", "")) - sum(moved(found, "ipackets", ""))
-    assert drops.get("cpumap queue (redirected, not received)", 0) <= lost, "IPv6's packets count as received"
+    assert drops.get("cpumap queue (redirected, not received)", 0) <= lost + 32, "IPv6's packets count as received"
 
 
 def bridge(folder: Path) -> None:
