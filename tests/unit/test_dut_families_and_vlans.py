@@ -38,7 +38,7 @@ def config_of(driver: str, vlans: tuple[tuple[int, ...], ...]) -> DutConfig:
         replace(port, addresses=lab.addresses, neighbour=lab.neighbour, vlan=vlan)
         for port, lab, vlan in zip(config.ports, LAB.ports, vlans, strict=True)
     )
-    return replace(config, ports=ports, routes=LAB.routes, vpp=VppSettings(), rss=None)
+    return replace(config, cables=ports, routes=LAB.routes, vpp=VppSettings(), rss=None)
 
 
 def pfsense(config: DutConfig) -> tuple[Any, Any, Callable[[], object]]:

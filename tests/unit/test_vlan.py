@@ -73,7 +73,7 @@ def test_mac_addresses_stay_in_front_of_the_tags() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "told"),
     [
-        ("100", "[100, 200]", "2 VLAN tags, d0 has 1"),
+        ("100", "[100, 200]", "2 VLAN tags, the first port has 1"),
         ("4095", "4095", "'4095' is not a whole number from 1 to 4094"),
         ("[1, 2, 3]", "[1, 2, 3]", "3 VLANs: write one, or the outer and the inner one"),
         ("[]", "[]", "0 VLANs"),
