@@ -10,7 +10,9 @@ vm     none    one flow, 16.0.0.1 -> 48.0.0.1
        tuple   every source of the range with every source port from 1234 to 65500
 ip     4, or 6: 2001:2:0:16::1 -> 2001:2:0:48::1, and hosts ::4 to ::fe; no frame is then shorter than 78 bytes
 
-Odd ports send the other way: 48.x -> 16.x. The destination's UDP port is 12, the source's 1025.
+Odd ports send the other way: 48.x -> 16.x. Ports 2 and 3 send between 16.1.0.x and 48.1.0.x (2001:2:1:...), 4 and 5
+between 16.2.0.x and 48.2.0.x and so on, so that routes can lead each pair its own way. The destination's UDP port is
+12, the source's 1025.
 """
 
 import argparse
@@ -22,32 +24,35 @@ FCS, LONGEST = 4, 9216
 
 
 class Family:
-    """layer: header. nets: of ports 0 and 1; low: the last four bytes of their host 0. at: where these four stand in an
-    address. shortest: frame with its FCS. udp: fields of the UDP header.
+    """layer: header. nets: of a pair of ports, {} for its number; low: the last four bytes of their host 0 of pair 0;
+    each: what every further pair adds to these. at: where they stand in an address. shortest: frame with its FCS. udp:
+    fields of the UDP header.
     """
 
-    def __init__(self, layer, nets, low, at, shortest, **udp):
-        self.layer, self.nets, self.low, self.at, self.shortest, self.udp = layer, nets, low, at, shortest, udp
+    def __init__(self, layer, nets, low, each, at, shortest, **udp):
+        self.layer, self.nets, self.low, self.each, self.at = layer, nets, low, each, at
+        self.shortest, self.udp = shortest, udp
 
-    def sent_by(self, direction):
-        """The same with the sender's net first."""
+    def sent_by(self, direction, pair):
+        """The same for this pair of ports, with the sender's net first."""
         step = -1 if direction else 1
-        return Family(self.layer, self.nets[::step], self.low[::step], self.at, self.shortest, **self.udp)
+        nets, low = [net.format(pair) for net in self.nets], [one + pair * self.each for one in self.low]
+        return Family(self.layer, nets[::step], low[::step], 0, self.at, self.shortest, **self.udp)
 
 
 FAMILIES = {
     # a UDP checksum of zero means there is none to mend
-    4: Family(IP, ("16.0.0.", "48.0.0."), (16 << 24, 48 << 24), 0, 64, chksum=0),
+    4: Family(IP, ("16.{}.0.", "48.{}.0."), (16 << 24, 48 << 24), 1 << 16, 0, 64, chksum=0),
     # IPv6 has to have one. 78 bytes are the smallest frames of IPv6 tests elsewhere (FD.io CSIT), too
-    6: Family(IPv6, ("2001:2:0:16::", "2001:2:0:48::"), (0, 0), 12, 78),
+    6: Family(IPv6, ("2001:2:{:x}:16::", "2001:2:{:x}:48::"), (0, 0), 0, 12, 78),
 }
 
 
 class Bench:
-    def get_streams(self, direction=0, tunables=(), **older):
+    def get_streams(self, direction=0, tunables=(), port_id=0, **older):
         """``tunables`` is a command line; older TRex passes each tunable by its name."""
         wanted = parse(tunables or [f"--{name}={older[name]}" for name in ("size", "vm", "ip") if name in older])
-        family = FAMILIES[wanted.ip].sent_by(direction)
+        family = FAMILIES[wanted.ip].sent_by(direction, port_id // 2)
         sizes = IMIX if wanted.size == "imix" else ((wanted.size, 1),)
         return [stream(frame, pps, wanted.vm, family) for frame, pps in sizes]
 

@@ -365,3 +365,36 @@ def test_a_family_that_the_ports_have_no_address_of_is_refused(tmp_path: Path) -
     done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b-v6", "--sim", *SHORT)
     assert done.returncode != 0 and "sends IPv6, but the ports have no IPv6 address" in done.stderr
     assert "Traceback" not in done.stderr and not list(tmp_path.glob("results/*/*/*.json"))
+
+
+def with_ports(text: str, pairs: int) -> str:
+    """The same DUT with more pairs, each between networks of its own."""
+    ports = "".join(
+        f"  - {{tester: {at}, interface: eth{at}, address: 100.65.{at + 1}.1/24,"
+        f' neighbour: {{address: 100.65.{at + 1}.2, mac: "02:00:00:00:00:{at:02x}"}}}}\n'
+        for at in range(2, 2 * pairs)
+    )
+    routes = "".join(
+        f"  - {{to: {16 if at % 2 == 0 else 48}.{at // 2}.0.0/16, via: 100.65.{at + 1}.2}}\n"
+        for at in range(2, 2 * pairs)
+    )
+    return text.replace("\nroutes:\n", f"{ports}\nroutes:\n{routes}")
+
+
+@pytest.mark.parametrize(("verb", "pairs"), [("ramp", 2), ("search", 4)])
+def test_several_pairs_each_have_a_verdict(tmp_path: Path, verb: str, pairs: int) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(with_ports((ROOT / "dut_configs" / "netgate-vpp.yaml").read_text(), pairs))
+    options = SHORT if verb == "ramp" else ("--speedup", "10000", "-q", "--no-picture")
+    done = trexbench(
+        tmp_path, verb, "--dut", str(path), "--mode", "64b", "--bidir", "--rx-queues", "3", "--sim", *options
+    )
+    assert done.returncode == 0, done.stderr
+    found = document(tmp_path)
+    directions = [one["direction"] for one in found["analysis"]]
+    assert sorted(directions) == sorted(f"{at}->{at ^ 1}" for at in range(2 * pairs))
+    assert all(one["limit"] == "dut" for one in found["analysis"])
+    assert found["total_pps"] == pytest.approx(sum(one["maximum_pps"] for one in found["analysis"]))
+    assert f"{2 * pairs} directions, up to {2 * pairs}00 %" in " ".join(done.stdout.split())
+    varied = {name: profile["varied"][0] for name, profile in found["profiles"].items()}
+    assert varied["2->3"].startswith("IP.src 16.1.0.4") and varied["3->2"].startswith("IP.src 48.1.0.4")

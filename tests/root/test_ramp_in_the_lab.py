@@ -241,3 +241,23 @@ def test_a_labs_tester_is_calibrated_through_a_bypass(dut: Path, tmp_path: Path)
     (path,) = tmp_path.glob("results/*/own/*.json")
     kept = json.loads(path.read_text())["generator"]["calibration"]
     assert kept["measured"] == made["measured"] and [one["direction"] for one in kept["limits"]] == ["0->1"]
+
+
+def test_two_pairs_of_ports_each_their_own_way(dut: Path, tmp_path: Path) -> None:
+    ports = "".join(
+        f"""  - tester: {at}
+    interface: d{at}
+    address: [100.65.{at + 1}.1/24, "2001:2:0:{at + 1}::1/64"]
+    neighbour: {{address: [100.65.{at + 1}.2, "2001:2:0:{at + 1}::2"]}}
+"""
+        for at in (2, 3)
+    )
+    routes = "  - {to: 16.1.0.0/16, via: 100.65.3.2}\n  - {to: 48.1.0.0/16, via: 100.65.4.2}\n"
+    dut.write_text(dut.read_text().replace("\nroutes:\n", f"{ports}\nroutes:\n{routes}"))
+    options = ("--mode", "64b", "--bidir", "--ramp-to", "20kpps", "--loss", "20%", *SHORT, "-q")
+    done = trexbench(tmp_path, "ramp", "--dut", str(dut), *options)
+    assert done.returncode == 0, done.stderr
+    found = document(tmp_path)
+    assert [one["direction"] for one in found["analysis"]] == ["0->1", "2->3", "1->0", "3->2"]  # type: ignore[attr-defined]
+    for one in found["analysis"]:  # type: ignore[attr-defined]
+        assert one["received"] > 0.8 * one["sent"] > 0, one

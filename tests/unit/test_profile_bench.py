@@ -52,6 +52,22 @@ def test_modes(mode: str, sizes: list[int], flows: int, mean: float, mpps: float
     assert profile.line_rate_pps(10e9) / 1e6 == pytest.approx(mpps, abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("port", "source", "target"), [(0, 16, 48), (1, 48, 16), (2, 16, 48), (3, 48, 16), (15, 48, 16)]
+)
+@pytest.mark.parametrize("vm", ["none", "var2", "tuple"])
+def test_each_pair_of_ports_has_networks_of_its_own(port: int, source: int, target: int, vm: str) -> None:
+    frames = [frame for _, frame in timed_frames(bench(port, size="64", vm=vm), 5, 1e3)]
+    low = 1 if vm == "none" else 4
+    for frame in frames:
+        (a, b), pair = ends(frame), f".{port // 2}.0."
+        assert a.startswith(f"{source}{pair}") and b.startswith(f"{target}{pair}"), (a, b)
+    assert ends(frames[0])[0] == f"{source}.{port // 2}.0.{low}" and checksum(frames[-1][14:34]) == 0
+    (v6,) = bench(port, size="128", vm=vm, ip="6").streams
+    text = str(IPv6Address(v6.packet[22:38]))
+    assert IPv6Address(text) in IPv6Network(f"2001:2:{port // 2:x}:{source}::/64"), text
+
+
 def test_imix_is_28_16_4() -> None:
     assert [stream.pps for stream in bench(size="imix", vm="var2").streams] == [28, 16, 4]
 

@@ -1,10 +1,11 @@
-"""DUT configs, STL profiles and suites by name: in the working directory, the checkout, or where pip put them."""
+"""DUT configs, STL profiles and suites by name: the working directory's, the user's, the checkout's, or pip's."""
 
 from __future__ import annotations
 
 import difflib
 import os
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -42,7 +43,8 @@ class Catalogue:
                 where = f"the directory in {self.variable}" if explicit is None else "the directory given"
                 raise ConfigError(f"{named}: {where} is not there", f"name another {self.folder} directory")
             return [Path(named)]
-        places = (Path(self.folder), _CHECKOUT / self.folder, Path(sys.prefix) / "share" / "trexbench" / self.folder)
+        shared = Path(sys.prefix) / "share" / "trexbench"
+        places = [top / self.folder for top in (Path(), *_of_user(), _CHECKOUT, shared)]
         different = {place.resolve(): place for place in reversed(places) if os.path.isdir(place)}
         return [place for place in places if place in different.values()]
 
@@ -78,6 +80,13 @@ class Catalogue:
             return ConfigError(f"{what}: no {self.folder} found in {looked}", f"point to a {self.folder} directory")
         close = difflib.get_close_matches(name, known, n=1)
         return ConfigError(what, f"{f'did you mean {close[0]}? ' if close else ''}there are: {', '.join(known)}")
+
+
+def _of_user() -> Iterator[Path]:
+    """The user's own directory of configs, where there is a home."""
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    if os.path.isabs(home):
+        yield Path(home) / "trexbench"
 
 
 DUTS = Catalogue("DUT", "dut_configs", "TREXBENCH_DUT_CONFIGS")
