@@ -146,7 +146,7 @@ def _plan(request: Request, generator: Tester) -> tuple[Mapping[int, Profile], S
     senders = [direction.tx for direction in pair_directions(request.ports, request.bidir)]
     vlans = {cable.tester: cable.vlan for cable in request.dut.cables}
     profiles = generator.load(request.profile_file, request.tunables, senders, vlans)
-    if request.apply or request.sim:
+    if request.dut.ports and (request.apply or request.sim):
         _require_families(request, profiles)
     speeds_bps = {port: generator.speed_bps(port) for port in request.ports}
     return profiles, build_plan(request, profiles, speeds_bps)
