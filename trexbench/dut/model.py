@@ -12,7 +12,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Protocol
 
 from ..config.model import DutConfig, Port, Route
-from ..config.readers import Address, Network
+from ..config.readers import Address, Interface, Network
 from ..core.dut.queues import PortHash, Spreading
 from ..core.dut.rss import MICROSOFT_KEY
 from ..core.dut.telemetry import Observation
@@ -105,6 +105,11 @@ class Wanted:
     def port_of(self, route: Route) -> Port:
         """The port that a route's traffic leaves by."""
         return next(port for port in self.config.ports if route.via in port.neighbour.addresses)
+
+
+def same_family(addresses: Iterable[str], own: Interface) -> str:
+    """Those of the IP version of this address, in words."""
+    return ", ".join(one for one in addresses if (":" in one) == (own.version == 6)) or "none"
 
 
 def counted(count: int, noun: str) -> str:

@@ -17,7 +17,18 @@ from ...config.readers import Address, Interface
 from ...core.errors import DutError
 from ...core.units import format_bits
 from ...host.freebsd import device
-from ..model import Change, Command, Mismatch, Wanted, compare_route, ends_of, require_interfaces, resolver, unmet
+from ..model import (
+    Change,
+    Command,
+    Mismatch,
+    Wanted,
+    compare_route,
+    ends_of,
+    require_interfaces,
+    resolver,
+    same_family,
+    unmet,
+)
 
 Facts = Mapping[str, Any]
 
@@ -152,7 +163,7 @@ def _address(name: str, own: Interface, other: Address, facts: Facts) -> list[Ch
     # Removing an address removes its network's neighbours, also those that another address had before.
     neighbour = facts["neighbours"].get(str(other))
     again = (_pin(neighbour),) if neighbour is not None and _pinned(neighbour) else ()
-    return [Change(f"address of {name}", ", ".join(there) or "none", wanted, (do,), (undo, *again))]
+    return [Change(f"address of {name}", same_family(there, own), wanted, (do,), (undo, *again))]
 
 
 def _neighbour(name: str, other: Address, mac: str, facts: Facts) -> list[Change]:

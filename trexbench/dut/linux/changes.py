@@ -13,7 +13,18 @@ from ...config.model import Port, Route
 from ...config.readers import Address, Interface
 from ...core.errors import DutError
 from ...core.load.plan import pair_directions
-from ..model import Change, Command, Mismatch, Wanted, compare_route, ends_of, require_interfaces, resolver, unmet
+from ..model import (
+    Change,
+    Command,
+    Mismatch,
+    Wanted,
+    compare_route,
+    ends_of,
+    require_interfaces,
+    resolver,
+    same_family,
+    unmet,
+)
 from .tuning import compare_tuning, host_changes, placement_changes, queue_changes, require_queues, tee, write
 
 Facts = Mapping[str, Any]
@@ -185,7 +196,7 @@ def _address(name: str, own: Interface, facts: Facts) -> list[Change]:
         return []
     do = Command(("ip", "address", "replace", address, *device, *FAMILIES[own.version].pins), "its address")
     undo = Command(("ip", "address", "del", address, *device), "it was not there", fine_if=_NO_ADDRESS)
-    return [Change(f"address of {name}", ", ".join(there) or "none", address, (do,), (undo,))]
+    return [Change(f"address of {name}", same_family(there, own), address, (do,), (undo,))]
 
 
 def _neighbour(wanted: Wanted, port: Port, other: Address, facts: Facts) -> list[Change]:

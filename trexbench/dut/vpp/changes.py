@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ...config.model import Port, Route
 from ...config.readers import Address, Interface
 from ...core.errors import ConfigError, DutError
-from ..model import Change, Command, Wanted, counted
+from ..model import Change, Command, Wanted, counted, same_family
 from . import commands as vppctl
 from .commands import AF_PACKET
 from .conf import pci_of, with_queues, with_workers
@@ -249,7 +249,7 @@ def _address(wanted: Wanted, name: str, own: Interface, facts: VppFacts) -> list
     others = [one for one in have if one.partition("/")[0] == str(own.ip)]
     remove = [vppctl.del_address(wanted, name, one) for one in others]
     again = [vppctl.add_address(wanted, name, one) for one in others]
-    was = None if name not in facts.interfaces else ", ".join(have) or "none"
+    was = None if name not in facts.interfaces else same_family(have, own)
     made = (*remove, vppctl.add_address(wanted, name, address))
     return [Change(f"address of {name}", was, address, made, (vppctl.del_address(wanted, name, address), *again))]
 
