@@ -393,7 +393,9 @@ def test_several_pairs_each_have_a_verdict(tmp_path: Path, verb: str, pairs: int
     found = document(tmp_path)
     directions = [one["direction"] for one in found["analysis"]]
     assert sorted(directions) == sorted(f"{at}->{at ^ 1}" for at in range(2 * pairs))
-    assert all(one["limit"] == "dut" for one in found["analysis"])
+    # A direction that loses nothing at the rates at which others do has no limit of its own.
+    limits = {one["limit"] for one in found["analysis"]}
+    assert "dut" in limits and limits <= {"dut", "none"}
     assert found["total_pps"] == pytest.approx(sum(one["maximum_pps"] for one in found["analysis"]))
     assert f"{2 * pairs} directions, up to {2 * pairs}00 %" in " ".join(done.stdout.split())
     varied = {name: profile["varied"][0] for name, profile in found["profiles"].items()}
