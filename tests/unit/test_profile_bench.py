@@ -57,7 +57,7 @@ def test_modes(mode: str, sizes: list[int], flows: int, mean: float, mpps: float
 )
 @pytest.mark.parametrize("vm", ["none", "var2", "tuple"])
 def test_each_pair_of_ports_has_networks_of_its_own(port: int, source: int, target: int, vm: str) -> None:
-    frames = [frame for _, frame in timed_frames(bench(port, size="64", vm=vm), 5, 1e3)]
+    frames = [frame for _, frame in islice(timed_frames(bench(port, size="64", vm=vm), 1e3), 5)]
     low = 1 if vm == "none" else 4
     for frame in frames:
         (a, b), pair = ends(frame), f".{port // 2}.0."
@@ -86,7 +86,7 @@ def test_imix_is_28_16_4() -> None:
 def test_field_engines_stay_in_their_ranges_and_mend_the_checksum(vm: str, flows: FlowCount, port: int) -> None:
     profile = bench(port, size="64", vm=vm)
     assert profile.flows == flows
-    there, back = ("16.0.0.", "48.0.0.") if port % 2 == 0 else ("48.0.0.", "16.0.0.")
+    there, back = (f"{net}.{port // 2}.0." for net in ((16, 48) if port % 2 == 0 else (48, 16)))
     hosts = {1} if vm == "none" else set(range(4, 255))
     for frame in islice(profile.streams[0].frames(), 600):
         source, destination = ends(frame)
