@@ -1,0 +1,119 @@
+"""Every kind of DUT, frame and port: a ramp, a search and a suite of both, simulated, from config to report."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tools import folder_with, trexbench
+
+CLOCK_HZ = 2.5e9
+
+BARE = "driver: none\nports: [{tester: 0}, {tester: 1}]\n"
+COMMANDS = """\
+driver: commands
+transport: {type: ssh, host: router.example.net}
+ports: [{tester: 0, interface: eth1}, {tester: 1, interface: eth2}]
+commands:
+  apply:
+    - what: forwarding
+      run: [sysctl, -w, net.ipv4.ip_forward=1]
+      check: [sysctl, -n, net.ipv4.ip_forward]
+      matches: ^1$
+      undo: [sysctl, -w, net.ipv4.ip_forward=0]
+"""
+
+
+def linux(ports: int = 2, vlan: str = "", more: str = "") -> str:
+    """A Linux router whose ports have addresses of both families, and the routes that the modes need."""
+    lines = ["driver: linux", "transport: {type: ssh, host: router.example.net}", "ports:"]
+    for port in range(ports):
+        v4, v6 = f"100.65.{port}.", f"2001:2:0:{port + 1}::"
+        lines += [
+            f'  - {{tester: {port}, interface: eth{port}, address: [{v4}1/24, "{v6}1/64"],{vlan}',
+            f'     neighbour: {{address: [{v4}2, "{v6}2"]}}}}',
+        ]
+    lines.append("routes:")
+    for port in range(ports):
+        net, pair = (48, 16)[port % 2 == 0], port // 2
+        lines.append(f"  - {{to: {net}.{pair}.0.0/16, via: 100.65.{port}.2}}")
+        lines.append(f'  - {{to: "2001:2:{pair:x}:{net}::/64", via: "2001:2:0:{port + 1}::2"}}')
+    return "\n".join(lines) + f"\n{more}"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """frame_bytes: with tags and FCS. pps: what the twin carries in all. line_rate_pps: of a port."""
+
+    config: str
+    mode: str = "var2-64b"
+    frame_bytes: int = 64
+    pps: float = 1e6
+    ports: int = 2
+    line_rate_pps: float = 14.881e6
+
+
+KINDS = {
+    "driver none": Kind(BARE),
+    "driver commands": Kind(COMMANDS),
+    "IPv6": Kind(linux(), "var2-64b-v6", 78, line_rate_pps=12.755e6),
+    "one tag": Kind(linux(vlan=" vlan: 100,"), frame_bytes=68, line_rate_pps=14.205e6),
+    "two tags": Kind(linux(vlan=" vlan: [100, 200],"), frame_bytes=72, line_rate_pps=13.587e6),
+    "two tags and IPv6": Kind(linux(vlan=" vlan: [100, 200],"), "var2-64b-v6", frame_bytes=86, line_rate_pps=11.792e6),
+    "four ports": Kind(linux(4), ports=4),
+    "four ports of IPv6": Kind(linux(4), "var2-64b-v6", 78, ports=4, line_rate_pps=12.755e6),
+    "25 Gbit/s": Kind(linux(more="speed: 25gbit\n"), pps=2.5e6, line_rate_pps=37.202e6),
+    "100 Gbit/s": Kind(linux(more="speed: 100gbit\n"), pps=10e6, line_rate_pps=148.81e6),
+    "9000 B": Kind(linux(), "var2-9000b", 9000, 50e3, line_rate_pps=138.58e3),
+}
+
+
+@pytest.fixture(params=KINDS.values(), ids=KINDS)
+def kind(request: pytest.FixtureRequest, tmp_path: Path) -> Kind:
+    found: Kind = request.param
+    twin = f"twin: {{workers: 1, clock: {CLOCK_HZ / 1e9}ghz, cycles_per_packet: {CLOCK_HZ / found.pps}}}\n"
+    (tmp_path / "dut_configs").mkdir()
+    (tmp_path / "dut_configs" / "box.yaml").write_text(found.config + twin)
+    return found
+
+
+def documents(folder: Path) -> list[Any]:
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("results/*/box/*.json"))]
+
+
+def assert_measured(found: Any, kind: Kind, both: bool) -> None:
+    """Frames, ports and line rate are the kind's, and the directions carried together what the twin does."""
+    assert found["status"] == "complete" and found["generator"]["simulated"]
+    offers, results = found["plan"]["offers"], found["analysis"]
+    assert len(offers) == len(results) == (kind.ports if both else kind.ports // 2)
+    assert {one["mean_frame_bytes"] for one in offers} == {kind.frame_bytes}
+    assert [one["line_rate_pps"] for one in offers] == pytest.approx([kind.line_rate_pps] * len(offers), rel=1e-4)
+    assert {one["limit"] for one in results} == {"dut"}
+    assert sum(one["maximum_pps"] for one in results) == pytest.approx(kind.pps, rel=0.02)
+
+
+@pytest.mark.parametrize("verb", ["ramp", "search"])
+def test_it_is_measured_one_way(tmp_path: Path, kind: Kind, verb: str) -> None:
+    short = ("--ramp-duration", "60", "--hold", "4", "--confirm", "2", "--zoom", "30") if verb == "ramp" else ()
+    run = trexbench(tmp_path, verb, "--dut", "box", "--mode", kind.mode, "--sim", "--no-picture", *short)
+    assert run.returncode == 0, run.stderr
+    (found,) = documents(tmp_path)
+    assert_measured(found, kind, both=False)
+
+
+def test_suites_of_ramps_and_of_searches_measure_it_both_ways(tmp_path: Path, kind: Kind) -> None:
+    cells = f"duts: [box]\nmodes: [{kind.mode}]\ndirections: [bidir]\n"
+    short = "plan: {ramp_duration: 60s, hold: 4s, confirm: 2s, zoom: 30s}\n"
+    folder_with(tmp_path, ramps=cells + short, searches=f"method: search\n{cells}")
+    for name in ("ramps", "searches"):
+        run = trexbench(tmp_path, "suite", "run", name, "--sim")
+        assert run.returncode == 0, run.stderr
+    ramp, search = documents(tmp_path)
+    assert (ramp["plan"]["kind"], search["plan"]["kind"]) == ("ramp", "search")
+    for found in (ramp, search):
+        assert_measured(found, kind, both=True)
+    page = trexbench(tmp_path, "report", "--output", "page")
+    assert page.returncode == 0, page.stderr
