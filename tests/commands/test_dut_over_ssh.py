@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import tempfile
 import time
@@ -18,7 +19,7 @@ from box_pfsense import PfsenseBox
 from box_vpp import VppBox
 from boxshim import HANGS_S, Order, Shim, programs_of
 from sshd import WHY_NOT, Sshd, running_sshd
-from tools import ROOT, trexbench
+from tools import ROOT, fake_server, trexbench
 
 from trexbench.config.lookup import load_dut
 from trexbench.core.errors import ConfigError, DutError
@@ -186,6 +187,17 @@ def test_apply_again_and_revert(place: Place) -> None:
     assert apply(dut, transport, place.journal) == () and place.settings == applied
     assert revert(dut, transport, place.journal).reverted == tuple(reversed(steps))
     assert place.settings == before
+
+
+def test_frames_that_the_dut_would_fragment_are_refused(place: Place) -> None:
+    with fake_server() as server:
+        options = [one for one in server.options if one != "--no-apply"]
+        run = place.trexbench("ramp", "--dut", place.kind.name, "--mode", "9216b", *place.kind.options, *options)
+    (line,) = [line for line in run.stderr.splitlines() if line.startswith("trexbench: ")]
+    assert run.returncode == 6 and re.search(
+        r"has an MTU of (1500|9000), and var2-9216b needs 9198: set it on the DUT by hand", line
+    )
+    assert not list(place.folder.glob("results/*/*/*.json"))
 
 
 def test_the_verbs(place: Place) -> None:

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from ..core.calibration import Calibration, doubts
 from ..core.dut.flowspread import FlowSpread, predict
-from ..core.errors import ConfigError, GeneratorError
-from ..core.load.headers import find_tuple5
+from ..core.errors import ConfigError, DutError, GeneratorError
+from ..core.load.headers import find_tuple5, mtu_needed
 from ..core.load.plan import pair_directions
 from ..core.load.profile import Profile
 from ..core.load.sample import Phase, Sample
@@ -97,6 +97,7 @@ class Session:
         """One run of the session's request, or of another one for the same DUT, ports and queues."""
         request = request or self.request
         profiles, plan = _plan(request, self.generator)
+        _require_mtu(request, self.attestation, profiles)
         unable = plan.length_s(Phase.LATENCY) > 0 and not self.generator.can_tag
         plan = plan.without_latency() if unable else plan
         watcher = self._watcher(plan)
@@ -160,6 +161,19 @@ def _require_families(request: Request, profiles: Mapping[int, Profile]) -> None
             f"{request.dut.file}: {request.mode} sends IPv{version}, but the ports have no IPv{version} address",
             "add one to ports[].address and .neighbour, and routes to what the mode sends",
         )
+
+
+def _require_mtu(request: Request, attestation: Attestation, profiles: Mapping[int, Profile]) -> None:
+    """DutError where an interface of the DUT has a smaller MTU than the longest packets: it would fragment them."""
+    needed = max(mtu_needed(stream.packet) for profile in profiles.values() for stream in profile.streams)
+    interfaces = attestation.facts.get("interfaces", {})
+    for cable in request.dut.cables:
+        mtu = (interfaces.get(cable.interface) or {}).get("mtu")
+        if cable.tester in request.ports and mtu is not None and mtu < needed:
+            raise DutError(
+                f"{request.dut.name}: {cable.interface} has an MTU of {mtu}, and {request.mode} needs {needed}",
+                "set it on the DUT by hand, on each of its interfaces, or take smaller frames",
+            )
 
 
 def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], plan: Strategy) -> RunResult:

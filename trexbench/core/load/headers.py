@@ -59,11 +59,8 @@ class Tuple5:
 
 def find_tuple5(packet: bytes) -> Tuple5:
     """The 5-tuple of an Ethernet frame, VLAN tags skipped; empty for a frame without a whole IPv4 or IPv6 header."""
-    offset, kind = ADDRESSES_BYTES, _u16(packet, ADDRESSES_BYTES)
-    while kind in TAG_TYPES:
-        offset += TAG_BYTES
-        kind = _u16(packet, offset)
-    l3, layout = offset + 2, _LAYOUTS.get(kind)
+    l3 = _header_bytes(packet)
+    layout = _LAYOUTS.get(_u16(packet, l3 - 2))
     if layout is None or len(packet) < l3 + layout.size:
         return Tuple5({})
     fields = {f"{layout.name}.{name}": (l3 + at, size) for name, (at, size) in layout.fields.items()}
@@ -73,6 +70,11 @@ def find_tuple5(packet: bytes) -> Tuple5:
     if name:
         fields |= {f"{name}.sport": (l4, 2), f"{name}.dport": (l4 + 2, 2)}
     return Tuple5(fields)
+
+
+def mtu_needed(packet: bytes) -> int:
+    """The bytes of an Ethernet frame behind its header and VLAN tags, which an interface's MTU limits."""
+    return len(packet) - _header_bytes(packet)
 
 
 def with_room(packet: bytes, room: int) -> bytes:
@@ -86,6 +88,14 @@ def with_room(packet: bytes, room: int) -> bytes:
     for at in (l3 + 4, l4 + 4):
         grown[at : at + 2] = (_u16(packet, at) + missing).to_bytes(2, "big")
     return bytes(grown)
+
+
+def _header_bytes(packet: bytes) -> int:
+    """Of the Ethernet header with its VLAN tags."""
+    offset = ADDRESSES_BYTES
+    while _u16(packet, offset) in TAG_TYPES:
+        offset += TAG_BYTES
+    return offset + 2
 
 
 def _u16(packet: bytes, at: int) -> int:
