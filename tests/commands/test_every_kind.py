@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from routed import routed
 from tools import folder_with, trexbench
 
 CLOCK_HZ = 2.5e9
@@ -28,20 +29,7 @@ commands:
 
 
 def linux(ports: int = 2, vlan: str = "", more: str = "") -> str:
-    """A Linux router whose ports have addresses of both families, and the routes that the modes need."""
-    lines = ["driver: linux", "transport: {type: ssh, host: router.example.net}", "ports:"]
-    for port in range(ports):
-        v4, v6 = f"100.65.{port}.", f"2001:2:0:{port + 1}::"
-        lines += [
-            f'  - {{tester: {port}, interface: eth{port}, address: [{v4}1/24, "{v6}1/64"],{vlan}',
-            f'     neighbour: {{address: [{v4}2, "{v6}2"]}}}}',
-        ]
-    lines.append("routes:")
-    for port in range(ports):
-        net, pair = (48, 16)[port % 2 == 0], port // 2
-        lines.append(f"  - {{to: {net}.{pair}.0.0/16, via: 100.65.{port}.2}}")
-        lines.append(f'  - {{to: "2001:2:{pair:x}:{net}::/64", via: "2001:2:0:{port + 1}::2"}}')
-    return "\n".join(lines) + f"\n{more}"
+    return routed("transport: {type: ssh, host: router.example.net}", ports, vlan) + more
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from openwrt import SSH, example, in_lab
 from sshd import WHY_NOT, running_sshd
-from tools import ROOT, trexbench
+from tools import trexbench
 
 from trexbench.transport.ssh import CONFIG_ENV
 
@@ -22,22 +22,13 @@ pytestmark = [
 ]
 
 PREFIX = f"tbc{os.getpid()}"
-SSH = "transport: {type: ssh, host: openwrt.example.net, user: root}\n"
 SHORT = ("--warmup", "1kpps:2s", "--ramp-duration", "6", "--hold", "2", "--confirm", "1", "--no-picture")
-
-
-def example() -> str:
-    """The shipped one for the lab's interfaces, without the firewall, which is OpenWrt's own script."""
-    text = (ROOT / "dut_configs" / "examples" / "openwrt.yaml").read_text()
-    text, dropped = re.subn(r"    - what: firewall stopped\n(?:      .*\n)+", "", text)
-    assert dropped == 1 and SSH in text
-    return text.replace("eth1", "d0").replace("eth2", "d1")
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "own.yaml"
-    path.write_text(example().replace(SSH, f"transport: {{type: netns}}\nlab: {{prefix: {PREFIX}}}\n"))
+    path.write_text(in_lab(PREFIX))
     yield path
     trexbench(tmp_path, "lab", "down", "--dut", str(path), "--force")
     listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout

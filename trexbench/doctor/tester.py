@@ -34,7 +34,7 @@ def check_tester(
 def judge_tester(where: str, facts: ServerFacts, ports: Sequence[int], speed_bps: float | None) -> Iterator[Check]:
     """What to think of what a server said of itself."""
     version, system = facts.version, facts.system
-    cores = f"{system.get('dp_core_count', '?')} sending cores ({system.get('core_type', 'CPU unknown')})"
+    cores = f"sending cores: {system.get('dp_core_count', '?')} ({system.get('core_type', 'CPU unknown')})"
     yield _check("server", State.GOOD, f"{version.get('version')} {version.get('mode', '')} at {where}, {cores}")
     yield _check("client", State.GOOD, f"{facts.client} and the server speak the same API")
     described = {int(one["index"]): one for one in system["ports"]}
