@@ -45,6 +45,9 @@ class Tester(Generator, Protocol):
     def speed_bps(self, port: int) -> float:
         """The port's nominal L1 speed; 0 when it does not know one."""
 
+    def mac(self, port: int) -> str | None:
+        """The MAC of any of the tester's ports, measured with or not; None where it names none."""
+
     def facts(self) -> dict[str, Any]:
         """Who generates here, for the result document; ``ports`` lists port, mac and speed_bps of each."""
 

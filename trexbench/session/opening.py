@@ -124,7 +124,8 @@ def _configure(
     say: Callable[[str], None],
 ) -> tuple[Attestation, Observed | None]:
     """The DUT configured and read back, and what its counters are read with."""
-    macs = {one["port"]: one["mac"] for one in generator.facts()["ports"]}
+    asked = request.dut.tester_ports if request.dut.asks_for_macs else ()
+    macs = {port: mac for port in asked if (mac := generator.mac(port)) is not None}
     wanted = Wanted(request.dut, macs, request.queues, lab.host_facts if lab else {})
     if request.sim:
         return planned_only(wanted), None

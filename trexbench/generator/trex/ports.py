@@ -137,6 +137,11 @@ class TrexGenerator:
         """The port's nominal L1 speed; 0 when it does not know one."""
         return float(self._port_status(port)["attr"].get("speed") or 0) * 1e9
 
+    def mac(self, port: int) -> str | None:
+        """The MAC of any of the server's ports, taken or not; None where it names none."""
+        found = self._port_status(port)["attr"].get("layer_cfg", {}).get("ether", {}).get("src")
+        return str(found) if found else None
+
     def facts(self) -> dict[str, Any]:
         """Who generates here, for the result document."""
         version, system = self._stl.get_server_version(), self._stl.get_server_system_info()
@@ -234,15 +239,14 @@ class TrexGenerator:
 
     def _port_facts(self, port: int, described: Mapping[str, Any]) -> dict[str, Any]:
         status = self._port_status(port)
-        ether = status["attr"].get("layer_cfg", {}).get("ether", {})
         return {
             "port": port,
             "driver": described.get("driver"),
             "description": described.get("description"),
             "pci": described.get("pci_addr"),
             "numa": described.get("numa"),
-            "mac": ether.get("src"),
-            "destination_mac": ether.get("dst"),
+            "mac": self.mac(port),
+            "destination_mac": status["attr"].get("layer_cfg", {}).get("ether", {}).get("dst"),
             "speed_bps": self.speed_bps(port),
         }
 
