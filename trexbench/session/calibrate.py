@@ -45,7 +45,7 @@ def calibrate_tester(
 ) -> tuple[Series, Calibration | None]:
     """Each mode one way and both, and what is known of the tester then: kept where any run was measured.
 
-    Directions that an earlier calibration of the same server version had, and these runs do not, are kept with it.
+    It replaces what an earlier calibration found, also of other modes.
     """
     requests: list[Request] = []
     for mode in modes:
