@@ -14,13 +14,13 @@ SCATTERS = np.geomspace(1e-4, 0.05, 8)
 """How much the received rate may vary from window to window, as shares of the rate: one is as likely as another."""
 SLOPES = np.array([0.03, 0.5])
 """How steep a piece may be (standard deviation): a router in overload mostly levels off; with more queues, by and by."""
-BENDS = 2.0
-"""So many bends there are in a stretch as long as the knee's rate: at one more queue is full, or discarding costs."""
-LEVELS = 0.1
-"""A piece may begin anywhere in a stretch of this share of the rate: what a piece more costs in likelihood."""
+BENDS = 1.0
+"""So many bends there are in a stretch as long as the first bad rate: at one more queue is full, or discarding costs."""
+ROUND = 0.1
+"""How far a line may miss the knee since the curve is no line there, as a share of the step from good to bad."""
 STRAY = 0.1
 """How often the first bad window lies on no piece: it was lossy by chance, or the DUT had not slowed down yet."""
-EARLY, EARLY_SD = 0.5, 0.8
+EARLY, EARLY_SD = 0.5, 1.0
 """A varying router loses frames while its mean rate is still enough: so many scatters before the line says."""
 
 
@@ -59,7 +59,7 @@ def knee_density(offered: Array, received: Array, rates: Array, good: float, kep
     scale = after[:2].max()
     density = np.zeros((len(SCATTERS), len(rates)))
     for begin, found in firsts:
-        likely = np.exp(found.weights - scale) * (STRAY / LEVELS if begin else 1 - STRAY)
+        likely = np.exp(found.weights - scale) * (STRAY if begin else 1 - STRAY)
         density += _meeting(found, likely, offered[begin], rates, good, kept, skip=begin == 0 and count > 1)
         if begin == 0 and count > 1:
             density += _before_a_bend(offered, received, likely[0].sum(axis=1), rates, good, kept)
@@ -78,7 +78,7 @@ def _pieces_from(offered: Array, received: Array) -> _Pieces:
     slope = posterior * sxy / var
     misfit = syy / var - slope**2 / posterior
     weights = -0.5 * (m * np.log(2 * pi * var) + misfit - np.log(2 * pi * var / m) - np.log(posterior / slope_var))
-    weights += log(1 / len(SLOPES)) - log(LEVELS)
+    weights -= log(len(SLOPES))
     return _Pieces(weights, xm + offered[0], ym + received[0], slope, var / m, posterior)
 
 
@@ -90,9 +90,9 @@ def _meeting(
     closing = np.maximum(0.05, kept - found.slope[at])
     knee = (found.received[at] - found.slope[at] * found.offered[at]) / closing
     error = np.sqrt(found.level_var[at] + found.slope_var[at] * (knee - found.offered[at]) ** 2) / closing
-    error = np.sqrt(error**2 + (EARLY_SD * scatter) ** 2 + (0.6 * spacing) ** 2)
+    error = np.sqrt(error**2 + (EARLY_SD * scatter) ** 2 + (0.6 * spacing) ** 2 + (ROUND * (1 - good)) ** 2)
     hidden = np.where(knee > good, 1 - np.exp(-BENDS * np.maximum(0, first - knee)), 0.0)
-    apart = (rates - (knee - EARLY * scatter)[..., None]) / error[..., None]
+    apart = (rates - (knee - EARLY * (scatter - SCATTERS[0]))[..., None]) / error[..., None]
     near = (likely[at] * (1 - hidden) / error)[..., None] * np.exp(-0.5 * apart**2) / (2 * pi) ** 0.5
     level = (likely[at] * hidden / np.maximum(knee - good, spacing))[..., None]
     between = np.where((rates >= good) & (rates <= knee[..., None]), level, 0.0)
@@ -110,7 +110,7 @@ def _before_a_bend(
     if top <= good:
         return np.zeros((len(SCATTERS), len(rates)))
     prior = 2 * exp(-0.5 * (steep / SLOPES[-1]) ** 2)
-    inside = _rise((rates - good) / blur) * _rise((top - EARLY * SCATTERS[:, None] - rates) / blur)
+    inside = _rise((rates - good) / blur) * _rise((top - EARLY * (SCATTERS - SCATTERS[0])[:, None] - rates) / blur)
     density: Array = prior * likely[:, None] * inside / np.maximum(top - good, blur)
     return density
 
