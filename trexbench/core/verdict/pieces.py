@@ -16,8 +16,10 @@ SLOPES = np.array([0.03, 0.5])
 """How steep a piece may be (standard deviation): a router in overload mostly levels off; with more queues, by and by."""
 BENDS = 1.0
 """So many bends there are in a stretch as long as the first bad rate: at one more queue is full, or discarding costs."""
-ROUND = 0.1
+ROUND = 0.15
 """How far a line may miss the knee since the curve is no line there, as a share of the step from good to bad."""
+CLOSING = 0.001
+"""Lines that close in on what must arrive by less than this are as good as parallel to it."""
 STRAY = 0.1
 """How often the first bad window lies on no piece: it was lossy by chance, or the DUT had not slowed down yet."""
 EARLY, EARLY_SD = 0.5, 1.0
@@ -82,16 +84,14 @@ def _pieces_from(offered: Array, received: Array) -> _Pieces:
     return _Pieces(weights, xm + offered[0], ym + received[0], slope, var / m, posterior)
 
 
-def _meeting(
-    found: _Pieces, likely: Array, first: float, rates: Array, good: float, kept: float, skip: bool
-) -> Array:
+def _meeting(found: _Pieces, likely: Array, first: float, rates: Array, good: float, kept: float, skip: bool) -> Array:
     """Where the lines of pieces meet the share that must arrive. skip: the piece of the first window alone."""
     at, scatter, spacing = slice(1 if skip else 0, None), SCATTERS[None, :, None], rates[1] - rates[0]
-    closing = np.maximum(0.05, kept - found.slope[at])
-    knee = (found.received[at] - found.slope[at] * found.offered[at]) / closing
-    error = np.sqrt(found.level_var[at] + found.slope_var[at] * (knee - found.offered[at]) ** 2) / closing
-    error = np.sqrt(error**2 + (EARLY_SD * scatter) ** 2 + (0.6 * spacing) ** 2 + (ROUND * (1 - good)) ** 2)
-    hidden = np.where(knee > good, 1 - np.exp(-BENDS * np.maximum(0, first - knee)), 0.0)
+    closing = np.maximum(CLOSING, kept - found.slope[at])
+    knee = found.offered[at] - (kept * found.offered[at] - found.received[at]) / closing
+    lies_var = found.level_var[at] + found.slope_var[at] * (knee - found.offered[at]) ** 2 + (EARLY_SD * scatter) ** 2
+    error = np.sqrt(lies_var / closing**2 + (0.6 * spacing) ** 2 + (ROUND * (1 - good)) ** 2)
+    hidden = np.where(knee > good, 1 - np.exp(-BENDS * np.maximum(0, first - knee) / closing), 0.0)
     apart = (rates - (knee - EARLY * (scatter - SCATTERS[0]))[..., None]) / error[..., None]
     near = (likely[at] * (1 - hidden) / error)[..., None] * np.exp(-0.5 * apart**2) / (2 * pi) ** 0.5
     level = (likely[at] * hidden / np.maximum(knee - good, spacing))[..., None]
@@ -100,12 +100,10 @@ def _meeting(
     return density
 
 
-def _before_a_bend(
-    offered: Array, received: Array, likely: Array, rates: Array, good: float, kept: float
-) -> Array:
+def _before_a_bend(offered: Array, received: Array, likely: Array, rates: Array, good: float, kept: float) -> Array:
     """A piece of the first window alone: it is at least as steep as the way to the next window, and less than one."""
     steep = (received[1] - received[0]) / max(1e-9, offered[1] - offered[0])
-    top = (received[0] - steep * offered[0]) / max(0.05, kept - steep)
+    top = offered[0] - (kept * offered[0] - received[0]) / max(CLOSING, kept - steep)
     blur = np.hypot(SCATTERS, rates[1] - rates[0])[:, None]
     if top <= good:
         return np.zeros((len(SCATTERS), len(rates)))
