@@ -61,10 +61,11 @@ def locate(plan: Plan, windows: Sequence[Window], step_pps: float, row: range) -
 
     It is the offered rate above which more than the threshold is lost. Which windows were good and which were bad keeps
     it between the last good and the first bad rate, sharply for a steady router and less so for one whose limit varies.
-    Within that bracket a line through received over offered rates past the knee says where: where it meets the share
-    that must arrive. What both leave likely is spread over a grid of rates; its median is the estimate, and 95 % of it
-    the interval (tests/unit/test_analysis_truth.py, benchmarks/truth.py). A line that misses the bracket, as when
-    throughput collapses, has no say.
+    Within that bracket the windows from the first bad one on say where: received over offered is taken for straight in
+    pieces, each way to cut it and each scatter as likely as it makes these windows, and the first piece's line meets
+    the share that must arrive there (core.verdict.pieces). What both leave likely is spread over a grid of rates; its
+    median is the estimate, and 95 % of it the interval (tests/unit/test_analysis_truth.py, benchmarks/truth.py). A line
+    that misses the bracket, as when throughput collapses, has no say.
     """
     index, first = row[0], windows[row[0]].sent_pps
     if index == 0:

@@ -13,9 +13,9 @@ Array = NDArray[np.float64]
 SCATTERS = np.geomspace(1e-4, 0.05, 8)
 """How much the received rate may vary from window to window, as shares of the rate: one is as likely as another."""
 SLOPES = np.array([0.03, 0.5])
-"""How steep a piece may be (standard deviation): a router in overload mostly levels off; with more queues, by and by."""
+"""How steep a piece may be (standard deviation): a router in overload levels off, one of more queues by and by."""
 BENDS = 1.0
-"""So many bends there are in a stretch as long as the first bad rate: at one more queue is full, or discarding costs."""
+"""So many bends there are in a stretch as long as the first bad rate, where another queue is full, say."""
 ROUND = 0.15
 """How far a line may miss the knee since the curve is no line there, as a share of the step from good to bad."""
 CLOSING = 0.001
@@ -43,8 +43,9 @@ def knee_density(offered: Array, received: Array, rates: Array, good: float, kep
 
     All rates as shares of the first bad one. offered, received: of the windows from the first bad one on. rates: evenly
     spaced. good: the last one that was carried; kept: the share that must arrive. The knee is where the first piece's
-    line meets that share, or, since a bend may hide before the first window, anywhere between there and ``good``. Where
-    only the first window lies on the first piece, that is steeper than the way to the next.
+    line meets that share, or, since a bend may hide before the first window, anywhere between there and ``good``: the
+    likelier, the more gently loss sets in. Where only the first window lies on the first piece, that is steeper than
+    the way to the next.
     """
     count = len(offered)
     bends = np.clip(BENDS * np.diff(offered, prepend=offered[0]), 1e-3, 0.5)
