@@ -1,6 +1,6 @@
 """Who is blamed when several things go wrong at once, over random simulated routers.
 
-    python benchmarks/verdicts.py [--faults 300] [--seed 1]
+    python benchmarks/verdicts.py [--faults 300] [--seed 1] [--only 153 396]
 
 Every run is a whole measurement through the simulating engine on a held clock, with stalls, a cable that loses, frames
 that come twice, a receiver that loses silently, a weak sender and counters of different instants mixed in at random.
@@ -50,11 +50,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--faults", type=int, default=300, help="how many measurements")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=int, nargs="+", metavar="NUMBER", help="these measurements instead")
     parser.add_argument("--show", action="store_true", help="the measurements that were not right")
     args = parser.parse_args()
+    numbers = args.only or range(args.faults)
     counts: Counter[tuple[str, str]] = Counter()
     with ProcessPoolExecutor(mp_context=get_context("forkserver")) as pool:
-        for found in pool.map(judge, range(args.faults), [args.seed] * args.faults, chunksize=4):
+        for found in pool.map(judge, numbers, [args.seed] * len(numbers), chunksize=4):
             for limit, verdict, words in found:
                 counts[limit, verdict] += 1
                 if verdict == "WRONG" or (args.show and verdict != "right"):

@@ -18,7 +18,7 @@ _PLACES = {
     ),
     "core.result": ("RunResult",),
     "core.errors": (
-        *("BenchError", "ConfigError", "GeneratorError", "GeneratorLost", "PortOwned"),
+        *("BenchError", "ConfigError", "GeneratorError", "GeneratorLost", "PortOwned", "PortBusy"),
         *("DutError", "DutLost", "LabError", "TesterBusy", "StoreError"),
     ),
 }

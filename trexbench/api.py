@@ -305,6 +305,8 @@ class _Caller:
         if self._progress is None:
             return
         self._follower.follow(samples)
+        if self._follower.settling:
+            return
         now = self._follower.progress(samples)
         rates = tuple(
             DirectionRates(str(direction), one.asked_pps, one.sent_pps, one.received_pps, one.loss)

@@ -191,10 +191,17 @@ def test_apply_again_and_revert(place: Place) -> None:
 def test_the_verbs(place: Place) -> None:
     before = place.settings
     assert "NOT what its config says" in place.verb("verify", code=6)
+    examined = place.trexbench("doctor", "--dut", place.kind.name, *place.kind.options, "--json")
+    found = {one["what"]: one for one in json.loads(examined.stdout) if one["area"] == "DUT"}
+    assert found["reached"]["state"] == "good" and "settings would be changed" in found["settings"]["found"]
     planned = [line for line in place.verb("plan").splitlines() if line and not line.startswith("#")]
     assert any(place.kind.middle in line for line in planned) and place.settings == before, "plan changes nothing"
     said = place.verb("apply")
     assert "it is what its config says" in said
+    driver = place.kind.name.split("-")[-1]
+    drafted = trexbench(place.folder, "dut", "new", "mine", "--driver", driver, "--host", "dut", "-o", "-")
+    ports = load_dut(place.kind.name, place.folder / "configs").ports
+    assert all(port.interface in drafted.stdout for port in ports), drafted.stdout + drafted.stderr
     for line in planned:
         assert line.strip() in said, "plan prints exactly what apply runs"
     assert place.verb("plan").strip() == "nothing to change"
@@ -328,7 +335,7 @@ def test_hostile_values_past_the_config_arrive_as_they_are(place: Place) -> None
     for name in ("ix0" + "".join(_hostile(canary)), f"ix0\n; touch {canary} #"):
         config = place.wanted.config
         port = replace(config.ports[0], interface=name)
-        config = replace(config, ports=(port, config.ports[1]))
+        config = replace(config, cables=(port, config.ports[1]))
         place.shim.forget()
         with suppress(DutError):  # the box has no such interface; a driver may refuse the name before it asks
             apply(open_dut(Wanted(config), transport), transport, place.journal)

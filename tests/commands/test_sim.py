@@ -299,6 +299,12 @@ def test_no_network_at_all_changes_nothing(tmp_path: Path) -> None:
     assert "the DUT saturated" in done.stdout
 
 
+def test_where_loopback_is_down_and_stays_so_the_way_without_root_is_named(tmp_path: Path) -> None:
+    """In user and network namespaces without a map a process may not bring it up; with a map, as above, it may."""
+    done = unshared(tmp_path, "--user", "--net")
+    assert done.returncode == 2 and "loopback interface is down: start trexbench with 'unshare -rn'" in done.stderr
+
+
 def test_it_takes_no_root(tmp_path: Path) -> None:
     """In a user namespace without a map a process is nobody, and has no capability at all."""
     done = unshared(tmp_path, "--user")
@@ -329,3 +335,68 @@ def test_mlrsearch_finds_the_knees_that_the_search_finds(tmp_path: Path) -> None
     for ours, theirs in zip(*(one["analysis"][0]["goals"] for one in found.values()), strict=True):
         assert theirs["low_pps"] == pytest.approx(ours["maximum_pps"], rel=0.01)
     assert len(list(tmp_path.glob("results/*/*/*-mlrsearch.json"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("vlan", "mode", "frame_bytes"),
+    [("100", "var2-64b", 68), ("[100, 200]", "var2-64b-v6", 86), ("", "var2-64b-v6", 78)],
+    ids=["VLAN", "two tags and IPv6", "IPv6"],
+)
+def test_ipv6_and_vlans_are_simulated_with_latency(tmp_path: Path, vlan: str, mode: str, frame_bytes: int) -> None:
+    text = (ROOT / "dut_configs" / "lab-linux.yaml").read_text()
+    for port in (0, 1):
+        text = text.replace(f"  - tester: {port}\n", f"  - tester: {port}\n{f'    vlan: {vlan}' if vlan else ''}\n")
+    path = tmp_path / "own.yaml"
+    path.write_text(text)
+    done = trexbench(
+        tmp_path, "ramp", "--dut", str(path), "--mode", mode, "--bidir", "--sim", *SHORT, "--latency", "2s"
+    )
+    assert done.returncode == 0, done.stderr
+    found = document(tmp_path)
+    assert found["status"] == "complete" and len(found["latency"]) == 6
+    assert all(0 < one["received"] == one["sent"] for one in found["latency"])
+    first, last = (found["samples"][at]["ports"]["0"] for at in (0, 5))
+    assert (last["obytes"] - first["obytes"]) == frame_bytes * (last["opackets"] - first["opackets"]) > 0
+    for profile in found["profiles"].values():
+        assert profile["mean_frame_bytes"] == frame_bytes and profile["flows"] == 251
+
+
+def test_a_family_that_the_ports_have_no_address_of_is_refused(tmp_path: Path) -> None:
+    done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b-v6", "--sim", *SHORT)
+    assert done.returncode != 0 and "sends IPv6, but the ports have no IPv6 address" in done.stderr
+    assert "Traceback" not in done.stderr and not list(tmp_path.glob("results/*/*/*.json"))
+
+
+def with_ports(text: str, pairs: int) -> str:
+    """The same DUT with more pairs, each between networks of its own."""
+    ports = "".join(
+        f"  - {{tester: {at}, interface: TenGigabitEthernet{4 + at // 2}/0/{at % 2}, address: 100.65.{at + 1}.1/24,"
+        f' neighbour: {{address: 100.65.{at + 1}.2, mac: "02:00:00:00:00:{at:02x}"}}}}\n'
+        for at in range(2, 2 * pairs)
+    )
+    routes = "".join(
+        f"  - {{to: {16 if at % 2 == 0 else 48}.{at // 2}.0.0/16, via: 100.65.{at + 1}.2}}\n"
+        for at in range(2, 2 * pairs)
+    )
+    return text.replace("\nroutes:\n", f"{ports}\nroutes:\n{routes}")
+
+
+@pytest.mark.parametrize(("verb", "pairs"), [("ramp", 2), ("search", 4)])
+def test_several_pairs_each_have_a_verdict(tmp_path: Path, verb: str, pairs: int) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(with_ports((ROOT / "dut_configs" / "netgate-vpp.yaml").read_text(), pairs))
+    options = SHORT if verb == "ramp" else ("--speedup", "10000", "-q", "--no-picture")
+    done = trexbench(
+        tmp_path, verb, "--dut", str(path), "--mode", "64b", "--bidir", "--rx-queues", "3", "--sim", *options
+    )
+    assert done.returncode == 0, done.stderr
+    found = document(tmp_path)
+    directions = [one["direction"] for one in found["analysis"]]
+    assert sorted(directions) == sorted(f"{at}->{at ^ 1}" for at in range(2 * pairs))
+    # A direction that loses nothing at the rates at which others do has no limit of its own.
+    limits = {one["limit"] for one in found["analysis"]}
+    assert "dut" in limits and limits <= {"dut", "none"}
+    assert found["total_pps"] == pytest.approx(sum(one["maximum_pps"] for one in found["analysis"]))
+    assert f"{2 * pairs} directions, up to {2 * pairs}00 %" in " ".join(done.stdout.split())
+    varied = {name: profile["varied"][0] for name, profile in found["profiles"].items()}
+    assert varied["2->3"].startswith("IP.src 16.1.0.4") and varied["3->2"].startswith("IP.src 48.1.0.4")

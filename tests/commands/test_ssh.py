@@ -416,9 +416,19 @@ def router(first: str, second: str) -> DutConfig:
         file=Path("loopback.yaml"),
         driver="linux",
         transport=TransportConfig("ssh", host="dut"),
-        ports=(
-            Port(0, first, IPv4Interface("100.65.1.1/24"), Neighbour(IPv4Address("100.65.1.2"), "02:00:00:00:00:01")),
-            Port(1, second, IPv4Interface("100.65.2.1/24"), Neighbour(IPv4Address("100.65.2.2"), "02:00:00:00:00:02")),
+        cables=(
+            Port(
+                tester=0,
+                interface=first,
+                addresses=(IPv4Interface("100.65.1.1/24"),),
+                neighbour=Neighbour((IPv4Address("100.65.1.2"),), "02:00:00:00:00:01"),
+            ),
+            Port(
+                tester=1,
+                interface=second,
+                addresses=(IPv4Interface("100.65.2.1/24"),),
+                neighbour=Neighbour((IPv4Address("100.65.2.2"),), "02:00:00:00:00:02"),
+            ),
         ),
         routes=(Route(IPv4Network("48.0.0.0/8"), IPv4Address("100.65.2.2")),),
     )

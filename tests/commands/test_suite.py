@@ -165,6 +165,8 @@ def test_ctrl_c_then_resume_comes_to_what_an_undisturbed_night_does(tmp_path: Pa
     assert night.finished is None and night.left == (1, 2, 3)
     refused = trexbench(one, *options, "--resume", "--only", "*1q")
     assert refused.returncode == 2 and "other cells" in refused.stderr
+    other_night = trexbench(one, *options[:-1], "2026-11-19", "--resume")
+    assert other_night.returncode == 2 and "with the date 2026-11-19 in results is unfinished" in other_night.stderr
     resumed = trexbench(one, *options, "--resume")
     assert resumed.returncode == 0 and "cell 1 of 4" not in resumed.stderr, resumed.stderr
     assert trexbench(other, *options).returncode == 0

@@ -162,7 +162,7 @@ def test_ports_of_others_are_taken_only_by_force(tmp_path: Path, server: Server,
     elsewhere = tmp_path / "other"  # another machine, as far as locks are concerned
     elsewhere.mkdir()
     refused = trexbench(elsewhere, "ramp", "--dut", "netgate-vpp", "--mode", "imix", *short, *server.options)
-    assert refused.returncode == 5
+    assert refused.returncode == 8
     assert "belongs to" in refused.stderr and "--force" in refused.stderr
     taken = trexbench(elsewhere, "ramp", "--dut", "netgate-vpp", "--mode", "imix", "-q", "--force", "--no-picture",
                       *short, *server.options)  # fmt: skip
@@ -191,7 +191,9 @@ def test_profile_verbs(tmp_path: Path) -> None:
     assert listed.returncode == 0, listed.stderr
     assert "3.288 Mpps" in listed.stdout and "14.88 Mpps" in listed.stdout and "251" in listed.stdout
     shown = trexbench(tmp_path, "profile", "show", "1flow-64b", "--port", "1")
-    assert shown.returncode == 0 and "src       = 48.0.0.1" in shown.stdout, shown.stdout
+    assert shown.returncode == 0 and "Ethernet / IP / UDP / Raw, 48.0.0.1 to 16.0.0.1" in shown.stdout, shown.stdout
+    dumped = trexbench(tmp_path, "profile", "show", "1flow-64b", "--port", "1", "--packets")
+    assert "src       = 48.0.0.1" in dumped.stdout, dumped.stdout
     written = trexbench(tmp_path, "profile", "pcap", "64b", "-o", "64b.pcap", "--count", "300")
     assert written.returncode == 0, written.stderr
     assert (tmp_path / "64b.pcap").stat().st_size == 24 + 300 * (16 + 60)

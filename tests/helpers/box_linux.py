@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 from boxes import Said
 
 FORWARD = "/proc/sys/net/ipv4/ip_forward"
 CONF = "/proc/sys/net/ipv4/conf"
+CONF6 = "/proc/sys/net/ipv6/conf"
+FORWARD6 = f"{CONF6}/all/forwarding"
 NO_SUCH = Said(stderr="No such file or directory", returncode=1)
 
 
@@ -67,6 +70,8 @@ class LinuxBox:
             "/proc/self/ns/net": "net:[4026531840]",
             "/proc/sys/kernel/osrelease": "5.13.0-21-generic",
             FORWARD: "0",
+            FORWARD6: "0",
+            "/proc/net/snmp6": "Ip6InReceives   \t70\nIp6InNoRoutes   \t8\nIcmp6InMsgs   \t9\n",
             f"{CONF}/all/accept_redirects": "1",
             f"{CONF}/all/rp_filter": "0",
             "/sys/devices/system/cpu/online": "0-3",
@@ -83,6 +88,7 @@ class LinuxBox:
         for name in self.nics:
             self.files[f"{CONF}/{name}/forwarding"] = "0"
             self.files[f"{CONF}/{name}/rp_filter"] = "0"
+            self.files |= {f"{CONF6}/{name}/forwarding": "0", f"{CONF6}/{name}/disable_ipv6": "1"}
             self._set_queues(name, 4)
 
     def run(self, argv: Sequence[str], input: str) -> Said:
@@ -106,6 +112,11 @@ class LinuxBox:
             self.files[f"{CONF}/all/accept_redirects"] = "0" if value == "1" else "1"
             for nic in self.nics.values():
                 nic.offloads["large-receive-offload"] &= value == "0"
+        if path == FORWARD6 and value != self.files[path]:
+            self.files |= {f"{CONF6}/{name}/forwarding": value for name in self.nics}
+        if path.endswith("/disable_ipv6") and value == "1":
+            nic = self.nics[path.split("/")[-2]]
+            nic.addresses = [one for one in nic.addresses if ":" not in one]
         self.files[path] = value
         return Said(input)
 
@@ -188,7 +199,8 @@ class LinuxBox:
                 f"RX flow hash indirection table for {name} with 4 RX ring(s):\n{rows}\nRSS hash key:\n6d:5a:01\n"
             )
         if words[0] == "-n":
-            return Said("UDP over IPV4 flows use these fields for computing Hash flow key:\nIP SA\nIP DA\n")
+            ports = "L4 bytes 0 & 1 [TCP/UDP src port]\n" if words[3] == "udp6" else ""
+            return Said(f"UDP over IPV4 flows use these fields for computing Hash flow key:\nIP SA\nIP DA\n{ports}")
         if nic.kind is None:
             return Said(stderr="netlink error: Operation not supported\n", returncode=1)
         if words[0] == "-L":
@@ -227,7 +239,11 @@ class LinuxBox:
                     {
                         "ifname": name,
                         "addr_info": [
-                            {"family": "inet", "local": one.split("/")[0], "prefixlen": int(one.split("/")[1])}
+                            {
+                                "family": "inet6" if ":" in one else "inet",
+                                "local": one.split("/")[0],
+                                "prefixlen": int(one.split("/")[1]),
+                            }
                             for one in nic.addresses
                         ],
                     }
@@ -238,6 +254,8 @@ class LinuxBox:
 
     def _ip_address_replace(self, words: list[str], _: bool) -> Said:
         there = self.nics[words[2]].addresses
+        if ":" in words[0] and self.files[f"{CONF6}/{words[2]}/disable_ipv6"] == "1":
+            return error("Permission denied")
         if words[0] not in there:
             there.append(words[0])
         return Said()
@@ -265,7 +283,10 @@ class LinuxBox:
         return Said() if self.neighbours.pop(f"{words[0]}%{words[2]}", None) else error("No such file or directory")
 
     def _ip_route_show(self, words: list[str], _: bool) -> Said:
-        return Said(json.dumps([_route(route) for route in self.routes if words[-1] in route]))
+        asked = ip_network(words[-1])
+        nets = [(next(ip_network(word) for word in route if "/" in word), route) for route in self.routes]
+        found = [route for net, route in nets if net.version == asked.version and _inside(net, asked)]
+        return Said(json.dumps([_route(route) for route in found]))
 
     def _ip_route_replace(self, words: list[str], _: bool) -> Said:
         net = next(word for word in words if "/" in word)
@@ -279,11 +300,16 @@ class LinuxBox:
         return Said() if found else error("No such process")
 
     def _ip_route_get(self, words: list[str], _: bool) -> Said:
-        """By the first number of the destination, which is enough here."""
-        route = next((one for one in self.routes if one[0].split(".")[0] == words[0].split(".")[0]), None)
-        if route is None or self.files[FORWARD] != "1":
+        host = ip_address(words[0])
+        nets = [(ip_network(one[0]), one) for one in self.routes if "/" in one[0]]
+        route = next((one for net, one in nets if net.version == host.version and host in net), None)
+        if route is None or self.files[FORWARD if host.version == 4 else FORWARD6] != "1":
             return error("No route to host")
         return Said(json.dumps([_route(route)]))
+
+
+def _inside(net: Any, other: Any) -> bool:
+    return bool(net.subnet_of(other))
 
 
 def _channels(nic: Nic) -> str:
@@ -306,4 +332,6 @@ def _route(words: list[str]) -> dict[str, Any]:
         if word in words:
             value = words[words.index(word) + 1]
             found[key] = int(value) if key == "metric" else value
+    if ":" in found["dst"]:
+        found.setdefault("metric", 1024)
     return found

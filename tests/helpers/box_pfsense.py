@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from ipaddress import ip_address, ip_interface, ip_network
 
 from boxes import Said
 
@@ -23,6 +23,7 @@ class Nic:
     rx: int = 0
     tx: int = 0
     missed: int = 0
+    vlan: str = ""
 
 
 def _nics() -> dict[str, Nic]:
@@ -50,11 +51,23 @@ class PfsenseBox:
     arp_table: dict[str, tuple[str, str, bool, bool]] = field(default_factory=dict)
     firewall: str = "enabled"
     forwarding: str = "1"
+    forwarding6: str = "0"
     queues: int = 4
     bound: bool = True
     boot_s: int = 1637938203
     ticks: int = 1000
-    programs: Sequence[str] = ("ifconfig", "route", "arp", "pfctl", "sysctl", "netstat", "vmstat", "cpuset", "grep")
+    programs: Sequence[str] = (
+        "ifconfig",
+        "route",
+        "arp",
+        "ndp",
+        "pfctl",
+        "sysctl",
+        "netstat",
+        "vmstat",
+        "cpuset",
+        "grep",
+    )
 
     def run(self, argv: Sequence[str], input: str) -> Said:
         return getattr(self, f"_{argv[0]}")(list(argv[1:]))
@@ -62,7 +75,7 @@ class PfsenseBox:
     def settings(self) -> object:
         """What can be set, to compare before and after."""
         links = {name: (nic.up, tuple(nic.addresses)) for name, nic in self.nics.items()}
-        return links, sorted(self.routes), dict(self.arp_table), self.firewall, self.forwarding
+        return links, sorted(self.routes), dict(self.arp_table), self.firewall, self.forwarding, self.forwarding6
 
     def reboot(self) -> None:
         """Everything that was set at run time is gone."""
@@ -73,15 +86,26 @@ class PfsenseBox:
     def _ifconfig(self, words: list[str]) -> Said:
         if words == ["-a"]:
             return Said("".join(self._shown(name) for name in self.nics))
+        if words[1:2] == ["create"]:
+            told = dict(zip(words[2:-1:2], words[3:-1:2], strict=True))
+            parent = self.nics[told["vlandev"]]
+            kind = told.get("vlanproto", "802.1q")
+            line = f"vlan: {told['vlan']} vlanproto: {kind} vlanpcp: 0 parent interface: {told['vlandev']}"
+            self.nics[words[0]] = Nic(parent.mac, up=words[-1] == "up", vlan=line)
+            return Said()
         nic = self.nics.get(words[0])
         if nic is None:
             return Said("", f"ifconfig: interface {words[0]} does not exist\n", 1)
         if words[1:] in (["up"], ["down"]):
             nic.up = words[1] == "up"
             return Said()
-        if len(words) == 4 and words[1] == "inet" and words[3] == "-alias":
+        if len(words) == 4 and words[1] in ("inet", "inet6") and words[3] == "-alias":
             return self._take_address(nic, words[2])
-        if len(words) == 4 and words[1] == "inet" and words[3] == "alias":
+        if words[1] == "destroy" and nic.vlan:
+            del self.nics[words[0]]
+            self.routes = [one for one in self.routes if one[3] != words[0]]
+            return Said()
+        if len(words) == 4 and words[1] in ("inet", "inet6") and words[3] == "alias":
             nic.up = True  # ether_ioctl sets it with the first address
             if words[2] not in nic.addresses:
                 nic.addresses.append(words[2])
@@ -93,8 +117,8 @@ class PfsenseBox:
         if not found:
             return Said("", "ifconfig: ioctl (SIOCDIFADDR): Can't assign requested address\n", 1)
         nic.addresses.remove(found[0])
-        gone = IPv4Interface(found[0]).network
-        self.arp_table = {host: entry for host, entry in self.arp_table.items() if IPv4Address(host) not in gone}
+        gone = ip_interface(found[0]).network
+        self.arp_table = {host: entry for host, entry in self.arp_table.items() if ip_address(host) not in gone}
         return Said()
 
     def _shown(self, name: str) -> str:
@@ -110,9 +134,13 @@ class PfsenseBox:
             "\tinet6 fe80::92ec:77ff:fe1b:6355%ix0 prefixlen 64 scopeid 0x1",
         ]
         for address in nic.addresses:
-            one = IPv4Interface(address)
+            one = ip_interface(address)
+            if one.version == 6:
+                lines.append(f"\tinet6 {one.ip} prefixlen {one.network.prefixlen}")
+                continue
             mask = f"0x{int(one.network.netmask):08x}"
             lines.append(f"\tinet {one.ip} netmask {mask} broadcast {one.network.broadcast_address}")
+        lines += [f"\t{nic.vlan}"] if nic.vlan else []
         status = "active" if nic.up and nic.cable else "no carrier"
         media = nic.media if status == "active" else "Ethernet autoselect"
         return "\n".join(
@@ -122,7 +150,7 @@ class PfsenseBox:
     def _table(self) -> list[tuple[str, str, str, str]]:
         """Routes, and those that come with addresses."""
         own = [
-            (str(IPv4Interface(address).network), f"link#{index + 1}", "U", name)
+            (str(ip_interface(address).network), f"link#{index + 1}", "U", name)
             for index, (name, nic) in enumerate(self.nics.items())
             if nic.up
             for address in nic.addresses
@@ -131,11 +159,12 @@ class PfsenseBox:
 
     def _on_link(self, address: str) -> str | None:
         for to, gateway, _, name in self._table():
-            if gateway.startswith("link#") and IPv4Address(address) in IPv4Network(to):
+            if gateway.startswith("link#") and ip_address(address) in ip_network(to):
                 return name
         return None
 
     def _route(self, words: list[str]) -> Said:
+        words = [word for word in words if word != "-6"]
         if words[:2] == ["-n", "get"]:
             return self._route_get(words[2])
         verb, to, rest = words[0], words[2], words[3:]
@@ -165,14 +194,14 @@ class PfsenseBox:
         return Said(f"{told}\n")
 
     def _route_get(self, host: str) -> Said:
-        found = [one for one in self._table() if IPv4Address(host) in IPv4Network(one[0])]
+        found = [one for one in self._table() if ip_address(host) in ip_network(one[0])]
         if not found:
             return Said("", "route: route has not been found\n", 1)
-        to, gateway, flags, name = max(found, key=lambda one: IPv4Network(one[0]).prefixlen)
+        to, gateway, flags, name = max(found, key=lambda one: ip_network(one[0]).prefixlen)
         words = {"G": "GATEWAY", "B": "BLACKHOLE", "R": "REJECT", "S": "STATIC"}
         shown = ["UP", *(word for flag, word in words.items() if flag in flags), "DONE"]
         via = f"    gateway: {gateway}\n" if "G" in flags else ""
-        net = IPv4Network(to)
+        net = ip_network(to)
         return Said(
             f"   route to: {host}\ndestination: {net.network_address}\n       mask: {net.netmask}\n{via}"
             "        fib: 0\n"
@@ -183,7 +212,7 @@ class PfsenseBox:
 
     def _arp(self, words: list[str]) -> Said:
         if words == ["-an"]:
-            return Said("".join(_arp_line(host, entry) for host, entry in self.arp_table.items()))
+            return Said("".join(_arp_line(host, one) for host, one in self.arp_table.items() if ":" not in host))
         host = words[1]
         name = self._on_link(host)
         if name is None:
@@ -198,6 +227,16 @@ class PfsenseBox:
             self.arp_table.pop(host, None)
             return Said(f"{host} ({host}) deleted\n")
         self.arp_table[host] = (words[2], name, "temp" not in words, "pub" in words)
+        return Said()
+
+    def _ndp(self, words: list[str]) -> Said:
+        six = {host: entry for host, entry in self.arp_table.items() if ":" in host}
+        if words == ["-an"]:
+            rows = [f"{host} {mac} {name} permanent R" for host, (mac, name, *_) in six.items()]
+            return Said("\n".join(["Neighbor  Linklayer Address  Netif Expire    S Flags", *rows, ""]))
+        if words[0] == "-d":
+            return Said() if self.arp_table.pop(words[1], None) else Said("", f"ndp: {words[1]}: not found\n", 1)
+        self.arp_table[words[1]] = (words[2], self._on_link(words[1]) or "", True, False)
         return Said()
 
     def _pfctl(self, words: list[str]) -> Said:
@@ -221,6 +260,9 @@ class PfsenseBox:
         if words[0] == "-ei":
             return Said("".join(f"{name}={values[name]}\n" for name in words[1:] if name in values))
         name, _, value = words[0].partition("=")
+        if name == "net.inet6.ip6.forwarding":
+            self.forwarding6 = value
+            return Said()
         if name != "net.inet.ip.forwarding":
             return Said("", f"sysctl: unknown oid '{name}'\n", 1)
         was, self.forwarding = self.forwarding, value
@@ -238,6 +280,7 @@ class PfsenseBox:
             "kern.smp.cpus": "4",
             "hw.model": "Intel(R) Atom(TM) CPU C3558 @ 2.20GHz",
             "net.inet.ip.forwarding": self.forwarding,
+            "net.inet6.ip6.forwarding": self.forwarding6,
             "net.inet.ip.redirect": "1",
             "net.isr.dispatch": "direct",
             "net.isr.numthreads": "4",
@@ -260,7 +303,10 @@ class PfsenseBox:
         if words[0] == "-rnW":
             count = "Nhop#    Mtu" if self.modern else "Use    Mtu"
             lines = [f"Destination        Gateway            Flags   {count}      Netif Expire"]
+            version = 6 if words[-1] == "inet6" else 4
             for to, gateway, flags, name in self._table():
+                if ip_network(to).version != version:
+                    continue
                 shown = "default" if to == "0.0.0.0/0" else to
                 lines.append(f"{shown:<18} {gateway:<18} {flags:<5} 7  1500 {name:>10}")
             return Said("Routing tables\n\nInternet:\n" + "\n".join(lines) + "\n")
@@ -272,7 +318,7 @@ class PfsenseBox:
                 label = name if nic.up else f"{name}*"
                 lines.append(f"{label} 1500 <Link#{index + 1}> {nic.mac} {nic.rx} 0 {nic.missed} 0 {nic.tx} 0 0 0 0")
                 lines += [
-                    f"{name} - {IPv4Interface(a).network} {a.partition('/')[0]} 3 - - 252 3 - 252 - -"
+                    f"{name} - {ip_interface(a).network} {a.partition('/')[0]} 3 - - 252 3 - 252 - -"
                     for a in nic.addresses
                 ]
             return Said("\n".join(lines) + "\n")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from ipaddress import ip_address, ip_interface, ip_network
+from ipaddress import ip_interface, ip_network
 
 from boxes import Said
 
@@ -200,7 +200,9 @@ class VppBox:
             "show interface rx-placement": self.show_placement,
             "show hardware-interfaces": self.show_hardware,
             "show ip neighbors": self.show_neighbours,
-            r"show ip fib table 0 (\S+)": self.show_fib,
+            r"show ip6? fib table 0 (\S+)": self.show_fib,
+            r"create sub-interfaces (\S+) (\d+) (dot1q|dot1ad) \d+(?: inner-dot1q \d+)? exact-match": self.create_vlan,
+            r"delete sub-interface (\S+)": self.delete_vlan,
             r"create host-interface name (\S+) num-rx-queues (\d+)(?: hw-addr (\S+))?": self.create,
             r"set interface mac address (\S+) (\S+)": self.set_mac,
             r"delete host-interface name (\S+)": self.delete,
@@ -226,6 +228,21 @@ class VppBox:
         self.cards[name].mode = "interrupt"
         self.place(name)
         return f"{name}\n"
+
+    def create_vlan(self, parent: str, number: str, kind: str) -> str:
+        if parent not in self.cards:
+            return f"create sub-interfaces: unknown interface `{parent}'\n"
+        free = next(at for at in range(1, 99) if at not in [card.index for card in self.cards.values()])
+        self.cards[f"{parent}.{number}"] = Card(free, "vlan", self.cards[parent].mac, 0)
+        return f"{parent}.{number}\n"
+
+    def delete_vlan(self, name: str) -> str:
+        card = self.cards.pop(name, None)
+        for path in (path for paths in self.routes.values() for path in paths):
+            path.dead = path.dead or (card is not None and path.index == card.index)
+        self.addresses.pop(name, None)
+        self.neighbours = {k: v for k, v in self.neighbours.items() if not k.endswith(f"%{name}")}
+        return ""
 
     def delete(self, linux: str) -> str:
         card = self.cards.pop(f"host-{linux}", None)
@@ -267,6 +284,8 @@ class VppBox:
             return ""
         for other, addresses in self.addresses.items():
             for one in addresses:
+                if ip_interface(one).version != ip_interface(address).version:
+                    continue
                 clash = ip_interface(one).ip == ip_interface(address).ip or other != name
                 if clash and ip_interface(one).network.overlaps(ip_interface(address).network):
                     clashes = f"conflicts with {one} for interface {other}"
@@ -364,6 +383,8 @@ class VppBox:
     def show_hardware(self) -> str:
         rows = ["              Name                Idx   Link  Hardware"]
         for name, card in sorted(self.cards.items()):
+            if card.kind == "vlan":
+                continue
             rows.append(f"{name:<32}{card.index:^6}{'up' if card.link else 'down':^8}{name}")
             rows.append(f"  Link speed: {'10 Gbps' if card.kind == 'dpdk' else 'unknown'}")
             rows += ["  RX Queues:", "    queue thread         mode      "]
@@ -394,25 +415,30 @@ class VppBox:
 
     def show_fib(self, asked: str) -> str:
         """The longest prefix that holds what was asked, or the default drop."""
-        inside = ip_network(asked) if "/" in asked else ip_network(f"{ip_address(asked)}/32")
-        fits = [ip_network(prefix) for prefix in self.routes if inside.subnet_of(ip_network(prefix))]  # type: ignore[arg-type]
-        found = str(max(fits, key=lambda one: one.prefixlen)) if fits else "0.0.0.0/0"
-        rows = ["ipv4-VRF:0, fib_index:0, flow hash:[src dst sport dport proto flowlabel ] epoch:0 flags:none locks:[]"]
+        inside = ip_network(asked)
+        version, ethertype = inside.version, "0800" if inside.version == 4 else "86dd"
+        nets = [net for net in map(ip_network, self.routes) if net.version == version]
+        fits = [net for net in nets if inside.subnet_of(net)]  # type: ignore[arg-type]
+        found = str(max(fits, key=lambda one: one.prefixlen)) if fits else {4: "0.0.0.0/0", 6: "::/0"}[version]
+        flow_hash = "flow hash:[src dst sport dport proto flowlabel ] epoch:0 flags:none locks:[]"
+        rows = [f"ipv{version}-VRF:0, fib_index:0, {flow_hash}"]
         rows += [f"{found} fib:0 index:17 locks:2", "  CLI refs:1 src-flags:added,contributing,active,"]
         rows.append(f"    path-list:[25] locks:2 flags:shared, uPRF-list:{self.pid} len:2 itfs:[1, 2, ]")
         buckets = []
         for at, path in enumerate(self.routes.get(found, [])):
             flags = "drop" if path.dead else "resolved"
-            rows.append(f"      path:[{at}] pl-index:25 ip4 weight=1 pref=0 attached-nexthop:  oper-flags:{flags},")
+            rows.append(
+                f"      path:[{at}] pl-index:25 ip{version} weight=1 pref=0 attached-nexthop:  oper-flags:{flags},"
+            )
             if path.dead:
                 rows += [f"        {path.via} if_index:{path.index}", "        unresolved"]
                 continue
             name = next(name for name, card in self.cards.items() if card.index == path.index)
             pinned = self.neighbours.get(f"{path.via}%{name}")
-            forwards = f"arp-ipv4: via {path.via} {name}"
+            forwards = f"arp-ipv{version}: via {path.via} {name}"
             if pinned:
                 rewrite = (pinned[0] + self.cards[name].mac).replace(":", "")
-                forwards = f"ipv4 via {path.via} {name}: mtu:9000 next:4 flags:[] {rewrite}0800"
+                forwards = f"ipv{version} via {path.via} {name}: mtu:9000 next:4 flags:[] {rewrite}{ethertype}"
             rows += [f"        {path.via} {name}", f"      [@0]: {forwards}"]
             buckets.append(f"[@5]: {forwards}")
         if found not in self.routes:

@@ -6,10 +6,11 @@ whole commands put the same box behind a real sshd.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
+from trexbench.config.model import DutConfig
 from trexbench.core.errors import DutError, DutLost
 from trexbench.transport import Completed
 
@@ -57,3 +58,20 @@ class BoxTransport:
 
     def close(self) -> None:
         """There is nothing to close."""
+
+
+def of_family(config: DutConfig, version: int) -> DutConfig:
+    """The same DUT with its addresses, neighbours and routes of one version of IP."""
+
+    def chosen(found: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple(one for one in found if one.version == version)
+
+    ports = tuple(
+        replace(
+            port,
+            addresses=chosen(port.addresses),
+            neighbour=replace(port.neighbour, addresses=chosen(port.neighbour.addresses)),
+        )
+        for port in config.ports
+    )
+    return replace(config, cables=ports, routes=tuple(one for one in config.routes if one.to.version == version))

@@ -234,6 +234,10 @@ SAMPLES: Mapping[str, Sequence[str]] = {
     "dut.freebsd.parse.parse_firewall": ("Status: Enabled for 0 days 00:12:01           Debug: Urgent\n",),
     "dut.freebsd.parse.parse_interfaces": (_IFCONFIG,),
     "dut.freebsd.parse.parse_neighbours": (_ARP,),
+    "dut.freebsd.parse.parse_ndp": (
+        "Neighbor    Linklayer Address  Netif Expire    S Flags\n"
+        "2001:2:0:1::2   68:5:ca:32:45:94     ix0 permanent R p\nfe80::1%ix1  (incomplete) ix1 23s S\n",
+    ),
     "dut.freebsd.parse.parse_path": (_PATH,),
     "dut.freebsd.parse.parse_routes": (_ROUTES,),
     "dut.freebsd.parse.parse_struct": ("{ now = 1637938203, sec = 1637938203, usec = 7 } Fri Nov 26 14:50:03 2021",),
@@ -253,6 +257,7 @@ SAMPLES: Mapping[str, Sequence[str]] = {
     "host.linux.parse_perf": ("1234567,,cycles,1000,100.00,,\n", "12,,cycles:u,1000,100.00,,\n"),
     "host.linux.parse_qdisc_drops": (_QDISC,),
     "host.linux.parse_snmp": (_SNMP,),
+    "host.linux.parse_snmp6": ("Ip6InReceives                   \t900\nIp6InNoRoutes \t7\nIcmp6InMsgs \t3\n",),
     "host.linux.parse_softirqs": (_SOFTIRQS,),
     "host.linux.parse_softnet": (_SOFTNET,),
     "host.linux.parse_stat": (_STAT,),

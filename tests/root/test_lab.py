@@ -276,6 +276,14 @@ def test_one_run_at_a_time(config: DutConfig, spec: LabSpec) -> None:
         assert status(spec.prefix).condition == "up"
 
 
+def test_force_takes_a_run_its_own_lab(config: DutConfig, spec: LabSpec) -> None:
+    with user_of(config) as user:
+        until(user, "up")
+        assert down(spec.prefix, force=True) is True
+        assert status(spec.prefix).condition == "down"
+        assert not list(Path("/run/netns").glob(f"{spec.prefix}-*"))
+
+
 def test_other_settings_are_not_taken_for_these(config: DutConfig, spec: LabSpec) -> None:
     Lab(spec).up()
     other = LabSpec(spec.prefix, ("d0", "d1"), 1e9)

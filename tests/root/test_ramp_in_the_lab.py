@@ -159,7 +159,8 @@ def test_a_dead_server_ends_the_run_and_is_quoted(tmp_path: Path, dut: Path) -> 
     _, said = run.communicate(timeout=40)
     assert run.returncode == 5 and "Traceback" not in said
     found = document(tmp_path)
-    assert found["status"] == "incomplete" and "server" in str(found["reason"])
+    assert found["status"] == "incomplete" and "the lab's server ended: " in str(found["reason"])
+    assert f"{PREFIX}-server.log)" in str(found["reason"])
     assert until(lambda: not namespaces(), 10)
 
 
@@ -212,3 +213,51 @@ def test_a_router_short_of_bytes_loses_the_largest_frames_first(dut: Path, tmp_p
     last = found["samples"][-1]  # type: ignore[index]
     received = last["ports"]["1"]["ipackets"] - found["samples"][0]["ports"]["1"]["ipackets"]  # type: ignore[index]
     assert sum(last["streams"]["0"]["received"]["1"]) == received
+
+
+def test_doctor_examines_a_lab_that_is_up_and_one_that_is_down(dut: Path, tmp_path: Path) -> None:
+    down = trexbench(tmp_path, "doctor", "--dut", str(dut))
+    assert down.returncode == 0 and "its lab is down" in down.stdout and "trexbench lab up" in down.stdout
+    assert trexbench(tmp_path, "lab", "up", "--dut", str(dut)).returncode == 0
+    up = trexbench(tmp_path, "doctor", "--dut", str(dut), "--json")
+    found = json.loads(up.stdout)
+    assert up.returncode == 0, up.stdout + up.stderr
+    named = {one["what"]: one for one in found if one["area"] in ("tester", "DUT")}
+    assert {"server", "port 0", "port 1", "reached", "time", "settings", "counters"} <= set(named)
+    assert "veth" in named["port 0"]["found"] and named["time"]["state"] == "good"
+
+
+def test_a_labs_tester_is_calibrated_through_a_bypass(dut: Path, tmp_path: Path) -> None:
+    options = ("--modes", "64b", "--ramp-duration", "4", "--latency", "2", "--no-picture", "-q", "--json")
+    done = trexbench(tmp_path, "calibrate", "--dut", str(dut), *options)
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert made["tester"] == f"lab-{PREFIX}" and not made["simulated"] and not namespaces()
+    assert all(one["carried_pps"] > 1e4 and one["floor_s"] < 0.1 for one in made["limits"]), made
+    examined = trexbench(tmp_path, "doctor", "--dut", str(dut), "--json")
+    assert {one["what"]: one["state"] for one in json.loads(examined.stdout)}["calibration"] == "good"
+    run = trexbench(tmp_path, "ramp", "--dut", str(dut), "--mode", "64b", *SHORT, "-q")
+    assert run.returncode == 0, run.stderr
+    (path,) = tmp_path.glob("results/*/own/*.json")
+    kept = json.loads(path.read_text())["generator"]["calibration"]
+    assert kept["measured"] == made["measured"] and [one["direction"] for one in kept["limits"]] == ["0->1"]
+
+
+def test_two_pairs_of_ports_each_their_own_way(dut: Path, tmp_path: Path) -> None:
+    ports = "".join(
+        f"""  - tester: {at}
+    interface: d{at}
+    address: [100.65.{at + 1}.1/24, "2001:2:0:{at + 1}::1/64"]
+    neighbour: {{address: [100.65.{at + 1}.2, "2001:2:0:{at + 1}::2"]}}
+"""
+        for at in (2, 3)
+    )
+    routes = "  - {to: 16.1.0.0/16, via: 100.65.3.2}\n  - {to: 48.1.0.0/16, via: 100.65.4.2}\n"
+    dut.write_text(dut.read_text().replace("\nroutes:\n", f"{ports}\nroutes:\n{routes}"))
+    options = ("--mode", "64b", "--bidir", "--ramp-to", "20kpps", "--loss", "20%", *SHORT, "-q")
+    done = trexbench(tmp_path, "ramp", "--dut", str(dut), *options)
+    assert done.returncode == 0, done.stderr
+    found = document(tmp_path)
+    assert [one["direction"] for one in found["analysis"]] == ["0->1", "2->3", "1->0", "3->2"]  # type: ignore[attr-defined]
+    for one in found["analysis"]:  # type: ignore[attr-defined]
+        assert one["received"] > 0.8 * one["sent"] > 0, one

@@ -8,7 +8,8 @@ from multiprocessing import get_context
 
 from faulty import compare, random_mixed
 
-RUNS = 40
+RUNS = (*range(40), 153, 396, 409, 497)
+"""The last four: a path that loses, found by few windows of the ramp, or by rates that were held."""
 
 
 def judged(seed: int) -> list[tuple[int, str, str]]:
@@ -21,6 +22,6 @@ def judged(seed: int) -> list[tuple[int, str, str]]:
 
 def test_nothing_that_goes_wrong_is_laid_to_the_dut() -> None:
     with ProcessPoolExecutor(mp_context=get_context("forkserver")) as pool:
-        found = [one for several in pool.map(judged, range(RUNS)) for one in several]
+        found = [one for several in pool.map(judged, RUNS) for one in several]
     assert not [one for one in found if one[2] == "WRONG"]
     assert sum(one[2] == "right" for one in found) > 0.95 * len(found)

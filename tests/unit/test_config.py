@@ -286,3 +286,19 @@ def test_find_profile(tmp_path: Path) -> None:
         find_profile("bnech", tmp_path)
     with pytest.raises(ConfigError, match="no such profile"):
         find_profile(str(tmp_path / "nope.py"))
+
+
+def test_own_configs_lie_in_a_directory_of_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TREXBENCH_DUT_CONFIGS", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    own = tmp_path / "config" / "trexbench" / "dut_configs"
+    own.mkdir(parents=True)
+    (own / "mine.yaml").write_text("driver: none\nports: [{tester: 0}, {tester: 1}]\n")
+    (own / "netgate-vpp.yaml").write_text("description: of the user\ndriver: none\nports: [{tester: 0}, {tester: 1}]\n")
+    assert load_dut("mine").tester_ports == (0, 1)
+    assert load_dut("netgate-vpp").description == "of the user", "it stands before the shipped one"
+    assert load_dut("lab-linux").driver == "linux", "shipped ones are found beside it"
+    (tmp_path / "dut_configs").mkdir()
+    (tmp_path / "dut_configs" / "mine.yaml").write_text("driver: none\nports: [{tester: 2}, {tester: 3}]\n")
+    assert load_dut("mine").tester_ports == (2, 3), "and the working directory's before both"

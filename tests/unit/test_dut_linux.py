@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from box_linux import CONF, FORWARD, LinuxBox
-from boxes import BoxTransport, Said
+from box_linux import CONF, CONF6, FORWARD, FORWARD6, LinuxBox
+from boxes import BoxTransport, Said, of_family
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,16 +70,23 @@ def test_plan_is_the_articles_notes() -> None:
     planned = plan_from_nothing(Wanted(LAB, MACS, 2))
     assert lines(planned) == [
         "tee /proc/sys/net/ipv4/ip_forward",
+        "tee /proc/sys/net/ipv6/conf/all/forwarding",
         "ip link set dev d0 up",
         "ip link set dev d1 up",
         "ethtool -L d0 rx 2",
         "ethtool -L d1 rx 2",
         "ip address replace 100.65.1.1/24 dev d0",
         "ip neigh replace 100.65.1.2 lladdr 02:7b:78:00:00:00 nud permanent dev d0",
+        "ip address replace 2001:2:0:1::1/64 dev d0 nodad",
+        "ip neigh replace 2001:2:0:1::2 lladdr 02:7b:78:00:00:00 nud permanent dev d0",
         "ip address replace 100.65.2.1/24 dev d1",
         "ip neigh replace 100.65.2.2 lladdr 02:7b:78:00:00:01 nud permanent dev d1",
+        "ip address replace 2001:2:0:2::1/64 dev d1 nodad",
+        "ip neigh replace 2001:2:0:2::2 lladdr 02:7b:78:00:00:01 nud permanent dev d1",
         "ip route replace 16.0.0.0/8 via 100.65.1.2 dev d0",
         "ip route replace 48.0.0.0/8 via 100.65.2.2 dev d1",
+        "ip route replace 2001:2:0:16::/64 via 2001:2:0:1::2 dev d0",
+        "ip route replace 2001:2:0:48::/64 via 2001:2:0:2::2 dev d1",
     ]
     assert all(command.why for step in planned for command in (*step.do, *step.undo))
 
@@ -101,6 +108,10 @@ def test_probes_arrive_at_the_other_port() -> None:
         ("16.255.255.254", "48.0.0.1", "d1"),
         ("48.0.0.1", "16.0.0.1", "d0"),
         ("48.255.255.254", "16.0.0.1", "d0"),
+        ("2001:2:0:16::1", "2001:2:0:48::1", "d1"),
+        ("2001:2:0:16:ffff:ffff:ffff:fffe", "2001:2:0:48::1", "d1"),
+        ("2001:2:0:48::1", "2001:2:0:16::1", "d0"),
+        ("2001:2:0:48:ffff:ffff:ffff:fffe", "2001:2:0:16::1", "d0"),
     ]
 
 
@@ -372,7 +383,7 @@ def test_a_box_without_ethtool_is_measured_as_it_is(tmp_path: Path) -> None:
 @given(word=st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=12))
 def test_whatever_stands_in_a_name_stays_one_word(word: str) -> None:
     ports = (replace(NETGATE.ports[0], interface=word), NETGATE.ports[1])
-    for step in plan_from_nothing(Wanted(replace(NETGATE, ports=ports))):
+    for step in plan_from_nothing(Wanted(replace(NETGATE, cables=ports))):
         for command in (*step.do, *step.undo):
             assert command.argv[0] in ("ip", "tee", "ethtool", "systemctl")
             assert all(word in one or one in LEGAL or one[:1].isdigit() or "enp3s0f1" in one for one in command.argv)
@@ -387,3 +398,62 @@ LEGAL = {
 def test_the_box_survives_between_commands() -> None:
     box = LinuxBox()
     assert pickle.loads(pickle.dumps(box)) == box
+
+
+SIX = replace(
+    PLAIN,
+    cables=tuple(replace(port, interface=nic.interface) for port, nic in zip(LAB.ports, PLAIN.ports, strict=True)),
+    routes=LAB.routes,
+)
+ALONE = of_family(SIX, 6)
+
+
+@pytest.mark.parametrize("config", [SIX, ALONE], ids=["dual stack", "IPv6 alone"])
+def test_ipv6_is_set_read_back_and_taken_back(tmp_path: Path, config: DutConfig) -> None:
+    box = LinuxBox()
+    before = copy.deepcopy(box)
+    bench = Bench(tmp_path, box, config)
+    bench.dut = LinuxDut(Wanted(config, MACS), bench.transport, link_wait_s=0)
+    assert bench.apply() and not bench.apply(), "applied twice, nothing changes"
+    assert bench.mismatches == []
+    assert box.files[FORWARD6] == "1" and box.files[f"{CONF6}/enp3s0f0/disable_ipv6"] == "0"
+    assert (box.files[FORWARD] == "1") == (config is SIX)
+    assert "2001:2:0:1::1/64" in box.nics["enp3s0f0"].addresses
+    assert box.neighbours["2001:2:0:2::2%enp3s0f1"] == (MACS[1], "permanent")
+    bench.revert()
+    assert (box.files, box.neighbours, box.routes) == (before.files, before.neighbours, before.routes)
+    assert [nic.addresses for nic in box.nics.values()] == [nic.addresses for nic in before.nics.values()]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (lambda box: box.files.update({FORWARD6: "0"}), "ipv6_forward: wanted 1, found 0"),
+        (lambda box: box.files.update({f"{CONF6}/enp3s0f0/forwarding": "0"}), "IPv6 forwarding of enp3s0f0: wanted 1"),
+        (lambda box: box.nics["enp3s0f1"].addresses.remove("2001:2:0:2::1/64"), "address of enp3s0f1"),
+        (lambda box: box.neighbours.pop("2001:2:0:1::2%enp3s0f0"), "neighbour 2001:2:0:1::2 on enp3s0f0"),
+        (lambda box: box.routes.pop(0), "route 2001:2:0:16::/64: wanted via 2001:2:0:1::2 dev enp3s0f0, found none"),
+        (
+            lambda box: box.routes.append(["2001:2:0:16::/80", "via", "2001:2:0:2::2", "dev", "enp3s0f1"]),
+            "routes inside 2001:2:0:16::/64",
+        ),
+    ],
+)
+def test_what_is_wrong_with_ipv6_is_told(tmp_path: Path, spoil: Callable[[LinuxBox], object], told: str) -> None:
+    bench = Bench(tmp_path, LinuxBox(), ALONE)
+    bench.dut = LinuxDut(Wanted(ALONE, MACS), bench.transport, link_wait_s=0)
+    bench.apply()
+    spoil(bench.box)
+    bench.box.routes.sort(key=lambda route: route[0].endswith("/64"))
+    assert any(told in line for line in bench.mismatches), bench.mismatches
+
+
+def test_ipv6_has_hash_fields_and_counters_of_its_own(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, LinuxBox(), SIX)
+    bench.dut = LinuxDut(Wanted(SIX, MACS), bench.transport, link_wait_s=0)
+    bench.apply()
+    spreading = bench.dut.verify().spreading
+    assert spreading is not None and spreading.hashes[0].fields == ("src", "dst")
+    assert spreading.hashes[0].ipv6_fields == ("src", "dst", "sport")
+    drops = {one.name: one.count for one in bench.dut.observe().drops}
+    assert drops["Ip6.InNoRoutes"] == 8 and drops["Ip.InHdrErrors"] == 3

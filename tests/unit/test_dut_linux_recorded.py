@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from box_linux import LinuxBox
-from boxes import BoxTransport
+from boxes import BoxTransport, of_family
 
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
@@ -49,7 +49,8 @@ class Recorded:
 
 @pytest.fixture
 def config() -> DutConfig:
-    return load_dut(str(ROOT / "dut_configs/lab-linux.yaml"))
+    """The lab as it was recorded, with IPv4 alone."""
+    return of_family(load_dut(str(ROOT / "dut_configs/lab-linux.yaml")), 4)
 
 
 def dut(config: DutConfig, name: str, without: Sequence[str] = ()) -> LinuxDut:
@@ -142,7 +143,7 @@ def test_a_route_of_two_hops_would_be_put_back_as_it_was(config: DutConfig) -> N
 
 
 def test_missing_interface_names_those_there(config: DutConfig) -> None:
-    other = replace(config, ports=(replace(config.ports[0], interface="lo"), config.ports[1]), routes=())
+    other = replace(config, cables=(replace(config.ports[0], interface="lo"), config.ports[1]), routes=())
     box = LinuxBox()
     found = LinuxDut(Wanted(other, MACS), BoxTransport(box), link_wait_s=0).verify().mismatches
     assert "interface: wanted lo, found only enp3s0f0, enp3s0f1" in [str(one) for one in found]

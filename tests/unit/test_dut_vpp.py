@@ -40,7 +40,7 @@ MACS = {0: "f2:1f:ed:c6:5d:f9", 1: "3a:b2:9c:72:7d:32"}
 HOST = replace(
     NETGATE,
     name="host",
-    ports=tuple(
+    cables=tuple(
         replace(port, interface=f"host-d{port.tester}", neighbour=replace(port.neighbour, mac=None))
         for port in NETGATE.ports
     ),

@@ -115,7 +115,7 @@ def test_ports_of_a_lab_count_from_zero() -> None:
     config = load_dut(LAB_LINUX)
     ports = (config.ports[0], replace(config.ports[1], tester=4))
     with pytest.raises(ConfigError, match=r"count up from 0, not \[0, 4\]"):
-        LabSpec.from_config(replace(config, ports=ports))
+        LabSpec.from_config(replace(config, cables=ports))
 
 
 @pytest.mark.parametrize(
@@ -210,6 +210,24 @@ def test_status_of_a_lab_whose_vpp_is_up_and_whose_server_is_not(
     me = state.Process.of(os.getpid())
     state.update(state.new_state("x", "ephemeral", "{}"), router=state.Server("vpp", me, "/log"))
     assert str(status("x")) == f"lab x: starting, ephemeral, vpp router (process {me.pid})"
+
+
+def test_two_labs_on_the_same_cores_warn_of_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))
+    server = state.Server("embedded", state.Process.of(os.getpid()), "/log")
+    for prefix, sender, routers in (("a", 0, [1]), ("b", 1, [2]), ("c", None, [3]), ("d", None, [])):
+        document = {"sender_cpu": sender, "router_cpus": routers, "harness_cpu": 0}
+        state.update(
+            state.new_state(prefix, "persistent", LabSpec(prefix).to_json()),
+            status="up",
+            server=server,
+            placement=document,
+        )
+    words = "lab {} is up on the same cores (1): what runs in one slows the other"
+    assert [status(name).warnings for name in "abcd"] == [(words.format("b"),), (words.format("a"),), (), ()]
+    monkeypatch.setattr(host, "check", lambda embedded: None)
+    with Lab(LabSpec("a")).running() as found:
+        assert found.warnings == (words.format("b"),)
 
 
 def test_a_run_in_a_lab_that_is_up_needs_no_kernel_for_the_embedded_server(

@@ -7,6 +7,7 @@ import io
 import struct
 import threading
 import time
+from ipaddress import IPv6Address, IPv6Network
 from itertools import islice
 from pathlib import Path
 
@@ -51,6 +52,22 @@ def test_modes(mode: str, sizes: list[int], flows: int, mean: float, mpps: float
     assert profile.line_rate_pps(10e9) / 1e6 == pytest.approx(mpps, abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("port", "source", "target"), [(0, 16, 48), (1, 48, 16), (2, 16, 48), (3, 48, 16), (15, 48, 16)]
+)
+@pytest.mark.parametrize("vm", ["none", "var2", "tuple"])
+def test_each_pair_of_ports_has_networks_of_its_own(port: int, source: int, target: int, vm: str) -> None:
+    frames = [frame for _, frame in islice(timed_frames(bench(port, size="64", vm=vm), 1e3), 5)]
+    low = 1 if vm == "none" else 4
+    for frame in frames:
+        (a, b), pair = ends(frame), f".{port // 2}.0."
+        assert a.startswith(f"{source}{pair}") and b.startswith(f"{target}{pair}"), (a, b)
+    assert ends(frames[0])[0] == f"{source}.{port // 2}.0.{low}" and checksum(frames[-1][14:34]) == 0
+    (v6,) = bench(port, size="128", vm=vm, ip="6").streams
+    text = str(IPv6Address(v6.packet[22:38]))
+    assert IPv6Address(text) in IPv6Network(f"2001:2:{port // 2:x}:{source}::/64"), text
+
+
 def test_imix_is_28_16_4() -> None:
     assert [stream.pps for stream in bench(size="imix", vm="var2").streams] == [28, 16, 4]
 
@@ -69,7 +86,7 @@ def test_imix_is_28_16_4() -> None:
 def test_field_engines_stay_in_their_ranges_and_mend_the_checksum(vm: str, flows: FlowCount, port: int) -> None:
     profile = bench(port, size="64", vm=vm)
     assert profile.flows == flows
-    there, back = ("16.0.0.", "48.0.0.") if port % 2 == 0 else ("48.0.0.", "16.0.0.")
+    there, back = (f"{net}.{port // 2}.0." for net in ((16, 48) if port % 2 == 0 else (48, 16)))
     hosts = {1} if vm == "none" else set(range(4, 255))
     for frame in islice(profile.streams[0].frames(), 600):
         source, destination = ends(frame)
@@ -271,3 +288,45 @@ def test_a_profile_that_cannot_be_measured_is_refused(tmp_path: Path, name: str,
 def test_a_tunable_of_odd_digits_is_refused_by_the_profile() -> None:
     with pytest.raises(ConfigError, match="'²' is neither imix nor a size"):
         bench(size="²")
+
+
+@pytest.mark.parametrize(
+    ("mode", "sizes", "flows", "mean", "mpps"),
+    [
+        ("var2-1514b-v6", [1514], 251, 1514.0, 0.8149),
+        ("var2-imix-v6", [78, 590, 1514], 251, 368.333, 3.2189),
+        ("var2-64b-v6", [78], 251, 78.0, 12.7551),
+        ("1flow-64b-v6", [78], 1, 78.0, 12.7551),
+        ("var2-128b-v6", [128], 251, 128.0, 8.4459),
+    ],
+)
+def test_modes_of_ipv6(mode: str, sizes: list[int], flows: int, mean: float, mpps: float) -> None:
+    profile = bench(**dict(resolve_mode(mode).tunables))
+    assert [stream.frame_bytes for stream in profile.streams] == sizes
+    assert profile.flows == FlowCount(flows, True)
+    assert profile.mean_frame_bytes == pytest.approx(mean, abs=1e-3)
+    assert profile.line_rate_pps(10e9) / 1e6 == pytest.approx(mpps, abs=1e-4)
+
+
+@pytest.mark.parametrize("vm", ["none", "var1", "var2", "random", "tuple"])
+@pytest.mark.parametrize("port", [0, 1])
+def test_ipv6_stays_in_its_ranges_and_its_udp_checksum_holds(vm: str, port: int) -> None:
+    (stream,) = bench(port, size="64", vm=vm, ip="6").streams
+    nets = [IPv6Network("2001:2:0:16::/64"), IPv6Network("2001:2:0:48::/64")][:: 1 - 2 * port]
+    hosts = {1} if vm == "none" else set(range(4, 255))
+    seen = set()
+    for frame in islice(stream.frames(), 600):
+        source, destination = IPv6Address(frame[22:38]), IPv6Address(frame[38:54])
+        assert source in nets[0] and int(source) & 0xFFFFFFFF in hosts
+        assert destination in nets[1] and int(destination) & 0xFFFFFFFF in hosts
+        assert frame[12:14] == b"\x86\xdd" and int.from_bytes(frame[18:20], "big") == len(frame) - 54
+        pseudo = frame[22:54] + frame[58:60].rjust(4, b"\0") + (17).to_bytes(4, "big")
+        assert checksum(pseudo + frame[54:]) == 0 and frame[60:62] != b"\0\0"
+        seen.add((source, destination))
+    assert len(seen) == 1 if vm == "none" else len(seen) > 200
+
+
+def test_ipv6_addresses_are_told_as_such() -> None:
+    told = bench(size="64", vm="var2", ip="6").varied
+    ends = ["IPv6.src 2001:2:0:16::4 to 2001:2:0:16::fe, inc", "IPv6.dst 2001:2:0:48::4 to 2001:2:0:48::fe, inc"]
+    assert list(told) == ends

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from trexbench.core.errors import ConfigError
 from trexbench.core.load.fieldengine import Program, checksum
-from trexbench.core.load.profile import Profile, Stream, find_tuple5
+from trexbench.core.load.headers import find_tuple5
+from trexbench.core.load.profile import Profile, Stream
 
 PACKET = bytes(12) + bytes.fromhex("08004500002e0001000040110000100000013000000104010 00c001a0000".replace(" ", ""))
 PACKET = PACKET.ljust(60, b"x")

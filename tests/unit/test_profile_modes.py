@@ -237,3 +237,27 @@ def test_the_digest_knows_traffic_by_what_it_is() -> None:
 def test_a_profile_without_streams_is_refused() -> None:
     with pytest.raises(ConfigError, match="no stream"):
         Profile("empty.py", ())
+
+
+@pytest.mark.parametrize(
+    ("asked", "mode"),
+    [
+        ("var2-64b-v6", "var2-64b-v6"),
+        ("64B-v6", "var2-64b-v6"),
+        ("var2-78b-v6", "var2-64b-v6"),
+        ("78b-v6", "var2-64b-v6"),
+        ("imix-v6", "var2-imix-v6"),
+        ("1flow-v6", "1flow-64b-v6"),
+        ("var2-1514b-v6", "var2-1514b-v6"),
+        ("128b-v6", "var2-128b-v6"),
+    ],
+)
+def test_ipv6_is_part_of_a_modes_name(asked: str, mode: str) -> None:
+    found = resolve_mode(asked)
+    assert found.name == mode and found.tunables["ip"] == "6" and found.summary.startswith("IPv6: ")
+
+
+def test_the_smallest_ipv6_frames_say_their_size_and_none_is_smaller() -> None:
+    assert "78 B" in resolve_mode("64b-v6").summary and "78" in resolve_mode("imix-v6").summary
+    with pytest.raises(ConfigError, match="no mode sends IPv6 in frames of 77 B: name a size from 78 to 9216"):
+        resolve_mode("var2-77b-v6")

@@ -16,7 +16,7 @@ from runs import HeldClock, Silent, SimulatedGenerator, World, asked, make_plan,
 from trexbench.core.load.plan import LATENCY_LOADS, Direction, Plan
 from trexbench.core.load.sample import Phase, Sample
 from trexbench.core.strategy.analysis import analyse
-from trexbench.core.strategy.confirm import MAX_TRIALS
+from trexbench.core.strategy.ramp import TRIALS_LOWER
 from trexbench.core.verdict.latency import find_latencies
 from trexbench.session.run import run
 
@@ -169,7 +169,7 @@ def trials(samples: Sequence[Sample]) -> list[Mapping[Direction, float]]:
     [
         pytest.param(World(0.7e6), False, 1, id="passes at the first"),
         pytest.param(World(0.7e6, blips=((72.0, 77.0),)), False, 2, id="second, 3 % lower"),
-        pytest.param(World(0.7e6, blips=((66.0, 300.0),)), False, MAX_TRIALS, id="never, so three"),
+        pytest.param(World(0.7e6, blips=((66.0, 300.0),)), False, 1 + len(TRIALS_LOWER), id="never, so three"),
         pytest.param(World(), False, 0, id="no saturation, no trial"),
         pytest.param(World(tx_limit_pps=0.7e6), False, 0, id="the generator's limit is not confirmed"),
         pytest.param(World(rx_limit_pps=0.7e6), False, 0, id="nor that of its receiver"),

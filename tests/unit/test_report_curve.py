@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from runs import World, make_plan, make_result
 
 from trexbench.report.run.curve import COLUMNS, draw_curve
@@ -32,3 +33,13 @@ def test_every_direction_has_a_marker_of_its_own() -> None:
 def test_nothing_measured_draws_nothing() -> None:
     plan = make_plan()
     assert draw_curve(make_result(plan, World(capacity_pps=0.0))) == ""
+
+
+@pytest.mark.parametrize("width", [100, 80, 60, 40])
+def test_it_fits_into_a_terminal(width: int) -> None:
+    plan = make_plan(bidir=True)
+    drawn = draw_curve(make_result(plan, World(capacity_pps=plan.offers[0].target_pps / 2)), width)
+    assert max(map(len, drawn.splitlines())) <= width
+    assert "offered per direction, Mpps\n" in drawn
+    for name in ("o 0->1", "x 1->0", "8 several", ". no loss"):
+        assert name in drawn

@@ -12,7 +12,8 @@ from runs import World, make_plan, make_result, simulate
 from trexbench.core.load.plan import Plan
 from trexbench.core.load.sample import Phase
 from trexbench.core.strategy.base import LoadStep
-from trexbench.report.run.live import LINE_S, Follower, Live, format_progress
+from trexbench.report.run.live import LINE_S, Follower, Live, Progress, format_progress
+from trexbench.report.run.plans import plan_words
 from trexbench.report.run.text import open_live
 
 PLAN = make_plan(bidir=True)
@@ -159,3 +160,46 @@ def test_a_defect_of_drawing_is_said_once(monkeypatch: pytest.MonkeyPatch) -> No
         live.sampled([], LoadStep(Phase.WARMUP, {}, 1.0))
         live.sampled([], LoadStep(Phase.WARMUP, {}, 1.0))
     assert stream.getvalue() == "no more progress is shown: IndexError: list index out of range\n"
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_narrow_terminal_shows_the_loss(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    screen = Terminal()
+    with open_live(make_result(PLAN), screen) as live:
+        simulate(PLAN, World(capacity_pps=660e3), live)
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
+    assert "! 19.3 %" in shown and "39 s, 44 s left" in shown
+
+
+class Drawn(Live):
+    def draw(self, progress: Progress) -> None:
+        self.seen = [*getattr(self, "seen", []), progress]
+
+
+def test_a_search_is_drawn_at_the_ends_of_its_looks() -> None:
+    """A rate is changed a little late: what is sent until it has settled is less than what is asked."""
+    plan = make_plan(kind="search")
+    with Drawn(make_result(plan), io.StringIO()) as live:
+        samples = simulate(plan, World(capacity_pps=660e3), live).samples
+    looks = [progress for progress in live.seen if progress.phase is Phase.SEARCH]
+    assert len(looks) == len({sample.trial for sample in samples if sample.phase is Phase.SEARCH}) > 5
+    for progress in looks:
+        (window,) = progress.windows
+        assert window.end_s - window.begin_s == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule"),
+    [
+        ("ramp", "; bad is loss > 0.1 % in 3 windows of 1 s; "),
+        (
+            "search",
+            "; bad is a look of 1 s that loses more than the goal, and an end of an interval stands after 2 looks; ",
+        ),
+        ("mlrsearch", "; bad is a load at which more than 50.0 % of 21 s of trials lose more than the goal; "),
+    ],
+)
+def test_a_plan_says_its_own_rule(kind: str, rule: str) -> None:
+    assert rule in plan_words(make_plan(kind=kind))

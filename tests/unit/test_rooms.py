@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "trexbench"
 
 CORE = """
-    core/errors core/typed core/units core/names core/load core/verdict core/strategy core/dut core/protocols core
-    core/history
+    core/errors core/typed core/units core/names core/patterns core/load core/verdict core/strategy core/dut
+    core/protocols core core/history
 """
 """Each may import those before it; ``core`` itself is the files beside its rooms: result, damage and their like."""
 
@@ -28,10 +28,11 @@ ROOMS: Mapping[str, str] = {
     "signals": "",
     "files": "",
     "lock": "core/errors",
-    "transport": "core/errors",
+    "transport": "core/errors core/patterns",
     "config": "core/*",
     "host": "core/* config transport",
-    "dut": "core/* config files transport host dut/linux dut/freebsd dut/vpp",
+    "dut": "core/* config files transport host dut/linux dut/freebsd dut/vpp dut/commands",
+    "dut/commands": "core/* config transport host dut",
     "dut/linux": "core/* config transport host dut",
     "dut/freebsd": "core/* config transport host dut",
     "dut/vpp": "core/* config transport host dut",
@@ -53,11 +54,12 @@ ROOMS: Mapping[str, str] = {
     "session": "core/* config files dut dut/vpp generator/trex host lab lock report/run results signals stlserver/rpc "
     "transport twin",
     "suite": "core/* config files lock report/regress results review session",
+    "doctor": "core/* config generator/trex host lab session",
     "api": "core/* config report/run results results/index review session suite",
     "__init__": "",
     "__main__": "cli",
     "cli": "core/* config report report/run report/page report/regress results results/index review session suite "
-    "signals dut files lab stlserver",
+    "signals doctor dut files lab stlserver",
 }
 """Room -> rooms that it may import besides itself, without those inside of them; ``core/*``: with them."""
 
@@ -69,9 +71,12 @@ THEIRS: Mapping[str, str] = {
     "markupsafe": "report/page/html report/page/markdown report/page/templates",
     "matplotlib": "report/run/picture report/run/picture_costs report/run/picture_sizes report/page/picture_report",
     "msgspec": "core/* dut/* host lab results results/index",
+    "netmiko": "transport/cli",
     "numpy": "core/* stlserver/* twin",
+    "paramiko": "transport/cli",
     "prometheus_client": "suite/notify",
     "pyroute2": "lab/net lab/steering",
+    "regex": "core/patterns",
     "requests": "host/power_http suite/notify",
     "rich": "report/run/terminal",
     "scapy": "generator/trex",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from ipaddress import IPv6Address
 from typing import Any
 
 import pytest
@@ -113,3 +114,27 @@ def test_every_flow_is_as_frequent_as_it_is_sent() -> None:
 def test_what_cannot_be_followed_is_named() -> None:
     with pytest.raises(ConfigError, match="'dance' is not understood"):
         hashed_of(IPV4, [{"type": "dance"}], FIELDS)
+
+
+VERIFICATION = [
+    # Microsoft's "Verifying the RSS Hash Calculation", IPv6: source, port, destination, port, 2-tuple, 4-tuple
+    ("3ffe:2501:200:1fff::7", 2794, "3ffe:2501:200:3::1", 1766, 0x2CC18CD5, 0x40207D3D),
+    ("3ffe:501:8::260:97ff:fe40:efab", 14230, "ff02::1", 4739, 0x0F0C461C, 0xDDE51BBF),
+    ("3ffe:1900:4545:3:200:f8ff:fe21:67cf", 44251, "fe80::200:f8ff:fe21:67cf", 38024, 0x4B61E985, 0x02D1FEEF),
+]
+
+
+@pytest.mark.parametrize("tags", ["", "810000648100000a"], ids=["plain", "two tags"])
+@pytest.mark.parametrize(("source", "sport", "destination", "dport", "two", "four"), VERIFICATION)
+@pytest.mark.parametrize("protocol", [6, 17])
+def test_microsofts_ipv6_rows(
+    source: str, sport: int, destination: str, dport: int, two: int, four: int, protocol: int, tags: str
+) -> None:
+    addresses = IPv6Address(source).packed + IPv6Address(destination).packed
+    ports = sport.to_bytes(2, "big") + dport.to_bytes(2, "big")
+    header = bytes.fromhex("86dd600000000014") + bytes([protocol, 64])
+    packet = bytes(12) + bytes.fromhex(tags) + header + addresses + ports + bytes(16)
+    toeplitz = Toeplitz(MICROSOFT_KEY)
+    assert toeplitz.hash(hash_input(packet, FIELDS)) == four
+    assert toeplitz.hash(hash_input(packet, ("src", "dst"))) == two
+    assert queue_of(toeplitz, packet, FIELDS, range(128)) == four % 128

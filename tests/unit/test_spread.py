@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -313,3 +315,39 @@ def test_nothing_to_compare_with(before: Observation, after: Observation, code: 
 def test_an_unknown_share_is_no_deviation() -> None:
     check = compare_spread(predict(vpp(3, key=None), streams("64b"), [0]), ZERO, counted(901_000, *[1000] * 5))
     assert check.caveats == () and check.compared[0].measured == 1 and check.compared[0].predicted is None
+
+
+def by_definition(mode: str, port: int, queues: int, fields: tuple[str, ...]) -> dict[int, float]:
+    """The share of each queue in a mode's flows: hashed bit by bit, one packet after the other."""
+    (stream,) = streams(mode, [port])[port]
+    found = dict.fromkeys(range(queues), 0.0)
+    for frame in islice(stream.frames(), 251):
+        data, key = b"", int.from_bytes(MICROSOFT_KEY, "big")
+        for name, (start, end) in {"src": (22, 38), "dst": (38, 54), "sport": (54, 56), "dport": (56, 58)}.items():
+            data += frame[start:end] if name in fields else b""
+        value = 0
+        for bit in range(8 * len(data)):
+            if data[bit // 8] >> (7 - bit % 8) & 1:
+                value ^= key >> (8 * len(MICROSOFT_KEY) - 32 - bit) & 0xFFFFFFFF
+        found[value % 512 % queues] += 1 / 251
+    return found
+
+
+@pytest.mark.parametrize("queues", [2, 3, 4])
+@pytest.mark.parametrize("six", [None, ("src", "dst")], ids=["4-tuple", "2-tuple of IPv6 alone"])
+def test_ipv6_flows_are_foretold_from_their_own_fields(queues: int, six: tuple[str, ...] | None) -> None:
+    spreading = vpp(queues)
+    spreading = replace(spreading, hashes=tuple(replace(one, ipv6_fields=six) for one in spreading.hashes))
+    spread = predict(spreading, streams("64b-v6"), [0, 1])
+    for port in (0, 1):
+        told = {queue.queue: queue.share for queue in spread.of(port)}
+        assert told == pytest.approx(by_definition("64b-v6", port, queues, six or FIELDS))
+        assert spread.ports[port].flows == 251 and spread.ports[port].exact
+    assert predict(spreading, streams("64b"), [0, 1]) == predict(vpp(queues), streams("64b"), [0, 1])
+
+
+def test_ipv6_fields_that_are_not_told_are_not_assumed() -> None:
+    spreading = vpp(2)
+    spreading = replace(spreading, hashes=tuple(replace(one, ipv6_fields=()) for one in spreading.hashes))
+    assert "does not say which fields" in predict(spreading, streams("64b-v6"), [0]).ports[0].reason
+    assert not predict(spreading, streams("64b"), [0]).ports[0].reason

@@ -241,10 +241,18 @@ def test_how_long_a_night_takes() -> None:
     assert jobs_of()[0].expected_s == make_plan(ramp_s=120.0, zoom_s=30.0, hold_s=10.0, latency_s=5.0).duration_s
 
 
-@pytest.mark.parametrize(("plan", "zoom_s"), [("", 60.0), ("plan: {zoom: 0s}", 0.0)])
-def test_a_cell_zooms_unless_its_suite_says_otherwise(tmp_path: Path, plan: str, zoom_s: float) -> None:
+@pytest.mark.parametrize(
+    ("of_dut", "of_suite", "zoom_s"),
+    [("", "", 60.0), ("", "plan: {zoom: 0s}", 0.0), ("zoom: 20s", "", 20.0), ("zoom: 20s", "plan: {zoom: 0s}", 0.0)],
+)
+def test_a_cell_zooms_unless_its_suite_or_dut_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_dut: str, of_suite: str, zoom_s: float
+) -> None:
+    text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
+    (tmp_path / "own.yaml").write_text(f"{text}\nplan:\n  ramp_duration: 60s\n  {of_dut}\n")
+    monkeypatch.setenv("TREXBENCH_DUT_CONFIGS", str(tmp_path))
     file = tmp_path / "one.yaml"
-    file.write_text(f"duts: [netgate-vpp]\nmodes: [64b]\ndirections: [uni]\n{plan}\n")
+    file.write_text(f"duts: [own]\nmodes: [64b]\ndirections: [uni]\n{of_suite}\n")
     (job,) = make_jobs(read_suite(file), SETUP)
     assert job.request.wished.zoom_s == zoom_s
 

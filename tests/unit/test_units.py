@@ -14,6 +14,7 @@ from trexbench.core.units import (
     format_bits,
     format_duration,
     format_pps,
+    format_rate,
     format_scaled,
     format_share,
     line_rate_pps,
@@ -86,13 +87,48 @@ def test_rates_print_as_they_are_written(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("600", 600), ("10s", 10), ("500ms", 0.5), ("2m", 120), ("1.5min", 90), ("1h", 3600), ("0", 0), ("3 sec", 3)],
+    [
+        ("600", 600),
+        ("10s", 10),
+        ("500ms", 0.5),
+        ("2m", 120),
+        ("1.5min", 90),
+        ("1h", 3600),
+        ("0", 0),
+        ("3 sec", 3),
+        ("2m30s", 150),
+        ("1h30m", 5400),
+        ("1h 1min 1.5s", 3661.5),
+        ("1s500ms", 1.5),
+        ("30m", 1800),
+        ("720h", 2592000),
+    ],
 )
 def test_durations(text: str, seconds: float) -> None:
     assert parse_duration(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "-1s", "ten", "1d", "1:30", "inf", "nan", "1e3", "s", "9" * 400])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "-1s",
+        "ten",
+        "1d",
+        "1:30",
+        "inf",
+        "nan",
+        "1e3",
+        "s",
+        "9" * 400,
+        "30s2m",
+        "2m30",
+        "1m1m",
+        "1ms1s",
+        "99999999999",
+        "721h",
+    ],
+)
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_duration(text)
@@ -174,3 +210,9 @@ def test_formats(formatted: str, expected: str) -> None:
 def test_figures_have_no_exponent_and_four_digits(value: float) -> None:
     number = format_pps(value).split()[0]
     assert "e" not in number and len(number.replace(".", "").lstrip("0")) <= 5
+
+
+@given(st.floats(1.0, 1e9))
+def test_a_rate_is_written_as_it_is_read_and_never_rounded_down(pps: float) -> None:
+    read = parse_rate(format_rate(pps))
+    assert read.unit == "pps" and pps * (1 - 1e-6) <= read.value <= 1.1 * pps + 1e-6

@@ -294,6 +294,42 @@ def test_case_5_a_knee_behind_a_path_that_loses(share: float, capacity: float, s
 
 
 @pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize("capacity", [1.6e5, 2.2e5])
+@pytest.mark.parametrize("share", [0.0012, 0.0016, 0.003])
+def test_case_5_few_windows_show_a_path_that_loses(share: float, capacity: float, stops: bool) -> None:
+    """A ramp so short, of a DUT so slow, that three or four windows lie below its knee; frames seem to be on their
+    way, since the warm-up tells them from lost ones no better than to a frame.
+    """
+    world = World(capacity, back_loss=share)
+    _, _, analysis = measured(world, stop_on_saturation=stops, ramp_s=30.0, loss_threshold=1e-4)
+    (one,) = analysis.directions
+    assert one.limit is Limit.DUT and (one.low_pps or 0) <= capacity <= (one.high_pps or 0)
+    assert "lossy-path" in codes(analysis)
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_case_5_rates_that_were_held_show_a_path_that_loses_where_the_dut_stood_still_below(stops: bool) -> None:
+    world = World(2.2e5, back_loss=0.005, blips=((5.6, 9.5),))
+    _, _, analysis = measured(world, stop_on_saturation=stops)
+    assert is_the_knee(analysis.directions[0], 2.2e5) and "lossy-path" in codes(analysis)
+
+
+@pytest.mark.parametrize("latency_s", [0.0, 0.001])
+@pytest.mark.parametrize("most", [0.001, 0.004, 0.016])
+def test_case_5_few_frames_lost_by_chance_ever_more_often_show_no_path(most: float, latency_s: float) -> None:
+    class Growing(SimulatedGenerator):
+        def _forward(self, direction: Direction, frames: int, _: float) -> int:
+            mean = frames * most * (self.rates.get(direction.tx, 0) / 3e5) ** 2
+            return frames - min(frames, max(0, round(self._rng.gauss(mean, mean**0.5))))
+
+    for seed in range(6):
+        plan, clock = make_plan(ramp_s=30.0, target_pps=3e5, loss_threshold=1e-4), HeldClock()
+        world = World(latency_s=latency_s, seed=seed)
+        analysis = analyse(plan, run(plan, Growing(plan, world, clock), clock, Silent()).samples)
+        assert "lossy-path" not in codes(analysis), seed
+
+
+@pytest.mark.parametrize("stops", [True, False])
 @pytest.mark.parametrize(
     "world",
     [

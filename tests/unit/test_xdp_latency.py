@@ -37,6 +37,16 @@ def udp(size: int = 60, length: int | None = None, protocol: int = 17) -> bytes:
     return (HEADER + bytes(ip) + layer4 + bytes(range(256)) * 6)[:size]
 
 
+def udp6(size: int = 82) -> bytes:
+    """An IPv6 frame with a flow label and a UDP checksum of some kind."""
+    header = bytes.fromhex("6ab12345") + (size - 54).to_bytes(2, "big") + bytes([17, 64]) + bytes(range(32))
+    layer4 = bytes.fromhex("04010c00") + (size - 54).to_bytes(2, "big") + b"\x12\x34"
+    return (HEADER[:12] + b"\x86\xdd" + header + layer4 + bytes(range(256)) * 6)[:size]
+
+
+VLAN, QINQ = bytes.fromhex("81000064"), bytes.fromhex("88a800c8")
+
+
 def timed(pg_id: int = 7, packet: bytes | None = None, **more: Any) -> StreamSpec:
     spec = StreamSpec(1, packet or udp(), 1e5, fixed_rate=True, pg_id=pg_id)
     return replace(spec, **more)
@@ -263,10 +273,14 @@ def trim() -> dict[str, Any]:
 REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("padding behind IP", {"packet": udp(60, length=40)}, "ends after 54 bytes of a frame of 60; routers cut"),
     ("IP beyond the frame", {"packet": udp(60, length=47)}, "ends after 61 bytes of a frame of 60"),
-    ("IPv6", {"packet": HEADER[:12] + b"\x86\xdd\x60" + bytes(70)}, "IPv4 without VLAN tags only"),
-    ("a VLAN tag", {"packet": HEADER[:12] + b"\x81\0\0\5" + udp()[12:]}, "IPv4 without VLAN tags only"),
-    ("no IP", {"packet": HEADER[:12] + b"\x88\xb5" + bytes(46)}, "IPv4 without VLAN tags only"),
+    ("padding behind IPv6", {"packet": udp6(82) + bytes(4)}, "ends after 82 bytes of a frame of 86; routers cut"),
+    ("three VLAN tags", {"packet": HEADER[:12] + 3 * VLAN + udp()[12:]}, "behind 2 VLAN tags at most"),
+    ("no IP", {"packet": HEADER[:12] + b"\x88\xb5" + bytes(46)}, "IPv4 and IPv6 behind 2 VLAN tags at most"),
     ("no room", {"packet": udp(50)}, "8 bytes of payload have no room"),
+    ("no room behind IPv6", {"packet": udp6(74)}, "12 bytes of payload have no room"),
+    ("a field in the flow label", {"packet": udp6(82), **field(17)}, "writes byte 17, by which"),
+    ("a field in IPv6's length", {"packet": udp6(82), **field(18)}, "writes byte 18, by which"),
+    ("a field in a tag's type", {"packet": HEADER[:12] + VLAN + udp()[12:], **field(16)}, "writes byte 16, by which"),
     ("a field in the time", field(59), "writes byte 59, by which"),
     ("a field in the IP ID", field(18), "writes byte 18, by which"),
     ("a field in the IP length", field(16), "writes byte 16, by which"),
@@ -279,6 +293,26 @@ def test_what_cannot_be_timed_is_refused(about: str, changes: dict[str, Any], te
     with pytest.raises(EngineError, match=f"stream 1: .*{text}") as caught:
         plan_port(1, [timed(**changes)])
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("tags", [b"", VLAN, QINQ + VLAN, VLAN + VLAN], ids=["plain", "VLAN", "QinQ", "two VLANs"])
+@pytest.mark.parametrize("packet", [udp(), udp6(82)], ids=["IPv4", "IPv6"])
+def test_frames_of_either_family_are_timed_behind_tags(packet: bytes, tags: bytes) -> None:
+    packet = packet[:12] + tags + packet[12:]
+    frames = sent(timed(packet=packet), longest=100)
+    port: Any = Port()
+    port.plan = plan_port(1, [timed(packet=packet)], marks={7: Mark(3, 9)})
+    Timing().activate(port.plan, None, [port])
+    for one in frames:
+        sent_ns = int.from_bytes(one[-8:], "little")
+        assert port.take(one, sent_ns + 25_000) == 1
+    found = told(port)
+    assert len(frames) == found.received == port.received == 10
+    assert found.received_bytes == 10 * (len(packet) + 4)
+    assert found.min_s == found.max_s == pytest.approx(25e-6) and found.missing == found.out_of_order == 0
+    at = 14 + len(tags)
+    checksum = at + (46 if packet[at] >> 4 == 6 else 26)
+    assert all(one[checksum : checksum + 2] == b"\0\0" for one in frames), "the time makes any checksum wrong"
 
 
 def test_slots_are_handed_out_once_and_anew() -> None:

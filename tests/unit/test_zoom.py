@@ -175,3 +175,12 @@ def test_spans_cover_every_interval_and_do_not_touch(found: list[tuple[float, fl
     spans = join_spans(intervals)
     assert all(any(begin < low and (high < end or end == 1) for begin, end in spans) for low, high in intervals)
     assert all(one[1] < other[0] for one, other in itertools.pairwise(spans)) and all(0 <= b < e <= 1 for b, e in spans)
+
+
+def test_a_ramp_that_goes_far_beyond_the_dut_is_told_what_would_fit() -> None:
+    plan, _, analysis = measured(World(1.2e5), zoom_s=60.0)
+    (hint,) = plan.hints(analysis.directions)
+    assert hint.endswith(("--ramp-to 240kpps fits this DUT", "--ramp-to 250kpps fits this DUT")), hint
+    assert "more than 8." in hint
+    plan, _, analysis = measured(World(7e5), zoom_s=60.0)
+    assert not list(plan.hints(analysis.directions))

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ..config.draft import UNKNOWN, Draft
 from ..config.lookup import DUTS, load_dut
+from ..config.model import DRIVERS, GeneratorConfig, Port
+from ..config.readers import as_written
 from ..config.schema import read_dut
 from ..core.errors import ConfigError, DutError
+from ..core.names import REMEDY, is_name, shown
 from ..core.units import format_bits
+from ..files import replace_file
 from ..session.request import Target
-from .options import CONFIGS, DURATION, JSON, RX_QUEUES, complete_duts, gathered
-from .output import print_json
+from .options import (
+    CONFIGS,
+    DURATION,
+    JSON,
+    PORTS,
+    PUB_PORT,
+    RPC_PORT,
+    RX_QUEUES,
+    TREX_DIR,
+    VERBOSE,
+    complete_duts,
+    gathered,
+)
+from .output import note, print_json
 
 if TYPE_CHECKING:
     from ..dut import Change, Command
@@ -27,6 +43,8 @@ if TYPE_CHECKING:
 _EXAMPLES = """\b
 Examples:
   trexbench dut list
+  trexbench dut new my-router --driver linux --host router.example.net --server trex1.lab
+  trexbench dut check my-router.yaml
   trexbench dut show netgate-vpp
   trexbench dut plan netgate-vpp --rx-queues 2
   trexbench dut apply netgate-vpp && trexbench dut verify netgate-vpp
@@ -46,39 +64,147 @@ def dut() -> None:
 
 @dut.command("list")
 @CONFIGS
-def list_duts(configs_dir: Path | None) -> None:
+@JSON
+def list_duts(configs_dir: Path | None, as_json: bool) -> None:
     """Every DUT config found, or what is wrong with it."""
     found = DUTS.files(configs_dir)
     if not found:
         raise ConfigError("no dut_configs found", "run in a checkout, or name a directory with --configs-dir")
+    values: list[dict[str, str | None]] = []
     for name, path in sorted(found.items()):
+        facts: dict[str, str | None]
         try:
             config = read_dut(path)
-            click.echo(f"{name:<18} {config.driver:<8} {config.description}")
+            facts = {"driver": config.driver, "description": config.description, "error": None}
         except ConfigError as error:
-            click.echo(f"{name:<18} invalid: {error}")
+            facts = {"driver": None, "description": None, "error": str(error)}
+        values.append({"name": name, "path": str(path), **facts})
+    if as_json:
+        print_json(values)
+        return
+    for one in values:
+        said = f"invalid: {one['error']}" if one["error"] else f"{one['driver']:<8} {one['description']}"
+        click.echo(f"{one['name']:<18} {said}")
+
+
+@dut.command("new")
+@click.argument("name")
+@click.option(
+    "--driver", type=click.Choice(tuple(DRIVERS)), help="What runs on the DUT; none: it is configured by hand."
+)
+@click.option("--host", help="Where ssh reaches the DUT; it is asked for its interfaces.")
+@click.option("--user", help="There; default: as your ssh says.")
+@click.option("--interfaces", metavar="A,B", help="The DUT's interfaces, in the order of the tester's ports.")
+@click.option("--ports", type=PORTS, default="0,1", help="The tester's ports (0,1).")
+@click.option("--server", help="The TRex server; it is asked for its ports' MACs and speed.")
+@RPC_PORT
+@PUB_PORT
+@TREX_DIR
+@click.option("--speed", help="Line rate (L1) of the test: 10gbit. Default: that of the tester's ports.")
+@click.option("-o", "--output", metavar="FILE", help="Where to; - is standard output. Default: dut_configs/NAME.yaml.")
+def new_dut(
+    name: str,
+    driver: str | None,
+    host: str | None,
+    user: str | None,
+    interfaces: str | None,
+    ports: tuple[int, ...],
+    server: str | None,
+    rpc_port: int | None,
+    pub_port: int | None,
+    trex_dir: Path | None,
+    speed: str | None,
+    output: str | None,
+) -> None:
+    """Write a commented config for a new DUT, with what the DUT and the tester answer filled in.
+
+    What is not given is asked for, where somebody sits at the terminal, and else left to be changed by hand.
+    """
+    from ..session.draft import ask_dut, ask_tester, filled
+    from ..session.dut import endpoint_of
+
+    if not is_name(name):
+        raise ConfigError(f"{shown(name)} cannot be the name of a DUT", REMEDY)
+    asks = sys.stdin.isatty()
+    driver = driver or (click.prompt("driver", "linux", type=click.Choice(tuple(DRIVERS))) if asks else "none")
+    reached = bool(DRIVERS[driver].transports)
+    if asks and reached and host is None:
+        host = click.prompt("the DUT's host, as ssh knows it")
+    draft = Draft(driver, host or UNKNOWN, user, tester_ports=ports, speed=speed, server=server)
+    draft = filled(draft, ask_dut, note)
+    if server is not None:
+        there = endpoint_of(GeneratorConfig(), server, rpc_port, pub_port)
+        draft = filled(draft, lambda one: ask_tester(one, there, ports, trex_dir), note)
+    if interfaces is None and asks and DRIVERS[driver].knows_system:
+        interfaces = click.prompt("the DUT's interfaces", ",".join(draft.there[: len(ports)]) or None)
+    chosen = [one.strip() for one in interfaces.split(",")] if interfaces else list(draft.there[: len(ports)])
+    draft = replace(draft, interfaces=chosen)
+    path = Path(output or f"dut_configs/{name}.yaml")
+    draft.read(path if output != "-" else Path(f"{name}.yaml"))
+    if output == "-":
+        click.echo(draft.text(), nl=False)
+        return
+    try:
+        path.parent.mkdir(exist_ok=True)
+        replace_file(path, draft.text().encode(), exclusive=True)
+    except FileExistsError:
+        raise ConfigError(f"{path} is there already", "choose another name, or -o FILE") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}", "name another file with -o") from None
+    click.echo(str(path))
+    note(f"look through it, then: trexbench dut check {path} && trexbench doctor --dut {path}")
+
+
+@dut.command("check")
+@click.argument("names", nargs=-1, shell_complete=complete_duts)
+@CONFIGS
+def check_duts(names: tuple[str, ...], configs_dir: Path | None) -> int:
+    """Everything that is wrong with these configs, or with all that are found; no DUT is asked."""
+    wrong = 0
+    for name in names or sorted(DUTS.files(configs_dir)):
+        try:
+            load_dut(name, configs_dir)
+            click.echo(f"{name}: nothing is wrong")
+        except ConfigError as error:
+            wrong += len(error.each)
+            click.echo("\n".join(map(str, error.each)))
+    return ConfigError.exit_code if wrong else 0
 
 
 @dut.command("show")
 @click.argument("name", shell_complete=complete_duts)
 @CONFIGS
-def show_dut(name: str, configs_dir: Path | None) -> None:
-    """What a config says: driver, transport, ports, routes, line rate."""
+@JSON
+def show_dut(name: str, configs_dir: Path | None, as_json: bool) -> None:
+    """What a config says: driver, transport, ports, routes, line rate; all of it with --json."""
     config = load_dut(name, configs_dir)
+    if as_json:
+        values = as_written(config)
+        del values["text"]
+        print_json(values)
+        return
     way = config.transport
-    where = f"namespace {way.namespace}" if way.namespace else f"ssh to {way.host}" if way.host else "this machine"
+    places = {"netns": f"namespace {way.namespace}", "local": "this machine", "none": "none: it is configured by hand"}
+    where = places.get(way.type) or f"{way.type} to {way.host}"
     click.echo(f"{config.name}: {config.description}")
     click.echo(f"  file        {config.file}")
     click.echo(f"  driver      {config.driver}")
     click.echo(f"  transport   {where}")
     click.echo(f"  line rate   {format_bits(config.speed_bps) if config.speed_bps else 'as the ports say'}")
     click.echo(f"  generator   {config.generator.server}:{config.generator.rpc_port}")
+    for cable in config.cables:
+        if not isinstance(cable, Port):
+            click.echo(f"  port {cable.tester}      {cable.interface}".rstrip())
     for port in config.ports:
         mac = port.neighbour.mac or "the tester's port"
-        there = f"{port.interface} {port.address}"
-        click.echo(f"  port {port.tester}      {there}, neighbour {port.neighbour.address}, MAC: {mac}")
+        for own, other in port.ends:
+            click.echo(f"  port {port.tester}      {port.interface} {own}, neighbour {other}, MAC: {mac}")
     for route in config.routes:
         click.echo(f"  route       {route.to} via {route.via}")
+    for step in config.commands.apply:
+        click.echo(f"  sets        {step.what}")
+    for probe in config.commands.verify:
+        click.echo(f"  reads back  {probe.what}")
     if config.notes:
         click.echo("  notes       " + config.notes.strip().replace("\n", "\n              "))
 
@@ -90,7 +216,9 @@ _TARGET = gathered(
     CONFIGS,
     RX_QUEUES,
     click.option("--server", metavar="HOST", help="The TRex server to ask for MACs that the config does not name."),
-    click.option("--rpc-port", type=click.IntRange(1, 65535), help="Its RPC port (4501)."),
+    RPC_PORT,
+    PUB_PORT,
+    TREX_DIR,
 )
 
 
@@ -105,6 +233,7 @@ def _connected(target: Target, verb: str) -> Iterator[ConnectedDut]:
 
 @dut.command("plan")
 @_TARGET
+@VERBOSE
 @JSON
 def plan_dut(as_json: bool, target: Target) -> None:
     """Print exactly what `apply` would run now, and change nothing."""
@@ -121,6 +250,7 @@ def plan_dut(as_json: bool, target: Target) -> None:
 
 @dut.command("apply")
 @_TARGET
+@VERBOSE
 def apply_dut(target: Target) -> None:
     """Configure the DUT as its config says, then read it back. Only what differs is changed."""
     from ..dut.apply import apply, summary
@@ -128,12 +258,13 @@ def apply_dut(target: Target) -> None:
     with _connected(target, "apply") as found:
         changed = apply(found.dut, found.transport, found.journal, lambda step: _print_step(step, step.do))
         click.echo(summary(changed))
-        found.dut.verify().require_match()
-    click.echo("it is what its config says")
+        attested = found.dut.verify().require_match()
+    click.echo("it is what its config says" if attested.attested else f"not attested: {attested.reason}")
 
 
 @dut.command("verify")
 @_TARGET
+@VERBOSE
 @click.option("--json", "as_json", is_flag=True, help="Everything that was read, as JSON on standard output.")
 def verify_dut(as_json: bool, target: Target) -> int:
     """Read the DUT back and say what differs from its config; change nothing."""
@@ -141,6 +272,8 @@ def verify_dut(as_json: bool, target: Target) -> int:
         attested = found.dut.verify()
     if as_json:
         print_json(attested.to_document())
+    elif not attested.attested:
+        click.echo(f"not attested: {attested.reason}")
     else:
         for mismatch in attested.mismatches:
             click.echo(str(mismatch))
@@ -150,6 +283,7 @@ def verify_dut(as_json: bool, target: Target) -> int:
 
 @dut.command("telemetry")
 @_TARGET
+@VERBOSE
 @click.option("--seconds", type=DURATION, default=5.0, help="Time between the two readings (5).")
 @JSON
 def telemetry_dut(seconds: float, as_json: bool, target: Target) -> None:
@@ -169,6 +303,7 @@ def telemetry_dut(seconds: float, as_json: bool, target: Target) -> None:
 
 @dut.command("revert")
 @_TARGET
+@VERBOSE
 def revert_dut(target: Target) -> None:
     """Undo what `apply` and later runs have changed, also after a crash."""
     from ..dut.apply import revert
@@ -185,5 +320,5 @@ def _print_step(step: Change, commands: tuple[Command, ...], back: bool = False)
     click.echo(f"# {'undo: ' if back else ''}{step}")
     for command in commands:
         fed = "" if command.input is None else f" <<'END'  # {command.why}\n{command.input.rstrip()}\nEND"
-        click.echo(f"{shlex.join(command.argv)}{fed or f'  # {command.why}'}")
+        click.echo(f"{command}{fed or f'  # {command.why}'}")
     sys.stdout.flush()

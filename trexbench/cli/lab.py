@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from ..config.lookup import load_dut
-from .options import CONFIGS, complete_duts, path_option
+from ..config.lookup import command_name, load_dut
+from .options import CONFIGS, JSON, complete_duts, path_option
+from .output import print_json
 
 _dut = click.option(
     "--dut",
@@ -20,7 +22,7 @@ _EXAMPLES = """\b
 Examples:
   trexbench lab up                      the embedded STL server sends
   trexbench lab up --trex-dir /opt/trex   a real TRex sends, on the same ports
-  trexbench lab status
+  trexbench lab status --json
   trexbench lab down
 """
 
@@ -47,7 +49,8 @@ def up(dut: str, configs_dir: Path | None, trex_dir: Path | None) -> None:
     from ..session.process import signals_as_exceptions
 
     with signals_as_exceptions():
-        found = Lab(LabSpec.from_config(load_dut(dut, configs_dir))).up(trex_dir)
+        config = load_dut(dut, configs_dir)
+        found = Lab(LabSpec.from_config(config), command_name(config)).up(trex_dir)
     click.echo(found)
     for warning in found.warnings:
         click.echo(f"  note: {warning}")
@@ -56,7 +59,7 @@ def up(dut: str, configs_dir: Path | None, trex_dir: Path | None) -> None:
 @lab.command("down")
 @_dut
 @CONFIGS
-@click.option("--force", is_flag=True, help="Even while a run uses it.")
+@click.option("--force", is_flag=True, help="Even while a run uses it, or has it for itself; that run ends.")
 def down(dut: str, configs_dir: Path | None, force: bool) -> None:
     """Take the lab down, with everything in it."""
     from ..lab import LabSpec
@@ -67,11 +70,15 @@ def down(dut: str, configs_dir: Path | None, force: bool) -> None:
 
 
 @lab.command("status")
-def status() -> None:
+@JSON
+def status(as_json: bool) -> None:
     """Every lab that is up, in part, or left over."""
     from ..lab import all_status
 
     found = all_status()
+    if as_json:
+        print_json([asdict(one) for one in found])
+        return
     for one in found:
         click.echo(one)
         for warning in one.warnings:

@@ -22,6 +22,8 @@ _VERBS = {
     "nightly": ("suite", "A night of a suite: run, judge, report, prune, notify; for cron and systemd."),
     "profile": ("profile", "What a mode puts on the wire: list, show, pcap."),
     "dut": ("dut", "DUTs: list, show, plan, apply, verify, telemetry, revert."),
+    "doctor": ("doctor", "Check all that a run needs: this machine, tester, lab, DUT."),
+    "calibrate": ("calibrate", "Measure what the tester carries without a DUT, its ports back to back."),
     "lab": ("lab", "The router in network namespaces: up, down, status."),
     "show": ("results", "Show a stored run: summary and picture."),
     "compare": ("compare", "Compare two stored runs, nights, suites or DUTs; unlike ones are refused."),

@@ -14,12 +14,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from ..config.lookup import DUTS, SUITES, Catalogue
-from ..config.model import PlanDefaults
+from ..config.model import MOST_QUEUES, PlanDefaults
 from ..core.errors import ConfigError
 from ..core.history.known import is_date, parse_date
 from ..core.load.profile import LISTED_MODES
 from ..core.units import Rate, parse_duration, parse_rate, parse_share, parse_speed
 from ..session.request import SPEEDUP, Case, Setup
+from .output import tell_more
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
@@ -99,6 +100,11 @@ def complete_modes(_ctx: click.Context, _param: click.Parameter, incomplete: str
     return [CompletionItem(name, help=text) for name, text in names.items() if name.startswith(incomplete)]
 
 
+def complete_traffic(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of modes; files where no name begins like this."""
+    return complete_modes(ctx, param, incomplete) or [CompletionItem(incomplete, type="file")]
+
+
 def complete_suites(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of suites; files where no name begins like this."""
     return _complete_names(SUITES, incomplete) or [CompletionItem(incomplete, type="file")]
@@ -142,17 +148,44 @@ def results_option(help: str = "The directory of the stored runs.") -> Callable[
 
 CONFIGS = path_option("--configs-dir", "The directory of the DUT configs.")
 RX_QUEUES = click.option(
-    "--rx-queues", type=click.IntRange(1, 64), help="Receive queues per port: one of the counts in the DUT's config."
+    "--rx-queues",
+    type=click.IntRange(1, MOST_QUEUES),
+    help="Receive queues per port: one of the counts in the DUT's config.",
 )
 TREX_DIR = path_option(
     "--trex-dir",
     "A TRex installation: its client is used, and in a lab its server.",
     envvar="TREXBENCH_TREX_DIR",
 )
+RPC_PORT = click.option("--rpc-port", type=click.IntRange(1, 65535), help="Its RPC port (4501).")
+PUB_PORT = click.option("--pub-port", type=click.IntRange(1, 65535), help="Its event port (4500).")
 TUNABLES_OPTION = click.option(
     "-t", "--tunables", type=TUNABLES, help="Tunables of the mode or profile: size=128,vm=random."
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
+BRIEF = click.option(
+    "--brief", is_flag=True, help="Ten lines at most: rates, limits, cost, doubts, and where the result is."
+)
+
+
+def require_one_form(as_json: bool, brief: bool) -> None:
+    if as_json and brief:
+        raise ConfigError("--json and --brief exclude each other", "leave one of them out")
+
+
+def _verbose(ctx: click.Context, _param: click.Parameter, wished: bool) -> None:
+    if wished:
+        ctx.call_on_close(tell_more())
+
+
+VERBOSE = click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    expose_value=False,
+    callback=_verbose,
+    help="Say on standard error what is called meanwhile: the server's commands, and the DUT's.",
+)
 QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress.")
 
 CASE = gathered(
@@ -205,8 +238,8 @@ def setup_options(speedup: float, label: str) -> tuple[Callable[[Any], Any], ...
         click.option(
             "--server", metavar="HOST", help="The TRex server; default: as in the DUT's config, or its lab's."
         ),
-        click.option("--rpc-port", type=click.IntRange(1, 65535), help="Its RPC port (4501)."),
-        click.option("--pub-port", type=click.IntRange(1, 65535), help="Its event port (4500)."),
+        RPC_PORT,
+        PUB_PORT,
         TREX_DIR,
         click.option("--force", is_flag=True, help="Take the ports even if somebody else owns them."),
         click.option("--label", type=LABEL, help=f"A word stored with {label}, to search and compare by: kernel-6.18."),
@@ -241,7 +274,11 @@ class Shown:
     results: Path
     picture: bool
     as_json: bool
+    brief: bool
     quiet: bool
+
+    def __post_init__(self) -> None:
+        require_one_form(self.as_json, self.brief)
 
 
 SHOWN = gathered(
@@ -250,5 +287,6 @@ SHOWN = gathered(
     results_option("Where results go: <date>/<dut>/<time>-<mode>-<direction>.json, a picture beside each."),
     click.option("--picture/--no-picture", default=True, help="Draw the PNG (default), or leave it out."),
     JSON,
+    BRIEF,
     QUIET,
 )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +31,32 @@ def note(text: str) -> None:
 
 def warn(text: str) -> None:
     note(f"trexbench: {text}")
+
+
+class _Notes(logging.Handler):
+    """What the program's modules log, as lines on standard error."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._begun_s = time.time()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(f"{record.created - self._begun_s:9.3f} s  {record.getMessage()}")
+
+
+def tell_more() -> Callable[[], None]:
+    """Note every call of a server and every command on a DUT from now on, until what is returned is called."""
+    log, notes = logging.getLogger(__package__.partition(".")[0]), _Notes()
+    before = log.level, log.propagate
+    log.addHandler(notes)
+    log.setLevel(logging.DEBUG)
+    log.propagate = False
+
+    def end() -> None:
+        log.removeHandler(notes)
+        log.level, log.propagate = before
+
+    return end
 
 
 def say_unless(quiet: bool) -> Callable[[str], None]:
@@ -57,17 +85,24 @@ def save_picture(save: Callable[[], Path]) -> None:
         note(f"no picture: {' '.join(str(failed).split())}")
 
 
-def print_result(result: RunResult, as_json: bool) -> None:
+def print_result(result: RunResult, as_json: bool, brief_of: Path | None = None) -> None:
+    """brief_of: the run's document, for the short form; None asks for the long one."""
+    if brief_of is not None:
+        from ..report.run.brief import format_brief
+        from ..report.run.text import width_of
+
+        click.echo(format_brief(result, str(brief_of), width_of(sys.stdout)), nl=False)
+        return
     if as_json:
         from ..core.result import to_document
 
         print_json(to_document(result, with_samples=False))
         return
     from ..report.run.curve import draw_curve
-    from ..report.run.text import print_summary
+    from ..report.run.text import print_summary, width_of
 
     print_summary(result, sys.stdout)
-    click.echo(f"\n{draw_curve(result)}", nl=False)
+    click.echo(f"\n{draw_curve(result, width_of(sys.stdout))}", nl=False)
 
 
 def print_json(values: Any) -> None:
@@ -84,10 +119,18 @@ def exit_code(error: BenchError | Interrupted | None) -> int:
     return error.exit_code
 
 
+def make_directory(path: Path) -> None:
+    """Make the directory that an option names for several files, where it is not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BenchError(f"{path}: {error.strerror}", "name a directory that can be made") from error
+
+
 def write(name: str, data: str | bytes, aside: bool = False) -> None:
     """Replace the file as a whole and print its name; ``-`` is standard output.
 
-    aside: the verb prints something else: the file's name is not printed, and its directory must exist.
+    aside: the verb prints something else: the file's name is not printed.
     """
     raw = data.encode("utf-8", "replace") if isinstance(data, str) else data
     if name == "-":
@@ -95,8 +138,6 @@ def write(name: str, data: str | bytes, aside: bool = False) -> None:
         return
     path = Path(name)
     try:
-        if not aside:
-            path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, raw)
     except OSError as error:
         raise BenchError(f"{path}: {error.strerror}", "name a place that can be written") from error

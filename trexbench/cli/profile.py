@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
-from ..core.load.profile import LISTED_MODES, resolve_mode
+from ..core.errors import BenchError, ConfigError
+from ..core.load.profile import LISTED_MODES
 from ..core.units import Rate, format_bits, format_pps, format_share
-from .options import JSON, RATE, SPEED, TREX_DIR, TUNABLES_OPTION, complete_modes
-from .output import print_json
+from .options import JSON, RATE, SPEED, TREX_DIR, TUNABLES_OPTION, complete_traffic
+from .output import note, print_json
 
 _EXAMPLES = """\b
 Examples:
   trexbench profile list
   trexbench profile show var2-imix --speed 25gbit
+  trexbench profile show ./mine.py -t size=256 --packets
   trexbench profile pcap 64b -o 64b.pcap --count 1000
+  trexbench profile pcap imix -o - --count 100
 """
 
 _speed = click.option("--speed", type=SPEED, default="10gbit", show_default=True, help="Line speed (L1).")
@@ -26,7 +30,7 @@ _port = click.option(
     show_default=True,
     help="The port that sends; odd ports send in the other direction.",
 )
-_mode = click.argument("mode", shell_complete=complete_modes)
+_mode = click.argument("mode", shell_complete=complete_traffic)
 
 
 @click.group(epilog=_EXAMPLES)
@@ -42,20 +46,20 @@ def list_modes(speed: float, trex_dir: Path | None, as_json: bool) -> None:
     """Every mode, with its mean frame, its flows and its line rate; `var2-<n>b` is one for any size, too."""
     from ..session.traffic import load_traffic
 
-    loaded = [load_traffic(mode, None, 0, trex_dir) for mode in LISTED_MODES]
+    loaded = [load_traffic(mode.name, None, 0, trex_dir) for mode in LISTED_MODES]
     if as_json:
         print_json([one.facts(speed) for one in loaded])
         return
     click.echo(
-        f"{'mode':<12} {'aliases':<26} {'mean frame':>10} {'flows':>6} {'line rate at ' + format_bits(speed):>27}"
+        f"{'mode':<13} {'aliases':<26} {'mean frame':>10} {'flows':>6} {'line rate at ' + format_bits(speed):>27}"
     )
     for mode, one in zip(LISTED_MODES, (found.profile for found in loaded), strict=True):
         rate = format_pps(one.line_rate_pps(speed))
         aliases = ", ".join(mode.aliases)
-        click.echo(f"{mode.name:<12} {aliases:<26} {one.mean_frame_bytes:8.1f} B {one.flows!s:>6} {rate:>27}")
+        click.echo(f"{mode.name:<13} {aliases:<26} {one.mean_frame_bytes:8.1f} B {one.flows!s:>6} {rate:>27}")
     click.echo("")
     for mode in LISTED_MODES:
-        click.echo(f"{mode.name:<12} {mode.summary}")
+        click.echo(f"{mode.name:<13} {mode.summary}")
 
 
 @profile.command("show")
@@ -64,36 +68,50 @@ def list_modes(speed: float, trex_dir: Path | None, as_json: bool) -> None:
 @TUNABLES_OPTION
 @_port
 @TREX_DIR
+@click.option("--packets", is_flag=True, help="Also the first packet of each stream, decoded and as a hex dump.")
 @JSON
 def show_mode(
-    mode: str, speed: float, tunables: dict[str, str] | None, port: int, trex_dir: Path | None, as_json: bool
+    mode: str,
+    speed: float,
+    tunables: dict[str, str] | None,
+    port: int,
+    trex_dir: Path | None,
+    packets: bool,
+    as_json: bool,
 ) -> None:
-    """One mode in words and numbers, and the first packet of each stream decoded."""
+    """One mode, or a profile's file (`./mine.py`), in words and numbers, and each stream in a line."""
     from ..session.traffic import load_traffic
 
-    known = resolve_mode(mode)
-    traffic = load_traffic(known, tunables, port, trex_dir)
+    traffic = load_traffic(mode, tunables, port, trex_dir)
     if as_json:
         print_json(traffic.facts(speed))
         return
     loaded = traffic.profile
-    click.echo(f"{known.name}: {known.summary}")
+    click.echo(f"{traffic.name}: {traffic.summary}")
     tuned = ",".join(f"{k}={v}" for k, v in loaded.tunables.items())
-    click.echo(f"  profile     {known.profile} -t {tuned}, as sent by port {port}")
+    click.echo(f"  profile     {loaded.name}{tuned and ' -t '}{tuned}, as sent by port {port}")
     click.echo(f"  frames      {loaded.mix}, mean {loaded.mean_frame_bytes:.2f} B with FCS")
     click.echo(f"  flows       {loaded.flows}; varied: {', '.join(loaded.varied) or 'nothing'}")
     line = loaded.line_rate_pps(speed)
     l2 = line * loaded.mean_frame_bytes * 8
     click.echo(f"  line rate   {format_pps(line)} at {format_bits(speed)} L1 ({format_bits(l2)} L2)")
-    for number, (stream, text) in enumerate(zip(loaded.streams, traffic.decoded(), strict=True), 1):
-        share = format_share(loaded.share(stream))
-        click.echo(f"\nstream {number}: {stream.frame_bytes} B, {share} of the frames; its first packet, without FCS:")
-        click.echo("  " + text.replace("\n", "\n  "))
+    for number, (stream, text) in enumerate(zip(loaded.streams, traffic.described(), strict=True), 1):
+        click.echo(
+            f"  stream {number:<4} {stream.frame_bytes} B, {format_share(loaded.share(stream))} of the frames: {text}"
+        )
+    for number, text in enumerate(traffic.decoded() if packets else (), 1):
+        click.echo(f"\nstream {number}, its first packet, without FCS:\n  " + text.replace("\n", "\n  "))
 
 
 @profile.command("pcap")
 @_mode
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, help="File to write.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    required=True,
+    help="File to write; - for standard output.",
+)
 @click.option("--count", type=click.IntRange(1, 10_000_000), default=1000, show_default=True, help="Frames.")
 @click.option("--rate", type=RATE, default="1%", show_default=True, help="Offered load, which sets the time stamps.")
 @_speed
@@ -113,7 +131,17 @@ def write_capture(
     """Write the first frames of a mode as a capture for Wireshark (without FCS, with placeholder MAC addresses)."""
     from ..session.traffic import load_traffic
 
-    traffic = load_traffic(resolve_mode(mode), tunables, port, trex_dir)
+    traffic = load_traffic(mode, tunables, port, trex_dir)
     pps = rate.to_pps(traffic.profile.mean_frame_bytes, speed)
-    traffic.capture(output, count, pps)
+    if output == Path("-"):
+        if sys.stdout.isatty():
+            raise ConfigError("a capture would garble the terminal", "redirect standard output, or name a file with -o")
+        traffic.capture(sys.stdout.buffer, count, pps)
+        note(f"{count} frames at {format_pps(pps)}")
+        return
+    try:
+        with output.open("wb") as file:
+            traffic.capture(file, count, pps)
+    except OSError as error:
+        raise BenchError(f"{output}: {error.strerror}", "name a file that can be written with -o") from error
     click.echo(f"{output}: {count} frames at {format_pps(pps)}")

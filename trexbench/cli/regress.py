@@ -24,7 +24,7 @@ NAMES = [metric.name for metric in METRICS]
 EXAMPLES = """\b
 Examples:
   trexbench regress
-  trexbench regress --suite nightly --markdown - --junit regress.xml
+  trexbench regress --suite netgate-6100 --markdown - --junit regress.xml
   trexbench regress --acknowledge "netgate-vpp *" --metric "maximum rate" --note "new NIC firmware"
   trexbench regress --known
   trexbench regress --forget 1
@@ -69,7 +69,7 @@ def regress(
 ) -> int:
     """Judge every cell's history by change-point detection: what got slower, since when, by how much.
 
-    A regression is reported until it is acknowledged with a note or has recovered. docs/regression.md has the method.
+    A regression is reported until it is acknowledged with a note or has recovered.
     """
     if [acknowledge is not None, known, forget is not None].count(True) > 1:
         raise ConfigError("--acknowledge, --known and --forget exclude each other", "give one of them at a time")

@@ -8,7 +8,7 @@ import click
 
 from ..core.errors import ConfigError
 from .options import DATE, complete_duts, complete_suites, results_option
-from .output import warn, write
+from .output import make_directory, warn, write
 
 
 @click.command(
@@ -60,6 +60,7 @@ def report(
     if pictures is not None:
         from ..report.page.picture_report import draw_pictures
 
+        make_directory(pictures)
         for name, data in draw_pictures(found):
             write(str(pictures / name), data)
     if output is not None or (markdown is None and pictures is None):

@@ -10,28 +10,44 @@ import click
 from ..core.errors import ConfigError, StoreError
 from ..core.load.modes import full_mode_name
 from ..report.clean import clean
-from .options import DATE, JSON, SPEED, complete_duts, complete_modes, complete_suites, path_option, results_option
-from .output import note, print_json, print_result, warn, write
+from .options import (
+    BRIEF,
+    DATE,
+    JSON,
+    SPEED,
+    complete_duts,
+    complete_modes,
+    complete_suites,
+    path_option,
+    require_one_form,
+    results_option,
+)
+from .output import make_directory, note, print_json, print_result, warn, write
 
 _RESULTS = results_option()
 _run = click.argument("run", type=click.Path(path_type=Path), required=False)
 
 
-@click.command(epilog="\b\nExamples:\n  trexbench show\n  trexbench show run.json --picture run.png\n")
+@click.command(
+    epilog="\b\nExamples:\n  trexbench show\n  trexbench show --brief\n  trexbench show run.json --picture run.png\n"
+)
 @_run
 @results_option("Where to look for the latest run when none is named.")
-@path_option("--picture", "Draw the run's picture again, as a PNG, to this file.", dir_okay=False)
+@path_option("--picture", "Draw the run's picture again, to this file: .png, .svg or .pdf.", dir_okay=False)
 @click.option("--json", "as_json", is_flag=True, help="The document without its samples, on standard output.")
-def show(run: Path | None, results: Path, picture: Path | None, as_json: bool) -> None:
+@BRIEF
+def show(run: Path | None, results: Path, picture: Path | None, as_json: bool, brief: bool) -> None:
     """Show a stored run: the one named, or the latest."""
     from ..results.store import load_run
     from ..review.find import latest_run
     from ..session.keep import draw_run
 
-    result = load_run(run or latest_run(results))
+    require_one_form(as_json, brief)
+    document = run or latest_run(results)
+    result = load_run(document)
     if picture is not None:
         note(f"picture  {draw_run(result, picture)}")
-    print_result(result, as_json)
+    print_result(result, as_json, document if brief else None)
 
 
 @click.command(epilog="\b\nExamples:\n  trexbench export --loadtest results/2026-11-21/lab-linux/*.json -o out/\n")
@@ -47,7 +63,10 @@ def export(runs: tuple[Path, ...], loadtest: bool, named: str) -> None:
 
     output = Path(named)
     many = len(runs) > 1 or output.is_dir() or named.endswith("/")
-    for path, name in zip(runs, _names_apart(runs), strict=True):
+    names = _names_apart(runs)
+    if many:
+        make_directory(output)
+    for path, name in zip(runs, names, strict=True):
         write(str(output / f"{name}.loadtest.json" if many else output), to_loadtest(load_run(path)))
 
 
@@ -116,7 +135,7 @@ def list_runs(
 
 @results.command(
     epilog="\b\nExamples:\n"
-    "  trexbench results query \"select night, mode, total_pps from runs where suite = 'nightly' order by 1\"\n"
+    "  trexbench results query \"select night, mode, total_pps from runs where suite = 'netgate-6100' order by 1\"\n"
     '  trexbench results query --csv "select dut, max(total_pps) from runs group by dut"\n'
     '  trexbench results query "select * from problems"\n'
 )

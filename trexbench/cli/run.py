@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
@@ -13,7 +14,7 @@ from ..core.errors import BenchError, ConfigError
 from ..core.load.profile import RFC2544_SIZES, mode_of_size
 from ..core.units import Rate, parse_rate, parse_share
 from ..session.request import Case, Setup
-from .options import CASE, DURATION, RATE, SETUP, SHARE, SHOWN, WARMUP, WISHED, Parsed, Shown
+from .options import CASE, DURATION, RATE, SETUP, SHARE, SHOWN, VERBOSE, WARMUP, WISHED, Parsed, Shown
 from .output import exit_code, note, output_of, print_json, print_result, save_picture, warn
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ Examples:
   trexbench ramp --dut lab-linux --mode 64b --ramp-to 1.2mpps --ramp-duration 120 --stop-on-saturation
   trexbench ramp --dut netgate-linux --mode 64b --latency --sim
   trexbench ramp --dut netgate-linux --mode 64b --label kernel-6.18
+  trexbench ramp --dut netgate-linux --mode imix --sim --brief -q
 """
 
 SEARCH_EXAMPLES = """\b
@@ -122,6 +124,7 @@ METHODS = {"continuous": "search", "mlrsearch": "mlrsearch"}
 @WISHED
 @SETUP
 @SHOWN
+@VERBOSE
 def ramp(
     case: Case,
     setup: Setup,
@@ -137,7 +140,7 @@ def ramp(
 ) -> int:
     """Ramp traffic linearly to the target and see, in each direction, where the DUT saturates.
 
-    Rates: 64kpps, 1.2mpps, 3gbps (L2), 5gbpsl1, 40% (of L1 line rate). Times: 10s, 2m, 600.
+    Rates: 64kpps, 1.2mpps, 3gbps (L2), 5gbpsl1, 40% (of L1 line rate). Times: 10s, 2m30s, 600.
     The line rate is the ports', or the DUT's `speed:` where that is lower.
     """
     plan = replace(
@@ -179,6 +182,7 @@ def ramp(
 )
 @SETUP
 @SHOWN
+@VERBOSE
 def search(
     case: Case,
     setup: Setup,
@@ -210,6 +214,7 @@ def search(
 @WISHED
 @SETUP
 @SHOWN
+@VERBOSE
 def saturate(case: Case, setup: Setup, wished: PlanDefaults, shown: Shown, rate: Rate) -> int:
     """Offer the full rate at once and measure what is received, for instance of a single core.
 
@@ -228,8 +233,9 @@ def _measure(
         return _measure_sizes(verb, case, sizes, wished, setup, shown)
     request = make_request(verb, case, wished, setup)
     done = measure(request, output_of(shown.results, shown.quiet, request.pace))
-    print_result(done.result, shown.as_json)
-    note(f"result   {done.path}")
+    print_result(done.result, shown.as_json, done.path if shown.brief else None)
+    if not shown.brief:
+        note(f"result   {done.path}")
     if shown.picture and done.result.samples and done.path is not None:
         picture = done.path.with_suffix(".png")
         save_picture(lambda: draw_run(done.result, picture))
@@ -277,6 +283,7 @@ def _print_documents(results: Sequence[RunResult]) -> None:
 @click.option("--hold", type=DURATION, help="How long each rate is held and counted (30).")
 @SETUP
 @SHOWN
+@VERBOSE
 def efficiency(case: Case, setup: Setup, shown: Shown, rates: Sequence[Rate], hold: float | None) -> int:
     """Hold several rates and say what a packet costs the DUT at each: cycles, vectors per call, clocks, energy.
 
@@ -286,18 +293,24 @@ def efficiency(case: Case, setup: Setup, shown: Shown, rates: Sequence[Rate], ho
 
     request = efficiency_request(case, hold, setup)
     done = measure_rates(request, rates, output_of(shown.results, shown.quiet, request.pace))
-    results, code = [one.result for one in done], print_costs(done, shown.as_json)
+    results, code = [one.result for one in done], print_costs(done, shown.as_json, shown.brief)
     if shown.picture and any(result.costs for result in results):
         save_picture(lambda: draw_costs_of(results, shown.results))
     return code
 
 
-def print_costs(done: Sequence[Measured], as_json: bool) -> int:
+def print_costs(done: Sequence[Measured], as_json: bool, brief: bool = False) -> int:
     """Print what packets cost at each rate; the exit code. BenchError where all ran to the end and no cost is known."""
     results, error = [one.result for one in done], done[-1].error
     costs = [cost for result in results for cost in result.costs]
     if as_json:
         _print_documents(results)
+    elif costs and brief:
+        from ..report.run.brief import format_brief_costs
+        from ..report.run.text import width_of
+
+        places = [str(one.path) for one in done]
+        click.echo(format_brief_costs(results, places, width_of(sys.stdout)), nl=False)
     elif costs:
         from ..report.run.costs import format_costs
 

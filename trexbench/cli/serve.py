@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ..config.lookup import load_dut
+from ..core.errors import ConfigError
 from ..stlserver import __main__ as server
 from .options import CONFIGS, RX_QUEUES, complete_duts
 
@@ -34,7 +35,11 @@ Examples:
 def serve(twin: str | None, rx_queues: int | None, seed: int | None, configs_dir: Path | None, **options: Any) -> int:
     """Run the embedded STL server: TRex's protocol, on Linux interfaces (root) or simulated ports."""
     engine = None
-    if twin is not None:
+    if twin is None:
+        for option, value in (("--seed", seed), ("--rx-queues", rx_queues)):
+            if value is not None:
+                raise ConfigError(f"{option} means nothing without --sim", "add --sim DUT, or leave it out")
+    else:
         from ..session.request import choose_queues
         from ..session.simulate import twin_engine
 

@@ -20,6 +20,7 @@ from .options import (
     DURATION,
     JSON,
     QUIET,
+    VERBOSE,
     complete_suites,
     gathered,
     path_option,
@@ -82,7 +83,7 @@ NIGHT = gathered(
 
 @click.group(epilog=_EXAMPLES)
 def suite() -> None:
-    """A suite measures every combination of DUTs, queues, directions and modes; see suites/ and docs/nightly.md."""
+    """A suite measures every combination of DUTs, queues, directions and modes; each is a file in suites/."""
 
 
 @suite.command("list", epilog="\b\nExamples:\n  trexbench suite list\n  trexbench suite list --json\n")
@@ -159,9 +160,14 @@ def _lines(found: Suite, jobs: Sequence[Job], total_s: float) -> Iterator[str]:
 
 @suite.command("run", epilog=_EXAMPLES)
 @NAME
-@click.option("--resume", is_flag=True, help="Resume the latest night of this suite that was not finished.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Resume the latest night of this suite that was not finished; with --date, that of this date.",
+)
 @ONLY
 @NIGHT
+@VERBOSE
 @JSON
 def run(name: str, resume: bool, only: Sequence[str], night: NightOptions, as_json: bool) -> int:
     """Measure every cell. One that fails is noted (after a second try if the tester failed), and the rest is measured.
@@ -181,6 +187,7 @@ def run(name: str, resume: bool, only: Sequence[str], night: NightOptions, as_js
 @click.command(epilog=_NIGHTLY_EXAMPLES)
 @NAME
 @NIGHT
+@VERBOSE
 @click.option("--strict", is_flag=True, help="Exit 4 instead of 0 when there are too few nights to judge by.")
 @path_option("--prometheus", "Write gauges for Prometheus' node exporter to this file.", dir_okay=False)
 @JSON

@@ -1,10 +1,12 @@
-"""DUT configs, STL profiles and suites by name: in the working directory, the checkout, or where pip put them."""
+"""DUT configs, STL profiles and suites by name: the working directory's, the user's, the checkout's, or pip's."""
 
 from __future__ import annotations
 
 import difflib
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -41,7 +43,8 @@ class Catalogue:
                 where = f"the directory in {self.variable}" if explicit is None else "the directory given"
                 raise ConfigError(f"{named}: {where} is not there", f"name another {self.folder} directory")
             return [Path(named)]
-        places = (Path(self.folder), _CHECKOUT / self.folder, Path(sys.prefix) / "share" / "trexbench" / self.folder)
+        shared = Path(sys.prefix) / "share" / "trexbench"
+        places = [top / self.folder for top in (Path(), *_of_user(), _CHECKOUT, shared)]
         different = {place.resolve(): place for place in reversed(places) if os.path.isdir(place)}
         return [place for place in places if place in different.values()]
 
@@ -79,6 +82,13 @@ class Catalogue:
         return ConfigError(what, f"{f'did you mean {close[0]}? ' if close else ''}there are: {', '.join(known)}")
 
 
+def _of_user() -> Iterator[Path]:
+    """The user's own directory of configs, where there is a home."""
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    if os.path.isabs(home):
+        yield Path(home) / "trexbench"
+
+
 DUTS = Catalogue("DUT", "dut_configs", "TREXBENCH_DUT_CONFIGS")
 PROFILES = Catalogue("profile", "stl_profiles", "TREXBENCH_STL_PROFILES", (".py",), (".", "_"))
 SUITES = Catalogue("suite", "suites", "TREXBENCH_SUITES")
@@ -87,6 +97,14 @@ SUITES = Catalogue("suite", "suites", "TREXBENCH_SUITES")
 def load_dut(name: str, directory: Path | None = None) -> DutConfig:
     """The DUT of this name, or of this file where the name is a path."""
     return read_dut(DUTS.find(name, directory))
+
+
+def command_name(config: DutConfig) -> str:
+    """What names this DUT on the command line: its name where that leads to its file, else the file."""
+    with suppress(ConfigError):
+        if DUTS.files().get(config.name) == config.file:
+            return config.name
+    return str(config.file)
 
 
 def find_profile(name: str, directory: Path | None = None) -> Path:

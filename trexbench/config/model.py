@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
 from typing import Annotated
 
 from ..core.units import Rate
 from . import readers as r
-from .readers import section
+from .commands import TESTER_MAC, CommandsSettings, pattern
+from .readers import Address, Interface, Network, section
 from .settings import LinuxSettings, PfsenseSettings, PowerConfig, VppSettings
 from .twin import RssSpec, TwinSpec
+from .yamltree import Value
 
-DRIVERS = ("linux", "pfsense", "vpp")
+
+@dataclass(frozen=True)
+class Driver:
+    """What a driver asks of a config. transports: types by which its DUT can be reached; none: it is not reached.
+
+    knows_system: it sets addresses, routes and queues, and reads the counters, by itself.
+    """
+
+    transports: tuple[str, ...] = ("netns", "local", "ssh")
+    knows_system: bool = True
+
+
+DRIVERS: Mapping[str, Driver] = {
+    "linux": Driver(),
+    "pfsense": Driver(),
+    "vpp": Driver(),
+    "commands": Driver(transports=("netns", "local", "ssh", "cli"), knows_system=False),
+    "none": Driver(transports=(), knows_system=False),
+}
+UNREACHED = "none"
+"""The transport of a DUT that is not reached."""
+
+_NO_COMMANDS = CommandsSettings()
+MOST_QUEUES = 256
+"""Receive queues of a port, at most."""
 _CPU = r.or_word(("auto", "any"), r.integer(0, 4095))
 _CPUS = r.or_word(("auto", "any"), r.integers(0, 4095))
 _SYSCTL = r"(?:net|kernel|vm)(?:\.[A-Za-z0-9_-]+)+"
@@ -24,38 +50,78 @@ _SYSCTLS = r.pairs("kernel setting", _SYSCTL, "net.core.netdev_max_backlog", r.t
 class Neighbour:
     """The tester's end of a cable, as the DUT is to see it; mac: None for the tester's own port MAC."""
 
-    address: Annotated[IPv4Address, r.address]
+    addresses: Annotated[tuple[Address, ...], r.one_or_more("address", r.address), "address"]
     mac: Annotated[str | None, r.mac_or_tester] = None
 
 
 @dataclass(frozen=True)
-class Port:
-    """One cable: the tester's port index at one end, the DUT's interface with its address at the other."""
+class Cable:
+    """The tester's port index at one end, the DUT's interface at the other, named where anything needs it.
+
+    vlan: the tags that all frames on the cable have, outer first.
+    """
 
     tester: Annotated[int, r.integer(0, 127)]
-    interface: Annotated[str, r.interface]
-    address: Annotated[IPv4Interface, r.interface_address]
+    interface: Annotated[str, r.interface] = ""
+    vlan: Annotated[tuple[int, ...], r.vlans] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Port(Cable):
+    """A cable whose end at the DUT a driver configures.
+
+    Of each family one address at most; the neighbour has as many, each in the network of one of the port's. With VLAN
+    tags the addresses are those of the VLAN.
+    """
+
+    interface: Annotated[str, r.interface] = field()
+    addresses: Annotated[tuple[Interface, ...], r.one_or_more("address", r.interface_address), "address"]
     neighbour: Annotated[Neighbour, section(Neighbour, "a neighbour")]
+
+    @property
+    def address(self) -> Interface:
+        """The first of its addresses."""
+        return self.addresses[0]
+
+    @property
+    def ends(self) -> tuple[tuple[Interface, Address], ...]:
+        """The DUT's and the tester's address, for each family in use."""
+        others = {other.version: other for other in self.neighbour.addresses}
+        return tuple((own, others[own.version]) for own in self.addresses)
+
+
+def _cable(value: Value) -> Cable:
+    """A port with an address, or only a cable; which of them the driver needs is checked in schema.py."""
+    if value.has("address") or value.has("neighbour"):
+        return section(Port, "a port")(value)
+    return section(Cable, "a port", also=("address", "neighbour"))(value)
 
 
 @dataclass(frozen=True)
 class Route:
-    to: Annotated[IPv4Network, r.network]
-    via: Annotated[IPv4Address, r.address]
+    to: Annotated[Network, r.network]
+    via: Annotated[Address, r.address]
 
 
 @dataclass(frozen=True)
 class TransportConfig:
-    """How the DUT is reached. type: ``netns`` (namespace), ``local`` or ``ssh`` (host, user, port).
+    """How the DUT is reached. type: ``netns`` (namespace), ``local`` or ``ssh`` (host, user, port); ``cli``, a prompt
+    behind ssh; or UNREACHED.
 
-    host may be a name of the user's ssh config, which also decides user and port where they are None.
+    host may be a name of the user's ssh config, which also decides user and port where they are None. platform, keys,
+    password and refusal: see transport.cli.CliLogin.
     """
 
-    type: Annotated[str, r.choice("netns", "local", "ssh")]
+    type: Annotated[str, r.choice("netns", "local", "ssh", "cli")]
     namespace: Annotated[str | None, r.namespace] = None
     host: Annotated[str | None, r.host] = None
     user: Annotated[str | None, r.user] = None
     port: Annotated[int | None, r.integer(1, 65535)] = None
+    platform: Annotated[str | None, r.platform] = None
+    password_env: Annotated[str | None, r.variable] = None
+    password_file: Annotated[str | None, r.path] = None
+    key_file: Annotated[str | None, r.path] = None
+    refusal: Annotated[str | None, pattern()] = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +148,7 @@ class LabConfig:
     sender_limit_pps: the embedded server's highest rate per port, to see how a weak generator is reported.
     sysctls: set in the DUT's namespace where they exist there, else on the host and put back afterwards.
     router: what forwards: the ``kernel``, or a ``vpp`` that is started in the DUT's namespace with its workers on
-    router_cpus.
+    router_cpus; or nothing: in a ``bypass`` the tester's ports are cabled to one another, to calibrate it.
     """
 
     prefix: Annotated[str, r.prefix] = "tbx"
@@ -92,7 +158,7 @@ class LabConfig:
     steer: Annotated[str, r.choice("cpumap", "rps", "none")] = "cpumap"
     threaded: Annotated[bool, r.boolean] = False
     gro: Annotated[bool, r.boolean] = True
-    router: Annotated[str, r.choice("kernel", "vpp")] = "kernel"
+    router: Annotated[str, r.choice("kernel", "vpp", "bypass")] = "kernel"
     queues: Annotated[int, r.integer(1, 64)] = 1
     txqueuelen: Annotated[int, r.integer(0, 1_000_000)] = 1000
     mtu: Annotated[int, r.integer(576, 65535)] = 1500
@@ -136,12 +202,12 @@ class DutConfig:
     name: str
     file: Path
     driver: Annotated[str, r.choice(*DRIVERS)]
-    transport: Annotated[TransportConfig, section(TransportConfig, "a transport")]
-    ports: Annotated[tuple[Port, ...], r.list_of("port", section(Port, "a port"))]
+    cables: Annotated[tuple[Cable, ...], r.list_of("port", _cable), "ports"]
+    transport: Annotated[TransportConfig, section(TransportConfig, "a transport")] = TransportConfig(UNREACHED)
     routes: Annotated[tuple[Route, ...], r.list_of("route", section(Route, "a route"))] = ()
     description: Annotated[str, r.text] = ""
     speed_bps: Annotated[float | None, r.speed, "speed"] = None
-    rx_queues: Annotated[tuple[int, ...], r.integers(1, 256)] = ()
+    rx_queues: Annotated[tuple[int, ...], r.integers(1, MOST_QUEUES)] = ()
     generator: Annotated[GeneratorConfig, section(GeneratorConfig, "a generator")] = field(
         default_factory=GeneratorConfig
     )
@@ -149,6 +215,7 @@ class DutConfig:
     linux: Annotated[LinuxSettings, section(LinuxSettings, "a Linux DUT")] = field(default_factory=LinuxSettings)
     vpp: Annotated[VppSettings, section(VppSettings, "a VPP")] = field(default_factory=VppSettings)
     pfsense: Annotated[PfsenseSettings, section(PfsenseSettings, "a pfSense")] = field(default_factory=PfsenseSettings)
+    commands: Annotated[CommandsSettings, section(CommandsSettings, "commands")] = _NO_COMMANDS
     rss: Annotated[RssSpec | None, section(RssSpec, "RSS")] = None
     power: Annotated[PowerConfig | None, section(PowerConfig, "a power meter")] = None
     lab: Annotated[LabConfig | None, section(LabConfig, "a lab")] = None
@@ -162,8 +229,35 @@ class DutConfig:
         return self.rx_queues or ((self.twin.queues,) if self.twin is not None else (1,))
 
     @property
+    def ports(self) -> tuple[Port, ...]:
+        """The cables whose ends a driver configures: all of them, or none."""
+        return tuple(cable for cable in self.cables if isinstance(cable, Port))
+
+    @property
     def tester_ports(self) -> tuple[int, ...]:
-        return tuple(port.tester for port in self.ports)
+        return tuple(cable.tester for cable in self.cables)
+
+    @property
+    def asks_for_macs(self) -> bool:
+        """Whether a driver needs MACs of the tester's ports that only the generator knows."""
+        return (
+            any(port.neighbour.mac is None for port in self.ports) or TESTER_MAC.search(str(self.commands)) is not None
+        )
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether its driver runs anything on it."""
+        return bool(DRIVERS[self.driver].transports)
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether anything of the DUT is read during a run."""
+        return DRIVERS[self.driver].knows_system or bool(self.commands.counters) or self.power is not None
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """Of IP, in use on its ports: 4, 6 or both."""
+        return tuple(sorted({own.version for port in self.ports for own in port.addresses}))
 
     def with_lab_prefix(self, prefix: str) -> DutConfig:
         """The same DUT with its lab's namespaces and VPP under this prefix, so that two labs can run side by side."""

@@ -4,39 +4,71 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import MISSING, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from ipaddress import (
+    IPv4Address,
+    IPv4Interface,
+    IPv4Network,
+    IPv6Address,
+    IPv6Interface,
+    IPv6Network,
+    ip_address,
+    ip_interface,
+    ip_network,
+)
 from typing import Any, TypeVar, get_type_hints
 
 from ..core.errors import ConfigError
 from ..core.units import Rate, parse_duration, parse_rate, parse_share, parse_speed
-from .yamltree import Value
+from .yamltree import Gathering, Value
 
 T = TypeVar("T")
+Address = IPv4Address | IPv6Address
+Interface = IPv4Interface | IPv6Interface
+Network = IPv4Network | IPv6Network
 
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_CLOCK = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?P<scale>[mg])hz")
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 
 
-def section(cls: Callable[..., T], what: str, **given: object) -> Callable[[Value], T]:
+def section(
+    cls: Callable[..., T], what: str, required: Sequence[str] = (), also: Sequence[str] = (), **given: object
+) -> Callable[[Value], T]:
     """Reads a mapping as a dataclass, whose fields name their readers: ``Annotated[type, reader, "key"]``.
 
-    The key is the field's name unless another is named. A field without a default is required; a field without a
-    reader is not a key of the file, but one of ``given``.
+    The key is the field's name unless another is named. A field without a default is required, and so are the keys in
+    ``required``; a field without a reader is not a key of the file, but one of ``given``. also: keys that are
+    not unknown, though another class reads them.
     """
 
     def read(value: Value) -> T:
         keys = _keys_of(cls)
-        nodes = value.mapping(what, tuple(dict.fromkeys(key for key, _, _ in keys.values())))
-        missing = [key for key, _, needed in keys.values() if needed and key not in nodes]
+        known = tuple(dict.fromkeys(key for key, _, _ in keys.values()))
+        nodes = value.mapping(what, known)
+        gathering = Gathering(value.unknown((*known, *also)))
+        missing = [key for key, _, needed in keys.values() if (needed or key in required) and key not in nodes]
         if missing:
-            raise value.missing(missing, what)
-        found = {name: nodes[key].read(reader) for name, (key, reader, _) in keys.items() if key in nodes}
+            gathering.errors.append(value.missing(missing, what))
+        found = {}
+        for name, (key, reader, _) in keys.items():
+            if key in nodes:
+                with gathering.part():
+                    found[name] = nodes[key].read(reader)
+        gathering.raise_any()
         return cls(**given, **found)
 
     return read
+
+
+def as_written(read: Any) -> Any:
+    """What a section was read as, under the keys of the file."""
+    if is_dataclass(read) and not isinstance(read, type):
+        keys = {name: key for name, (key, _, _) in _keys_of(type(read)).items()}
+        return {keys.get(one.name, one.name): as_written(getattr(read, one.name)) for one in fields(read)}
+    return [as_written(one) for one in read] if isinstance(read, tuple) else read
 
 
 @lru_cache(maxsize=64)
@@ -71,6 +103,9 @@ interface = pattern(r"[A-Za-z][A-Za-z0-9_.:/-]*", "an interface name", "enp3s0f0
 namespace = pattern(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "a namespace's name", "tbx-dut", 48)
 prefix = pattern(r"[a-z][a-z0-9-]*", "a prefix for namespaces", "tbx", 40)
 host = pattern(r"[A-Za-z0-9:][A-Za-z0-9.:_-]*", "a host name or address", "192.0.2.10 or router.example.net", 253)
+platform = pattern(r"[a-z][a-z0-9_]*", "one of netmiko's platforms", "mikrotik_routeros or cisco_xe", 40)
+variable = pattern(r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable of the environment", "ROUTER_PASSWORD", 80)
+path = pattern(r"[~/][A-Za-z0-9_./+-]*", "an absolute path", "~/.ssh/id_ed25519", 200)
 user = pattern(r"[a-z_][a-z0-9_.-]*", "a user's name", "root", 32)
 
 
@@ -101,7 +136,7 @@ def integers(low: int, high: int) -> Callable[[Value], tuple[int, ...]]:
     def read(value: Value) -> tuple[int, ...]:
         if isinstance(value.raw, str):
             return (one(value),)
-        numbers = tuple(item.read(one) for item in value.items("number"))
+        numbers = each_of(value.items("number"), one)
         if not numbers or len(set(numbers)) != len(numbers):
             raise ConfigError("empty, or a number twice", f"write different ones, as in [{low}, {low + 1}]")
         return numbers
@@ -116,7 +151,7 @@ def list_of(
 
     def read(value: Value) -> tuple[T, ...]:
         items = value.items(what)
-        found = tuple(item.read(reader) for item in items)
+        found = each_of(items, reader)
         if named is not None:
             if not found:
                 raise value.wrong(f"no {what}", f"name one {what} at least")
@@ -126,12 +161,27 @@ def list_of(
     return read
 
 
-def require_different(items: Sequence[Value], names: Sequence[str], what: str, *key: str) -> None:
-    """ConfigError at the first item that repeats an earlier name; ``key``: where in the item the name stands."""
+def each_of(items: Sequence[Value], reader: Callable[[Value], T]) -> tuple[T, ...]:
+    """What the reader makes of each; ConfigError with all that is wrong with them."""
+    gathering, found = Gathering(), list[T]()
+    for item in items:
+        with gathering.part():
+            found.append(item.read(reader))
+    gathering.raise_any()
+    return tuple(found)
+
+
+def repeated(items: Sequence[Value], names: Sequence[str], what: str, *key: str) -> Iterator[ConfigError]:
+    """One for each item that repeats an earlier name; ``key``: where in the item the name stands."""
     for index, name in enumerate(names):
         if name in names[:index]:
             first = items[names.index(name)].line
-            raise items[index].at(*key).wrong(f"{what} {name} is on line {first} already", "name each once")
+            yield items[index].at(*key).wrong(f"{what} {name} is on line {first} already", "name each once")
+
+
+def require_different(items: Sequence[Value], names: Sequence[str], what: str) -> None:
+    """ConfigError where an item repeats an earlier name."""
+    Gathering(repeated(items, names, what)).raise_any()
 
 
 def pairs(what: str, name: str, example: str, reader: Callable[[Value], T]) -> Callable[[Value], Any]:
@@ -139,10 +189,14 @@ def pairs(what: str, name: str, example: str, reader: Callable[[Value], T]) -> C
 
     def read(value: Value) -> tuple[tuple[str, T], ...]:
         nodes = value.mapping(f"{what}s")
+        gathering, found = Gathering(), list[tuple[str, T]]()
         for key, node in nodes.items():
-            if not re.fullmatch(name, key):
-                raise node.wrong(f"not the name of a {what}", f"write it as {example}")
-        return tuple((key, node.read(reader)) for key, node in nodes.items())
+            with gathering.part():
+                if not re.fullmatch(name, key):
+                    raise node.wrong(f"not the name of a {what}", f"write it as {example}")
+                found.append((key, node.read(reader)))
+        gathering.raise_any()
+        return tuple(found)
 
     return read
 
@@ -180,39 +234,66 @@ def choice(*allowed: str) -> Callable[[Value], str]:
     return read
 
 
-def address(value: Value) -> IPv4Address:
+def _family(raw: str) -> str:
+    """What text of this form was meant to be, and thus what an error calls it."""
+    return "IPv6" if ":" in raw else "IPv4"
+
+
+def address(value: Value) -> Address:
     raw = value.text()
     try:
-        return IPv4Address(raw)
+        return ip_address(raw)
     except ValueError:
-        raise ConfigError(f"{raw[:80]!r} is not an IPv4 address", "write it as 100.65.1.2") from None
+        fix = f"write it as {'2001:2:0:1::2' if ':' in raw else '100.65.1.2'}"
+        raise ConfigError(f"{raw[:80]!r} is not an {_family(raw)} address", fix) from None
 
 
-def interface_address(value: Value) -> IPv4Interface:
+def interface_address(value: Value) -> Interface:
     """An address with its prefix length; a host of that network, not the network itself."""
     raw = value.text()
     try:
         if "/" not in raw:
             raise ValueError
-        found = IPv4Interface(raw)
+        found = ip_interface(raw)
     except ValueError:
-        fix = "write it as 100.65.1.1/24"
-        raise ConfigError(f"{raw[:80]!r} is not an IPv4 address with its prefix length", fix) from None
+        fix = f"write it as {'2001:2:0:1::1/64' if ':' in raw else '100.65.1.1/24'}"
+        raise ConfigError(f"{raw[:80]!r} is not an {_family(raw)} address with its prefix length", fix) from None
     network = found.network
-    if network.prefixlen < 31 and found.ip in (network.network_address, network.broadcast_address):
+    if network.num_addresses > 2 and found.ip in (network.network_address, network.broadcast_address):
         raise ConfigError(f"{raw!r} is not a host's address", f"pick one between the ends of {network}")
+    if found.ip.is_link_local or found.ip.is_multicast:
+        raise ConfigError(f"{raw!r} is link-local or multicast", "pick one that test traffic can be routed through")
     return found
 
 
-def network(value: Value) -> IPv4Network:
+def network(value: Value) -> Network:
     raw = value.text()
     try:
-        return IPv4Network(raw)
+        return ip_network(raw)
     except ValueError:
-        fix = "write it as 16.0.0.0/8"
+        fix = f"write it as {'2001:2:0:16::/64' if ':' in raw else '16.0.0.0/8'}"
         with contextlib.suppress(ValueError):
-            fix = f"write it as {IPv4Network(raw, strict=False)}"
-        raise ConfigError(f"{raw[:80]!r} is not an IPv4 network", fix) from None
+            fix = f"write it as {ip_network(raw, strict=False)}"
+        raise ConfigError(f"{raw[:80]!r} is not an {_family(raw)} network", fix) from None
+
+
+def one_or_more(what: str, reader: Callable[[Value], T]) -> Callable[[Value], tuple[T, ...]]:
+    """One value, or a list of different ones."""
+    several = list_of(what, reader, str)
+
+    def read(value: Value) -> tuple[T, ...]:
+        return (value.read(reader),) if isinstance(value.raw, str) else several(value)
+
+    return read
+
+
+def vlans(value: Value) -> tuple[int, ...]:
+    """A VLAN's number, or the outer's and the inner's."""
+    one = integer(1, 4094)
+    found = (one(value),) if isinstance(value.raw, str) else tuple(item.read(one) for item in value.items("VLAN"))
+    if not 1 <= len(found) <= 2:
+        raise ConfigError(f"{len(found)} VLANs", "write one, or the outer and the inner one: [100, 200]")
+    return found
 
 
 def mac_or_tester(value: Value) -> str | None:
@@ -233,6 +314,15 @@ def _parsed(parse: Callable[[str], T]) -> Callable[[Value], T]:
 
 speed, rate = _parsed(parse_speed), _parsed(parse_rate)
 seconds, share = _parsed(parse_duration), _parsed(parse_share)
+
+
+def clock(value: Value) -> float:
+    """Hz."""
+    raw = value.text()
+    match = _CLOCK.fullmatch(raw.lower())
+    if not match or float(match["number"]) == 0:
+        raise ConfigError(f"clock {raw[:80]!r} not understood", "write it as 2.2ghz or 800mhz")
+    return float(match["number"]) * {"m": 1e6, "g": 1e9}[match["scale"]]
 
 
 def pps(value: Value) -> float:

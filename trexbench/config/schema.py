@@ -2,106 +2,227 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
-from .model import DRIVERS, DutConfig, LabConfig, Port, Route
-from .readers import require_different, section
-from .settings import POWER_READERS, VppSettings
-from .yamltree import Value, parse, read_text
+from ..core.errors import ConfigError
+from .commands import TESTER_MAC
+from .model import DRIVERS, UNREACHED, Driver, DutConfig, LabConfig, Port, Route, TransportConfig
+from .readers import repeated, section
+from .settings import ASK_THE_DUT, POWER_READERS, VppSettings
+from .yamltree import Gathering, Value, as_one, parse, read_text
 
-_TRANSPORT_KEYS = {"netns": ("namespace",), "local": (), "ssh": ("host", "user", "port")}
+_OF_CLI = ("platform", "password_env", "password_file", "key_file", "refusal")
+_TRANSPORT_KEYS = {
+    "netns": ("namespace",),
+    "local": (),
+    "ssh": ("host", "user", "port"),
+    "cli": ("host", "user", "port", *_OF_CLI),
+}
+_NEEDED = {"netns": ("namespace",), "local": (), "ssh": ("host",), "cli": ("host", "platform")}
+_OF_THE_SYSTEM = ("routes", "rx_queues", "rss")
+"""Keys that mean something only to a driver that knows the DUT's system."""
 
 
 def read_dut(path: Path) -> DutConfig:
-    """The DUT in this file; ConfigError naming file, line, key and remedy."""
-    text = read_text(path, "DUT config")
+    """The DUT in this file; ConfigError naming file, line, key and remedy, and with everything else that is wrong."""
+    return dut_of(path, read_text(path, "DUT config"))
+
+
+def dut_of(path: Path, text: str) -> DutConfig:
+    """The same of a text that is, or is to be, this file's."""
+    where = f"trexbench dut check {path}"
     root = parse(path, text)
-    dut = section(DutConfig, "a DUT config", name=path.stem, file=path, text=text)(root)
-    others = [driver for driver in DRIVERS if driver != dut.driver]
-    _refuse(root, others, f"driver {dut.driver}", "take it out, or change the driver")
-    _check_ports(root.at("ports"), dut.ports)
-    if dut.routes:
-        _check_routes(root.at("routes").items("route"), dut.routes, dut.ports)
+    named = root.at("driver").raw
+    driver = DRIVERS.get(named.strip() if isinstance(named, str) else "", Driver())
+    required = ("transport",) if driver.transports else ()
+    try:
+        dut = section(DutConfig, "a DUT config", required, name=path.stem, file=path, text=text)(root)
+    except ConfigError as error:
+        raise as_one(error.each, where) from None
+    Gathering(_disagreements(root, dut, driver)).raise_any(where)
+    if not driver.transports:
+        return replace(dut, transport=TransportConfig(UNREACHED, host=dut.name))
+    return dut.with_lab_prefix(dut.lab.prefix) if dut.lab is not None else dut
+
+
+def _disagreements(root: Value, dut: DutConfig, driver: Driver) -> Iterator[ConfigError]:
+    """What does not fit together, in a config of which every value is right by itself."""
+    others = [one for one in DRIVERS if one != dut.driver]
+    yield from _idle(root, others, f"driver {dut.driver}", "take it out, or change the driver")
+    yield from _check_cables(root.at("ports"), dut, driver)
+    if driver.knows_system:
+        yield from _check_ports(root.at("ports").items("port"), dut.ports)
+        yield from _check_routes(root.at("routes"), dut.routes, dut.ports)
+    else:
+        yield from _idle(root, _OF_THE_SYSTEM, f"driver {dut.driver}", "take it out, or change the driver")
     if dut.power is not None:
-        _check_keys(root.at("power"), dut.power.type, POWER_READERS, f"a meter of type {dut.power.type}")
+        kind = dut.power.type
+        needed = POWER_READERS[kind][:1]
+        yield from _check_keys(root.at("power"), kind, POWER_READERS, f"a meter of type {kind}", needed)
+        if kind in ASK_THE_DUT and dut.transport.type in (UNREACHED, "cli"):
+            where = f"{kind} runs a program on the DUT, which transport {dut.transport.type} cannot"
+            yield root.at("power", "type").wrong(where, "name another meter")
     for port, _, _ in dut.vpp.rx_placement:
         if port not in dut.tester_ports:
             place = root.at("vpp", "rx_placement")
-            raise place.wrong(f"port {port} is not under ports", "name one of ports[].tester")
+            yield place.wrong(f"port {port} is not under ports", "name one of ports[].tester")
+    if root.has("commands"):
+        yield from _check_commands(root.at("commands"), dut)
+    if not driver.transports:
+        yield from _idle(root, ("transport", "lab"), f"driver {dut.driver}", "take it out, or change the driver")
+        return
     if dut.lab is not None:
-        _check_lab(root, dut, dut.lab)
+        yield from _check_lab(root, dut, dut.lab)
+    yield from _check_transport(root, dut, driver)
+
+
+def _check_transport(root: Value, dut: DutConfig, driver: Driver) -> Iterator[ConfigError]:
     transport, kind = root.at("transport"), dut.transport.type
-    _check_keys(transport, kind, _TRANSPORT_KEYS, f"a {kind} transport", dut.lab is not None)
-    if dut.lab is None:
-        return dut
-    _check_lab_transport(transport, kind)
-    return dut.with_lab_prefix(dut.lab.prefix)
+    if kind not in driver.transports:
+        ways = ", ".join(driver.transports)
+        yield transport.at("type").wrong(f"driver {dut.driver} works over {ways}, not {kind}", f"write one of {ways}")
+    needed = () if dut.lab is not None else _NEEDED[kind]
+    yield from _check_keys(transport, kind, _TRANSPORT_KEYS, f"a {kind} transport", needed)
+    if transport.has("password_env") and transport.has("password_file"):
+        yield transport.at("password_file").wrong("two places for one password", "take one of them out")
+    if dut.lab is not None and kind != "netns":
+        remedy = "write type: netns"
+        yield transport.at("type").wrong(f"a DUT with a lab: section is reached by netns, not {kind}", remedy)
+    if dut.lab is not None and transport.has("namespace"):
+        remedy = "take it out; lab.prefix decides the name"
+        yield transport.at("namespace").wrong("a lab names its own namespace", remedy)
 
 
-def _refuse(value: Value, keys: Iterable[str], owner: str, remedy: str = "take it out, or change the type") -> None:
-    """ConfigError for any of these keys, which have no effect there."""
+def _idle(
+    value: Value, keys: Iterable[str], owner: str, remedy: str = "take it out, or change the type"
+) -> Iterator[ConfigError]:
+    """One for any of these keys, which have no effect there."""
     for key in keys:
         if value.has(key):
-            raise value.at(key).wrong(f"has no effect on {owner}", remedy)
+            yield value.at(key).wrong(f"has no effect on {owner}", remedy)
 
 
-def _check_keys(value: Value, kind: str, keys_of: Mapping[str, Sequence[str]], owner: str, lab: bool = False) -> None:
-    """ConfigError for keys of other kinds, and where the first of its own is missing, which a lab need not have."""
-    _refuse(value, [key for keys in keys_of.values() for key in keys if key not in keys_of[kind]], owner)
-    needed = keys_of[kind][:1]
-    if needed and not lab and not value.has(needed[0]):
-        raise value.missing(needed, owner)
+def _check_keys(
+    value: Value, kind: str, keys_of: Mapping[str, Sequence[str]], owner: str, needed: Sequence[str]
+) -> Iterator[ConfigError]:
+    """Keys of other kinds, and those of its own that are needed and missing."""
+    others = dict.fromkeys(key for keys in keys_of.values() for key in keys if key not in keys_of[kind])
+    yield from _idle(value, others, owner)
+    missing = [key for key in needed if not value.has(key)]
+    if missing:
+        yield value.missing(missing, owner)
 
 
-def _check_lab_transport(value: Value, kind: str) -> None:
-    if kind != "netns":
-        raise value.at("type").wrong(f"a DUT with a lab: section is reached by netns, not {kind}", "write type: netns")
-    if value.has("namespace"):
-        raise value.at("namespace").wrong("a lab names its own namespace", "take it out; lab.prefix decides the name")
+def _check_cables(value: Value, dut: DutConfig, driver: Driver) -> Iterator[ConfigError]:
+    items, cables = value.items("port"), dut.cables
+    if len(cables) < 2 or len(cables) % 2:
+        remedy = "list an even number; neighbours in the list pair up"
+        yield value.wrong(f"{len(cables)} port(s) make no pairs", remedy)
+    yield from repeated(items, [str(cable.tester) for cable in cables], "the tester's port", "tester")
+    named = [(item, cable.interface) for item, cable in zip(items, cables, strict=True) if cable.interface]
+    yield from repeated([item for item, _ in named], [name for _, name in named], "the interface", "interface")
+    for item, cable in zip(items, cables, strict=True):
+        if not driver.knows_system:
+            remedy = "take it out, or change the driver"
+            yield from _idle(item, ("address", "neighbour"), f"driver {dut.driver}", remedy)
+        elif not isinstance(cable, Port):
+            keys = [key for key in ("interface", "address", "neighbour") if not item.has(key)]
+            yield item.missing(keys, f"a port of driver {dut.driver}")
+    for item, cable in zip(items, cables, strict=True):
+        if len(cable.vlan) != len(cables[0].vlan):
+            what = f"{len(cable.vlan)} VLAN tags, the first port has {len(cables[0].vlan)}"
+            yield item.wrong(what, "give all ports as many: frames that change their length have no one line rate")
 
 
-def _check_ports(value: Value, ports: Sequence[Port]) -> None:
-    items = value.items("port")
-    if len(ports) < 2 or len(ports) % 2:
-        raise value.wrong(f"{len(ports)} port(s) make no pairs", "list an even number; neighbours in the list pair up")
+def _check_ports(items: Sequence[Value], ports: Sequence[Port]) -> Iterator[ConfigError]:
+    if len(ports) < len(items):  # which _check_cables tells
+        return
     for item, port in zip(items, ports, strict=True):
-        network, other = port.address.network, port.neighbour.address
-        if other not in network:
-            raise item.at("neighbour").wrong(f"{other} is not in {network}", f"pick an address of {network}")
-        if other == port.address.ip:
-            raise item.at("neighbour").wrong(f"{other} is the DUT's own address", f"pick another of {network}")
-    require_different(items, [str(port.tester) for port in ports], "the tester's port", "tester")
-    require_different(items, [port.interface for port in ports], "the interface", "interface")
+        yield from _check_ends(item, port)
     for index, port in enumerate(ports):
         for before in ports[:index]:
-            if port.address.network.overlaps(before.address.network):
-                overlap = f"{port.address} overlaps {before.address} of {before.interface}"
-                raise items[index].at("address").wrong(overlap, "give every port its own network")
+            for own, other in product(port.addresses, before.addresses):
+                if own.version == other.version and own.network.overlaps(other.network):
+                    overlap = f"{own} overlaps {other} of {before.interface}"
+                    yield items[index].at("address").wrong(overlap, "give every port its own network")
+    versions = {own.version for port in ports for own in port.addresses}
+    for item, port in zip(items, ports, strict=True):
+        if missing := versions - {own.version for own in port.addresses}:
+            what = f"no IPv{missing.pop()} address, but other ports have one"
+            yield item.at("address").wrong(what, "give every port one, or none")
 
 
-def _check_routes(items: Sequence[Value], routes: Sequence[Route], ports: Sequence[Port]) -> None:
-    neighbours = [str(port.neighbour.address) for port in ports]
+def _check_ends(item: Value, port: Port) -> Iterator[ConfigError]:
+    """Nothing where each of the port's addresses has one neighbour in its network."""
+    for kind, found in (("address", port.addresses), ("neighbour", port.neighbour.addresses)):
+        if len({one.version for one in found}) < len(found):
+            yield item.at(kind).wrong("two addresses of one family", "write one IPv4 and one IPv6 address at most")
+    of_version = {own.version: own for own in port.addresses}
+    for other in port.neighbour.addresses:
+        own = of_version.pop(other.version, None)
+        if own is None or other not in own.network:
+            networks = " or ".join(str(one.network) for one in port.addresses)
+            yield item.at("neighbour").wrong(f"{other} is not in {networks}", f"pick an address of {networks}")
+        elif other == own.ip:
+            yield item.at("neighbour").wrong(f"{other} is the DUT's own address", f"pick another of {own.network}")
+    for own in of_version.values():
+        yield item.at("neighbour").wrong(f"no address in {own.network}", f"add one: the tester's, in {own.network}")
+
+
+def _check_routes(value: Value, routes: Sequence[Route], ports: Sequence[Port]) -> Iterator[ConfigError]:
+    items = value.items("route") if routes else ()
+    neighbours = [other for port in ports for other in port.neighbour.addresses]
     for item, route in zip(items, routes, strict=True):
-        if str(route.via) not in neighbours:
-            remedy = f"route via one of {', '.join(neighbours)}"
-            raise item.at("via").wrong(f"{route.via} is not a port's neighbour", remedy)
+        if route.via not in neighbours:
+            remedy = f"route via one of {', '.join(map(str, neighbours))}"
+            yield item.at("via").wrong(f"{route.via} is not a port's neighbour", remedy)
+        if route.via.version != route.to.version:
+            what = f"an IPv{route.to.version} network via an IPv{route.via.version} address"
+            yield item.at("via").wrong(what, "name a neighbour of the network's family")
         if route.to.prefixlen == 0:
-            raise item.at("to").wrong("a default route", "name the networks that the test traffic goes to")
-    require_different(items, [str(route.to) for route in routes], "the network", "to")
+            yield item.at("to").wrong("a default route", "name the networks that the test traffic goes to")
+    yield from repeated(items, [str(route.to) for route in routes], "the network", "to")
 
 
-def _check_lab(root: Value, dut: DutConfig, lab: LabConfig) -> None:
+def _check_commands(value: Value, dut: DutConfig) -> Iterator[ConfigError]:
+    """Each command in the form that the transport takes; ports that are there; no name twice."""
+    settings, way = dut.commands, dut.transport.type
+    named = [*value.leaves("what")]
+    yield from repeated(named, [one.text() for one in named], "what is set or read:")
+    for one in value.leaves("run", "check", "undo"):
+        if isinstance(one.raw, str) and way != "cli":
+            yield one.wrong(f"a line, which transport {way} does not take", "write its words, as in [ip, link, show]")
+        if not isinstance(one.raw, str) and way == "cli":
+            yield one.wrong("a list of words, where transport cli takes lines", "write it as it would be typed")
+    ports = [(one, one.text()) for one in value.leaves("port")]
+    ports += [(one, port) for one in value.texts() for port in TESTER_MAC.findall(one.text())]
+    for one, port in ports:
+        if int(port) not in dut.tester_ports:
+            yield one.wrong(f"port {port} is not under ports", "name one of ports[].tester")
+    if settings.clock_hz is not None and not any(one.cpus for one in settings.counters):
+        yield value.at("clock").wrong("no counters have cpus:", "add them, or take it out")
+
+
+def _check_lab(root: Value, dut: DutConfig, lab: LabConfig) -> Iterator[ConfigError]:
+    for item, cable in zip(root.at("ports").items("port"), dut.cables, strict=True):
+        if not cable.interface:
+            yield item.missing(("interface",), "a port of a lab")
     if lab.threaded and not lab.gro:
-        raise root.at("lab", "threaded").wrong("threaded NAPI on veth needs GRO", "write gro: true too")
+        yield root.at("lab", "threaded").wrong("threaded NAPI on veth needs GRO", "write gro: true too")
     if (lab.router == "vpp") != (dut.driver == "vpp"):
         router = "vpp" if dut.driver == "vpp" else "kernel"
-        raise root.at("lab").wrong(f"lab.router: {lab.router} with driver: {dut.driver}", f"write lab.router: {router}")
-    if lab.router == "kernel":
-        return
+        yield root.at("lab").wrong(f"lab.router: {lab.router} with driver: {dut.driver}", f"write lab.router: {router}")
+    elif lab.router == "vpp":
+        yield from _check_lab_vpp(root, dut)
+
+
+def _check_lab_vpp(root: Value, dut: DutConfig) -> Iterator[ConfigError]:
     base = VppSettings()
     for key in ("socket", "startup_conf", "restart", "workers"):
         if getattr(dut.vpp, key) != getattr(base, key):
-            raise root.at("vpp", key).wrong("the lab itself sets this for its VPP", "take it out; see lab.router_cpus")
+            yield root.at("vpp", key).wrong("the lab itself sets this for its VPP", "take it out; see lab.router_cpus")
     if dut.vpp.interfaces != "af_packet":
-        raise root.at("vpp").wrong("a lab's interfaces are veth pairs", "write vpp.interfaces: af_packet")
+        yield root.at("vpp").wrong("a lab's interfaces are veth pairs", "write vpp.interfaces: af_packet")

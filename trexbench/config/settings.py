@@ -92,6 +92,8 @@ POWER_READERS = {
     "constant": ("watts",),
 }
 """Types of power meter, and the keys of each besides ``type``."""
+ASK_THE_DUT = ("ipmi", "rapl")
+"""Those that run a command on the DUT."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ..core.history.rows import Cell
 from ..core.load.profile import resolve_mode
 from ..core.strategy.table import STRATEGIES, has_curve
 from . import readers as r
-from .model import PlanDefaults
+from .model import MOST_QUEUES, PlanDefaults
 from .yamltree import Value
 
 _NAME = r.pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a DUT", "netgate-vpp, for dut_configs/netgate-vpp.yaml")
@@ -27,7 +27,7 @@ class SuiteDut:
     """A DUT of the suite. rx_queues: it is measured with each of these; empty: as its config says."""
 
     name: Annotated[str, _NAME]
-    rx_queues: Annotated[tuple[int, ...], r.integers(1, 256)] = ()
+    rx_queues: Annotated[tuple[int, ...], r.integers(1, MOST_QUEUES)] = ()
 
 
 def _dut(value: Value) -> SuiteDut:

@@ -12,24 +12,15 @@ from ..core.units import format_share, parse_duration
 from . import readers as r
 from .yamltree import Value
 
+TWIN_REMEDY = "add a twin: section, with workers, clock and cycles_per_packet at least; netgate-vpp's config has one"
 HASH_FIELDS = ("src", "dst", "sport", "dport")
 RSS_KEYS = ("microsoft", "random")
 _KEY_DIGITS = (80, 104)
 """Of a key of 40 bytes, or of 52 as in NICs that hash IPv6 tunnels."""
 
 _NUMBER = r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)"
-_CLOCK = re.compile(rf"{_NUMBER}\s*(?P<scale>[mg])hz")
 _MICROSECONDS = re.compile(rf"{_NUMBER}\s*us")
 _CYCLES, _AT_LEAST_ONE = r.number(0, 1e7), r.number(1, 1e7)
-
-
-def _clock(value: Value) -> float:
-    """Hz."""
-    raw = value.text()
-    match = _CLOCK.fullmatch(raw.lower())
-    if not match or float(match["number"]) == 0:
-        raise ConfigError(f"clock {raw[:80]!r} not understood", "write it as 2.2ghz or 800mhz")
-    return float(match["number"]) * {"m": 1e6, "g": 1e9}[match["scale"]]
 
 
 def _seconds(value: Value) -> float:
@@ -150,7 +141,7 @@ class TwinSpec:
     """
 
     workers: Annotated[int, r.integer(1, 256)]
-    clock_hz: Annotated[float, _clock, "clock"]
+    clock_hz: Annotated[float, r.clock, "clock"]
     packet_cycles: Annotated[float, _AT_LEAST_ONE, "cycles_per_packet"]
     fetch_cycles: Annotated[float, _CYCLES, "cycles_per_fetch"] = 0.0
     vector_cycles: Annotated[float, _CYCLES, "cycles_per_vector"] = 0.0

@@ -10,14 +10,15 @@ from __future__ import annotations
 import difflib
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import yaml
 
-from ..core.errors import ConfigError
+from ..core.errors import ConfigError, ConfigErrors
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 12
@@ -45,21 +46,24 @@ class Value:
         try:
             return reader(self)
         except ConfigError as error:
-            if str(error).startswith(f"{self.file}:"):
-                raise
-            raise ConfigError(f"{self.file}:{self.line}: {self.key}: {error}") from None
+            here = f"{self.file}:{self.line}: {self.key}: "
+            errors = [e if str(e).startswith(f"{self.file}:") else ConfigError(f"{here}{e}") for e in error.each]
+        raise as_one(errors)
 
     def mapping(self, what: str, known: Sequence[str] = ()) -> Mapping[str, Value]:
-        """This as a mapping, with the known keys only where any are named."""
+        """This as a mapping. known: its keys, for the message where it is none."""
         if not isinstance(self.raw, Mapping):
             keys = f"keys under it: {', '.join(known)}" if known else "'name: value' lines under it"
             raise self.wrong(f"{_kind(self)} where {what} should be", f"write {keys}")
-        for key, value in self.raw.items():
-            if known and key not in known:
+        return self.raw
+
+    def unknown(self, known: Sequence[str]) -> Iterator[ConfigError]:
+        """One for each key of this mapping that is none of these."""
+        for key, value in self.raw.items() if isinstance(self.raw, Mapping) else ():
+            if key not in known:
                 close = difflib.get_close_matches(key, known, n=1)
                 fix = f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(known)}"
-                raise value.wrong("unknown key", fix)
-        return self.raw
+                yield value.wrong("unknown key", fix)
 
     def items(self, what: str) -> Sequence[Value]:
         """This as a list."""
@@ -78,6 +82,24 @@ class Value:
         inner = self.raw.get(path[0]) if path and isinstance(self.raw, Mapping) else None
         return self if inner is None else inner.at(*path[1:])
 
+    def texts(self) -> Iterator[Value]:
+        """Every scalar in it, itself included."""
+        if isinstance(self.raw, str):
+            yield self
+        elif self.raw is not None:
+            for one in self.raw.values() if isinstance(self.raw, Mapping) else self.raw:
+                yield from one.texts()
+
+    def leaves(self, *names: str) -> Iterator[Value]:
+        """What stands below any of these keys, however deep, in the file's order."""
+        if isinstance(self.raw, str) or self.raw is None:
+            return
+        for name, one in self.raw.items() if isinstance(self.raw, Mapping) else (("", one) for one in self.raw):
+            if name in names:
+                yield one
+            else:
+                yield from one.leaves(*names)
+
     def has(self, key: str) -> bool:
         return isinstance(self.raw, Mapping) and key in self.raw
 
@@ -85,6 +107,30 @@ class Value:
         names, lines = (" and ".join(f"{text % key!r}" for key in keys) for text in ("%s", "%s: ..."))
         verb, them = ("is", "it") if len(keys) == 1 else ("are", "them")
         return self.wrong(f"{names} {verb} missing", f"{what} needs {them}: add {lines}")
+
+
+def as_one(errors: Sequence[ConfigError], where: str = "") -> ConfigError:
+    """One error that stands for all of these; where: how to see all of them."""
+    errors = list({str(error): error for error in errors}.values())  # one value may be read as two settings
+    return errors[0] if len(errors) == 1 else ConfigErrors(errors, where)
+
+
+class Gathering:
+    """Goes on after what is wrong, so that all of it is told at once: ``raise_any`` at the end."""
+
+    def __init__(self, errors: Iterable[ConfigError] = ()) -> None:
+        self.errors = list(errors)
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        try:
+            yield
+        except ConfigError as error:
+            self.errors += error.each
+
+    def raise_any(self, where: str = "") -> None:
+        if self.errors:
+            raise as_one(self.errors, where)
 
 
 def load(path: Path, what: str) -> Value:

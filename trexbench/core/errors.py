@@ -4,7 +4,8 @@
     ├── ConfigError            what the user wrote or asked (exit 2)
     ├── GeneratorError         the traffic generator or the way to it (exit 5)
     │   ├── GeneratorLost      the connection to it was lost
-    │   └── PortOwned          somebody else holds the ports
+    │   └── PortOwned          somebody else took the ports
+    │       └── PortBusy       somebody else had them before (exit 8)
     ├── DutError               the device under test, or what was read back from it (exit 6)
     │   └── DutLost            no connection to it, or one that was lost
     ├── LabError               this machine cannot host the lab (exit 7)
@@ -15,6 +16,8 @@ Exit 0: measured. 130/143: interrupted. What was measured before a run ended ear
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class BenchError(Exception):
@@ -31,6 +34,23 @@ class BenchError(Exception):
 class ConfigError(BenchError):
     exit_code = 2
 
+    @property
+    def each(self) -> Sequence[ConfigError]:
+        """All that are wrong, where several things are."""
+        return (self,)
+
+
+class ConfigErrors(ConfigError):
+    """Several at once: its line is the first one's, with the number of the others and ``where`` to see them."""
+
+    def __init__(self, errors: Sequence[ConfigError], where: str = "") -> None:
+        super().__init__(f"{errors[0]} (and {len(errors) - 1} more{where and f', see: {where}'})")
+        self._each = tuple(errors)
+
+    @property
+    def each(self) -> Sequence[ConfigError]:
+        return self._each
+
 
 class GeneratorError(BenchError):
     exit_code = 5
@@ -42,6 +62,10 @@ class GeneratorLost(GeneratorError):
 
 class PortOwned(GeneratorError):
     pass
+
+
+class PortBusy(PortOwned):
+    exit_code = 8
 
 
 class DutError(BenchError):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import ceil, floor, log10
 
 from .errors import ConfigError
 
@@ -17,9 +18,15 @@ MIN_FRAME_BYTES = 64
 _SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _NUMBER = r"(?P<number>[0-9]{1,20}(?:\.[0-9]+)?|\.[0-9]+)"
 _RATE = re.compile(rf"{_NUMBER}\s*(?:(?P<percent>%)|(?P<scale>[kmgt]?)(?P<unit>pps|bpsl1|bps))")
-_DURATION = re.compile(rf"{_NUMBER}\s*(?P<unit>ms|s|sec|m|min|h|)")
+_PART = r"[0-9]{1,20}(?:\.[0-9]+)?|\.[0-9]+"
+_DURATION = re.compile(
+    rf"(?P<bare>{_PART})|(?=.)"
+    rf"(?:(?P<h>{_PART})\s*h\s*)?(?:(?P<m>{_PART})\s*m(?:in)?\s*)?(?:(?P<s>{_PART})\s*s(?:ec)?\s*)?(?:(?P<ms>{_PART})\s*ms)?"
+)
 _SPEED = re.compile(rf"{_NUMBER}\s*(?P<scale>[mg])(?:bit(?:/s)?|bps|b)?")
-_SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_SECONDS = {"ms": 1e-3, "s": 1.0, "bare": 1.0, "m": 60.0, "h": 3600.0}
+LONGEST_S = 30 * 86400.0
+"""No duration is longer: it would be a slip of the keyboard."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +78,22 @@ def parse_rate(text: str) -> Rate:
     return rate
 
 
+def format_rate(pps: float) -> str:
+    """Frames per second as parse_rate takes them, rounded up to two digits: ``13mpps``."""
+    scale, unit = (1e6, "mpps") if pps >= 1e6 else (1e3, "kpps") if pps >= 1e3 else (1.0, "pps")
+    digits = 10 ** (floor(log10(max(pps / scale, 1.0))) - 1)
+    return f"{ceil(round(pps / scale / digits, 6)) * digits:g}{unit}"
+
+
 def parse_duration(text: str) -> float:
-    """Seconds: ``600``, ``10s``, ``500ms``, ``2m``, ``1h``."""
+    """Seconds: ``600``, ``10s``, ``500ms``, ``2m``, ``2m30s``, ``1h30m``; LONGEST_S at most."""
     match = _DURATION.fullmatch(text.strip().lower())
     if not match:
-        raise ConfigError(f"duration {text!r} not understood", "write it as 10s, 500ms, 2m or a number of seconds")
-    return float(match["number"]) * _SECONDS[match["unit"]]
+        raise ConfigError(f"duration {text!r} not understood", "write it as 10s, 500ms, 2m30s or a number of seconds")
+    seconds = sum(float(number) * _SECONDS[unit] for unit, number in match.groupdict().items() if number)
+    if seconds > LONGEST_S:
+        raise ConfigError(f"duration {text!r} is longer than 30 days", "write it as 10s, 500ms, 2m30s or 1h")
+    return seconds
 
 
 def parse_share(text: str) -> float:

@@ -108,6 +108,10 @@ def run(transport: Transport, command: Command) -> None:
         good = done.returncode == 0 and command.says in (None, said.strip())
         if good or any(words in said for words in command.fine_if):
             return
+        if command.remedy is not None and command.remedy[0] in said:
+            raise CommandFailed(
+                f"{shown(command.argv)} failed on {transport.place}: {done.complaint}", command.remedy[1]
+            )
         if time.monotonic() >= deadline:
             raise CommandFailed(f"{shown(command.argv)} failed on {transport.place}", done.complaint)
         time.sleep(RETRY_EVERY_S)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
-from ..config.model import DutConfig
 from ..transport import Transport
+from . import unmanaged
+from .commands import driver as commands
+from .commands.driver import CommandsDut
 from .freebsd import changes as pfsense
 from .freebsd.driver import PfsenseDut
 from .linux import changes as linux
 from .linux.driver import LinuxDut
 from .model import Attestation, Change, Dut, Wanted
+from .unmanaged import UnmanagedDut
 from .vpp import changes as vpp
 from .vpp.driver import VppDut
 
@@ -19,12 +22,16 @@ DRIVERS: Mapping[str, Callable[[Wanted, Transport], Dut]] = {
     "linux": LinuxDut,
     "pfsense": PfsenseDut,
     "vpp": VppDut,
+    "commands": CommandsDut,
+    "none": UnmanagedDut,
 }
 
 PLANS: Mapping[str, Callable[[Wanted], Sequence[Change]]] = {
     "linux": linux.plan_from_nothing,
     "pfsense": pfsense.plan_from_nothing,
     "vpp": vpp.plan_from_nothing,
+    "commands": commands.plan_from_nothing,
+    "none": unmanaged.plan_from_nothing,
 }
 """Driver -> what it would do to a DUT on which nothing is set; pure."""
 
@@ -32,13 +39,6 @@ PLANS: Mapping[str, Callable[[Wanted], Sequence[Change]]] = {
 def open_dut(wanted: Wanted, transport: Transport) -> Dut:
     """The DUT of this config, reached by this transport."""
     return DRIVERS[wanted.config.driver](wanted, transport)
-
-
-def not_attested(
-    config: DutConfig, reason: str = "--no-apply: nothing was applied and nothing was read back"
-) -> Attestation:
-    """The attestation of a DUT that was configured by hand."""
-    return Attestation(config.name, config.driver, False, {"not attested": reason})
 
 
 def planned_only(wanted: Wanted) -> Attestation:

@@ -8,26 +8,56 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Protocol
 
 from ..config.model import DutConfig, Port, Route
+from ..config.readers import Address, Interface, Network
 from ..core.dut.queues import PortHash, Spreading
 from ..core.dut.rss import MICROSOFT_KEY
 from ..core.dut.telemetry import Observation
 from ..core.errors import ConfigError, DutError
+from ..core.load.vlan import NAMES, tag_types
 from ..transport import TIMEOUT_S
+from ..transport.words import typed
 
 LINK_WAIT_S = 10.0
 """How long a port that was just set up may negotiate."""
 _LINK_EVERY_S = 0.25
 
 
-def ends_of(network: IPv4Network) -> tuple[IPv4Address, ...]:
+def ends_of(network: Network) -> tuple[Address, ...]:
     """A route's lowest and highest host, to ask a DUT about: a more specific route may lead them elsewhere."""
     if network.num_addresses <= 2:
         return (network.network_address,)
     return network.network_address + 1, network.broadcast_address - 1
+
+
+@dataclass(frozen=True)
+class Vlan:
+    """An interface of one VLAN on another. protocol: ``802.1Q`` or ``802.1ad``."""
+
+    name: str
+    parent: str
+    tag: int
+    protocol: str
+
+    def __str__(self) -> str:
+        return f"VLAN {self.tag} ({self.protocol}) of {self.parent}"
+
+
+def _dotted(port: Port, level: int) -> str:
+    """By the tester's port: with the NIC's name it could be too long for a Linux interface (15)."""
+    return f"tb{port.tester}.{'.'.join(map(str, port.vlan[: level + 1]))}"
+
+
+_VLAN_NAMES: Mapping[str, Callable[[Port, int], str]] = {
+    "linux": _dotted,
+    # above all VLANs' own numbers, after which others may have named theirs
+    "pfsense": lambda port, level: f"vlan{4100 + 2 * port.tester + level}",
+    # one sub-interface takes both tags
+    "vpp": lambda port, level: f"{port.interface}.{10000 * port.vlan[0] * level + port.vlan[level]}",
+}
 
 
 @dataclass(frozen=True)
@@ -59,9 +89,27 @@ class Wanted:
             )
         return mac.lower()
 
+    def vlans(self, port: Port) -> tuple[Vlan, ...]:
+        """The interfaces to be made on the port's own, the last of them with its addresses; none without ``vlan``."""
+        found, parent = list[Vlan](), port.interface
+        for level, tag in enumerate(port.vlan):
+            name = _VLAN_NAMES[self.config.driver](port, level)
+            found.append(Vlan(name, parent, tag, NAMES[tag_types(len(port.vlan))[level]]))
+            parent = name
+        return tuple(found)
+
+    def routed(self, port: Port) -> str:
+        """The interface that has the port's addresses: its own, or its VLAN's."""
+        return self.vlans(port)[-1].name if port.vlan else port.interface
+
     def port_of(self, route: Route) -> Port:
         """The port that a route's traffic leaves by."""
-        return next(port for port in self.config.ports if port.neighbour.address == route.via)
+        return next(port for port in self.config.ports if route.via in port.neighbour.addresses)
+
+
+def same_family(addresses: Iterable[str], own: Interface) -> str:
+    """Those of the IP version of this address, in words."""
+    return ", ".join(one for one in addresses if (":" in one) == (own.version == 6)) or "none"
 
 
 def counted(count: int, noun: str) -> str:
@@ -82,7 +130,7 @@ class Command:
 
     fine_if: output that contains one of these means that nothing was left to do: no failure. retry_s: run it again
     until it succeeds, for so long at most. says: its whole output when it succeeds, for programs whose exit code does
-    not tell; None: any output.
+    not tell; None: any output. remedy: words of its output, and what helps where they are there.
     """
 
     argv: tuple[str, ...]
@@ -92,6 +140,10 @@ class Command:
     says: str | None = None
     timeout_s: float = TIMEOUT_S
     retry_s: float = 0.0
+    remedy: tuple[str, str] | None = None
+
+    def __str__(self) -> str:
+        return typed(self.argv)
 
 
 @dataclass(frozen=True)
@@ -133,6 +185,18 @@ def unmet(changes: Iterable[Change]) -> list[Mismatch]:
     return [Mismatch(one.what, one.wanted, "unknown" if one.was is None else one.was) for one in changes]
 
 
+def resolver(address: Address) -> str:
+    """What asks for the MAC of an address: the tester answers neither."""
+    return "ARP" if address.version == 4 else "neighbour solicitation"
+
+
+def is_inside(network: Network, other: Network) -> bool:
+    """Whether one network is a part of the other, or the same; those of two families never are."""
+    if isinstance(network, IPv4Network):
+        return isinstance(other, IPv4Network) and network.subnet_of(other)
+    return isinstance(other, IPv6Network) and network.subnet_of(other)
+
+
 def compare_route(
     config: DutConfig, route: Route, hop: str, table: Iterable[tuple[str, Sequence[str]]]
 ) -> list[Mismatch]:
@@ -142,10 +206,10 @@ def compare_route(
     """
     own, hops, wrong = {other.to for other in config.routes}, list[str](), list[Mismatch]()
     for to, found in table:
-        inside = IPv4Network(to)
+        inside = ip_network(to)
         if inside == route.to:
             hops += found
-        elif inside not in own and inside.subnet_of(route.to) and list(found) != [hop]:
+        elif inside not in own and is_inside(inside, route.to) and list(found) != [hop]:
             wrong.append(Mismatch(f"routes inside {route.to}", "none", f"{to} {' and '.join(found)}"))
     if hops != [hop]:
         wrong.insert(0, Mismatch(f"route {route.to}", hop, " and ".join(hops) or "none"))
@@ -167,6 +231,11 @@ class Attestation:
     mismatches: Sequence[Mismatch] = field(default_factory=tuple)
     spreading: Spreading | None = None
     changed: Sequence[Change] = ()
+
+    @property
+    def reason(self) -> str:
+        """Why nothing was read back; empty where it was."""
+        return "" if self.attested else str(self.facts["not attested"])
 
     @property
     def digest(self) -> str:
@@ -192,6 +261,13 @@ class Attestation:
             found = "; ".join(str(mismatch) for mismatch in self.mismatches)
             raise DutError(f"{self.dut} is not what its config says: {found}", "correct the DUT or its config")
         return self
+
+
+def not_attested(
+    config: DutConfig, reason: str = "--no-apply: nothing was applied and nothing was read back"
+) -> Attestation:
+    """The attestation of a DUT that was configured by hand."""
+    return Attestation(config.name, config.driver, False, {"not attested": reason})
 
 
 def attest(

@@ -109,6 +109,16 @@ def parse_snmp(lines: Sequence[str]) -> dict[str, int]:
     return found
 
 
+def parse_snmp6(lines: Sequence[str]) -> dict[str, int]:
+    """/proc/net/snmp6: a name and a number in each line; by ``Ip6.InReceives``, as parse_snmp."""
+    found: dict[str, int] = {}
+    for line in lines:
+        name, *words = line.split() or [""]
+        if name.startswith("Ip6") and (count := counts(words)) and len(count) == 1:
+            found[f"Ip6.{name[3:]}"] = count[0]
+    return found
+
+
 def parse_net_dev(lines: Sequence[str]) -> dict[str, tuple[int, int]]:
     """/proc/net/dev: packets received and sent, by interface."""
     found = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ..core.dut.telemetry import CpuTime, Detail, Missing
 from ..core.errors import DutError
@@ -27,7 +28,8 @@ class FreebsdTotals(HostTotals):
 class FreebsdHost:
     """Reads one host's counters, any number of times."""
 
-    def __init__(self, transport: Transport, interfaces: Sequence[str]) -> None:
+    def __init__(self, transport: Transport, interfaces: Sequence[str], ipv6: bool = False) -> None:
+        self._protocols = ("ip", "ip6") if ipv6 else ("ip",)
         self._transport = transport
         self._interfaces = interfaces
         self._names: tuple[str, ...] | None = None
@@ -42,7 +44,10 @@ class FreebsdHost:
             gathering.missing.append(Missing("clock of the CPUs", reason))
         links: Counts = gathering.part("ports", lambda: parse.parse_interface_counts(self._netstat("-ibdnW")), {})
         netisr = gathering.part("netisr", lambda: parse.parse_netisr_drops(self._netstat("-Q")), None)
-        ip: Mapping[str, int] = gathering.part("ip", lambda: parse.parse_protocol(self._netstat("-s", "-p", "ip")), {})
+        ip: dict[str, int] = {}
+        for name in self._protocols:
+            told: Mapping[str, int] = gathering.part(name, partial(self._protocol, name), {})
+            ip |= {words if name == "ip" else f"{name}: {words}": count for words, count in told.items()}
         interrupts: Mapping[str, int] = gathering.part("interrupts", self._interrupts, {})
         gathering.require_any()
         return FreebsdTotals(
@@ -57,6 +62,9 @@ class FreebsdHost:
             ring_drops={name: _ring_drops(name, values) for name in self._interfaces},
             netisr_drops=netisr,
         )
+
+    def _protocol(self, name: str) -> Mapping[str, int]:
+        return parse.parse_protocol(self._netstat("-s", "-p", name))
 
     def _netstat(self, *words: str) -> str:
         return run_checked(self._transport, ("netstat", *words))

@@ -30,6 +30,7 @@ _FILES = (
     "/proc/cpuinfo",
 )
 """In the order of reading: clock, CPU times and packets side by side, since they are divided by one another."""
+_IPV6 = "/proc/net/snmp6"
 _ONLINE = "/sys/devices/system/cpu/online"
 _IRQS = ("/sys/class/net/{}/device/msi_irqs", "/sys/class/net/{}/device/../msi_irqs")
 PERF_SPAN_S = 2.0
@@ -48,12 +49,19 @@ class LinuxTotals(HostTotals):
 class LinuxHost:
     """Reads one host's counters, any number of times.
 
-    clocks: CPUs whose clock is read; none: all that are online. cpus: CPUs that are reported; none: all.
+    clocks: CPUs whose clock is read; none: all that are online. cpus: CPUs that are reported; none: all. ipv6: IPv6's
+    counters are read, too.
     """
 
     def __init__(
-        self, transport: Transport, interfaces: Sequence[str], clocks: Sequence[int] = (), cpus: Sequence[int] = ()
+        self,
+        transport: Transport,
+        interfaces: Sequence[str],
+        clocks: Sequence[int] = (),
+        cpus: Sequence[int] = (),
+        ipv6: bool = False,
     ) -> None:
+        self._proc = (*_FILES, _IPV6) if ipv6 else _FILES
         self._transport = transport
         self._interfaces = interfaces
         self._clocks_of = clocks
@@ -108,7 +116,7 @@ class LinuxHost:
         """All files at once; grep's exit code says only whether some were missing, which shows in what it printed."""
         if self._clocks is None:
             self._clocks, self._irqs = self._read_once()
-        return parse_lines(self._transport.run(("grep", "-sH", "", *_FILES, *self._clocks), TIMEOUT_S).stdout)
+        return parse_lines(self._transport.run(("grep", "-sH", "", *self._proc, *self._clocks), TIMEOUT_S).stdout)
 
     def _read_once(self) -> tuple[list[str], frozenset[int]]:
         """What does not change: the files of the CPUs' clocks, and the numbers of the interfaces' interrupts."""
@@ -154,7 +162,7 @@ def _ip(files: Lines) -> Mapping[str, int]:
     found = parse.parse_snmp(files.get("/proc/net/snmp", ())) | parse.parse_snmp(files.get("/proc/net/netstat", ()))
     if "Ip.InReceives" not in found:
         raise DutError("/proc/net/snmp has no InReceives of Ip")
-    return found
+    return found | parse.parse_snmp6(files.get(_IPV6, ()))
 
 
 def _belongs(interrupt: str, interface: str) -> bool:

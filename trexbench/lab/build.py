@@ -121,7 +121,8 @@ def _make(
         net.make_namespace(name)
         lab = state.update(lab, namespaces={**lab.namespaces, name: state.namespace_inode(name)})
     net.make_cables(spec)
-    net.tune(spec, placement.router)
+    if not spec.bypass:
+        net.tune(spec, placement.router)
     if spec.settings.steer == "cpumap" and placement.router:
         _steer(spec, placement.router)
     for key, value in spec.settings.sysctls:

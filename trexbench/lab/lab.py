@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from ..lock import locked, run_dir
 from . import host, net, server, state
 from .build import bring_up, clean_leftovers, lab_lock, take_down
 from .conditions import CoreWatch, watching
-from .spec import LabSpec
+from .spec import LabSpec, cores_of
 from .state import LabState, Server
 
 _UP_TIMEOUT_S = 150.0
@@ -100,10 +101,11 @@ class RunningLab:
 
 
 class Lab:
-    """The lab of one spec; its state is on disk, so that any process can use it."""
+    """The lab of one spec; its state is on disk, so that any process can use it. dut: its DUT's name, for messages."""
 
-    def __init__(self, spec: LabSpec) -> None:
+    def __init__(self, spec: LabSpec, dut: str = "") -> None:
         self.spec = spec
+        self._remedy = f"trexbench lab down{dut and f' --dut {dut}'}, then try again"
 
     def up(self, trex_dir: Path | None = None) -> LabStatus:
         """Bring up a lab that stays until ``down``; the same lab, if it is up already, is left alone."""
@@ -133,7 +135,7 @@ class Lab:
 
     def _running(self, found: LabState) -> RunningLab:
         if found.server is None:
-            raise LabError(f"lab {found.prefix} has no server", "trexbench lab down, then try again")
+            raise LabError(f"lab {found.prefix} has no server", self._remedy)
         ephemeral = found.mode == "ephemeral"
         facts: dict[str, Any] = {
             "lab": {
@@ -147,30 +149,42 @@ class Lab:
         for name in _HOST_SETTINGS:
             value = net.read_sysctl(f"net.core.{name}")
             facts[name] = int(value) if value is not None and value.isdigit() else value
-        return RunningLab(self.spec, ephemeral, found.server, found.placement, facts, found.warnings, found.router)
+        warnings = (*found.warnings, *_shared_cores(found))
+        return RunningLab(self.spec, ephemeral, found.server, found.placement, facts, warnings, found.router)
 
     def _require_same(self, found: LabState, trex_dir: Path | None) -> None:
         if found.spec != self.spec.to_json():
-            raise LabError(f"lab {found.prefix} is up with other settings", "trexbench lab down, then try again")
+            raise LabError(f"lab {found.prefix} is up with other settings", self._remedy)
         # A run uses the server that runs; only one that names a TRex must get that TRex.
         has = found.server.trex_dir if found.server else None
         if trex_dir is not None and has != str(trex_dir.resolve()):
             other = f"the TRex of {has}" if has else "the embedded server"
-            raise LabError(f"lab {found.prefix} is up with {other}", "trexbench lab down, then try again")
+            raise LabError(f"lab {found.prefix} is up with {other}", self._remedy)
 
 
 def down(prefix: str, force: bool = False) -> bool:
-    """Take a lab down; False if there was none. TesterBusy while a run uses it, unless force."""
+    """Take a lab down; False if there was none. TesterBusy while a run uses it, unless force: that ends the run."""
     host.check(embedded=False)
     with contextlib.ExitStack() as stack:
         if not force:
             stack.enter_context(locked(f"{prefix}.use", f"lab {prefix} is in use by a run"))
+        kept = force and _end_keeper(prefix)
         stack.enter_context(lab_lock(prefix))
         found = state.load(prefix)
         if found is None:
-            return False
+            return kept
         take_down(found)
         return True
+
+
+def _end_keeper(prefix: str) -> bool:
+    """Let the keeper of a run's own lab take it down now; False where there is none."""
+    found = state.load(prefix)
+    if found is None or found.mode != "ephemeral" or not found.owner.alive:
+        return False
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(found.owner.pid, signal.SIGTERM)
+    return True
 
 
 def status(prefix: str) -> LabStatus:
@@ -197,7 +211,19 @@ def _status_of(found: LabState) -> LabStatus:
         if one is not None
     ]
     there = tuple(name for name, inode in found.namespaces.items() if inode == state.namespace_inode(name))
-    return LabStatus(found.prefix, condition, found.mode, there, ", ".join(processes), found.warnings)
+    return LabStatus(
+        found.prefix, condition, found.mode, there, ", ".join(processes), (*found.warnings, *_shared_cores(found))
+    )
+
+
+def _shared_cores(found: LabState) -> Iterator[str]:
+    """A warning for each other lab that has some of this one's cores."""
+    with contextlib.suppress(LabError):  # another lab's damaged state is not this one's fault
+        for other in state.load_all():
+            shared = cores_of(found.placement) & cores_of(other.placement)
+            if other.prefix != found.prefix and not other.abandoned and shared:
+                cores = ", ".join(map(str, sorted(shared)))
+                yield f"lab {other.prefix} is up on the same cores ({cores}): what runs in one slows the other"
 
 
 @contextlib.contextmanager

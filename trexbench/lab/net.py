@@ -15,6 +15,7 @@ from .host import processes
 from .spec import LabSpec
 from .state import NETNS_DIR
 
+_TAGS_APART = frozenset({"tx-vlan-hw-insert", "tx-vlan-stag-hw-insert"})
 _CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -82,6 +83,8 @@ def remove_namespace(name: str) -> None:
 def make_cables(spec: LabSpec) -> None:
     """One veth pair per port, each end made in its own namespace, all up; the loopback of both as well.
 
+    In a bypass there is one pair for every two ports, both ends of it in the tester's namespace.
+
     The tester has one transmit queue: a veth with an XDP program needs at least as many receive queues as its peer has
     transmit queues, so that the DUT's could not be set. The sender's CPU selects the receive queue in any case.
     """
@@ -93,11 +96,15 @@ def make_cables(spec: LabSpec) -> None:
     common = {"mtu": settings.mtu, "txqlen": settings.txqueuelen, "num_rx_queues": queues}
     tester = {"net_ns_fd": spec.tester, "num_tx_queues": 1, **common}
     dut = {"net_ns_fd": spec.dut, "num_tx_queues": queues, **common}
+    near = spec.tester_interfaces
+    cables = list(zip(range(len(near)), near, spec.dut_interfaces, strict=True))
+    if spec.bypass:
+        cables, dut = [(index, near[index], near[index + 1]) for index in range(0, len(near), 2)], tester
     try:
         with IPRoute() as ip:
-            for index, (near, far) in enumerate(zip(spec.tester_interfaces, spec.dut_interfaces, strict=True)):
-                peer = {"ifname": far, "address": spec.dut_macs[index], **dut}
-                ip.link("add", kind="veth", ifname=near, address=spec.tester_macs[index], peer=peer, **tester)
+            for index, here, far in cables:
+                peer = {"ifname": far, "address": spec.far_macs[index], **dut}
+                ip.link("add", kind="veth", ifname=here, address=spec.tester_macs[index], peer=peer, **tester)
         for name in spec.namespaces:
             with inside(name), IPRoute() as ip:
                 for link in ip.get_links():
@@ -137,6 +144,11 @@ def _set_gro_and_queues(spec: LabSpec, interface: str) -> None:
                 key, channels = "queues", device.get_channels()
                 channels.rx_count = channels.tx_count = spec.settings.queues
                 device.set_channels(channels)
+            if spec.tagged:  # else the tag travels beside the frame, where the tester's XDP program does not see it
+                key, features = "vlan", device.get_features()
+                for name in _TAGS_APART & features.keys():
+                    features[name] = False
+                device.set_features(features)
         except (OSError, EthtoolError) as error:
             raise LabError(f"{key} of {interface}: {error}", f"correct lab.{key} of the DUT config") from None
 

@@ -39,7 +39,7 @@ class Launch:
 
 def embedded(spec: LabSpec, placement: Placement) -> Launch:
     argv = [sys.executable, "-m", "trexbench.stlserver", "--interfaces", ",".join(spec.tester_interfaces)]
-    argv += ["--dst-mac", ",".join(spec.dut_macs.values())]
+    argv += ["--dst-mac", ",".join(spec.far_macs.values())]
     argv += ["--rpc-port", str(spec.rpc_port), "--pub-port", str(spec.pub_port)]
     if spec.speed_bps:
         argv += ["--speed", f"{spec.speed_bps / 1e6:g}mbit"]
@@ -86,7 +86,7 @@ def trex_config(spec: LabSpec, placement: Placement) -> str:
     lines.append(f"  interfaces: [{', '.join(repr(name) for name in spec.tester_interfaces)}]")
     lines += [f"  zmq_rpc_port: {spec.rpc_port}", f"  zmq_pub_port: {spec.pub_port}", "  port_info:"]
     for index, mac in spec.tester_macs.items():
-        lines += [f"    - src_mac: '{mac}'", f"      dest_mac: '{spec.dut_macs[index]}'"]
+        lines += [f"    - src_mac: '{mac}'", f"      dest_mac: '{spec.far_macs[index]}'"]
     return "\n".join(lines) + "\n"
 
 

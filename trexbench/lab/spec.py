@@ -20,7 +20,8 @@ class LabSpec:
     """Two namespaces with one veth pair per port: the tester's ``p<i>`` and ``dut_interfaces[i]``.
 
     speed_bps: the nominal L1 speed of the tester's ports (bit/s), None leaves it to the server. most_queues: that each
-    of the DUT's interfaces can have; settings.queues of them are in use until the driver changes that.
+    of the DUT's interfaces can have; settings.queues of them are in use until the driver changes that. tagged: frames
+    have VLAN tags.
     """
 
     prefix: str = "tbx"
@@ -30,13 +31,14 @@ class LabSpec:
     rpc_port: int = RPC_PORT
     pub_port: int = PUB_PORT
     most_queues: int = 1
+    tagged: bool = False
 
     @classmethod
     def from_config(cls, config: DutConfig) -> LabSpec:
         """The lab that a DUT config with a ``lab:`` section asks for."""
         if config.lab is None:
             raise ConfigError(f"{config.name} has no lab", "only a DUT config with a lab: section has one")
-        ports = sorted(config.ports, key=lambda port: port.tester)
+        ports = sorted(config.cables, key=lambda port: port.tester)
         if [port.tester for port in ports] != list(range(len(ports))):
             raise ConfigError(
                 f"{config.file}: the tester's ports of a lab count up from 0, not {list(config.tester_ports)}",
@@ -52,6 +54,7 @@ class LabSpec:
             rpc_port=config.generator.rpc_port,
             pub_port=config.generator.pub_port,
             most_queues=max(config.lab.queues, *config.rx_queues, 1),
+            tagged=any(port.vlan for port in ports),
         )
 
     @property
@@ -80,6 +83,16 @@ class LabSpec:
         """MAC of the DUT's interface at the other end, by the tester's port."""
         return {index: f"02:7b:78:00:01:{index:02x}" for index in range(len(self.dut_interfaces))}
 
+    @property
+    def bypass(self) -> bool:
+        """There is no DUT: each of the tester's ports is cabled to the other one of its pair."""
+        return self.settings.router == "bypass"
+
+    @property
+    def far_macs(self) -> dict[int, str]:
+        """MAC at the other end of each of the tester's ports."""
+        return {index: self.tester_macs[index ^ 1] for index in self.tester_macs} if self.bypass else self.dut_macs
+
     def to_json(self) -> str:
         return msgspec.json.encode(self, order="sorted").decode()
 
@@ -99,6 +112,11 @@ class Placement:
 
     def to_document(self) -> dict[str, Any]:
         return {"sender_cpu": self.sender, "router_cpus": list(self.router), "harness_cpu": self.harness}
+
+
+def cores_of(placement: Mapping[str, Any]) -> set[int]:
+    """The cores on which a lab with this placement (as a document) sends and routes."""
+    return {cpu for cpu in (placement.get("sender_cpu"), *placement.get("router_cpus", ())) if cpu is not None}
 
 
 def place(settings: LabConfig, cpus: Sequence[int], siblings: Mapping[int, Sequence[int]]) -> Placement:

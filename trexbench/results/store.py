@@ -229,5 +229,12 @@ def replace_file(path: Path, data: bytes, exclusive: bool = False) -> None:
         raise _unwritable(path, error) from error
 
 
+_REMEDIES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free space, or "),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "make it writable, or "),
+}
+
+
 def _unwritable(path: Path, error: OSError) -> StoreError:
-    return StoreError(f"{path} cannot be written: {error.strerror}", "free space or name another place with --results")
+    first = _REMEDIES.get(error.errno or 0, "")
+    return StoreError(f"{path} cannot be written: {error.strerror}", f"{first}name another place with --results")

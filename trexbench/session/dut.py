@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from ..config.lookup import load_dut
-from ..config.model import DutConfig
+from ..config.lookup import command_name, load_dut
+from ..config.model import DutConfig, GeneratorConfig
 from ..core.dut.telemetry import Observation
 from ..core.errors import DutError
 from ..dut import Dut, Wanted, open_dut
@@ -19,7 +20,7 @@ from ..generator.trex.connect import Endpoint, read_macs
 from ..lab.lab import facts_of
 from ..lab.spec import LabSpec
 from ..lock import locked, run_dir
-from ..transport import Transport, open_transport
+from ..transport import CliLogin, Transport, open_transport
 from .request import Target, choose_queues
 from .watch import Observed, WithMeter
 
@@ -42,7 +43,18 @@ def connect_dut(wanted: Wanted, doing: str, temporary: bool = False) -> Iterator
     """
     config = wanted.config
     to = config.transport
-    transport = open_transport(to.type, to.namespace, host=to.host, user=to.user, port=to.port, run_dir=run_dir())
+    login = CliLogin(to.platform, to.password_env, to.password_file, to.key_file, to.refusal) if to.platform else None
+    bring_up = f"trexbench lab up --dut {command_name(config)}"
+    transport = open_transport(
+        to.type,
+        to.namespace,
+        host=to.host,
+        user=to.user,
+        port=to.port,
+        run_dir=run_dir(),
+        login=login,
+        bring_up=bring_up,
+    )
     try:
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"dut-{transport.place}-{to.port or ''}")
         with locked(name, f"the DUT on {transport.place} is in use", doing):
@@ -63,7 +75,8 @@ def connect_target(target: Target, doing: str, with_macs: bool = True) -> Iterat
     """The DUT that is named, until the end of the block; see connect_dut. with_macs: the tester's MACs are needed."""
     config = load_dut(target.name, target.configs_dir)
     queues = choose_queues(config, target.rx_queues)
-    macs = known_macs(config, endpoint_of(config, target.server, target.rpc_port)) if with_macs else {}
+    endpoint = endpoint_of(config.generator, target.server, target.rpc_port, target.pub_port)
+    macs = known_macs(config, endpoint, target.trex_dir) if with_macs else {}
     with connect_dut(Wanted(config, macs, queues, lab_facts(config)), doing) as found:
         yield found
 
@@ -85,19 +98,20 @@ def _require_counters(seen: Observation) -> None:
         raise DutError("; ".join(reasons) or "the DUT has none of the counters")
 
 
-def endpoint_of(config: DutConfig, server: str | None, rpc_port: int | None, pub_port: int | None = None) -> Endpoint:
-    """Where the DUT's tester listens: None is as the config says."""
-    there = config.generator
+def endpoint_of(
+    there: GeneratorConfig, server: str | None, rpc_port: int | None, pub_port: int | None = None
+) -> Endpoint:
+    """Where a DUT's tester listens: None is as its config says."""
     return Endpoint(server or there.server, rpc_port or there.rpc_port, pub_port or there.pub_port)
 
 
-def known_macs(config: DutConfig, endpoint: Endpoint) -> Mapping[int, str]:
+def known_macs(config: DutConfig, endpoint: Endpoint, trex_dir: Path | None = None) -> Mapping[int, str]:
     """MACs of the tester's ports where the config does not name them: a lab's are known, others are asked for."""
-    if all(port.neighbour.mac for port in config.ports):
+    if not config.asks_for_macs:
         return {}
     if config.lab is not None:
         return LabSpec.from_config(config).tester_macs
-    return read_macs(endpoint, config.tester_ports)
+    return read_macs(endpoint, config.tester_ports, trex_dir)
 
 
 def lab_facts(config: DutConfig) -> Mapping[str, Any]:

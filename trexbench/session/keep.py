@@ -17,10 +17,12 @@ from ..core.units import Rate
 from ..results.store import RunWriter, picture_place
 from .measure import Session, SinkGroup
 from .opening import open_session
-from .request import Case, Request, Setup, make_request
+from .request import Case, Request, Setup, make_request, require_observed
 from .run import Interrupted
 
 DEFAULT_MODE = "1flow-64b"
+PICTURES = ("png", "svg", "pdf")
+"""Formats of a run's picture, by the ending of its file."""
 SETTLE_S = 3.0
 Say = Callable[[str], None]
 Show = Callable[[RunResult], AbstractContextManager[Sink]]
@@ -164,8 +166,10 @@ def efficiency_request(case: Case, hold_s: float | None, setup: Setup) -> Reques
     if case.telemetry == "off":
         raise ConfigError("--telemetry off leaves nothing to say", "leave it out")
     mode = case.mode or (None if case.profile else DEFAULT_MODE)
-    case = replace(case, mode=mode, telemetry=case.telemetry or (None if setup.apply else "hold"))
-    return make_request("efficiency", case, PlanDefaults(hold_s=hold_s, warmup_s=SETTLE_S, loss=None), setup)
+    wished = PlanDefaults(hold_s=hold_s, warmup_s=SETTLE_S, loss=None)
+    request = make_request("efficiency", replace(case, mode=mode), wished, setup)
+    require_observed(request.dut, "efficiency")
+    return replace(request, telemetry=case.telemetry or (None if setup.apply else "hold"))
 
 
 def size_requests(
@@ -180,10 +184,13 @@ def size_requests(
 
 
 def draw_run(result: RunResult, path: Path) -> Path:
-    """Draw the run into this PNG; StoreError where that cannot be written."""
+    """Draw the run into this file, in the format of its ending; StoreError where it cannot be written."""
+    form = path.suffix[1:].lower() or "png"
+    if form not in PICTURES:
+        raise ConfigError(f"{path}: a picture is no .{form}", f"let its name end in .{', .'.join(PICTURES)}")
     from ..report.run.picture import draw  # matplotlib is slow to load, and not needed before the run is over
 
-    return _write(path, draw(result))
+    return _write(path, draw(result, form))
 
 
 def draw_costs_of(results: Sequence[RunResult], folder: Path) -> Path:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..core.calibration import Calibration, doubts
 from ..core.dut.flowspread import FlowSpread, predict
-from ..core.errors import GeneratorError
+from ..core.errors import ConfigError, GeneratorError
+from ..core.load.headers import find_tuple5
 from ..core.load.plan import pair_directions
 from ..core.load.profile import Profile
 from ..core.load.sample import Phase, Sample
@@ -35,8 +37,10 @@ class Tester(Generator, Protocol):
     def can_tag(self) -> bool:
         """Whether every port times the tagged frames that come back to it."""
 
-    def load(self, path: Path, tunables: Mapping[str, str], tx_ports: Sequence[int]) -> Mapping[int, Profile]:
-        """Put the profile's streams on these ports, each for its own direction, in place of what they had."""
+    def load(
+        self, path: Path, tunables: Mapping[str, str], tx_ports: Sequence[int], vlans: Mapping[int, Sequence[int]]
+    ) -> Mapping[int, Profile]:
+        """Put the profile's streams on these ports, each behind its VLAN tags, in place of what they had."""
 
     def speed_bps(self, port: int) -> float:
         """The port's nominal L1 speed; 0 when it does not know one."""
@@ -74,7 +78,10 @@ class Recorder(Protocol):
 
 @dataclass(frozen=True)
 class Session:
-    """What runs need, open: the tester's ports, the DUT as it was found, its counters, clock, the lab's conditions."""
+    """What runs need, open: the tester's ports, the DUT as it was found, its counters, clock, the lab's conditions.
+
+    calibration: what the tester carries without a DUT, where it was measured.
+    """
 
     request: Request
     lab: RunningLab | None
@@ -84,6 +91,7 @@ class Session:
     observed: Observed | None
     say: Callable[[str], None]
     watch: Watch = lambda: None
+    calibration: Calibration | None = None
 
     def measure(self, recorder: Recorder, request: Request | None = None) -> tuple[RunResult, Outcome]:
         """One run of the session's request, or of another one for the same DUT, ports and queues."""
@@ -93,6 +101,8 @@ class Session:
         plan = plan.without_latency() if unable else plan
         watcher = self._watcher(plan)
         result = _begin(request, self, profiles, plan)
+        known = self.calibration.of_run(result) if self.calibration is not None else None
+        result = replace(result, generator={**result.generator, "calibration": known})
         if unable:
             result = replace(result, caveats=(*result.caveats, NO_LATENCY))
         spread = self._predict_spread(profiles, plan)
@@ -109,6 +119,9 @@ class Session:
             outcome = replace(outcome, error=outcome.error or as_error(raised))
         with uninterrupted():  # the result is kept, whatever signal comes now
             result = _finish(result, outcome, self.lab, watcher)
+            if self.calibration is not None:
+                near = tuple(doubts(self.calibration, result, result.analysis.directions))
+                result = replace(result, caveats=(*result.caveats, *near))
             recorder.end(result)
         return result, outcome
 
@@ -131,9 +144,22 @@ class Session:
 
 def _plan(request: Request, generator: Tester) -> tuple[Mapping[int, Profile], Strategy]:
     senders = [direction.tx for direction in pair_directions(request.ports, request.bidir)]
-    profiles = generator.load(request.profile_file, request.tunables, senders)
+    vlans = {cable.tester: cable.vlan for cable in request.dut.cables}
+    profiles = generator.load(request.profile_file, request.tunables, senders, vlans)
+    if request.dut.ports and (request.apply or request.sim):
+        _require_families(request, profiles)
     speeds_bps = {port: generator.speed_bps(port) for port in request.ports}
     return profiles, build_plan(request, profiles, speeds_bps)
+
+
+def _require_families(request: Request, profiles: Mapping[int, Profile]) -> None:
+    """ConfigError where the profile sends packets of an IP version that the DUT's ports have no address of."""
+    sent = {find_tuple5(stream.packet).version for profile in profiles.values() for stream in profile.streams}
+    for version in sent - {None, *request.dut.versions}:
+        raise ConfigError(
+            f"{request.dut.file}: {request.mode} sends IPv{version}, but the ports have no IPv{version} address",
+            "add one to ports[].address and .neighbour, and routes to what the mode sends",
+        )
 
 
 def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], plan: Strategy) -> RunResult:
@@ -142,7 +168,9 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
     facts = generator.facts()
     caveats = [Caveat("lab", text) for text in lab.warnings] if lab else []
     if not attestation.attested and not request.sim:
-        caveats.append(Caveat("not-attested", "the DUT's configuration was neither applied nor read back"))
+        caveats.append(
+            Caveat("not-attested", f"the DUT's configuration was neither applied nor read back ({attestation.reason})")
+        )
     return RunResult(
         id=f"{started}-{request.dut.name}-{request.mode}-{os.getpid()}",
         started=started,
@@ -175,7 +203,7 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
 def _finish(result: RunResult, outcome: Outcome, lab: RunningLab | None, watcher: Watcher) -> RunResult:
     reason = None if outcome.error is None else str(outcome.error)
     if isinstance(outcome.error, GeneratorError) and lab is not None and not lab.server_alive:
-        reason = f"{reason}; the lab's server ended: {lab.server_error}"
+        reason = f"{reason}; the lab's server ended: {lab.server_error} (its log: {lab.server.log})"
     return replace(
         result,
         samples=tuple(outcome.samples),

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..config.lookup import command_name
 from ..core.protocols import Clock
 from ..dut import Attestation, Wanted, not_attested
 from ..dut.apply import apply, summary
@@ -24,6 +25,7 @@ from .measure import Session, Tester
 from .process import signals_as_exceptions
 from .request import Request, expected_s
 from .run import Watch
+from .testers import load, name_of_tester
 from .watch import Observed
 
 if TYPE_CHECKING:
@@ -55,7 +57,8 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
         attestation, observed = _configure(request, generator, lab, stack, say)
         if simulation is not None:
             observed, attestation = simulation.dut, replace(attestation, spreading=simulation.dut.spreading())
-        yield Session(request, lab, generator, clock, attestation, observed, say, _watch(lab, stack))
+        known = None if request.sim else load(name_of_tester(request.dut, request))
+        yield Session(request, lab, generator, clock, attestation, observed, say, _watch(lab, stack), known)
 
 
 @contextmanager
@@ -76,7 +79,8 @@ def _lab(request: Request, stack: ExitStack, say: Callable[[str], None]) -> Runn
         return None
     stack.enter_context(_own_place())
     say(f"bringing up the lab of {request.dut.name}")
-    lab = stack.enter_context(Lab(LabSpec.from_config(request.dut)).running(request.trex_dir))
+    spec, name = LabSpec.from_config(request.dut), command_name(request.dut)
+    lab = stack.enter_context(Lab(spec, name).running(request.trex_dir))
     # Sockets opened from here on live in the tester's namespace, and so do all threads made from here on.
     lab.enter()
     lab.pin_harness()
@@ -102,8 +106,8 @@ def _generator(
         # Its server dies with this process: there is nothing to watch over.
         held = connect(simulation.endpoint, request.ports, simulation.clock, trex_dir=trex_dir, guarded=False)
         return stack.enter_context(held), simulation.clock, simulation
-    endpoint = endpoint_of(request.dut, request.server, request.rpc_port, request.pub_port)
-    tester = f"lab-{lab.spec.prefix}" if lab else f"{endpoint.server}-{endpoint.rpc_port}"
+    endpoint = endpoint_of(request.dut.generator, request.server, request.rpc_port, request.pub_port)
+    tester = name_of_tester(request.dut, request)
     doing = f"{request.verb} of {request.dut.name}, {request.mode}"
     stack.enter_context(locked(f"tester-{tester}".replace("/", "_"), f"tester {endpoint} is in use", doing))
     say(f"connecting to {endpoint}")
@@ -130,7 +134,9 @@ def _configure(
     there = stack.enter_context(connect_dut(wanted, doing, temporary=lab is not None and lab.ephemeral))
     if not request.apply:
         return not_attested(request.dut), there.observed
-    say(f"configuring {request.dut.name} and reading it back")
+    if request.dut.is_reached:
+        say(f"configuring {request.dut.name} and reading it back")
     changed = apply(there.dut, there.transport, there.journal)
-    say(f"  {summary(changed)}")
-    return replace(there.dut.verify(), changed=changed).require_match(), there.observed
+    found = replace(there.dut.verify(), changed=changed).require_match()
+    say(f"  {summary(changed)}" if found.attested else f"{request.dut.name}: {found.reason}")
+    return found, there.observed

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config.lookup import find_profile, load_dut
-from ..config.model import DutConfig, PlanDefaults
+from ..config.model import DRIVERS, DutConfig, PlanDefaults
 from ..core.errors import ConfigError
 from ..core.load.modes import traffic_name
 from ..core.load.plan import Direction, Offer, pair_directions
@@ -86,13 +86,15 @@ class Setup:
 
 @dataclass(frozen=True)
 class Target:
-    """A DUT as a user names it. server and rpc_port: of the tester that knows the MACs that the config leaves to it."""
+    """A DUT as a user names it. server, its ports and trex_dir: the tester that knows MACs that the config lacks."""
 
     name: str
     configs_dir: Path | None = None
     rx_queues: int | None = None
     server: str | None = None
     rpc_port: int | None = None
+    pub_port: int | None = None
+    trex_dir: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +126,7 @@ class Request(Setup):
     @property
     def telemetry_mode(self) -> str:
         """When the DUT's counters are read: as asked, else in the hold; not at all where the DUT is left as it is."""
-        return self.telemetry or ("hold" if self.apply else "off")
+        return self.telemetry or ("hold" if self.apply and self.dut.is_observed else "off")
 
     @property
     def uses_lab(self) -> bool:
@@ -143,7 +145,11 @@ class Request(Setup):
 
 def make_request(verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> Request:
     """The run that is asked for; ConfigError names what is wrong with it."""
-    dut = load_dut(case.dut, setup.configs_dir)
+    return request_of(load_dut(case.dut, setup.configs_dir), verb, case, wished, setup)
+
+
+def request_of(dut: DutConfig, verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> Request:
+    """The same for a DUT that is no file."""
     base, file, own = _profile_of(case)
     for what, called, where in (("DUT", dut.name, dut.file), ("profile", base, file)):
         if not is_name(called):
@@ -152,6 +158,8 @@ def make_request(verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> R
             )
     if case.telemetry not in (None, "hold", "ramp", "off"):
         raise ConfigError(f"unknown --telemetry {shown(case.telemetry)}", "name hold, ramp or off")
+    if case.telemetry in ("hold", "ramp"):
+        require_observed(dut, f"--telemetry {case.telemetry}")
     tunables = {**own, **(case.tunables or {})}
     return Request(
         **vars(setup),
@@ -167,6 +175,15 @@ def make_request(verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> R
         telemetry=case.telemetry,
         labels={"label": setup.label} if setup.label else {},
     )
+
+
+def require_observed(dut: DutConfig, doing: str) -> None:
+    """ConfigError where nothing of the DUT is read during a run."""
+    if not dut.is_observed:
+        raise ConfigError(
+            f"{doing}: {dut.name} has driver: {dut.driver}, which reads no counters, and no power meter",
+            f"use another driver, or state power: in {dut.file}",
+        )
 
 
 def _profile_of(case: Case) -> tuple[str, Path, Mapping[str, str]]:
@@ -219,6 +236,8 @@ def choose_queues(dut: DutConfig, wished: int | None) -> int | None:
 
     ConfigError for more, or others, than the config offers.
     """
+    if wished is not None and not DRIVERS[dut.driver].knows_system:
+        raise ConfigError(f"--rx-queues {wished}: driver: {dut.driver} of {dut.name} sets no queues", "leave it out")
     if wished is not None and wished not in dut.offered_queues:
         there = ", ".join(map(str, dut.offered_queues))
         raise ConfigError(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ..config.model import DutConfig
+from ..config.twin import TWIN_REMEDY
 from ..core.dut.queues import PortHash, QueuePlace, Spreading
 from ..core.dut.telemetry import CpuTime, DropCount, Observation, PortCount, QueueCount
 from ..core.errors import ConfigError
@@ -92,7 +93,7 @@ class TwinDut:
 
     def __init__(self, dut: DutConfig, router: TwinRouter, engine: LockedEngine) -> None:
         self._router, self._engine = router, engine
-        self._ports = [port.interface for port in dut.ports]
+        self._ports = [cable.interface for cable in dut.cables]
         self._vpp = Runtime(router.workers, self._ports, router.spec.fetch_cycles) if dut.driver == "vpp" else None
 
     def spreading(self) -> Spreading:
@@ -160,8 +161,8 @@ def twin_engine(
     """
     spec = dut.twin
     if spec is None:
-        raise ConfigError(f"{dut.file} describes no twin", "add a twin: section (docs/twins.md)")
-    chosen, ports = spec.seed if seed is None else seed, len(dut.ports)
+        raise ConfigError(f"{dut.file} describes no twin", TWIN_REMEDY)
+    chosen, ports = spec.seed if seed is None else seed, len(dut.cables)
     router = TwinRouter(spec, ports=ports, rx_queues=rx_queues, seed=chosen)
     speed_bps = dut.speed_bps or DEFAULT_SPEED_BPS
     engine = SimEngine(router, ports=ports, speed_bps=speed_bps, clock=clock, tester=spec.tester, seed=chosen)
@@ -178,4 +179,5 @@ def _loopback_up() -> None:
         try:
             fcntl.ioctl(handle, _SET_FLAGS, struct.pack("16sH14x", b"lo", flags | _UP))
         except PermissionError:
-            raise ConfigError("the loopback interface is down", "bring it up as root: ip link set lo up") from None
+            remedy = "start trexbench with 'unshare -rn', which needs no root, or run as root: ip link set lo up"
+            raise ConfigError("the loopback interface is down", remedy) from None

@@ -20,6 +20,24 @@ class Parts:
     protocol: int | None = None
     payload: int | None = None
 
+    @property
+    def ip(self) -> int | None:
+        """Where the IP header is, whatever its version."""
+        return self.ipv4 if self.ipv6 is None else self.ipv6
+
+    @property
+    def mark(self) -> tuple[int, int]:
+        """The two bytes by which a frame is known: IPv4's ID, the lower part of IPv6's flow label."""
+        if self.ipv6 is not None:
+            return self.ipv6 + 2, self.ipv6 + 3
+        return (self.ipv4 or 0) + 4, (self.ipv4 or 0) + 5
+
+    def ip_end(self, packet: bytes) -> int:
+        """Where the IP packet ends by its own length."""
+        if self.ipv6 is not None:
+            return self.ipv6 + IPV6_BYTES + _u16(packet, self.ipv6 + 4)
+        return (self.ipv4 or 0) + _u16(packet, (self.ipv4 or 0) + 2)
+
 
 def find(packet: bytes) -> Parts:
     """The parts of a frame without FCS; of what is not IP, or cut short, all behind the Ethernet header is payload."""

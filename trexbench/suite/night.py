@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from ..config.lookup import SUITES, read_suite
 from ..config.suite import Suite
+from ..config.twin import TWIN_REMEDY
 from ..core.errors import ConfigError
 from ..core.history.night import State
 from ..lock import locked
@@ -36,6 +38,12 @@ class NightOptions:
     date: str | None = None
     retry_after_s: float = 10.0
 
+    def __post_init__(self) -> None:
+        """ConfigError for a measurement of the future; tomorrow is where the day began before UTC's."""
+        tomorrow = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 86400))
+        if self.date is not None and self.date > tomorrow and not self.setup.sim:
+            raise ConfigError(f"--date {self.date} lies in the future", "name the day on which the night began")
+
     @property
     def night(self) -> str:
         return self.date or utc_now()[:10]
@@ -51,20 +59,25 @@ def check_twins(jobs: Sequence[Job]) -> None:
     """ConfigError where a DUT that is to be simulated has no twin."""
     for dut in (job.request.dut for job in jobs if job.request.sim):
         if dut.twin is None:
-            raise ConfigError(f"{dut.file} describes no twin", "add a twin: section (docs/twins.md)")
+            raise ConfigError(f"{dut.file} describes no twin", TWIN_REMEDY)
 
 
 def run_suite(name: str, options: NightOptions, only: Sequence[str] = (), resume: bool = False) -> NightWriter:
     """Measure every cell; one that fails is a warning, and noted in the night. TesterBusy where the suite runs already.
 
-    resume: measure the cells that are left of the suite's latest unfinished night.
+    resume: measure the cells that are left of the suite's latest unfinished night, or of that of the options' date.
     """
     suite, jobs = read_jobs(name, options.setup, only)
     with suite_lock(suite.name, options.results):
         if resume:
-            unfinished = find_unfinished(options.results, suite.name, options.output.warn)
+            found = find_unfinished(options.results, suite.name, options.output.warn)
+            unfinished = [one for one in found if options.date in (None, one[1].night)]
             if not unfinished:
-                raise ConfigError(f"no night of {suite.name} in {options.results} is unfinished", "leave out --resume")
+                dated = f" with the date {options.date}" if options.date else ""
+                raise ConfigError(
+                    f"no night of {suite.name}{dated} in {options.results} is unfinished",
+                    f"leave out --resume{' or --date' if found else ''}",
+                )
             writer = resumed(options.results, *unfinished[-1], jobs)
         else:
             writer = begin_night(options.results, suite.name, options.night, jobs)

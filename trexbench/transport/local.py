@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import time
@@ -13,6 +14,7 @@ from .bounded import run_bounded
 from .command import Completed
 from .words import shown
 
+_LOG = logging.getLogger(__name__)
 OUTPUT_LIMIT_BYTES = 16 << 20
 _NETNS_DIR = Path("/run/netns")
 
@@ -32,13 +34,13 @@ class LocalTransport:
 class NetnsTransport(LocalTransport):
     """``ip netns exec`` rather than setns: it mounts the /sys of the namespace, where queues and RPS are set."""
 
-    def __init__(self, namespace: str) -> None:
-        self.namespace = namespace
+    def __init__(self, namespace: str, bring_up: str = "trexbench lab up") -> None:
+        self.namespace, self._bring_up = namespace, bring_up
         self.place = f"namespace {namespace}"
 
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
         if not (_NETNS_DIR / self.namespace).exists():
-            raise DutError(f"{self.place} does not exist", "bring it up: trexbench lab up")
+            raise DutError(f"{self.place} does not exist", f"bring it up: {self._bring_up}")
         done = run_here(["ip", "netns", "exec", self.namespace, *argv], argv, self.place, timeout_s, input)
         # ip tells its own failures from the command's by these words only; its exit code varies.
         if done.returncode and done.stderr.startswith(f'exec of "{argv[0]}" failed: No such file'):
@@ -58,6 +60,7 @@ def run_here(
 ) -> Completed:
     """As Transport.run. argv: ``asked``, with what the transport puts around it."""
     what, begun = f"{shown(asked)} on {place}", time.monotonic()
+    _LOG.debug("%s", what)
     try:
         ended = run_bounded(argv, (input or "").encode(), timeout_s, limit_bytes, environment())
     except FileNotFoundError:
@@ -69,7 +72,10 @@ def run_here(
     if ended.cut == "size":
         raise DutError(f"{what} printed more than {limit_bytes} bytes", "it was cut off: ask for less")
     stdout, stderr = (one.decode(errors="replace") for one in (ended.stdout, ended.stderr))
-    return Completed(tuple(asked), ended.returncode, stdout, stderr, time.monotonic() - begun)
+    done = Completed(tuple(asked), ended.returncode, stdout, stderr, time.monotonic() - begun)
+    if done.returncode:
+        _LOG.debug("%s: exit code %d: %s", what, done.returncode, done.complaint)
+    return done
 
 
 def environment() -> Mapping[str, str]:

@@ -55,7 +55,12 @@ def quoted(word: str) -> str:
     return "'" + "".join(chr(b) if 32 <= b < 127 and b not in b"!\\'" else f"\\0{b:03o}" for b in raw) + "'"
 
 
+def typed(argv: Sequence[str]) -> str:
+    """The command as a person would type it; one word with blanks is a line of a CLI."""
+    return argv[0] if len(argv) == 1 and " " in argv[0] else shlex.join(argv)
+
+
 def shown(argv: Sequence[str], longest: int = 200) -> str:
     """The command for a message: one line, not too long."""
-    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in shlex.join(argv))
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in typed(argv))
     return text if len(text) <= longest else text[: longest - 4] + " ..."

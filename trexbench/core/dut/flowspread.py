@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import ConfigError
+from ..load.headers import find_tuple5
 from ..load.profile import Stream
 from .queues import PortHash, Spreading
 from .rss import FIELDS, MOST_SEEN, Toeplitz, hashed_of
@@ -107,8 +108,8 @@ def _port(spreading: Spreading, port: int, streams: Sequence[Stream]) -> tuple[P
     places = {place.queue: place.worker for place in spreading.queues if place.port == port}
     hashing = next((one for one in spreading.hashes if one.port == port), PortHash(port, None))
     try:
-        inputs, exact = _inputs(streams, hashing.fields or FIELDS)
-        shares, reason = _shares(hashing, inputs, sorted(places)), ""
+        inputs, exact = _inputs(streams, hashing)
+        shares, reason = _shares(hashing, inputs, sorted(places), _all_known(streams, hashing)), ""
     except ConfigError as error:
         inputs, exact, shares, reason = {}, False, None, f"the profile cannot be followed: {error}"
     except _Unknown as error:
@@ -124,13 +125,19 @@ class _Unknown(Exception):
     """Why the shares of a port's queues are not known."""
 
 
-def _inputs(streams: Sequence[Stream], fields: Sequence[str]) -> tuple[dict[bytes, float], bool]:
+def _all_known(streams: Sequence[Stream], hashing: PortHash) -> bool:
+    """Whether the hash's fields are known of every stream's packets."""
+    return all(hashing.fields_of(find_tuple5(stream.packet).version) for stream in streams)
+
+
+def _inputs(streams: Sequence[Stream], hashing: PortHash) -> tuple[dict[bytes, float], bool]:
     """The hash's inputs of a port's frames, with the share of each; and whether they are of all packets."""
     if not streams:
         raise ConfigError("it has no streams", "name what this port sends")
     found: dict[bytes, float] = {}
     total, whole = sum(stream.pps for stream in streams), True
     for stream in streams:
+        fields = hashing.fields_of(find_tuple5(stream.packet).version) or FIELDS
         inputs, exact = hashed_of(stream.packet, stream.instructions, fields)
         whole = whole and exact
         for data, count in Counter(inputs).items():
@@ -138,7 +145,9 @@ def _inputs(streams: Sequence[Stream], fields: Sequence[str]) -> tuple[dict[byte
     return found, whole
 
 
-def _shares(hashing: PortHash, inputs: Mapping[bytes, float], queues: Sequence[int]) -> dict[int, float]:
+def _shares(
+    hashing: PortHash, inputs: Mapping[bytes, float], queues: Sequence[int], fields_known: bool
+) -> dict[int, float]:
     """The share of each queue; _Unknown, with the reason, where the DUT did not report what that needs."""
     if len(queues) == 1:
         return {queues[0]: 1.0}
@@ -146,7 +155,7 @@ def _shares(hashing: PortHash, inputs: Mapping[bytes, float], queues: Sequence[i
         return {hashing.table[0]: 1.0}
     if hashing.key is None:
         raise _Unknown(hashing.reason or "the DUT does not say how its NIC hashes")
-    for name, value in (("which fields its NIC hashes", hashing.fields), ("its NIC's table of queues", hashing.table)):
+    for name, value in (("which fields its NIC hashes", fields_known), ("its NIC's table of queues", hashing.table)):
         if not value:
             raise _Unknown(hashing.reason or f"the DUT does not say {name}")
     try:

@@ -22,7 +22,7 @@ class PortHash:
     """How the NIC that faces ``port`` chooses a queue: Toeplitz over these header fields, then a table of queues.
 
     key: in hexadecimal digits; None where it is not known, for this ``reason``. fields: of src, dst, sport, dport.
-    table: the queue of each entry; its length is a power of two.
+    table: the queue of each entry; its length is a power of two. ipv6_fields: of IPv6; None: the same as of IPv4.
     """
 
     port: int
@@ -30,6 +30,11 @@ class PortHash:
     fields: tuple[str, ...] = ()
     table: tuple[int, ...] = ()
     reason: str = ""
+    ipv6_fields: tuple[str, ...] | None = None
+
+    def fields_of(self, version: int | None) -> tuple[str, ...]:
+        """The fields of packets of IP in this version."""
+        return self.ipv6_fields if version == 6 and self.ipv6_fields is not None else self.fields
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from math import lcm
 from operator import xor
 
 from ..load.fieldengine import Instruction, Program
-from ..load.profile import find_tuple5
+from ..load.headers import find_tuple5
 
 MICROSOFT_KEY = bytes.fromhex("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa")
 """Of the RSS specification; the default of DPDK's ixgbe driver."""

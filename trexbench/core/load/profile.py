@@ -19,6 +19,8 @@ from typing import Any, ClassVar
 from ..errors import ConfigError
 from ..units import FCS_BYTES, MIN_FRAME_BYTES, line_rate_pps
 from .fieldengine import Instruction, Program, Write
+from .headers import find_tuple5
+from .vlan import told_tags
 
 ENUMERABLE = 1 << 17
 """Flows of a program that repeats within so many packets are counted packet by packet; of a longer one, calculated."""
@@ -26,72 +28,85 @@ ENUMERABLE = 1 << 17
 
 @dataclass(frozen=True)
 class Mode:
-    """A kind of test traffic: tunables of a profile in stl_profiles, and what it tests."""
+    """A kind of test traffic: tunables of a profile in stl_profiles, and what it tests. ip: version of its packets."""
 
     name: str
     size: str
     vm: str
     summary: str
     aliases: tuple[str, ...]
+    ip: int = 4
     profile: ClassVar[str] = "bench.py"
 
     @property
     def tunables(self) -> dict[str, str]:
-        return {"size": self.size, "vm": self.vm}
+        family = {} if self.ip == 4 else {"ip": str(self.ip)}
+        return {"size": self.size, "vm": self.vm, **family}
 
+
+_EASY = "large frames, many flows: the easiest test"
+_EVERYDAY = "28:16:4 frames of 60 (sent as {}), 590 and 1514 B, many flows: nearest to everyday traffic"
+_HARDEST = "smallest frames, many flows: the router's packets per second, all queues and cores"
+_ONE_FLOW = "smallest frames, one flow: one receive queue, so one core"
+_V6_BYTES = 78
+_V6_SHORTEST = f"; {_V6_BYTES} B, as in FD.io CSIT's IPv6 tests, since IPv6 and UDP need 66"
 
 MODES = (
-    Mode("var2-1514b", "1514", "var2", "large frames, many flows: the easiest test", ("1514b", "bench-var2-1514b")),
-    Mode(
-        "var2-imix",
-        "imix",
-        "var2",
-        "28:16:4 frames of 60 (sent as 64), 590 and 1514 B, many flows: nearest to everyday traffic",
-        ("imix", "bench-var2-imix"),
-    ),
-    Mode(
-        "var2-64b",
-        "64",
-        "var2",
-        "smallest frames, many flows: the router's packets per second, all queues and cores",
-        ("64b", "bench-var2-64b"),
-    ),
-    Mode("1flow-64b", "64", "none", "smallest frames, one flow: one receive queue, so one core", ("1flow", "bench")),
+    Mode("var2-1514b", "1514", "var2", _EASY, ("1514b", "bench-var2-1514b")),
+    Mode("var2-imix", "imix", "var2", _EVERYDAY.format("64"), ("imix", "bench-var2-imix")),
+    Mode("var2-64b", "64", "var2", _HARDEST, ("64b", "bench-var2-64b")),
+    Mode("1flow-64b", "64", "none", _ONE_FLOW, ("1flow", "bench")),
 )
+MODES_V6 = (
+    Mode("var2-1514b-v6", "1514", "var2", f"IPv6: {_EASY}", ("1514b-v6",), 6),
+    Mode("var2-imix-v6", "imix", "var2", f"IPv6: {_EVERYDAY.format(_V6_BYTES)}", ("imix-v6",), 6),
+    Mode("var2-64b-v6", "64", "var2", f"IPv6: {_HARDEST}{_V6_SHORTEST}", ("64b-v6",), 6),
+    Mode("1flow-64b-v6", "64", "none", f"IPv6: {_ONE_FLOW}{_V6_SHORTEST}", ("1flow-v6",), 6),
+)
+_NAMED = (*MODES, *MODES_V6)
 
 RFC2544_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 """Of Ethernet frames in bytes, with FCS: RFC 2544, section 9.1."""
 LARGEST_FRAME_BYTES = 9216
-_SIZED = re.compile("(?:var2-)?([1-9][0-9]{0,5})b")
+_SMALLEST = {4: MIN_FRAME_BYTES, 6: _V6_BYTES}
+"""Frame in bytes, with FCS, by version of IP."""
+_SIZED = re.compile("(?:var2-)?([1-9][0-9]{0,5})b(-v6)?")
 
 
-def mode_of_size(size: int) -> Mode:
-    """``var2-512b``: frames of this size (bytes with FCS), many flows; ConfigError where there is none such."""
-    if not MIN_FRAME_BYTES <= size <= LARGEST_FRAME_BYTES:
-        remedy = f"name a size from {MIN_FRAME_BYTES} to {LARGEST_FRAME_BYTES}, FCS included"
-        raise ConfigError(f"no mode sends frames of {size} B", remedy)
-    name = f"var2-{size}b"
-    sized = Mode(name, str(size), "var2", f"frames of {size} B, many flows", (f"{size}b",))
-    return next((mode for mode in MODES if mode.name == name), sized)
+def mode_of_size(size: int, ip: int = 4) -> Mode:
+    """``var2-512b``: frames of this size (bytes with FCS), many flows; ConfigError where there is none such.
+
+    64 bytes stand for the family's smallest frames.
+    """
+    size = MIN_FRAME_BYTES if size == _SMALLEST[ip] else size
+    if size != MIN_FRAME_BYTES and not _SMALLEST[ip] <= size <= LARGEST_FRAME_BYTES:
+        what = f"IPv{ip} in frames" if ip != 4 else "frames"
+        remedy = f"name a size from {_SMALLEST[ip]} to {LARGEST_FRAME_BYTES}, FCS included"
+        raise ConfigError(f"no mode sends {what} of {size} B", remedy)
+    suffix, family = ("", "") if ip == 4 else (f"-v{ip}", f"IPv{ip}: ")
+    name = f"var2-{size}b{suffix}"
+    sized = Mode(name, str(size), "var2", f"{family}frames of {size} B, many flows", (f"{size}b{suffix}",), ip)
+    return next((mode for mode in _NAMED if mode.name == name), sized)
 
 
-LISTED_MODES = tuple(dict.fromkeys((*MODES, *map(mode_of_size, RFC2544_SIZES))))
+LISTED_MODES = tuple(dict.fromkeys((*MODES, *map(mode_of_size, RFC2544_SIZES), *MODES_V6)))
 """Those that are shown; there is one for every other size, too."""
 
 
 def resolve_mode(name: str) -> Mode:
     """The mode of this name or alias; ConfigError suggests the nearest name and lists all."""
     wanted = name.strip().lower()
-    for mode in MODES:
+    for mode in _NAMED:
         if wanted == mode.name or wanted in mode.aliases:
             return mode
     if sized := _SIZED.fullmatch(wanted):
-        return mode_of_size(int(sized[1]))
+        return mode_of_size(int(sized[1]), 6 if sized[2] else 4)
     known = [word for mode in LISTED_MODES for word in (mode.name, *mode.aliases)]
     close = difflib.get_close_matches(wanted, known, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
-    listed = ", ".join(f"{mode.name} (or {', '.join(mode.aliases)})" for mode in MODES)
-    raise ConfigError(f"unknown mode {name!r}", f"{hint}modes are {listed}, and var2-<n>b with frames of n bytes")
+    listed = ", ".join(f"{mode.name} (or {', '.join(mode.aliases)})" for mode in _NAMED)
+    sizes = "and var2-<n>b with frames of n bytes, var2-<n>b-v6 with IPv6 in them"
+    raise ConfigError(f"unknown mode {name!r}", f"{hint}modes are {listed}, {sizes}")
 
 
 @dataclass(frozen=True)
@@ -103,37 +118,6 @@ class FlowCount:
 
     def __str__(self) -> str:
         return f"{'' if self.exact else 'at most '}{self.count} flow{'' if self.count == 1 else 's'}"
-
-
-@dataclass(frozen=True)
-class Tuple5:
-    """Where the addresses, protocol and ports of a frame stand: (offset, length) by field name."""
-
-    fields: Mapping[str, tuple[int, int]]
-
-    def of(self, frame: bytes) -> bytes:
-        return b"".join(frame[start : start + size] for start, size in self.fields.values())
-
-
-def find_tuple5(packet: bytes) -> Tuple5:
-    """The 5-tuple of an Ethernet frame, VLAN tags skipped; empty for a frame without a whole IPv4 or IPv6 header."""
-    offset, kind = 12, int.from_bytes(packet[12:14], "big")
-    while kind in (0x8100, 0x88A8, 0x9100):
-        offset += 4
-        kind = int.from_bytes(packet[offset : offset + 2], "big")
-    l3 = offset + 2
-    if kind == 0x0800 and len(packet) >= l3 + 20:
-        fields = {"IP.src": (l3 + 12, 4), "IP.dst": (l3 + 16, 4), "IP.proto": (l3 + 9, 1)}
-        protocol, l4 = packet[l3 + 9], l3 + (packet[l3] & 15) * 4
-    elif kind == 0x86DD and len(packet) >= l3 + 40:
-        fields = {"IPv6.src": (l3 + 8, 16), "IPv6.dst": (l3 + 24, 16), "IPv6.nh": (l3 + 6, 1)}
-        protocol, l4 = packet[l3 + 6], l3 + 40
-    else:
-        return Tuple5({})
-    name = {17: "UDP", 6: "TCP"}.get(protocol)
-    if name:
-        fields |= {f"{name}.sport": (l4, 2), f"{name}.dport": (l4 + 2, 2)}
-    return Tuple5(fields)
 
 
 @dataclass(frozen=True)
@@ -184,9 +168,10 @@ class Stream:
         changes = []
         for write in program.writes:
             variable = program.variables[write.name]
-            names = [name for name, place in tuple5.fields.items() if place == (write.offset, write.size)]
-            name = names[0] if names else f"bytes {write.offset} to {write.offset + write.size - 1}"
-            low, high = (_shown(name, value + write.add) for value in (variable.low, variable.high))
+            (name, low), (_, high) = (
+                tuple5.written(self.packet, write.offset, write.size, value + write.add)
+                for value in (variable.low, variable.high)
+            )
             changes.append(f"{name} {low} to {high}, {variable.op}")
         return tuple(changes)
 
@@ -235,10 +220,11 @@ class Profile:
     @property
     def mix(self) -> str:
         """The frame sizes in words: several definitions of "imix" are in use, so a result says which one was sent."""
+        tags = "".join(f" with {told}" for told in sorted({told_tags(s.packet) for s in self.streams} - {""}))
         if len({stream.frame_bytes for stream in self.streams}) == 1:
-            return f"{self.streams[0].frame_bytes} B frames"
+            return f"{self.streams[0].frame_bytes} B frames{tags}"
         sizes = ", ".join(str(stream.frame_bytes) for stream in self.streams)
-        return f"{_ratio([s.pps for s in self.streams])} frames of {sizes} B, mean {self.mean_frame_bytes:.1f} B"
+        return f"{_ratio([s.pps for s in self.streams])} frames of {sizes} B, mean {self.mean_frame_bytes:.1f} B{tags}"
 
     @cached_property
     def flows(self) -> FlowCount:
@@ -299,12 +285,6 @@ def _all_distinct(program: Program, used: Sequence[Write]) -> bool:
         if variable.op == "random" or (variable.spread != variable.period and other not in names):
             return False
     return True
-
-
-def _shown(name: str, value: int) -> str:
-    if name not in ("IP.src", "IP.dst"):
-        return str(value)
-    return ".".join(str(byte) for byte in (value % (1 << 32)).to_bytes(4, "big"))
 
 
 def _plain(instructions: Sequence[Instruction]) -> list[dict[str, Any]]:

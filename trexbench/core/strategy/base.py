@@ -52,6 +52,8 @@ class Strategy(Plan, ABC):
 
     curve_phases: ClassVar[tuple[Phase, ...]]
     """The phases whose windows are the curve of received over offered rate."""
+    settles: ClassVar[bool] = False
+    """Whether the first sample at each rate of a search is only for that rate to settle, and says nothing."""
 
     @classmethod
     def check_installed(cls) -> None:
@@ -85,6 +87,11 @@ class Strategy(Plan, ABC):
     @abstractmethod
     def words(self, target: str) -> Iterator[str]:
         """What is offered after the warm-up, for the screen; target: the highest rates, in words."""
+
+    @property
+    def rule(self) -> str:
+        """Which loss counts, for the screen."""
+        return f"bad is loss > {100 * self.loss_threshold:g} % in {self.windows} windows of {self.window_s:g} s"
 
     @property
     def duration_s(self) -> float:

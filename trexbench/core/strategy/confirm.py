@@ -10,18 +10,17 @@ from ..verdict.model import DirectionResult, Limit
 from .analysis import analyse
 from .base import LoadStep, Strategy
 
-MAX_TRIALS = 3
-"""Confirmation trials, lower each time in the directions that failed before."""
 
-
-def next_trial(plan: Strategy, history: Sequence[Sample], lower: float, always: bool = False) -> LoadStep | None:
+def next_trial(
+    plan: Strategy, history: Sequence[Sample], lower: Sequence[float], always: bool = False
+) -> LoadStep | None:
     """The next confirmation trial after a drain, of each direction at its own rate; None if none is due.
 
-    One is due as long as a direction that the DUT limits is not confirmed. lower: by this share of its first trial's
-    rate is each of a direction's trials after one that failed. always: a first trial is due whatever the limit.
+    One is due as long as a direction that the DUT limits is not confirmed. lower: by these shares of its first trial's
+    rate are a direction's further trials, after others that failed. always: a first trial is due whatever the limit.
     """
     trial = history[-1].trial if history[-1].phase is Phase.CONFIRM_DRAIN else 0
-    if plan.length_s(Phase.CONFIRM) == 0 or trial >= MAX_TRIALS:
+    if plan.length_s(Phase.CONFIRM) == 0 or trial > len(lower):
         return None
     results = analyse(plan, history).directions
     due = [r for r in results if (always and not trial) or (r.limit is Limit.DUT and r.confirmed_pps is None)]
@@ -34,8 +33,9 @@ def next_trial(plan: Strategy, history: Sequence[Sample], lower: float, always: 
     return plan.begin(Phase.CONFIRM, history, rates, trial + 1)
 
 
-def _trial_pps(result: DirectionResult, lower: float) -> float:
+def _trial_pps(result: DirectionResult, lower: Sequence[float]) -> float:
     """The rate of a direction's next trial: lower after each that failed; where none can fail, what it carried."""
     if result.limit is not Limit.DUT or result.confirmed_pps is not None:
         return result.confirmed_pps or result.confirm_pps
-    return result.confirm_pps * (1 - lower * len(result.trials))
+    failed = len(result.trials)
+    return result.confirm_pps * (1 - (lower[failed - 1] if failed else 0.0))

@@ -36,6 +36,8 @@ LOOKS = 2
 """An end of an interval has stood when it was looked at so often."""
 SURE = 0.85
 """The probability with which the knee must lie in its interval."""
+ULPS = 1e-9
+"""Shares that differ by no more are the same."""
 HALF = 4
 """Rates lie on a grid of an eighth of the width asked for; an interval reaches so many steps down and up."""
 
@@ -278,6 +280,7 @@ def _next_share(belief: Belief, tried: Sequence[Tried], width: float) -> float:
     below, above = belief.below(low), 1 - belief.below(high)
     if max(below, above) > (1 - SURE) / 2:
         return low if below >= above else high
-    good = sum(low <= one.share <= belief.median and not one.lossy for one in tried)
-    lossy = sum(belief.median <= one.share <= high and one.lossy for one in tried)
+    # What was looked at is what was asked over the target: an ulp below the end that it was meant for, perhaps.
+    good = sum(low * (1 - ULPS) <= one.share <= belief.median and not one.lossy for one in tried)
+    lossy = sum(belief.median <= one.share <= high * (1 + ULPS) and one.lossy for one in tried)
     return low if good <= lossy else high

@@ -117,6 +117,11 @@ class MlrSearch(Strategy):
             f"to {format_share(self.width)}"
         )
 
+    @property
+    def rule(self) -> str:
+        share = format_share(self.exceed)
+        return f"bad is a load at which more than {share} of {self.sum_s:g} s of trials lose more than the goal"
+
     def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
         last = history[-1]
         if last.phase is Phase.BASELINE:

@@ -11,7 +11,7 @@ from typing import ClassVar
 from ..load.plan import LATENCY_LOADS, MIN_OFFERED_PPS, Direction, require
 from ..load.sample import LATENCY_PHASES, ZOOM_PHASES, Phase, Sample
 from ..load.windows import Measured, Window, last_windows
-from ..units import format_duration, format_pps, format_share
+from ..units import format_duration, format_pps, format_rate, format_share
 from ..verdict.blame import blame, limit_without_loss
 from ..verdict.evidence import find_evidence, find_rechecks
 from ..verdict.knee import find_knee
@@ -22,8 +22,10 @@ from .analysis import analyse
 from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
 from .confirm import next_trial
 
-TRIAL_STEP = 0.03
-"""Each confirmation trial after one that failed is lower by this share of the direction's first one."""
+TRIALS_LOWER = (0.03, 0.06)
+"""By these shares of a direction's first confirmation trial are those lower that follow on failures."""
+FAR_BELOW, ENOUGH = 0.2, 2.0
+"""A ramp whose target is more than five times what the DUT carries spends its time beyond; twice that is enough."""
 COARSE_STEP = 0.02
 """A step that is more than this share of the knee found leaves open where it lies."""
 MAX_RECHECKS = 3
@@ -108,7 +110,8 @@ class Ramp(Strategy):
         if last.phase is Phase.LATENCY_DRAIN:
             return self._next_load(history, last.trial + 1)
         again = self._resume(history) or self._recheck(history, last.trial + 1) if last.phase is Phase.DRAIN else None
-        return again or self._next_zoom(history) or next_trial(self, history, TRIAL_STEP) or self._next_load(history, 1)
+        again = again or self._next_zoom(history) or next_trial(self, history, TRIALS_LOWER)
+        return again or self._next_load(history, 1)
 
     def conclude(self, history: Measured, direction: Direction) -> Verdict:
         """The knee; without one, the rate carried without loss, and what limited it."""
@@ -141,11 +144,17 @@ class Ramp(Strategy):
                 yield Caveat("stall", f"{name}: {when}: nothing was forwarded; it did not last")
 
     def hints(self, results: Sequence[DirectionResult]) -> Iterator[str]:
-        """That the ramp's step is coarse for the knee found."""
-        for result in results:
-            share = self.step_pps(result.direction) / result.maximum_pps if result.maximum_pps else 0.0
-            if result.limit is Limit.DUT and share > COARSE_STEP and not self.zoom_s:
+        """That the ramp's step is coarse for the knee found, and that it went on far beyond that."""
+        found = [result for result in results if result.limit is Limit.DUT and result.maximum_pps]
+        for result in found:
+            share = self.step_pps(result.direction) / result.maximum_pps
+            if share > COARSE_STEP and not self.zoom_s:
                 yield f"{result.direction}: a step of the ramp is {format_share(share)} of the rate found: add --zoom"
+        most = max((result.maximum_pps / self.offer(result.direction).target_pps for result in found), default=1.0)
+        if len(found) == len(results) and most < FAR_BELOW:
+            fits = ENOUGH * max(result.maximum_pps for result in found)
+            text = f"no direction carried more than {format_share(most)} of the ramp's target"
+            yield f"{text}: --ramp-to {format_rate(fits)} fits this DUT"
 
     def words(self, target: str) -> Iterator[str]:
         yield f"ramp to {target} in {format_duration(self.ramp_s)}"

@@ -37,10 +37,13 @@ from .looks import (
     standing_windows,
 )
 
-MOST_LOOKS = 40
+MOST_LOOKS = 36
 """A search ends after so many, however wide its intervals still are."""
 MOST_BLANK = 8
 """After so many looks in a row, in which hardly anything came through, the DUT is taken to forward no more."""
+LAST_TRIAL_LOWER = 0.06
+"""By this share is a third trial lower: a router that fails twice loses now and now not, in a band far wider than that
+of the search."""
 FEWEST_LOOKS = 8
 """So many looks does a goal take where the DUT is steady."""
 
@@ -69,6 +72,7 @@ class Search(Strategy):
     suffix: ClassVar[str] = "search"
     seeks_knee: ClassVar[bool] = True
     curve_phases: ClassVar[tuple[Phase, ...]] = (Phase.RAMP, Phase.SEARCH)
+    settles: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,6 +106,11 @@ class Search(Strategy):
         if self.confirm_s:
             yield f"confirm {format_duration(self.confirm_s)}"
 
+    @property
+    def rule(self) -> str:
+        look = f"a look of {self.look_s:g} s that loses more than the goal"
+        return f"bad is {look}, and an end of an interval stands after {LOOKS} looks"
+
     def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
         last = history[-1]
         if last.phase is Phase.BASELINE:
@@ -126,7 +135,7 @@ class Search(Strategy):
             step = None if until_s is None else LoadStep(last.phase, last.asked_pps, until_s, last.trial)
             return step or self.drain(Phase.CONFIRM_DRAIN, history)
         # Frames of a lossy look that still wait in queues would stand in for others that the trial loses.
-        return next_trial(self, history, self.width, always=True)
+        return next_trial(self, history, (self.width, max(2 * self.width, LAST_TRIAL_LOWER)), always=True)
 
     def _rise(self, history: Sequence[Sample], begun_s: float) -> LoadStep:
         until_s = self._until(begun_s, self.bracket_s, history[-1].t_s)

@@ -15,11 +15,10 @@ from ..load.windows import MEASURED_PHASES, Measured, Window, build_window, meas
 from .blame import misses
 from .knee import find_loss
 from .model import Stall
-from .path import SOUND, FramePath, find_path
+from .path import AT_ONCE_S, SOUND, FramePath, find_held, find_path
 
 NOTHING_SHARE = 0.99
 """A window that loses more than this was one in which nothing was forwarded."""
-AT_ONCE_S = 1e-6
 SEEN_PHASES = (*MEASURED_PHASES, Phase.RECHECK)
 
 
@@ -84,19 +83,12 @@ def find_rechecks(
 ) -> list[Recheck]:
     """All that were held to their end, as far as this direction goes."""
     found = []
-    for number in sorted({s.trial for s in samples if s.phase is Phase.RECHECK}):
-        inside = [i for i, s in enumerate(samples) if s.phase is Phase.RECHECK and s.trial == number]
-        first, last = inside[0], inside[-1]
-        if last + 1 == len(samples):
-            break
-        # The DUT may need its first half to get over what came before: a stall's end, or the load of the hold.
-        middle_s = (samples[first - 1].t_s + samples[last].t_s) / 2
-        middle = next(i for i in range(first - 1, last) if samples[i + 1].t_s > middle_s + AT_ONCE_S)
+    for before, middle, last in find_held(samples):
         window = path.correct(build_window(direction, samples[middle : last + 1]))
         carried = not window.is_bad(plan.loss_threshold) and not misses(window.asked_pps, window.sent_pps)
         parts = (build_window(direction, pair) for pair in pairwise(samples[middle : last + 1]))
         blank = any(part.lost > NOTHING_SHARE * part.sent for part in parts)
-        found.append(Recheck(samples[first - 1].t_s, window.asked_pps, carried and window.sent > 0, blank))
+        found.append(Recheck(samples[before].t_s, window.asked_pps, carried and window.sent > 0, blank))
     return found
 
 

@@ -5,12 +5,14 @@ Judged by sums over rows of windows: what two ports' clocks differ by is in a ro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
 from statistics import median_low
 from typing import NamedTuple
+
+import numpy as np
 
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample
@@ -27,6 +29,7 @@ FEWEST_FRAMES, MANY_FRAMES = 10, 400
 """Missing frames that are not chance; and so many that a share that rises with the rate is seen to rise."""
 APART = 0.5
 """Rates of a search that differ by less than this part are the same: loss that depends on the rate must show it."""
+AT_ONCE_S = 1e-6
 LEAST_EXTRA = 0.001
 """From this share on more frames received than sent are a finding."""
 LEAST_LOST = 0.5
@@ -79,7 +82,8 @@ def _find_path(measured: Measured, direction: Direction) -> FramePath:
     if not plan.seeks_knee or len(ramp) < plan.windows:
         return SOUND
     warm, looks = _warm_window(samples, direction), measured_windows(plan, samples, direction, (Phase.SEARCH,))
-    share = _find_share(_with_looks(ramp, looks), warm)
+    held = [build_window(direction, samples[middle : last + 1]) for _, middle, last in find_held(samples)]
+    share = _find_share(_with_looks(ramp, looks), warm) or _pooled_share(ramp, [warm, *held] if warm else held)
     if share >= LEAST_LOST * plan.loss_threshold and share > 0:
         return FramePath(lost=share)
     if share <= -LEAST_EXTRA:
@@ -116,6 +120,20 @@ def _find_share(ramp: Sequence[Window], warm: Window | None) -> float:
         if share is not None and share > 0 and below.share < share * (1 - DRIFT) - below.chance(share):
             share = None
     return share or 0.0
+
+
+def find_held(samples: Sequence[Sample]) -> Iterator[tuple[int, int, int]]:
+    """Of each rate that was held again to its end: indexes of the sample before it, of that in its middle, of its last.
+
+    The DUT may need its first half to get over what came before: a stall's end, or the load of the hold.
+    """
+    for number in sorted({s.trial for s in samples if s.phase is Phase.RECHECK}):
+        inside = [i for i, s in enumerate(samples) if s.phase is Phase.RECHECK and s.trial == number]
+        before, last = inside[0] - 1, inside[-1]
+        if last + 1 == len(samples):
+            break
+        middle_s = (samples[before].t_s + samples[last].t_s) / 2
+        yield before, next(i for i in range(before, last) if samples[i + 1].t_s > middle_s + AT_ONCE_S), last
 
 
 def _warm_window(samples: Sequence[Sample], direction: Direction) -> Window | None:
@@ -155,6 +173,46 @@ def _same(rows: Sequence[_Row], warm: Window | None, fewest: float) -> float | N
     if warm is not None and not _Row(warm.lost, warm.sent).is_like(whole.share):
         return None
     return whole.share
+
+
+def _pooled_share(ramp: Sequence[Window], held: Sequence[Window]) -> float:
+    """The share missing in the lowest windows of the ramp, and where a rate was held, if they are too few for rows.
+
+    Where a stall lies across the former it is that of the latter alone. The same share at every rate must explain them,
+    and much better than one that grows with the rate or none at all. 0 where it does not.
+    """
+    held = sorted((w for w in held if w.sent), key=lambda window: window.sent_pps)
+    tops = ((count, ramp[count - 1].sent_pps) for count in range(min(len(ramp), 2 * ROWS), 1, -1))
+    for windows in (
+        *([*ramp[:count], *(w for w in held if w.sent_pps <= top_pps)] for count, top_pps in tops),
+        *(held[:count] for count in range(len(held), 1, -1)),
+    ):
+        if sum(w.lost for w in windows) < max(FEWEST_FRAMES, *(w.skew for w in windows)):
+            continue
+        even, share = _misfit(windows, 0)
+        fits = even <= len(windows) + SIGMAS * sqrt(2 * len(windows))
+        if fits and min(_misfit(windows, power)[0] for power in (1, None)) - even > SIGMAS**2:
+            return share
+    return 0.0
+
+
+def _misfit(windows: Sequence[Window], power: int | None) -> tuple[float, float]:
+    """How badly (deviance) the missing frames fit a share that grows with this power of the rate, and that share.
+
+    None: no share. Any part of the frames that may be on their way is, and a reading errs by a frame.
+    """
+    missing = np.array([max(0.0, w.lost) for w in windows])
+    pps = np.array([w.sent_pps for w in windows])
+    sent = np.array([w.sent for w in windows]) * (0.0 if power is None else (pps / pps.max()) ** power)
+    other = np.linspace(0, 1, 5)[:, None] * np.array([w.pending for w in windows]) + 1
+    shares = np.full((5, 1), missing.sum() / max(1.0, sent.sum()))
+    for _ in range(40):  # towards the likeliest share
+        shares = shares * (sent * missing / (shares * sent + other)).sum(axis=1, keepdims=True) / max(1.0, sent.sum())
+    expected = shares * sent + other
+    terms = missing * np.log(np.maximum(missing, 1e-9) / expected) - missing + expected
+    misfits = 2 * terms.sum(axis=1)
+    best = int(misfits.argmin())
+    return float(misfits[best]), float(shares[best, 0])
 
 
 class _Row(NamedTuple):

@@ -7,22 +7,55 @@ here: FreeBSD fixes their number when the driver attaches (iflib's loader tunabl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from ipaddress import IPv4Address
+from dataclasses import dataclass, replace
+from ipaddress import ip_address, ip_network
+from itertools import product
 from typing import Any
 
 from ...config.model import DutConfig, Port, Route
+from ...config.readers import Address, Interface
 from ...core.errors import DutError
 from ...core.units import format_bits
 from ...host.freebsd import device
-from ..model import Change, Command, Mismatch, Wanted, compare_route, ends_of, require_interfaces, unmet
+from ..model import (
+    Change,
+    Command,
+    Mismatch,
+    Wanted,
+    compare_route,
+    ends_of,
+    require_interfaces,
+    resolver,
+    same_family,
+    unmet,
+)
 
 Facts = Mapping[str, Any]
 
-FORWARD = "net.inet.ip.forwarding"
+
+@dataclass(frozen=True)
+class Family:
+    """What differs between IPv4 and IPv6. forward: its sysctl. word: of ifconfig and netstat. route: its option.
+
+    pin, unpin: that set and delete a neighbour, before its address.
+    """
+
+    forward: str
+    word: str
+    route: tuple[str, ...]
+    pin: tuple[str, ...]
+    unpin: tuple[str, ...]
+
+
+FAMILIES = {
+    # arp -S replaces an entry, where -s would fail; ndp -s replaces
+    4: Family("net.inet.ip.forwarding", "inet", (), ("arp", "-S"), ("arp", "-d")),
+    6: Family("net.inet6.ip6.forwarding", "inet6", ("-6",), ("ndp", "-s"), ("ndp", "-d")),
+}
+FORWARD = FAMILIES[4].forward
 _GONE = ("does not exist",)
 _NO_ADDRESS = ("Can't assign requested address", *_GONE)
-_NO_NEIGHBOUR = ("cannot locate", "No such file or directory", "No such process", "no entry")
+_NO_NEIGHBOUR = ("cannot locate", "No such file or directory", "No such process", "no entry", "not found")
 _NO_ROUTE = ("not in table", "has not been found", "No such process")
 _IS_ROUTE = ("already in table",)
 _OFF, _ON = ("pf not enabled",), ("pf already enabled",)
@@ -36,10 +69,11 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
     """
     config = wanted.config
     require_interfaces(config, facts)
-    _refuse_addresses(config, facts)
-    found = _forwarding(facts)
+    _refuse_addresses(wanted, facts)
+    found = [change for version in config.versions for change in _forwarding(version, facts)]
     for port in config.ports:
-        found += _link(port, facts) + _address(port, facts) + _neighbour(port, wanted.mac(port), facts)
+        found += _link(port, facts) + _vlans(wanted, port, facts)
+        found += _ends(port, wanted.routed(port), wanted.mac(port), facts)
     for route in config.routes:
         found += _route(route, facts)
     return found + _firewall(config, facts)
@@ -49,7 +83,7 @@ def plan_from_nothing(wanted: Wanted) -> list[Change]:
     """The changes for a box as it is shipped: ports down, no address, no route, the firewall on."""
     down = {"up": False, "status": "no carrier", "addresses": []}
     facts = {
-        FORWARD: "0",
+        **{family.forward: "0" for family in FAMILIES.values()},
         "interfaces": dict.fromkeys(wanted.interfaces, down),
         "addresses": {},
         "neighbours": {},
@@ -59,26 +93,27 @@ def plan_from_nothing(wanted: Wanted) -> list[Change]:
     return plan(wanted, facts)
 
 
-def _forwarding(facts: Facts) -> list[Change]:
-    was = facts[FORWARD]
+def _forwarding(version: int, facts: Facts) -> list[Change]:
+    name = FAMILIES[version].forward
+    was = facts[name]
     if was == "1":
         return []
-    do = Command(("sysctl", f"{FORWARD}=1"), "forward IPv4")
-    undo = (Command(("sysctl", f"{FORWARD}={was}"), "as it was"),) if was is not None else ()
-    return [Change(FORWARD, was, "1", (do,), undo)]
+    do = Command(("sysctl", f"{name}=1"), f"forward IPv{version}")
+    undo = (Command(("sysctl", f"{name}={was}"), "as it was"),) if was is not None else ()
+    return [Change(name, was, "1", (do,), undo)]
 
 
-def _refuse_addresses(config: DutConfig, facts: Facts) -> None:
+def _refuse_addresses(wanted: Wanted, facts: Facts) -> None:
     """DutError for an address that exists in another form: replacing it would delete its routes."""
-    for port in config.ports:
-        for interface, addresses in facts["addresses"].items():
-            for found in addresses:
-                place = (port.interface, str(port.address))
-                if found.partition("/")[0] == str(port.address.ip) and (interface, found) != place:
-                    raise DutError(
-                        f"{interface} has the address {found}, but {port.address} is wanted on {port.interface}",
-                        f"remove it by hand: ifconfig {interface} inet {port.address.ip} -alias",
-                    )
+    config = wanted.config
+    own_ones = [(wanted.routed(port), own) for port in config.ports for own in port.addresses]
+    there = [(interface, found) for interface, addresses in facts["addresses"].items() for found in addresses]
+    for (name, own), (interface, found) in product(own_ones, there):
+        if found.partition("/")[0] == str(own.ip) and (interface, found) != (name, str(own)):
+            raise DutError(
+                f"{interface} has the address {found}, but {own} is wanted on {name}",
+                f"remove it by hand: ifconfig {interface} {FAMILIES[own.version].word} {own.ip} -alias",
+            )
 
 
 def _link(port: Port, facts: Facts) -> list[Change]:
@@ -89,36 +124,62 @@ def _link(port: Port, facts: Facts) -> list[Change]:
     return [Change(f"link of {port.interface}", "down", "up", (do,), (undo,))]
 
 
-def _address(port: Port, facts: Facts) -> list[Change]:
+def _vlans(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
+    """The interfaces of a VLAN on the port's; DutError where others of these names are in the way."""
+    found = []
+    for one in wanted.vlans(port):
+        there = facts.get("vlans", {}).get(one.name)
+        if there and there["vlan"] != {"tag": one.tag, "protocol": one.protocol.lower(), "parent": one.parent}:
+            what = f"{wanted.config.name}: {one.name} is there, but not as {one}"
+            raise DutError(what, f"remove it by hand: ifconfig {one.name} destroy")
+        if there:
+            continue
+        outer = ("vlanproto", "802.1ad") if one.protocol == "802.1ad" else ()
+        kind = ("vlan", str(one.tag), "vlandev", one.parent, *outer)
+        do = Command(("ifconfig", one.name, "create", *kind, "up"), str(one))
+        undo = Command(("ifconfig", one.name, "destroy"), "it was not there", fine_if=_GONE)
+        found.append(Change(one.name, "none", str(one), (do,), (undo,)))
+    return found
+
+
+def _ends(port: Port, name: str, mac: str, facts: Facts) -> list[Change]:
+    """Addresses and pinned neighbours, by family."""
+    return [
+        change
+        for own, other in port.ends
+        for change in (*_address(name, own, other, facts), *_neighbour(name, other, mac, facts))
+    ]
+
+
+def _address(name: str, own: Interface, other: Address, facts: Facts) -> list[Change]:
     """Added to the addresses that are there."""
-    name, wanted = port.interface, str(port.address)
-    there = facts["interfaces"][name]["addresses"]
+    wanted, word = str(own), FAMILIES[own.version].word
+    there = facts["addresses"].get(name) or []
     if wanted in there:
         return []
     # alias: without it ifconfig would replace the first address of the interface.
-    do = Command(("ifconfig", name, "inet", wanted, "alias"), "its address")
-    undo = Command(("ifconfig", name, "inet", str(port.address.ip), "-alias"), "as it was", fine_if=_NO_ADDRESS)
+    do = Command(("ifconfig", name, word, wanted, "alias"), "its address")
+    undo = Command(("ifconfig", name, word, str(own.ip), "-alias"), "as it was", fine_if=_NO_ADDRESS)
     # Removing an address removes its network's neighbours, also those that another address had before.
-    neighbour = facts["neighbours"].get(str(port.neighbour.address))
+    neighbour = facts["neighbours"].get(str(other))
     again = (_pin(neighbour),) if neighbour is not None and _pinned(neighbour) else ()
-    return [Change(f"address of {name}", ", ".join(there) or "none", wanted, (do,), (undo, *again))]
+    return [Change(f"address of {name}", same_family(there, own), wanted, (do,), (undo, *again))]
 
 
-def _neighbour(port: Port, mac: str, facts: Facts) -> list[Change]:
-    address = str(port.neighbour.address)
+def _neighbour(name: str, other: Address, mac: str, facts: Facts) -> list[Change]:
+    address, family = str(other), FAMILIES[other.version]
     found = facts["neighbours"].get(address)
-    if found is not None and found["permanent"] and (found["mac"], found["interface"]) == (mac, port.interface):
+    if found is not None and found["permanent"] and (found["mac"], found["interface"]) == (mac, name):
         return []
-    # -S replaces an entry, where -s would fail.
-    do = Command(("arp", "-S", address, mac), "the tester answers no ARP")
+    do = Command((*family.pin, address, mac), f"the tester answers no {resolver(other)}")
     if found is not None and _pinned(found):
         undo = _pin(found)
     else:
-        undo = Command(("arp", "-d", address), "it was learnt, or absent", fine_if=_NO_NEIGHBOUR)
+        undo = Command((*family.unpin, address), "it was learnt, or absent", fine_if=_NO_NEIGHBOUR)
     was = "none"
     if found:
         was = f"{found['mac']} {'permanent' if found['permanent'] else 'learnt'} on {found['interface']}"
-    return [Change(f"neighbour {address}", was, f"{mac} permanent on {port.interface}", (do,), (undo,))]
+    return [Change(f"neighbour {address}", was, f"{mac} permanent on {name}", (do,), (undo,))]
 
 
 def _pinned(found: Mapping[str, Any]) -> bool:
@@ -126,8 +187,8 @@ def _pinned(found: Mapping[str, Any]) -> bool:
 
 
 def _pin(found: Mapping[str, Any]) -> Command:
-    public = ("pub",) if found["published"] else ()
-    return Command(("arp", "-S", found["address"], found["mac"], *public), "as it was")
+    public, family = ("pub",) if found["published"] else (), FAMILIES[ip_address(found["address"]).version]
+    return Command((*family.pin, found["address"], found["mac"], *public), "as it was")
 
 
 def _route(route: Route, facts: Facts) -> list[Change]:
@@ -138,8 +199,9 @@ def _route(route: Route, facts: Facts) -> list[Change]:
     missing = len(extra) == len(there)
     if not extra and not missing:
         return []
-    add = Command(("route", "add", "-net", to, via), "where the test traffic goes")
-    take = Command(("route", "delete", "-net", to, via), "as it was", fine_if=_NO_ROUTE)
+    family = FAMILIES[route.to.version].route
+    add = Command(("route", *family, "add", "-net", to, via), "where the test traffic goes")
+    take = Command(("route", *family, "delete", "-net", to, via), "as it was", fine_if=_NO_ROUTE)
     do = (*(_delete(to, found) for found in extra), *((add,) if missing else ()))
     undo = (*((take,) if missing else ()), *(_restore(to, found) for found in extra))
     was = " and ".join(hop(found) for found in there) or "none"
@@ -159,7 +221,11 @@ def hop(found: Mapping[str, Any]) -> str:
 
 def _delete(to: str, found: Mapping[str, Any]) -> Command:
     words = (found["gateway"],) if "G" in found["flags"] else ()
-    return Command(("route", "delete", "-net", to, *words), "it leads elsewhere", fine_if=_NO_ROUTE)
+    return Command(("route", *_family_of(to), "delete", "-net", to, *words), "it leads elsewhere", fine_if=_NO_ROUTE)
+
+
+def _family_of(to: str) -> tuple[str, ...]:
+    return FAMILIES[ip_network(to).version].route
 
 
 def _restore(to: str, found: Mapping[str, Any]) -> Command:
@@ -168,7 +234,7 @@ def _restore(to: str, found: Mapping[str, Any]) -> Command:
     flags = [word for flag, word in words.items() if flag in found["flags"]]
     flags += [] if "S" in found["flags"] else ["-nostatic"]
     way = (found["gateway"],) if "G" in found["flags"] else ("-interface", str(found["interface"]))
-    return Command(("route", "add", "-net", to, *way, *flags), "as it was", fine_if=_IS_ROUTE)
+    return Command(("route", *_family_of(to), "add", "-net", to, *way, *flags), "as it was", fine_if=_IS_ROUTE)
 
 
 def _firewall(config: DutConfig, facts: Facts) -> list[Change]:
@@ -179,7 +245,7 @@ def _firewall(config: DutConfig, facts: Facts) -> list[Change]:
     return [Change("firewall", "enabled", "disabled", (do,), (undo,))]
 
 
-def probes(config: DutConfig) -> list[tuple[Route, IPv4Address]]:
+def probes(config: DutConfig) -> list[tuple[Route, Address]]:
     """The lowest and the highest host of each route, to ask the kernel about."""
     return [(route, host) for route in config.routes for host in ends_of(route.to)]
 
@@ -187,14 +253,14 @@ def probes(config: DutConfig) -> list[tuple[Route, IPv4Address]]:
 def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
     """Everything the config asks for that the facts do not show."""
     config = wanted.config
-    wrong = unmet(_forwarding(facts))
+    wrong = unmet([change for version in config.versions for change in _forwarding(version, facts)])
     for port in config.ports:
         wrong += _compare_port(wanted, port, facts)
     table = [(found["to"], (hop(found),)) for found in facts["routes"]]
     for route in config.routes:
         wrong += compare_route(config, route, f"via {route.via}", table)
     for (route, host), path in zip(probes(config), facts["paths"], strict=True):
-        expected = f"via {route.via} dev {wanted.port_of(route).interface}"
+        expected = f"via {route.via} dev {wanted.routed(wanted.port_of(route))}"
         if path["hop"] != expected:
             wrong.append(Mismatch(f"path to {host}", expected, str(path["hop"])))
     remedy = "pfSense enables it when it reloads its rules: apply again once links and gateways are stable"
@@ -212,7 +278,7 @@ def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
     speed, asked = found["speed_bps"], wanted.config.speed_bps
     if speed is not None and asked is not None and speed < asked:
         wrong.append(Mismatch(f"speed of {name}", format_bits(asked), f"{format_bits(speed)} ({found['media']})"))
-    wrong += unmet(_address(port, facts) + _neighbour(port, wanted.mac(port), facts))
+    wrong += unmet(_vlans(wanted, port, facts) + _ends(port, wanted.routed(port), wanted.mac(port), facts))
     return wrong + _compare_queues(wanted, name, facts["rx_queues"].get(name))
 
 

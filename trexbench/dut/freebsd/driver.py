@@ -6,7 +6,7 @@ Nothing is written to its disk: a reboot, or a reload of pfSense's own configura
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from ipaddress import IPv4Network
+from ipaddress import ip_network
 from typing import Any
 
 from ...core.dut.queues import PortHash, QueuePlace, Spreading
@@ -16,9 +16,9 @@ from ...host import freebsd as counters
 from ...host.files import parse_files
 from ...host.read_freebsd import FreebsdHost
 from ...transport import TIMEOUT_S, Transport, run_checked
-from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links
+from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links, is_inside
 from . import parse
-from .changes import FORWARD, compare, plan, probes
+from .changes import FAMILIES, compare, plan, probes
 from .observe import observed
 
 _SETTINGS = {
@@ -28,7 +28,6 @@ _SETTINGS = {
     "cpu": "hw.model",
     "cpus": "kern.smp.cpus",
     "cpu_levels": "dev.cpu.0.freq_levels",
-    FORWARD: FORWARD,
     # With redirects FreeBSD 12 sends every packet through the slow path, ip_input.
     "net.inet.ip.redirect": "net.inet.ip.redirect",
     "net.isr.dispatch": "net.isr.dispatch",
@@ -58,7 +57,7 @@ class PfsenseDut:
         self._wanted = wanted
         self._transport = transport
         self._link_wait_s = link_wait_s
-        self._host = FreebsdHost(transport, wanted.interfaces)
+        self._host = FreebsdHost(transport, wanted.interfaces, 6 in wanted.config.versions)
 
     def identity(self) -> str:
         """The boot's ID where the kernel has one (FreeBSD 14), else the time of the boot."""
@@ -89,13 +88,17 @@ class PfsenseDut:
     def _state(self) -> dict[str, Any]:
         """Everything that plan needs to know."""
         interfaces, names = self._interfaces(), self._wanted.interfaces
-        values = self._sysctl((*_SETTINGS.values(), "kern.ostype", *self._device_names()))
+        settings = {**_SETTINGS, **{name: name for name in self._of_families("forward")}}
+        values = self._sysctl((*settings.values(), "kern.ostype", *self._device_names()))
         if values.get("kern.ostype") != "FreeBSD":
             raise DutError(
                 f"{self._wanted.config.name}: {self._transport.place} is no FreeBSD", "correct driver or transport"
             )
+        vlans = [one.name for port in self._wanted.config.ports for one in self._wanted.vlans(port)]
+        there = {name: {"vlan": interfaces[name].get("vlan")} for name in vlans if name in interfaces}
         return {
-            **{key: values.get(name) for key, name in _SETTINGS.items()},
+            **{key: values.get(name) for key, name in settings.items()},
+            **({"vlans": there} if there else {}),
             "links": sorted(interfaces),
             "interfaces": {name: self._interface(interfaces.get(name), name, values) for name in names},
             "addresses": {name: one["addresses"] for name, one in interfaces.items() if one["addresses"]},
@@ -107,9 +110,8 @@ class PfsenseDut:
     def _facts(self, queues: Queues) -> dict[str, Any]:
         """Everything that is attested."""
         facts = self._state()
-        facts["addresses"] = {
-            port.interface: facts["addresses"].get(port.interface) for port in self._wanted.config.ports
-        }
+        routed = map(self._wanted.routed, self._wanted.config.ports)
+        facts["addresses"] = {name: facts["addresses"].get(name) for name in routed}
         files = parse_files(self._transport.run(("grep", "-sH", "", *_FILES.values()), TIMEOUT_S).stdout)
         facts.update({key: files.get(path) for key, path in _FILES.items()})
         facts["firewall_rules"] = self._rules() if facts["firewall"] == "enabled" else None
@@ -149,15 +151,27 @@ class PfsenseDut:
 
     def _neighbours(self) -> dict[str, dict[str, Any]]:
         """Only those of the test: others come and go."""
-        asked = {str(port.neighbour.address) for port in self._wanted.config.ports}
-        found = parse.parse_neighbours(run_checked(self._transport, ("arp", "-an")))
+        asked = {str(other) for port in self._wanted.config.ports for other in port.neighbour.addresses}
+        found = []
+        if 4 in self._wanted.config.versions:
+            found += parse.parse_neighbours(run_checked(self._transport, ("arp", "-an")))
+        if 6 in self._wanted.config.versions:
+            found += parse.parse_ndp(run_checked(self._transport, ("ndp", "-an")))
         return {one["address"]: one for one in found if one["address"] in asked}
 
     def _routes(self) -> list[dict[str, Any]]:
         """Those of the config and what lies inside them."""
         nets = [route.to for route in self._wanted.config.routes]
-        found = parse.parse_routes(run_checked(self._transport, ("netstat", "-rnW", "-f", "inet")))
-        return [one for one in found if any(IPv4Network(one["to"]).subnet_of(net) for net in nets)]
+        found = [
+            one
+            for word in self._of_families("word")
+            for one in parse.parse_routes(run_checked(self._transport, ("netstat", "-rnW", "-f", word)))
+        ]
+        return [one for one in found if any(is_inside(ip_network(one["to"]), net) for net in nets)]
+
+    def _of_families(self, name: str) -> list[str]:
+        """One value of each family in use."""
+        return [getattr(FAMILIES[version], name) for version in self._wanted.config.versions]
 
     def _firewall(self) -> str:
         """``enabled``, ``disabled``, or ``absent`` where there is no pf in the kernel."""
@@ -176,7 +190,8 @@ class PfsenseDut:
     def _paths(self) -> list[dict[str, str | None]]:
         found: list[dict[str, str | None]] = []
         for _, host in probes(self._wanted.config):
-            done = self._transport.run(("route", "-n", "get", str(host)), TIMEOUT_S)
+            family = FAMILIES[host.version].route
+            done = self._transport.run(("route", "-n", *family, "get", str(host)), TIMEOUT_S)
             hop = parse.parse_path(done.stdout) if done.returncode == 0 else done.complaint
             found.append({"to": str(host), "hop": hop})
         return found

@@ -47,3 +47,5 @@ def _drops(totals: FreebsdTotals, config: DutConfig) -> Iterator[DropCount]:
         yield DropCount("netisr QDrops", totals.netisr_drops)
     if _NO_ROUTE in totals.ip:
         yield DropCount("no route", totals.ip[_NO_ROUTE])
+    if (six := f"ip6: {_NO_ROUTE}") in totals.ip:
+        yield DropCount("no route of IPv6", totals.ip[six])

@@ -7,13 +7,16 @@ sbin/sysctl).
 from __future__ import annotations
 
 import re
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
 from typing import Any
 
 from ...core.errors import DutError
 
 _HEADER = re.compile(r"([A-Za-z][^\s:]*): flags=[0-9a-f]+<([^>]*)>(.*)")
 _INET = re.compile(r"inet ([0-9.]+)(?:/([0-9]{1,2}))?(?: -->\s*[0-9.]+)?(?: netmask (0x[0-9a-f]{1,8}|[0-9.]+))?(?: |$)")
+_INET6 = re.compile(r"inet6 ([0-9a-f:.]+)(?:%\S+)?(?:/([0-9]{1,3}))?(?: -->\s*\S+)?(?: prefixlen ([0-9]{1,3}))?(?: |$)")
+_VLAN = re.compile(r"vlan: ([0-9]{1,4})(?: vlanproto: (802\.1[a-z]+))?.* parent interface: (\S+)")
+_NDP = re.compile(r"([0-9a-f:.]+)(?:%\S+)?\s+(\S+)\s+(\S+)\s+(\S+)(?:\s+(.*))?")
 _MEDIA_SPEED = re.compile(r"\b([0-9]{1,6})(G?)base", re.IGNORECASE)
 _ARP = re.compile(r"\S+ \(([0-9.]+)\) at (\S+) on (\S+)(.*)")
 _GETS = re.compile(r"\s*([a-z ]+?): (.*)")
@@ -48,8 +51,12 @@ def _interface_line(line: str, one: dict[str, Any]) -> None:
     word, _, rest = line.partition(" ")
     if word == "inet":
         one["addresses"].append(_address(line))
+    elif word == "inet6" and not rest.startswith("fe80:"):
+        one["addresses"].append(_address6(line))
     elif word == "ether":
         one["mac"] = rest.split(" ")[0].lower()
+    elif word == "vlan:" and (found := _VLAN.match(line)):
+        one["vlan"] = {"tag": int(found[1]), "protocol": found[2] or "802.1q", "parent": found[3]}
     elif word == "status:":
         one["status"] = rest
     elif word == "media:":
@@ -66,6 +73,16 @@ def _address(line: str) -> str:
             raise ValueError
         mask = str(IPv4Address(int(mask, 16))) if mask.startswith("0x") else mask
         return IPv4Interface(f"{found[1]}/{mask}").with_prefixlen
+    except ValueError:
+        raise DutError(f"ifconfig printed an address that cannot be read ({line[:80]!r})") from None
+
+
+def _address6(line: str) -> str:
+    found = _INET6.match(line)
+    try:
+        if not found or not (found[2] or found[3]):
+            raise ValueError
+        return IPv6Interface(f"{found[1]}/{found[2] or found[3]}").with_prefixlen
     except ValueError:
         raise DutError(f"ifconfig printed an address that cannot be read ({line[:80]!r})") from None
 
@@ -96,6 +113,7 @@ def parse_routes(text: str) -> list[dict[str, Any]]:
             at = columns.index("Netif") if "Netif" in columns else len(words)
             to, gateway, flags = words[:3]
             interface = words[at] if at < len(words) else None
+            gateway = gateway.partition("%")[0]
             found.append({"to": network(to), "gateway": gateway, "flags": flags, "interface": interface})
     if not columns:
         raise DutError(f"netstat -rn printed no routing table ({text.strip()[:60]!r})", "is it a FreeBSD?")
@@ -103,9 +121,14 @@ def parse_routes(text: str) -> list[dict[str, Any]]:
 
 
 def network(text: str) -> str:
-    """``default``, ``16.0.0.0/8``, a host without length, or an abbreviation of old releases (``16``, ``10.1/16``)."""
+    """``default``, ``16.0.0.0/8``, a host without length, or an abbreviation of old releases (``16``, ``10.1/16``).
+
+    Those of IPv6 may name an interface: ``fe80::%ix0/64``. Its default route is printed as IPv4's, and taken for it.
+    """
     if text == "default":
         return "0.0.0.0/0"
+    if ":" in text:
+        return _network6(text)
     digits, slash, length = text.partition("/")
     parts = digits.split(".")
     try:
@@ -113,6 +136,13 @@ def network(text: str) -> str:
             raise ValueError
         padded = ".".join(parts + ["0"] * (4 - len(parts)))
         return str(IPv4Network(f"{padded}/{length if slash else 8 * len(parts)}"))
+    except ValueError:
+        raise DutError(f"netstat -rn printed {text[:60]!r} where a network is expected") from None
+
+
+def _network6(text: str) -> str:
+    try:
+        return str(IPv6Network(re.sub(r"%[^/]*", "", text), strict=False))
     except ValueError:
         raise DutError(f"netstat -rn printed {text[:60]!r} where a network is expected") from None
 
@@ -143,6 +173,23 @@ def parse_neighbours(text: str) -> list[dict[str, Any]]:
                 "mac": ":".join(part.zfill(2) for part in mac.split(":")) if mac else None,
                 "permanent": "permanent" in rest,
                 "published": "published" in rest,
+            }
+        )
+    return found
+
+
+def parse_ndp(text: str) -> list[dict[str, Any]]:
+    """``ndp -an``, as parse_neighbours: neighbour, MAC, interface, when it expires, flags (``p``: published)."""
+    found = []
+    for match in filter(None, (_NDP.fullmatch(line.strip()) for line in text.splitlines())):
+        mac = match[2].lower() if re.fullmatch(r"[0-9a-f]{1,2}(:[0-9a-f]{1,2}){5}", match[2].lower()) else None
+        found.append(
+            {
+                "address": match[1],
+                "interface": match[3],
+                "mac": ":".join(part.zfill(2) for part in mac.split(":")) if mac else None,
+                "permanent": match[4] == "permanent",
+                "published": "p" in (match[5] or "").split()[-1:],
             }
         )
     return found

@@ -6,18 +6,53 @@ Facts are what the driver reads: a dictionary of JSON values, None for what the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ipaddress import IPv4Address
+from dataclasses import dataclass
 from typing import Any
 
-from ...config.model import DutConfig, Port, Route
+from ...config.model import Port, Route
+from ...config.readers import Address, Interface
+from ...core.errors import DutError
 from ...core.load.plan import pair_directions
-from ..model import Change, Command, Mismatch, Wanted, compare_route, ends_of, require_interfaces, unmet
+from ..model import (
+    Change,
+    Command,
+    Mismatch,
+    Wanted,
+    compare_route,
+    ends_of,
+    require_interfaces,
+    resolver,
+    same_family,
+    unmet,
+)
 from .tuning import compare_tuning, host_changes, placement_changes, queue_changes, require_queues, tee, write
 
 Facts = Mapping[str, Any]
 
-FORWARD = "/proc/sys/net/ipv4/ip_forward"
-_CONF = "/proc/sys/net/ipv4/conf"
+
+@dataclass(frozen=True)
+class Family:
+    """What differs between IPv4 and IPv6. words: by which ip lists it. forward: the fact that it forwards; file: its.
+
+    conf: settings by interface. metric: of a route for which none was named. pins: options of a test's address.
+    """
+
+    words: tuple[str, ...]
+    forward: str
+    file: str
+    conf: str
+    metric: int
+    pins: tuple[str, ...] = ()
+
+
+FAMILIES = {
+    4: Family((), "ip_forward", "/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv4/conf", 0),
+    # nodad: a duplicate could not answer, and until it is known that none does the address cannot be used
+    6: Family(
+        ("-6",), "ipv6_forward", "/proc/sys/net/ipv6/conf/all/forwarding", "/proc/sys/net/ipv6/conf", 1024, ("nodad",)
+    ),
+}
+FORWARD = FAMILIES[4].file
 _GONE = ("Cannot find device", "does not exist")
 """What ip prints for an interface that no longer exists: nothing is left to undo then."""
 _NO_ADDRESS = ("Cannot assign requested address", "Address not found", *_GONE)
@@ -35,14 +70,18 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
     """
     require_interfaces(wanted.config, facts)
     require_queues(wanted, facts)
-    found = host_changes(wanted, facts) + _forwarding(wanted.config, facts)
+    found = host_changes(wanted, facts)
+    for version in wanted.config.versions:
+        found += _forwarding(wanted, version, facts)
     for port in wanted.config.ports:
         found += _link(port, facts, reveals=wanted.config.linux.irqs == "spread")
     found += queue_changes(wanted, facts)
     if not any(change.reveals for change in found):
         found += placement_changes(wanted, facts)
     for port in wanted.config.ports:
-        found += _address(port, facts) + _neighbour(wanted, port, facts)
+        found += _vlans(wanted, port, facts)
+    for port in wanted.config.ports:
+        found += _port_changes(wanted, port, facts)
     for route in wanted.config.routes:
         found += _route(wanted, route, facts)
     return found
@@ -59,9 +98,10 @@ def plan_from_nothing(wanted: Wanted) -> list[Change]:
         "rps_cpus": {},
         "irqs": [],
     }
-    facts = {
-        "ip_forward": 0,
-        "forwarding": {},
+    facts: dict[str, Any] = {
+        **{family.forward: 0 for family in FAMILIES.values()},
+        **{forwarding_of(version): {} for version in FAMILIES},
+        "ipv6_off": {},
         "irqbalance": {"running": True, "unit": "active"},
         "governors": None,
         "cpus_online": None,
@@ -73,28 +113,35 @@ def plan_from_nothing(wanted: Wanted) -> list[Change]:
     return plan(wanted, facts)
 
 
-def _forwarding(config: DutConfig, facts: Facts) -> list[Change]:
-    """ip_forward, or forwarding of single interfaces that was turned off since.
+def forwarding_of(version: int) -> str:
+    """The fact that has each interface's own setting."""
+    return "forwarding" if version == 4 else f"ipv{version}_forwarding"
 
-    Writing ip_forward also sets forwarding of every interface and accept_redirects of all, and turns LRO off: the undo
-    restores those that it would leave with another value.
+
+def _forwarding(wanted: Wanted, version: int, facts: Facts) -> list[Change]:
+    """Forwarding of a family, or of single interfaces that was turned off since.
+
+    Writing it for all also sets it of every interface and turns LRO off, that of IPv4 accept_redirects of all, too: the
+    undo restores those that it would leave with another value.
     """
-    former = facts["ip_forward"]
+    family, why = FAMILIES[version], f"forward IPv{version}"
+    former, single = facts[family.forward], facts[forwarding_of(version)]
     if former == 1:
-        off = [port.interface for port in config.ports if facts["forwarding"].get(port.interface) == 0]
-        return [write(f"forwarding of {name}", f"{_CONF}/{name}/forwarding", "0", "1", "forward IPv4") for name in off]
+        off = [name for name in map(wanted.routed, wanted.config.ports) if single.get(name) == 0]
+        what = "forwarding" if version == 4 else f"IPv{version} forwarding"
+        return [write(f"{what} of {name}", f"{family.conf}/{name}/forwarding", "0", "1", why) for name in off]
     back = former or 0
-    undo = [tee(FORWARD, back)]
-    for name, value in facts["forwarding"].items():
+    undo = [tee(family.file, back)]
+    for name, value in single.items():
         if value is not None and value != back:
-            undo.append(tee(f"{_CONF}/{name}/forwarding", value))
-    if facts.get("accept_redirects_all") == back:  # the kernel sets it to the opposite
-        undo.append(tee(f"{_CONF}/all/accept_redirects", back))
+            undo.append(tee(f"{family.conf}/{name}/forwarding", value))
+    if version == 4 and facts.get("accept_redirects_all") == back:  # the kernel sets it to the opposite
+        undo.append(tee(f"{family.conf}/all/accept_redirects", back))
     for name, link in facts["interfaces"].items():
         if (link["offloads"] or {}).get("large-receive-offload"):
             undo.append(Command(("ethtool", "-K", name, "large-receive-offload", "on"), "as it was"))
     was = None if former is None else str(former)
-    return [Change("ip_forward", was, "1", (tee(FORWARD, 1, "forward IPv4"),), tuple(undo))]
+    return [Change(family.forward, was, "1", (tee(family.file, 1, why),), tuple(undo))]
 
 
 def _link(port: Port, facts: Facts, reveals: bool) -> list[Change]:
@@ -107,23 +154,59 @@ def _link(port: Port, facts: Facts, reveals: bool) -> list[Change]:
     return [Change(f"link of {port.interface}", "down", "up", (do,), (undo,), reveals=reveals)]
 
 
-def _address(port: Port, facts: Facts) -> list[Change]:
-    address, device = str(port.address), ("dev", port.interface)
-    there = facts["interfaces"][port.interface]["addresses"]
+def _vlans(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
+    """The interfaces of a VLAN on the port's; DutError where others of these names are in the way."""
+    found = []
+    for one in wanted.vlans(port):
+        there = facts.get("vlans", {}).get(one.name)
+        if there and (there["parent"], there["tag"], there["protocol"]) != (one.parent, one.tag, one.protocol):
+            what = f"{wanted.config.name}: {one.name} is there, but not as {one}"
+            raise DutError(what, f"remove it by hand: ip link del {one.name}")
+        if there and there["admin_up"]:
+            continue
+        kind = ("type", "vlan", "protocol", one.protocol, "id", str(one.tag))
+        remedy = ("Unknown device type", "the kernel has no VLANs: modprobe 8021q (CONFIG_VLAN_8021Q)")
+        add = Command(("ip", "link", "add", "link", one.parent, "name", one.name, *kind), str(one), remedy=remedy)
+        up = Command(("ip", "link", "set", "dev", one.name, "up"), str(one))
+        undo = ("ip", "link", "set", "dev", one.name, "down") if there else ("ip", "link", "del", one.name)
+        back = Command(undo, "as it was", fine_if=_GONE)
+        do = (up,) if there else (add, up)
+        found.append(Change(one.name, "down" if there else "none", str(one), do, (back,)))
+    return found
+
+
+def _port_changes(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
+    """Addresses and pinned neighbours, by family; and IPv6 itself, where it is off."""
+    found = []
+    for own, other in port.ends:
+        name = wanted.routed(port)
+        # a VLAN's interface that is still to be made gets the default, which may be off
+        if own.version == 6 and facts["ipv6_off"].get(name, int(bool(port.vlan))) == 1:
+            file = f"{FAMILIES[6].conf}/{name}/disable_ipv6"
+            found.append(write(f"disable_ipv6 of {name}", file, "1", "0", "an interface has no IPv6 with it"))
+        found += _address(name, own, facts) + _neighbour(wanted, port, other, facts)
+    return found
+
+
+def _address(name: str, own: Interface, facts: Facts) -> list[Change]:
+    address, device = str(own), ("dev", name)
+    found = facts["interfaces"].get(name) or facts.get("vlans", {}).get(name)
+    there = found["addresses"] if found else []
     if address in there:
         return []
-    do = Command(("ip", "address", "replace", address, *device), "its address")
+    do = Command(("ip", "address", "replace", address, *device, *FAMILIES[own.version].pins), "its address")
     undo = Command(("ip", "address", "del", address, *device), "it was not there", fine_if=_NO_ADDRESS)
-    return [Change(f"address of {port.interface}", ", ".join(there) or "none", address, (do,), (undo,))]
+    return [Change(f"address of {name}", same_family(there, own), address, (do,), (undo,))]
 
 
-def _neighbour(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
-    mac, former = wanted.mac(port), facts["neighbours"].get(f"{port.neighbour.address}%{port.interface}")
+def _neighbour(wanted: Wanted, port: Port, other: Address, facts: Facts) -> list[Change]:
+    mac, name = wanted.mac(port), wanted.routed(port)
+    former = facts["neighbours"].get(f"{other}%{name}")
     if former and former["state"] == "PERMANENT" and str(former["mac"]).lower() == mac:
         return []
-    address, device = str(port.neighbour.address), ("dev", port.interface)
+    address, device = str(other), ("dev", name)
     pin = ("ip", "neigh", "replace", address, "lladdr")
-    do = Command((*pin, mac, "nud", "permanent", *device), "the tester answers no ARP")
+    do = Command((*pin, mac, "nud", "permanent", *device), f"the tester answers no {resolver(other)}")
     state = str(former["state"]).lower() if former else ""
     if former and former["mac"] and state not in ("failed", "incomplete", "none"):
         state = state if state in _STATES else "stale"
@@ -131,13 +214,14 @@ def _neighbour(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
     else:
         undo = Command(("ip", "neigh", "del", address, *device), "it was not there", fine_if=_NO_NEIGHBOUR)
     was = f"{former['mac']} {former['state']}" if former else "none"
-    return [Change(f"neighbour {address} on {port.interface}", was, f"{mac} PERMANENT", (do,), (undo,))]
+    return [Change(f"neighbour {address} on {name}", was, f"{mac} PERMANENT", (do,), (undo,))]
 
 
 def _route(wanted: Wanted, route: Route, facts: Facts) -> list[Change]:
-    """Only the route of metric 0 is replaced: verify names other routes to the same network."""
-    hop = ("via", str(route.via), "dev", wanted.port_of(route).interface)
-    former = [one for one in facts["routes"] if one["to"] == str(route.to) and not one["metric"]]
+    """Only the route of the usual metric is replaced: verify names other routes to the same network."""
+    hop = ("via", str(route.via), "dev", wanted.routed(wanted.port_of(route)))
+    metric = FAMILIES[route.to.version].metric
+    former = [one for one in facts["routes"] if one["to"] == str(route.to) and one["metric"] in (0, metric)]
     if [_hops(one) for one in former] == [[wanted_hop(wanted, route)]]:
         return []
     do = Command(("ip", "route", "replace", str(route.to), *hop), "where the test traffic goes")
@@ -156,8 +240,9 @@ def _hops(route: Mapping[str, Any]) -> list[str]:
 def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
     """Everything the config asks for that the facts do not show; pure."""
     config, wrong = wanted.config, []
-    if facts["ip_forward"] != 1:
-        wrong.append(Mismatch("ip_forward", "1", str(facts["ip_forward"])))
+    for name in (FAMILIES[version].forward for version in config.versions):
+        if facts[name] != 1:
+            wrong.append(Mismatch(name, "1", str(facts[name])))
     for port in config.ports:
         wrong += _compare_port(wanted, port, facts)
     table = [(found["to"], _hops(found)) for found in facts["routes"]]
@@ -176,20 +261,23 @@ def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
     found = facts["interfaces"].get(name)
     if found is None:
         return [Mismatch("interface", name, f"only {', '.join(facts['links'])}")]
-    wrong = []
+    wrong, routed = [], wanted.routed(port)
     if not (found["admin_up"] and found["carrier"]):
         # operstate lags behind by up to a second; these two flags do not.
         wrong.append(Mismatch(f"link of {name}", "up", "no carrier" if found["admin_up"] else "set down"))
-    if found["forwarding"] not in (1, None):
-        wrong.append(Mismatch(f"forwarding of {name}", "1", str(found["forwarding"])))
-    return wrong + unmet(_address(port, facts) + _neighbour(wanted, port, facts))
+    forwarding = found["forwarding"] if routed == name else facts["forwarding"].get(routed)
+    if 4 in wanted.config.versions and forwarding not in (1, None):
+        wrong.append(Mismatch(f"forwarding of {routed}", "1", str(forwarding)))
+    if 6 in wanted.config.versions and facts[forwarding_of(6)].get(routed) not in (1, None):
+        wrong.append(Mismatch(f"IPv6 forwarding of {routed}", "1", str(facts[forwarding_of(6)][routed])))
+    return wrong + unmet(_vlans(wanted, port, facts) + _port_changes(wanted, port, facts))
 
 
 def wanted_hop(wanted: Wanted, route: Route) -> str:
-    return f"via {route.via} dev {wanted.port_of(route).interface}"
+    return f"via {route.via} dev {wanted.routed(wanted.port_of(route))}"
 
 
-def probes(wanted: Wanted) -> list[tuple[Route, IPv4Address, IPv4Address, str]]:
+def probes(wanted: Wanted) -> list[tuple[Route, Address, Address, str]]:
     """Packets of the test whose path the kernel is asked for: route, destination, source, interface of arrival.
 
     For each route its lowest and highest host, arriving at the port that is paired with the route's.
@@ -199,7 +287,8 @@ def probes(wanted: Wanted) -> list[tuple[Route, IPv4Address, IPv4Address, str]]:
     by_tester = {port.tester: port for port in config.ports}
     for route in config.routes:
         partner = by_tester[arrives[wanted.port_of(route).tester]]
-        back = next((r.to for r in config.routes if r.via == partner.neighbour.address), None)
-        source = ends_of(back)[0] if back else partner.neighbour.address
-        found += [(route, destination, source, partner.interface) for destination in ends_of(route.to)]
+        other = next(other for own, other in partner.ends if own.version == route.to.version)
+        back = next((r.to for r in config.routes if r.via == other), None)
+        source = ends_of(back)[0] if back else other
+        found += [(route, destination, source, wanted.routed(partner)) for destination in ends_of(route.to)]
     return found

@@ -6,7 +6,7 @@ the test.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -18,14 +18,13 @@ from ...host.read_linux import BackgroundPerf, LinuxHost
 from ...transport import TIMEOUT_S, Transport, run_checked
 from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links
 from . import parse
-from .changes import FORWARD, compare, plan, probes
+from .changes import FAMILIES, FORWARD, compare, forwarding_of, plan, probes
 from .observe import observed
 from .queues import find_spreading
 from .tuning import GOVERNORS, lab_of
 
 T = TypeVar("T")
 
-_CONF = "/proc/sys/net/ipv4/conf"
 _ONLINE = "/sys/devices/system/cpu/online"
 _SETTINGS = {
     "kernel": "/proc/sys/kernel/osrelease",
@@ -62,7 +61,8 @@ class LinuxDut:
         self._lab = lab_of(wanted)
         self._cpus: tuple[int, ...] = wanted.config.linux.cpus or tuple(self._lab.get("router_cpus") or ())
         """CPUs that forward; none: not known, so any may."""
-        self._host = LinuxHost(transport, wanted.interfaces, wanted.config.linux.cpus, self._cpus)
+        ipv6 = 6 in wanted.config.versions
+        self._host = LinuxHost(transport, wanted.interfaces, wanted.config.linux.cpus, self._cpus, ipv6)
         self._perf = BackgroundPerf(transport)
 
     def identity(self) -> str:
@@ -107,7 +107,7 @@ class LinuxDut:
                 continue
             settings = {key: number(files.get(path.format(name))) for key, path in _INTERFACE_FILES.items()}
             interfaces[name] = {
-                **links[name],
+                **{key: value for key, value in links[name].items() if key not in parse.VLAN_FACTS},
                 **settings,
                 "duplex": files.get(f"/sys/class/net/{name}/duplex"),
                 "addresses": addresses.get(name, []),
@@ -116,35 +116,64 @@ class LinuxDut:
                 "offloads": self._offloads(name),
                 **self._nic(name),
             }
+        vlans = self._vlans(links, addresses)
         return {
             **{key: _setting(files.get(path)) for key, path in _SETTINGS.items()},
-            "forwarding": self._forwarding(),
+            **({"vlans": vlans} if vlans else {}),
+            **self._forwarding(),
             "irqbalance": self._irqbalance(),
             "governors": self._governors(),
             "cpus_online": parse_cpus(files.get(_ONLINE)),
             "firewall": self._firewall(),
             "links": sorted(links),
             "interfaces": interfaces,
-            "neighbours": self._neighbours(names),
+            "neighbours": self._neighbours([*names, *vlans]),
             "routes": self._routes(),
             "paths": self._paths(),
+        }
+
+    def _vlans(
+        self, links: Mapping[str, Mapping[str, Any]], addresses: Mapping[str, list[str]]
+    ) -> dict[str, dict[str, Any]]:
+        """Those of the config that are there."""
+        wanted = [one.name for port in self._wanted.config.ports for one in self._wanted.vlans(port)]
+        return {
+            name: {
+                **{key: links[name][key] for key in ("parent", "tag", "protocol", "admin_up")},
+                "addresses": addresses.get(name, []),
+            }
+            for name in wanted
+            if name in links
         }
 
     def _links(self) -> dict[str, dict[str, Any]]:
         return parse.parse_links(run_checked(self._transport, ("ip", "-json", "-details", "link", "show")))
 
-    def _forwarding(self) -> dict[str, int | None]:
-        """conf/*/forwarding of every interface: ip_forward writes to them all."""
-        found = self._read_files("-rsH", "--include=forwarding", "", _CONF)
+    def _forwarding(self) -> dict[str, Any]:
+        """Forwarding of every interface, by family in use: to forward at all is written to them all."""
+        facts: dict[str, Any] = {}
+        for version in self._wanted.config.versions:
+            facts[forwarding_of(version)] = self._per_interface(version, "forwarding")
+        if 6 in self._wanted.config.versions:
+            family, off = FAMILIES[6], self._per_interface(6, "disable_ipv6")
+            routed = map(self._wanted.routed, self._wanted.config.ports)
+            facts["ipv6_off"] = {name: off[name] for name in routed if name in off}
+            facts[family.forward] = number(self._read_files("-sH", "", family.file).get(family.file))
+        return facts
+
+    def _per_interface(self, version: int, setting: str) -> dict[str, int | None]:
+        conf, end = FAMILIES[version].conf, f"/{setting}"
+        found = self._read_files("-rsH", f"--include={setting}", "", conf)
         return {
-            path[len(_CONF) + 1 : -len("/forwarding")]: number(value)
+            path[len(conf) + 1 : -len(end)]: number(value)
             for path, value in sorted(found.items())
-            if path.endswith("/forwarding") and not path.endswith(("/all/forwarding", "/default/forwarding"))
+            if path.endswith(end) and not path.endswith((f"/all{end}", f"/default{end}"))
         }
 
     def _neighbours(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Of the test's interfaces: the tester, and permanent ones; others come and go."""
-        tester = [f"{port.neighbour.address}%{port.interface}" for port in self._wanted.config.ports]
+        ports = self._wanted.config.ports
+        tester = [f"{other}%{self._wanted.routed(port)}" for port in ports for other in port.neighbour.addresses]
         found: dict[str, dict[str, Any]] = {}
         for name in names:
             done = self._transport.run(("ip", "-json", "neigh", "show", "dev", name), TIMEOUT_S)
@@ -154,11 +183,10 @@ class LinuxDut:
 
     def _routes(self) -> list[dict[str, Any]]:
         """Those of the config and what lies inside them: a router's whole table may have a million routes."""
-        argv = ("ip", "-json", "route", "show", "table", "main", "root")
-        lists = [
-            parse.parse_routes(run_checked(self._transport, (*argv, str(route.to))))
-            for route in self._wanted.config.routes
-        ]
+        argv, lists = ("-json", "route", "show", "table", "main", "root"), []
+        for to in (route.to for route in self._wanted.config.routes):
+            said = run_checked(self._transport, ("ip", *FAMILIES[to.version].words, *argv, str(to)))
+            lists.append(parse.parse_routes(said))
         merged = [found for routes in lists for found in routes]
         return [found for index, found in enumerate(merged) if found not in merged[:index]]
 
@@ -180,7 +208,9 @@ class LinuxDut:
         """Driver, channels, hash and interrupts; None where this device, or this ethtool, does not tell."""
         rss = self._try(("ethtool", "-x", name), parse.parse_hash)
         if rss is not None:
-            rss["fields"] = self._try(("ethtool", "-n", name, "rx-flow-hash", "udp4"), parse.parse_hash_fields)
+            for version in self._wanted.config.versions:
+                argv = ("ethtool", "-n", name, "rx-flow-hash", f"udp{version}")
+                rss["fields" if version == 4 else f"ipv{version}_fields"] = self._try(argv, parse.parse_hash_fields)
         return {
             "channels": self._try(("ethtool", "-l", name), parse.parse_channels),
             "driver": self._try(("ethtool", "-i", name), host.parse_driver),
@@ -236,7 +266,8 @@ class LinuxDut:
     def _paths(self) -> list[dict[str, str | None]]:
         found = []
         for _, destination, source, arrival in probes(self._wanted):
-            argv = ("ip", "-json", "route", "get", str(destination), "from", str(source), "iif", arrival)
+            family = FAMILIES[destination.version].words
+            argv = ("ip", *family, "-json", "route", "get", str(destination), "from", str(source), "iif", arrival)
             done = self._transport.run(argv, TIMEOUT_S)
             hop = parse.parse_path(done.stdout) if done.returncode == 0 else None
             answer = hop or done.complaint

@@ -9,10 +9,11 @@ The drop counters are chosen so that no frame is in two of them:
 - What a queueing discipline drops never reaches the interface, and is in none of the interface's counters.
 - ethtool's counters are mostly the same ones by other names; _EXTRA are those that no total includes.
 - IP counts only what passed the interface. Ip.InHdrErrors includes IpExt.InCsumErrors; reverse path failures are only
-  in TcpExt.
+  in TcpExt. IPv6 counts for itself, each frame it drops once.
 - cpumap's queue has no readable counter: what XDP handed over and IP never got was lost there. The program hands over
   every frame, and rx_packets has them all, also those of queues that are no longer in use (whose
-  rx_queue_N_xdp_redirect ethtool no longer shows). A few frames that are not IPv4 (ARP) count as lost.
+  rx_queue_N_xdp_redirect ethtool no longer shows). A few frames that are not IP (ARP) count as lost,
+  and IPv6 where the config has none of it.
 """
 
 from __future__ import annotations
@@ -45,6 +46,13 @@ _IP = (
     "IpExt.InNoRoutes",
     "IpExt.InTruncatedPkts",
     "TcpExt.IPReversePathFilter",
+    "Ip6.InHdrErrors",
+    "Ip6.InTooBigErrors",
+    "Ip6.InNoRoutes",
+    "Ip6.InAddrErrors",
+    "Ip6.InTruncatedPkts",
+    "Ip6.InDiscards",
+    "Ip6.OutDiscards",
 )
 
 
@@ -95,5 +103,5 @@ def _of_cpumap(found: LinuxTotals, interfaces: Sequence[str]) -> list[DropCount]
     handed = [found.links[name]["rx.packets"] for name in interfaces if "rx.packets" in found.links.get(name, {})]
     if len(handed) < len(interfaces) or "Ip.InReceives" not in found.ip:
         return []
-    lost = max(0, sum(handed) - found.ip["Ip.InReceives"])
+    lost = max(0, sum(handed) - found.ip["Ip.InReceives"] - found.ip.get("Ip6.InReceives", 0))
     return [DropCount("cpumap queue (redirected, not received)", lost)]

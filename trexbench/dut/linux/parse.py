@@ -39,18 +39,27 @@ def parse_links(text: str) -> dict[str, dict[str, Any]]:
             "txqueuelen": entry.get("txqlen"),
             "rx_queues": entry.get("num_rx_queues"),
             "tx_queues": entry.get("num_tx_queues"),
+            **_vlan(entry),
             "xdp": _dict(_dict(entry, "xdp"), "prog").get("name"),
         }
     return links
 
 
+VLAN_FACTS = ("parent", "tag", "protocol")
+
+
+def _vlan(entry: Mapping[str, Any]) -> dict[str, Any]:
+    data = _dict(_dict(entry, "linkinfo"), "info_data")
+    return dict(zip(VLAN_FACTS, (entry.get("link"), data.get("id"), data.get("protocol")), strict=True))
+
+
 def parse_addresses(text: str) -> dict[str, list[str]]:
-    """``ip -json address show``: IPv4 addresses with their prefix lengths, by interface."""
+    """``ip -json address show``: addresses with their prefix lengths, by interface; not IPv6's link-local ones."""
     return {
         str(entry.get("ifname")): [
             f"{info.get('local')}/{info.get('prefixlen')}"
             for info in _dicts(entry, "addr_info")
-            if info.get("family") == "inet"
+            if info.get("family") == "inet" or (info.get("family") == "inet6" and info.get("scope") != "link")
         ]
         for entry in parse_json(text, "ip address")
     }
@@ -74,7 +83,7 @@ def parse_routes(text: str) -> list[dict[str, Any]]:
     """
     return [
         {
-            "to": "0.0.0.0/0" if entry.get("dst") == "default" else _with_length(str(entry.get("dst"))),
+            "to": _destination(entry),
             "hops": [_hop(hop) for hop in _dicts(entry, "nexthops") or [entry]],
             "type": str(entry.get("type", "unicast")),
             "metric": entry.get("metric", 0),
@@ -215,8 +224,12 @@ def _dicts(entry: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     return [value for value in _list(entry, key) if isinstance(value, dict)]
 
 
-def _with_length(destination: str) -> str:
-    return destination if "/" in destination else f"{destination}/32"
+def _destination(entry: Mapping[str, Any]) -> str:
+    to = str(entry.get("dst"))
+    if to == "default":
+        hops = [entry, *_dicts(entry, "nexthops")]
+        return "::/0" if any(":" in str(hop.get("gateway")) for hop in hops) else "0.0.0.0/0"
+    return to if "/" in to else f"{to}/{128 if ':' in to else 32}"
 
 
 def _brief(text: str) -> str:

@@ -68,7 +68,8 @@ def _hash(port: int, link: Mapping[str, Any]) -> PortHash:
         return PortHash(port, None, reason=_VETH)
     if rss is None:
         return PortHash(port, None, reason="ethtool -x does not show this device's hash")
-    fields, table = tuple(rss["fields"] or ()), tuple(rss["table"] or ())
+    six = tuple(rss["ipv6_fields"] or ()) if "ipv6_fields" in rss else None
+    fields, table = tuple(rss.get("fields") or ()), tuple(rss["table"] or ())
     reason = ""
     if rss["function"] not in ("toeplitz", None):
         reason = f"its hash is {rss['function']}, not Toeplitz"
@@ -76,6 +77,6 @@ def _hash(port: int, link: Mapping[str, Any]) -> PortHash:
         reason = "ethtool -x does not show its key"
     elif not table or len(table) & (len(table) - 1):
         reason = f"its indirection table has {len(table)} entries, no power of two"
-    elif not fields:
+    elif not fields and not six:
         reason = "ethtool -n does not show which fields of UDP it hashes"
-    return PortHash(port, None if reason else rss["key"], fields, table, reason)
+    return PortHash(port, None if reason else rss["key"], fields, table, reason, six)

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...config.model import Port, Route
+from ...config.readers import Address, Interface
 from ...core.errors import ConfigError, DutError
-from ..model import Change, Command, Wanted, counted
+from ..model import Change, Command, Wanted, counted, same_family
 from . import commands as vppctl
 from .commands import AF_PACKET
 from .conf import pci_of, with_queues, with_workers
@@ -33,7 +34,9 @@ def plan(wanted: Wanted, facts: VppFacts, conf: str) -> list[Change]:
         facts = facts.after_restart()
     if wanted.config.vpp.interfaces == "af_packet":
         created = [change for port in wanted.config.ports for change in _create(wanted, port, facts)]
-        facts = facts.without([port.interface for port in wanted.config.ports if _differs(wanted, port, facts)])
+        facts = facts.without(
+            [name for port in wanted.config.ports if _differs(wanted, port, facts) for name in _both(wanted, port)]
+        )
         found += created
     for port in wanted.config.ports:
         found += port_changes(wanted, port, facts, after_start=bool(found))
@@ -90,6 +93,7 @@ def _restart(wanted: Wanted, facts: VppFacts, conf: str) -> list[Change]:
         text = with_workers(text, settings.workers)
         what.append(counted(settings.workers, "worker"))
     names = [port.interface for port in config.ports]
+    every = [name for port in config.ports for name in _both(wanted, port)]
     queues = wanted.rx_queues
     if queues is not None and settings.interfaces == "dpdk" and any(facts.queues(name) != queues for name in names):
         text = with_queues(text, queues, [_device(wanted, name, facts) for name in names])
@@ -110,7 +114,7 @@ def _restart(wanted: Wanted, facts: VppFacts, conf: str) -> list[Change]:
             f"{counted(len(facts.workers), 'worker')}, receive queues {counts}" if facts.known else None,
             " and ".join(what),
             (*changed, *again),
-            (*former, *again, *_restore(wanted, facts, names, after_start=True)),
+            (*former, *again, *_restore(wanted, facts, every, after_start=True)),
             lasts=True,
         )
     ]
@@ -134,6 +138,11 @@ def _differs(wanted: Wanted, port: Port, facts: VppFacts) -> bool:
     return wanted.rx_queues is not None and facts.queues(port.interface) != wanted.rx_queues
 
 
+def _both(wanted: Wanted, port: Port) -> tuple[str, ...]:
+    """The port's interface, and its VLAN's."""
+    return (port.interface, wanted.routed(port)) if port.vlan else (port.interface,)
+
+
 def _create(wanted: Wanted, port: Port, facts: VppFacts) -> list[Change]:
     """Create the interface, after nothing points to a former one any more."""
     if not _differs(wanted, port, facts):
@@ -141,7 +150,9 @@ def _create(wanted: Wanted, port: Port, facts: VppFacts) -> list[Change]:
     name = port.interface
     there = name in facts.interfaces
     queues = wanted.rx_queues or 1
-    clear = _clear(wanted, name, facts)
+    clear = tuple(command for one in reversed(_both(wanted, port)) for command in _clear(wanted, one, facts))
+    if port.vlan and wanted.routed(port) in facts.interfaces:
+        clear = (*clear, vppctl.delete_vlan(wanted, wanted.routed(port)))
     delete = vppctl.cli(wanted, "it is created again", "delete", "host-interface", "name", name[len(AF_PACKET) :])
     before = facts.queues(name) or 1
     mode = _mode(wanted, name, facts) if there else ()
@@ -151,7 +162,7 @@ def _create(wanted: Wanted, port: Port, facts: VppFacts) -> list[Change]:
             counted(before, "receive queue") if there else ("absent" if facts.known else None),
             counted(queues, "receive queue"),
             (*clear, *((delete,) if there else ()), *vppctl.create(wanted, name, queues, facts.macs.get(name)), *mode),
-            (*clear, delete, *_restore(wanted, facts, [name])),
+            (*clear, delete, *_restore(wanted, facts, _both(wanted, port))),
         )
     ]
 
@@ -184,7 +195,10 @@ def _restore(wanted: Wanted, facts: VppFacts, names: Sequence[str], after_start:
         before = facts.interfaces.get(name)
         if before is None:
             continue
-        if wanted.config.vpp.interfaces == "af_packet":
+        vlan = next((port for port in wanted.config.ports if name == wanted.routed(port) != port.interface), None)
+        if vlan is not None:
+            found.append(vppctl.create_vlan(wanted, vlan))
+        elif wanted.config.vpp.interfaces == "af_packet":
             mac = facts.hardware[name].mac if name in facts.hardware else None
             found += (*vppctl.create(wanted, name, facts.queues(name) or 1, mac), *_mode(wanted, name, facts))
         if before.up:
@@ -204,33 +218,45 @@ def _restore(wanted: Wanted, facts: VppFacts, names: Sequence[str], after_start:
 
 def port_changes(wanted: Wanted, port: Port, facts: VppFacts, after_start: bool = False) -> list[Change]:
     """State, MAC, address and pinned neighbour of one interface. after_start: VPP was just started."""
-    name, address, found = port.interface, str(port.address), []
+    name, found = port.interface, list[Change]()
     interface = facts.interfaces.get(name)
     if interface is None or not interface.up:
         was = None if interface is None else "down"
         up, down = (vppctl.state(wanted, name, word, after_start and word == "up") for word in ("up", "down"))
         found.append(Change(f"state of {name}", was, "up", (up,), (down,)))
-    mac, own = facts.macs.get(name), facts.hardware[name].mac if interface and name in facts.hardware else None
-    if mac and own and mac != own:
-        do, undo = (vppctl.set_mac(wanted, name, which) for which in (mac, own))
-        found.append(Change(f"MAC of {name}", own, mac, (do,), (undo,)))
-    have = facts.addresses.get(name, ())
-    if address not in have:
-        # the same address with another length is in the way
-        others = [one for one in have if one.partition("/")[0] == str(port.address.ip)]
-        remove = [vppctl.del_address(wanted, name, one) for one in others]
-        again = [vppctl.add_address(wanted, name, one) for one in others]
-        was = None if interface is None else ", ".join(have) or "none"
-        made = (*remove, vppctl.add_address(wanted, name, address))
-        found.append(
-            Change(f"address of {name}", was, address, made, (vppctl.del_address(wanted, name, address), *again))
-        )
-    return [*found, *_neighbour(wanted, port, facts)]
+    mac, has = facts.macs.get(name), facts.hardware[name].mac if interface and name in facts.hardware else None
+    if mac and has and mac != has:
+        do, undo = (vppctl.set_mac(wanted, name, which) for which in (mac, has))
+        found.append(Change(f"MAC of {name}", has, mac, (do,), (undo,)))
+    routed = wanted.routed(port)
+    if port.vlan and (routed not in facts.interfaces or not facts.interfaces[routed].up):
+        there = routed in facts.interfaces
+        up, down = (vppctl.state(wanted, routed, word) for word in ("up", "down"))
+        make = (up,) if there else (vppctl.create_vlan(wanted, port), up)
+        was = "down" if there else "none" if name in facts.interfaces else None
+        undo = down if there else vppctl.delete_vlan(wanted, routed)
+        found.append(Change(routed, was, " in ".join(str(one) for one in reversed(wanted.vlans(port))), make, (undo,)))
+    for own, other in port.ends:
+        found += _address(wanted, routed, own, facts) + _neighbour(wanted, port, other, facts)
+    return found
 
 
-def _neighbour(wanted: Wanted, port: Port, facts: VppFacts) -> list[Change]:
-    """The tester's MAC as a static neighbour: the tester answers no ARP."""
-    name, hop, mac = port.interface, str(port.neighbour.address), wanted.mac(port)
+def _address(wanted: Wanted, name: str, own: Interface, facts: VppFacts) -> list[Change]:
+    address, have = str(own), facts.addresses.get(name, ())
+    if address in have:
+        return []
+    # the same address with another length is in the way
+    others = [one for one in have if one.partition("/")[0] == str(own.ip)]
+    remove = [vppctl.del_address(wanted, name, one) for one in others]
+    again = [vppctl.add_address(wanted, name, one) for one in others]
+    was = None if name not in facts.interfaces else same_family(have, own)
+    made = (*remove, vppctl.add_address(wanted, name, address))
+    return [Change(f"address of {name}", was, address, made, (vppctl.del_address(wanted, name, address), *again))]
+
+
+def _neighbour(wanted: Wanted, port: Port, other: Address, facts: VppFacts) -> list[Change]:
+    """The tester's MAC as a static neighbour: the tester answers neither ARP nor neighbour solicitations."""
+    name, hop, mac = wanted.routed(port), str(other), wanted.mac(port)
     before = facts.neighbours.get(f"{hop}%{name}")
     if before == Neighbour(mac, static=True):
         return []
@@ -248,18 +274,19 @@ def _neighbour(wanted: Wanted, port: Port, facts: VppFacts) -> list[Change]:
 def _route(wanted: Wanted, route: Route, facts: VppFacts) -> list[Change]:
     """Removed whole before it is added, unless it is missing, or exactly as it should be."""
     port = wanted.port_of(route)
-    prefix, hop = str(route.to), f"{route.via} {port.interface}"
+    name = wanted.routed(port)
+    prefix, hop = str(route.to), f"{route.via} {name}"
     entry = facts.entry(route)
-    pinned = facts.neighbours.get(f"{route.via}%{port.interface}") == Neighbour(wanted.mac(port), static=True)
+    pinned = facts.neighbours.get(f"{route.via}%{name}") == Neighbour(wanted.mac(port), static=True)
     alone = entry is not None and [(path.hop, path.resolved) for path in entry.paths] == [(hop, True)]
-    forwards = (via(str(route.via), port.interface, wanted.mac(port)),)
+    forwards = (via(str(route.via), name, wanted.mac(port)),)
     # without its neighbour its forwarding entry cannot be complete yet
     if entry is not None and alone and (not pinned or entry.buckets == forwards):
         return []
     remove = vppctl.cli(wanted, "with all its paths", "ip", "route", "del", prefix)
     there = (remove,) if entry is not None else ()
     alive = [path.hop for path in entry.paths if path.resolved and path.hop.count(" ") == 1] if entry else []
-    was = "absent" if port.interface in facts.interfaces else None
+    was = "absent" if name in facts.interfaces else None
     if entry is not None:
         was = " and ".join(path.hop if path.resolved else f"{path.hop} unresolved" for path in entry.paths)
     do = (*there, vppctl.add_path(wanted, prefix, hop))

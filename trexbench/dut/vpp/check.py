@@ -107,7 +107,7 @@ def _compare_port(wanted: Wanted, port: Port, facts: VppFacts) -> list[Mismatch]
 def _compare_route(wanted: Wanted, route: Route, facts: VppFacts) -> list[Mismatch]:
     """Its forwarding entry must be one complete frame header, whatever addresses and neighbours are."""
     port, wrong = wanted.port_of(route), []
-    forwards = via(str(route.via), port.interface, wanted.mac(port))
+    forwards = via(str(route.via), wanted.routed(port), wanted.mac(port))
     entry = facts.entry(route)
     if entry is None:
         wrong.append(Mismatch(f"route {route.to}", forwards, "none"))

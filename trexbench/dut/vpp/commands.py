@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ..model import Command, Wanted
+from ipaddress import ip_address
+
+from ...config.model import Port
+from ..model import Command, Wanted, resolver
 from .parse_show import Neighbour
 
 AF_PACKET = "host-"
@@ -32,6 +35,20 @@ def create(wanted: Wanted, name: str, queues: int, mac: str | None) -> tuple[Com
     return (cli(wanted, "on the Linux interface", *words, *address, says=name, fine_if=("ready exists",)),)
 
 
+def create_vlan(wanted: Wanted, port: Port) -> Command:
+    """A sub-interface of exactly these tags; its number is the last part of its name."""
+    routed = wanted.routed(port)
+    number = routed.rpartition(".")[2]
+    kind = "dot1q" if len(port.vlan) == 1 else "dot1ad"
+    inner = ("inner-dot1q", str(port.vlan[1])) if len(port.vlan) == 2 else ()
+    words = ("create", "sub-interfaces", port.interface, number, kind, str(port.vlan[0]), *inner, "exact-match")
+    return cli(wanted, "the port's VLAN", *words, says=routed)
+
+
+def delete_vlan(wanted: Wanted, name: str) -> Command:
+    return cli(wanted, "as it was", "delete", "sub-interface", name, fine_if=("unknown interface",))
+
+
 def state(wanted: Wanted, name: str, word: str, after_start: bool = False) -> Command:
     words = ("set", "interface", "state", name, word)
     return cli(wanted, "VPP creates interfaces down", *words, retry_s=APPEARS_S if after_start else 0.0)
@@ -55,7 +72,8 @@ def del_address(wanted: Wanted, name: str, address: str) -> Command:
 
 def pin(wanted: Wanted, name: str, address: str, neighbour: Neighbour) -> Command:
     kind = ("static",) if neighbour.static else ()
-    return cli(wanted, "the tester answers no ARP", "set", "ip", "neighbor", name, address, neighbour.mac, *kind)
+    why = f"the tester answers no {resolver(ip_address(address))}"
+    return cli(wanted, why, "set", "ip", "neighbor", name, address, neighbour.mac, *kind)
 
 
 def add_path(wanted: Wanted, prefix: str, hop: str) -> Command:

@@ -124,7 +124,7 @@ def ask(transport: Transport, socket: str, commands: Sequence[str]) -> dict[str,
 def read(transport: Transport, config: DutConfig) -> VppFacts:
     """Everything that plan and verify need."""
     asked = [str(one) for route in config.routes for one in (route.to, *ends_of(route.to))]
-    of = {one: f"show ip fib table 0 {one}" for one in asked}
+    of = {one: f"show {'ip6' if ':' in one else 'ip'} fib table 0 {one}" for one in asked}
     said = ask(transport, config.vpp.socket, [_VERSION, *(one for one, _ in _TABLES.values()), *of.values()])
     version = show.parse_version(said[_VERSION])[0]
     tables = {field: parse(said[command]) for field, (command, parse) in _TABLES.items()}

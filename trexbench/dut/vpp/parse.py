@@ -164,11 +164,12 @@ class FibEntry:
     buckets: tuple[str, ...]
 
 
-_PREFIX = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3}){3}/[0-9]{1,2}) fib:[0-9]+ .*")
+_PREFIX = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3}){3}/[0-9]{1,2}|[0-9a-f:.]{2,45}/[0-9]{1,3}) fib:[0-9]+ .*")
 _PATH = re.compile(r"path:\[[0-9]+\] (.*)")
 _BUCKETS = re.compile(r"\[@[0-9]+\]: dpo-load-balance: \[proto:\S+ index:[0-9]+ buckets:([0-9]{1,6}) .*")
 _BUCKET = re.compile(r"\[[0-9]{1,6}\] \[@[0-9]+\]: (.*)")
-_REWRITE = re.compile(r"ipv4 via (\S+) (\S+): mtu:[0-9]+ next:[0-9]+ (?:flags:\[[^\]]*\] )?([0-9a-f]{12})[0-9a-f]*")
+_TABLE = re.compile("ipv[46]-VRF:.*")
+_REWRITE = re.compile(r"ipv[46] via (\S+) (\S+): mtu:[0-9]+ next:[0-9]+ (?:flags:\[[^\]]*\] )?([0-9a-f]{12})[0-9a-f]*")
 
 
 def parse_fib(text: str) -> FibEntry:
@@ -177,7 +178,7 @@ def parse_fib(text: str) -> FibEntry:
     begin = next((at for at, line in enumerate(lines) if _PREFIX.fullmatch(line)), None)
     if begin is None:
         raise wrong("show ip fib", text, "names no prefix")
-    end = next((at for at in range(begin + 1, len(lines)) if lines[at].startswith("ipv4-VRF:")), len(lines))
+    end = next((at for at in range(begin + 1, len(lines)) if _TABLE.match(lines[at])), len(lines))
     forwarding = next((at for at in range(begin, end) if lines[at].startswith("forwarding:")), None)
     if forwarding is None:
         raise wrong("show ip fib", text, "says nothing of forwarding")
@@ -188,7 +189,7 @@ def parse_fib(text: str) -> FibEntry:
 
 def via(address: str, interface: str, mac: str) -> str:
     """The bucket of a route through this neighbour, when it is complete."""
-    return f"ipv4 via {address} {interface} to {mac}"
+    return f"{'ipv6' if ':' in address else 'ipv4'} via {address} {interface} to {mac}"
 
 
 def _paths(lines: Sequence[str]) -> tuple[FibPath, ...]:

@@ -82,9 +82,10 @@ _THREAD = re.compile(r"([0-9]{1,5})\s+(\S+)\s+(?:([a-z][a-z-]*)\s+)?([0-9]{1,10}
 _INTERFACE = re.compile(r"(\S+)\s+[0-9]{1,10}\s+([a-z][a-z-]*)\s+([0-9]{1,6})(?:/[0-9]{1,6}){3}\s*(.*)")
 _COUNTER = re.compile(r"(\S.*?)\s+([0-9]{1,20})")
 _ADDRESSES_OF = re.compile(r"(\S+) \((?:up|dn)\):")
-_ADDRESS = re.compile(r"L3 ([0-9.]{7,15}/[0-9]{1,2})(?: .*)?")
+_IP = r"[0-9.]{7,15}|[0-9a-f]{0,4}:[0-9a-f:.]{1,41}"
+_ADDRESS = re.compile(rf"L3 ((?:{_IP})/[0-9]{{1,3}})(?: .*)?")
 _NEIGHBOUR = re.compile(
-    r"\s*[0-9.]{1,30}\s+([0-9.]{7,15})\s+(?:([A-Z]{1,4})\s+)?([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5})\s+(\S+)\s*"
+    rf"\s*[0-9.]{{1,30}}\s+({_IP})\s+(?:([A-Z]{{1,4}})\s+)?([0-9a-fA-F]{{2}}(?::[0-9a-fA-F]{{2}}){{5}})\s+(\S+)\s*"
 )
 _PLACED_THREAD = re.compile(r"Thread [0-9]{1,5} \((\S+)\):")
 _PLACED = re.compile(r"(\S+) queue ([0-9]{1,5}) \(([a-z]+)\)")
@@ -134,7 +135,7 @@ def parse_interfaces(text: str) -> dict[str, Interface]:
 
 
 def parse_addresses(text: str) -> dict[str, list[str]]:
-    """``show interface address``: IPv4 addresses with their lengths, by interface."""
+    """``show interface address``: addresses with their lengths, by interface."""
     found: dict[str, list[str]] = {}
     current: list[str] | None = None
     for line in text.splitlines():
@@ -150,7 +151,7 @@ def parse_addresses(text: str) -> dict[str, list[str]]:
 
 
 def parse_neighbours(text: str) -> dict[str, Neighbour]:
-    """``show ip neighbors``: IPv4 ones, by ``address%interface``; nothing at all is printed where there are none."""
+    """``show ip neighbors``: of both families, by ``address%interface``; nothing is printed where there are none."""
     found = {}
     lines = [line for line in text.splitlines() if line.strip()]
     if lines and lines[0].split()[1:] != ["IP", "Flags", "Ethernet", "Interface"]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import logging
 import os
 import sys
 import threading
@@ -26,6 +27,7 @@ from ...signals import uninterrupted
 from .errors import Meaning, brief, meaning_of
 
 T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
 
 TREX_DIR_VARIABLE = "TREXBENCH_TREX_DIR"
 API = (5, 1)
@@ -83,6 +85,7 @@ class Client:
 
     def call(self, where: str, method: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call the client's API for the server at ``where``, uninterrupted; its errors become GeneratorErrors."""
+        _LOG.debug("TRex server %s: the client's %s", where, getattr(method, "__name__", "call"))
         with uninterrupted(), self.namespace():
             try:
                 return method(*args, **kwargs)

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout, 
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.errors import BenchError, GeneratorError, PortOwned
+from ...core.errors import BenchError, GeneratorError, PortBusy, PortOwned
 from ...core.protocols import Clock
 from ...signals import uninterrupted
 from .client import Client, load_client
@@ -50,7 +50,7 @@ def connect(
 ) -> Iterator[TrexGenerator]:
     """Acquire the ports, idle and up, until the end of the block; a watchdog process stops them if we are killed.
 
-    force takes ports from another owner and stops what they send; without it a foreign owner is PortOwned.
+    force takes ports from another owner and stops what they send; without it a foreign owner is PortBusy.
     """
     reach(endpoint)
     client = load_client(trex_dir)
@@ -77,20 +77,44 @@ def connect(
                 generator.release()
 
 
-def read_macs(endpoint: Endpoint, ports: Sequence[int], trex_dir: str | None = None) -> dict[int, str]:
+@dataclass(frozen=True)
+class ServerFacts:
+    """What a server says of itself without any port being taken: version, system, and the status of each port."""
+
+    client: str
+    version: Mapping[str, Any]
+    system: Mapping[str, Any]
+    ports: Mapping[int, Mapping[str, Any]]
+
+
+def describe(endpoint: Endpoint, trex_dir: str | os.PathLike[str] | None = None) -> ServerFacts:
+    """Ask a server about itself and all of its ports."""
+    reach(endpoint)
+    client = load_client(trex_dir)
+    with _session(client, endpoint) as stl:
+        channel = Channel(stl.conn.rpc, time.monotonic)
+        version, system = stl.get_server_version(), stl.get_server_system_info()
+        status = _read_status(channel, endpoint, sorted(int(one["index"]) for one in system["ports"]))
+    return ServerFacts(f"{client.origin} {client.version}", version, system, status)
+
+
+def read_macs(
+    endpoint: Endpoint, ports: Sequence[int], trex_dir: str | os.PathLike[str] | None = None
+) -> dict[int, str]:
     """The MAC of each of these ports that the server names, without taking any."""
     reach(endpoint)
     with _session(load_client(trex_dir), endpoint) as stl:
-        channel = Channel(stl.conn.rpc, time.monotonic)
-        found = channel.batch([("get_port_status", status_of(port)) for port in ports]).results
-    macs = {}
-    for port, status in zip(ports, found, strict=True):
+        found = _read_status(Channel(stl.conn.rpc, time.monotonic), endpoint, ports)
+    macs = {port: status["attr"].get("layer_cfg", {}).get("ether", {}).get("src") for port, status in found.items()}
+    return {port: str(mac) for port, mac in macs.items() if mac}
+
+
+def _read_status(channel: Channel, endpoint: Endpoint, ports: Sequence[int]) -> dict[int, Mapping[str, Any]]:
+    answers = channel.batch([("get_port_status", status_of(port)) for port in ports]).results
+    for port, status in zip(ports, answers, strict=True):
         if isinstance(status, Refusal):
             raise GeneratorError(f"TRex server {endpoint} does not describe port {port}", status.text)
-        mac = status["attr"].get("layer_cfg", {}).get("ether", {}).get("src")
-        if mac:
-            macs[port] = str(mac)
-    return macs
+    return dict(zip(ports, answers, strict=True))
 
 
 def reach(endpoint: Endpoint) -> None:
@@ -196,7 +220,7 @@ def _take(client: Client, stl: Any, channel: Channel, ports: Sequence[int], forc
 def _require_free(port: str, status: Mapping[str, Any]) -> None:
     if status["owner"]:
         remedy = "wait until it is given back, or take it with --force"
-        raise PortOwned(f"{port} belongs to {status['owner']!r}", remedy)
+        raise PortBusy(f"{port} belongs to {status['owner']!r}", remedy)
     if status["state"] not in ("IDLE", "STREAMS"):
         raise GeneratorError(f"{port} is busy ({status['state']}) without an owner", "--force stops it and takes it")
 

@@ -111,14 +111,21 @@ class TrexGenerator:
 
     # more, for connect and the session
 
-    def load(self, path: Path, tunables: Mapping[str, str], tx_ports: Sequence[int]) -> dict[int, Profile]:
+    def load(
+        self,
+        path: Path,
+        tunables: Mapping[str, str],
+        tx_ports: Sequence[int],
+        vlans: Mapping[int, Sequence[int]] | None = None,
+    ) -> dict[int, Profile]:
         """Put the profile's streams on these ports, each for its own direction, in place of what they had.
 
+        vlans: the tags in every frame of a port, outer first.
         Our other ports lose theirs as well: streams of an earlier run would keep their packet groups' numbers.
         """
         for port in tx_ports:
             self._require_destination(port)
-        return self._streams.load(path, tunables, tx_ports)
+        return self._streams.load(path, tunables, tx_ports, vlans)
 
     @property
     def can_tag(self) -> bool:

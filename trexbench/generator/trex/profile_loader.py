@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import ctypes
 import io
 import struct
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -15,13 +17,17 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from ...core.errors import ConfigError
+from ...core.load.headers import with_room
 from ...core.load.profile import Profile, Stream
+from ...core.load.vlan import behind_tags, with_tags
 from ...core.units import FCS_BYTES
 from .client import CLIENT_NAMES, Client
 
 PORT_MACS = (("00:00:00:01:00:00", "00:00:00:02:00:00"), ("00:00:00:02:00:00", "00:00:00:01:00:00"))
 """Destination and source that stand in a capture where the port's own addresses would be."""
 
+TIME_BYTES = 16
+"""What a timed frame carries at its end."""
 LOAD_S = 20.0
 """How long a profile's code may run, in real seconds."""
 ENDING_S = 0.5
@@ -47,13 +53,23 @@ def load_streams(client: Client, path: Path, tunables: Mapping[str, str], port: 
             load = partial(client.api.STLProfile.load_py, str(path), direction=port % 2, port_id=port, tunables=words)
             loaded = _within_limits(path, partial(load, **named))
         except client.api.TRexError as err:
-            raise ConfigError(f"profile {path.name} does not load: {_last_line(str(err))}") from err
+            raise ConfigError(
+                f"profile {path.name}{_line_of(path, err)} does not load: {_last_line(str(err))}"
+            ) from err
         finally:
             sys.modules.pop(path.name.partition(".")[0], None)
     if loaded is None:
         shown = ",".join(f"{name}={value}" for name, value in tunables.items())
         raise ConfigError(f"profile {path.name} refuses {shown or 'to load'}: {_last_line(said.getvalue())}")
     return list(loaded.get_streams())
+
+
+def _line_of(path: Path, error: BaseException) -> str:
+    """The line of the profile in which the error arose that the client's loader made this one of, if it did there."""
+    cause = error.__context__
+    steps = traceback.extract_tb(cause.__traceback__) if cause is not None else ()
+    lines = [step.lineno for step in steps if Path(step.filename).name == path.name]
+    return f", line {lines[-1]}," if lines else ""
 
 
 def _refuse_names(path: Path, tunables: Mapping[str, str]) -> None:
@@ -132,10 +148,22 @@ def _pps(path: Path, rate: Mapping[str, Any], length: int) -> float:
     return value / per_frame[str(rate["type"])]
 
 
+def behind_vlans(client: Client, streams: Sequence[Any], vlans: Sequence[int]) -> list[Any]:
+    """The same streams with these VLAN tags in their frames, outer first; ConfigError where that cannot be."""
+    found = []
+    for stream in streams if vlans else ():
+        values = stream.to_json()
+        packet = {**values["packet"], "binary": _binary(with_tags(bytes(stream.get_pkt()), vlans))}
+        program = {**values["vm"], "instructions": behind_tags(values["vm"]["instructions"], len(vlans))}
+        found.append(client.api.STLStream.from_json({**values, "packet": packet, "vm": program}))
+    return found or list(streams)
+
+
 def tagged_streams(client: Client, streams: Sequence[Any], pps: float, first_pg_id: int) -> list[Any]:
     """A latency stream beside each of these, of the same frames and flows; all together at ``pps`` by their shares.
 
     Their packet groups are numbered from first_pg_id on. TRex sends them at their own rate whatever the multiplier.
+    Frames without room for the time, as IPv6's smallest, are longer by what is missing.
     """
     shares = [_pps(Path("-"), one.to_json()["mode"]["rate"], len(bytes(one.get_pkt()))) for one in streams]
     found = []
@@ -143,9 +171,14 @@ def tagged_streams(client: Client, streams: Sequence[Any], pps: float, first_pg_
         values = {key: value for key, value in stream.to_json().items() if key not in ("name", "next", "stream_id")}
         group = client.api.STLFlowLatencyStats(pg_id=first_pg_id + number)
         rate = client.api.STLTXCont(pps=pps * share / sum(shares))
-        changed = {"mode": rate.to_json(), "flow_stats": group.to_json()}
+        packet = {**values["packet"], "binary": _binary(with_room(bytes(stream.get_pkt()), TIME_BYTES))}
+        changed = {"mode": rate.to_json(), "flow_stats": group.to_json(), "packet": packet}
         found.append(client.api.STLStream.from_json({**values, **changed}))
     return found
+
+
+def _binary(packet: bytes) -> str:
+    return base64.b64encode(packet).decode()
 
 
 def own_groups(streams: Sequence[Any]) -> list[int]:
@@ -161,6 +194,21 @@ def counted_streams(client: Client, streams: Sequence[Any], first_pg_id: int) ->
         group = client.api.STLFlowStats(pg_id=number)
         found.append(client.api.STLStream.from_json({**stream.to_json(), "flow_stats": group.to_json()}))
     return found
+
+
+def describe(client: Client, profile: Profile) -> list[str]:
+    """The first packet of each stream in a line: its layers and addresses."""
+    texts = []
+    with client.namespace():
+        for stream in profile.streams:
+            packet = layer = client.api.Ether(_addressed(stream, next(stream.frames()), profile.port))
+            names = []
+            while layer:
+                names.append(layer.name)
+                layer = layer.payload
+            ends = next((found for name in ("IP", "IPv6") if (found := packet.getlayer(name))), packet)
+            texts.append(f"{' / '.join(names)}, {ends.src} to {ends.dst}")
+    return texts
 
 
 def decode(client: Client, profile: Profile) -> list[str]:

@@ -7,7 +7,9 @@ call. Here a batch goes through its ``send_raw_msg`` instead: the same socket, t
 from __future__ import annotations
 
 import json
+import logging
 import socket
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +17,7 @@ from typing import Any
 from ...core.errors import GeneratorError, GeneratorLost
 from ...signals import uninterrupted
 
+_LOG = logging.getLogger(__name__)
 DRIFT = 1e-4
 """How fast two clocks may drift apart, in seconds per second; crystals are ten times better."""
 
@@ -70,6 +73,10 @@ class Channel:
         """
         if not self.answering and (reason := self.unreachable()):
             raise self._lost(reason)  # no need to wait for it again
+        if _LOG.isEnabledFor(logging.DEBUG):
+            counts = Counter(method for method, _ in calls)
+            words = ", ".join(f"{name} x{count}" if count > 1 else name for name, count in counts.items())
+            _LOG.debug("TRex server %s: %s", self.where, words)
         messages = [self._message(method, params) for method, params in calls]
         tries = 2 if self.answering else 1
         reading = all(method.startswith("get_") or method == "ping" for method, _ in calls)

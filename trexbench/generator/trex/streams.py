@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...core.errors import GeneratorError, PortOwned
+from ...core.errors import ConfigError, GeneratorError, PortOwned
 from ...core.load.profile import Profile
 from ...core.load.sample import LatencyCounters, StreamCounters
 from ...signals import uninterrupted
 from .client import Client
 from .latency import count_streams, count_tagged
-from .profile_loader import as_profile, counted_streams, load_streams, own_groups, tagged_streams
+from .profile_loader import as_profile, behind_vlans, counted_streams, load_streams, own_groups, tagged_streams
 
 _FIRST_TAGGED, _FIRST_COUNTED, _PER_PORT = 0x7B00, 0x10000, 0x100
 """Packet groups are numbered over all of a server's ports; small numbers are other people's."""
@@ -33,17 +33,30 @@ class PortStreams:
         self.counted: dict[int, list[int]] = {}
         self.uncounted: str | None = None
 
-    def load(self, path: Path, tunables: Mapping[str, str], tx_ports: Sequence[int]) -> dict[int, Profile]:
-        """Put the profile's streams on these ports, and none on the others of ours."""
+    def load(
+        self,
+        path: Path,
+        tunables: Mapping[str, str],
+        tx_ports: Sequence[int],
+        vlans: Mapping[int, Sequence[int]] | None = None,
+    ) -> dict[int, Profile]:
+        """Put the profile's streams on these ports, each behind its VLAN tags, and none on the others of ours."""
         for other in sorted(set(self._ports) - set(tx_ports)):
             self._replace(other, [])
-        self._streams = {port: load_streams(self._client, path, tunables, port) for port in tx_ports}
+        self._streams = {port: self._of_port(path, tunables, port, (vlans or {}).get(port, ())) for port in tx_ports}
         loaded = {port: as_profile(path, tunables, port, streams) for port, streams in self._streams.items()}
         self._tagged, self.counted = {}, {}
         self.uncounted = None if any(map(own_groups, self._streams.values())) else self._why_not_counted()
         for port in tx_ports:
             self._place(port)
         return loaded
+
+    def _of_port(self, path: Path, tunables: Mapping[str, str], port: int, vlans: Sequence[int]) -> list[Any]:
+        streams = load_streams(self._client, path, tunables, port)
+        try:
+            return self._client.call(self._where, behind_vlans, self._client, streams, vlans)
+        except ConfigError as error:
+            raise ConfigError(f"profile {path.name}: {error}") from None
 
     def tag(self, rates_pps: Mapping[int, float]) -> None:
         """So many tagged frames per second beside the others, which are not counted each from here on."""

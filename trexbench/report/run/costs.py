@@ -42,9 +42,13 @@ def _clocks(cost: Cost, cpus: bool) -> Iterator[str]:
 
 def format_costs(costs: Sequence[Cost]) -> str:
     """For every rate a table of nodes and a summary line; then a table of all rates."""
+    return "\n\n".join("\n".join(block) for block in (*map(_block, costs), cost_table(costs))) + "\n"
+
+
+def cost_table(costs: Sequence[Cost]) -> Iterator[str]:
+    """A line per rate, with heads."""
     heads, cells = zip(*_COLUMNS, strict=True)
-    table = lay_out([heads, *([cell(cost) for cell in cells] for cost in costs)], "r" * len(heads))
-    return "\n\n".join("\n".join(block) for block in (*map(_block, costs), table)) + "\n"
+    return lay_out([heads, *([cell(cost) for cell in cells] for cost in costs)], "r" * len(heads))
 
 
 def _block(cost: Cost) -> Iterator[str]:

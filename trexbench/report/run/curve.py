@@ -5,12 +5,15 @@ Plotting libraries for terminals change their interface with every major version
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from ...core.result import RunResult
 from ...core.strategy.base import curve_windows
 
 COLUMNS, ROWS = 64, 16
+_LEFT = 10
+"""Columns left of the curve: of its axis and that one's labels."""
 MARKERS = "ox+*#@"
 BOTH = "8"
 """The marker where those of several directions coincide."""
@@ -18,8 +21,11 @@ BOTH = "8"
 Curve = tuple[str, Sequence[float], Sequence[float]]
 
 
-def draw_curve(result: RunResult) -> str:
-    """Received over offered in Mpps, one marker per direction, dots on the line of no loss; empty without a ramp."""
+def draw_curve(result: RunResult, width: int = 100) -> str:
+    """Received over offered in Mpps, one marker per direction, dots on the line of no loss; empty without a ramp.
+
+    width: no line is longer than so many columns, if they are 40 at least.
+    """
     if not result.plan.seeks_knee:
         return ""
     curves: list[Curve] = []
@@ -31,19 +37,20 @@ def draw_curve(result: RunResult) -> str:
     top = max((value for _, _, received in curves for value in received), default=0.0)
     if right <= 0 or top <= 0:
         return ""
-    return _framed(_grid(curves, right, top), curves, right, top)
+    columns = max(20, min(COLUMNS, width - _LEFT - len(f" {right:.3f}")))
+    return _framed(_grid(curves, right, top, columns), curves, right, top)
 
 
-def _grid(curves: Sequence[Curve], right: float, top: float) -> list[list[str]]:
-    grid = [[" "] * COLUMNS for _ in range(ROWS)]
-    for column in range(COLUMNS):
-        without_loss = (column + 0.5) / COLUMNS * right
+def _grid(curves: Sequence[Curve], right: float, top: float, columns: int) -> list[list[str]]:
+    grid = [[" "] * columns for _ in range(ROWS)]
+    for column in range(columns):
+        without_loss = (column + 0.5) / columns * right
         if without_loss <= top:
             grid[_place(without_loss, top, ROWS)][column] = "."
     for number, (_, offered, received) in enumerate(curves):
         marker = MARKERS[number % len(MARKERS)]
         for x, y in zip(offered, received, strict=True):
-            row, column = _place(max(0.0, y), top, ROWS), _place(x, right, COLUMNS)
+            row, column = _place(max(0.0, y), top, ROWS), _place(x, right, columns)
             grid[row][column] = marker if grid[row][column] in (" ", ".", marker) else BOTH
     return grid
 
@@ -57,8 +64,14 @@ def _framed(grid: Sequence[Sequence[str]], curves: Sequence[Curve], right: float
     for row in range(ROWS - 1, -1, -1):
         label = f"{top * (row + 1) / ROWS:8.3f}" if row in (ROWS - 1, ROWS // 2 - 1) else " " * 8
         lines.append(f"{label} |{''.join(grid[row])}".rstrip())
-    lines.append(f"   0.000 +{'-' * COLUMNS} {right:.3f} offered per direction")
-    names = [f"{MARKERS[number % len(MARKERS)]} {name}" for number, (name, _, _) in enumerate(curves)]
-    names += [f"{BOTH} several"] if len(curves) > 1 else []
-    lines.append(" " * 10 + "   ".join([*names, ". no loss"]))
+    columns = len(grid[0])
+    lines.append(f"   0.000 +{'-' * columns} {right:.3f}")
+    lines.append("offered per direction, Mpps".rjust(_LEFT + columns))
+    names = [(MARKERS[number % len(MARKERS)], name) for number, (name, _, _) in enumerate(curves)]
+    names += [(BOTH, "several")] if len(curves) > 1 else []
+    # textwrap breaks no line at a no-break space
+    legend = "   ".join(f"{marker}\u00a0{name}" for marker, name in [*names, (".", "no\u00a0loss")])
+    indent = " " * _LEFT
+    wrapped = textwrap.wrap(legend, _LEFT + columns, initial_indent=indent, subsequent_indent=indent)
+    lines += [line.replace("\u00a0", " ") for line in wrapped]
     return "\n".join(lines) + "\n"

@@ -72,15 +72,19 @@ class Follower:
         self._phase: tuple[Phase, int] | None = None
         self._begun_s = 0.0
         self._begun_index = 0
+        self.settling = False
+        """Whether the newest sample was taken only for a new rate to settle: what it says of rates is of no rate."""
 
     def follow(self, samples: Sequence[Sample]) -> bool:
-        """Note the newest sample; whether a phase began with it."""
-        last = samples[-1]
+        """Note the newest sample; whether it is the first of its phase (and trial) that tells something."""
+        last, before, settled = samples[-1], max(0, len(samples) - 2), self.settling
         changed = (last.phase, last.trial) != self._phase
+        new_rate = last.asked_pps != samples[before].asked_pps
+        self.settling = changed and new_rate and last.phase is Phase.SEARCH and self._plan.settles
         if changed:
-            self._phase, self._begun_index = (last.phase, last.trial), max(0, len(samples) - 2)
-            self._begun_s = samples[self._begun_index].t_s
-        return changed
+            self._phase, self._begun_s = (last.phase, last.trial), samples[before].t_s
+            self._begun_index = len(samples) - 1 if self.settling else before
+        return (changed or settled) and not self.settling
 
     def progress(self, samples: Sequence[Sample]) -> Progress:
         """The progress after these samples, which ``follow`` has noted."""
@@ -129,7 +133,7 @@ class Live:
 
     def _show(self, samples: Sequence[Sample]) -> None:
         changed, now_s = self._follower.follow(samples), samples[-1].t_s
-        if changed or now_s >= self._next_s:
+        if not self._follower.settling and (changed or now_s >= self._next_s):
             self._next_s = now_s + self.every_s * self._speedup - self.result.plan.sample_s / 2
             self.draw(self._follower.progress(samples))
 

@@ -36,6 +36,10 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DPI = 110
 TITLE_LETTERS = 44
 """So many letters fit above one direction's curve."""
+BEYOND_KNEE = 5.0
+"""The curve is drawn up to so many times what the DUT carried; the plot over time shows all that was offered."""
+LETTER = 0.0066
+"""The width of a letter over a phase, as a share of the axis."""
 LOSS_FLOOR_PERCENT = 0.01
 """Below this the loss axis is linear, so that no loss can be drawn on it."""
 PER_ROW = 4
@@ -50,9 +54,10 @@ _SMALL_RED: dict[str, Any] = {"fontsize": 8, "color": RED, "ha": "right", "va": 
 _STAR: dict[str, Any] = {"marker": "*", "markersize": 13, "color": "#F0E442", "mec": "black", "mew": 0.6}
 
 
-def draw(result: RunResult) -> bytes:
-    """The PNG's bytes."""
-    return render(compose(result), "png", {"Software": "trexbench", "Title": name_of(result)})
+def draw(result: RunResult, form: str = "png") -> bytes:
+    """The file's bytes. form: png, svg or pdf."""
+    ours = "Software" if form == "png" else "Creator"
+    return render(compose(result), form, {ours: "trexbench", "Title": name_of(result)})
 
 
 def compose(result: RunResult) -> Figure:
@@ -91,7 +96,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def render(figure: Figure, form: str, metadata: dict[str, str]) -> bytes:
-    """The picture as a file. form: png or svg."""
+    """The picture as a file. form: png, svg or pdf."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format=form, metadata=metadata)
     return buffer.getvalue()
@@ -109,10 +114,16 @@ def watermark(figure: Figure, size: float, angle: float = 24) -> None:
 
 
 def _scale(result: RunResult, found: Sequence[DirectionResult]) -> float:
-    """The end of both axes in frames per second, the same for all directions."""
-    seen = [w.sent_pps for one in found for w in _windows(result, one.direction)]
+    """The end of both axes in frames per second, the same for all directions: not far beyond what every DUT can do."""
     received = [one.max_received_pps for one in found]
-    return 1.04 * max([*result.plan.targets().values(), *seen, *received])
+    whole = max(_offered(result, found), *received)
+    return 1.04 * (min(whole, BEYOND_KNEE * max(received)) if all(one.limit is Limit.DUT for one in found) else whole)
+
+
+def _offered(result: RunResult, found: Sequence[DirectionResult]) -> float:
+    """The highest rate that was offered, or is to be."""
+    seen = [w.sent_pps for one in found for w in _windows(result, one.direction)]
+    return max([*result.plan.targets().values(), *seen])
 
 
 def _windows(result: RunResult, direction: Direction) -> list[Window]:
@@ -184,7 +195,9 @@ def _draw_loss(axes: Axes, result: RunResult, one: DirectionResult, number: int)
     axes.yaxis.set_minor_locator(MaxNLocator(1))
     axes.grid(color="#dddddd", linewidth=0.6)
     _in_pps(axes.xaxis, axes.get_xlim()[1])
-    axes.set_xlabel(f"offered, {_unit(axes.get_xlim()[1])[1]}pps")
+    cut = _offered(result, (one,)) > axes.get_xlim()[1]
+    more = f" (it went on to {format_pps(_offered(result, (one,)))})" if cut else ""
+    axes.set_xlabel(f"offered, {_unit(axes.get_xlim()[1])[1]}pps{more}")
     axes.set_ylabel("loss, %")
 
 
@@ -206,7 +219,7 @@ def _draw_over_time(axes: Axes, result: RunResult, found: Sequence[DirectionResu
     top = top or max(plan.targets().values())
     for number, (phase, begin_s, end_s) in enumerate(_spans(result)):
         axes.axvspan(begin_s, end_s, color="#eef3f7" if number % 2 else "#dde7ef", linewidth=0, zorder=0)
-        if end_s - begin_s > 0.03 * samples[-1].t_s:
+        if end_s - begin_s > LETTER * (len(WORDS[phase]) + 1) * samples[-1].t_s:
             axes.text((begin_s + end_s) / 2, 1.17 * top, WORDS[phase], ha="center", va="top", fontsize=8, color=GREY)
     axes.set_xlim(samples[0].t_s if samples else 0, max(1e-3, samples[-1].t_s) if samples else 1)
     axes.set_ylim(0, 1.2 * top)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ...core.load.plan import Direction, Offer
 from ...core.strategy.base import Strategy
 from ...core.units import format_bits, format_duration, format_pps, format_share
-from ..words import format_limit, nominal
+from ..words import nominal
 
 _ANY = Direction(-1, -1)
 
@@ -20,8 +20,7 @@ def plan_words(plan: Strategy) -> str:
     targets = [_target(offer, "per direction" if len(alike) == 1 else ", ".join(of)) for offer, of in alike.items()]
     warmup = nominal(format_pps(max(offer.warmup_pps for offer in plan.offers)))
     steps = [f"{warmup} for {format_duration(plan.warmup_s)}", *plan.words(" and ".join(targets))]
-    judged = f"bad is loss > {format_limit(plan.loss_threshold)} in {plan.windows} windows of {plan.window_s:g} s"
-    return f"{', '.join(steps)}; {judged}; a sample every {plan.sample_s:g} s"
+    return f"{', '.join(steps)}; {plan.rule}; a sample every {plan.sample_s:g} s"
 
 
 def line_speeds(plan: Strategy) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ...core.calibration import floors_of
 from ...core.load.sample import Phase
 from ...core.load.windows import phase_window
 from ...core.result import RunResult, Status
@@ -70,19 +71,22 @@ def rate_words(one: DirectionResult) -> str:
     return NONE if one.at_least and not one.maximum_pps else format_bound(one.maximum_pps, one.at_least)
 
 
-def answer_words(result: RunResult) -> str:
-    """A run's result in one line: rates, share of line rate, verdict."""
+def answer_words(result: RunResult, brief: bool = False) -> str:
+    """A run's result in one line: rates, share of line rate, verdict. brief: of the total only, and no verdict."""
     plan, found = result.plan, result.analysis.directions
     rates = {one.direction: one.maximum_pps for one in found}
     if not any(rates.values()):
         return _nothing(found)
     words = format_bound(sum(rates.values()), any(one.at_least for one in found))
     if len(found) > 1:
-        words += f" in total ({' + '.join(map(rate_words, found))})" if len(found) <= 4 else " in total"
+        parts = f" ({' + '.join(map(rate_words, found))})" if len(found) <= 4 and not brief else ""
+        words += f" in total{parts}"
     if not plan.seeks_knee:
         words += f" received of {format_pps(sum(_offered_pps(result, one) for one in found))} offered"
     reach = f" ({len(found)} directions, up to {len(found)}00 %)" if len(found) > 1 else ""
     share = f"{format_share(plan.line_share(rates))} of {line_speeds(plan)} line rate{reach}"
+    if brief:
+        return f"{words}, {share}"
     return f"{words}, {format_bits(plan.l1_bps(rates))} L1, {share}: {verdict_words(result)}"
 
 
@@ -165,6 +169,9 @@ def _latency_rows(result: RunResult) -> Iterator[tuple[str, ...]]:
     for share in dict.fromkeys(one.share for one in result.latencies):
         times = [_time(one) for one in result.latencies if one.share == share]
         yield f"latency at {100 * share:g} % of the throughput, mean (p99)", *times
+    if result.latencies and (floors := floors_of(result)):
+        known = [floors.get(str(one)) for one in result.plan.directions]
+        yield "latency of the tester alone, mean", *(NONE if one is None else format_time(one) for one in known)
 
 
 def _facts(result: RunResult) -> tuple[tuple[str, str], ...]:

@@ -15,6 +15,8 @@ from ...core.units import format_duration, format_pps, format_share
 from ..words import name_of, or_dash
 from .live import Live, Progress, asked_words
 
+NARROW = 50
+"""On a terminal with fewer columns the rate sent is left out: what was asked stands above it."""
 DRAW_S = 0.5
 """Two drawings a second at most: more cannot be read, and each costs CPU time that the sender may need."""
 
@@ -35,18 +37,19 @@ class TerminalLive(Live):
 
     def draw(self, progress: Progress) -> None:
         plan, bar = self.result.plan, Table.grid(padding=(0, 1), expand=False)
-        bar.add_row(
-            Text(f"{progress.phase_words:<11}", "bold"),
-            ProgressBar(total=1.0, completed=progress.share, width=36),
-            f"{format_duration(progress.elapsed_s)}, {progress.left_words}",
-        )
+        phase, width = f"{progress.phase_words:<11}", self._screen.console.width
+        times = f"{format_duration(progress.elapsed_s)}, {progress.left_words}"
+        length = max(4, min(36, width - len(phase) - len(times) - 3))
+        bar.add_row(Text(phase, "bold"), ProgressBar(total=1.0, completed=progress.share, width=length), times)
         table = Table(box=None, pad_edge=False, header_style="dim")
-        for name in ("", "sent", "received", "loss"):
+        wide = width >= NARROW
+        for name in ("", *(("sent",) if wide else ()), "received", "loss"):
             table.add_column(name, justify="right", min_width=5 if not name else 12)
         for direction, window in zip(plan.directions, progress.windows, strict=False):
             bad = window.is_bad(plan.loss_threshold)
             loss = Text(f"{'! ' if bad else ''}{or_dash(window.loss, format_share)}", "bold red" if bad else "green")
-            table.add_row(str(direction), format_pps(window.sent_pps), format_pps(window.received_pps), loss)
+            sent = (format_pps(window.sent_pps),) if wide else ()
+            table.add_row(str(direction), *sent, format_pps(window.received_pps), loss)
         asked = Text(asked_words(plan, progress))
         self._screen.update(Group(Text(name_of(self.result)), bar, asked, table), refresh=True)
 

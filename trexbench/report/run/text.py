@@ -33,9 +33,14 @@ def print_summary(result: RunResult, stream: TextIO) -> None:
     if stream.isatty():
         from .terminal import print_lines  # rich: only where it draws
 
-        print_lines(_lines(summarise(result), get_terminal_size().columns), stream)
+        print_lines(_lines(summarise(result), width_of(stream)), stream)
     else:
         stream.write(format_summary(result))
+
+
+def width_of(stream: TextIO) -> int:
+    """Columns of text there: of the terminal, or WIDTH elsewhere."""
+    return get_terminal_size().columns if stream.isatty() else WIDTH
 
 
 def format_summary(result: RunResult) -> str:

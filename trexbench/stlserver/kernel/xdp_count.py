@@ -33,14 +33,18 @@ def words_of(mark: int, cpus: int) -> range:
 def marked_packet(spec: StreamSpec) -> bytes:
     """The packet with its mark; without one, an ID that is no mark. EngineError where a mark would not be found."""
     packet, parts = spec.packet, packet_parts.find(spec.packet)
-    at = parts.ipv4 if parts.ipv6 is None else parts.ipv6
     if spec.mark is None:
-        identity = 0 if at is None else _identity(packet, parts)
+        identity = 0 if parts.ip is None else _identity(packet, parts)
         return with_id(packet, parts, identity & _NOT_RESERVED) if identity >= FIRST_ID else packet
-    if at is None or at > packet_parts.ETHERNET_BYTES + MOST_TAGS * packet_parts.VLAN_BYTES:
+    if not can_be_found(parts):
         where = f"stream {spec.stream_id}"
         raise EngineError(f"{where}: frames are counted in IPv4 and IPv6 behind {MOST_TAGS} VLAN tags at most")
     return with_id(packet, parts, FIRST_ID + spec.mark)
+
+
+def can_be_found(parts: packet_parts.Parts) -> bool:
+    """Whether the receiving program finds the mark of such frames."""
+    return parts.ip is not None and parts.ip <= packet_parts.ETHERNET_BYTES + MOST_TAGS * packet_parts.VLAN_BYTES
 
 
 def _identity(packet: bytes, parts: packet_parts.Parts) -> int:
@@ -67,14 +71,16 @@ def with_id(packet: bytes, parts: packet_parts.Parts, identity: int) -> bytes:
 
 def check_marked(spec: StreamSpec, program: FieldProgram) -> None:
     """Refuse a field engine program that writes bytes by which the receiver recognises a marked frame."""
-    parts = packet_parts.find(program.packet)
-    at = (parts.ipv4 if parts.ipv6 is None else parts.ipv6) or 0
-    types = range(12, at, packet_parts.VLAN_BYTES)
-    mark = (at + 4, at + 5) if parts.ipv6 is None else (at + 2, at + 3)
-    hit = sorted({*types, *(one + 1 for one in types), *mark} & program.touched)
+    hit = sorted(found_by(packet_parts.find(program.packet)) & program.touched)
     if hit:
         where = f"stream {spec.stream_id}"
         raise EngineError(f"{where}: its field engine writes byte {hit[0]}, by which counted frames are known")
+
+
+def found_by(parts: packet_parts.Parts) -> set[int]:
+    """The bytes in which the receiving program looks for a mark: Ethernet's types, and the mark."""
+    types = range(12, parts.ip or 0, packet_parts.VLAN_BYTES)
+    return {*types, *(one + 1 for one in types), *parts.mark}
 
 
 def count(asm: Assembler, flows_fd: int, cpus: int) -> None:

@@ -2,7 +2,7 @@
 
 The last 16 bytes of a latency stream's frame: magic number (2 bytes), its counter's slot (1), that slot's generation
 (1), the frame's number in its stream from 1 (4), CLOCK_MONOTONIC in nanoseconds (8), in the machine's byte order. Its
-IP ID is 0xffff, as with TRex: the receiver looks at nothing else of frames with another ID.
+IPv4 ID, or IPv6 flow label, is 0xffff, as with TRex: the receiver looks at nothing else of frames with another one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .. import packet_parts
 from ..engine import BUCKETS_US, EngineError, StreamSpec
 from .bpf_asm import R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, Assembler, Helper, Reg
 from .field_program import U16, FieldProgram
-from .xdp_count import with_id
+from .xdp_count import MOST_TAGS, can_be_found, found_by, with_id
 
 SLOTS = 128
 TRAILER_BYTES = 16
@@ -79,10 +79,9 @@ def timed_packet(spec: StreamSpec) -> bytes:
     """
     packet, where = spec.packet, f"stream {spec.stream_id}"
     parts = packet_parts.find(packet)
-    at = parts.ipv4
-    if at != packet_parts.ETHERNET_BYTES or parts.payload is None:
-        raise EngineError(f"{where}: frames are timed in IPv4 without VLAN tags only")
-    end = at + int.from_bytes(packet[at + 2 : at + 4], "big")
+    if not can_be_found(parts) or parts.payload is None:
+        raise EngineError(f"{where}: frames are timed in IPv4 and IPv6 behind {MOST_TAGS} VLAN tags at most")
+    end = parts.ip_end(packet)
     if end != len(packet):
         raise EngineError(
             f"{where}: its IP packet ends after {end} bytes of a frame of {len(packet)}; routers cut frames there, and "
@@ -101,8 +100,10 @@ def check_timed(spec: StreamSpec, program: FieldProgram) -> None:
     where = f"stream {spec.stream_id}"
     if program.size_word >= 0:
         raise EngineError(f"{where}: frames that change their size (trim_pkt_size) are not timed")
-    at, size = packet_parts.ETHERNET_BYTES, len(program.packet)
-    kept = {12, 13, at, at + 2, at + 3, at + 4, at + 5, *range(size - TRAILER_BYTES, size)}
+    parts, size = packet_parts.find(program.packet), len(program.packet)
+    at = parts.ip or 0
+    length = (at + 2, at + 3) if parts.ipv6 is None else (at + 4, at + 5)
+    kept = {at, *length, *found_by(parts), *range(size - TRAILER_BYTES, size)}
     hit = sorted(kept & program.touched)
     if hit:
         raise EngineError(f"{where}: its field engine writes byte {hit[0]}, by which timed frames are known")
@@ -123,16 +124,10 @@ def stamp(asm: Assembler, program: FieldProgram, mark: Mark, sent_at: int) -> No
 
 
 def receive(asm: Assembler, timed_fd: int, cpus: int) -> None:
-    """Book a timed frame on its line; nothing happens to any other.
+    """Book a timed frame on its line; nothing happens to any other. ``count`` let pass those with its IP ID only.
 
     R2 the packet, R3 its end, R6 its length with FCS. R6 and R7 stay as they are, all others are lost.
     """
-    asm.calc(R4, R2, "add", 20)
-    asm.jump_if("gt", R4, R3, "untimed")
-    asm.load(2, R4, R2, 18)
-    asm.jump_if("ne", R4, IP_ID, "untimed")
-    asm.load(2, R4, R2, 12)
-    asm.jump_if("ne", R4, 0x0008, "untimed")
     asm.calc(R5, R6, "sub", 4 + TRAILER_BYTES)
     asm.alu("and", R5, 0x3FFF)
     asm.alu("add", R2, R5)

@@ -1,0 +1,38 @@
+"""``trexbench calibrate`` as a whole command, simulated and against a server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tools import fake_server, trexbench
+
+SHORT = ("--modes", "64b", "--ramp-duration", "4", "--latency", "0", "-q", "--no-picture")
+
+
+def test_simulated_it_is_marked_and_not_kept(tmp_path: Path) -> None:
+    done = trexbench(tmp_path, "calibrate", "--sim", "--speedup", "10000", *SHORT)
+    assert done.returncode == 0 and "SIMULATED" in done.stdout, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines() if line.startswith("var2-64b")]
+    assert len(rows) == 3 and {tuple(row[1:4]) for row in rows} >= {("0->1", "14.43", "Mpps")}
+    assert not (tmp_path / "state").exists() and len(list(tmp_path.glob("results/*/back-to-back/*.json"))) == 2
+
+
+def test_limits_of_a_server_that_only_simulates_are_told_and_not_kept(tmp_path: Path) -> None:
+    with fake_server() as server:
+        where = ("--server", "127.0.0.1", "--rpc-port", str(server.rpc_port), "--pub-port", str(server.pub_port))
+        done = trexbench(tmp_path, "calibrate", *where, *SHORT, "--json")
+        assert done.returncode == 0, done.stderr
+        made = json.loads(done.stdout)
+        assert made["tester"] == f"127.0.0.1-{server.rpc_port}" and made["simulated"]
+        assert [one["direction"] for one in made["limits"]] == ["0->1", "0->1", "1->0"]
+        examined = json.loads(trexbench(tmp_path, "doctor", *where, "--json").stdout)
+    found = {one["what"]: one for one in examined}["calibration"]
+    assert found["state"] == "doubtful" and "trexbench calibrate" in found["remedy"]
+
+
+@pytest.mark.parametrize(("options", "word"), [(("--modes", "nosuch"), "nosuch"), (("--ports", "0"), "pairs")])
+def test_what_cannot_be_calibrated(tmp_path: Path, options: tuple[str, ...], word: str) -> None:
+    done = trexbench(tmp_path, "calibrate", "--sim", *options)
+    assert done.returncode == 2 and word in done.stderr and "Traceback" not in done.stderr

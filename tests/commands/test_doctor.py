@@ -1,0 +1,31 @@
+"""``trexbench doctor`` as a whole command: against a server, without one, and for a lab that is down."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tools import fake_server, trexbench
+
+
+def test_a_server_that_runs_is_good_and_nothing_is_taken(tmp_path: Path) -> None:
+    with fake_server() as server:
+        where = ("--server", "127.0.0.1", "--rpc-port", str(server.rpc_port), "--pub-port", str(server.pub_port))
+        done = trexbench(tmp_path, "doctor", *where)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert f"at 127.0.0.1:{server.rpc_port}" in done.stdout and "0 bad" in done.stdout
+        found = json.loads(trexbench(tmp_path, "doctor", *where, "--json").stdout)
+    named = {one["what"]: one["state"] for one in found if one["area"] == "tester"}
+    assert named["server"] == named["port 0"] == named["port 1"] == "good"
+    assert {one["area"] for one in found} == {"this machine", "results", "tester"}
+    assert not list(tmp_path.iterdir()), "nothing is written"
+
+
+def test_a_server_that_is_missing_is_bad_with_its_remedy(tmp_path: Path) -> None:
+    done = trexbench(tmp_path, "doctor", "--server", "127.0.0.1", "--rpc-port", "1")
+    assert done.returncode == 5 and "bad       server" in done.stdout and "t-rex-64 -i --stl" in done.stdout
+
+
+def test_a_dut_that_is_not_there(tmp_path: Path) -> None:
+    done = trexbench(tmp_path, "doctor", "--dut", "nosuch")
+    assert done.returncode == 2 and "nosuch" in done.stderr and "Traceback" not in done.stderr

@@ -1,0 +1,219 @@
+"""The shipped examples of network operating systems, through whole commands, on devices that play a prompt."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_device import __file__ as DEVICE
+from sshd import WHY_NOT, running_sshd
+from tools import ROOT, fake_server, trexbench
+
+from trexbench.transport.ssh import CONFIG_ENV
+
+pytest.importorskip("netmiko", reason="needs pip install 'trexbench[cli]'")
+from cli_server import PASSWORD, CliServer, cli_server
+
+MACS = ("02:00:00:00:00:0a", "02:00:00:00:00:0b")
+
+
+def written(folder: Path, name: str) -> Path:
+    """The shipped example with MACs in place of those that a tester would name."""
+    text = (ROOT / "dut_configs" / "examples" / f"{name}.yaml").read_text()
+    for at, mac in enumerate(MACS):
+        text = text.replace(f"{{mac {at}}}", mac)
+    path = folder / f"{name}.yaml"
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture
+def mikrotik(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CliServer]:
+    path = written(tmp_path, "mikrotik")
+    path.write_text(path.read_text().replace("mikrotik.example.net", "dut"))
+    with cli_server(tmp_path, "routeros") as server:
+        monkeypatch.setenv(CONFIG_ENV, str(server.client_config))
+        monkeypatch.setenv("ROUTER_PASSWORD", PASSWORD)
+        yield server
+
+
+@pytest.fixture
+def edgeos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The device's state; behind a real sshd."""
+    if WHY_NOT:
+        pytest.skip(WHY_NOT)
+    state = tmp_path / "edge.json"
+    command = f"ForceCommand exec {sys.executable} -E {DEVICE} edgeos {state}"
+    with running_sshd(command) as server:
+        path = written(tmp_path, "edgeos")
+        text = path.read_text().replace("edgerouter.example.net", "dut").replace("  user: ubnt\n", "")
+        path.write_text(text.replace("~/.ssh/id_ed25519", str(server.folder / "user")))
+        monkeypatch.setenv(CONFIG_ENV, str(server.client_config))
+        yield state
+
+
+def dut(folder: Path, verb: str, name: str, *options: str, code: int = 0) -> str:
+    done = trexbench(folder, "dut", verb, f"{name}.yaml", *options)
+    assert done.returncode == code, done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+    return done.stdout + done.stderr
+
+
+def life(folder: Path, name: str, steps: int, lines: int) -> None:
+    """plan, apply, apply again, verify, revert: what each says."""
+    planned = dut(folder, "plan", name)
+    assert planned.count("# ") - planned.count("  # ") == steps and planned.count("  # ") == lines
+    applied = dut(folder, "apply", name)
+    assert f"{steps} changes" in applied and applied.endswith("it is what its config says\n")
+    assert dut(folder, "apply", name) == "nothing to change\nit is what its config says\n"
+    found = json.loads(dut(folder, "verify", name, "--json"))
+    assert found["attested"] and not found["mismatches"] and found["facts_sha256"]
+    assert f"{steps} reverted" in dut(folder, "revert", name)
+    assert "NOT what its config says" in dut(folder, "verify", name, code=6)
+
+
+def test_the_life_of_a_mikrotik(tmp_path: Path, mikrotik: CliServer) -> None:
+    life(tmp_path, "mikrotik", steps=6, lines=6)
+    assert json.loads(mikrotik.state.read_text()) == []
+    typed = mikrotik.state.with_suffix(".log").read_text()
+    assert f"/ip arp add address=100.65.1.2 mac-address={MACS[0]} interface=ether2\n" in typed
+
+
+def test_the_life_of_an_edgerouter(tmp_path: Path, edgeos: Path) -> None:
+    life(tmp_path, "edgeos", steps=4, lines=18)
+    assert json.loads(edgeos.read_text()) == []
+
+
+def test_facts_and_counters_of_a_mikrotik(tmp_path: Path, mikrotik: CliServer) -> None:
+    dut(tmp_path, "apply", "mikrotik")
+    facts = json.loads(dut(tmp_path, "verify", "mikrotik", "--json"))["facts"]
+    assert (facts["version"], facts["board"]) == ("7.15.3", "RB5009UG+S+")
+    seen = json.loads(dut(tmp_path, "telemetry", "mikrotik", "--seconds", "1", "--json"))["before"]
+    assert seen["ports"] == [
+        {"port": 0, "rx_packets": 2000, "tx_packets": 4000000},
+        {"port": 1, "rx_packets": 3000, "tx_packets": 6000000},
+    ]
+    assert [(one["name"], one["port"], one["count"]) for one in seen["drops"]][:2] == [
+        ("rx-drop", 0, 5),
+        ("tx-queue-drop", 0, 1234),
+    ]
+    assert not seen["missing"]
+
+
+def test_facts_and_counters_of_an_edgerouter(tmp_path: Path, edgeos: Path) -> None:
+    facts = json.loads(dut(tmp_path, "verify", "edgeos", "--json", code=6))["facts"]
+    assert (facts["version"], facts["offload of IPv4"]) == ("v2.0.9-hotfix.7", "enabled")
+    seen = json.loads(dut(tmp_path, "telemetry", "edgeos", "--seconds", "1", "--json"))
+    assert seen["before"]["ports"][1] == {"port": 1, "rx_packets": 2000, "tx_packets": 4000}
+    assert [one["count"] for one in seen["before"]["drops"]] == [7, 7, 3, 3]
+    assert seen["before"]["cpus"][0]["clock_hz"] == 880e6 and seen["after"]["at_s"] > seen["before"]["at_s"]
+    assert not seen["before"]["missing"]
+
+
+def test_a_run_applies_reads_back_and_counts(tmp_path: Path, mikrotik: CliServer) -> None:
+    with fake_server() as server:
+        options = [one for one in server.options if one != "--no-apply"]
+        quick = ("--ramp-duration", "4s", "--hold", "3s", "--warmup", "1kpps:2s", "--sample", "0.5s", "--no-picture")
+        done = trexbench(tmp_path, "ramp", "--dut", "mikrotik.yaml", "--mode", "var2-64b", *quick, *options)
+    assert done.returncode == 0, done.stderr
+    (path,) = tmp_path.glob("results/*/mikrotik/*.json")
+    text = path.read_text()
+    found: dict[str, Any] = json.loads(text)
+    assert found["dut"]["attested"] and len(found["dut"]["applied"]) == 6
+    assert [one["observation"]["ports"][0]["rx_packets"] for one in found["telemetry"]["readings"]]
+    assert PASSWORD not in text + done.stdout + done.stderr and "ROUTER_PASSWORD" in text
+
+
+@pytest.mark.parametrize("name", ["mikrotik", "edgeos", "openwrt"])
+def test_its_twin_is_measured(tmp_path: Path, name: str) -> None:
+    options = ("--ramp-duration", "20", "--hold", "2", "--confirm", "1", "--warmup", "1kpps:2s", "--no-picture")
+    done = trexbench(
+        tmp_path,
+        "ramp",
+        "--dut",
+        str(ROOT / "dut_configs" / "examples" / f"{name}.yaml"),
+        "--mode",
+        "1flow-64b",
+        "--sim",
+        *options,
+    )
+    assert done.returncode == 0, done.stderr
+    (path,) = tmp_path.glob("results/*/*/*.json")
+    planned = json.loads(path.read_text())["dut"]["facts"]["planned"]
+    assert len(planned) >= 6 and not any("{mac" in word for one in planned for word in one["argv"])
+
+
+def test_a_line_that_is_refused(tmp_path: Path, mikrotik: CliServer) -> None:
+    path = tmp_path / "mikrotik.yaml"
+    path.write_text(path.read_text().replace("interface=ether3\n      check", "interface=ether9\n      check", 1))
+    said = dut(tmp_path, "apply", "mikrotik", code=6)
+    last = said.splitlines()[-1]
+    assert last.startswith(
+        "trexbench: address of ether3: /ip address add address=100.65.2.1/24 interface=ether9 failed"
+    )
+    assert "input does not match any value of interface" in last and "dut revert" in last
+    assert "2 reverted" in dut(tmp_path, "revert", "mikrotik")
+
+
+def test_a_check_that_is_refused_shows_nothing(tmp_path: Path, mikrotik: CliServer) -> None:
+    path = tmp_path / "mikrotik.yaml"
+    path.write_text(path.read_text().replace("check: /ip address print", "check: /ip adress print", 1))
+    said = dut(tmp_path, "apply", "mikrotik", code=6)
+    assert "/ip adress print" in said and "failed on admin@dut: bad command name /ip" in said and "# " not in said
+
+
+def test_a_configuration_that_fails_half_way_is_left(tmp_path: Path, edgeos: Path) -> None:
+    path = tmp_path / "edgeos.yaml"
+    path.write_text(path.read_text().replace("set protocols static arp 100.65.2.2", "set nonsense 100.65.2.2"))
+    assert "Set failed" in dut(tmp_path, "apply", "edgeos", code=6)
+    assert json.loads(edgeos.read_text()) == [  # nothing of the third step, whose session was given up
+        "set interfaces ethernet eth1 address 100.65.1.1/24",
+        "set interfaces ethernet eth2 address 100.65.2.1/24",
+    ]
+    assert "3 reverted" in dut(tmp_path, "revert", "edgeos")
+    assert json.loads(edgeos.read_text()) == []
+
+
+def test_verify_says_what_differs(tmp_path: Path, mikrotik: CliServer) -> None:
+    dut(tmp_path, "apply", "mikrotik")
+    kept = json.loads(mikrotik.state.read_text())
+    mikrotik.state.write_text(json.dumps([one.replace("0B", "0C") for one in kept]))
+    said = dut(tmp_path, "verify", "mikrotik", code=6)
+    assert said.startswith(f"the tester at ether3: wanted /(?i)mac-address={MACS[1]}/, found 0 address=100.65.2.2")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("ROUTER_PASSWORD", "wrong", "admin@dut accepts neither your keys nor the password"),
+        ("ROUTER_PASSWORD", "", "the environment has no ROUTER_PASSWORD"),
+    ],
+)
+def test_who_cannot_log_in(
+    tmp_path: Path, mikrotik: CliServer, monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    said = dut(tmp_path, "plan", "mikrotik", code=6)
+    assert said.startswith(f"trexbench: {words}") and said.count("\n") == 1 and PASSWORD not in said
+
+
+def test_a_password_in_the_config_is_refused(tmp_path: Path, mikrotik: CliServer) -> None:
+    path = tmp_path / "mikrotik.yaml"
+    path.write_text(path.read_text().replace("password_env: ROUTER_PASSWORD", f"password: {PASSWORD}"))
+    said = dut(tmp_path, "plan", "mikrotik", code=2)
+    assert "transport.password: unknown key: did you mean 'password_" in said and PASSWORD not in said
+
+
+def test_netmiko_that_is_not_installed(tmp_path: Path, mikrotik: CliServer) -> None:
+    code = "import sys; sys.modules['netmiko'] = None; from trexbench.cli.main import main; main()"
+    argv = [sys.executable, "-c", code, "dut", "plan", str(tmp_path / "mikrotik.yaml")]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 6
+    assert done.stderr == (
+        "trexbench: transport cli needs netmiko, which is not installed: pip install 'trexbench[cli]'\n"
+    )

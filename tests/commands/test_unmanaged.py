@@ -1,0 +1,110 @@
+"""A DUT that is configured by hand, through whole commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tools import ROOT, fake_server, folder_with, trexbench
+
+NONE = """\
+driver: none
+description: a router that somebody else looks after
+speed: 1gbit
+ports: [{tester: 0}, {tester: 1, interface: wan}]
+"""
+TWIN = "twin: {workers: 1, clock: 1ghz, cycles_per_packet: 2000}\n"
+SHORT = ("--ramp-duration", "20", "--hold", "2", "--confirm", "1", "--warmup", "1kpps:2s", "--no-picture")
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> str:
+    (tmp_path / "box.yaml").write_text(NONE + TWIN)
+    return "box.yaml"
+
+
+def document(folder: Path) -> dict[str, Any]:
+    (path,) = folder.glob("results/*/box/*.json")
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+@pytest.mark.parametrize(
+    "verb", [("ramp", *SHORT), ("search", "--no-picture"), ("saturate", "--hold", "5", "--no-picture")]
+)
+def test_its_twin_is_measured(tmp_path: Path, box: str, verb: tuple[str, ...]) -> None:
+    done = trexbench(tmp_path, verb[0], "--dut", box, "--mode", "var2-64b", "--sim", *verb[1:])
+    assert done.returncode == 0, done.stderr
+    found = document(tmp_path)
+    assert (
+        found["dut"]["driver"] == "none" and found["dut"]["attested"] is False and found["telemetry"]["mode"] == "off"
+    )
+
+
+def test_a_run_says_that_nothing_was_applied(tmp_path: Path, box: str) -> None:
+    with fake_server() as server:
+        options = [one for one in server.options if one != "--no-apply"]
+        quick = ("--ramp-duration", "4s", "--hold", "2s", "--warmup", "1kpps:2s", "--sample", "0.5s", "--no-picture")
+        done = trexbench(tmp_path, "ramp", "--dut", box, "--mode", "var2-64b", *quick, *options)
+    assert done.returncode == 0, done.stderr
+    assert "box: driver: none: the DUT is configured by hand" in done.stderr and "configuring" not in done.stderr
+    found = document(tmp_path)
+    (caveat,) = [one for one in found["warnings"] if one["code"] == "not-attested"]
+    assert "driver: none: the DUT is configured by hand, nothing of it was set, read back or counted" in caveat["text"]
+    assert (
+        "driver: none" in done.stdout and found["telemetry"]["readings"] == [] and found["dut"]["facts_sha256"] is None
+    )
+    (path,) = tmp_path.glob("results/*/box/*.json")
+    shown = trexbench(tmp_path, "show", str(path))
+    assert shown.returncode == 0 and "driver: none" in shown.stdout
+    page = trexbench(tmp_path, "report", "--output", "page")
+    assert page.returncode == 0, page.stderr
+
+
+def test_the_dut_verbs_say_that_there_is_nothing(tmp_path: Path, box: str) -> None:
+    def said(*words: str, code: int = 0) -> str:
+        done = trexbench(tmp_path, "dut", *words)
+        assert done.returncode == code, done.stderr
+        return done.stdout + done.stderr
+
+    assert said("plan", box) == "nothing to change\n"
+    assert "not attested: driver: none" in said("apply", box) and "what its config says" not in said("apply", box)
+    assert "not attested: driver: none" in said("verify", box)
+    assert json.loads(said("verify", box, "--json"))["attested"] is False
+    assert "driver: none reads none" in said("telemetry", box, "--seconds", "1", code=6)
+    assert said("revert", box) == "nothing to revert\n"
+    assert "transport   none: it is configured by hand" in said("show", box)
+    assert not (tmp_path / "state").exists()
+
+
+def test_efficiency_is_refused(tmp_path: Path, box: str) -> None:
+    done = trexbench(tmp_path, "efficiency", "--dut", box, "--sim")
+    assert done.returncode == 2 and "efficiency: box has driver: none, which reads no counters" in done.stderr
+
+
+def test_a_night_has_it(tmp_path: Path) -> None:
+    configs = tmp_path / "configs"
+    configs.mkdir()
+    (configs / "box.yaml").write_text(NONE + TWIN)
+    folder_with(tmp_path, night="duts: [box]\nmodes: [1flow-64b]\ndirections: [uni]\nmethod: search\n")
+    options = ("--configs-dir", "configs", "--sim")
+    done = trexbench(tmp_path, "suite", "run", "suites/night.yaml", *options)
+    assert done.returncode == 0, done.stderr
+    assert document(tmp_path)["dut"]["driver"] == "none"
+
+
+def test_check_tells_everything_at_once(tmp_path: Path) -> None:
+    (tmp_path / "good.yaml").write_text(NONE)
+    (tmp_path / "bad.yaml").write_text("driver: linux\nspede: 1\nports: [{tester: x}, {tester: 1}]\n")
+    done = trexbench(tmp_path, "dut", "check", "good.yaml", "bad.yaml")
+    assert done.returncode == 2
+    lines = done.stdout.splitlines()
+    assert lines[0] == "good.yaml: nothing is wrong" and len(lines) == 4
+    assert [line.partition(" ")[0] for line in lines[1:]] == ["bad.yaml:2:", "bad.yaml:1:", "bad.yaml:3:"]
+    ramp = trexbench(tmp_path, "ramp", "--dut", "bad.yaml", "--mode", "imix", "--sim")
+    assert ramp.returncode == 2 and ramp.stderr.count("\n") == 1
+    assert ramp.stderr.endswith("(and 2 more, see: trexbench dut check bad.yaml)\n")
+    shipped = trexbench(ROOT, "dut", "check")
+    assert shipped.returncode == 0 and shipped.stdout.count("nothing is wrong") >= 5

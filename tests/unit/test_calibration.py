@@ -1,0 +1,96 @@
+"""A tester's limits: read from a run without a DUT, kept, and held against the verdicts of later runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import World, make_plan, make_result
+
+from trexbench.config.lookup import load_dut
+from trexbench.core.calibration import Calibration, calibrate, doubts, floors_of
+from trexbench.core.checks import State
+from trexbench.core.result import RunResult
+from trexbench.doctor.tester import judge_calibration
+from trexbench.report.run.summary import summarise
+from trexbench.session.calibrate import without_dut
+from trexbench.session.request import Setup
+from trexbench.session.testers import load, name_of_tester, save
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def of(result: RunResult) -> Calibration:
+    return Calibration("trex1-4501", "2026-11-20T01:02:03Z", "TRex v3.08", False, tuple(calibrate(result)))
+
+
+def test_a_senders_limit_is_told_per_direction() -> None:
+    result = make_result(make_plan(bidir=True), World(tx_limit_pps={0: 1e6, 1: 5e5}))
+    forth, back = calibrate(result)
+    assert (forth.direction, forth.limit, back.limit) == ("0->1", "generator-tx", "generator-tx")
+    assert forth.carried_pps == pytest.approx(1e6, rel=0.02) and back.carried_pps == pytest.approx(5e5, rel=0.02)
+    assert forth.error < 0.02 and forth.bidir and forth.floor_s is None
+
+
+@pytest.mark.parametrize(("knee", "said"), [(9.7e5, 1), (8e5, 0)])
+def test_a_dut_near_the_testers_own_limit_is_doubted(knee: float, said: int) -> None:
+    known = of(make_result(make_plan(), World(tx_limit_pps=1e6)))
+    result = make_result(make_plan(), World(capacity_pps=knee))
+    found = list(doubts(known, result, result.analysis.directions))
+    assert [one.code for one in found] == ["near-testers-limit"] * said
+    assert not said or ("97" in found[0].text and "2026-11-20" in found[0].text and "0->1" in found[0].text)
+
+
+def test_other_traffic_or_another_number_of_directions_is_not_compared() -> None:
+    known = of(make_result(make_plan(), World(tx_limit_pps=1e6)))
+    both = make_result(make_plan(bidir=True), World(capacity_pps=9.9e5))
+    assert not list(doubts(known, both, both.analysis.directions)) and known.of_run(both) is None
+    one = make_result(make_plan(), World(capacity_pps=9.9e5))
+    profiles = {direction: {**facts, "digest": "other"} for direction, facts in one.profiles.items()}
+    assert known.of_run(replace(one, profiles=profiles)) is None and known.of_run(one) is not None
+
+
+def test_the_floor_stands_beside_latencies_and_a_damaged_one_is_left_out() -> None:
+    result = make_result(make_plan(latency_s=5.0), World(capacity_pps=7e5))
+    known = of(make_result(make_plan(latency_s=5.0), World(tx_limit_pps=1e6)))
+    kept: Any = known.of_run(result)
+    assert kept["limits"][0]["floor_s"] is not None
+    run = replace(result, generator={**result.generator, "calibration": kept})
+    assert floors_of(run) == {"0->1": kept["limits"][0]["floor_s"]}
+    assert any(row[0].startswith("latency of the tester alone") for row in summarise(run).rows)
+    for damaged in ("x", 3, {"limits": [1]}, {"measured": 1, "limits": []}, None):
+        assert floors_of(replace(result, generator={**result.generator, "calibration": damaged})) == {}
+
+
+def test_it_is_kept_and_a_file_that_cannot_be_read_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path))
+    known = of(make_result(make_plan(), World(tx_limit_pps=1e6)))
+    assert load("trex1-4501") is None
+    path = save(known)
+    assert load("trex1-4501") == known
+    path.write_text("{")
+    assert load("trex1-4501") is None
+
+
+def test_doctor_tells_its_age() -> None:
+    known = of(make_result(make_plan(), World(tx_limit_pps=1e6)))
+    begun_s = 1_795_136_523.0  # 2026-11-20T01:02:03Z
+    assert judge_calibration(None, begun_s).state is State.DOUBTFUL
+    assert judge_calibration(known, begun_s + 86400).state is State.GOOD
+    old = judge_calibration(known, begun_s + 200 * 86400)
+    assert old.state is State.DOUBTFUL and "200 days" in old.found and "trexbench calibrate" in old.remedy
+
+
+def test_a_tester_is_the_same_whichever_dut_names_it() -> None:
+    netgate, lab = (load_dut(name, ROOT / "dut_configs") for name in ("netgate-vpp", "lab-linux"))
+    assert name_of_tester(netgate, Setup()) == name_of_tester(None, Setup()) == "127.0.0.1-4501"
+    assert name_of_tester(lab, Setup()) == name_of_tester(without_dut(lab, ()), Setup()) == "lab-tbx"
+    assert name_of_tester(lab, Setup(server="trex1", rpc_port=9)) == "trex1-9"
+
+
+def test_without_a_dut_there_is_a_bypass() -> None:
+    lab = without_dut(load_dut("lab-linux", ROOT / "dut_configs"), ())
+    assert lab.lab is not None and lab.lab.router == "bypass" and lab.tester_ports == (0, 1) and lab.driver == "none"
+    assert without_dut(None, (2, 3)).tester_ports == (2, 3) and without_dut(None, ()).lab is None

@@ -1,0 +1,148 @@
+"""Configs of DUTs that no driver of ours knows, and everything that is wrong told at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trexbench.config.lookup import load_dut
+from trexbench.config.model import PlanDefaults
+from trexbench.config.schema import read_dut
+from trexbench.core.errors import ConfigError
+from trexbench.dut import Wanted, open_dut
+from trexbench.session.keep import efficiency_request
+from trexbench.session.request import Case, Setup, choose_queues, make_request
+from trexbench.transport import open_transport
+
+NONE = "driver: none\nports: [{tester: 0}, {tester: 1}]\n"
+
+
+def written(folder: Path, text: str, name: str = "box.yaml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def errors_of(path: Path) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        read_dut(path)
+    return [str(one) for one in caught.value.each]
+
+
+def test_two_ports_are_all_that_an_unmanaged_dut_needs(tmp_path: Path) -> None:
+    dut = read_dut(written(tmp_path, NONE))
+    assert dut.tester_ports == (0, 1) and dut.ports == () and not dut.is_reached and not dut.is_observed
+    transport = open_transport(dut.transport.type, host=dut.transport.host)
+    assert transport.place == "box"
+    box = open_dut(Wanted(dut), transport)
+    assert list(box.plan()) == []
+    attested = box.verify()
+    assert not attested.attested and "configured by hand" in attested.reason and attested.to_document()["applied"] == []
+    assert [one.what for one in box.observe().missing] == ["the DUT's counters"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("transport: {type: local}\n", ":3: transport: has no effect on driver none"),
+        ("routes: [{to: 16.0.0.0/8, via: 10.0.0.1}]\n", ":3: routes: has no effect on driver none"),
+        ("rx_queues: 2\n", ":3: rx_queues: has no effect on driver none"),
+        ("linux: {rps: off}\n", ":3: linux: has no effect on driver none"),
+        ("lab: {}\n", ":3: lab: has no effect on driver none"),
+        ("power: {type: rapl}\n", ":3: power.type: rapl runs a program on the DUT, which transport none cannot"),
+    ],
+)
+def test_what_would_have_no_effect_is_refused(tmp_path: Path, more: str, words: str) -> None:
+    (only,) = errors_of(written(tmp_path, NONE + more))
+    assert words in only
+
+
+def test_addresses_are_refused_where_nothing_sets_them(tmp_path: Path) -> None:
+    port = "{tester: 0, interface: a, address: 10.0.0.1/24, neighbour: {address: 10.0.0.2}}"
+    found = errors_of(written(tmp_path, NONE.replace("{tester: 0}", port)))
+    assert [one.partition("box.yaml:2: ")[2][:40] for one in found] == [
+        "ports[0].address: has no effect on drive",
+        "ports[0].neighbour: has no effect on dri",
+    ]
+
+
+def test_a_driver_that_knows_the_system_still_needs_addresses(tmp_path: Path) -> None:
+    found = errors_of(written(tmp_path, NONE.replace("none", "linux\ntransport: {type: local}")))
+    assert len(found) == 2 and all("'interface' and 'address' and 'neighbour' are missing" in one for one in found)
+
+
+def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "driver: linux\n"
+        "transport: {type: ssh, hots: a}\n"
+        "spede: 1gbit\n"
+        "ports:\n"
+        "  - {tester: one, interface: d0, address: 100.65.1.1, neighbour: {address: 100.65.1.2}}\n"
+        "  - {tester: 1, interface: d1, adress: 100.65.2.1/24, neighbour: {address: x}}\n"
+        "plan: {warmup: 1kpps, hold: long}\n",
+    )
+    found = errors_of(path)
+    lines = [int(one.removeprefix(f"{path}:").partition(":")[0]) for one in found]
+    assert sorted(lines) == [2, 3, 5, 5, 6, 6, 6, 7, 7], found
+    with pytest.raises(ConfigError) as caught:
+        read_dut(path)
+    assert str(caught.value) == f"{found[0]} (and 8 more, see: trexbench dut check {path})"
+
+
+def test_what_does_not_fit_together_is_told_at_once(tmp_path: Path) -> None:
+    found = errors_of(
+        written(
+            tmp_path,
+            "driver: linux\n"
+            "transport: {type: ssh}\n"
+            "ports:\n"
+            "  - {tester: 0, interface: d0, address: 10.0.1.1/24, neighbour: {address: 10.0.9.2}}\n"
+            "  - {tester: 0, interface: d1, address: 10.0.1.2/24, neighbour: {address: 10.0.1.2}}\n"
+            "routes: [{to: 0.0.0.0/0, via: 10.0.3.3}]\n"
+            "vpp: {}\n",
+        )
+    )
+    assert len(found) == 8, found
+
+
+def test_efficiency_is_refused_with_its_reason(tmp_path: Path) -> None:
+    path = written(tmp_path, NONE)
+    for setup in (Setup(), Setup(apply=False), Setup(sim=True)):
+        with pytest.raises(ConfigError, match="efficiency: box has driver: none, which reads no counters"):
+            efficiency_request(Case(str(path)), 1.0, setup)
+    metered = written(tmp_path, NONE + "power: {type: constant, watts: 7}\n", "metered.yaml")
+    assert efficiency_request(Case(str(metered)), 1.0, Setup()).telemetry_mode == "hold"
+
+
+def test_telemetry_is_off_and_queues_are_nobodys(tmp_path: Path) -> None:
+    path = written(tmp_path, NONE)
+    request = make_request("ramp", Case(str(path), "1flow-64b"), PlanDefaults(), Setup())
+    assert request.telemetry_mode == "off" and request.queues is None
+    with pytest.raises(ConfigError, match="--telemetry hold: box has driver: none"):
+        make_request("ramp", Case(str(path), "1flow-64b", telemetry="hold"), PlanDefaults(), Setup())
+    with pytest.raises(ConfigError, match="--rx-queues 1: driver: none of box sets no queues"):
+        choose_queues(load_dut(str(path)), 1)
+
+
+def test_the_documents_unmanaged_example_is_complete(tmp_path: Path) -> None:
+    document = (Path(__file__).parents[2] / "docs" / "configs.md").read_text()
+    dut = read_dut(written(tmp_path, document.split("```yaml\n")[2].split("```")[0]))
+    assert dut.driver == "none" and dut.tester_ports == (0, 1)
+
+
+def test_the_shipped_examples_are_complete() -> None:
+    found = {path.stem: read_dut(path) for path in (Path(__file__).parents[2] / "dut_configs" / "examples").iterdir()}
+    assert {name: dut.transport.type for name, dut in found.items()} == {
+        "edgeos": "cli",
+        "mikrotik": "cli",
+        "openwrt": "ssh",
+    }
+    assert all(dut.driver == "commands" and dut.twin and "Never tried" in dut.description for dut in found.values())
+
+
+def test_the_documents_commands_example_is_complete(tmp_path: Path) -> None:
+    document = (Path(__file__).parents[2] / "docs" / "duts.md").read_text()
+    dut = read_dut(written(tmp_path, document.split("```yaml\n")[1].split("```")[0]))
+    assert len(dut.commands.apply) == 1 and len(dut.commands.counters) == 2 and dut.asks_for_macs

@@ -1,0 +1,100 @@
+"""IPv6 beside IPv4 or alone, and VLANs, by every driver on its box: applied, read back, applied again, taken back."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from box_pfsense import PfsenseBox
+from box_vpp import VppBox
+from boxes import BoxTransport, of_family
+
+from trexbench.config.lookup import load_dut
+from trexbench.config.model import DutConfig
+from trexbench.config.settings import VppSettings
+from trexbench.core.errors import DutError
+from trexbench.dut import Wanted
+from trexbench.dut.apply import apply, revert
+from trexbench.dut.freebsd.driver import PfsenseDut
+from trexbench.dut.journal import FileJournal
+from trexbench.dut.linux.changes import plan_from_nothing
+from trexbench.dut.vpp.driver import VppDut
+
+CONFIGS = Path(__file__).parents[2] / "dut_configs"
+LAB = load_dut(str(CONFIGS / "lab-linux.yaml"))
+MACS = {0: "f2:1f:ed:c6:5d:f9", 1: "3a:b2:9c:72:7d:32"}
+NICS = ("TenGigabitEthernet3/0/0", "TenGigabitEthernet3/0/1")
+VLANS = {"untagged": ((), ()), "VLAN": ((100,), (200,)), "two tags": ((100, 10), (100, 20))}
+
+
+def config_of(driver: str, vlans: tuple[tuple[int, ...], ...]) -> DutConfig:
+    """The shipped config of this driver's Netgate with the lab's two families, behind VLANs."""
+    config = load_dut(str(CONFIGS / f"netgate-{driver}.yaml"))
+    ports = tuple(
+        replace(port, addresses=lab.addresses, neighbour=lab.neighbour, vlan=vlan)
+        for port, lab, vlan in zip(config.ports, LAB.ports, vlans, strict=True)
+    )
+    return replace(config, cables=ports, routes=LAB.routes, vpp=VppSettings(), rss=None)
+
+
+def pfsense(config: DutConfig) -> tuple[Any, Any, Callable[[], object]]:
+    box = PfsenseBox(modern=True)
+    transport = BoxTransport(box)
+    return PfsenseDut(Wanted(config, MACS), transport, link_wait_s=0), transport, box.settings
+
+
+def vpp(config: DutConfig) -> tuple[Any, Any, Callable[[], object]]:
+    box = VppBox(nics=NICS)
+    transport = BoxTransport(box)
+
+    def state() -> object:
+        cards = {name: card.up for name, card in box.cards.items()}
+        addresses = {name: found for name, found in box.addresses.items() if found}
+        return cards, addresses, dict(box.neighbours), copy.deepcopy(box.routes)
+
+    return VppDut(Wanted(config, MACS), transport, link_wait_s=0), transport, state
+
+
+@pytest.mark.parametrize("versions", [(4, 6), (6,)], ids=["dual stack", "IPv6 alone"])
+@pytest.mark.parametrize("vlans", VLANS.values(), ids=VLANS)
+@pytest.mark.parametrize(("driver", "made"), [("pfsense", pfsense), ("vpp", vpp)], ids=["pfsense", "vpp"])
+def test_applied_once_it_is_as_wanted_and_goes_again(
+    tmp_path: Path, driver: str, made: Callable[..., Any], vlans: Any, versions: tuple[int, ...]
+) -> None:
+    config = config_of(driver, vlans)
+    config = config if len(versions) == 2 else of_family(config, 6)
+    dut, transport, state = made(config)
+    before = copy.deepcopy(state())
+    journal = FileJournal(config.name, tmp_path)
+    assert apply(dut, transport, journal)
+    assert [str(one) for one in dut.verify().mismatches] == []
+    assert not apply(dut, transport, journal), "applied twice, nothing changes"
+    shown = str(state())
+    assert "2001:2:0:1::1/64" in shown and ("100.65.1.1/24" in shown) == (4 in versions)
+    revert(dut, transport, journal)
+    assert state() == before
+
+
+def test_another_vlan_of_that_name_is_in_the_way(tmp_path: Path) -> None:
+    config = config_of("pfsense", ((100,), (200,)))
+    dut, transport, _ = pfsense(config)
+    transport.run(("ifconfig", "vlan4100", "create", "vlan", "7", "vlandev", "ix0", "up"), 1)
+    with pytest.raises(DutError, match=r"vlan4100 is there, but not as VLAN 100 \(802.1Q\) of ix0: remove it by hand"):
+        dut.plan()
+
+
+def test_linux_makes_one_interface_for_each_tag() -> None:
+    plan = plan_from_nothing(Wanted(config_of("linux", ((100,), (100, 200))), MACS))
+    made = [" ".join(command.argv) for change in plan for command in change.do if "vlan" in command.argv]
+    assert made == [
+        "ip link add link enp3s0f0 name tb0.100 type vlan protocol 802.1Q id 100",
+        "ip link add link enp3s0f1 name tb1.100 type vlan protocol 802.1ad id 100",
+        "ip link add link tb1.100 name tb1.100.200 type vlan protocol 802.1Q id 200",
+    ]
+    assert all(len(word) <= 15 for line in made for word in line.split() if word.startswith("tb"))
+    undone = [" ".join(command.argv) for change in plan for command in change.undo if "del" in command.argv[2:3]]
+    assert "ip link del tb1.100.200" in undone

@@ -1,0 +1,107 @@
+"""``trexbench calibrate``: what a tester carries without a DUT."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from ..config.lookup import load_dut
+from ..config.model import PlanDefaults
+from ..core.load.profile import resolve_mode
+from ..core.units import format_pps, format_share, format_time
+from ..session.request import Setup
+from .options import DURATION, PORTS, SETUP, SHOWN, SPEED, Parsed, Shown, complete_duts, complete_modes
+from .output import exit_code, output_of, print_json
+
+if TYPE_CHECKING:
+    from ..core.calibration import Calibration, TesterLimit
+
+_LEFT = (0, 1, 3)
+"""Columns of words."""
+MODES = "var2-64b,var2-imix,var2-1514b"
+_EXAMPLES = """\b
+Examples:
+  trexbench calibrate --server trex1.lab --ports 0,1
+  trexbench calibrate --server trex1.lab --modes 64b,imix --ramp-duration 60
+  trexbench calibrate --dut lab-linux
+  trexbench calibrate --sim
+"""
+
+
+def _modes(text: str) -> tuple[str, ...]:
+    return tuple(resolve_mode(name.strip()).name for name in text.split(","))
+
+
+@click.command(epilog=_EXAMPLES)
+@click.option(
+    "--dut",
+    "name",
+    metavar="NAME",
+    shell_complete=complete_duts,
+    help="Take tester, ports and speed from this DUT's config; in the place of its lab's router there is a bypass.",
+)
+@click.option("--ports", type=PORTS, default=None, help="The tester's ports, in pairs (0,1).")
+@click.option("--speed", type=SPEED, help="Line rate (L1), where the ports do not know their own: 10gbps.")
+@click.option(
+    "--modes",
+    type=Parsed("MODE,...", _modes),
+    default=MODES,
+    show_default=True,
+    shell_complete=complete_modes,
+    help="What to send, one after the other, each one way and both.",
+)
+@click.option("--ramp-duration", type=DURATION, default=20.0, help="Of each ramp (20s).")
+@click.option("--latency", type=DURATION, default=5.0, help="At each load, for the latency floor (5s; 0: not at all).")
+@SETUP
+@SHOWN
+def calibrate(
+    name: str | None,
+    ports: tuple[int, ...] | None,
+    speed: float | None,
+    modes: tuple[str, ...],
+    ramp_duration: float,
+    latency: float,
+    setup: Setup,
+    shown: Shown,
+) -> int:
+    """Measure what the tester itself carries, with its ports cabled back to back and no DUT.
+
+    Per mode and direction: the most that comes back, why no more, how exactly rates are sent, and the latency of
+    tester and cable alone. It is kept per tester. From then on a DUT that carries more than 90 % of that is doubted,
+    and latencies are shown beside the floor; `trexbench doctor` says how old it is.
+    """
+    from ..session.calibrate import calibrate_tester, without_dut
+
+    base = load_dut(name, setup.configs_dir) if name else None
+    config = without_dut(base, ports or ())
+    config = replace(config, speed_bps=speed or config.speed_bps)
+    wished = PlanDefaults(ramp_s=ramp_duration, hold_s=2.0, confirm_s=0.0, latency_s=latency)
+    output = output_of(shown.results, shown.quiet, setup.speedup or 100.0)
+    done, made = calibrate_tester(config, modes, wished, setup, output)
+    if made is not None:
+        if shown.as_json:
+            print_json(asdict(made))
+        else:
+            _print(made)
+    return max((exit_code(error) for _, error in done.failures), default=0)
+
+
+def _print(made: Calibration) -> None:
+    words = "*** SIMULATED: no real packet was sent ***\n\n" if made.simulated else ""
+    click.echo(f"{words}{made.tester} ({made.server}), without a DUT\n")
+    heads = ("mode", "direction", "carried", "limit", "sent", "rate error", "latency floor")
+    rows = [heads, *(_row(limit) for limit in made.limits)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(heads))]
+    for row in rows:
+        cells = enumerate(zip(row, widths, strict=True))
+        placed = (cell.ljust(width) if at in _LEFT else cell.rjust(width) for at, (cell, width) in cells)
+        click.echo("  ".join(placed).rstrip())
+
+
+def _row(one: TesterLimit) -> tuple[str, ...]:
+    both = f"{one.direction} of both" if one.bidir else one.direction
+    floor = "-" if one.floor_s is None else format_time(one.floor_s)
+    limit = {"none": "line rate asked"}.get(one.limit, one.limit)
+    return one.mode, both, format_pps(one.carried_pps), limit, format_pps(one.sent_pps), format_share(one.error), floor

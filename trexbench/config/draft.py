@@ -1,0 +1,91 @@
+"""A DUT config to begin with: what is known is filled in, what is not is marked, and each line says what it is for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .model import DRIVERS, DutConfig
+from .schema import dut_of
+
+UNKNOWN = "change-me"
+"""In the place of what nobody told; a config with it can be read, and its DUT is not reached."""
+_NETWORKS = ("16.0.0.0/8", "48.0.0.0/8")
+"""Where the modes' frames of ports 0 and 1 come from."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What a draft is made of. interfaces: of the DUT, by the tester's ports in their order. there: all that it has.
+
+    macs: of the tester's ports, where they are known. queues: receive queues that an interface can have.
+    """
+
+    driver: str
+    host: str = UNKNOWN
+    user: str | None = None
+    interfaces: Sequence[str] = ()
+    there: Sequence[str] = ()
+    tester_ports: Sequence[int] = (0, 1)
+    macs: Mapping[int, str] = field(default_factory=dict)
+    speed: str | None = None
+    queues: int | None = None
+    server: str | None = None
+
+    def read(self, path: Path) -> DutConfig:
+        """The draft as a config; ConfigError where something that was told cannot be in one."""
+        return dut_of(path, self.text())
+
+    def text(self) -> str:
+        return "\n".join(self._lines()) + "\n"
+
+    def _lines(self) -> Iterator[str]:
+        reached, knows = bool(DRIVERS[self.driver].transports), DRIVERS[self.driver].knows_system
+        yield "# Made by `trexbench dut new`: look through it, then `trexbench dut check` and `trexbench doctor --dut`."
+        about = f"a router at {self.host}" if reached else "a router that is configured by hand"
+        yield f"description: {_quoted(about)}"
+        yield f"driver: {self.driver}  # {', '.join(DRIVERS)}"
+        if reached:
+            user = f", user: {_quoted(self.user)}" if self.user else ""
+            yield f"transport: {{type: ssh, host: {_quoted(self.host)}{user}}}  # your own ssh, which must not ask"
+        yield (
+            f"speed: {self.speed}  # line rate (L1) of the test"
+            if self.speed
+            else ("# speed: 10gbit  # line rate (L1), where it is lower than that of the tester's ports")
+        )
+        if knows and self.queues and self.queues > 1:
+            yield f"rx_queues: [1, {self.queues}]  # numbers of receive queues per port to measure with"
+        yield ""
+        yield "ports:  # one per cable; neighbours in the list make a pair"
+        if self.there:
+            yield f"  # the DUT has: {', '.join(self.there)}"
+        for at, port in enumerate(self.tester_ports):
+            yield from self._port(at, port, knows)
+        if knows:
+            yield ""
+            yield "routes:  # the modes' frames go from 16.0.0.0/8 to 48.0.0.0/8 and back"
+            for at, network in enumerate(_NETWORKS):
+                yield f"  - {{to: {network}, via: 100.65.{at + 1}.2}}"
+        if self.driver == "commands":
+            yield from ("", "commands:  # docs/duts.md; the shipped example-*.yaml show whole ones")
+            yield from ("  apply: []", "  verify: []")
+        if self.server:
+            yield from ("", f"generator: {{server: {_quoted(self.server)}}}  # the host that runs TRex")
+
+    def _port(self, at: int, port: int, knows: bool) -> Iterator[str]:
+        interface = self.interfaces[at] if at < len(self.interfaces) else f"{UNKNOWN}-{at}"
+        yield f"  - tester: {port}  # the tester's port"
+        if not knows:
+            return
+        mac = self.macs.get(port)
+        yield f"    interface: {_quoted(interface)}  # the DUT's name for the other end"
+        yield f"    address: 100.65.{at + 1}.1/24"
+        of = f'"{mac}"  # of the tester\'s port {port}' if mac else "tester  # the generator names it"
+        yield f"    neighbour: {{address: 100.65.{at + 1}.2, mac: {of.partition('  #')[0]}}}  #{of.partition('  #')[2]}"
+
+
+def _quoted(text: str) -> str:
+    """As YAML takes it whatever is in it."""
+    return json.dumps(text)

@@ -1,0 +1,116 @@
+"""What a tester carries without a DUT: measured with its ports back to back, kept, and held against later runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+import msgspec
+
+from .load.windows import measured_windows
+from .result import RunResult
+from .units import format_pps, format_share
+from .verdict.model import Caveat, DirectionResult, Limit
+
+NEAR_SHARE = 0.9
+"""A DUT that carries more than this share of what its tester can may not have been the limit alone."""
+STEADY_SHARE = 0.5
+"""How exactly a rate is sent is judged up to this share of the limit: near it a generator falls behind."""
+
+
+@dataclass(frozen=True)
+class TesterLimit:
+    """One direction of a tester, with one traffic. carried_pps: at most, without a DUT; limit: why no more.
+
+    sent_pps: the most that was sent in a window. error: of the rate sent beside the one asked, a share, in the median.
+    floor_s: the average latency at the lowest load, None where frames were not timed. frames: digest of the traffic.
+    """
+
+    mode: str
+    frames: str
+    direction: str
+    bidir: bool
+    carried_pps: float
+    limit: str
+    sent_pps: float
+    error: float
+    floor_s: float | None
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A tester's limits. measured: when, in UTC; server: its version; simulated: no real frame was sent."""
+
+    tester: str
+    measured: str
+    server: str
+    simulated: bool
+    limits: tuple[TesterLimit, ...]
+
+    def limit_of(self, result: RunResult, direction: Any) -> TesterLimit | None:
+        """Of the same frames, ports and number of directions as in this run; None where it was not measured."""
+        wanted = (result.profiles[direction].get("digest"), str(direction), result.command["direction"] == "bidir")
+        return next((one for one in self.limits if (one.frames, one.direction, one.bidir) == wanted), None)
+
+    def of_run(self, result: RunResult) -> dict[str, Any] | None:
+        """What a run's document keeps of it; None where nothing of it is about this run's traffic."""
+        found = [one for d in result.plan.directions if (one := self.limit_of(result, d)) is not None]
+        return {"measured": self.measured, "limits": [asdict(one) for one in found]} if found else None
+
+    def to_json(self) -> bytes:
+        return msgspec.json.format(msgspec.json.encode(self), indent=1)
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Calibration:
+        """ValueError where this is none."""
+        return msgspec.json.decode(data, type=cls)
+
+
+class _OfRun(msgspec.Struct):
+    """What a run's document keeps."""
+
+    measured: str
+    limits: tuple[TesterLimit, ...]
+
+
+def calibrate(result: RunResult) -> Iterator[TesterLimit]:
+    """The limits that a run without a DUT has shown."""
+    floors = {one.direction: one.mean_s for one in reversed(result.latencies)}
+    for one in result.analysis.directions:
+        windows = [w for w in measured_windows(result.plan, result.samples, one.direction) if w.sent]
+        steady = [w for w in windows if w.asked_pps <= STEADY_SHARE * one.maximum_pps] or windows
+        yield TesterLimit(
+            mode=str(result.command["mode"]),
+            frames=str(result.profiles[one.direction].get("digest")),
+            direction=str(one.direction),
+            bidir=result.command["direction"] == "bidir",
+            carried_pps=one.maximum_pps,
+            limit=one.limit.value,
+            sent_pps=max((w.sent_pps for w in windows), default=0.0),
+            error=median(abs(w.sent_pps / w.asked_pps - 1) for w in steady) if steady else 0.0,
+            floor_s=floors.get(one.direction),
+        )
+
+
+def floors_of(result: RunResult) -> dict[str, float]:
+    """By direction, the latency of the tester alone, in seconds, as its document has it; empty where it has none."""
+    try:
+        known = msgspec.convert(result.generator.get("calibration"), _OfRun | None)
+    except msgspec.ValidationError:
+        return {}
+    return {one.direction: one.floor_s for one in known.limits if one.floor_s is not None} if known else {}
+
+
+def doubts(calibration: Calibration, result: RunResult, found: Sequence[DirectionResult]) -> Iterator[Caveat]:
+    """Directions laid to the DUT at a rate that the tester itself hardly carries."""
+    for one in found:
+        limit = calibration.limit_of(result, one.direction)
+        if limit is None or one.limit is not Limit.DUT or not limit.carried_pps:
+            continue
+        share = one.maximum_pps / limit.carried_pps
+        if share > NEAR_SHARE:
+            most = f"{format_pps(limit.carried_pps)}, calibrated {calibration.measured[:10]}"
+            text = f"{one.direction}: {format_share(share)} of what the tester carries without a DUT ({most})"
+            yield Caveat("near-testers-limit", f"{text}: part of the limit may be the tester's")

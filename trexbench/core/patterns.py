@@ -1,0 +1,55 @@
+"""Regular expressions that a user wrote, on text that a device printed: bounded in length and in time.
+
+The module is ``regex``, whose matching can be given a time and leaves the interpreter to others meanwhile: a pattern
+that goes back and forth for ever would otherwise hold up the run's samples.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+
+import regex
+
+from .errors import ConfigError, DutError
+
+LONGEST_PATTERN = 1000
+LONGEST_TEXT = 256 * 1024
+"""Characters of an output that are looked at; what comes after them is not seen."""
+_PATIENCE_S = 0.25
+
+
+def named_groups(pattern: str) -> tuple[int, tuple[str, ...]]:
+    """How many groups a pattern has, and the names of those that have one; ConfigError where it is not a pattern."""
+    compiled = _compiled(pattern)
+    return compiled.groups, tuple(compiled.groupindex)
+
+
+def find(pattern: str, text: str) -> str | None:
+    """What the pattern's first group matched, or all of it where it has none; None where it is not in the text.
+
+    ``^`` and ``$`` stand for the ends of a line. DutError where looking for it takes too long.
+    """
+    return next((groups.get("1", groups["0"]) for groups in find_all(pattern, text)), None)
+
+
+def find_all(pattern: str, text: str) -> Iterator[Mapping[str, str]]:
+    """Each match, by the name and by the number of its groups; ``0`` is all of it. DutError as for find."""
+    try:
+        for match in _compiled(pattern).finditer(text[:LONGEST_TEXT], timeout=_PATIENCE_S, concurrent=True):
+            numbered = {str(at): value or "" for at, value in enumerate((match[0], *match.groups()))}
+            yield {**numbered, **{name: value or "" for name, value in match.groupdict().items()}}
+    except TimeoutError:
+        words = f"looking for {pattern[:80]!r} took more than {_PATIENCE_S:g} s"
+        raise DutError(words, "write it without a repetition inside of a repetition") from None
+
+
+@functools.lru_cache(maxsize=512)
+def _compiled(pattern: str) -> regex.Pattern[str]:
+    if len(pattern) > LONGEST_PATTERN:
+        raise ConfigError(f"a pattern of {len(pattern)} characters", f"{LONGEST_PATTERN} at most")
+    try:
+        return regex.compile(pattern, regex.MULTILINE)
+    except (regex.error, RecursionError, OverflowError) as error:
+        words = " ".join(str(error).split())
+        raise ConfigError(f"{pattern[:80]!r} is no regular expression ({words})", "correct it there") from None

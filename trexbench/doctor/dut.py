@@ -1,0 +1,84 @@
+"""The DUT and its lab: whether they are reached, whether its driver can do its work there, what it would change."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+
+from ..config.model import DutConfig
+from ..core.checks import Area, Check, State, failed
+from ..core.errors import BenchError
+from ..lab import LabSpec, host
+from ..lab.lab import status
+from ..lab.spec import place
+from ..session.dut import ConnectedDut, connect_target
+from ..session.request import Target
+
+MOST_OFFSET_S = 2.0
+"""Between the clocks of the DUT and of this machine: more makes logs hard to compare."""
+
+
+def check_lab(config: DutConfig, embedded: bool) -> Iterator[Check]:
+    """Whether this machine can host the DUT's lab. embedded: with the embedded server."""
+    spec = LabSpec.from_config(config)
+    try:
+        host.check(embedded)
+    except BenchError as error:
+        yield failed(Area.LAB, "machine", error)
+        return
+    yield Check(Area.LAB, "machine", State.GOOD, "root, iproute2, and a kernel that sends live frames")
+    cpus = host.usable_cpus()
+    try:
+        placement = place(spec.settings, cpus, host.siblings(cpus))
+    except BenchError as error:
+        yield failed(Area.LAB, "cores", error)
+        return
+    routers = ", ".join(map(str, placement.router))
+    yield Check(Area.LAB, "cores", State.GOOD, f"core {placement.sender} sends, {routers} forward")
+    for warning in placement.warnings:
+        yield Check(Area.LAB, "cores", State.DOUBTFUL, warning, "use a machine with more cores")
+    yield Check(Area.LAB, "state", State.GOOD, str(status(spec.prefix)))
+
+
+def check_dut(target: Target, config: DutConfig) -> Iterator[Check]:
+    """Reaches the DUT as a run would, and reads all that its driver needs; changes nothing."""
+    if config.lab is not None and status(config.lab.prefix).condition != "up":
+        found = "its lab is down: a run brings it up for itself"
+        yield Check(Area.DUT, config.name, State.GOOD, found, f"to check it too: trexbench lab up --dut {config.name}")
+        return
+    try:
+        with connect_target(target, "doctor") as there:
+            yield from _look(there)
+    except BenchError as error:
+        yield failed(Area.DUT, config.name, error)
+
+
+def _look(there: ConnectedDut) -> Iterator[Check]:
+    begun = time.monotonic()
+    now = there.transport.run(["date", "+%s.%N"], 10.0)
+    took_s = time.monotonic() - begun
+    yield Check(Area.DUT, "reached", State.GOOD, f"{there.transport.place}, in {1000 * took_s:.0f} ms")
+    yield _judge_clock(now.stdout, time.time(), took_s)
+    changes = there.dut.plan()
+    what = f"{len(changes)} settings would be changed by a run" if changes else "as its config says"
+    yield Check(Area.DUT, "settings", State.GOOD, f"rights, tools and interfaces are there; {what}")
+    if not changes:
+        for mismatch in there.dut.verify().mismatches:
+            yield Check(Area.DUT, "settings", State.BAD, str(mismatch))
+    missing = dict.fromkeys(one.reason for one in there.observed.observe().missing)
+    for reason in missing:
+        yield Check(Area.DUT, "counters", State.DOUBTFUL, reason)
+    if not missing:
+        yield Check(Area.DUT, "counters", State.GOOD, "all that its driver knows can be read")
+
+
+def _judge_clock(said: str, now_s: float, took_s: float) -> Check:
+    match = re.match(r"[0-9]{1,12}", said.strip())
+    if match is None:
+        return Check(Area.DUT, "time", State.DOUBTFUL, "the DUT does not tell its time")
+    offset_s = float(match[0]) - now_s
+    if abs(offset_s) > MOST_OFFSET_S + took_s:
+        found = f"its clock is {abs(offset_s):.0f} s {'ahead of' if offset_s > 0 else 'behind'} this machine's"
+        return Check(Area.DUT, "time", State.DOUBTFUL, found, "synchronise both with a time server")
+    return Check(Area.DUT, "time", State.GOOD, "its clock and this machine's agree")

@@ -1,0 +1,209 @@
+"""The machine that the harness runs on, and mostly the traffic generator too: read here, judged by pure functions."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core.checks import Area, Check, State
+from ..core.errors import BenchError
+from ..core.units import format_share
+from ..generator.trex.client import load_client
+from ..host.files import parse_cpus
+from ..host.linux import parse_programs, parse_stat
+from ..lab.host import processes
+
+BUSY_SHARE, STOLEN_SHARE = 0.1, 0.01
+"""Of all CPU time: more is a doubt while nothing is measured."""
+LOOK_S = 1.0
+"""How long CPU time is counted."""
+ENOUGH_BYTES = 1 << 30
+"""On the disk of the results: a night of 40 runs writes some 20 MB."""
+_CLOCKSOURCES = ("tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter")
+"""Read without leaving the CPU's own registers (or pages that the hypervisor shares)."""
+_TIME_ERROR = 5
+"""adjtimex(2): the clock is not synchronised."""
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """What was read; None where this machine does not say.
+
+    busy, stolen: shares of all CPU time over LOOK_S. governors: the CPUs of each. huge_pages: total of the default
+    size, of huge_page_bytes each. synchronised: the clock, by a time server.
+    """
+
+    cpus: int
+    isolated: tuple[int, ...]
+    busy: float | None
+    stolen: float | None
+    governors: Mapping[str, int]
+    huge_pages: int | None
+    huge_page_bytes: int | None
+    irqbalance: bool
+    clocksource: str | None
+    synchronised: bool | None
+    numa_nodes: int
+
+
+def read_host() -> HostFacts:
+    """What this machine says of itself now; takes LOOK_S."""
+    before = _times()
+    time.sleep(LOOK_S)
+    after = _times()
+    shares: tuple[float | None, float | None] = None, None
+    if before and after and (total := after[0] - before[0]) > 0:
+        shares = min(1.0, (after[1] - before[1]) / total), (after[2] - before[2]) / total
+    governors: dict[str, int] = {}
+    for path in Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor"):
+        if word := _read(path):
+            governors[word] = governors.get(word, 0) + 1
+    memory = dict(line.partition(":")[::2] for line in (_read(Path("/proc/meminfo")) or "").splitlines())
+    return HostFacts(
+        cpus=os.cpu_count() or 1,
+        isolated=tuple(parse_cpus(_read(Path("/sys/devices/system/cpu/isolated"))) or ()),
+        busy=shares[0],
+        stolen=shares[1],
+        governors=governors,
+        huge_pages=_first_number(memory.get("HugePages_Total")),
+        huge_page_bytes=1024 * size if (size := _first_number(memory.get("Hugepagesize"))) else None,
+        irqbalance=any(name == "irqbalance" for _, name in processes()),
+        clocksource=_read(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+        synchronised=_synchronised(),
+        numa_nodes=len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or 1,
+    )
+
+
+def judge_host(facts: HostFacts, generates: bool) -> Iterator[Check]:
+    """What to think of it. generates: a TRex of this machine is the tester, whose cores and memory matter then."""
+    yield _judge_load(facts)
+    yield _judge_governors(facts)
+    clock = facts.clocksource or "unknown"
+    if clock in _CLOCKSOURCES:
+        yield _good("clock source", clock)
+    else:
+        yield _doubt("clock source", f"{clock}: reading it takes long", "boot with tsc=reliable if the CPU's is")
+    if facts.synchronised is None:
+        yield _doubt("time", "whether the clock is synchronised cannot be read here", "compare `date` with others")
+    elif facts.synchronised:
+        yield _good("time", "synchronised with a time server")
+    else:
+        yield _doubt("time", "not synchronised: results may be misdated", "run chrony or systemd-timesyncd")
+    if not generates:
+        return
+    if facts.isolated:
+        yield _good("isolated cores", ", ".join(map(str, facts.isolated)))
+    else:
+        remedy = "boot with isolcpus= and nohz_full= for the cores in TRex's platform section"
+        yield _doubt("isolated cores", "none: other programs share the sender's cores", remedy)
+    if facts.irqbalance:
+        yield _doubt("irqbalance", "it moves interrupts to the sender's cores", "systemctl disable --now irqbalance")
+    else:
+        yield _good("irqbalance", "not running")
+    yield _judge_memory(facts)
+
+
+def _judge_load(facts: HostFacts) -> Check:
+    if facts.busy is None or facts.stolen is None:
+        return _doubt("other load", "cannot be read here (/proc/stat)", "measure on an otherwise idle Linux")
+    text = f"{format_share(facts.busy)} of {facts.cpus} CPUs"
+    if facts.stolen > STOLEN_SHARE:
+        found = f"the hypervisor gave {format_share(facts.stolen)} of the time to others"
+        return _doubt("other load", found, "measure on a machine of your own, or pin its virtual CPUs")
+    if facts.busy > BUSY_SHARE:
+        return _doubt("other load", f"{text} busy while nothing is measured", "end what runs beside the tester")
+    return _good("other load", f"{text} busy")
+
+
+def _judge_governors(facts: HostFacts) -> Check:
+    slow = {name: count for name, count in facts.governors.items() if name != "performance"}
+    if not facts.governors:
+        return _good("CPU governor", "none (a virtual machine, or a fixed clock)")
+    if slow:
+        found = ", ".join(f"{name} on {count} of {sum(facts.governors.values())} CPUs" for name, count in slow.items())
+        return _doubt("CPU governor", f"{found}: clocks follow the load", "cpupower frequency-set -g performance")
+    return _good("CPU governor", "performance")
+
+
+def _judge_memory(facts: HostFacts) -> Check:
+    size = facts.huge_page_bytes
+    if facts.huge_pages and size:
+        return _good("huge pages", f"{facts.huge_pages} of {size >> 20} MiB, on {facts.numa_nodes} NUMA node(s)")
+    remedy = "TRex allocates them as it starts; else vm.nr_hugepages=1024, or hugepages= at boot"
+    return _doubt("huge pages", "none: DPDK drivers need them", remedy)
+
+
+def check_software(trex_dir: Path | None) -> Iterator[Check]:
+    """Python, and the STL client of TRex's."""
+    yield _good("Python", f"{platform.python_version()} ({sys.executable})")
+    try:
+        client = load_client(trex_dir)
+        yield _good("STL client", f"{client.origin} {client.version}")
+    except BenchError as error:
+        yield Check(Area.HOST, "STL client", State.BAD, str(error))
+
+
+def check_results(results: Path) -> Iterator[Check]:
+    """Whether results can be written, and how much of them."""
+    there = next(path for path in (results.absolute(), *results.absolute().parents) if path.exists())
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+        free = shutil.disk_usage(there).free
+    except OSError as error:
+        yield Check(Area.RESULTS, "writing", State.BAD, f"{there}: {error.strerror}", "name another with --results")
+        return
+    yield Check(Area.RESULTS, "writing", State.GOOD, str(results))
+    state = State.GOOD if free >= ENOUGH_BYTES else State.DOUBTFUL
+    yield Check(Area.RESULTS, "disk", state, f"{free / 1e9:.1f} GB free", "" if state is State.GOOD else "free some")
+
+
+def _good(what: str, found: str) -> Check:
+    return Check(Area.HOST, what, State.GOOD, found)
+
+
+def _doubt(what: str, found: str, remedy: str) -> Check:
+    return Check(Area.HOST, what, State.DOUBTFUL, found, remedy)
+
+
+def _times() -> tuple[float, float, float] | None:
+    """Seconds of all CPUs: elapsed, busy, stolen."""
+    lines = (_read(Path("/proc/stat")) or "").splitlines()
+    with suppress(BenchError):
+        times = parse_stat(lines, {})
+        return sum(t.total_s for t in times), sum(t.busy_s for t in times), _stolen(lines)
+    return None
+
+
+def _stolen(lines: Sequence[str]) -> float:
+    return sum(stolen for _, stolen in parse_programs(lines).values())
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None
+
+
+def _first_number(text: str | None) -> int | None:
+    words = (text or "").split()
+    return int(words[0]) if words and words[0].isdigit() else None
+
+
+def _synchronised() -> bool | None:
+    """What the kernel says of its clock, which time servers' programs tell it."""
+    with suppress(OSError, AttributeError):
+        # struct timex is 208 bytes on 64-bit Linux; modes = 0 only reads.
+        state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.create_string_buffer(512))
+        return None if state < 0 else state != _TIME_ERROR
+    return None

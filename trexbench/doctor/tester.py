@@ -1,0 +1,108 @@
+"""The traffic generator, as its server describes it: versions, ports, links, who owns them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ..core.calibration import Calibration
+from ..core.checks import Area, Check, State, failed
+from ..core.errors import BenchError
+from ..core.units import format_bits, format_pps
+from ..generator.trex.connect import Endpoint, ServerFacts, describe
+from ..generator.trex.ports import link_up
+
+OLD_DAYS = 90
+"""A tester's calibration is old after so long: drivers, kernels and cables change."""
+_IDLE = ("IDLE", "STREAMS")
+
+
+def check_tester(
+    endpoint: Endpoint, ports: Sequence[int], speed_bps: float | None, trex_dir: Path | None
+) -> Iterator[Check]:
+    """ports: that a run will use; all where empty. speed_bps: the line rate that the DUT's config states."""
+    try:
+        facts = describe(endpoint, trex_dir)
+    except BenchError as error:
+        yield failed(Area.TESTER, "server", error)
+        return
+    yield from judge_tester(str(endpoint), facts, ports, speed_bps)
+
+
+def judge_tester(where: str, facts: ServerFacts, ports: Sequence[int], speed_bps: float | None) -> Iterator[Check]:
+    """What to think of what a server said of itself."""
+    version, system = facts.version, facts.system
+    cores = f"{system.get('dp_core_count', '?')} sending cores ({system.get('core_type', 'CPU unknown')})"
+    yield _check("server", State.GOOD, f"{version.get('version')} {version.get('mode', '')} at {where}, {cores}")
+    yield _check("client", State.GOOD, f"{facts.client} and the server speak the same API")
+    described = {int(one["index"]): one for one in system["ports"]}
+    listed = ", ".join(map(str, sorted(described))) or "none"
+    for port in ports or sorted(described):
+        name = f"port {port}"
+        if port not in described:
+            yield _check(name, State.BAD, f"the server has no such port, only {listed}", "correct ports[].tester")
+            continue
+        yield from _judge_port(name, described[port], facts.ports[port], speed_bps)
+    yield from _judge_places([described[port] for port in ports or sorted(described) if port in described])
+
+
+def _judge_port(
+    name: str, described: Mapping[str, Any], status: Mapping[str, Any], speed_bps: float | None
+) -> Iterator[Check]:
+    attributes = status["attr"]
+    speed = float(attributes.get("speed") or 0.0) * 1e9
+    ether = attributes.get("layer_cfg", {}).get("ether", {})
+    driver, place = described.get("driver", "driver unknown"), described.get("pci_addr")
+    text = f"{driver}{f' at {place}' if place not in (None, 'N/A') else ''}, MAC {ether.get('src', 'unknown')}"
+    if not link_up(status):
+        yield _check(name, State.BAD, f"{text}: no link", "check the cable, and that the DUT's interface is up")
+    else:
+        yield _check(name, State.GOOD, f"{text}, {format_bits(speed) if speed else 'speed unknown'}")
+    if speed and speed_bps and speed < speed_bps:
+        found = f"{format_bits(speed)}, less than the {format_bits(speed_bps)} of the DUT's config"
+        yield _check(f"{name} speed", State.DOUBTFUL, found, "correct speed: or use a faster port")
+    if owner := status.get("owner"):
+        remedy = "wait until it is given back, or take it with --force"
+        yield _check(f"{name} owner", State.BAD, f"{owner!r} holds it", remedy)
+    elif status.get("state") not in _IDLE:
+        found = f"{status.get('state')} without an owner"
+        yield _check(f"{name} state", State.BAD, found, "a run with --force stops it")
+    if attributes.get("layer_cfg", {}).get("ipv4", {}).get("state") == "unresolved":
+        remedy = "check cable and addresses, then resolve it: in TRex's console, service mode and `arp`"
+        yield _check(f"{name} destination", State.BAD, "its MAC address is not known", remedy)
+    elif ether.get("state") == "unconfigured":
+        remedy = "set dest_mac in TRex's trex_cfg.yaml"
+        yield _check(f"{name} destination", State.BAD, "no destination MAC address is configured", remedy)
+
+
+def _judge_places(ports: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
+    """All ports of a test on one NUMA node: frames that cross to another are slower to send."""
+    nodes = sorted({int(one["numa"]) for one in ports if int(one.get("numa", -1)) >= 0})
+    if len(nodes) > 1:
+        found = f"the ports lie on nodes {', '.join(map(str, nodes))}"
+        yield _check("NUMA", State.DOUBTFUL, found, "use ports of one node, with sending cores of the same")
+    elif nodes:
+        yield _check("NUMA", State.GOOD, f"all ports on node {nodes[0]}")
+    virtual = sorted({str(one.get("driver")) for one in ports if one.get("is_virtual")})
+    if virtual:
+        found = f"{', '.join(virtual)}: virtual ports, without the speed and the counters of a NIC"
+        yield _check("driver", State.DOUBTFUL, found, "give TRex NICs of its own (trex_cfg.yaml, dpdk_setup_ports.py)")
+
+
+def judge_calibration(known: Calibration | None, now_s: float) -> Check:
+    """Whether it is known what the tester carries without a DUT, and how old that is."""
+    remedy = "with its ports cabled back to back: trexbench calibrate"
+    if known is None:
+        return _check("calibration", State.DOUBTFUL, "it is not known what this tester carries without a DUT", remedy)
+    days = (now_s - datetime.fromisoformat(known.measured.replace("Z", "+00:00")).timestamp()) / 86400
+    most = max((limit.carried_pps for limit in known.limits), default=0.0)
+    found = f"{format_pps(most)} in one direction at most, {known.server}, measured {known.measured[:10]}"
+    if days > OLD_DAYS:
+        return _check("calibration", State.DOUBTFUL, f"{found}: {days:.0f} days ago", remedy)
+    return _check("calibration", State.GOOD, found)
+
+
+def _check(what: str, state: State, found: str, remedy: str = "") -> Check:
+    return Check(Area.TESTER, what, state, found, remedy)

@@ -1,0 +1,131 @@
+"""A DUT that is known by commands only: its config says what to run, and what to look for in what is printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from ...config.commands import TESTER_MAC, Probe, Step
+from ...core.dut.queues import Spreading
+from ...core.dut.telemetry import Observation
+from ...core.errors import ConfigError, DutError
+from ...core.patterns import LONGEST_TEXT, find
+from ...host.totals import Gathering
+from ...transport import TIMEOUT_S, Transport
+from ...transport.words import shown
+from ..model import Attestation, Change, Command, Mismatch, Wanted, attest, not_attested, unmet
+from .counters import observation
+
+_NOT_RUN = (126, 127)
+_NOTHING_READ = "driver: commands: its config names nothing to read back"
+
+
+class CommandsDut:
+    """Each reading runs its command once; ``{mac 0}`` stands for the MAC of the tester's port 0."""
+
+    def __init__(self, wanted: Wanted, transport: Transport) -> None:
+        self._wanted, self._transport = wanted, transport
+        self._settings = wanted.config.commands
+
+    def identity(self) -> str:
+        """What the config says how to read; without it the DUT is taken never to forget anything."""
+        probe = self._settings.identity
+        if probe is None:
+            return ""
+        said, found = self._read(probe)
+        if found is None:
+            raise DutError(f"{self._wanted.config.name}: {_differs(probe, said)}", "correct commands.identity")
+        return found
+
+    def plan(self) -> Sequence[Change]:
+        return [change_of(step, self._wanted, said) for step, said, found in self._checked() if found is None]
+
+    def verify(self) -> Attestation:
+        """Every check, and every reading: a fact is what its pattern found, so that it is the same twice in a row."""
+        if not self._settings.apply and not self._settings.verify:
+            return not_attested(self._wanted.config, _NOTHING_READ)
+        checked = list(self._checked())
+        facts = {step.what: found for step, _, found in checked}
+        wrong = unmet(change_of(step, self._wanted, said) for step, said, found in checked if found is None)
+        for probe in self._settings.verify:
+            said, found = self._read(probe)
+            facts[probe.what] = found
+            if found is None:
+                wrong.append(Mismatch(probe.what, f"/{probe.matches}/", _line(said)))
+        return attest(self._wanted, facts, wrong, Spreading())
+
+    def observe(self, clear: bool = False) -> Observation:
+        """clear has no effect: what is read are totals."""
+        gathering = Gathering()
+        printed: list[str | None] = [
+            gathering.part(shown(one.run), partial(self._output, one.run, must_succeed=True), None)
+            for one in self._settings.counters
+        ]
+        gathering.require_any()
+        found = observation(self._settings, printed)
+        return replace(found, missing=(*gathering.missing, *found.missing))
+
+    def _checked(self) -> Iterable[tuple[Step, str, str | None]]:
+        for step in self._settings.apply:
+            said = self._output(step.check)
+            yield step, said, find(filled(step.matches, self._wanted.tester_macs), said)
+
+    def _read(self, probe: Probe) -> tuple[str, str | None]:
+        said = self._output(probe.run)
+        return said, find(filled(probe.matches, self._wanted.tester_macs), said)
+
+    def _output(self, argv: Sequence[str], must_succeed: bool = False) -> str:
+        """What it prints. A check may end with an exit code, as grep does that found nothing, but it must have run."""
+        done = self._transport.run(_words(argv, self._wanted), TIMEOUT_S)
+        if done.returncode and (must_succeed or done.returncode in _NOT_RUN):
+            raise DutError(f"{shown(argv)} failed on {self._transport.place}", done.complaint)
+        return done.stdout[:LONGEST_TEXT]
+
+
+def plan_from_nothing(wanted: Wanted) -> Sequence[Change]:
+    """Every step; pure."""
+    return [replace(change_of(step, wanted, ""), was=None) for step in wanted.config.commands.apply]
+
+
+def change_of(step: Step, wanted: Wanted, said: str) -> Change:
+    """The change that makes this step. said: what its check printed."""
+    fine = (step.undone_if,) if step.undone_if else ()
+    return Change(
+        what=step.what,
+        was=_line(said),
+        wanted=f"/{filled(step.matches, wanted.tester_macs)}/",
+        do=tuple(Command(_words(argv, wanted), step.what, timeout_s=step.timeout_s) for argv in step.run),
+        undo=tuple(
+            Command(_words(argv, wanted), f"undo: {step.what}", fine_if=fine, timeout_s=step.timeout_s)
+            for argv in step.undo
+        ),
+        lasts=step.lasts,
+    )
+
+
+def filled(text: str, macs: Mapping[int, str]) -> str:
+    """The text with MACs of the tester's ports in place of ``{mac N}``; ConfigError where one is not known."""
+
+    def mac(found: re.Match[str]) -> str:
+        if int(found[1]) not in macs:
+            raise ConfigError(f"{found[0]}: the generator did not name the MAC of its port {found[1]}", "write the MAC")
+        return macs[int(found[1])].lower()
+
+    return TESTER_MAC.sub(mac, text)
+
+
+def _words(argv: Sequence[str], wanted: Wanted) -> tuple[str, ...]:
+    return tuple(filled(word, wanted.tester_macs) for word in argv)
+
+
+def _differs(probe: Probe, said: str) -> str:
+    return f"{shown(probe.run)} prints {_line(said)!r}, and no /{probe.matches}/"
+
+
+def _line(said: str) -> str:
+    """What was printed, for messages: the one line, or how many there are."""
+    lines = [" ".join(line.split()) for line in said.splitlines() if line.strip()]
+    line = lines[0] if len(lines) == 1 else f"{len(lines)} other lines" if lines else "nothing"
+    return line if len(line) <= 80 else f"{line[:77]}..."

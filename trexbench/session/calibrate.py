@@ -1,0 +1,65 @@
+"""A tester measured without a DUT: its ports cabled back to back, through a lab's bypass, or simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..config.model import UNREACHED, Cable, DutConfig, PlanDefaults, TransportConfig
+from ..config.twin import TwinSpec
+from ..core.calibration import Calibration, calibrate
+from .keep import Output, Series, measure_modes
+from .process import utc_now
+from .request import Case, Request, Setup, request_of
+from .testers import name_of_tester, save
+
+NAME = "back-to-back"
+"""Of the DUT that there is not, in results."""
+MODES = ("var2-64b", "var2-imix", "var2-1514b")
+_CABLE = TwinSpec(workers=2, clock_hz=1e12, packet_cycles=1.0, ring=65536, latency_s=1e-6)
+"""What --sim puts in the place of a cable: a router too fast to be a limit."""
+
+
+def without_dut(base: DutConfig | None, ports: Sequence[int]) -> DutConfig:
+    """A config without any DUT. base: gives tester, ports, speed and lab, with a bypass in the router's place."""
+    cables = tuple(Cable(port) for port in ports) or (base.cables if base is not None else (Cable(0), Cable(1)))
+    config = DutConfig(
+        name=NAME,
+        file=Path(NAME),
+        driver="none",
+        cables=cables,
+        transport=TransportConfig(UNREACHED, host=NAME),
+        twin=_CABLE,
+        description="the tester's own ports, cabled back to back",
+    )
+    if base is None:
+        return config
+    lab = None if base.lab is None else replace(base.lab, router="bypass", steer="none", threaded=False)
+    twin = replace(_CABLE, tester=base.twin.tester) if base.twin is not None else _CABLE
+    return replace(config, generator=base.generator, speed_bps=base.speed_bps, lab=lab, twin=twin)
+
+
+def calibrate_tester(
+    config: DutConfig, modes: Sequence[str], wished: PlanDefaults, setup: Setup, output: Output
+) -> tuple[Series, Calibration | None]:
+    """Each mode one way and both, and what is known of the tester then: kept where any run was measured.
+
+    Directions that an earlier calibration of the same server version had, and these runs do not, are kept with it.
+    """
+    requests: list[Request] = []
+    for mode in modes:
+        for bidir in (False, True):
+            requests.append(request_of(config, "ramp", Case(NAME, mode, bidir=bidir), wished, setup))
+    done = measure_modes(requests, output)
+    results = [one.result for one in done.runs if one.error is None]
+    if not results:
+        return done, None
+    first = results[0]
+    tester = name_of_tester(config, setup)
+    version = f"{first.generator['kind']} {first.generator['server'].get('version')}"
+    found = tuple(limit for result in results for limit in calibrate(result))
+    made = Calibration(tester, utc_now(), version, first.simulated, found)
+    if not first.simulated:
+        save(made)
+    return done, made

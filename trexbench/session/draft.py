@@ -1,0 +1,53 @@
+"""Fills a draft of a DUT config with what the DUT and the tester answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..config.draft import UNKNOWN, Draft
+from ..core.errors import BenchError, DutError
+from ..dut.listing import LISTINGS
+from ..generator.trex.connect import Endpoint, describe
+from ..lock import run_dir
+from ..transport import open_transport
+
+_SPEED_WORDS = {100: "100mbit", 1000: "1gbit", 2500: "2.5gbit"}
+
+
+def ask_dut(draft: Draft, timeout_s: float = 20.0) -> Draft:
+    """With the DUT's interfaces; DutError where it cannot be asked."""
+    listing = LISTINGS.get(draft.driver)
+    if listing is None or draft.host == UNKNOWN:
+        return draft
+    argv, parse = listing
+    transport = open_transport("ssh", host=draft.host, user=draft.user, run_dir=run_dir())
+    try:
+        done = transport.run(argv, timeout_s)
+        if done.returncode:
+            raise DutError(f"{' '.join(argv)} on {draft.host}: {done.complaint}", "is the driver the right one?")
+        return replace(draft, there=tuple(parse(done.stdout)))
+    finally:
+        transport.close()
+
+
+def ask_tester(draft: Draft, endpoint: Endpoint, ports: Sequence[int], trex_dir: Path | None) -> Draft:
+    """With the MACs of the tester's ports, and the speed of the slowest."""
+    facts = describe(endpoint, trex_dir)
+    chosen = [facts.ports[port] for port in ports if port in facts.ports]
+    ethers = {p: facts.ports[p]["attr"].get("layer_cfg", {}).get("ether", {}) for p in ports if p in facts.ports}
+    speeds = [float(one["attr"].get("speed") or 0.0) for one in chosen]
+    slowest = round(1000 * min(speeds)) if speeds and all(speeds) else None
+    speed = None if slowest is None else _SPEED_WORDS.get(slowest, f"{slowest / 1000:g}gbit")
+    macs = {port: str(ether["src"]) for port, ether in ethers.items() if ether.get("src")}
+    return replace(draft, macs=macs, speed=draft.speed or speed, server=endpoint.server)
+
+
+def filled(draft: Draft, ask: Callable[[Draft], Draft], say: Callable[[str], None]) -> Draft:
+    """The draft with the answers; as it is, and a line why, where nobody answers."""
+    try:
+        return ask(draft)
+    except BenchError as error:
+        say(f"not filled in: {error}")
+        return draft

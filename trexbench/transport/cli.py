@@ -1,0 +1,228 @@
+"""Lines typed at the prompt of a network operating system, whose login is no shell, by netmiko.
+
+netmiko knows the prompt, the paging and the echo of each platform; it is loaded with the first command. Host keys are
+checked, nobody is asked anything, and every wait has an end.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+import logging
+import os
+import re
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from getpass import getuser
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import DutError, DutLost
+from ..core.patterns import find
+from .command import Completed
+from .words import shown
+
+CONNECT_S = 15.0
+"""For the connection, for the server's greeting and for the login: each at most."""
+OUTPUT_LIMIT_BYTES = 2_000_000
+REFUSED = 126
+"""The exit code of a line that the device refuses: as a shell's of what it cannot run."""
+_INSTALL = "pip install 'trexbench[cli]'"
+
+
+@dataclass(frozen=True)
+class CliLogin:
+    """platform: netmiko's name of the system. password_env, password_file: where the password is; key_file: a key.
+
+    refusal: a pattern of what the device prints when it refuses a command, which has no exit code.
+    """
+
+    platform: str
+    password_env: str | None = None
+    password_file: str | None = None
+    key_file: str | None = None
+    refusal: str | None = None
+
+
+class CliTransport:
+    """host: a name in the user's ssh config, or an address. Usable by several threads, one command after the other."""
+
+    def __init__(
+        self, host: str, user: str | None, port: int | None, login: CliLogin, config_file: Path | None
+    ) -> None:
+        self.place = f"{user}@{host}" if user else host
+        self._host, self._user, self._port, self._login = host, user, port, login
+        self._config_file = config_file or Path.home() / ".ssh" / "config"
+        self._lock = threading.Lock()
+        self._connection: Any = None
+        self._printed = _Limited()
+
+    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
+        """Type one line and wait for the prompt. The exit code is REFUSED or 0.
+
+        A mode that a line enters (``configure``) is that of the next line; after anything that went wrong the next line
+        begins a new session. DutLost where the connection is lost.
+        """
+        if len(argv) != 1 or input is not None or not argv[0].isprintable():
+            raise DutError(f"{shown(argv)} cannot be typed at the prompt of {self.place}", "it takes single lines")
+        begun = time.monotonic()
+        with self._lock:
+            try:
+                said = self._typed(argv[0], timeout_s)
+            except BaseException:  # nobody knows at which prompt it is
+                self._drop()
+                raise
+            refusals = [line.strip() for line in said.splitlines() if self._refuses(line)]
+            if refusals:
+                self._drop()
+        return Completed(
+            tuple(argv), REFUSED if refusals else 0, said, "\n".join(refusals[:1]), time.monotonic() - begun
+        )
+
+    def close(self) -> None:
+        with self._lock:
+            self._drop()
+
+    def _refuses(self, line: str) -> bool:
+        return self._login.refusal is not None and find(self._login.refusal, line) is not None
+
+    def _typed(self, line: str, timeout_s: float) -> str:
+        netmiko = _netmiko()
+        what = f"{shown((line,))} on {self.place}"
+        if self._connection is None:
+            self._connection = self._open(netmiko)
+        self._printed.begin()
+        try:
+            prompt = self._prompt()
+            said: str = self._connection.send_command(line, expect_string=rf"{prompt}\s*$", read_timeout=timeout_s)
+            return re.sub(rf"(?:(?:^|[\r\n])\s*{prompt}\s*)+$", "", said)  # where it was painted once more
+        except _TooMuch:
+            words = f"{what} printed more than {OUTPUT_LIMIT_BYTES} bytes"
+            raise DutError(words, "it was cut off: ask for less") from None
+        except (OSError, EOFError, ValueError, netmiko.NetmikoBaseException, netmiko.NetmikoTimeoutException) as error:
+            if isinstance(error, netmiko.ReadTimeout) and not self._connection.remote_conn.closed:
+                remedy = "see whether it asks something, and whether transport.platform is right"
+                raise DutError(f"{what}: no prompt came back within {timeout_s:g} s", remedy) from None
+            lost = f"the connection to {self.place} was lost while {shown((line,))} ran"
+            raise DutLost(lost, "whether it took effect is not known; see whether the DUT still answers") from None
+
+    def _prompt(self) -> str:
+        """As after login, and in the modes in which other words stand between the name and the prompt's last sign."""
+        base = str(self._connection.base_prompt)
+        return re.escape(base) + ("" if base.endswith((">", "#", "$", "%")) else r"[^\r\n]{0,80}[>#$%]")
+
+    def _open(self, netmiko: Any) -> Any:
+        known = [name for name in netmiko.platforms if not name.endswith(("_telnet", "_serial"))]
+        if self._login.platform not in known:
+            close = difflib.get_close_matches(self._login.platform, known, n=1)
+            fix = f"did you mean {close[0]}?" if close else "see netmiko's list of supported device types"
+            raise DutError(f"{self.place}: netmiko knows no platform {self._login.platform!r} over ssh", fix)
+        try:
+            return netmiko.ConnectHandler(**self._arguments())
+        except netmiko.NetmikoAuthenticationException:
+            wrong = f"{self.place} accepts neither your keys nor the password that its config names"
+            raise DutError(wrong, "correct transport.user, key_file, password_env or password_file") from None
+        except netmiko.ReadTimeout as error:
+            remedy = f"see whether it is a {self._login.platform}, and whether it asks something after login"
+            raise DutLost(f"{self.place} showed no prompt ({_reason(error)})", remedy) from None
+        except (OSError, EOFError, ValueError, netmiko.NetmikoBaseException, netmiko.NetmikoTimeoutException) as error:
+            raise _not_connected(self.place, error) from None
+
+    def _arguments(self) -> dict[str, Any]:
+        from paramiko import SSHConfig
+
+        stated: dict[str, Any] = {}
+        if self._config_file.is_file():
+            stated = dict(SSHConfig.from_path(str(self._config_file)).lookup(self._host))
+        keys = [self._login.key_file] if self._login.key_file else stated.get("identityfile", [])
+        key = next((os.path.expanduser(one) for one in keys if os.path.isfile(os.path.expanduser(one))), None)
+        hosts = os.path.expanduser(str(stated.get("userknownhostsfile", "~/.ssh/known_hosts")).split()[0])
+        password = _password(self._login)
+        return {
+            "device_type": self._login.platform,
+            "host": self._host,
+            "port": self._port or 22,
+            "username": self._user or str(stated.get("user") or getuser()),
+            "password": password,
+            "use_keys": password is None,
+            "key_file": key,
+            "allow_agent": password is None and stated.get("identityagent") != "none",
+            "ssh_config_file": str(self._config_file) if stated else None,
+            "ssh_strict": True,
+            "alt_host_keys": True,
+            "alt_key_file": hosts,
+            "conn_timeout": CONNECT_S,
+            "auth_timeout": CONNECT_S,
+            "banner_timeout": CONNECT_S,
+            "session_log": self._printed,
+            "auto_connect": True,
+        }
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.paramiko_cleanup()  # not disconnect, which types, and waits for an answer
+
+
+class _TooMuch(Exception):
+    pass
+
+
+class _Limited(io.BufferedIOBase):
+    """What netmiko calls a log of the session: counts what is printed, and keeps nothing."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+
+    def begin(self) -> None:
+        self._bytes = 0
+
+    def write(self, data: Any) -> int:
+        self._bytes += len(data)
+        if self._bytes > OUTPUT_LIMIT_BYTES:
+            raise _TooMuch
+        return len(data)
+
+
+def _netmiko() -> Any:
+    try:
+        import netmiko
+    except ImportError:
+        raise DutError("transport cli needs netmiko, which is not installed", _INSTALL) from None
+    for name in ("netmiko", "paramiko"):
+        logging.getLogger(name).addHandler(logging.NullHandler())  # else their warnings go to the terminal
+    return netmiko
+
+
+def _password(login: CliLogin) -> str | None:
+    if login.password_env is not None:
+        if not os.environ.get(login.password_env):
+            raise DutError(f"the environment has no {login.password_env}", "export it; it holds the DUT's password")
+        return os.environ[login.password_env]
+    if login.password_file is not None:
+        path = Path(login.password_file).expanduser()
+        try:
+            return path.read_text(encoding="utf-8").splitlines()[0]
+        except (OSError, UnicodeDecodeError, IndexError) as error:
+            reason = getattr(error, "strerror", None) or "no text in it"
+            raise DutError(f"{path}: {reason}", "its first line is to be the DUT's password") from None
+    return None
+
+
+def _not_connected(place: str, error: BaseException) -> DutError:
+    said = _reason(error)
+    if "not found in known_hosts" in said:
+        remedy = "log in once by hand with ssh and compare its fingerprint"
+        return DutLost(f"the host key of {place} is not in known_hosts ({said})", remedy)
+    if "does not match" in said:
+        return DutLost(f"the host key of {place} has changed ({said})", "this may be an attack; if not: ssh-keygen -R")
+    return DutLost(f"{place} cannot be reached by ssh ({said})", "see whether it is up, and correct transport.host")
+
+
+def _reason(error: BaseException) -> str:
+    """One line: netmiko's own is a page, whose cause is in the error before it."""
+    cause = error.__context__ if isinstance(error.__context__, OSError) else error
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    return (lines[-1] if lines else type(cause).__name__)[:200]
