@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import partial
-from statistics import median
+from statistics import fmean, median
 
 import pytest
 from runs import make_plan
@@ -17,15 +17,15 @@ from trexbench.core.verdict.knee import Knee, find_knee
 KNEE, STEP = 1e6, 4e4
 
 
-def ramp(received: Callable[[float], float], begin: float, count: int = 40) -> Knee:
-    """The knee of windows of a second, STEP apart; received: of the offered rate."""
+def ramp(received: Callable[[float], float], begin: float, count: int = 40, step: float = STEP) -> Knee:
+    """The knee of windows of a second, a step apart; received: of the offered rate."""
     windows = []
     for number in range(count):
-        pps = begin + number * STEP
+        pps = begin + number * step
         came = min(pps, received(pps))
         times = (Phase.RAMP, float(number), number + 1.0, pps)
         windows.append(Window(*times, round(pps), round(came), pps, came, 0, 0, 0, 10.0, True))
-    found = find_knee(make_plan(loss_threshold=1e-3), windows, STEP)
+    found = find_knee(make_plan(loss_threshold=1e-3), windows, step)
     assert found is not None
     return found
 
@@ -35,8 +35,8 @@ def queues(pps: float) -> float:
     return min(pps, KNEE) / 2 + min(pps, 1.06 * KNEE) / 2
 
 
-def _varying(rng: random.Random, _: float) -> float:
-    return KNEE * rng.gauss(1, 0.01)
+def _varying(rng: random.Random, _: float, share: float = 0.01) -> float:
+    return KNEE * rng.gauss(1, share)
 
 
 @pytest.mark.parametrize("past", [0.2, 0.5, 0.8])
@@ -68,6 +68,17 @@ def test_where_the_limit_varies_many_windows_past_the_knee_say_where_it_is() -> 
         errors.append(abs(found.maximum_pps / KNEE - 1))
         held += found.interval_pps[0] <= KNEE <= found.interval_pps[1]
     assert median(errors) < 0.006 and sorted(errors)[56] < 0.014 and held >= 56, (median(errors), sorted(errors)[50:])
+
+
+def test_many_windows_about_a_varying_limit_say_as_much_from_below_it_as_from_above() -> None:
+    errors, held, knee = [], 0, KNEE / 0.999
+    for seed in range(60):
+        rng = random.Random(seed)
+        varying = partial(_varying, rng, share=0.02)
+        found = ramp(varying, KNEE - rng.uniform(29, 30) * 2.5e3, count=60, step=2.5e3)
+        errors.append(found.maximum_pps / knee - 1)
+        held += found.interval_pps[0] <= knee <= found.interval_pps[1]
+    assert abs(fmean(errors)) < 0.005 and held >= 54, (fmean(errors), held)
 
 
 def test_where_loss_grows_gently_the_interval_reaches_down_to_the_last_good_rate() -> None:

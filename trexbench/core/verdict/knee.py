@@ -24,7 +24,7 @@ REACH = 1.0
 ANYWHERE = 0.01
 """How far to trust nothing but the bracket."""
 BAD_SAY = 0.5
-"""A bad window counts by half as one: it has its say in the line, too."""
+"""A bad window from the first bad one on counts by half as one: it has its say in the line, too."""
 OUTLIER = 0.02
 """How often a window is good or bad for reasons of its own."""
 GRID = 400
@@ -148,10 +148,12 @@ def _spread(threshold: float, bracket: _Bracket, windows: Sequence[Window], inde
     density = knee_density(offered, received, rates, low, 1 - threshold)
     density += ANYWHERE * density.sum(axis=1, keepdims=True) / GRID
     width = np.maximum(SCATTERS, 0.03 * step)[:, None] / 1.7  # of a logistic curve as wide as a normal distribution's
-    inside = [w for w in windows if edges[0] <= w.sent_pps / unit <= edges[-1]]
-    for w in inside:
+    for i, w in enumerate(windows):
+        if not edges[0] <= w.sent_pps / unit <= edges[-1]:
+            continue
         if w.is_bad(threshold):
-            density *= _flag_weights(((w.sent_pps + bracket.rise) / unit - rates) / width) ** BAD_SAY
+            says = BAD_SAY if i >= index else 1.0
+            density *= _flag_weights(((w.sent_pps + bracket.rise) / unit - rates) / width) ** says
         elif w.excess(threshold) <= 0:
             density *= _flag_weights((rates - _carried(w) / unit) / width)
     sums = np.concatenate([[0.0], np.cumsum(density.sum(axis=0))])

@@ -94,10 +94,11 @@ def _meeting(found: _Pieces, likely: Array, first: float, rates: Array, good: fl
     error = np.sqrt(lies_var / closing**2 + (0.6 * spacing) ** 2 + (ROUND * (1 - good)) ** 2)
     hidden = np.where(knee > good, 1 - np.exp(-BENDS * np.maximum(0, first - knee) / closing), 0.0)
     apart = (rates - (knee - EARLY * (scatter - SCATTERS[0]))[..., None]) / error[..., None]
-    near = (likely[at] * (1 - hidden) / error)[..., None] * np.exp(-0.5 * apart**2) / (2 * pi) ** 0.5
-    level = (likely[at] * hidden / np.maximum(knee - good, spacing))[..., None]
-    between = np.where((rates >= good) & (rates <= knee[..., None]), level, 0.0)
-    density: Array = (near + between).sum(axis=(0, 2))
+    near = likely[at] * (1 - hidden) / error / (2 * pi) ** 0.5
+    level = likely[at] * hidden / np.maximum(knee - good, spacing)
+    between = (rates >= good) & (rates <= knee[..., None])
+    density: Array = np.einsum("psk,pskr->sr", near, np.exp(-0.5 * apart**2))
+    density += np.einsum("psk,pskr->sr", level, between)
     return density
 
 
