@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import exp, hypot, pi, prod, sqrt
-from statistics import fmean, median
+from math import hypot
+from statistics import median
 from typing import NamedTuple
+
+import numpy as np
 
 from ..load.plan import Plan
 from ..load.windows import Window
+from .pieces import SCATTERS, Array, knee_density
 
-SCATTER_WINDOWS = 12
-"""Windows past the knee from which is estimated how much the received rate varies from window to window."""
+LOOKED = 15
+"""From so many windows, the first bad one and those past it, is estimated where the knee is."""
 MORE_SCATTER, UNSEEN_SCATTER = 1.4, 0.015
 """The scatter may be so many times what is seen of it; and one look may have missed so much (a share of the rate)."""
-REACH = 0.3
+REACH = 1.0
 """No window further past the knee than this share of its rate says anything about it."""
-BEND = 0.05
-"""How far a line may miss the knee since the curve is bent, as a share of the stretch that the line was taken from."""
-SLOPE = 0.5
-"""How steep received over offered may be past the knee (standard deviation): a router in overload mostly levels off."""
-EARLY = 0.8
-"""A varying router loses frames while its mean rate is still enough: so many standard deviations before the line."""
-LINE, FIRST_LINE, ANYWHERE = 0.72, 0.25, 0.03
-"""How far to trust the line past the first bad window, the one through it, and no line at all but the bracket."""
+ANYWHERE = 0.01
+"""How far to trust nothing but the bracket."""
+BAD_SAY = 0.5
+"""A bad window from the first bad one on counts by half as one: it has its say in the line, too."""
 OUTLIER = 0.02
 """How often a window is good or bad for reasons of its own."""
-GRID = 300
+GRID = 400
 ROWS = (1, 2, 4, 8, 16)
 """Over so many windows losses are added up where the ports' skew hides those of one: it does not grow with them."""
 
@@ -62,10 +61,11 @@ def locate(plan: Plan, windows: Sequence[Window], step_pps: float, row: range) -
 
     It is the offered rate above which more than the threshold is lost. Which windows were good and which were bad keeps
     it between the last good and the first bad rate, sharply for a steady router and less so for one whose limit varies.
-    Within that bracket a line through received over offered rates past the knee says where: where it meets the share
-    that must arrive. What both leave likely is spread over a grid of rates; its median is the estimate, and 95 % of it
-    the interval (tests/unit/test_analysis_truth.py, benchmarks/truth.py). A line that misses the bracket, as when
-    throughput collapses, has no say.
+    Within that bracket the windows from the first bad one on say where: received over offered is taken for straight in
+    pieces, each way to cut it and each scatter as likely as it makes these windows, and the first piece's line meets
+    the share that must arrive there (core.verdict.pieces). What both leave likely is spread over a grid of rates; its
+    median is the estimate, and 95 % of it the interval (tests/unit/test_analysis_truth.py, benchmarks/truth.py). A line
+    that misses the bracket, as when throughput collapses, has no say.
     """
     index, first = row[0], windows[row[0]].sent_pps
     if index == 0:
@@ -135,85 +135,33 @@ class _Bracket(NamedTuple):
     rise: float
 
 
-class _Line(NamedTuple):
-    """Where a line says that the knee is, its standard error, and how far to trust it."""
-
-    knee: float
-    error: float
-    weight: float
-
-    def density(self, rate: float) -> float:
-        return self.weight * exp(-0.5 * ((rate - self.knee) / self.error) ** 2) / (self.error * sqrt(2 * pi))
-
-
 def _spread(threshold: float, bracket: _Bracket, windows: Sequence[Window], index: int) -> tuple[float, float, float]:
     """The rates below which the knee lies with 2.5, 50 and 97.5 %."""
-    past = windows[index + 1 : index + 1 + SCATTER_WINDOWS]
-    looked = past if len(past) >= 3 else windows[index : index + 1 + SCATTER_WINDOWS]
-    seen = max(scatter_pps(looked), 1e-4 * bracket.high)
-    most = hypot(MORE_SCATTER * seen, UNSEEN_SCATTER * bracket.high / max(1, len(looked) - 2))
-    begin, end = max(0.0, bracket.low - 2 * bracket.step - 3 * most), bracket.high + bracket.step + 3 * most
-    rates = [begin + (end - begin) * (i + 0.5) / GRID for i in range(GRID)]
-    inside = [w for w in windows if begin <= w.sent_pps <= end]
-    bad = [w.sent_pps + bracket.rise for w in inside if w.is_bad(threshold)]
-    good = [_carried(w) for w in inside if w.excess(threshold) <= 0]
-    anywhere = ANYWHERE / max(bracket.high - bracket.low, bracket.step)
-    weights = [0.0] * GRID
-    for scatter in (seen, most):
-        lines = list(_lines(threshold, windows[index:], scatter, bracket.step))
-        width = max(scatter, 0.03 * bracket.step) / 1.7  # of a logistic curve as wide as a normal distribution's
-        for i, rate in enumerate(rates):
-            above, below = (pps - rate for pps in bad), (rate - pps for pps in good)
-            seen_so = prod(_flag_weight(apart / width) for apart in (*above, *below))
-            weights[i] += seen_so * (anywhere + sum(line.density(rate) for line in lines))
-    sums = list(accumulate(weights))
-    low, middle, high = (_quantile(rates, sums, share) for share in (0.025, 0.5, 0.975))
+    unit, looked = windows[index].sent_pps, windows[index : index + LOOKED]
+    past = [w for w in looked if w.sent_pps <= unit * (1 + REACH)]
+    most = hypot(MORE_SCATTER * scatter_pps(past), UNSEEN_SCATTER * unit / max(1, len(past) - 2)) / unit
+    low, high, step = bracket.low / unit, bracket.high / unit, bracket.step / unit
+    edges = np.linspace(max(0.0, low - 2 * step - 4 * most), high + step + 3 * most, GRID + 1)
+    rates = (edges[1:] + edges[:-1]) / 2
+    offered = np.array([w.sent_pps for w in past]) / unit
+    received = np.array([w.received_pps + w.sent_pps * w.pending / w.sent for w in past]) / unit
+    density = knee_density(offered, received, rates, low, 1 - threshold)
+    density += ANYWHERE * density.sum(axis=1, keepdims=True) / GRID
+    width = np.maximum(SCATTERS, 0.03 * step)[:, None] / 1.7  # of a logistic curve as wide as a normal distribution's
+    for i, w in enumerate(windows):
+        if not edges[0] <= w.sent_pps / unit <= edges[-1]:
+            continue
+        if w.is_bad(threshold):
+            says = BAD_SAY if i >= index else 1.0
+            density *= _flag_weights(((w.sent_pps + bracket.rise) / unit - rates) / width) ** says
+        elif w.excess(threshold) <= 0:
+            density *= _flag_weights((rates - _carried(w) / unit) / width)
+    sums = np.concatenate([[0.0], np.cumsum(density.sum(axis=0))])
+    low, middle, high = (float(np.interp(share * sums[-1], sums, edges)) * unit for share in (0.025, 0.5, 0.975))
     return low, middle, high
 
 
-def _flag_weight(widths: float) -> float:
-    """How likely a window's flag is, for a knee so many widths on the side that explains it."""
-    return OUTLIER / 2 + (1 - OUTLIER) / (1 + exp(-max(-30.0, min(30.0, widths))))
-
-
-def _lines(threshold: float, windows: Sequence[Window], scatter: float, step: float) -> Iterator[_Line]:
-    """Lines through windows from the first bad one on.
-
-    The best of those past it: of few windows where they hardly scatter, since the curve may bend; of more where they
-    do. The first bad one is not among them: queues that were empty before it made its loss smaller. A second line goes
-    through it all the same, for curves that bend at once.
-    """
-    first = windows[0].sent_pps
-    past = [w for w in windows[1:] if w.sent_pps <= first * (1 + REACH)]
-    found = []
-    for count in range(2, len(past) + 1):
-        knee, error = _meet(threshold, past[:count], scatter)
-        bend = BEND * max(0.0, past[count - 1].sent_pps - first)
-        found.append(_Line(knee - EARLY * scatter, hypot(error, bend, EARLY * scatter), LINE))
-    if found:
-        yield min(found, key=lambda line: line.error)
-    if len(windows) > 1:
-        knee, error = _meet(threshold, windows[:2], scatter)
-        yield _Line(knee, hypot(error, 0.15 * step), FIRST_LINE)
-
-
-def _meet(threshold: float, windows: Sequence[Window], scatter: float) -> tuple[float, float]:
-    """The offered rate of which a line through these windows receives all but the threshold, and its standard error.
-
-    The line's slope is drawn towards zero where scatter leaves it open, or all windows have one rate.
-    """
-    offered, received = fmean(w.sent_pps for w in windows), fmean(w.received_pps for w in windows)
-    apart = [w.sent_pps - offered for w in windows]
-    spread = sum(x * x for x in apart) + (scatter / SLOPE) ** 2
-    slope = sum(x * (w.received_pps - received) for x, w in zip(apart, windows, strict=True)) / spread
-    closing = max(0.05, 1 - threshold - slope)
-    knee = offered - ((1 - threshold) * offered - received) / closing
-    return knee, scatter * sqrt(1 / len(windows) + (knee - offered) ** 2 / spread) / closing
-
-
-def _quantile(rates: Sequence[float], sums: Sequence[float], share: float) -> float:
-    """The rate below which this share of the weights lies; sums: the weights', running."""
-    wanted, half = share * sums[-1], (rates[1] - rates[0]) / 2
-    at = next(i for i, total in enumerate(sums) if total >= wanted)
-    before = sums[at - 1] if at else 0.0
-    return rates[at] - half + 2 * half * (wanted - before) / (sums[at] - before)
+def _flag_weights(widths: Array) -> Array:
+    """How likely a window's flag is, for knees so many widths on the side that explains it."""
+    likely: Array = OUTLIER / 2 + (1 - OUTLIER) / (1 + np.exp(-np.clip(widths, -30, 30)))
+    return likely
