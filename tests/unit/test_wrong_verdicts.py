@@ -6,6 +6,7 @@ Case 9, one pair's weak sender that became the other pair's limit, is in test_di
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,10 +17,10 @@ from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_r
 from twins import Box, stream
 
 from trexbench.config import twin as specs
-from trexbench.core.dut.telemetry import DropCount
+from trexbench.core.dut.telemetry import DropCount, Observation
 from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import Phase, Sample
-from trexbench.core.result import from_document, to_document
+from trexbench.core.result import RunResult, from_document, to_document
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.base import Strategy
 from trexbench.core.strategy.ramp import MAX_RECHECKS
@@ -245,6 +246,43 @@ def test_case_2_frames_that_the_dut_counts_as_sent_and_drops_are_its_own() -> No
     honest = replace(finish, observation=replace(finish.observation, drops=drops))
     assert one.limit is Limit.GENERATOR_RX
     assert is_the_knee(replace(result, dut_readings=(start, honest)).analysis.directions[0])
+
+
+def own_duplicates(result: RunResult, share: float) -> RunResult:
+    """The same, if the DUT itself sends this share of its frames twice, and counts them so."""
+    start, finish = result.dut_readings
+    ports = [replace(one, tx_packets=round((one.tx_packets or 0) * (1 + share))) for one in finish.observation.ports]
+    return replace(result, dut_readings=(start, replace(finish, observation=Observation(ports=tuple(ports)))))
+
+
+@pytest.mark.parametrize(("capacity", "share"), [(9.2e5, 0.009), (9.05e5, 0.009), (9.05e5, 0.005)])
+def test_case_2_frames_that_come_twice_do_not_stand_in_for_what_the_receiver_loses(
+    capacity: float, share: float
+) -> None:
+    world = World(capacity, rx_limit_pps=9e5, rx_silent=True, duplicated=share)
+    result = make_result(make_plan(stop_on_saturation=True), world, observed=True)
+    (one,) = result.analysis.directions
+    (sent,) = [port.tx_packets for port in result.dut_readings[1].observation.ports if port.port == 1]
+    assert one.received > sent + 10, "more came back than the DUT sent, and yet frames were lost on the way"
+    assert (one.limit, one.at_least, one.low_pps) == (Limit.GENERATOR_RX, True, None)
+    counts = re.search(
+        r"counts (\d+) sent to port 1, the tester (\d+) received there, of which (\d+) came", *one.reasons
+    )
+    assert counts is not None and [int(count) for count in counts.groups()[:2]] == [sent, one.received]
+    assert 0.85 * share * sent < int(counts[3]) < share * sent
+    assert [c.code for c in (*result.analysis_caveats, *result.dut_caveats)] == ["duplicates"]
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize("share", [0.0012, 0.005, 0.009, 0.03])
+@pytest.mark.parametrize("more", [{}, {"noise": 0.01}, {"read_s": 0.002}, {"rx_limit_pps": 8e5, "rx_silent": True}])
+def test_case_2_frames_that_come_twice_excuse_no_dut(more: dict[str, Any], share: float, stops: bool) -> None:
+    """Wherever they are doubled: behind the DUT, or in it."""
+    world = World(CAPACITY, duplicated=share, **more)
+    behind = make_result(make_plan(stop_on_saturation=stops), world, observed=True)
+    for result in (behind, own_duplicates(behind, share)):
+        (one,) = result.analysis.directions
+        assert (one.limit, one.at_least) == (Limit.DUT, False) and one.low_pps <= CAPACITY <= one.high_pps
 
 
 def test_case_2_a_link_that_went_down_is_the_link() -> None:
