@@ -125,6 +125,17 @@ def test_case_1_a_stall_above_the_knee_of_one_direction_only(begin_s: float, sha
     assert [(str(one.direction), round(one.begin_s)) for one in analysis.stalls][-1] == ("1->0", begin_s)
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.003])
+@pytest.mark.parametrize(("ramp_s", "begin_s"), [(60.0, 34.1), (60.0, 35.1), (240.0, 121.4), (240.0, 121.9)])
+def test_case_1_a_stall_that_begins_just_past_the_knee_does_not_move_it(
+    ramp_s: float, begin_s: float, noise: float
+) -> None:
+    world = World(CAPACITY, noise=noise, blips=((begin_s, begin_s + 3.0),))
+    _, _, analysis = measured(world, stop_on_saturation=True, ramp_s=ramp_s)
+    (one,) = analysis.directions
+    assert is_the_knee(one) and one.high_pps < CAPACITY * 1.06 and codes(analysis) == []
+
+
 def test_case_1_a_rate_that_loses_whenever_it_is_held_is_a_knee_though_more_was_carried_later() -> None:
     """The loss of a band of rates: the ramp gets past it, and the hold of the first bad rate does not."""
 

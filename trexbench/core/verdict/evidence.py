@@ -13,12 +13,10 @@ from ..load.plan import Direction, Plan
 from ..load.sample import Phase, Sample
 from ..load.windows import MEASURED_PHASES, Measured, Window, build_window, measured_windows
 from .blame import misses
-from .knee import find_loss
+from .knee import NOTHING_SHARE, find_loss
 from .model import Stall
 from .path import AT_ONCE_S, SOUND, FramePath, find_held, find_path
 
-NOTHING_SHARE = 0.99
-"""A window that loses more than this was one in which nothing was forwarded."""
 SEEN_PHASES = (*MEASURED_PHASES, Phase.RECHECK)
 
 
