@@ -125,6 +125,14 @@ def test_case_1_a_stall_above_the_knee_of_one_direction_only(begin_s: float, sha
     assert [(str(one.direction), round(one.begin_s)) for one in analysis.stalls][-1] == ("1->0", begin_s)
 
 
+@pytest.mark.parametrize(("sample_s", "end_s"), [(0.5, 26.4), (1.0, 26.5), (1.0, 26.9)])
+def test_case_1_a_second_stall_ends_within_the_half_of_the_hold_that_decides(sample_s: float, end_s: float) -> None:
+    """So late in a sample's interval that some frames came through in it."""
+    world = World(CAPACITY, blips=((20.4, 22.6), (23.6, end_s)))
+    _, _, analysis = measured(world, stop_on_saturation=True, sample_s=sample_s)
+    assert is_the_knee(analysis.directions[0]) and codes(analysis) == ["stall"]
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.003])
 @pytest.mark.parametrize(("ramp_s", "begin_s"), [(60.0, 34.1), (60.0, 35.1), (240.0, 121.4), (240.0, 121.9)])
 def test_case_1_a_stall_that_begins_just_past_the_knee_does_not_move_it(

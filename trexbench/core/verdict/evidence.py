@@ -84,7 +84,7 @@ def find_rechecks(
     for before, middle, last in find_held(samples):
         window = path.correct(build_window(direction, samples[middle : last + 1]))
         carried = not window.is_bad(plan.loss_threshold) and not misses(window.asked_pps, window.sent_pps)
-        parts = (build_window(direction, pair) for pair in pairwise(samples[middle : last + 1]))
+        parts = (build_window(direction, pair) for pair in pairwise(samples[before : last + 1]))
         blank = any(part.lost > NOTHING_SHARE * part.sent for part in parts)
         found.append(Recheck(samples[before].t_s, window.asked_pps, carried and window.sent > 0, blank))
     return found
