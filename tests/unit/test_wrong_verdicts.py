@@ -134,11 +134,22 @@ def test_case_1_a_second_stall_ends_within_the_half_of_the_hold_that_decides(sam
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.003])
-@pytest.mark.parametrize(("ramp_s", "begin_s"), [(60.0, 34.1), (60.0, 35.1), (240.0, 121.4), (240.0, 121.9)])
+@pytest.mark.parametrize(
+    ("ramp_s", "begin_s", "length_s"),
+    [
+        (60.0, 34.1, 3.0),
+        (60.0, 35.1, 3.0),
+        (240.0, 121.4, 3.0),
+        (240.0, 121.9, 3.0),
+        (60.0, 35.1, 0.6),
+        (60.0, 36.0, 3.0),
+    ],
+)
 def test_case_1_a_stall_that_begins_just_past_the_knee_does_not_move_it(
-    ramp_s: float, begin_s: float, noise: float
+    ramp_s: float, begin_s: float, length_s: float, noise: float
 ) -> None:
-    world = World(CAPACITY, noise=noise, blips=((begin_s, begin_s + 3.0),))
+    """The last two fill no window."""
+    world = World(CAPACITY, noise=noise, blips=((begin_s, begin_s + length_s),))
     _, _, analysis = measured(world, stop_on_saturation=True, ramp_s=ramp_s)
     (one,) = analysis.directions
     assert is_the_knee(one) and one.high_pps < CAPACITY * 1.06 and codes(analysis) == []

@@ -16,6 +16,8 @@ SCATTER_WINDOWS = 12
 """Windows past the knee from which is estimated how much the received rate varies from window to window."""
 MORE_SCATTER, UNSEEN_SCATTER = 1.4, 0.015
 """The scatter may be so many times what is seen of it; and one look may have missed so much (a share of the rate)."""
+WILD = 0.075
+"""A scatter of more than this share of the rate may be a stall's."""
 REACH = 0.3
 """No window further past the knee than this share of its rate says anything about it."""
 BEND = 0.05
@@ -170,7 +172,8 @@ def _spread(threshold: float, bracket: _Bracket, windows: Sequence[Window], inde
     good = [_carried(w) for w in inside if w.excess(threshold) <= 0]
     anywhere = ANYWHERE / max(bracket.high - bracket.low, bracket.step)
     weights = [0.0] * GRID
-    for scatter in (seen, most):
+    # A stall past the knee scatters, too: then the flags below it say whether the router varies so much.
+    for scatter in (seen, most, *([UNSEEN_SCATTER * bracket.high] if seen > WILD * bracket.high else [])):
         lines = list(_lines(threshold, windows[index:], scatter, bracket.step))
         width = max(scatter, 0.03 * bracket.step) / 1.7  # of a logistic curve as wide as a normal distribution's
         for i, rate in enumerate(rates):
