@@ -6,13 +6,14 @@ Case 9, one pair's weak sender that became the other pair's limit, is in test_di
 from __future__ import annotations
 
 import itertools
+import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from faulty import measure_with
+from faulty import compare, measure_with, random_mixed
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result, simulate
 from twins import Box, stream
 
@@ -453,6 +454,21 @@ def test_case_5_a_stall_on_a_path_that_loses() -> None:
     world = World(CAPACITY, back_loss=0.002, blips=((12.0, 15.0),))
     _, _, analysis = measured(world, stop_on_saturation=False)
     assert is_the_knee(analysis.directions[0]) and set(codes(analysis)) == {"lossy-path", "stall"}
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(406, id="frames that come twice, and a receiver that loses silently"),
+        pytest.param(862, id="a stall in two of the few windows on a path that loses"),
+        pytest.param(902, id="a stall that fills no window past the knee"),
+    ],
+)
+def test_several_faults_at_once(number: int) -> None:
+    """As benchmarks/verdicts.py mixes them."""
+    mixed = random_mixed(random.Random(f"1 {number}"), number)
+    for one in mixed.measure().analysis.directions:
+        assert compare(one, *mixed.limit_of(one.direction)) == "right"
 
 
 @pytest.mark.parametrize("read_s", [0.001, 0.003])
