@@ -6,20 +6,22 @@ Case 9, one pair's weak sender that became the other pair's limit, is in test_di
 from __future__ import annotations
 
 import itertools
+import random
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from faulty import measure_with
+from faulty import compare, measure_with, random_mixed
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result, simulate
 from twins import Box, stream
 
 from trexbench.config import twin as specs
-from trexbench.core.dut.telemetry import DropCount
+from trexbench.core.dut.telemetry import DropCount, Observation
 from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import Phase, Sample
-from trexbench.core.result import from_document, to_document
+from trexbench.core.result import RunResult, from_document, to_document
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.base import Strategy
 from trexbench.core.strategy.ramp import MAX_RECHECKS
@@ -122,6 +124,36 @@ def test_case_1_a_stall_above_the_knee_of_one_direction_only(begin_s: float, sha
     slow, fast = analysis.directions
     assert is_the_knee(slow, 4e5) and is_the_knee(fast, 9.8e5)
     assert [(str(one.direction), round(one.begin_s)) for one in analysis.stalls][-1] == ("1->0", begin_s)
+
+
+@pytest.mark.parametrize(("sample_s", "end_s"), [(0.5, 26.4), (1.0, 26.5), (1.0, 26.9)])
+def test_case_1_a_second_stall_ends_within_the_half_of_the_hold_that_decides(sample_s: float, end_s: float) -> None:
+    """So late in a sample's interval that some frames came through in it."""
+    world = World(CAPACITY, blips=((20.4, 22.6), (23.6, end_s)))
+    _, _, analysis = measured(world, stop_on_saturation=True, sample_s=sample_s)
+    assert is_the_knee(analysis.directions[0]) and codes(analysis) == ["stall"]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.003])
+@pytest.mark.parametrize(
+    ("ramp_s", "begin_s", "length_s"),
+    [
+        (60.0, 34.1, 3.0),
+        (60.0, 35.1, 3.0),
+        (240.0, 121.4, 3.0),
+        (240.0, 121.9, 3.0),
+        (60.0, 35.1, 0.6),
+        (60.0, 36.0, 3.0),
+    ],
+)
+def test_case_1_a_stall_that_begins_just_past_the_knee_does_not_move_it(
+    ramp_s: float, begin_s: float, length_s: float, noise: float
+) -> None:
+    """The last two fill no window."""
+    world = World(CAPACITY, noise=noise, blips=((begin_s, begin_s + length_s),))
+    _, _, analysis = measured(world, stop_on_saturation=True, ramp_s=ramp_s)
+    (one,) = analysis.directions
+    assert is_the_knee(one) and one.high_pps < CAPACITY * 1.06 and codes(analysis) == []
 
 
 def test_case_1_a_rate_that_loses_whenever_it_is_held_is_a_knee_though_more_was_carried_later() -> None:
@@ -245,6 +277,43 @@ def test_case_2_frames_that_the_dut_counts_as_sent_and_drops_are_its_own() -> No
     honest = replace(finish, observation=replace(finish.observation, drops=drops))
     assert one.limit is Limit.GENERATOR_RX
     assert is_the_knee(replace(result, dut_readings=(start, honest)).analysis.directions[0])
+
+
+def own_duplicates(result: RunResult, share: float) -> RunResult:
+    """The same, if the DUT itself sends this share of its frames twice, and counts them so."""
+    start, finish = result.dut_readings
+    ports = [replace(one, tx_packets=round((one.tx_packets or 0) * (1 + share))) for one in finish.observation.ports]
+    return replace(result, dut_readings=(start, replace(finish, observation=Observation(ports=tuple(ports)))))
+
+
+@pytest.mark.parametrize(("capacity", "share"), [(9.2e5, 0.009), (9.05e5, 0.009), (9.05e5, 0.005)])
+def test_case_2_frames_that_come_twice_do_not_stand_in_for_what_the_receiver_loses(
+    capacity: float, share: float
+) -> None:
+    world = World(capacity, rx_limit_pps=9e5, rx_silent=True, duplicated=share)
+    result = make_result(make_plan(stop_on_saturation=True), world, observed=True)
+    (one,) = result.analysis.directions
+    (sent,) = [port.tx_packets for port in result.dut_readings[1].observation.ports if port.port == 1]
+    assert one.received > sent + 10, "more came back than the DUT sent, and yet frames were lost on the way"
+    assert (one.limit, one.at_least, one.low_pps) == (Limit.GENERATOR_RX, True, None)
+    counts = re.search(
+        r"counts (\d+) sent to port 1, the tester (\d+) received there, of which (\d+) came", *one.reasons
+    )
+    assert counts is not None and [int(count) for count in counts.groups()[:2]] == [sent, one.received]
+    assert 0.85 * share * sent < int(counts[3]) < share * sent
+    assert [c.code for c in (*result.analysis_caveats, *result.dut_caveats)] == ["duplicates"]
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize("share", [0.0012, 0.005, 0.009, 0.03])
+@pytest.mark.parametrize("more", [{}, {"noise": 0.01}, {"read_s": 0.002}, {"rx_limit_pps": 8e5, "rx_silent": True}])
+def test_case_2_frames_that_come_twice_excuse_no_dut(more: dict[str, Any], share: float, stops: bool) -> None:
+    """Wherever they are doubled: behind the DUT, or in it."""
+    world = World(CAPACITY, duplicated=share, **more)
+    behind = make_result(make_plan(stop_on_saturation=stops), world, observed=True)
+    for result in (behind, own_duplicates(behind, share)):
+        (one,) = result.analysis.directions
+        assert (one.limit, one.at_least) == (Limit.DUT, False) and one.low_pps <= CAPACITY <= one.high_pps
 
 
 def test_case_2_a_link_that_went_down_is_the_link() -> None:
@@ -385,6 +454,21 @@ def test_case_5_a_stall_on_a_path_that_loses() -> None:
     world = World(CAPACITY, back_loss=0.002, blips=((12.0, 15.0),))
     _, _, analysis = measured(world, stop_on_saturation=False)
     assert is_the_knee(analysis.directions[0]) and set(codes(analysis)) == {"lossy-path", "stall"}
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(406, id="frames that come twice, and a receiver that loses silently"),
+        pytest.param(862, id="a stall in two of the few windows on a path that loses"),
+        pytest.param(902, id="a stall that fills no window past the knee"),
+    ],
+)
+def test_several_faults_at_once(number: int) -> None:
+    """As benchmarks/verdicts.py mixes them."""
+    mixed = random_mixed(random.Random(f"1 {number}"), number)
+    for one in mixed.measure().analysis.directions:
+        assert compare(one, *mixed.limit_of(one.direction)) == "right"
 
 
 @pytest.mark.parametrize("read_s", [0.001, 0.003])

@@ -16,10 +16,10 @@ import msgspec
 
 from .dut.cycles import Cost, find_costs, find_intervals
 from .dut.flowspread import FlowSpread
-from .dut.losses import LossReport, locate
+from .dut.losses import LossReport, locate, passed
 from .dut.spreadcheck import SpreadCheck, compare_spread
-from .dut.telemetry import DutReading, Moment
-from .dut.witness import hear
+from .dut.telemetry import DutReading, Moment, Observation
+from .dut.witness import find_twice, hear
 from .errors import ConfigError, StoreError
 from .load.conditions import round_trip_ns
 from .load.plan import Direction
@@ -129,18 +129,36 @@ class RunResult:
         return [size for size in sizes if isinstance(size, int)]
 
     @cached_property
-    def losses(self) -> LossReport | None:
-        """Where frames were lost; None if the DUT was not read before and after, or a tester's counter went back."""
+    def _seen(self) -> tuple[Observation, Observation] | None:
+        """The DUT before and after; None if it was not read, or a tester's counter went back."""
         seen = {one.moment: one.observation for one in tuple(self.dut_readings)}
         setbacks = (find_setback(before, after, self.plan.ports) for before, after in pairwise(self.samples))
         if Moment.START not in seen or Moment.FINISH not in seen or len(self.samples) < 2 or any(setbacks):
             return None
-        first, last = self.samples[0].reading.ports, self.samples[-1].reading.ports
-        directions = self.plan.directions
-        sent = {d: last[d.tx].opackets - first[d.tx].opackets for d in directions}
-        lost = {d: sent[d] - (last[d.rx].ipackets - first[d.rx].ipackets) for d in directions}
-        errors = {d.rx: last[d.rx].ierrors - first[d.rx].ierrors for d in directions}
-        return locate(seen[Moment.START], seen[Moment.FINISH], lost, sent, errors)
+        return seen[Moment.START], seen[Moment.FINISH]
+
+    def _total(self, port: int, name: str) -> int:
+        """By how much this counter of a tester's port rose over the run."""
+        first, last = (getattr(self.samples[at].reading.ports[port], name) for at in (0, -1))
+        return int(last - first)
+
+    @cached_property
+    def _twice(self) -> Mapping[Direction, int]:
+        """Frames that came twice, as far as that is certain; see core.dut.witness."""
+        if self._seen is None:
+            return {}
+        measured = Measured(self.plan, self.samples)
+        gone = {d: passed(*self._seen, d.rx, "tx_packets") for d in self.plan.directions}
+        return {d: find_twice(measured, d, gone[d], self._total(d.rx, "ipackets")) for d in gone}
+
+    @cached_property
+    def losses(self) -> LossReport | None:
+        """Where frames were lost; None if the DUT was not read before and after, or a tester's counter went back."""
+        if self._seen is None:
+            return None
+        sent = {d: self._total(d.tx, "opackets") for d in self.plan.directions}
+        lost = {d: sent[d] - self._total(d.rx, "ipackets") + self._twice[d] for d in sent}
+        return locate(*self._seen, lost, sent, {d.rx: self._total(d.rx, "ierrors") for d in sent})
 
     @cached_property
     def spread_check(self) -> SpreadCheck | None:
@@ -169,7 +187,8 @@ class RunResult:
     @cached_property
     def analysis(self) -> Analysis:
         """Derived once: plan, samples and readings are frozen."""
-        return hear(self.plan, self.samples, analyse(self.plan, self.samples), self.losses)
+        analysis = analyse(self.plan, self.samples)
+        return hear(self.plan, self.samples, analysis, self.losses, self._twice)
 
     @cached_property
     def directions(self) -> tuple[DirectionResult, ...]:

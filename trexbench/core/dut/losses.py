@@ -117,8 +117,8 @@ def _stretches(
     before: Observation, after: Observation, direction: Direction, sent: int, lost: int
 ) -> tuple[dict[str, int], list[Caveat]]:
     """Frames lost on each stretch of a direction, which sum to its loss; and doubts about the DUT's counters."""
-    got, received = _passed(before, after, direction.tx, "rx_packets"), sent - lost
-    gone = _passed(before, after, direction.rx, "tx_packets")
+    got, received = passed(before, after, direction.tx, "rx_packets"), sent - lost
+    gone = passed(before, after, direction.rx, "tx_packets")
     doubts = [
         Caveat("loss-set-back", f"{words} of the DUT's interface that faces port {port} went back: left out")
         for words, port, count in (("rx_packets", direction.tx, got), ("tx_packets", direction.rx, gone))
@@ -144,8 +144,11 @@ def _stretches(
     return dict(zip(found, _split(min(max(0, lost), sum(parts)), parts), strict=True)), doubts
 
 
-def _passed(before: Observation, after: Observation, port: int, name: str) -> int | None:
-    """Frames that an interface counted in between; negative where its counter went back, None where it has none."""
+def passed(before: Observation, after: Observation, port: int, name: str) -> int | None:
+    """Frames that an interface counted in between; negative where its counter went back, None where it has none.
+
+    name: of a field of PortCount. port: of the tester, which the interface faces.
+    """
     then, now = (
         next((getattr(one, name) for one in observation.ports if one.port == port), None)
         for observation in (before, after)

@@ -2,33 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import sqrt
 from statistics import median
 
-from ..load.plan import Plan
+from ..load.plan import Direction, Plan
 from ..load.sample import Sample
 from ..load.windows import Measured
 from ..units import format_share
 from ..verdict.blame import RX_BLAME_SHARE
 from ..verdict.evidence import find_evidence
+from ..verdict.knee import find_loss
 from ..verdict.model import Analysis, DirectionResult, Limit
+from ..verdict.path import DRIFT, SIGMAS, find_path
 from .losses import AFTER, FEW, LossReport
 
 
-def hear(plan: Plan, samples: Sequence[Sample], analysis: Analysis, losses: LossReport | None) -> Analysis:
+def find_twice(measured: Measured, direction: Direction, gone: int | None, received: int) -> int:
+    """How many frames, at least, came twice in the whole run, and hide as many lost ones; 0 where that is not known.
+
+    gone: frames that the DUT says it sent, None where it does not. A DUT that doubles frames itself counts both:
+    only where more came back than that is it certain that they are doubled behind it.
+    """
+    path = find_path(measured, direction)
+    if gone is None or received <= gone or not path.extra:
+        return 0
+    windows = find_evidence(measured, direction).sending
+    row = find_loss(measured.plan, windows)
+    below = windows[: row[0]] if row else windows
+    sent = sum(w.sent for w in below)
+    extra = sum(w.received for w in below) * (1 + path.twice) - sent
+    if extra <= 0:
+        return 0
+    sure = (1 - DRIFT) * (extra - SIGMAS * sqrt(extra) - below[-1].skew)
+    twice = max(0, int(gone * sure / sent))
+    return twice if received - gone > FEW + DRIFT * twice else 0
+
+
+def hear(
+    plan: Plan,
+    samples: Sequence[Sample],
+    analysis: Analysis,
+    losses: LossReport | None,
+    twice: Mapping[Direction, int],
+) -> Analysis:
     """The analysis, with no direction laid to the DUT whose loss came after it by its own counters.
 
     Counters of frames that the DUT dropped while sending explain loss first (core.dut.losses): those are its own.
+    twice: by direction, frames received that came twice (find_twice).
     """
     if losses is None:
         return analysis
-    heard = tuple(_hear(plan, samples, one, losses) for one in analysis.directions)
-    return replace(analysis, directions=heard)
+    heard = (_hear(plan, samples, one, losses, twice[one.direction]) for one in analysis.directions)
+    return replace(analysis, directions=tuple(heard))
 
 
-def _hear(plan: Plan, samples: Sequence[Sample], result: DirectionResult, losses: LossReport) -> DirectionResult:
-    direction, lost = result.direction, result.sent - result.received
+def _hear(
+    plan: Plan, samples: Sequence[Sample], result: DirectionResult, losses: LossReport, twice: int
+) -> DirectionResult:
+    direction, once = result.direction, result.received - twice
+    lost = result.sent - once
     after = sum(one.frames for one in losses.places if one.kind == AFTER and one.directions == (str(direction),))
     enough = max(FEW + 1, RX_BLAME_SHARE * lost)
     if result.limit is not Limit.DUT or after < enough:
@@ -40,8 +74,8 @@ def _hear(plan: Plan, samples: Sequence[Sample], result: DirectionResult, losses
     down = any(not sample.reading.ports[rx].link_up for sample in samples)
     reason = (
         f"of {lost} lost frames ({format_share(lost / result.sent)}) the DUT sent {after}: it counts "
-        f"{result.received + after} sent to port {rx}, the tester {result.received} received there"
-    )
+        f"{once + after} sent to port {rx}, the tester {result.received} received there"
+    ) + (f", of which {twice} came twice" if twice else "")
     limit = Limit.LINK if down else Limit.GENERATOR_RX
     return replace(result, limit=limit, reasons=(reason,), at_least=True, low_pps=None, high_pps=None)
 

@@ -16,8 +16,7 @@ from ..load.windows import Measured, Window, build_window, measured_windows
 from ..verdict.belief import Belief, Bracket, believe
 from ..verdict.belief import Look as Tried
 from ..verdict.blame import misses
-from ..verdict.evidence import NOTHING_SHARE
-from ..verdict.knee import find_sustained
+from ..verdict.knee import NOTHING_SHARE, find_sustained
 from ..verdict.path import find_path
 
 LOST_IN_RAMP = 0.005

@@ -13,12 +13,10 @@ from ..load.plan import Direction, Plan
 from ..load.sample import Phase, Sample
 from ..load.windows import MEASURED_PHASES, Measured, Window, build_window, measured_windows
 from .blame import misses
-from .knee import find_loss
+from .knee import NOTHING_SHARE, find_loss
 from .model import Stall
 from .path import AT_ONCE_S, SOUND, FramePath, find_held, find_path
 
-NOTHING_SHARE = 0.99
-"""A window that loses more than this was one in which nothing was forwarded."""
 SEEN_PHASES = (*MEASURED_PHASES, Phase.RECHECK)
 
 
@@ -86,7 +84,7 @@ def find_rechecks(
     for before, middle, last in find_held(samples):
         window = path.correct(build_window(direction, samples[middle : last + 1]))
         carried = not window.is_bad(plan.loss_threshold) and not misses(window.asked_pps, window.sent_pps)
-        parts = (build_window(direction, pair) for pair in pairwise(samples[middle : last + 1]))
+        parts = (build_window(direction, pair) for pair in pairwise(samples[before : last + 1]))
         blank = any(part.lost > NOTHING_SHARE * part.sent for part in parts)
         found.append(Recheck(samples[before].t_s, window.asked_pps, carried and window.sent > 0, blank))
     return found

@@ -28,6 +28,8 @@ BAD_SAY = 0.5
 OUTLIER = 0.02
 """How often a window is good or bad for reasons of its own."""
 GRID = 400
+NOTHING_SHARE = 0.99
+"""A window that loses more than this was one in which nothing was forwarded."""
 ROWS = (1, 2, 4, 8, 16)
 """Over so many windows losses are added up where the ports' skew hides those of one: it does not grow with them."""
 
@@ -74,8 +76,17 @@ def locate(plan: Plan, windows: Sequence[Window], step_pps: float, row: range) -
     # The load also rises within a window of several samples, and only its end may be beyond the knee.
     rise = step_pps * max(0.0, 1 - plan.sample_s / plan.window_s) / 2
     bracket = _Bracket(good, first + rise, max(first - good, step_pps / 5), rise)
-    low, middle, high = _spread(plan.loss_threshold, bracket, windows, index)
+    low, middle, high = _spread(plan.loss_threshold, bracket, _without_standstill(windows, index), index)
     return Knee(row, middle, (low, high), windows[index - 1].sent_pps, first)
+
+
+def _without_standstill(windows: Sequence[Window], index: int) -> Sequence[Window]:
+    """The windows without those past the first bad one in which nothing was forwarded, and those next to them.
+
+    A stall that began past the knee reaches into both, and says nothing of how much is received at which rate.
+    """
+    nothing = [w.lost > NOTHING_SHARE * w.sent for w in windows]
+    return [w for i, w in enumerate(windows) if i <= index or not any(nothing[i - 1 : i + 2])]
 
 
 def find_loss(plan: Plan, windows: Sequence[Window]) -> range:

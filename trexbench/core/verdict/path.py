@@ -178,14 +178,17 @@ def _same(rows: Sequence[_Row], warm: Window | None, fewest: float) -> float | N
 def _pooled_share(ramp: Sequence[Window], held: Sequence[Window]) -> float:
     """The share missing in the lowest windows of the ramp, and where a rate was held, if they are too few for rows.
 
-    Where a stall lies across the former it is that of the latter alone. The same share at every rate must explain them,
-    and much better than one that grows with the rate or none at all. 0 where it does not.
+    Where a stall lies across the former it is that of the latter alone, or of the former without the two worst. The
+    same share at every rate must explain them, and much better than one that grows with the rate or none at all. 0
+    where it does not.
     """
     held = sorted((w for w in held if w.sent), key=lambda window: window.sent_pps)
-    tops = ((count, ramp[count - 1].sent_pps) for count in range(min(len(ramp), 2 * ROWS), 1, -1))
+    lowest = [ramp[:count] for count in range(min(len(ramp), 2 * ROWS), 1, -1)]
+    calmer = [_without_worst(part) for part in lowest if len(part) >= ROWS + 2]
     for windows in (
-        *([*ramp[:count], *(w for w in held if w.sent_pps <= top_pps)] for count, top_pps in tops),
+        *([*part, *(w for w in held if w.sent_pps <= part[-1].sent_pps)] for part in lowest),
         *(held[:count] for count in range(len(held), 1, -1)),
+        *calmer,
     ):
         if sum(w.lost for w in windows) < max(FEWEST_FRAMES, *(w.skew for w in windows)):
             continue
@@ -194,6 +197,12 @@ def _pooled_share(ramp: Sequence[Window], held: Sequence[Window]) -> float:
         if fits and min(_misfit(windows, power)[0] for power in (1, None)) - even > SIGMAS**2:
             return share
     return 0.0
+
+
+def _without_worst(windows: Sequence[Window]) -> Sequence[Window]:
+    """The windows without the two neighbours that lost most: a stall of less than a window may lie across them."""
+    at = max(range(len(windows) - 1), key=lambda i: sum(w.lost / w.sent for w in windows[i : i + 2]))
+    return [*windows[:at], *windows[at + 2 :]]
 
 
 def _misfit(windows: Sequence[Window], power: int | None) -> tuple[float, float]:

@@ -11,8 +11,7 @@ from ..load.sample import Phase, Sample
 from ..load.windows import Measured, Window, measured_windows
 from ..units import format_pps
 from .blame import blame
-from .evidence import NOTHING_SHARE
-from .knee import Knee, find_sustained, locate
+from .knee import NOTHING_SHARE, Knee, find_sustained, locate
 from .model import Limit
 from .path import FramePath
 
