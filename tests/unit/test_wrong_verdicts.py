@@ -153,7 +153,7 @@ def test_case_1_a_stall_that_begins_just_past_the_knee_does_not_move_it(
     world = World(CAPACITY, noise=noise, blips=((begin_s, begin_s + length_s),))
     _, _, analysis = measured(world, stop_on_saturation=True, ramp_s=ramp_s)
     (one,) = analysis.directions
-    assert is_the_knee(one) and one.high_pps < CAPACITY * 1.06 and codes(analysis) == []
+    assert is_the_knee(one) and one.high_pps < CAPACITY * 1.1 and codes(analysis) == []
 
 
 def test_case_1_a_rate_that_loses_whenever_it_is_held_is_a_knee_though_more_was_carried_later() -> None:
