@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from runs import World, make_plan, make_result
 
+from trexbench.core.errors import StoreError
 from trexbench.core.load.plan import Plan
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
@@ -82,6 +83,15 @@ def test_what_it_divides_by_is_never_zero(plan: Plan) -> None:
     result = make_result(plan, World(capacity_pps=6e5))
     for one in seconds(result):
         assert one["0"]["tx_pps"] > 0 and (not plan.bidir or one["1"]["tx_pps"] > 0)
+
+
+def test_counters_too_great_for_rates_are_told_in_one_line() -> None:
+    result = make_result()
+    last = result.samples[-1]
+    ports = {port: replace(one, ipackets=10**400) for port, one in last.reading.ports.items()}
+    samples = (*result.samples[:5], replace(result.samples[5], reading=replace(last.reading, ports=ports)))
+    with pytest.raises(StoreError, match="too great for rates"):
+        to_loadtest(replace(result, samples=samples))
 
 
 def test_a_second_in_which_a_sender_was_silent_is_left_out() -> None:

@@ -11,7 +11,7 @@ from .errors import StoreError
 
 T = TypeVar("T")
 
-Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+Count = Annotated[int, Meta(ge=0)]
 Number = Annotated[float, Meta(ge=-1e300, le=1e300)]
 """Small enough for differences and sums to be finite too."""
 Amount = Annotated[float, Meta(ge=0, le=1.7976931348623157e308)]

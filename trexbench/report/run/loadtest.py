@@ -15,6 +15,7 @@ from pathlib import PurePath
 from time import strptime
 from typing import Any
 
+from ...core.errors import StoreError
 from ...core.load.plan import Plan
 from ...core.load.sample import Phase, PortCounters, Sample, find_setback
 from ...core.result import RunResult
@@ -26,8 +27,14 @@ LATE_SHARE = 0.05
 
 
 def to_loadtest(result: RunResult) -> bytes:
-    """The file's bytes. Ports are renumbered: "0" sends the first direction, "1" receives it."""
-    return json.dumps({"vars": _vars(result), "stats": _stats(result)}, indent=1, allow_nan=False).encode()
+    """The file's bytes. Ports are renumbered: "0" sends the first direction, "1" receives it.
+
+    StoreError where counters are too great for rates.
+    """
+    try:
+        return json.dumps({"vars": _vars(result), "stats": _stats(result)}, indent=1, allow_nan=False).encode()
+    except (OverflowError, ValueError):
+        raise StoreError(f"run {result.id}: counters too great for rates", "the file is damaged") from None
 
 
 def _vars(result: RunResult) -> dict[str, Any]:
