@@ -96,7 +96,7 @@ class Template:
         )
         folder = results / night / dut
         folder.mkdir(parents=True, exist_ok=True)
-        data = seal(head.encode() + b"," + self._tail, row)
+        data = seal(head.encode() + b"," + self._tail, {"row": row})
         (folder / f"{clock.replace(':', '')}-{mode}-bidir.json").write_bytes(data)
 
 

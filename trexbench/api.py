@@ -86,6 +86,7 @@ class Options(SetupOptions, total=False):
     bidir: bool
     ports: tuple[int, ...] | None
     rx_queues: int | None
+    variant: str | None
     telemetry: str | None
     results: Place | None
     progress: Callable[[Progress], object] | None
@@ -205,16 +206,21 @@ def run_suite(
 
 
 def load_run(path: Place) -> RunResult:
-    """The run of a document; StoreError names what is wrong with it."""
+    """The run of packets of a document; StoreError names what is wrong with it."""
     from .results.store import load_run
 
     return load_run(Path(path))
 
 
 def load_results(results: Place = "results", **filters: Any) -> list[RunResult]:
-    """Every run below the directory, oldest first; filters as for load_rows. One that cannot be read is a warning."""
+    """Every run of packets below the directory, oldest first; filters as for load_rows.
+
+    One that cannot be read is a warning.
+    """
     found = []
     for one in _rows(results, **filters):
+        if one.packet_rate is None:
+            continue
         try:
             found.append(load_run(Path(results) / one.path))
         except StoreError as error:

@@ -29,3 +29,26 @@ def test_a_server_that_is_missing_is_bad_with_its_remedy(tmp_path: Path) -> None
 def test_a_dut_that_is_not_there(tmp_path: Path) -> None:
     done = trexbench(tmp_path, "doctor", "--dut", "nosuch")
     assert done.returncode == 2 and "nosuch" in done.stderr and "Traceback" not in done.stderr
+
+
+_PORTS = "ports: [{tester: 0}, {tester: 1}]\n"
+
+
+def _states_of_dut(folder: Path, text: str) -> tuple[int, dict[str, tuple[str, str]]]:
+    (folder / "mine.yaml").write_text(text + _PORTS)
+    with fake_server() as server:
+        where = ("--rpc-port", str(server.rpc_port), "--pub-port", str(server.pub_port), "--server", "127.0.0.1")
+        done = trexbench(folder, "doctor", "--dut", "mine.yaml", *where, "--json")
+    found = [one for one in json.loads(done.stdout) if one["area"] == "DUT"]
+    return done.returncode, {one["what"]: (one["state"], one["found"]) for one in found}
+
+
+def test_a_dut_that_is_configured_by_hand_is_not_asked(tmp_path: Path) -> None:
+    code, found = _states_of_dut(tmp_path, "driver: none\n")
+    assert (code, found) == (0, {"mine": ("good", "driver: none: it is not reached, nothing is read")})
+
+
+def test_a_dut_of_commands_without_any_is_doubted(tmp_path: Path) -> None:
+    code, found = _states_of_dut(tmp_path, "driver: commands\ntransport: {type: local}\n")
+    assert code == 0 and found["settings"] == ("doubtful", "driver: commands: its config names nothing to read back")
+    assert found["counters"] == ("doubtful", "its config names none")

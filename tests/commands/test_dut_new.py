@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tools import fake_server, trexbench
 
+from trexbench.config.model import GeneratorConfig
 from trexbench.config.schema import read_dut
 
 
@@ -16,6 +17,7 @@ def test_a_new_dut_is_written_once_checked_and_found(tmp_path: Path) -> None:
     assert done.returncode == 0 and done.stdout.strip() == "dut_configs/mine.yaml", done.stderr
     config = read_dut(tmp_path / "dut_configs" / "mine.yaml")
     assert [port.interface for port in config.ports] == ["eth1", "eth2"] and config.speed_bps == 1e10
+    assert config.generator == GeneratorConfig("127.0.0.1", server.rpc_port, server.pub_port)
     assert all(port.neighbour.mac and port.neighbour.mac.startswith("02:00") for port in config.ports)
     assert "nothing is wrong" in trexbench(tmp_path, "dut", "check", "mine").stdout
     again = trexbench(tmp_path, "dut", "new", "mine", "--driver", "none")

@@ -177,7 +177,10 @@ def test_cells_of_one_session_share_the_tester(tmp_path: Path) -> None:
     """Against a server that other clients may use, too: connected to once for both cells, and left in peace."""
     (tmp_path / "dut_configs").mkdir()
     text = (ROOT / "dut_configs" / "lab-linux.yaml").read_text()
-    local = re.sub(r"^lab:\n(?:[ #].*\n|\n)*", "", text.replace("type: netns", "type: local"), flags=re.MULTILINE)
+    local = re.sub(
+        r"^(?:lab|endpoints):\n(?:[ #].*\n|\n)*", "", text.replace("type: netns", "type: local"), flags=re.MULTILINE
+    )
+    local = "".join(line for line in local.splitlines(True) if "{wan: " not in line)  # between endpoints
     (tmp_path / "dut_configs" / "mine.yaml").write_text(local)
     times = "ramp_duration: 2s, hold: 400ms, confirm: 0s, zoom: 0s, sample: 200ms, window: 200ms"
     quick = f"plan: {{warmup: 10kpps:400ms, {times}}}"

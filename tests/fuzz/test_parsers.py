@@ -46,6 +46,7 @@ MORE: Mapping[str, Any] = {
     "channel": 0,
     "place": "the DUT",
     "field": "now",
+    "name": "tb6in4",
     "booked_as_interrupt": True,
 }
 """What parsers are given besides the text, by the parameter's name."""

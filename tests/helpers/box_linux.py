@@ -27,7 +27,10 @@ def error(text: str) -> Said:
 
 @dataclass
 class Nic:
-    """kind: of channels, ``combined`` or ``rx``; None for a NIC that has none to tell. irq: of queue 0."""
+    """kind: of channels, ``combined`` or ``rx``; None for a NIC that has none to tell. irq: of queue 0.
+
+    tunnel: its ends and TTL, by ip's words; it is a sit device then.
+    """
 
     mac: str
     irq: int
@@ -42,6 +45,8 @@ class Nic:
     )
     driver: str = "ixgbe"
     counters: dict[str, int] = field(default_factory=dict)
+    mtu: int = 1500
+    tunnel: dict[str, str] | None = None
     stats: dict[str, dict[str, int]] = field(default_factory=lambda: {"rx": {"packets": 0}, "tx": {"packets": 0}})
 
 
@@ -60,6 +65,7 @@ class LinuxBox:
     interrupts: list[str] = field(default_factory=list)
     irqbalance: bool = True
     systemd: bool = True
+    sit: bool = True
 
     def __post_init__(self) -> None:
         if self.nics:
@@ -71,7 +77,6 @@ class LinuxBox:
             "/proc/sys/kernel/osrelease": "5.13.0-21-generic",
             FORWARD: "0",
             FORWARD6: "0",
-            "/proc/net/snmp6": "Ip6InReceives   \t70\nIp6InNoRoutes   \t8\nIcmp6InMsgs   \t9\n",
             f"{CONF}/all/accept_redirects": "1",
             f"{CONF}/all/rp_filter": "0",
             "/sys/devices/system/cpu/online": "0-3",
@@ -89,6 +94,9 @@ class LinuxBox:
             self.files[f"{CONF}/{name}/forwarding"] = "0"
             self.files[f"{CONF}/{name}/rp_filter"] = "0"
             self.files |= {f"{CONF6}/{name}/forwarding": "0", f"{CONF6}/{name}/disable_ipv6": "1"}
+            self.files[f"/proc/net/dev_snmp6/{name}"] = (
+                "ifIndex \t2\nIp6InReceives \t70\nIp6InNoRoutes \t8\nIcmp6InMsgs \t9\n"
+            )
             self._set_queues(name, 4)
 
     def run(self, argv: Sequence[str], input: str) -> Said:
@@ -182,6 +190,8 @@ class LinuxBox:
         if name not in self.nics:
             return Said(stderr="Cannot get device settings: No such device\n", returncode=71)
         nic = self.nics[name]
+        if words[0] in ("-x", "-n") and nic.tunnel is not None:
+            return Said(stderr="netlink error: Operation not supported\n", returncode=1)
         if words[0] == "-k":
             return Said(json.dumps([{"ifname": name, **{key: {"active": on} for key, on in nic.offloads.items()}}]))
         if words[0] == "-K":
@@ -224,8 +234,31 @@ class LinuxBox:
     def _ip_link_show(self, words: list[str], counted: bool) -> Said:
         return Said(json.dumps([_link(name, nic, counted) for name, nic in self.nics.items()]))
 
+    def _ip_link_add(self, words: list[str], _: bool) -> Said:
+        told = dict(zip(words[::2], words[1::2], strict=True))
+        name = told.pop("name")
+        if told.pop("type") != "sit" or not self.sit:
+            return Said(stderr="Error: Unknown device type.\n", returncode=2)
+        if name in self.nics:
+            return error("File exists")
+        self.nics[name] = Nic("", 90, kind=None, most=0, queues=0, driver="sit", tunnel=told)
+        for conf, settings in ((CONF, ("forwarding", "rp_filter")), (CONF6, ("forwarding", "disable_ipv6"))):
+            self.files |= {f"{conf}/{name}/{one}": self.files[f"{conf}/enp3s0f0/{one}"] for one in settings}
+        self.files |= {f"{CONF}/{name}/{one}_redirects": "1" for one in ("accept", "send")}
+        self.files |= {f"{CONF6}/{name}/accept_redirects": "1", f"{CONF6}/{name}/disable_ipv6": "1"}
+        return Said()
+
+    def _ip_link_del(self, words: list[str], _: bool) -> Said:
+        (name,) = words
+        if self.nics.pop(name, None) is None:
+            return Said(stderr=f'Cannot find device "{name}"\n', returncode=1)
+        self.files = {path: value for path, value in self.files.items() if f"/{name}/" not in path}
+        self.routes = [route for route in self.routes if name not in route]
+        return Said()
+
     def _ip_link_set(self, words: list[str], _: bool) -> Said:
-        _, name, state = words
+        _, name, *size, state = words
+        self.nics[name].mtu = int(size[1]) if size else self.nics[name].mtu
         self.nics[name].up = state == "up"
         if state == "down":
             self.routes = [route for route in self.routes if name not in route]
@@ -303,7 +336,8 @@ class LinuxBox:
         host = ip_address(words[0])
         nets = [(ip_network(one[0]), one) for one in self.routes if "/" in one[0]]
         route = next((one for net, one in nets if net.version == host.version and host in net), None)
-        if route is None or self.files[FORWARD if host.version == 4 else FORWARD6] != "1":
+        dropped = "iif" in words and self.files[FORWARD if host.version == 4 else FORWARD6] != "1"
+        if route is None or dropped:
             return error("No route to host")
         return Said(json.dumps([_route(route)]))
 
@@ -322,7 +356,10 @@ def _channels(nic: Nic) -> str:
 
 def _link(name: str, nic: Nic, counted: bool) -> dict[str, Any]:
     flags = ["UP", "LOWER_UP"] if nic.up and nic.cable else ["UP"] if nic.up else []
-    found: dict[str, Any] = {"ifname": name, "flags": flags, "address": nic.mac, "mtu": 1500, "qdisc": "mq"}
+    found: dict[str, Any] = {"ifname": name, "flags": flags, "address": nic.mac, "mtu": nic.mtu, "qdisc": "mq"}
+    if nic.tunnel is not None:
+        data = {**nic.tunnel, "ttl": int(nic.tunnel["ttl"])}
+        found["linkinfo"] = {"info_kind": "sit", "info_data": data}
     return {**found, "stats64": nic.stats} if counted else found
 
 

@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+_LAB = Path(__file__).resolve().parents[2] / "dut_configs" / "lab-linux.yaml"
+_VARIANTS = re.compile(r"^( *)variants:.*\n(?:\1 +.*\n)+", re.M)
+
+
+def plain_lab() -> str:
+    """The text of lab-linux without its variants and those of its twin."""
+    text, count = _VARIANTS.subn("", _LAB.read_text())
+    assert count == 2
+    return text
+
 
 def routed(transport: str, ports: int = 2, vlan: str = "") -> str:
     """The text of a config: interfaces d0, d1 and so on; vlan: that of every port, `vlan: 100,`."""

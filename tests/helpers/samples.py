@@ -128,6 +128,22 @@ Udp: InDatagrams NoPorts
 Udp: 17 0
 """
 _QDISC = '[{"kind":"noqueue","handle":"0:","dev":"d0","root":true,"options":{},"bytes":0,"packets":0,"drops":7}]'
+QDISCS_OF_A_WAN = (
+    '[{"kind":"netem","handle":"7b0:","root":true,"refcnt":3,"options":{"limit":62500,"delay":{"delay":0.01,"jitter":0,'
+    '"correlation":0},"rate":{"rate":125000000000,"packetoverhead":0,"cellsize":0,"celloverhead":0},"ecn":false,'
+    '"gap":0},"bytes":2002,"packets":21,"drops":0,"overlimits":0,"requeues":0,"backlog":0,"qlen":0},{"kind":"tbf",'
+    '"handle":"7b1:","parent":"7b0:1","options":{"rate":125000000,"burst":500000,"lat":16000},"bytes":2002,"packets":21'
+    ',"drops":0,"overlimits":0,"requeues":0,"backlog":0,"qlen":0}]'
+)
+"""``tc -j -s qdisc show dev d1`` of iproute2 6.1 on Linux 6.1 (Debian 12), of a WAN of 20ms,1gbit; and of LOSSY."""
+QDISCS_WITH_LOSS = (
+    '[{"kind":"netem","handle":"7b0:","root":true,"refcnt":2,"options":{"limit":43750,"delay":{"delay":0.01,"jitter":'
+    '0.003,"correlation":0},"loss-random":{"loss":0.015,"correlation":0},"rate":{"rate":125000000000,"packetoverhead":0'
+    ',"cellsize":0,"celloverhead":0},"ecn":false,"gap":0},"bytes":29358,"packets":301,"drops":2,"overlimits":0,'
+    '"requeues":0,"backlog":0,"qlen":0},{"kind":"tbf","handle":"7b1:","parent":"7b0:1","options":{"rate":125000000,'
+    '"burst":500000,"lat":4000},"bytes":29358,"packets":301,"drops":0,"overlimits":0,"requeues":0,"backlog":0,"qlen":0}]'
+)
+LOSSY = "20ms,1gbit,loss=1.5%,jitter=3ms,queue=1mb"
 _LINK_COUNTERS = (
     '[{"ifname":"d0","stats64":{"rx":{"bytes":6,"packets":1,"errors":0,"dropped":2,"missed_errors":0},'
     '"tx":{"bytes":0,"packets":3,"errors":0,"dropped":0}}}]'
@@ -239,6 +255,19 @@ SAMPLES: Mapping[str, Sequence[str]] = {
         "2001:2:0:1::2   68:5:ca:32:45:94     ix0 permanent R p\nfe80::1%ix1  (incomplete) ix1 23s S\n",
     ),
     "dut.freebsd.parse.parse_path": (_PATH,),
+    "dut.linux.firewall.parse_saved": (
+        "*filter\n:FORWARD ACCEPT [0:0]\n:trexbench-forward - [0:0]\n-A FORWARD -j trexbench-forward\n"
+        "-A trexbench-forward -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\nCOMMIT\n",
+    ),
+    "dut.linux.parse.own_nft_rules": (
+        '{"nftables": [{"chain": {"family": "inet", "table": "trexbench", "name": "forward"}}, '
+        '{"rule": {"family": "inet", "table": "trexbench", "chain": "forward", "expr": []}}]}',
+    ),
+    "host.ping.parse_ping": (
+        "PING 10.0.1.5 (10.0.1.5) 56(84) bytes of data.\n64 bytes from 10.0.1.5: icmp_seq=1 ttl=63 time=0.072 ms\n\n"
+        "--- 10.0.1.5 ping statistics ---\n1 packets transmitted, 1 received, 0% packet loss, time 0ms\n"
+        "rtt min/avg/max/mdev = 0.072/0.072/0.072/0.000 ms\n",
+    ),
     "dut.freebsd.parse.parse_routes": (_ROUTES,),
     "dut.freebsd.parse.parse_struct": ("{ now = 1637938203, sec = 1637938203, usec = 7 } Fri Nov 26 14:50:03 2021",),
     "host.freebsd.parse_sysctl": (_SYSCTL,),
@@ -262,6 +291,15 @@ SAMPLES: Mapping[str, Sequence[str]] = {
     "host.linux.parse_softnet": (_SOFTNET,),
     "host.linux.parse_stat": (_STAT,),
     "host.linux.parse_uptime": ("12345.67 23456.78\n",),
+    "dut.linux.wan.parse_qdiscs": (QDISCS_OF_A_WAN, QDISCS_WITH_LOSS, _QDISC),
+    "dut.linux.tunnel.parse_device": (
+        '[{"ifname":"tb6in4","flags":["POINTOPOINT","NOARP","UP"],"mtu":1480,"linkinfo":{"info_kind":"sit",'
+        '"info_data":{"proto":"ip6ip","remote":"10.0.1.5","local":"10.0.1.1","ttl":255,"pmtudisc":true}}}]',
+    ),
+    "dut.linux.tunnel.parse_filters": (
+        '[{"protocol":"all","pref":1,"kind":"bpf","chain":0},{"protocol":"all","pref":1,"kind":"bpf","chain":0,'
+        '"options":{"handle":"0x1","bpf_name":"6in4:a>b","direct-action":true,"prog":{"id":1}}}]',
+    ),
     "dut.linux.parse.count_iptables_rules": ("*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -i lo -j ACCEPT\nCOMMIT\n",),
     "dut.linux.parse.count_nft_rules": (_NFT,),
     "dut.linux.parse.parse_channels": (_CHANNELS,),
@@ -291,3 +329,14 @@ SAMPLES: Mapping[str, Sequence[str]] = {
     ),
     "host.power.parse_tasmota": ('{"StatusSNS":{"ENERGY":{"Total":1.5,"Power":19}}}',),
 }
+
+
+PROC_STAT = """\
+openvpn 2.6 (x): 1547 (openvpn 2.6 (x)) S 1 1547 1547 0 -1 4194560 812 0 3 0 660 9330 0 0 20 0 1 0 880331 12345 900 \
+18446744073709551615 1 1 0 0 0 0 0 4096 2 0 0 0 17 3 0 0 0 0 0 0 0 0 0 0 0 0 0
+ksoftirqd/1: 22 (ksoftirqd/1) S 2 0 0 0 -1 69238848 0 0 0 0 0 155 0 0 20 0 1 0 7 0 0 18446744073709551615 0 0 0 0 0 0 \
+0 2147483647 0 1 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0
+kworker/2:1-wg-crypt-wg0: 571 (kworker/2:1-wg-crypt-wg0) I 2 0 0 0 -1 69238880 0 0 0 0 0 4210 0 0 20 0 1 0 9 0 0 \
+18446744073709551615 0 0 0 0 0 0 0 2147483647 0 1 0 0 17 2 0 0 0 0 0 0 0 0 0 0 0 0 0
+"""
+"""Name, then /proc/PID/stat, as man 5 proc describes it."""

@@ -25,11 +25,12 @@ _PRIVILEGE_SEPARATION = Path("/run/sshd")
 
 @dataclass
 class Sshd:
-    """folder: its files and the client's ``ssh_config``, where the host is called ``dut``."""
+    """folder: its files and the client's ``ssh_config``, where the host is called ``dut`` if by no other name."""
 
     folder: Path
     port: int
     process: subprocess.Popen[bytes]
+    address: str = "127.0.0.1"
 
     @property
     def client_config(self) -> Path:
@@ -58,7 +59,7 @@ class Sshd:
     def trust(self, host_key: str = "host") -> None:
         """known_hosts names this key, and no other, for the server."""
         kind, key = (self.folder / f"{host_key}.pub").read_text().split()[:2]
-        (self.folder / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {kind} {key}\n")
+        (self.folder / "known_hosts").write_text(f"[{self.address}]:{self.port} {kind} {key}\n")
 
     def accept(self, user_key: str = "user") -> None:
         """This key, and no other, may log in."""
@@ -66,8 +67,13 @@ class Sshd:
 
 
 @contextmanager
-def running_sshd(*settings: str, path: str = "") -> Iterator[Sshd]:
-    """The server, trusted and accepting; settings: more lines of its config; path: where its sessions find programs."""
+def running_sshd(
+    *settings: str, path: str = "", host: str = "dut", namespace: str = "", address: str = "127.0.0.1"
+) -> Iterator[Sshd]:
+    """The server, trusted and accepting; settings: more lines of its config; path: where its sessions find programs.
+
+    host: what the client's config calls it. namespace: of the network, in which it has this address; else loopback.
+    """
     assert SSHD
     if os.geteuid() == 0:
         _PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
@@ -82,10 +88,11 @@ def running_sshd(*settings: str, path: str = "") -> Iterator[Sshd]:
             port = free.getsockname()[1]
         # A home of its own: what a shell does when it starts is not up to whoever runs the tests.
         given = " ".join([f"HOME={folder}", *([f"PATH={path}"] if path else [])])
-        _write_configs(folder, port, (*settings, f"SetEnv {given}"))
+        _write_configs(folder, port, (*settings, f"SetEnv {given}"), host, address)
         argv = [SSHD, "-D", "-f", str(folder / "sshd_config"), "-E", str(folder / "log")]
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
-        server = Sshd(folder, port, process)
+        inside = ["ip", "netns", "exec", namespace] if namespace else []
+        process = subprocess.Popen([*inside, *argv], stdin=subprocess.DEVNULL)
+        server = Sshd(folder, port, process, address)
         server.trust()
         server.accept()
         try:
@@ -97,14 +104,14 @@ def running_sshd(*settings: str, path: str = "") -> Iterator[Sshd]:
             process.wait(10)
 
 
-def _write_configs(folder: Path, port: int, settings: tuple[str, ...]) -> None:
+def _write_configs(folder: Path, port: int, settings: tuple[str, ...], host: str, address: str) -> None:
     (folder / "log").touch()
     (folder / "sshd_config").write_text(
         "\n".join(
             [
                 *settings,
                 f"Port {port}",
-                "ListenAddress 127.0.0.1",
+                f"ListenAddress {address}",
                 f"HostKey {folder}/host",
                 f"AuthorizedKeysFile {folder}/authorized_keys",
                 f"PidFile {folder}/pid",
@@ -120,8 +127,8 @@ def _write_configs(folder: Path, port: int, settings: tuple[str, ...]) -> None:
     (folder / "ssh_config").write_text(
         "\n".join(
             [
-                "Host dut",
-                "HostName 127.0.0.1",
+                f"Host {host}",
+                f"HostName {address}",
                 f"Port {port}",
                 f"User {pwd.getpwuid(os.geteuid()).pw_name}",
                 f"IdentityFile {folder}/user",

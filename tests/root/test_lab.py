@@ -171,7 +171,8 @@ def test_a_run_has_a_lab_of_its_own_and_leaves_nothing(spec: LabSpec, trex_dir: 
 
 def test_the_wire_is_quiet_and_leads_nowhere(spec: LabSpec) -> None:
     with Lab(spec).running():
-        for namespace, names in ((spec.tester, ["p0", "p1"]), (spec.dut, ["d0", "d1"])):
+        there = (["p0", "p1"], ["d0", "d1", "e0", "e1"], ["b0", "c0"], ["b0", "s0"])
+        for namespace, names in zip(spec.namespaces, there, strict=True):
             links = json.loads(run_in(namespace, "ip -json -details link show"))
             assert sorted(link["ifname"] for link in links) == sorted([*names, "lo"])
             assert run_in(namespace, "ip route show default") == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -12,8 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tools import trexbench
 
-from trexbench.config.lookup import load_dut
+from trexbench.config.lookup import DUTS, load_dut
 from trexbench.config.model import DutConfig, vpp_socket
 from trexbench.core.errors import LabError
 from trexbench.dut import Wanted
@@ -86,9 +88,16 @@ def test_the_accidents_are_seen_and_mended(config: DutConfig, lab: RunningLab) -
         "set interface ip address host-d0 100.65.1.1/24",
         f"set ip neighbor host-d0 100.65.1.2 {mac} static",
         "ip route add 16.0.0.0/8 via 100.65.1.2 host-d0",
+        "enable ip6 interface host-d0",
+        "set interface ip address host-d0 2001:2:0:1::1/64",
+        f"set ip neighbor host-d0 2001:2:0:1::2 {mac} static",
+        "ip route add 2001:2:0:16::/64 via 2001:2:0:1::2 host-d0",
     ):
         assert vppctl(config, line) in ("", "host-d0")
-    assert [wrong.found for wrong in dut.verify().mismatches] == ["dpo-drop ip4 (unresolved: 100.65.1.2 if_index:1)"]
+    assert [wrong.found for wrong in dut.verify().mismatches] == [
+        "dpo-drop ip4 (unresolved: 100.65.1.2 if_index:1)",
+        "dpo-drop ip6 (unresolved: 2001:2:0:1::2 if_index:1)",
+    ]
     apply(dut, transport, NoJournal())
     assert dut.verify().mismatches == ()
     assert vppctl(config, "ip route add 48.0.0.0/8 via 100.65.2.2 host-d0") == ""
@@ -131,3 +140,18 @@ def test_vpp_ends_with_the_keeper_of_its_lab(config: DutConfig) -> None:
         while found.router.process.alive:
             assert time.monotonic() < deadline, "VPP outlives its lab"
             time.sleep(0.05)
+
+
+@pytest.mark.parametrize("vlan", ["[100]", "[100, 200]"])
+@pytest.mark.parametrize("mode", ["var2-64b", "var2-64b-v6"])
+def test_frames_with_tags_come_back(vlan: str, mode: str, tmp_path: Path) -> None:
+    text = DUTS.find("lab-vpp").read_text().replace("prefix: tbv", f"prefix: tlw{os.getpid()}")
+    for port in (0, 1):
+        text = text.replace(f"    interface: host-d{port}", f"    interface: host-d{port}\n    vlan: {vlan}")
+    (tmp_path / "tagged.yaml").write_text(text)
+    short = ("--ramp-to", "20kpps", "--ramp-duration", "4", "--hold", "2", "--confirm", "0", "--warmup", "1kpps:2s")
+    done = trexbench(tmp_path, "ramp", "--dut", "tagged.yaml", "--mode", mode, "--bidir", *short, "-q", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert all(one["max_received_pps"] > 0 for one in document["analysis"])
+    assert document["dut"]["attested"] and document["dut"]["mismatches"] == []

@@ -134,7 +134,7 @@ def test_kill_9_silences_the_ports_of_a_lab_that_stays(tmp_path: Path, dut: Path
     run.kill()
     run.communicate()
     assert until(silent, 5)
-    assert len(namespaces()) == 2
+    assert len(namespaces()) == 4
     status = trexbench(tmp_path, "lab", "status")
     assert PREFIX in status.stdout and "up" in status.stdout
     again = trexbench(tmp_path, "ramp", "--dut", str(dut), "--mode", "64b", "-q", "--no-picture", *SHORT)

@@ -95,7 +95,7 @@ def test_cells_of_a_session_share_one_lab(folder: Path) -> None:
     _, said = run.communicate(timeout=60)
     assert run.returncode == 0 and f"{CELLS} of {CELLS} cells measured" in said, said
     assert len(seen[0]) == 1 and seen[1:] == seen[:-1]
-    assert len(spaces[0]) == 2 and spaces[1:] == spaces[:-1]
+    assert len(spaces[0]) == 4 and spaces[1:] == spaces[:-1]
     assert not namespaces() and not servers()
     found = documents(folder)
     assert [one["command"]["mode"] for one in found] == ["var2-64b", "var2-imix", "1flow-64b"]
@@ -111,7 +111,7 @@ def test_kill_9_takes_the_lab_along_and_the_night_goes_on_in_another(folder: Pat
     run = begin(folder, *suite)
     await_line(run, "cell 2 of 2")
     assert until(lambda: len(documents(folder)) == 2, 15)
-    assert len(servers()) == 1 and len(namespaces()) == 2
+    assert len(servers()) == 1 and len(namespaces()) == 4
     run.kill()
     _, said = run.communicate(timeout=10)
     assert run.returncode == -signal.SIGKILL, said

@@ -205,7 +205,7 @@ def test_shipped_configs_parse() -> None:
     configs = DUTS.files(Path(__file__).parents[2] / "dut_configs")
     duts = {name: read_dut(path) for name, path in configs.items()}
     assert set(duts) >= {"lab-linux", "netgate-linux", "netgate-pfsense", "netgate-vpp"}
-    assert {duts[name].driver for name in duts} == {"linux", "pfsense", "vpp"}
+    assert {duts[name].driver for name in duts} == {"linux", "none", "pfsense", "vpp"}
     assert duts["lab-linux"].speed_bps == 1e9
     assert duts["lab-linux"].lab is not None
     assert duts["netgate-vpp"].rx_queues == (1, 2, 3)

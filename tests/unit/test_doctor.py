@@ -113,6 +113,7 @@ def test_a_tester_with_two_free_ports_is_good() -> None:
         (port(1), status(attr={"layer_cfg": {"ipv4": {"state": "unresolved"}}}), "port 1 destination", State.BAD),
         (port(1, numa=1), status(), "NUMA", State.DOUBTFUL),
         (port(1, is_virtual=True, driver="net_af_packet"), status(), "driver", State.DOUBTFUL),
+        (port(1, is_virtual=True, driver="net_simulated"), status(), "driver", State.DOUBTFUL),
         (port(2), status(), "port 1", State.BAD),
     ],
 )

@@ -176,7 +176,7 @@ def test_firewall_rules_are_counted() -> None:
 
 def test_stolen_time_is_in_the_total_and_nobodys_work() -> None:
     (one,) = counters.parse_stat(["cpu 1 2 3", "cpu7 100 200 300 4000 500 60 70 8000 0 0"], {7: 2.2e9})
-    assert one == CpuTime(7, 132.3, 7.3, 0.7, 2.2e9)
+    assert one == CpuTime(7, 132.3, 7.3, 0.7, 2.2e9, 3.0, 3.0)
     for wrong in ("cpu0 1 2", "cpu0 1 2 3 4 5 6 x"):
         with pytest.raises(DutError, match="/proc/stat: the line of cpu0 cannot be read"):
             counters.parse_stat([wrong], {})

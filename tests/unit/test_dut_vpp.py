@@ -706,3 +706,12 @@ def test_the_driver_is_registered() -> None:
 
     assert DRIVERS["vpp"] is VppDut
     assert PLANS["vpp"] is vpp.plan_from_nothing
+
+
+@pytest.mark.parametrize(("config", "outer"), [(NETGATE, "dot1ad"), (HOST, "dot1q")])
+def test_the_outer_of_two_tags_as_vpp_gets_to_see_it(config: DutConfig, outer: str) -> None:
+    """af_packet puts back as 802.1Q what the kernel took off, whichever tag it was."""
+    tagged = replace(config, cables=tuple(replace(port, vlan=(100, 200)) for port in config.ports))
+    lines = [str(one) for step in plan_from_nothing(Wanted(tagged, MACS, 1)) for one in step.do]
+    made = [line for line in lines if "create sub-interfaces" in line]
+    assert len(made) == 2 and all(f"{outer} 100 inner-dot1q 200 exact-match" in line for line in made)

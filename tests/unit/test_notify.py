@@ -17,10 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from runs import make_result
+from tcp_runs import Path as TcpPath
+from tcp_runs import make_tcp_result
 
 from trexbench.core.errors import BenchError, ConfigError
 from trexbench.core.history.night import Attempt, CellRecord, Night, State
-from trexbench.core.history.rows import Cell, RunRow, row_of
+from trexbench.core.history.rows import Cell, RunRow, row_of, rows_of_tcp
+from trexbench.core.tcp.model import Leg, Way
 from trexbench.suite.notify import MOST_LETTERS, post, summary, textfile, webhook_url, write_textfile
 
 SECRET = "T0psecret"
@@ -168,6 +171,24 @@ def test_gauges(tmp_path: Path) -> None:
     write_textfile(tmp_path / "x.prom", text)
     write_textfile(tmp_path / "x.prom", text)
     assert [path.name for path in tmp_path.iterdir()] == ["x.prom"] and (tmp_path / "x.prom").read_text() == text
+
+
+def test_gauges_of_tcp_name_the_way_and_the_version() -> None:
+    both = [Leg(Way.FORWARD), Leg(Way.REVERSE, 6)]
+    rows = rows_of_tcp(make_tcp_result(TcpPath(bps=88e6), both), "2026-03-01/pi/t.json")
+    text = textfile(NIGHT, [ROW, *rows], 0)
+    found = [one for family in text_string_to_metric_families(text) for one in family.samples]
+    rates = {
+        (one.labels["mode"], one.labels["way"], one.labels["ip"]): one.value
+        for one in found
+        if one.name == "trexbench_tcp_bits_per_second"
+    }
+    assert rates == {
+        ("forward-ipv4", "forward", "4"): pytest.approx(88e6),
+        ("reverse-ipv6", "reverse", "6"): pytest.approx(88e6),
+    }
+    packets = [one.labels["mode"] for one in found if one.name == "trexbench_maximum_pps"]
+    assert packets == ["var2-64b"] and "tcp_bits" not in textfile(NIGHT, [ROW], 0).replace("or tcp_bits", "")
 
 
 @settings(deadline=None)

@@ -20,7 +20,7 @@ PACKAGE = ROOT / "trexbench"
 
 CORE = """
     core/errors core/typed core/units core/names core/patterns core/load core/verdict core/strategy core/dut
-    core/protocols core core/history
+    core/protocols core/tcp core core/history
 """
 """Each may import those before it; ``core`` itself is the files beside its rooms: result, damage and their like."""
 
@@ -36,6 +36,10 @@ ROOMS: Mapping[str, str] = {
     "dut/linux": "core/* config transport host dut",
     "dut/freebsd": "core/* config transport host dut",
     "dut/vpp": "core/* config transport host dut",
+    "endpoint": "core/* transport endpoint/agent endpoint/pppoe endpoint/relay",
+    "endpoint/agent": "",
+    "endpoint/pppoe": "",
+    "endpoint/relay": "",
     "generator/trex": "core/* signals generator/trex/watchdog",
     "generator/trex/watchdog": "",
     "stlserver": "stlserver/*",
@@ -47,19 +51,21 @@ ROOMS: Mapping[str, str] = {
     "report": "core/*",
     "report/run": "core/* report",
     "report/regress": "core/* report",
-    "report/page": "core/* report report/run",
+    "report/tcp": "core/* report report/run",
+    "report/page": "core/* report report/run report/tcp",
     "results": "core/* files results/index",
     "results/index": "core/* results",
     "review": "core/* report report/page report/regress results results/index",
-    "session": "core/* config files dut dut/vpp generator/trex host lab lock report/run results signals stlserver/rpc "
-    "transport twin",
-    "suite": "core/* config files lock report/regress results review session",
+    "session/tcp": "core/* config endpoint host report/tcp results session signals twin",
+    "session": "core/* config endpoint files dut dut/linux dut/vpp generator/trex host lab lock report/run results "
+    "signals stlserver/rpc transport twin",
+    "suite": "core/* config files lock report/regress report/tcp results review session session/tcp",
     "doctor": "core/* config generator/trex host lab session",
     "api": "core/* config report/run results results/index review session suite",
     "__init__": "",
     "__main__": "cli",
-    "cli": "core/* config report report/run report/page report/regress results results/index review session suite "
-    "signals doctor dut files lab stlserver",
+    "cli": "core/* config report report/run report/tcp report/page report/regress results results/index review "
+    "session session/tcp suite signals doctor dut files lab stlserver",
 }
 """Room -> rooms that it may import besides itself, without those inside of them; ``core/*``: with them."""
 
@@ -69,13 +75,14 @@ THEIRS: Mapping[str, str] = {
     "MLRsearch": "core/strategy/mlrsearch",
     "jumpavg": "results/jumps",
     "markupsafe": "report/page/html report/page/markdown report/page/templates",
-    "matplotlib": "report/run/picture report/run/picture_costs report/run/picture_sizes report/page/picture_report",
-    "msgspec": "core/* dut/* host lab results results/index",
+    "matplotlib": "report/run/picture report/run/picture_costs report/run/picture_sizes report/page/picture_report "
+    "report/page/picture_tcp report/tcp/picture report/tcp/picture_bdp",
+    "msgspec": "core/* dut/* endpoint host lab results results/index",
     "netmiko": "transport/cli",
     "numpy": "core/* stlserver/* twin",
     "paramiko": "transport/cli",
     "prometheus_client": "suite/notify",
-    "pyroute2": "lab/net lab/steering",
+    "pyroute2": "lab/endpoints lab/net lab/sixinfour lab/steering",
     "regex": "core/patterns",
     "requests": "host/power_http suite/notify",
     "rich": "report/run/terminal",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from trexbench.config.lookup import SUITES, read_suite
 from trexbench.config.model import PlanDefaults
-from trexbench.config.suite import Suite, SuiteDut, sessions
+from trexbench.config.suite import Instead, Suite, SuiteDut, sessions
 from trexbench.core.errors import ConfigError
 from trexbench.core.load.profile import MODES
 
@@ -135,3 +135,17 @@ def test_a_suite_is_measured_by_any_strategy_that_seeks_a_knee(tmp_path: Path, m
 def test_a_suite_is_measured_by_no_other_strategy(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"method.*ramp, search, mlrsearch"):
         suite_of(tmp_path, GOOD + "method: saturate\n")
+
+
+def test_a_suites_own_duts_variants_and_time_give_way() -> None:
+    file = SUITES.find("raspberry-pi-2015")
+    suite = read_suite(file, None, Instead(("lab-linux",), (None, "nat"), 20.0))
+    assert {(cell.dut, cell.variant) for cell in suite.cells} == {("lab-linux", None), ("lab-linux", "nat")}
+    assert len(suite.cells) == len(set(suite.cells)) == 16
+    assert (suite.tcp.time_s, suite.tcp.interval_s) == (20.0, 2.0)
+    same = read_suite(file, None, Instead(variants=("firewall",)))
+    assert {cell.variant for cell in same.cells} == {"firewall"} and same.tcp.time_s == 900
+    with pytest.raises(ConfigError, match=r"--time is for suites of TCP, and netgate-6100 is none"):
+        read_suite(SUITES.find("netgate-6100"), None, Instead(time_s=20.0))
+    with pytest.raises(ConfigError, match="no variant 'nosuch'"):
+        read_suite(file, None, Instead(("lab-linux",), ("nosuch",)))

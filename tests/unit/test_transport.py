@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import select
+import signal
+import time
+
 import pytest
 
 from trexbench.core.errors import DutError
-from trexbench.transport import LocalTransport, NetnsTransport, open_transport
+from trexbench.transport import CliLogin, LocalTransport, NetnsTransport, Running, Transport, open_transport
 
 
 def test_runs_argv_without_a_shell() -> None:
@@ -71,3 +75,62 @@ def test_opens_what_there_is() -> None:
 def test_what_cannot_be_opened(kind: str, words: str) -> None:
     with pytest.raises(DutError, match=words):
         open_transport(kind)
+
+
+def heard(running: Running, lines: int) -> list[str]:
+    found: list[str] = []
+    while len(found) < lines and not running.ended:
+        assert select.select([running], [], [], 10)[0]
+        found += running.lines()
+    return found
+
+
+def test_a_held_process_answers_line_by_line_and_ends_with_its_stdin() -> None:
+    with LocalTransport().start(["cat"]) as running:
+        running.send(b"one\ntw")
+        assert heard(running, 1) == ["one"]
+        running.send(b"o\n")
+        assert heard(running, 1) == ["two"]
+        done = running.finish()
+    assert (done.returncode, done.argv) == (0, ("cat",)) and done.duration_s < 2
+
+
+def test_a_held_process_that_ignores_its_stdin_is_killed() -> None:
+    with LocalTransport().start(["sleep", "30"]) as running:
+        begun = time.monotonic()
+        assert running.finish(0.1).returncode == -signal.SIGKILL
+    assert time.monotonic() - begun < 5
+
+
+def test_what_a_held_process_complains_of() -> None:
+    with LocalTransport().start(["ls", "/nonexistent"]) as running:
+        assert heard(running, 1) == [] and running.ended
+        running.send(b"nobody reads this\n" * 10_000)
+        assert "No such file" in running.finish().complaint
+
+
+def test_a_held_process_that_reads_nothing() -> None:
+    with (
+        LocalTransport().start(["sleep", "30"]) as running,
+        pytest.raises(DutError, match=r"sleep 30 .* reads nothing"),
+    ):
+        running.send(b"x" * (1 << 20), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("transport", "argv", "words"),
+    [
+        (LocalTransport(), ["no-such-program-here"], "no-such-program-here is not installed on this machine"),
+        (LocalTransport(), ["/"], "/ on this machine cannot be run"),
+        (NetnsTransport("tbx-none"), ["cat"], "namespace tbx-none does not exist: bring it up"),
+        (open_transport("none", host="box"), ["cat"], "cat cannot be run on box: its config names no transport"),
+        (
+            open_transport("cli", host="box", login=CliLogin("edgeos")),
+            ["cat"],
+            "cat cannot be run at the prompt of box: it needs a login with a shell",
+        ),
+    ],
+)
+def test_what_cannot_be_held_open(transport: Transport, argv: list[str], words: str) -> None:
+    with pytest.raises(DutError, match=words):
+        transport.start(argv)

@@ -84,6 +84,10 @@ def test_a_command_in_a_message_is_one_short_line(argv: list[str]) -> None:
     assert shown(argv).isprintable() and len(shown(argv)) <= 200
 
 
+def test_a_message_does_not_quote_a_program() -> None:
+    assert shown(["python3", "-c", "\nimport os\n"]) == "python3 -c ..."
+
+
 CHANGED = """@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
 @    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @
 @@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@

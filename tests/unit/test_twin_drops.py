@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from runs import HeldClock
 from twins import stream
@@ -114,6 +114,8 @@ def test_the_law_holds_for_any_ring_queues_and_step(
     ),
 )
 def test_from_the_first_frame_on_the_step_does_not_matter(pps: float, spec: TwinSpec) -> None:
+    # Where a drop costs more than a frame, noise at the knee decides when the router collapses.
+    assume(spec.drop_cycles <= CYCLES or not spec.noise)
     spread = [2.0**-number for number in range(spec.queues)]
     spread = [one / sum(spread) for one in spread]
     coarse, fine = (1 - send(TwinRouter(spec), pps, spread, 2.0, span_s) for span_s in (0.05, 0.01))

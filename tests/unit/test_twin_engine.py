@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from engine_fake import FakeEngine
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from twins import IMIX, PerfectRouter, QueueRouter, stream
 
@@ -174,6 +174,7 @@ def noisy(bench: Bench, **options: Any) -> SimEngine:
 
 @settings(max_examples=15, deadline=None)
 @given(looks=st.lists(st.floats(0, 6), max_size=20), tx_limit=st.none() | st.floats(1e5, 2e6))
+@example(looks=[4.0078125], tx_limit=1e5)  # between the end of the traffic and the grid's next line
 def test_looking_changes_nothing(looks: list[float], tx_limit: float | None) -> None:
     tester = spec.TesterSpec(tx_limit_pps=tx_limit, rx_limit_pps=8e5, overload="queue-full")
 

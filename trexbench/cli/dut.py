@@ -30,6 +30,7 @@ from .options import (
     RPC_PORT,
     RX_QUEUES,
     TREX_DIR,
+    VARIANT,
     VERBOSE,
     complete_duts,
     gathered,
@@ -101,6 +102,7 @@ def list_duts(configs_dir: Path | None, as_json: bool) -> None:
 @PUB_PORT
 @TREX_DIR
 @click.option("--speed", help="Line rate (L1) of the test: 10gbit. Default: that of the tester's ports.")
+@click.option("--ipv6", is_flag=True, help="With addresses and routes of IPv6 as well.")
 @click.option("-o", "--output", metavar="FILE", help="Where to; - is standard output. Default: dut_configs/NAME.yaml.")
 def new_dut(
     name: str,
@@ -114,6 +116,7 @@ def new_dut(
     pub_port: int | None,
     trex_dir: Path | None,
     speed: str | None,
+    ipv6: bool,
     output: str | None,
 ) -> None:
     """Write a commented config for a new DUT, with what the DUT and the tester answer filled in.
@@ -130,15 +133,16 @@ def new_dut(
     reached = bool(DRIVERS[driver].transports)
     if asks and reached and host is None:
         host = click.prompt("the DUT's host, as ssh knows it")
-    draft = Draft(driver, host or UNKNOWN, user, tester_ports=ports, speed=speed, server=server)
+    draft = Draft(driver, host or UNKNOWN, user, tester_ports=ports, speed=speed, server=server, ipv6=ipv6)
+    draft = replace(draft, rpc_port=rpc_port, pub_port=pub_port)
     draft = filled(draft, ask_dut, note)
     if server is not None:
         there = endpoint_of(GeneratorConfig(), server, rpc_port, pub_port)
         draft = filled(draft, lambda one: ask_tester(one, there, ports, trex_dir), note)
     if interfaces is None and asks and DRIVERS[driver].knows_system:
-        interfaces = click.prompt("the DUT's interfaces", ",".join(draft.there[: len(ports)]) or None)
-    chosen = [one.strip() for one in interfaces.split(",")] if interfaces else list(draft.there[: len(ports)])
-    draft = replace(draft, interfaces=chosen)
+        interfaces = click.prompt("the DUT's interfaces", ",".join(draft.free[: len(ports)]) or None)
+    if interfaces:
+        draft = replace(draft, interfaces=[one.strip() for one in interfaces.split(",")])
     path = Path(output or f"dut_configs/{name}.yaml")
     draft.read(path if output != "-" else Path(f"{name}.yaml"))
     if output == "-":
@@ -201,6 +205,10 @@ def show_dut(name: str, configs_dir: Path | None, as_json: bool) -> None:
             click.echo(f"  port {port.tester}      {port.interface} {own}, neighbour {other}, MAC: {mac}")
     for route in config.routes:
         click.echo(f"  route       {route.to} via {route.via}")
+    for role, one, _ in config.endpoints.roles if config.endpoints is not None else ():
+        addresses, hops = (", ".join(map(str, found)) for found in (one.addresses, one.hops))
+        reached = one.transport.namespace or one.transport.host or "this machine"
+        click.echo(f"  {role:<11} {reached}, {one.interface} {addresses}, next hop {hops}")
     for step in config.commands.apply:
         click.echo(f"  sets        {step.what}")
     for probe in config.commands.verify:
@@ -214,6 +222,7 @@ _TARGET = gathered(
     Target,
     click.argument("name", shell_complete=complete_duts),
     CONFIGS,
+    VARIANT,
     RX_QUEUES,
     click.option("--server", metavar="HOST", help="The TRex server to ask for MACs that the config does not name."),
     RPC_PORT,
@@ -237,14 +246,19 @@ def _connected(target: Target, verb: str) -> Iterator[ConnectedDut]:
 @JSON
 def plan_dut(as_json: bool, target: Target) -> None:
     """Print exactly what `apply` would run now, and change nothing."""
+    from ..dut.apply import of_others
+
     with _connected(target, "plan") as found:
+        former = of_others(found.journal, found.variant)
         steps = found.dut.plan()
     if as_json:
         print_json([asdict(step) for step in steps])
         return
+    for step in former:
+        _print_step(step, step.undo, back=True)
     for step in steps:
         _print_step(step, step.do)
-    if not steps:
+    if not steps and not former:
         click.echo("nothing to change")
 
 
@@ -256,7 +270,9 @@ def apply_dut(target: Target) -> None:
     from ..dut.apply import apply, summary
 
     with _connected(target, "apply") as found:
-        changed = apply(found.dut, found.transport, found.journal, lambda step: _print_step(step, step.do))
+        changed = apply(
+            found.dut, found.transport, found.journal, lambda step: _print_step(step, step.do), found.variant
+        )
         click.echo(summary(changed))
         attested = found.dut.verify().require_match()
     click.echo("it is what its config says" if attested.attested else f"not attested: {attested.reason}")
@@ -305,14 +321,21 @@ def telemetry_dut(seconds: float, as_json: bool, target: Target) -> None:
 @_TARGET
 @VERBOSE
 def revert_dut(target: Target) -> None:
-    """Undo what `apply` and later runs have changed, also after a crash."""
+    """Undo what `apply` and later runs have changed, also after a crash, and also on its endpoints and WAN host."""
     from ..dut.apply import revert
+    from ..session.endpoints import revert_endpoints
+
+    def told(step: Change) -> None:
+        _print_step(step, step.undo, back=True)
 
     with _connected(target, "revert") as found:
-        done = revert(found.dut, found.transport, found.journal, lambda step: _print_step(step, step.undo, back=True))
-    for step in done.forgotten:
-        click.echo(f"# {step.what}: the DUT was restarted since, and has forgotten it")
-    click.echo(f"{len(done.reverted)} reverted" if done.reverted or done.forgotten else "nothing to revert")
+        done = [("the DUT", revert(found.dut, found.transport, found.journal, told))]
+    done += revert_endpoints(load_dut(target.name, target.configs_dir), told)
+    for name, one in done:
+        for step in one.forgotten:
+            click.echo(f"# {step.what}: {name} was restarted since, and has forgotten it")
+    reverted = sum(len(one.reverted) for _, one in done)
+    click.echo(f"{reverted} reverted" if any(one.reverted or one.forgotten for _, one in done) else "nothing to revert")
 
 
 def _print_step(step: Change, commands: tuple[Command, ...], back: bool = False) -> None:

@@ -47,10 +47,12 @@ def up(dut: str, configs_dir: Path | None, trex_dir: Path | None) -> None:
     """Bring the lab up and leave it up."""
     from ..lab import Lab, LabSpec
     from ..session.process import signals_as_exceptions
+    from ..session.wan import CABLE, find_wan
 
     with signals_as_exceptions():
         config = load_dut(dut, configs_dir)
-        found = Lab(LabSpec.from_config(config), command_name(config)).up(trex_dir)
+        spec = LabSpec.from_config(config, cable=find_wan(config).by == CABLE)
+        found = Lab(spec, command_name(config)).up(trex_dir)
     click.echo(found)
     for warning in found.warnings:
         click.echo(f"  note: {warning}")

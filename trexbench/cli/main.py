@@ -20,6 +20,9 @@ _VERBS = {
     "efficiency": ("run", "Measure what a packet costs the DUT at several rates: cycles, vectors, energy."),
     "suite": ("suite", "Many runs in a row, kept as a night: list, plan, run."),
     "nightly": ("suite", "A night of a suite: run, judge, report, prune, notify; for cron and systemd."),
+    "tcp": ("tcp", "Send TCP through the DUT between two hosts: how fast, who was the limit, what it cost."),
+    "bdp": ("bdp", "TCP over a long line: its bandwidth-delay product, the hosts' buffers, windows and rates."),
+    "tcp-table": ("tcp", "A night of a TCP suite beside published figures of the same tests."),
     "profile": ("profile", "What a mode puts on the wire: list, show, pcap."),
     "dut": ("dut", "DUTs: list, show, plan, apply, verify, telemetry, revert."),
     "doctor": ("doctor", "Check all that a run needs: this machine, tester, lab, DUT."),
@@ -63,7 +66,7 @@ class LazyGroup(click.Group):
         if cmd_name not in _VERBS:
             return None
         module = importlib.import_module(f".{_VERBS[cmd_name][0]}", __package__)
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -152,6 +152,9 @@ RX_QUEUES = click.option(
     type=click.IntRange(1, MOST_QUEUES),
     help="Receive queues per port: one of the counts in the DUT's config.",
 )
+VARIANT = click.option(
+    "--variant", metavar="NAME", help="One of the variants in the DUT's config; none, the default: without any."
+)
 TREX_DIR = path_option(
     "--trex-dir",
     "A TRex installation: its client is used, and in a lab its server.",
@@ -209,6 +212,7 @@ CASE = gathered(
     click.option("--bidir", is_flag=True, help="Send both ways at once; default: one way, first port to second."),
     click.option("--ports", type=PORTS, help="The tester's ports, in pairs; default: as in the DUT's config."),
     RX_QUEUES,
+    VARIANT,
     click.option(
         "--telemetry",
         type=click.Choice(["hold", "ramp", "off"]),

@@ -19,6 +19,7 @@ from ..report.clean import clean
 
 if TYPE_CHECKING:
     from ..core.result import RunResult
+    from ..core.tcp.result import TcpResult
     from ..session.keep import Output
     from ..session.run import Interrupted
 
@@ -83,6 +84,19 @@ def save_picture(save: Callable[[], Path]) -> None:
         note(f"picture  {save()}")
     except Exception as failed:
         note(f"no picture: {' '.join(str(failed).split())}")
+
+
+def print_tcp(result: TcpResult, as_json: bool, brief: bool = False) -> None:
+    """As print_result, for a run of TCP."""
+    if as_json:
+        from ..core.tcp.bdp import bdp_part
+        from ..core.tcp.result import to_document
+
+        print_json(to_document(result, with_readings=False) | bdp_part(result))
+        return
+    from ..report.tcp.text import format_brief_tcp, format_tcp
+
+    click.echo(format_brief_tcp(result) if brief else format_tcp(result))
 
 
 def print_result(result: RunResult, as_json: bool, brief_of: Path | None = None) -> None:

@@ -14,6 +14,7 @@ from .options import (
     BRIEF,
     DATE,
     JSON,
+    LABEL,
     SPEED,
     complete_duts,
     complete_modes,
@@ -22,7 +23,7 @@ from .options import (
     require_one_form,
     results_option,
 )
-from .output import make_directory, note, print_json, print_result, warn, write
+from .output import make_directory, note, print_json, print_result, print_tcp, warn, write
 
 _RESULTS = results_option()
 _run = click.argument("run", type=click.Path(path_type=Path), required=False)
@@ -38,36 +39,57 @@ _run = click.argument("run", type=click.Path(path_type=Path), required=False)
 @BRIEF
 def show(run: Path | None, results: Path, picture: Path | None, as_json: bool, brief: bool) -> None:
     """Show a stored run: the one named, or the latest."""
-    from ..results.store import load_run
+    from ..core.tcp.result import TcpResult
+    from ..results.store import load_document
     from ..review.find import latest_run
     from ..session.keep import draw_run
 
     require_one_form(as_json, brief)
     document = run or latest_run(results)
-    result = load_run(document)
+    result = load_document(document)
+    if isinstance(result, TcpResult):
+        if picture is not None:
+            from ..session.tcp.keep import draw_tcp_run
+
+            note(f"picture  {draw_tcp_run(result, picture)}")
+        print_tcp(result, as_json, brief)
+        return
     if picture is not None:
         note(f"picture  {draw_run(result, picture)}")
     print_result(result, as_json, document if brief else None)
 
 
-@click.command(epilog="\b\nExamples:\n  trexbench export --loadtest results/2026-11-21/lab-linux/*.json -o out/\n")
-@click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("--loadtest", is_flag=True, required=True, help="The JSON that trex-loadtest-viz reads.")
-@click.option(
-    "-o", "--output", "named", required=True, help="A file; for several runs, or with a slash at its end, a directory."
+@click.command(
+    epilog="\b\nExamples:\n  trexbench export --loadtest results/2026-11-21/lab-linux/*-bidir.json -o out/\n"
+    "  trexbench export --iperf3 results/2026-11-21/lab-linux/*-tcp-*.json -o out/\n"
 )
-def export(runs: tuple[Path, ...], loadtest: bool, named: str) -> None:
-    """Write stored runs in another tool's format, one file for each run."""
+@click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option("--loadtest", is_flag=True, help="Of packets: the JSON that trex-loadtest-viz reads.")
+@click.option("--iperf3", is_flag=True, help="Of TCP: the JSON of `iperf3 -J`, one file for each leg.")
+@click.option(
+    "-o", "--output", "named", required=True, help="A file; for several files, or with a slash at its end, a directory."
+)
+def export(runs: tuple[Path, ...], loadtest: bool, iperf3: bool, named: str) -> None:
+    """Write stored runs in another tool's format, one file for each run, or for each leg of it."""
     from ..report.run.loadtest import to_loadtest
-    from ..results.store import load_run
+    from ..report.tcp.iperf3 import to_iperf3
+    from ..results.store import load_run, load_tcp
 
-    output = Path(named)
-    many = len(runs) > 1 or output.is_dir() or named.endswith("/")
-    names = _names_apart(runs)
+    if loadtest == iperf3:
+        raise ConfigError("export needs to know the format", "give --loadtest or --iperf3, and only one")
+    output, names = Path(named), _names_apart(runs)
+    if loadtest:
+        files = ((f"{name}.loadtest.json", to_loadtest(load_run(path))) for path, name in zip(runs, names, strict=True))
+        legs = 1
+    else:
+        found = [(name, load_tcp(path)) for path, name in zip(runs, names, strict=True)]
+        legs = max(len(one.legs) for _, one in found)
+        files = ((f"{name}.{leg}.iperf3.json", data) for name, one in found for leg, data in to_iperf3(one))
+    many = len(runs) > 1 or legs > 1 or output.is_dir() or named.endswith("/")
     if many:
         make_directory(output)
-    for path, name in zip(runs, names, strict=True):
-        write(str(output / f"{name}.loadtest.json" if many else output), to_loadtest(load_run(path)))
+    for name, data in files:
+        write(str(output / name if many else output), data)
 
 
 def _names_apart(runs: Sequence[Path]) -> list[str]:
@@ -147,9 +169,10 @@ def query(sql: str, results: Path, form: str | None) -> None:
     """Query the index with one SELECT on its views `runs` and `problems`; a query can change nothing.
 
     \b
-    Columns of runs: path id started status dut mode bidir rx_queues kind simulated traffic facts suite night
+    Columns of runs: path id started status dut mode bidir rx_queues kind simulated variant traffic facts suite night
     total_pps at_least uncertainty_pps line_share limited_by hold_loss latency_s cycles_per_packet with_polling
-    vectors_per_call power_w uj_per_packet nodes (JSON) warnings label line_rate_bps loss_threshold
+    vectors_per_call power_w uj_per_packet nodes (JSON) warnings label line_rate_bps loss_threshold; of TCP also
+    total_bps uncertainty_bps retransmitted cores_per_gbps ping_idle_s ping_loaded_s idle_power_w
     """
     from ..report.listing import format_query
     from ..results.index import open_index
@@ -193,7 +216,10 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
 
 
 @results.command(
-    "import", epilog="\b\nExamples:\n  trexbench results import --dut netgate-pf --speed 10gbit theirs/*.json\n"
+    "import",
+    epilog="\b\nExamples:\n  trexbench results import --dut netgate-pf --speed 10gbit theirs/*.json\n"
+    "  trexbench results import --dut edgerouter --label firmware-2.0 upload.json download.json\n"
+    "  trexbench results import --dut edgerouter rrul-2026-11-20T101500.flent.gz\n",
 )
 @click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
 @_RESULTS
@@ -201,19 +227,27 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
 @click.option(
     "--mode",
     shell_complete=complete_modes,
-    help="The mode that was sent, where it is one of trexbench's; default: the profile's name.",
+    help="The mode that was sent, where it is one of trexbench's; default: the profile's name. Not for TCP.",
 )
 @click.option(
-    "--speed", type=SPEED, default="10gbit", show_default=True, help="Of the ports; the file does not say it."
+    "--speed",
+    type=SPEED,
+    help="Of the ports, which no file says; trex-loadtest's are taken for 10gbit. Of TCP: of the slowest line.",
 )
-def import_runs(files: tuple[Path, ...], results: Path, dut: str | None, mode: str | None, speed: float) -> None:
-    """Import trex-loadtest's JSON files as stored runs; a run that was imported before is not imported twice."""
+@click.option("--label", type=LABEL, help="A word stored with the runs, to search and compare by: firmware-2.0.")
+def import_runs(
+    files: tuple[Path, ...], results: Path, dut: str | None, mode: str | None, speed: float | None, label: str | None
+) -> None:
+    """Import other tools' files as stored runs: trex-loadtest's JSON, `iperf3 -J`, and flent's data files.
+
+    A file that was imported before is not imported twice.
+    """
     from ..core.load.profile import resolve_mode
-    from ..results.loadtest import import_files
+    from ..results.importing import Wish, import_files
 
     sent = None if mode is None else resolve_mode(mode).name
     failed: StoreError | None = None
-    for one in import_files(files, results, dut, sent, speed, note):
+    for one in import_files(files, results, Wish(dut, sent, speed, label), note):
         if one.known:
             note(f"{one.file}: was imported before, as {one.path}")
         elif one.error is None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..config.lookup import SUITES, read_suite
+from ..config.suite import Instead
+from ..config.variants import NO_VARIANT
 from ..core.errors import ConfigError
 from ..core.history.night import night_to_dict
 from ..core.units import format_duration
@@ -21,6 +23,7 @@ from .options import (
     JSON,
     QUIET,
     VERBOSE,
+    complete_duts,
     complete_suites,
     gathered,
     path_option,
@@ -42,6 +45,9 @@ Examples:
   trexbench suite run netgate-6100 --sim
   trexbench suite run netgate-6100 --resume
   trexbench suite run lab --only '*64b uni*'
+  trexbench suite run home-routers-2022 --sim
+  trexbench suite run raspberry-pi-2015 --dut lab-linux --time 20s
+  trexbench suite run home-routers-2022 --dut lab-linux --variant none --variant nat --variant pppoe
 """
 _NIGHTLY_EXAMPLES = """\b
 Examples:
@@ -58,19 +64,47 @@ ONLY = click.option(
 _SETUP = setup_options(NIGHT_SPEEDUP, "the night's runs")
 
 
-def _options(results: Path, date: str | None, retry_after: float, quiet: bool, **setup: Any) -> NightOptions:
+def _instead(duts: tuple[str, ...], variants: tuple[str, ...], length: float | None) -> Instead:
+    return Instead(duts, tuple(None if name == NO_VARIANT else name for name in variants), length)
+
+
+def _options(
+    results: Path,
+    date: str | None,
+    retry_after: float,
+    quiet: bool,
+    duts: tuple[str, ...],
+    variants: tuple[str, ...],
+    length: float | None,
+    **setup: Any,
+) -> NightOptions:
     """Each run shows its steps and progress on a terminal only; in a log that would be too much."""
     from ..suite.night import NightOptions  # heavy; --help and completion do without
 
-    made = to_setup(**setup)
+    made, instead = to_setup(**setup), _instead(duts, variants, length)
     watched = not quiet and sys.stderr is not None and sys.stderr.isatty()
     output = output_of(None, not watched, (made.speedup or NIGHT_SPEEDUP) if made.sim else 1.0)
-    return NightOptions(results, made, output, say_unless(quiet), date, retry_after)
+    return NightOptions(results, made, output, say_unless(quiet), date, retry_after, instead)
 
 
+_INSTEAD = (
+    click.option(
+        "--dut",
+        "duts",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=complete_duts,
+        help="In place of the suite's DUTs.",
+    ),
+    click.option(
+        "--variant", "variants", multiple=True, metavar="NAME", help="In place of its variants; none: without one."
+    ),
+    click.option("--time", "length", type=DURATION, help="Of each way of TCP, in place of the suite's."),
+)
 NIGHT = gathered(
     "night",
     _options,
+    *_INSTEAD,
     *_SETUP,
     click.option("--date", type=DATE, help="The night's date, as in 2026-11-21; default: today's (UTC)."),
     click.option(
@@ -114,19 +148,21 @@ def list_(configs_dir: Path | None, as_json: bool) -> None:
 )
 @NAME
 @ONLY
+@gathered("instead", _instead, *_INSTEAD)
 @gathered("setup", to_setup, *_SETUP)
 @JSON
-def plan(name: str, only: Sequence[str], setup: Setup, as_json: bool) -> None:
+def plan(name: str, only: Sequence[str], instead: Instead, setup: Setup, as_json: bool) -> None:
     """List the cells in their order, how long each is expected to take, and where a DUT is reconfigured."""
     from ..suite.jobs import sessions
     from ..suite.night import check_twins, read_jobs
 
-    found, jobs = read_jobs(name, setup, only)
+    found, jobs = read_jobs(name, setup, only, instead)
     check_twins(jobs)
     numbers = {at: number for number, places in enumerate(sessions(jobs, range(len(jobs))), 1) for at in places}
     values = [
         {
             "dut": job.cell.dut,
+            "variant": job.cell.variant,
             "mode": job.cell.mode,
             "direction": "bidir" if job.cell.bidir else "uni",
             "rx_queues": job.cell.rx_queues,
@@ -149,11 +185,12 @@ def _lines(found: Suite, jobs: Sequence[Job], total_s: float) -> Iterator[str]:
     width = max(len(str(job.cell)) for job in jobs)
     before = None
     for number, job in enumerate(jobs, 1):
-        state = job.cell.dut, job.cell.rx_queues
+        state = job.cell.dut, job.cell.variant, job.cell.rx_queues
         if state != before:
             count = job.cell.rx_queues
             queues = "" if count is None else f" with {format_count(count, 'receive queue')} per port"
-            yield f"{job.cell.dut} is configured{queues}"
+            variant = "" if job.cell.variant is None else f" in variant {job.cell.variant}"
+            yield f"{job.cell.dut} is configured{variant}{queues}"
         before = state
         yield f"  {number:4}  {job.cell!s:{width}}  {format_duration(job.expected_s):>9}"
 

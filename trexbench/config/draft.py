@@ -12,15 +12,15 @@ from .schema import dut_of
 
 UNKNOWN = "change-me"
 """In the place of what nobody told; a config with it can be read, and its DUT is not reached."""
-_NETWORKS = ("16.0.0.0/8", "48.0.0.0/8")
-"""Where the modes' frames of ports 0 and 1 come from."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """What a draft is made of. interfaces: of the DUT, by the tester's ports in their order. there: all that it has.
+    """What a draft is made of. interfaces: of the DUT, by the tester's ports in their order. there: all that it has;
+    free: those without an address, of which the first are taken where ``interfaces`` names none.
 
-    macs: of the tester's ports, where they are known. queues: receive queues that an interface can have.
+    macs: of the tester's ports, where they are known. queues: receive queues that an interface can have. ipv6: with
+    addresses and routes of both families.
     """
 
     driver: str
@@ -28,11 +28,15 @@ class Draft:
     user: str | None = None
     interfaces: Sequence[str] = ()
     there: Sequence[str] = ()
+    free: Sequence[str] = ()
     tester_ports: Sequence[int] = (0, 1)
     macs: Mapping[int, str] = field(default_factory=dict)
     speed: str | None = None
     queues: int | None = None
     server: str | None = None
+    rpc_port: int | None = None
+    pub_port: int | None = None
+    ipv6: bool = False
 
     def read(self, path: Path) -> DutConfig:
         """The draft as a config; ConfigError where something that was told cannot be in one."""
@@ -56,34 +60,47 @@ class Draft:
             else ("# speed: 10gbit  # line rate (L1), where it is lower than that of the tester's ports")
         )
         if knows and self.queues and self.queues > 1:
-            yield f"rx_queues: [1, {self.queues}]  # numbers of receive queues per port to measure with"
+            yield f"rx_queues: [1, 2]  # numbers of receive queues per port to measure with; {self.queues} at most"
         yield ""
         yield "ports:  # one per cable; neighbours in the list make a pair"
         if self.there:
-            yield f"  # the DUT has: {', '.join(self.there)}"
+            used = [one for one in self.there if one not in self.free]
+            yield f"  # the DUT has: {', '.join(self.there)}" + (
+                f"; with an address: {', '.join(used)}" if used else ""
+            )
         for at, port in enumerate(self.tester_ports):
             yield from self._port(at, port, knows)
         if knows:
             yield ""
-            yield "routes:  # the modes' frames go from 16.0.0.0/8 to 48.0.0.0/8 and back"
-            for at, network in enumerate(_NETWORKS):
-                yield f"  - {{to: {network}, via: 100.65.{at + 1}.2}}"
+            yield "routes:  # to where the modes' frames of each port come from"
+            for at, port in enumerate(self.tester_ports):
+                net, pair = 48 if port % 2 else 16, port // 2
+                yield f"  - {{to: {net}.{pair}.0.0/16, via: 100.65.{at + 1}.2}}"
+                if self.ipv6:
+                    yield f'  - {{to: "2001:2:{pair:x}:{net}::/64", via: "2001:2:0:{at + 1}::2"}}'
         if self.driver == "commands":
             yield from ("", "commands:  # docs/duts.md; the shipped example-*.yaml show whole ones")
             yield from ("  apply: []", "  verify: []")
         if self.server:
-            yield from ("", f"generator: {{server: {_quoted(self.server)}}}  # the host that runs TRex")
+            named = {"rpc_port": self.rpc_port, "pub_port": self.pub_port}
+            ports = "".join(f", {key}: {port}" for key, port in named.items() if port is not None)
+            yield from ("", f"generator: {{server: {_quoted(self.server)}{ports}}}  # the host that runs TRex")
 
     def _port(self, at: int, port: int, knows: bool) -> Iterator[str]:
-        interface = self.interfaces[at] if at < len(self.interfaces) else f"{UNKNOWN}-{at}"
+        chosen = self.interfaces or self.free
+        interface = chosen[at] if at < len(chosen) else f"{UNKNOWN}-{at}"
         yield f"  - tester: {port}  # the tester's port"
         if not knows:
             return
-        mac = self.macs.get(port)
         yield f"    interface: {_quoted(interface)}  # the DUT's name for the other end"
-        yield f"    address: 100.65.{at + 1}.1/24"
-        of = f'"{mac}"  # of the tester\'s port {port}' if mac else "tester  # the generator names it"
-        yield f"    neighbour: {{address: 100.65.{at + 1}.2, mac: {of.partition('  #')[0]}}}  #{of.partition('  #')[2]}"
+        yield f"    address: {self._addresses(at, '1/24', '1/64')}"
+        mac = self.macs.get(port)
+        named, of = (f'"{mac}"', f"of the tester's port {port}") if mac else ("tester", "the generator names it")
+        yield f"    neighbour: {{address: {self._addresses(at, '2', '2')}, mac: {named}}}  # {of}"
+
+    def _addresses(self, at: int, v4: str, v6: str) -> str:
+        """With these last parts."""
+        return f'[100.65.{at + 1}.{v4}, "2001:2:0:{at + 1}::{v6}"]' if self.ipv6 else f"100.65.{at + 1}.{v4}"
 
 
 def _quoted(text: str) -> str:

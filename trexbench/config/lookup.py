@@ -15,7 +15,7 @@ from ..core.errors import ConfigError
 from .model import DutConfig
 from .readers import pattern, require_different, section
 from .schema import read_dut
-from .suite import Suite, SuiteDut
+from .suite import AS_IT_IS, Instead, Suite, SuiteDut
 from .yamltree import Value, load
 
 _STEM = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "a suite's name", "nightly.yaml")
@@ -115,13 +115,20 @@ def find_profile(name: str, directory: Path | None = None) -> Path:
     return path
 
 
-def read_suite(path: Path, configs_dir: Path | None = None) -> Suite:
-    """The suite in this file, its DUTs looked up; ConfigError naming file, line, key and remedy."""
+def read_suite(path: Path, configs_dir: Path | None = None, instead: Instead = AS_IT_IS) -> Suite:
+    """The suite in this file, its DUTs looked up; ConfigError naming file, line, key and remedy.
+
+    instead: in place of its own.
+    """
     root = load(path, "suite")
     suite = section(Suite, "a suite", name=Value(path, 1, "", path.stem).read(_STEM), file=path)(root)
+    suite.require_fit(root)
+    if instead != AS_IT_IS:
+        suite = suite.with_instead(instead)
+        return replace(suite, duts=tuple(_known(dut, configs_dir, root.at("duts")) for dut in suite.duts))
     items = root.at("duts").items("DUT")
     found = [item.read(partial(_known, dut, configs_dir)) for item, dut in zip(items, suite.duts, strict=True)]
-    require_different(items, [dut.name for dut in found], "DUT")  # r1 and r1.yaml are one
+    require_different(items, [dut.known_by for dut in found], "DUT")  # r1 and r1.yaml are one
     return replace(suite, duts=tuple(found))
 
 
@@ -135,4 +142,8 @@ def _known(wanted: SuiteDut, configs_dir: Path | None, value: Value) -> SuiteDut
                 f"its config offers {', '.join(map(str, dut.offered_queues))}",
                 f"choose of these, or state rx_queues: in {dut.file}",
             )
-    return SuiteDut(dut.name, wanted.rx_queues)
+    of_twin = dict(dut.twin.tcp.variants) if dut.twin is not None else {}
+    for variant in wanted.variants:
+        if variant not in of_twin:  # which a run that is not simulated refuses by itself
+            dut.with_variant(variant)
+    return replace(wanted, name=dut.name)

@@ -7,12 +7,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
+from ..core.errors import ConfigError
+from ..core.tcp.tunnel import CLIENT_SERVER, NO_TUNNEL, parse_tunnel
+from ..core.tcp.wan import Wan
 from ..core.units import Rate
 from . import readers as r
-from .commands import TESTER_MAC, CommandsSettings, pattern
+from .commands import TESTER_MAC, CommandsSettings
+from .endpoints import EndpointsConfig
 from .readers import Address, Interface, Network, section
-from .settings import LinuxSettings, PfsenseSettings, PowerConfig, VppSettings
-from .twin import RssSpec, TwinSpec
+from .settings import SYSCTLS, LabEndpoints, LinuxSettings, PfsenseSettings, PowerConfig, VppSettings
+from .transport import TransportConfig
+from .twin import TWIN_REMEDY, RssSpec, TwinSpec
+from .variants import NO_VARIANT, Variant, unknown, variants
+from .wan import WanHost, wan
 from .yamltree import Value
 
 
@@ -20,15 +27,17 @@ from .yamltree import Value
 class Driver:
     """What a driver asks of a config. transports: types by which its DUT can be reached; none: it is not reached.
 
-    knows_system: it sets addresses, routes and queues, and reads the counters, by itself.
+    knows_system: it sets addresses, routes and queues, and reads the counters, by itself. has_variants: it can set what
+    a variant asks for.
     """
 
     transports: tuple[str, ...] = ("netns", "local", "ssh")
     knows_system: bool = True
+    has_variants: bool = False
 
 
 DRIVERS: Mapping[str, Driver] = {
-    "linux": Driver(),
+    "linux": Driver(has_variants=True),
     "pfsense": Driver(),
     "vpp": Driver(),
     "commands": Driver(transports=("netns", "local", "ssh", "cli"), knows_system=False),
@@ -42,16 +51,18 @@ MOST_QUEUES = 256
 """Receive queues of a port, at most."""
 _CPU = r.or_word(("auto", "any"), r.integer(0, 4095))
 _CPUS = r.or_word(("auto", "any"), r.integers(0, 4095))
-_SYSCTL = r"(?:net|kernel|vm)(?:\.[A-Za-z0-9_-]+)+"
-_SYSCTLS = r.pairs("kernel setting", _SYSCTL, "net.core.netdev_max_backlog", r.text)
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """The tester's end of a cable, as the DUT is to see it; mac: None for the tester's own port MAC."""
+    """The tester's end of a cable, as the DUT is to see it; mac: None for the tester's own port MAC.
+
+    pinned: it has to be, since it answers no ARP; a host that answers is not.
+    """
 
     addresses: Annotated[tuple[Address, ...], r.one_or_more("address", r.address), "address"]
     mac: Annotated[str | None, r.mac_or_tester] = None
+    pinned: bool = True
 
 
 @dataclass(frozen=True)
@@ -85,7 +96,9 @@ class Port(Cable):
 
     @property
     def ends(self) -> tuple[tuple[Interface, Address], ...]:
-        """The DUT's and the tester's address, for each family in use."""
+        """The DUT's and the tester's address, for each family in use, where the tester is pinned."""
+        if not self.neighbour.pinned:
+            return ()
         others = {other.version: other for other in self.neighbour.addresses}
         return tuple((own, others[own.version]) for own in self.addresses)
 
@@ -101,27 +114,6 @@ def _cable(value: Value) -> Cable:
 class Route:
     to: Annotated[Network, r.network]
     via: Annotated[Address, r.address]
-
-
-@dataclass(frozen=True)
-class TransportConfig:
-    """How the DUT is reached. type: ``netns`` (namespace), ``local`` or ``ssh`` (host, user, port); ``cli``, a prompt
-    behind ssh; or UNREACHED.
-
-    host may be a name of the user's ssh config, which also decides user and port where they are None. platform, keys,
-    password and refusal: see transport.cli.CliLogin.
-    """
-
-    type: Annotated[str, r.choice("netns", "local", "ssh", "cli")]
-    namespace: Annotated[str | None, r.namespace] = None
-    host: Annotated[str | None, r.host] = None
-    user: Annotated[str | None, r.user] = None
-    port: Annotated[int | None, r.integer(1, 65535)] = None
-    platform: Annotated[str | None, r.platform] = None
-    password_env: Annotated[str | None, r.variable] = None
-    password_file: Annotated[str | None, r.path] = None
-    key_file: Annotated[str | None, r.path] = None
-    refusal: Annotated[str | None, pattern()] = None
 
 
 @dataclass(frozen=True)
@@ -149,6 +141,7 @@ class LabConfig:
     sysctls: set in the DUT's namespace where they exist there, else on the host and put back afterwards.
     router: what forwards: the ``kernel``, or a ``vpp`` that is started in the DUT's namespace with its workers on
     router_cpus; or nothing: in a ``bypass`` the tester's ports are cabled to one another, to calibrate it.
+    endpoints: of the cables to client and server.
     """
 
     prefix: Annotated[str, r.prefix] = "tbx"
@@ -163,7 +156,8 @@ class LabConfig:
     txqueuelen: Annotated[int, r.integer(0, 1_000_000)] = 1000
     mtu: Annotated[int, r.integer(576, 65535)] = 1500
     sender_limit_pps: Annotated[float | None, r.pps, "sender_limit"] = None
-    sysctls: Annotated[tuple[tuple[str, str], ...], _SYSCTLS] = (("net.core.netdev_max_backlog", "4096"),)
+    sysctls: Annotated[tuple[tuple[str, str], ...], SYSCTLS] = (("net.core.netdev_max_backlog", "4096"),)
+    endpoints: Annotated[LabEndpoints, section(LabEndpoints, "a lab's endpoints")] = field(default_factory=LabEndpoints)
 
 
 @dataclass(frozen=True)
@@ -196,14 +190,19 @@ class DutConfig:
     """One file of dut_configs; ``name`` is the file's. rx_queues: the numbers of queues it is measured with.
 
     speed_bps limits the line rate (L1 bit/s); None: as the tester's ports. linux, vpp, pfsense: settings of that
-    driver. rss: how the NICs choose a queue, where the DUT does not say. text: the file as it was read.
+    driver. rss: how the NICs choose a queue, where the DUT does not say. endpoints: hosts that test it with TCP; where
+    there are some it may have no cables. wan: between the DUT and the server, or the tester's last port; wan_host:
+    makes it in the DUT's place. text: the file as it was read. variant: which of its variants this is, see
+    with_variant; None: it is without any.
     """
 
     name: str
     file: Path
     driver: Annotated[str, r.choice(*DRIVERS)]
-    cables: Annotated[tuple[Cable, ...], r.list_of("port", _cable), "ports"]
-    transport: Annotated[TransportConfig, section(TransportConfig, "a transport")] = TransportConfig(UNREACHED)
+    cables: Annotated[tuple[Cable, ...], r.list_of("port", _cable), "ports"] = ()
+    transport: Annotated[TransportConfig, section(TransportConfig, "a transport")] = field(
+        default_factory=lambda: TransportConfig(UNREACHED)
+    )
     routes: Annotated[tuple[Route, ...], r.list_of("route", section(Route, "a route"))] = ()
     description: Annotated[str, r.text] = ""
     speed_bps: Annotated[float | None, r.speed, "speed"] = None
@@ -219,9 +218,14 @@ class DutConfig:
     rss: Annotated[RssSpec | None, section(RssSpec, "RSS")] = None
     power: Annotated[PowerConfig | None, section(PowerConfig, "a power meter")] = None
     lab: Annotated[LabConfig | None, section(LabConfig, "a lab")] = None
+    endpoints: Annotated[EndpointsConfig | None, section(EndpointsConfig, "endpoints")] = None
+    wan: Annotated[Wan | None, wan] = None
+    wan_host: Annotated[WanHost | None, section(WanHost, "a WAN host")] = None
+    variants: Annotated[tuple[tuple[str, Variant], ...], variants] = ()
     twin: Annotated[TwinSpec | None, section(TwinSpec, "a twin")] = None
     notes: Annotated[str, r.text] = ""
     text: str = ""
+    variant: str | None = None
 
     @property
     def offered_queues(self) -> tuple[int, ...]:
@@ -241,7 +245,8 @@ class DutConfig:
     def asks_for_macs(self) -> bool:
         """Whether a driver needs MACs of the tester's ports that only the generator knows."""
         return (
-            any(port.neighbour.mac is None for port in self.ports) or TESTER_MAC.search(str(self.commands)) is not None
+            any(port.neighbour.pinned and port.neighbour.mac is None for port in self.ports)
+            or TESTER_MAC.search(str(self.commands)) is not None
         )
 
     @property
@@ -259,6 +264,85 @@ class DutConfig:
         """Of IP, in use on its ports: 4, 6 or both."""
         return tuple(sorted({own.version for port in self.ports for own in port.addresses}))
 
+    @property
+    def dials_in(self) -> bool:
+        """Whether the DUT dials in to the server of TCP tests by PPPoE."""
+        return self.endpoints is not None and (self.chosen.pppoe or self.endpoints.pppoe is not None)
+
+    @property
+    def chosen(self) -> Variant:
+        """What its variant sets."""
+        return dict(self.variants)[self.variant] if self.variant is not None else Variant()
+
+    def with_variant(self, name: str | None) -> DutConfig:
+        """The DUT in this variant; None and NO_VARIANT leave it as it is.
+
+        ConfigError where its config has no such variant.
+        """
+        if name in (None, NO_VARIANT):
+            return self
+        known = dict(self.variants)
+        if name not in known:
+            raise unknown(self.name, name, tuple(known))
+        offloads = tuple({**dict(self.linux.offloads), **dict(known[name].offloads)}.items())
+        chosen = replace(self, variant=name, linux=replace(self.linux, offloads=offloads))
+        return chosen.with_tunnel(known[name].tunnel).with_wan(known[name].wan)
+
+    def with_wan(self, stated: Wan | None) -> DutConfig:
+        """The same behind this line; None leaves it as it is. ConfigError where the DUT cannot have one."""
+        if stated is None:
+            return self
+        if (lack := self.no_wan) is not None:
+            raise ConfigError(f"{self.file}: WAN of {stated}: {lack[0]}", lack[1])
+        return replace(self, wan=stated)
+
+    @property
+    def no_wan(self) -> tuple[str, str] | None:
+        """Why there can be no WAN in its path, and what helps; None: there can."""
+        if self.wan_host is not None:
+            return None
+        if not self.ports and self.endpoints is None:
+            return "there are neither ports nor endpoints, between which it could lie", "add some (docs/configs.md)"
+        if self.driver != "linux":
+            return f"driver {self.driver} can set none", "take it out, use driver linux, or name a wan_host:"
+        return None
+
+    def with_tunnel(self, name: str | None) -> DutConfig:
+        """The same with this tunnel, in the words of parse_tunnel; None leaves it as it is.
+
+        ConfigError where the DUT or its endpoints cannot have it.
+        """
+        if name is None or self.endpoints is None:
+            return self
+        if (lack := self.no_tunnel(name)) is not None:
+            raise ConfigError(f"{self.file}: tunnel {name}: {lack[0]}", lack[1])
+        return replace(self, endpoints=replace(self.endpoints, tunnel=name))
+
+    def no_tunnel(self, name: str) -> tuple[str, str] | None:
+        """Why there cannot be this tunnel, and what helps; None: there can."""
+        if name == NO_TUNNEL:
+            return None
+        if self.endpoints is None:
+            return "there are no endpoints, between which it could lie", "add endpoints: (docs/configs.md)"
+        if self.driver != "linux" and parse_tunnel(name).between != CLIENT_SERVER:
+            return f"driver {self.driver} can set none", "take it out, or use driver linux"
+        return replace(self.endpoints, tunnel=name).no_tunnel
+
+    @property
+    def chosen_twin(self) -> TwinSpec:
+        """Its twin in its variant; ConfigError where the config does not describe one."""
+        if self.twin is None:
+            raise ConfigError(f"{self.file} describes no twin", TWIN_REMEDY)
+        if self.variant is None or self.chosen == Variant():
+            return self.twin
+        stated = dict(self.twin.variants).get(self.variant)
+        if stated is None:
+            raise ConfigError(
+                f"the twin of {self.name} does not describe variant {self.variant}",
+                f"state twin.variants.{self.variant} in {self.file}, as in {{cycles_per_packet: 3000}}",
+            )
+        return stated.applied_to(self.twin)
+
     def with_lab_prefix(self, prefix: str) -> DutConfig:
         """The same DUT with its lab's namespaces and VPP under this prefix, so that two labs can run side by side."""
         if self.lab is None:
@@ -267,6 +351,7 @@ class DutConfig:
             self,
             lab=replace(self.lab, prefix=prefix),
             transport=replace(self.transport, namespace=dut_namespace(prefix)),
+            endpoints=self.endpoints and self.endpoints.in_namespaces(prefix),
             vpp=replace(self.vpp, socket=vpp_socket(prefix)) if self.lab.router == "vpp" else self.vpp,
         )
 

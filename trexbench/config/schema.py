@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 from ..core.errors import ConfigError
+from .agree import check_keys, check_way, idle
+from .check_endpoints import REACHED, check_endpoints
 from .commands import TESTER_MAC
-from .model import DRIVERS, UNREACHED, Driver, DutConfig, LabConfig, Port, Route, TransportConfig
+from .model import DRIVERS, UNREACHED, Driver, DutConfig, LabConfig, Port, Route
 from .readers import repeated, section
 from .settings import ASK_THE_DUT, POWER_READERS, VppSettings
+from .transport import TransportConfig
+from .wan import WanHost
 from .yamltree import Gathering, Value, as_one, parse, read_text
 
-_OF_CLI = ("platform", "password_env", "password_file", "key_file", "refusal")
-_TRANSPORT_KEYS = {
-    "netns": ("namespace",),
-    "local": (),
-    "ssh": ("host", "user", "port"),
-    "cli": ("host", "user", "port", *_OF_CLI),
-}
-_NEEDED = {"netns": ("namespace",), "local": (), "ssh": ("host",), "cli": ("host", "platform")}
 _OF_THE_SYSTEM = ("routes", "rx_queues", "rss")
 """Keys that mean something only to a driver that knows the DUT's system."""
 
@@ -37,7 +33,7 @@ def dut_of(path: Path, text: str) -> DutConfig:
     root = parse(path, text)
     named = root.at("driver").raw
     driver = DRIVERS.get(named.strip() if isinstance(named, str) else "", Driver())
-    required = ("transport",) if driver.transports else ()
+    required = [*(["transport"] if driver.transports else []), *([] if root.has("endpoints") else ["ports"])]
     try:
         dut = section(DutConfig, "a DUT config", required, name=path.stem, file=path, text=text)(root)
     except ConfigError as error:
@@ -51,17 +47,36 @@ def dut_of(path: Path, text: str) -> DutConfig:
 def _disagreements(root: Value, dut: DutConfig, driver: Driver) -> Iterator[ConfigError]:
     """What does not fit together, in a config of which every value is right by itself."""
     others = [one for one in DRIVERS if one != dut.driver]
-    yield from _idle(root, others, f"driver {dut.driver}", "take it out, or change the driver")
-    yield from _check_cables(root.at("ports"), dut, driver)
+    yield from idle(root, others, f"driver {dut.driver}", "take it out, or change the driver")
+    if root.has("ports"):
+        yield from _check_cables(root.at("ports"), dut, driver)
+    if dut.endpoints is not None:
+        yield from check_endpoints(root, dut, dut.endpoints)
     if driver.knows_system:
-        yield from _check_ports(root.at("ports").items("port"), dut.ports)
+        yield from _check_ports(root.at("ports").items("port") if dut.cables else (), dut.ports)
         yield from _check_routes(root.at("routes"), dut.routes, dut.ports)
     else:
-        yield from _idle(root, _OF_THE_SYSTEM, f"driver {dut.driver}", "take it out, or change the driver")
+        yield from idle(root, _OF_THE_SYSTEM, f"driver {dut.driver}", "take it out, or change the driver")
+    if dut.variants and not driver.has_variants:
+        able = " or ".join(one for one, other in DRIVERS.items() if other.has_variants)
+        what = f"driver {dut.driver} can set no variant"
+        yield root.at("variants").wrong(what, f"take it out, or use driver {able}")
+    for name, variant in dut.variants:
+        if variant.tunnel is not None and (lack := dut.no_tunnel(variant.tunnel)) is not None:
+            yield root.at("variants", name, "tunnel").wrong(*lack)
+        if variant.wan is not None and (lack := dut.no_wan) is not None:
+            yield root.at("variants", name, "wan").wrong(*lack)
+    if dut.wan is not None and (lack := dut.no_wan) is not None:
+        yield root.at("wan").wrong(*lack)
+    if dut.wan_host is not None:
+        yield from _check_wan_host(root.at("wan_host"), dut, dut.wan_host)
+    for name, _ in dut.twin.variants if dut.twin is not None else ():
+        if name not in dict(dut.variants):
+            yield root.at("twin", "variants", name).wrong("is not under variants", "add it there, or take it out")
     if dut.power is not None:
         kind = dut.power.type
         needed = POWER_READERS[kind][:1]
-        yield from _check_keys(root.at("power"), kind, POWER_READERS, f"a meter of type {kind}", needed)
+        yield from check_keys(root.at("power"), kind, POWER_READERS, f"a meter of type {kind}", needed)
         if kind in ASK_THE_DUT and dut.transport.type in (UNREACHED, "cli"):
             where = f"{kind} runs a program on the DUT, which transport {dut.transport.type} cannot"
             yield root.at("power", "type").wrong(where, "name another meter")
@@ -72,11 +87,23 @@ def _disagreements(root: Value, dut: DutConfig, driver: Driver) -> Iterator[Conf
     if root.has("commands"):
         yield from _check_commands(root.at("commands"), dut)
     if not driver.transports:
-        yield from _idle(root, ("transport", "lab"), f"driver {dut.driver}", "take it out, or change the driver")
+        yield from idle(root, ("transport", "lab"), f"driver {dut.driver}", "take it out, or change the driver")
         return
     if dut.lab is not None:
         yield from _check_lab(root, dut, dut.lab)
     yield from _check_transport(root, dut, driver)
+
+
+def _check_wan_host(value: Value, dut: DutConfig, found: WanHost) -> Iterator[ConfigError]:
+    here, ways = value.at("transport"), ", ".join(REACHED)
+    if dut.lab is not None:
+        yield value.wrong("a lab has no host between DUT and server", "take it out: the lab makes the line itself")
+    elif found.transport.type not in REACHED:
+        yield here.at("type").wrong(f"a WAN host is reached by {ways}", f"write one of {ways}")
+    else:
+        yield from check_way(here, found.transport.type, "")
+        if found.transport == dut.transport:
+            yield here.wrong("the same host as the DUT", "take wan_host: out: a DUT with Linux makes the WAN itself")
 
 
 def _check_transport(root: Value, dut: DutConfig, driver: Driver) -> Iterator[ConfigError]:
@@ -84,36 +111,7 @@ def _check_transport(root: Value, dut: DutConfig, driver: Driver) -> Iterator[Co
     if kind not in driver.transports:
         ways = ", ".join(driver.transports)
         yield transport.at("type").wrong(f"driver {dut.driver} works over {ways}, not {kind}", f"write one of {ways}")
-    needed = () if dut.lab is not None else _NEEDED[kind]
-    yield from _check_keys(transport, kind, _TRANSPORT_KEYS, f"a {kind} transport", needed)
-    if transport.has("password_env") and transport.has("password_file"):
-        yield transport.at("password_file").wrong("two places for one password", "take one of them out")
-    if dut.lab is not None and kind != "netns":
-        remedy = "write type: netns"
-        yield transport.at("type").wrong(f"a DUT with a lab: section is reached by netns, not {kind}", remedy)
-    if dut.lab is not None and transport.has("namespace"):
-        remedy = "take it out; lab.prefix decides the name"
-        yield transport.at("namespace").wrong("a lab names its own namespace", remedy)
-
-
-def _idle(
-    value: Value, keys: Iterable[str], owner: str, remedy: str = "take it out, or change the type"
-) -> Iterator[ConfigError]:
-    """One for any of these keys, which have no effect there."""
-    for key in keys:
-        if value.has(key):
-            yield value.at(key).wrong(f"has no effect on {owner}", remedy)
-
-
-def _check_keys(
-    value: Value, kind: str, keys_of: Mapping[str, Sequence[str]], owner: str, needed: Sequence[str]
-) -> Iterator[ConfigError]:
-    """Keys of other kinds, and those of its own that are needed and missing."""
-    others = dict.fromkeys(key for keys in keys_of.values() for key in keys if key not in keys_of[kind])
-    yield from _idle(value, others, owner)
-    missing = [key for key in needed if not value.has(key)]
-    if missing:
-        yield value.missing(missing, owner)
+    yield from check_way(transport, kind, "a DUT with a lab: section" if dut.lab is not None else "")
 
 
 def _check_cables(value: Value, dut: DutConfig, driver: Driver) -> Iterator[ConfigError]:
@@ -127,7 +125,7 @@ def _check_cables(value: Value, dut: DutConfig, driver: Driver) -> Iterator[Conf
     for item, cable in zip(items, cables, strict=True):
         if not driver.knows_system:
             remedy = "take it out, or change the driver"
-            yield from _idle(item, ("address", "neighbour"), f"driver {dut.driver}", remedy)
+            yield from idle(item, ("address", "neighbour"), f"driver {dut.driver}", remedy)
         elif not isinstance(cable, Port):
             keys = [key for key in ("interface", "address", "neighbour") if not item.has(key)]
             yield item.missing(keys, f"a port of driver {dut.driver}")
@@ -207,9 +205,14 @@ def _check_commands(value: Value, dut: DutConfig) -> Iterator[ConfigError]:
 
 
 def _check_lab(root: Value, dut: DutConfig, lab: LabConfig) -> Iterator[ConfigError]:
+    if not dut.cables:
+        yield root.missing(("ports",), "a lab")
+        return
     for item, cable in zip(root.at("ports").items("port"), dut.cables, strict=True):
         if not cable.interface:
             yield item.missing(("interface",), "a port of a lab")
+    if dut.endpoints is None:
+        yield from idle(root.at("lab"), ("endpoints",), "a lab without endpoints", "take it out, or add endpoints:")
     if lab.threaded and not lab.gro:
         yield root.at("lab", "threaded").wrong("threaded NAPI on veth needs GRO", "write gro: true too")
     if (lab.router == "vpp") != (dut.driver == "vpp"):

@@ -18,7 +18,9 @@ _WORD = r.pattern(r"[A-Za-z0-9_./:=@%+-]+", "a word of a command", "[systemctl, 
 _GOVERNOR = r.pattern(r"[a-z_]+", "a governor", "performance", 32)
 _URL = r.pattern(r"https?://[A-Za-z0-9.:\[\]_-]+(?:/[A-Za-z0-9._~/-]*)?", "an HTTP address", "http://192.0.2.7", 200)
 _PLACE = re.compile(r"(\d{1,3}):(\d{1,3}):(\d{1,3})")
-_OFFLOADS = r.pairs("feature", "[a-z][a-z0-9-]{0,63}", "generic-receive-offload: off", r.boolean)
+OFFLOADS = r.pairs("feature", "[a-z][a-z0-9-]{0,63}", "generic-receive-offload: off", r.boolean)
+_SYSCTL = r"(?:net|kernel|vm)(?:\.[A-Za-z0-9_-]+)+"
+SYSCTLS = r.pairs("kernel setting", _SYSCTL, "net.core.netdev_max_backlog", r.text)
 
 
 def _command(value: Value) -> tuple[str, ...]:
@@ -55,7 +57,7 @@ class LinuxSettings:
     irqs: Annotated[str, r.choice("spread", KEEP)] = KEEP
     rps: Annotated[str, r.choice("off", "cpus", KEEP)] = KEEP
     governor: Annotated[str, _GOVERNOR] = KEEP
-    offloads: Annotated[tuple[tuple[str, bool], ...], _OFFLOADS] = ()
+    offloads: Annotated[tuple[tuple[str, bool], ...], OFFLOADS] = ()
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,23 @@ class PfsenseSettings:
     """firewall: ``off`` disables pf for the test."""
 
     firewall: Annotated[str, r.choice("off", KEEP)] = "off"
+
+
+@dataclass(frozen=True)
+class LabEndpoints:
+    """How a lab's endpoints are cabled to the DUT.
+
+    offloads: ``full`` (frames of up to 64 KB, as hosts and veth have them by themselves), ``mtu`` (endpoints send no
+    frame longer than the MTU, the router may merge them: GRO) or ``packet`` (nothing merges or splits frames anywhere);
+    None: ``full``, with a line ``mtu``. line_bps: L1 rate of each endpoint's cable; None: as fast as it goes.
+    """
+
+    offloads: Annotated[str | None, r.choice("full", "mtu", "packet")] = None
+    line_bps: Annotated[float | None, r.speed, "line"] = None
+
+    @property
+    def mode(self) -> str:
+        return self.offloads or ("full" if self.line_bps is None else "mtu")
 
 
 POWER_READERS = {

@@ -3,74 +3,197 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
 
-from ..core.history.rows import Cell
+from ..core.errors import ConfigError
+from ..core.history.rows import TCP_KIND, Cell
 from ..core.load.profile import resolve_mode
 from ..core.strategy.table import STRATEGIES, has_curve
+from ..core.tcp.cpu import COLUMNS
+from ..core.tcp.model import ENGINES, TcpMode, Way
+from ..core.tcp.wan import Wan
 from . import readers as r
 from .model import MOST_QUEUES, PlanDefaults
+from .tunnel import tunnel
+from .variants import NO_VARIANT, VARIANT_NAME
+from .wan import wan
 from .yamltree import Value
 
 _NAME = r.pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a DUT", "netgate-vpp, for dut_configs/netgate-vpp.yaml")
 
 
-METHODS = tuple(kind for kind in STRATEGIES if has_curve(kind))
-"""The strategies that seek a knee."""
+METHODS = (*(kind for kind in STRATEGIES if has_curve(kind)), TCP_KIND)
+"""The strategies that seek a knee, and TCP between two hosts."""
+
+
+def _mode(value: Value) -> str:
+    text = value.text()
+    return text if TcpMode.parse(text) else resolve_mode(text).name
+
+
+_modes = r.list_of("mode", _mode, str)
+
+
+def _variants(value: Value) -> tuple[str | None, ...]:
+    found = r.list_of("variant", r.pattern(VARIANT_NAME, "a variant's name", "stateful"), str)(value)
+    return tuple(None if name == NO_VARIANT else name for name in found)
 
 
 @dataclass(frozen=True)
 class SuiteDut:
-    """A DUT of the suite. rx_queues: it is measured with each of these; empty: as its config says."""
+    """A DUT of the suite. rx_queues: it is measured with each of these; empty: as its config says.
+
+    variants, modes: likewise; empty: as the suite says. None stands for the DUT without any variant.
+    """
 
     name: Annotated[str, _NAME]
     rx_queues: Annotated[tuple[int, ...], r.integers(1, MOST_QUEUES)] = ()
+    variants: Annotated[tuple[str | None, ...], _variants] = ()
+    modes: Annotated[tuple[str, ...], _modes] = ()
+
+    @property
+    def known_by(self) -> str:
+        """A DUT may stand in a suite twice, with other variants."""
+        return f"{self.name} {' '.join(map(str, self.variants))}".strip()
+
+
+@dataclass(frozen=True)
+class TcpWishes:
+    """How TCP is sent in a suite; see core.tcp.model.TcpPlan. tunnel, wan: None: as each DUT's config says.
+
+    scale: as of session.tcp.request.TcpSetup.
+    """
+
+    time_s: Annotated[float, r.seconds, "time"] = 60.0
+    interval_s: Annotated[float, r.seconds, "interval"] = 1.0
+    omit_s: Annotated[float, r.seconds, "omit"] = 0.0
+    repeat: Annotated[int, r.integer(1, 1000)] = 1
+    pings: Annotated[int, r.integer(0, 10_000), "ping"] = 10
+    congestion: Annotated[str | None, r.pattern(r"[a-z0-9_]{1,15}", "a congestion control", "cubic"), "cc"] = None
+    zerocopy: Annotated[bool, r.boolean] = False
+    pinned: Annotated[bool, r.boolean, "pin"] = False
+    engine: Annotated[str, r.choice(*ENGINES)] = ENGINES[0]
+    tunnel: Annotated[str | None, tunnel] = None
+    wan: Annotated[Wan | None, wan] = None
+    scale: Annotated[bool, r.boolean] = False
 
 
 def _dut(value: Value) -> SuiteDut:
     return SuiteDut(_NAME(value)) if isinstance(value.raw, str) else r.section(SuiteDut, "a DUT")(value)
 
 
-def _mode(value: Value) -> str:
-    return resolve_mode(value.text()).name
-
-
 def _bidir(value: Value) -> bool:
     return r.choice("uni", "bidir")(value) == "bidir"
+
+
+_MBPS, _PERCENT = r.number(0, 1e7), r.number(0, 1e5)
+
+
+@dataclass(frozen=True)
+class Published:
+    """What others have measured. mbps: Mbit/s. The others: % of one core, as core.tcp.cpu.COLUMNS; None: not known."""
+
+    mbps: Annotated[float, _MBPS]
+    client_tunnel: Annotated[float | None, _PERCENT] = None
+    client: Annotated[float | None, _PERCENT] = None
+    server_tunnel: Annotated[float | None, _PERCENT] = None
+    server: Annotated[float | None, _PERCENT] = None
+
+    @property
+    def cpu(self) -> dict[str, float]:
+        """Those that are known, as shares of one core."""
+        return {name: value / 100 for name in COLUMNS if (value := getattr(self, name)) is not None}
+
+
+def _published(value: Value) -> Published:
+    whole = r.section(Published, "published figures")
+    return whole(value) if isinstance(value.raw, dict) else Published(_MBPS(value))
+
+
+_PUBLISHED = r.pairs("cell", r"[A-Za-z0-9][A-Za-z0-9._ -]*", "'raspberry-pi forward-ipv4': 65.6", _published)
+
+
+@dataclass(frozen=True)
+class Instead:
+    """In place of a suite's own. duts, variants: names; empty: the suite's. time_s: of each way of TCP."""
+
+    duts: tuple[str, ...] = ()
+    variants: tuple[str | None, ...] = ()
+    time_s: float | None = None
+
+
+AS_IT_IS = Instead()
 
 
 @dataclass(frozen=True)
 class Suite:
     """One suite file; ``name`` is the file's. method: the strategy by which each cell is measured.
 
+    variants: each DUT is measured in each of these unless it names its own; None: without any. directions: of packets.
+    plan: of packets, tcp: of TCP. published: what others measured, by ``DUT [variant] mode``.
     keep_nights: how many ``nightly`` keeps when it prunes; None: all.
     """
 
     name: str
     file: Path
-    duts: Annotated[tuple[SuiteDut, ...], r.list_of("DUT", _dut, lambda dut: dut.name)]
-    modes: Annotated[tuple[str, ...], r.list_of("mode", _mode, str)]
-    directions: Annotated[tuple[bool, ...], r.list_of("direction", _bidir, lambda bidir: ("uni", "bidir")[bidir])]
+    duts: Annotated[tuple[SuiteDut, ...], r.list_of("DUT", _dut, lambda dut: dut.known_by)]
+    modes: Annotated[tuple[str, ...], _modes] = ()
+    directions: Annotated[tuple[bool, ...], r.list_of("direction", _bidir, lambda bidir: ("uni", "bidir")[bidir])] = ()
     method: Annotated[str, r.choice(*METHODS)] = "ramp"
+    variants: Annotated[tuple[str | None, ...], _variants] = ()
     description: Annotated[str, r.text] = ""
     plan: Annotated[PlanDefaults, r.section(PlanDefaults, "plan defaults")] = field(default_factory=PlanDefaults)
+    tcp: Annotated[TcpWishes, r.section(TcpWishes, "TCP")] = field(default_factory=TcpWishes)
+    published: Annotated[tuple[tuple[str, Published], ...], _PUBLISHED] = ()
     keep_nights: Annotated[int | None, r.integer(1, 100_000)] = None
+
+    def with_instead(self, instead: Instead) -> Suite:
+        """The same tests with these in place of the suite's own; ConfigError where it has nothing of the kind."""
+        found = self
+        if instead.duts:
+            tests = dict.fromkeys(replace(dut, name="") for dut in self.duts)
+            found = replace(found, duts=tuple(replace(one, name=name) for name in instead.duts for one in tests))
+        if instead.variants:
+            found = replace(found, duts=tuple(replace(one, variants=instead.variants) for one in found.duts))
+        if (time_s := instead.time_s) is not None:
+            if self.method != TCP_KIND:
+                raise ConfigError(f"--time is for suites of TCP, and {self.name} is none", "leave it out")
+            interval_s = min(self.tcp.interval_s, time_s / 10)
+            found = replace(found, tcp=replace(self.tcp, time_s=time_s, interval_s=interval_s))
+        return found
+
+    def require_fit(self, root: Value) -> None:
+        """ConfigError where modes and directions are not those of the method. root: of the suite's file."""
+        tcp = self.method == TCP_KIND
+        for dut in self.duts:
+            if not (dut.modes or self.modes):
+                raise root.wrong("'modes' is missing", f"name those of the suite, or of {dut.name}")
+        for mode in dict.fromkeys((*self.modes, *(mode for dut in self.duts for mode in dut.modes))):
+            if (TcpMode.parse(mode) is not None) != tcp:
+                what = "reverse-ipv4" if tcp else "var2-64b"
+                raise root.at("modes").wrong(f"{mode} is no mode of method: {self.method}", f"name such as {what}")
+        if tcp and self.directions:
+            raise root.at("directions").wrong("does not fit method: tcp", "take it out: a mode of TCP names its own")
+        if not tcp and not self.directions:
+            raise root.wrong("'directions' is missing", "name uni, bidir or both: [uni, bidir]")
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """One for each run, in the order they are run: the DUT and its queues change as rarely as possible."""
-        return tuple(
-            Cell(dut.name, mode, bidir, queues, self.method)
+        """One for each run, in the order they are run: DUT, variant and queues change as rarely as possible."""
+        found = (
+            Cell(dut.name, mode, bidir or mode.startswith(Way.BIDIR.value), queues, self.method, variant=variant)
             for dut in self.duts
+            for variant in (dut.variants or self.variants or (None,))
             for queues in (dut.rx_queues or (None,))
-            for bidir in self.directions
-            for mode in self.modes
+            for bidir in self.directions or (False,)
+            for mode in dut.modes or self.modes
         )
+        return tuple(dict.fromkeys(found))
 
 
 def sessions(cells: Iterable[Cell]) -> list[list[Cell]]:
-    """Consecutive cells with the same DUT and queues, which share one session."""
-    return [list(group) for _, group in groupby(cells, key=lambda cell: (cell.dut, cell.rx_queues))]
+    """Consecutive cells with the same DUT, variant and queues, which share one session."""
+    return [list(group) for _, group in groupby(cells, key=lambda cell: (cell.dut, cell.variant, cell.rx_queues))]

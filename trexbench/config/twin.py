@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from ..core.errors import ConfigError
-from ..core.units import format_share, parse_duration
 from . import readers as r
+from .twin_tcp import TcpTwinSpec, noise_share, seconds
+from .variants import TwinVariant, twin_variants
 from .yamltree import Value
 
 TWIN_REMEDY = "add a twin: section, with workers, clock and cycles_per_packet at least; netgate-vpp's config has one"
@@ -18,26 +19,7 @@ RSS_KEYS = ("microsoft", "random")
 _KEY_DIGITS = (80, 104)
 """Of a key of 40 bytes, or of 52 as in NICs that hash IPv6 tunnels."""
 
-_NUMBER = r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)"
-_MICROSECONDS = re.compile(rf"{_NUMBER}\s*us")
 _CYCLES, _AT_LEAST_ONE = r.number(0, 1e7), r.number(1, 1e7)
-
-
-def _seconds(value: Value) -> float:
-    """A duration of at most a second, which may be written in microseconds."""
-    raw = value.text()
-    match = _MICROSECONDS.fullmatch(raw.lower())
-    found = float(match["number"]) * 1e-6 if match else parse_duration(raw)
-    if found > 1:
-        raise ConfigError(f"{raw[:80]!r} is more than a second", "write it as 20us or 1.5ms")
-    return found
-
-
-def _noise(value: Value) -> float:
-    found = r.share(value)
-    if found > 0.2:
-        raise ConfigError(f"noise of {format_share(found)}", "at most 20%: beyond it a worker's speed would reach zero")
-    return found
 
 
 def _port_limit(value: Value) -> float | Mapping[int, float]:
@@ -90,7 +72,7 @@ class TesterSpec:
     rx_limit_pps: Annotated[float | Mapping[int, float] | None, _port_limit, "rx_limit"] = None
     overload: Annotated[str, r.choice("stretch", "queue-full")] = "stretch"
     rx_overload: Annotated[str, r.choice("ierrors", "silent")] = "ierrors"
-    skew_s: Annotated[float, _seconds, "skew"] = 0.0
+    skew_s: Annotated[float, seconds, "skew"] = 0.0
 
     def limit_of(self, side: Literal["tx", "rx"], port: int) -> float | None:
         """What this port can send or receive at most; None for any rate."""
@@ -137,7 +119,8 @@ class TwinSpec:
     per other worker that is fully busy. ring: frames a queue holds. latency_s: of a frame that need not wait, besides
     the work on it. noise: standard deviation of a worker's speed, drawn again every 100 ms. placement: of queues on
     workers, ``round-robin`` over all ports' queues in the order of their registration, or ``per-port`` (queue i of
-    each port on worker i).
+    each port on worker i). variants: what differs where the DUT is in one of its variants. tcp: what TCP through it
+    depends on besides.
     """
 
     workers: Annotated[int, r.integer(1, 256)]
@@ -151,14 +134,16 @@ class TwinSpec:
     loop_cycles: Annotated[float, _CYCLES, "cycles_per_loop"] = 0.0
     vector: Annotated[int, r.integer(1, 65536)] = 64
     drive: Annotated[str, r.choice("polling", "interrupt")] = "interrupt"
-    batch_s: Annotated[float, _seconds, "batch"] = 0.0
+    batch_s: Annotated[float, seconds, "batch"] = 0.0
     contention: Annotated[float, r.share] = 0.0
     ring: Annotated[int, r.integer(1, 65536)] = 512
-    latency_s: Annotated[float, _seconds, "latency"] = 20e-6
-    noise: Annotated[float, _noise] = 0.0
+    latency_s: Annotated[float, seconds, "latency"] = 20e-6
+    noise: Annotated[float, noise_share] = 0.0
     seed: Annotated[int, r.integer(0, 2**31 - 1)] = 1
     queues: Annotated[int, r.integer(1, 256)] = 1
     placement: Annotated[str, r.choice("round-robin", "per-port")] = "per-port"
     rss: Annotated[RssSpec, r.section(RssSpec, "RSS")] = field(default_factory=RssSpec)
     bus: Annotated[BusSpec | None, r.section(BusSpec, "a bus")] = None
     tester: Annotated[TesterSpec, r.section(TesterSpec, "a tester")] = field(default_factory=TesterSpec)
+    variants: Annotated[tuple[tuple[str, TwinVariant], ...], twin_variants] = ()
+    tcp: Annotated[TcpTwinSpec, r.section(TcpTwinSpec, "a twin for TCP")] = field(default_factory=TcpTwinSpec)

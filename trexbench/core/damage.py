@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
 from .load.plan import LATENCY_LOADS, Plan
 from .load.sample import LATENCY_PHASES, Sample
 from .names import is_name, shown
 from .result import RunResult
+from .tcp.result import TcpResult
+from .units import LONGEST_S
 
-_NAMES = ("mode", "suite", "night", "label")
+_NAMES = ("mode", "suite", "night", "label", "variant")
 
 
 def find_damage(result: RunResult) -> str | None:
@@ -28,7 +30,46 @@ def find_damage(result: RunResult) -> str | None:
     return None
 
 
+def find_tcp_damage(result: TcpResult) -> str | None:
+    """As find_damage, for a run of TCP."""
+    first = next(_tcp_problems(result), None)
+    if first is not None:
+        return first
+    try:
+        result.summaries  # noqa: B018
+        result.analysis_caveats  # noqa: B018
+        result.ping_results  # noqa: B018
+    except (ArithmeticError, LookupError) as error:
+        return f"the readings cannot be analysed ({type(error).__name__})"
+    return None
+
+
+def _tcp_problems(result: TcpResult) -> Iterator[str]:
+    yield from _of_texts(result, {})
+    plan = result.plan
+    for name, value in {"time_s": plan.time_s, "interval_s": plan.interval_s}.items():
+        if not 0 < value <= LONGEST_S:
+            yield f"plan.{name} is not a time"
+    if not 0 <= plan.omit_s <= LONGEST_S:
+        yield "plan.omit_s is not a time"
+    if plan.streams < 1:
+        yield "plan.streams is less than 1"
+    measured = (one.leg for one in (*result.legs, *result.ceilings))
+    for leg in (*plan.legs, *measured, *(one.leg for one in result.pings)):
+        if leg.version not in (4, 6) or leg.repetition < 1:
+            yield f"no such leg: IPv{leg.version} #{leg.repetition}"
+
+
 def _problems(result: RunResult) -> Iterator[str]:
+    yield from _of_texts(result, {f"profiles.{d}.digest": one.get("digest") for d, one in result.profiles.items()})
+    queues = result.command.get("rx_queues")
+    if isinstance(queues, int) and abs(queues) >= 1 << 63:
+        yield "command.rx_queues is too large"
+    yield from _of_samples(result.plan, result.samples)
+
+
+def _of_texts(result: RunResult | TcpResult, more: Mapping[str, object]) -> Iterator[str]:
+    """more: texts that the index stores, besides those of every run."""
     for what in ("reason", "finished"):
         if not isinstance(getattr(result, what), str | None):
             yield f"{what} is not text"
@@ -37,16 +78,10 @@ def _problems(result: RunResult) -> Iterator[str]:
     for key, name in names.items():
         if name is not None and not is_name(name):
             yield f"{key} is not a valid name: {shown(name)}"
-    # The index stores these texts too.
-    texts = {"id": result.id, "started": result.started, "dut.facts_sha256": result.dut.get("facts_sha256")}
-    texts |= {f"profiles.{direction}.digest": one.get("digest") for direction, one in result.profiles.items()}
+    texts = {"id": result.id, "started": result.started, "dut.facts_sha256": result.dut.get("facts_sha256"), **more}
     for key, text in texts.items():
         if isinstance(text, str) and any("\ud800" <= letter <= "\udfff" for letter in text):
             yield f"{key} is not Unicode text"
-    queues = result.command.get("rx_queues")
-    if isinstance(queues, int) and abs(queues) >= 1 << 63:
-        yield "command.rx_queues is too large"
-    yield from _of_samples(result.plan, result.samples)
 
 
 def _of_samples(plan: Plan, samples: Sequence[Sample]) -> Iterator[str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -28,6 +27,7 @@ from .load.windows import Measured
 from .strategy.analysis import analyse, until_setback
 from .strategy.base import Strategy
 from .strategy.table import plan_from_dict, plan_to_dict
+from .typed import Status as Status
 from .upgrade import upgrade
 from .verdict.latency import Latency, find_latencies, find_latency_caveats
 from .verdict.model import Analysis, Caveat, DirectionResult
@@ -37,14 +37,6 @@ SCHEMA = "trexbench/run"
 VERSION = 2
 ANALYSIS_VERSION = 2
 """Of the analysis: raise it whenever a figure changes, so that stored figures are derived again."""
-
-
-class Status(str, Enum):
-    """running: still being written, or its writer was killed. incomplete: ended early; ``reason`` says why."""
-
-    RUNNING = "running"
-    COMPLETE = "complete"
-    INCOMPLETE = "incomplete"
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
-"""Checked values of stored files: types of numbers for msgspec.convert, all finite as in JSON."""
+"""Checked values of stored files, and how a run stands: types of numbers for msgspec.convert, all finite as in JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, ValidationError, convert
@@ -10,6 +11,15 @@ from msgspec import Meta, ValidationError, convert
 from .errors import StoreError
 
 T = TypeVar("T")
+
+
+class Status(str, Enum):
+    """running: still being written, or its writer was killed. incomplete: ended early; ``reason`` says why."""
+
+    RUNNING = "running"
+    COMPLETE = "complete"
+    INCOMPLETE = "incomplete"
+
 
 Count = Annotated[int, Meta(ge=0)]
 Number = Annotated[float, Meta(ge=-1e300, le=1e300)]

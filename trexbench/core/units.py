@@ -64,6 +64,24 @@ def line_rate_pps(mean_frame_bytes: float, line_rate_bps: float) -> float:
     return line_rate_bps / l1_bits(mean_frame_bytes)
 
 
+def tcp_payload_bps(
+    line_rate_bps: float,
+    mtu: int = 1500,
+    version: int = 4,
+    timestamps: bool = True,
+    vlans: int = 0,
+    tunnel: int = 0,
+    framing: int = FCS_BYTES + L1_OVERHEAD_BYTES,
+) -> float:
+    """TCP payload per second that fills a line of this L1 speed with full frames: 941.5 Mbit/s of 1 Gbit/s.
+
+    version: of IP, without options or extension headers. timestamps: TCP's, 12 bytes. vlans: tags on the line. tunnel:
+    bytes of a tunnel's headers, which the MTU includes. framing: what the rate counts besides a frame without FCS.
+    """
+    payload = mtu - tunnel - (20 if version == 4 else 40) - 20 - 12 * timestamps
+    return line_rate_bps * max(0, payload) / (mtu + 14 + 4 * vlans + framing)
+
+
 def parse_rate(text: str) -> Rate:
     """``64kpps``, ``1.2mpps``, ``3gbps`` (L2), ``5gbpsl1``, ``40%``; anything else is a ConfigError."""
     match = _RATE.fullmatch(text.strip().lower())

@@ -47,14 +47,17 @@ def check_dut(target: Target, config: DutConfig) -> Iterator[Check]:
         found = "its lab is down: a run brings it up for itself"
         yield Check(Area.DUT, config.name, State.GOOD, found, f"to check it too: trexbench lab up --dut {config.name}")
         return
+    if not config.is_reached:
+        yield Check(Area.DUT, config.name, State.GOOD, f"driver: {config.driver}: it is not reached, nothing is read")
+        return
     try:
         with connect_target(target, "doctor") as there:
-            yield from _look(there)
+            yield from _look(there, config)
     except BenchError as error:
         yield failed(Area.DUT, config.name, error)
 
 
-def _look(there: ConnectedDut) -> Iterator[Check]:
+def _look(there: ConnectedDut, config: DutConfig) -> Iterator[Check]:
     begun = time.monotonic()
     now = there.transport.run(["date", "+%s.%N"], 10.0)
     took_s = time.monotonic() - begun
@@ -64,8 +67,14 @@ def _look(there: ConnectedDut) -> Iterator[Check]:
     what = f"{len(changes)} settings would be changed by a run" if changes else "as its config says"
     yield Check(Area.DUT, "settings", State.GOOD, f"rights, tools and interfaces are there; {what}")
     if not changes:
-        for mismatch in there.dut.verify().mismatches:
+        attested = there.dut.verify()
+        for mismatch in attested.mismatches:
             yield Check(Area.DUT, "settings", State.BAD, str(mismatch))
+        if not attested.attested:
+            yield Check(Area.DUT, "settings", State.DOUBTFUL, attested.reason, "results will say so")
+    if not config.is_observed:
+        yield Check(Area.DUT, "counters", State.DOUBTFUL, "its config names none", "commands.counters: docs/duts.md")
+        return
     missing = dict.fromkeys(one.reason for one in there.observed.observe().missing)
     for reason in missing:
         yield Check(Area.DUT, "counters", State.DOUBTFUL, reason)

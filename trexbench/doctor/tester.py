@@ -12,7 +12,7 @@ from ..core.checks import Area, Check, State, failed
 from ..core.errors import BenchError
 from ..core.units import format_bits, format_pps
 from ..generator.trex.connect import Endpoint, ServerFacts, describe
-from ..generator.trex.ports import link_up
+from ..generator.trex.ports import SIMULATED, link_up
 
 OLD_DAYS = 90
 """A tester's calibration is old after so long: drivers, kernels and cables change."""
@@ -86,7 +86,9 @@ def _judge_places(ports: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
     elif nodes:
         yield _check("NUMA", State.GOOD, f"all ports on node {nodes[0]}")
     virtual = sorted({str(one.get("driver")) for one in ports if one.get("is_virtual")})
-    if virtual:
+    if virtual == [SIMULATED]:
+        yield _check("driver", State.DOUBTFUL, f"{SIMULATED}: its frames are a model's", "for real ones: a TRex server")
+    elif virtual:
         found = f"{', '.join(virtual)}: virtual ports, without the speed and the counters of a NIC"
         yield _check("driver", State.DOUBTFUL, found, "give TRex NICs of its own (trex_cfg.yaml, dpdk_setup_ports.py)")
 

@@ -30,13 +30,19 @@ class Reverted:
 
 
 def apply(
-    dut: Dut, transport: Transport, journal: Journal, announce: Callable[[Change], None] = lambda _: None
+    dut: Dut,
+    transport: Transport,
+    journal: Journal,
+    announce: Callable[[Change], None] = lambda _: None,
+    variant: str | None = None,
 ) -> tuple[Change, ...]:
     """Make the DUT what its config says; returns what was changed, nothing where nothing had to be.
 
-    announce: called with each change before it is made. DutError names the change that failed; the journal has it, and
-    all before it.
+    variant: of the DUT; what others of its variants have changed is undone first. announce: called with each change
+    before it is made. DutError names the change that failed; the journal has it, and all before it.
     """
+    others = of_others(journal, variant)
+    revert(dut, transport, journal, only=lambda change: change in others)
     made: list[Change] = []
     for _ in range(ROUNDS):
         planned = tuple(dut.plan())
@@ -58,19 +64,29 @@ def apply(
     return tuple(made)
 
 
+def of_others(journal: Journal, variant: str | None) -> list[Change]:
+    """What other variants of the DUT have changed and left, the last one first: it is undone before all else."""
+    changes = (entry.change for entry in reversed(journal.entries()))
+    return [change for change in changes if change.variant not in (None, variant)]
+
+
 def revert(
-    dut: Dut, transport: Transport, journal: Journal, announce: Callable[[Change], None] = lambda _: None
+    dut: Dut,
+    transport: Transport,
+    journal: Journal,
+    announce: Callable[[Change], None] = lambda _: None,
+    only: Callable[[Change], bool] = lambda _: True,
 ) -> Reverted:
     """Undo the changes in the journal, the last one first; each is removed from the journal as soon as it is undone.
 
-    DutError at the end names what could not be undone, which the journal keeps; a lost connection ends the revert at
-    once.
+    only: which of them. DutError at the end names what could not be undone, which the journal keeps; a lost connection
+    ends the revert at once.
     """
     identity = ""  # not read before it is needed: a daemon that a lasting change keeps from starting has none
     reverted: list[Change] = []
     forgotten: list[Change] = []
     failed: list[str] = []
-    for entry in reversed(journal.entries()):
+    for entry in reversed([one for one in journal.entries() if only(one.change)]):
         if entry.place != transport.place:
             raise DutError(
                 f"{entry.change.what} was changed on {entry.place}, this is {transport.place}",

@@ -60,19 +60,66 @@ _VLAN_NAMES: Mapping[str, Callable[[Port, int], str]] = {
 }
 
 
+NO_DEVICE = "Unknown device type"
+
+
+@dataclass(frozen=True)
+class Tunnel:
+    """A host's end of a 6in4 tunnel, which leaves by ``parent`` from local to remote.
+
+    name: its interface; empty where the kernel has no such device, and the command ``load`` has it put programs on the
+    parent in its place. addresses: those inside of it, which the parent must not have as well.
+    """
+
+    parent: str
+    local: Address
+    remote: Address
+    addresses: tuple[Interface, ...] = ()
+    name: str = ""
+    load: tuple[str, ...] = ()
+
+    kind = "6in4"
+    ttl = 255
+
+    @property
+    def device(self) -> tuple[str, ...]:
+        """The Linux command that makes its interface; NO_DEVICE is in what it prints where the kernel cannot."""
+        ends = ("local", str(self.local), "remote", str(self.remote), "ttl", str(self.ttl))
+        return ("ip", "link", "add", "name", self.name, "type", "sit", *ends)
+
+
 @dataclass(frozen=True)
 class Wanted:
     """A DUT's config, and what only the run knows.
 
     tester_macs: MAC of each of the tester's ports, which neighbours are pinned to where the config says ``mac:
     tester``. rx_queues: per port; None leaves them as they are. host_facts: of a DUT in a namespace, what only
-    its host can see.
+    its host can see. forwards: it is a router, not an endpoint. tcp: it is for TCP between hosts: redirects, by which
+    these would leave the router out, are off, and what else affects TCP is read. tunnel: to the other end of one.
     """
 
     config: DutConfig
     tester_macs: Mapping[int, str] = field(default_factory=dict)
     rx_queues: int | None = None
     host_facts: Mapping[str, Any] = field(default_factory=dict)
+    forwards: bool = True
+    tcp: bool = False
+    tunnel: Tunnel | None = None
+
+    @property
+    def variant(self) -> str | None:
+        """By which changes are known that are undone before another variant, or another tunnel, is set."""
+        words = (self.config.variant, self.tunnel.kind if self.tunnel is not None else None)
+        return " in ".join(filter(None, words)) or None
+
+    @property
+    def without_tunnel(self) -> Wanted:
+        """The same without the tunnel's interface, as long as there is none."""
+        name = self.tunnel.name if self.tunnel is not None else ""
+        ports = tuple(port for port in self.config.ports if port.interface != name)
+        hops = {hop for port in ports for hop in port.neighbour.addresses}
+        routes = tuple(route for route in self.config.routes if route.via in hops)
+        return replace(self, config=replace(self.config, cables=ports, routes=routes))
 
     @property
     def interfaces(self) -> tuple[str, ...]:
@@ -152,7 +199,7 @@ class Change:
 
     was: None where it is not known. lasts: written to the DUT's disk, so that it outlives a restart of the DUT (or of
     its daemon). reveals: what else has to be changed shows only afterwards (new queues have interrupts of their own);
-    the next plan has it.
+    the next plan has it. variant: of the DUT that asks for it; None: its config does in any.
     """
 
     what: str
@@ -162,6 +209,7 @@ class Change:
     undo: tuple[Command, ...]
     lasts: bool = False
     reveals: bool = False
+    variant: str | None = None
 
     def __str__(self) -> str:
         return f"{self.what}: {self.wanted}" + (f" (was {self.was})" if self.was is not None else "")

@@ -51,7 +51,8 @@ def parse_stat(lines: Sequence[str], clocks: Mapping[int, float]) -> tuple[CpuTi
     found = []
     for cpu, (user, nice, system, idle, iowait, irq, softirq, stolen) in _stat_times(lines):
         busy = user + nice + system + irq + softirq
-        found.append(CpuTime(cpu, busy + idle + iowait + stolen, busy, softirq, clocks.get(cpu)))
+        total = busy + idle + iowait + stolen
+        found.append(CpuTime(cpu, total, busy, softirq, clocks.get(cpu), user + nice, system))
     if not found:
         raise DutError("/proc/stat names no CPU")
     return tuple(found)
@@ -110,7 +111,7 @@ def parse_snmp(lines: Sequence[str]) -> dict[str, int]:
 
 
 def parse_snmp6(lines: Sequence[str]) -> dict[str, int]:
-    """/proc/net/snmp6: a name and a number in each line; by ``Ip6.InReceives``, as parse_snmp."""
+    """/proc/net/dev_snmp6/<interface>: a name and a number in each line; by ``Ip6.InReceives``, as parse_snmp."""
     found: dict[str, int] = {}
     for line in lines:
         name, *words = line.split() or [""]
@@ -186,12 +187,19 @@ def parse_link_counters(text: str) -> dict[str, dict[str, int]]:
 
 
 def parse_qdisc_drops(text: str) -> dict[str, int]:
-    """``tc -s -json qdisc show``: drops of each interface's root qdisc, which include its children's."""
+    """``tc -s -json qdisc show``: drops of each interface's root qdisc, which include its children's.
+
+    What a WAN of ours has lost, the DUT has not.
+    """
     return {
         str(entry.get("dev")): entry["drops"]
         for entry in parse_json(text, "tc qdisc")
-        if entry.get("root") and _is_count(entry.get("drops"))
+        if entry.get("root") and entry.get("handle") != WAN_HANDLE and _is_count(entry.get("drops"))
     }
+
+
+WAN_HANDLE = "7b0:"
+"""Of the root qdisc of a WAN that a run has made: no number that a kernel gives by itself."""
 
 
 def parse_nic_counters(text: str) -> dict[str, int]:

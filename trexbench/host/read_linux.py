@@ -30,7 +30,8 @@ _FILES = (
     "/proc/cpuinfo",
 )
 """In the order of reading: clock, CPU times and packets side by side, since they are divided by one another."""
-_IPV6 = "/proc/net/snmp6"
+_IPV6 = "/proc/net/dev_snmp6/{}"
+"""By interface: the host's own total holds what its other interfaces said for themselves, and dropped."""
 _ONLINE = "/sys/devices/system/cpu/online"
 _IRQS = ("/sys/class/net/{}/device/msi_irqs", "/sys/class/net/{}/device/../msi_irqs")
 PERF_SPAN_S = 2.0
@@ -49,8 +50,8 @@ class LinuxTotals(HostTotals):
 class LinuxHost:
     """Reads one host's counters, any number of times.
 
-    clocks: CPUs whose clock is read; none: all that are online. cpus: CPUs that are reported; none: all. ipv6: IPv6's
-    counters are read, too.
+    clocks: CPUs whose clock is read; none: all that are online. cpus: CPUs that are reported; none: all. ipv6:
+    interfaces whose counters of IPv6 are read, and added up.
     """
 
     def __init__(
@@ -59,9 +60,9 @@ class LinuxHost:
         interfaces: Sequence[str],
         clocks: Sequence[int] = (),
         cpus: Sequence[int] = (),
-        ipv6: bool = False,
+        ipv6: Sequence[str] = (),
     ) -> None:
-        self._proc = (*_FILES, _IPV6) if ipv6 else _FILES
+        self._ipv6 = tuple(_IPV6.format(name) for name in ipv6)
         self._transport = transport
         self._interfaces = interfaces
         self._clocks_of = clocks
@@ -82,7 +83,7 @@ class LinuxHost:
         links: Counts = gathering.part("packets by interface", self._links, {})
         qdiscs: Mapping[str, int] = gathering.part("drops of queueing disciplines", self._qdiscs, {})
         files: Lines = gathering.part("/proc", self._files, {})
-        ip: Mapping[str, int] = gathering.part("IP's counters", partial(_ip, files), {})
+        ip: Mapping[str, int] = gathering.part("IP's counters", partial(self._ip, files), {})
         cpus: tuple[CpuTime, ...] = gathering.part("CPU time", partial(self._times, files), ())
         gathering.require_any()
         return LinuxTotals(
@@ -116,7 +117,9 @@ class LinuxHost:
         """All files at once; grep's exit code says only whether some were missing, which shows in what it printed."""
         if self._clocks is None:
             self._clocks, self._irqs = self._read_once()
-        return parse_lines(self._transport.run(("grep", "-sH", "", *self._proc, *self._clocks), TIMEOUT_S).stdout)
+        return parse_lines(
+            self._transport.run(("grep", "-sH", "", *_FILES, *self._ipv6, *self._clocks), TIMEOUT_S).stdout
+        )
 
     def _read_once(self) -> tuple[list[str], frozenset[int]]:
         """What does not change: the files of the CPUs' clocks, and the numbers of the interfaces' interrupts."""
@@ -130,6 +133,15 @@ class LinuxHost:
     def _times(self, files: Lines) -> tuple[CpuTime, ...]:
         times = parse.parse_stat(files.get("/proc/stat", ()), parse.parse_clocks(files))
         return tuple(time for time in times if self._reports(time.cpu))
+
+    def _ip(self, files: Lines) -> Mapping[str, int]:
+        found = parse.parse_snmp(files.get("/proc/net/snmp", ())) | parse.parse_snmp(files.get("/proc/net/netstat", ()))
+        if "Ip.InReceives" not in found:
+            raise DutError("/proc/net/snmp has no InReceives of Ip")
+        of_ipv6: Counter[str] = Counter()
+        for path in self._ipv6:
+            of_ipv6.update(parse.parse_snmp6(files.get(path, ())))
+        return {**found, **of_ipv6}
 
     def _reports(self, cpu: int) -> bool:
         return not self._cpus or cpu in self._cpus
@@ -156,13 +168,6 @@ class LinuxHost:
             if number in self._irqs or any(_belongs(name, interface) for interface in self._interfaces):
                 counted[name] += count
         yield from (Detail(f"interrupts {name}", count) for name, count in counted.items())
-
-
-def _ip(files: Lines) -> Mapping[str, int]:
-    found = parse.parse_snmp(files.get("/proc/net/snmp", ())) | parse.parse_snmp(files.get("/proc/net/netstat", ()))
-    if "Ip.InReceives" not in found:
-        raise DutError("/proc/net/snmp has no InReceives of Ip")
-    return found | parse.parse_snmp6(files.get(_IPV6, ()))
 
 
 def _belongs(interrupt: str, interface: str) -> bool:

@@ -12,8 +12,8 @@ from ..config.model import dut_namespace, tester_namespace
 from ..core.errors import BenchError, LabError, TesterBusy
 from ..lock import locked, run_dir
 from ..stlserver.engine import EngineError
-from . import host, net, server, state, steering, vpp
-from .spec import LabSpec, Placement, place
+from . import endpoints, host, net, server, state, steering, vpp, wan
+from .spec import LabSpec, Placement, place, place_endpoints
 from .state import LabState
 
 LOCK_WAIT_S = 20.0
@@ -37,7 +37,7 @@ def bring_up(
     if spec.settings.router == "vpp":
         vpp.check(spec)
     cpus = host.usable_cpus()
-    placement = place(spec.settings, cpus, host.siblings(cpus))
+    placement = place_endpoints(spec, place(spec.settings, cpus, host.siblings(cpus)), cpus)
     if trex_dir is not None:
         trex_dir = trex_dir.resolve()
         server.find_trex(trex_dir)
@@ -87,7 +87,7 @@ def take_down(lab: LabState) -> None:
         except (BenchError, OSError) as error:
             problems.append(str(error))
 
-    stopping = [tester_namespace(lab.prefix), *([dut_namespace(lab.prefix)] if lab.router is not None else [])]
+    stopping = [tester_namespace(lab.prefix), *([dut_namespace(lab.prefix)] if lab.router or lab.cable else [])]
     for inode in (lab.namespaces.get(name) for name in stopping):
         if inode is not None:
             attempt(partial(server.stop, lab.prefix, inode))
@@ -103,6 +103,7 @@ def take_down(lab: LabState) -> None:
             f"lab {lab.prefix} was not removed completely: {'; '.join(problems)}", "try 'trexbench lab down'"
         )
     _trex_yaml(lab.prefix).unlink(missing_ok=True)
+    wan.socket_of(lab.prefix).unlink(missing_ok=True)
     state.forget(lab.prefix)
 
 
@@ -121,8 +122,14 @@ def _make(
         net.make_namespace(name)
         lab = state.update(lab, namespaces={**lab.namespaces, name: state.namespace_inode(name)})
     net.make_cables(spec)
+    if spec.endpoints:
+        endpoints.make_cables(spec)
+    if spec.wan is not None:
+        lab = _start_line(lab, spec, placement, cancelled)
     if not spec.bypass:
         net.tune(spec, placement.router)
+    if spec.endpoints:
+        endpoints.tune(spec, placement)
     if spec.settings.steer == "cpumap" and placement.router:
         _steer(spec, placement.router)
     for key, value in spec.settings.sysctls:
@@ -138,6 +145,15 @@ def _make(
     name, within_s = f"the {started.kind} server", server.READY_S[started.kind]
     server.await_ready(name, process, started.log, lambda: server.answers(spec), within_s, cancelled)
     return state.update(lab, status="up")
+
+
+def _start_line(lab: LabState, spec: LabSpec, placement: Placement, cancelled: Callable[[], bool]) -> LabState:
+    wan.make_taps(spec)
+    launch = wan.launch(spec, placement, host.usable_cpus())
+    cable, process = server.start(spec, launch, with_parent=lab.mode == "ephemeral", namespace=spec.dut)
+    lab = state.update(lab, cable=cable)
+    server.await_ready("the cable", process, cable.log, lambda: wan.answers(spec), wan.READY_S, cancelled)
+    return lab
 
 
 def _start_vpp(lab: LabState, spec: LabSpec, placement: Placement, cancelled: Callable[[], bool]) -> LabState:

@@ -10,13 +10,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import ConfigError, LabError, TesterBusy
+from ..core.tcp.wan import Wan
 from ..lock import locked, run_dir
-from . import host, net, server, state
+from . import endpoints, host, net, server, state
 from .build import bring_up, clean_leftovers, lab_lock, take_down
 from .conditions import CoreWatch, watching
 from .spec import LabSpec, cores_of
@@ -52,7 +53,7 @@ class RunningLab:
     """A lab that is up; ephemeral: made for this run, and removed after it.
 
     host_facts: what affects the result and cannot be read inside the DUT's namespace. router: the process that
-    forwards, None where the kernel does.
+    forwards, None where the kernel does. cable: the process that is the line between DUT and server, if there is one.
     """
 
     spec: LabSpec
@@ -62,6 +63,7 @@ class RunningLab:
     host_facts: dict[str, Any]
     warnings: tuple[str, ...]
     router: Server | None = None
+    cable: Server | None = None
 
     def watching(self) -> contextlib.AbstractContextManager[CoreWatch]:
         """Reads the lab's conditions during the block."""
@@ -72,9 +74,14 @@ class RunningLab:
         return self.server.process.alive
 
     @property
-    def server_error(self) -> str:
-        """The line of the server's log that tells why it ended."""
-        return server.telling_line(self.server.log)
+    def ended(self) -> str:
+        """Which of its processes are dead, each with the line of its log that tells why; empty: none."""
+        parts = {"server": self.server, "router": self.router, "cable": self.cable}
+        return "; ".join(
+            f"the lab's {name} ended: {server.telling_line(one.log)} (its log: {one.log})"
+            for name, one in parts.items()
+            if one is not None and not one.process.alive
+        )
 
     def enter(self) -> None:
         """Move the calling thread into the tester's namespace, for good; before any socket is opened."""
@@ -146,20 +153,31 @@ class Lab:
                 "ephemeral": ephemeral,
             }
         }
+        if self.spec.wan is not None:
+            facts["lab"]["wan"] = str(self.spec.wan)
+        if self.spec.endpoints:
+            facts["lab"]["endpoints"] = endpoints.facts_of(self.spec)
         for name in _HOST_SETTINGS:
             value = net.read_sysctl(f"net.core.{name}")
             facts[name] = int(value) if value is not None and value.isdigit() else value
         warnings = (*found.warnings, *_shared_cores(found))
-        return RunningLab(self.spec, ephemeral, found.server, found.placement, facts, warnings, found.router)
+        return RunningLab(
+            self.spec, ephemeral, found.server, found.placement, facts, warnings, found.router, found.cable
+        )
 
     def _require_same(self, found: LabState, trex_dir: Path | None) -> None:
-        if found.spec != self.spec.to_json():
+        if _fixed(LabSpec.from_json(found.spec)) != _fixed(self.spec):
             raise LabError(f"lab {found.prefix} is up with other settings", self._remedy)
         # A run uses the server that runs; only one that names a TRex must get that TRex.
         has = found.server.trex_dir if found.server else None
         if trex_dir is not None and has != str(trex_dir.resolve()):
             other = f"the TRex of {has}" if has else "the embedded server"
             raise LabError(f"lab {found.prefix} is up with {other}", self._remedy)
+
+
+def _fixed(spec: LabSpec) -> LabSpec:
+    """What cannot be changed while it is up: with which settings its line began does not matter."""
+    return spec if spec.wan is None else replace(spec, wan=Wan())
 
 
 def down(prefix: str, force: bool = False) -> bool:
@@ -207,7 +225,7 @@ def _status_of(found: LabState) -> LabStatus:
     condition = "leftover" if found.abandoned else found.status
     processes = [
         f"{one.kind} {role} (process {one.process.pid}{'' if one.process.alive else ', dead'})"
-        for role, one in (("server", found.server), ("router", found.router))
+        for role, one in (("server", found.server), ("router", found.router), ("cable", found.cable))
         if one is not None
     ]
     there = tuple(name for name, inode in found.namespaces.items() if inode == state.namespace_inode(name))

@@ -7,6 +7,7 @@ import ctypes
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..core.errors import LabError
 from ..host.files import mask
@@ -68,12 +69,12 @@ def make_namespace(name: str) -> None:
 
 
 def remove_namespace(name: str) -> None:
-    """Its veth pairs first: a process that still runs in it would keep them."""
+    """Its veth pairs and TAPs first: a process that still runs in it would keep them."""
     from pyroute2 import IPRoute, netns
 
     with contextlib.suppress(LabError), inside(name), IPRoute() as ip:
         for link in ip.get_links():
-            if link.get_nested("IFLA_LINKINFO", "IFLA_INFO_KIND") == "veth":
+            if link.get_nested("IFLA_LINKINFO", "IFLA_INFO_KIND") in ("veth", "tun"):
                 with contextlib.suppress(Exception):  # it was removed together with its peer
                     ip.link("del", index=link["index"])
     with contextlib.suppress(FileNotFoundError):
@@ -83,7 +84,8 @@ def remove_namespace(name: str) -> None:
 def make_cables(spec: LabSpec) -> None:
     """One veth pair per port, each end made in its own namespace, all up; the loopback of both as well.
 
-    In a bypass there is one pair for every two ports, both ends of it in the tester's namespace.
+    In a bypass there is one pair for every two ports, both ends of it in the tester's namespace. Where the lab has a
+    line of its own, that makes the cable of the last port.
 
     The tester has one transmit queue: a veth with an XDP program needs at least as many receive queues as its peer has
     transmit queues, so that the DUT's could not be set. The sender's CPU selects the receive queue in any case.
@@ -100,18 +102,39 @@ def make_cables(spec: LabSpec) -> None:
     cables = list(zip(range(len(near)), near, spec.dut_interfaces, strict=True))
     if spec.bypass:
         cables, dut = [(index, near[index], near[index + 1]) for index in range(0, len(near), 2)], tester
+    elif spec.wan is not None:
+        del cables[-1]
     try:
         with IPRoute() as ip:
             for index, here, far in cables:
                 peer = {"ifname": far, "address": spec.far_macs[index], **dut}
                 ip.link("add", kind="veth", ifname=here, address=spec.tester_macs[index], peer=peer, **tester)
         for name in spec.namespaces:
-            with inside(name), IPRoute() as ip:
-                for link in ip.get_links():
-                    ip.link("set", index=link["index"], state="up")
+            set_up(name)
     except NetlinkError as error:
         reason = os.strerror(error.code) if error.code else str(error)
         raise LabError(f"veth pair of lab {spec.prefix}: {reason}", "see whether the kernel has veth") from None
+
+
+def set_link(space: str, name: str, **attributes: Any) -> None:
+    """Attributes of an interface, as ``ip link set`` has them."""
+    from pyroute2 import IPRoute
+    from pyroute2.netlink.exceptions import NetlinkError
+
+    try:
+        with inside(space), IPRoute() as ip:
+            ip.link("set", index=ip.link_lookup(ifname=name)[0], **attributes)
+    except NetlinkError as error:
+        raise LabError(f"{name} in namespace {space}: {os.strerror(error.code)}", "correct lab: of the DUT") from None
+
+
+def set_up(name: str) -> None:
+    """All links of a namespace."""
+    from pyroute2 import IPRoute
+
+    with inside(name), IPRoute() as ip:
+        for link in ip.get_links():
+            ip.link("set", index=link["index"], state="up")
 
 
 def tune(spec: LabSpec, router_cpus: Sequence[int]) -> None:
@@ -121,15 +144,24 @@ def tune(spec: LabSpec, router_cpus: Sequence[int]) -> None:
             _set_gro_and_queues(spec, name)
     transport = NetnsTransport(spec.dut)
     steered = mask(router_cpus if spec.settings.steer == "rps" else ())
-    before = _napi_threads()
     for name in spec.dut_interfaces:
         for queue in range(spec.settings.queues):
-            _write(transport, f"/sys/class/net/{name}/queues/rx-{queue}/rps_cpus", steered)
-        _write(transport, f"/sys/class/net/{name}/threaded", str(int(spec.settings.threaded)))
-    if spec.settings.threaded and router_cpus:
+            write_file(transport, f"/sys/class/net/{name}/queues/rx-{queue}/rps_cpus", steered)
+    set_threaded(transport, spec.dut_interfaces, spec.settings.threaded, router_cpus)
+
+
+def set_threaded(
+    transport: NetnsTransport, names: Sequence[str], on: bool, cpus: Sequence[int], niceness: int = 0
+) -> None:
+    """NAPI of these interfaces in kernel threads, which run on these CPUs; no CPUs: on any."""
+    before = _napi_threads()
+    for name in names:
+        write_file(transport, f"/sys/class/net/{name}/threaded", str(int(on)))
+    if on and cpus:
         for pid in _napi_threads() - before:
             with contextlib.suppress(ProcessLookupError):
-                os.sched_setaffinity(pid, router_cpus)
+                os.sched_setaffinity(pid, cpus)
+                os.setpriority(os.PRIO_PROCESS, pid, niceness)
 
 
 def _set_gro_and_queues(spec: LabSpec, interface: str) -> None:
@@ -140,7 +172,7 @@ def _set_gro_and_queues(spec: LabSpec, interface: str) -> None:
         key = "gro"
         try:
             device.set_offload_flag("generic-receive-offload", spec.settings.gro)
-            if spec.settings.queues < spec.most_queues:
+            if spec.settings.queues < spec.most_queues and (spec.wan is None or interface != spec.dut_interfaces[-1]):
                 key, channels = "queues", device.get_channels()
                 channels.rx_count = channels.tx_count = spec.settings.queues
                 device.set_channels(channels)
@@ -182,7 +214,7 @@ def _setns(handle: int, name: str) -> None:
         raise LabError(f"namespace {name} cannot be entered: {os.strerror(ctypes.get_errno())}", "run as root")
 
 
-def _write(transport: NetnsTransport, path: str, value: str) -> None:
+def write_file(transport: NetnsTransport, path: str, value: str) -> None:
     done = transport.run(("tee", path), 10, value + "\n")
     if done.returncode:
         raise LabError(f"{path} does not take {value} ({done.complaint})", "correct the DUT config's lab: section")

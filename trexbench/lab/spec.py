@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
+from ..config.endpoints import EndpointsConfig, endpoint_namespace
 from ..config.model import DutConfig, LabConfig, dut_namespace, tester_namespace
 from ..core.errors import ConfigError
+from ..core.tcp.wan import Wan
 
 RPC_PORT = 4501
 PUB_PORT = 4500
 
 
 @dataclass(frozen=True)
+class EndpointCable:
+    """One of the hosts that test the DUT with TCP, and its cable: interface here, and of the DUT at the other end.
+
+    bypass: its interface of the cable to the other host, if there is one. cpus: of its programs; none: those that do
+    not forward.
+    """
+
+    role: str
+    interface: str
+    dut: str
+    bypass: str | None = None
+    cpus: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class LabSpec:
     """Two namespaces with one veth pair per port: the tester's ``p<i>`` and ``dut_interfaces[i]``.
+
+    endpoints: client and server, each in a namespace of its own; or none. wan: the cables between DUT and server, and
+    of the tester's last port, are a process that makes this line, whose settings can be changed later; None: veth.
 
     speed_bps: the nominal L1 speed of the tester's ports (bit/s), None leaves it to the server. most_queues: that each
     of the DUT's interfaces can have; settings.queues of them are in use until the driver changes that. tagged: frames
@@ -32,10 +52,12 @@ class LabSpec:
     pub_port: int = PUB_PORT
     most_queues: int = 1
     tagged: bool = False
+    endpoints: tuple[EndpointCable, ...] = ()
+    wan: Wan | None = None
 
     @classmethod
-    def from_config(cls, config: DutConfig) -> LabSpec:
-        """The lab that a DUT config with a ``lab:`` section asks for."""
+    def from_config(cls, config: DutConfig, cable: bool = False) -> LabSpec:
+        """The lab that a DUT config with a ``lab:`` section asks for. cable: it makes the config's WAN, if any."""
         if config.lab is None:
             raise ConfigError(f"{config.name} has no lab", "only a DUT config with a lab: section has one")
         ports = sorted(config.cables, key=lambda port: port.tester)
@@ -55,6 +77,8 @@ class LabSpec:
             pub_port=config.generator.pub_port,
             most_queues=max(config.lab.queues, *config.rx_queues, 1),
             tagged=any(port.vlan for port in ports),
+            endpoints=_cables_of(config.endpoints),
+            wan=config.wan if cable and config.lab.router != "bypass" else None,
         )
 
     @property
@@ -66,8 +90,8 @@ class LabSpec:
         return dut_namespace(self.prefix)
 
     @property
-    def namespaces(self) -> tuple[str, str]:
-        return (self.tester, self.dut)
+    def namespaces(self) -> tuple[str, ...]:
+        return (self.tester, self.dut, *(endpoint_namespace(self.prefix, one.role) for one in self.endpoints))
 
     @property
     def tester_interfaces(self) -> tuple[str, ...]:
@@ -101,17 +125,47 @@ class LabSpec:
         return msgspec.json.decode(text, type=cls)
 
 
+def _cables_of(found: EndpointsConfig | None) -> tuple[EndpointCable, ...]:
+    return tuple(
+        EndpointCable(
+            role, one.interface, one.dut.interface, one.bypass.interface if one.bypass is not None else None, one.cpus
+        )
+        for role, one, _ in (found.roles if found is not None else ())
+        if one.dut is not None
+    )
+
+
 @dataclass(frozen=True)
 class Placement:
-    """Cores by number. sender, harness: None: not pinned; router: empty: not pinned."""
+    """Cores by number. sender, harness: None: not pinned; router: empty: not pinned.
+
+    endpoints: cores of the programs of client and server, by role; none where the lab has no endpoints.
+    """
 
     sender: int | None
     router: tuple[int, ...]
     harness: int | None
     warnings: tuple[str, ...] = ()
+    endpoints: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def to_document(self) -> dict[str, Any]:
-        return {"sender_cpu": self.sender, "router_cpus": list(self.router), "harness_cpu": self.harness}
+        found = {"sender_cpu": self.sender, "router_cpus": list(self.router), "harness_cpu": self.harness}
+        return {**found, **({"endpoint_cpus": dict(self.endpoints)} if self.endpoints else {})}
+
+
+def place_endpoints(spec: LabSpec, placement: Placement, cpus: Sequence[int]) -> Placement:
+    """The same with the endpoints' cores: those of the config, else all of these that do not forward."""
+    others = tuple(cpu for cpu in cpus if cpu not in placement.router) or tuple(cpus)
+    chosen = {one.role: one.cpus or others for one in spec.endpoints}
+    warnings = list(placement.warnings)
+    for role, cores in chosen.items():
+        if missing := {*cores} - {*cpus}:
+            usable = ", ".join(map(str, cpus))
+            what = f"endpoints.{role}.cpus: core {min(missing)} cannot be used, only {usable}"
+            raise ConfigError(what, "correct the DUT config")
+        if shared := {*cores} & {*placement.router}:
+            warnings.append(f"the {role} and the router share core {min(shared)}: its CPU is that of both")
+    return replace(placement, endpoints=chosen, warnings=tuple(warnings))
 
 
 def cores_of(placement: Mapping[str, Any]) -> set[int]:

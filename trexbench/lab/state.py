@@ -48,7 +48,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Server:
-    """A process of the lab's. kind: ``embedded``, ``trex`` or ``vpp``; process: the leader of its own session."""
+    """A process of a lab. kind: ``embedded``, ``trex``, ``vpp``, ``wan``; process: the leader of its own session."""
 
     kind: str
     process: Process
@@ -64,6 +64,7 @@ class LabState:
 
     status: ``starting``, ``up`` or ``closing``. namespaces: name -> inode, None until it is made. sysctls: the host's
     settings that were changed, name -> (before, set to). router: the process that forwards, None where the kernel does.
+    cable: the process that is the line between DUT and server, None where a veth pair is.
     """
 
     prefix: str
@@ -76,6 +77,7 @@ class LabState:
     sysctls: dict[str, tuple[str, str]] = field(default_factory=dict)
     server: Server | None = None
     router: Server | None = None
+    cable: Server | None = None
     placement: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     boot: str = ""
@@ -83,8 +85,8 @@ class LabState:
 
     @property
     def ready(self) -> bool:
-        """Up, with its server and router alive, and its keeper if it is ephemeral."""
-        served = self.server is not None and self.server.process.alive and not self._router_died
+        """Up, with its server, router and cable alive, and its keeper if it is ephemeral."""
+        served = self.server is not None and self.server.process.alive and not self._part_died
         kept = self.mode == "persistent" or self.owner.alive
         return self.status == "up" and served and kept
 
@@ -92,12 +94,12 @@ class LabState:
     def abandoned(self) -> bool:
         """Left behind by a dead process: the next command that uses the lab removes it."""
         if self.mode == "persistent" and self.status == "up":
-            return self.server is None or not self.server.process.alive or self._router_died
+            return self.server is None or not self.server.process.alive or self._part_died
         return not self.owner.alive
 
     @property
-    def _router_died(self) -> bool:
-        return self.router is not None and not self.router.process.alive
+    def _part_died(self) -> bool:
+        return any(one is not None and not one.process.alive for one in (self.router, self.cable))
 
 
 def new_state(prefix: str, mode: str, spec: str, user: int = 0) -> LabState:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.history.compare import CellPair, Difference, SetComparison, Verdict, find_differences
 from ..core.result import RunResult
-from ..core.units import format_pps, format_share
+from ..core.units import format_scaled, format_share
 from .clean import clean
 from .words import format_bound, lay_out, name_of
 
@@ -42,14 +42,15 @@ def comparison_values(first: RunResult, second: RunResult, unlike: Sequence[str]
 
 
 def _figures(pair: Difference) -> dict[str, Any]:
+    unit = {"pps": "pps", "bit/s": "bps"}[pair.unit]
     return {
-        "first_pps": pair.rates[0],
+        f"first_{unit}": pair.rates[0],
         "first_at_least": pair.bounds[0],
-        "second_pps": pair.rates[1],
+        f"second_{unit}": pair.rates[1],
         "second_at_least": pair.bounds[1],
-        "difference_pps": pair.difference_pps,
+        f"difference_{unit}": pair.difference_pps,
         "difference": pair.share,
-        "noise_pps": pair.noise_pps,
+        f"noise_{unit}": pair.noise_pps,
         "verdict": pair.verdict.value,
     }
 
@@ -104,6 +105,7 @@ def _set_row(pair: CellPair, mark: str) -> tuple[str, ...]:
 
 def _figure_words(pair: Difference) -> tuple[str, ...]:
     """Both rates, the difference, the noise and the verdict."""
-    rates = map(format_bound, pair.rates, pair.bounds)
+    rates = (format_bound(rate, bound, pair.unit) for rate, bound in zip(pair.rates, pair.bounds, strict=True))
+    noise = f"+- {format_scaled(pair.noise_pps, pair.unit)}" if pair.noise_pps else "-"
     difference = "-" if pair.share is None else f"{'+' if pair.share >= 0 else '-'}{format_share(abs(pair.share))}"
-    return *rates, difference, f"+- {format_pps(pair.noise_pps)}" if pair.noise_pps else "-", WORDS[pair.verdict]
+    return *rates, difference, noise, WORDS[pair.verdict]

@@ -44,7 +44,7 @@ def format_query(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: st
 
 def _measured(row: RunRow) -> bool:
     """Not killed before it measured anything."""
-    return row.complete or row.total_pps != 0
+    return row.complete or row.rate != 0
 
 
 def _limit(row: RunRow) -> str:
@@ -55,12 +55,12 @@ def _limit(row: RunRow) -> str:
 
 _COLUMNS: Sequence[tuple[str, str, Callable[[RunRow], str]]] = (
     ("started", "l", lambda row: clean(row.started)),
-    ("DUT", "l", lambda row: clean(row.cell.dut)),
+    ("DUT", "l", lambda row: clean(" ".join(filter(None, (row.cell.dut, row.cell.variant))))),
     ("mode", "l", lambda row: f"{clean(row.cell.mode)} {suffix_of(row.cell.kind)}".rstrip()),
     ("", "l", lambda row: "bidir" if row.cell.bidir else "uni"),
     ("queues", "r", lambda row: or_dash(row.cell.rx_queues, str)),
-    ("maximum", "r", lambda row: format_bound(row.total_pps, row.at_least) if _measured(row) else NONE),
-    ("of line", "r", lambda row: format_share(row.line_share) if _measured(row) else NONE),
+    ("maximum", "r", lambda row: format_bound(row.rate, row.at_least, row.rate_unit) if _measured(row) else NONE),
+    ("of line", "r", lambda row: format_share(row.line_share) if _measured(row) and row.line_rate_bps else NONE),
     ("limit", "l", _limit),
     ("loss in hold", "r", lambda row: or_dash(row.hold_loss, format_share)),
     ("cycles/packet", "r", lambda row: or_dash(row.cycles_per_packet, format_cycles)),

@@ -17,7 +17,12 @@ NONE = "-"
 def name_of(result: RunResult) -> str:
     """The cell of a run without its queues: ``lab-linux var2-64b bidir``."""
     dut, mode = text_of(result.dut, "name", "?"), text_of(result.command, "mode", "?")
-    return str(Cell(dut, mode, result.plan.bidir, None, result.plan.kind, result.simulated))
+    return str(Cell(dut, mode, result.plan.bidir, None, result.plan.kind, result.simulated, variant_of(result)))
+
+
+def variant_of(result: RunResult) -> str | None:
+    """Of the DUT; None: it was measured without any."""
+    return text_of(result.command, "variant", "") or None
 
 
 def status_words(row: RunRow) -> str:
@@ -31,9 +36,9 @@ def text_of(values: Mapping[str, Any], key: str, otherwise: str) -> str:
     return " ".join(str(value).split()) if value not in (None, "") else otherwise
 
 
-def format_bound(pps: float, at_least: bool) -> str:
+def format_bound(rate: float, at_least: bool, unit: str = "pps") -> str:
     """A rate; with ``>=`` where it is only a lower bound."""
-    return f"{'>= ' if at_least else ''}{format_pps(pps)}"
+    return f"{'>= ' if at_least else ''}{format_scaled(rate, unit)}"
 
 
 def or_dash(value: float | None, form: Callable[[float], str]) -> str:

@@ -30,16 +30,19 @@ from ..core.verdict.model import DirectionResult
 
 MAX_BYTES = 256 << 20
 """Larger files are not read: a day at 1 Hz on two ports is 40 MB."""
+EXPORTS = (".loadtest.json", ".iperf3.json")
+"""What the names of exports end with, which are no documents of ours."""
 _DERIVED, _DIGEST, _END = b'\n "derived": ', b',"digest":"', b'"}\n}\n'
 _HEX = 32
 
 
 @dataclass(frozen=True)
 class Derived:
-    """The seal without its digest. row: with an empty path."""
+    """The seal without its digest. row, or rows where a document has several: with an empty path."""
 
     analysis_version: int
-    row: RunRow
+    row: RunRow | None = None
+    rows: tuple[RunRow, ...] = ()
 
 
 _derived = msgspec.json.Decoder(Derived)
@@ -53,19 +56,19 @@ def encode_run(result: RunResult) -> bytes:
     """
     document, row = _analysed(result)
     samples = b",\n".join(encode_line(stored(sample)) for sample in result.samples)
-    data = _dumped(document)[:-2].encode() + b',\n "samples": [\n' + samples + b"\n ]"
-    return data + b"\n}\n" if row is None else seal(data, row)
+    data = dump(document)[:-2].encode() + b',\n "samples": [\n' + samples + b"\n ]"
+    return data + b"\n}\n" if row is None else seal(data, {"row": row})
 
 
-def seal(data: bytes, row: RunRow) -> bytes:
-    """These bytes, which end with the samples, sealed with the row that was derived from them."""
-    sealed = data + b"," + _DERIVED + msgspec.json.encode(Derived(ANALYSIS_VERSION, row))[:-1]
+def seal(data: bytes, derived: Mapping[str, Any]) -> bytes:
+    """These bytes, which end with what was read, sealed with the row or rows that were derived from it."""
+    sealed = data + b"," + _DERIVED + msgspec.json.encode({"analysis_version": ANALYSIS_VERSION, **derived})[:-1]
     return sealed + _DIGEST + _digest(sealed) + _END
 
 
 def encode_begun(result: RunResult) -> bytes:
     """The file of a run that has just begun; its samples go into its journal."""
-    return f"{_dumped(raw_part(result) | {'samples': []})}\n".encode()
+    return f"{dump(raw_part(result) | {'samples': []})}\n".encode()
 
 
 def encode_line(values: Any) -> bytes:
@@ -75,6 +78,12 @@ def encode_line(values: Any) -> bytes:
 
 def read_derived(data: bytes) -> RunRow | None:
     """The row derived from this file's run; None where another version derived it, or a byte was changed."""
+    rows = read_sealed(data)
+    return rows[0] if rows else None
+
+
+def read_sealed(data: bytes) -> tuple[RunRow, ...] | None:
+    """As read_derived, for a document with one row or several."""
     end = len(data) - len(_DIGEST) - _HEX - len(_END)
     begin = data.rfind(_DERIVED, 0, max(0, end))
     if begin < 0 or data[end:] != _DIGEST + _digest(memoryview(data)[:end]) + _END:
@@ -83,7 +92,8 @@ def read_derived(data: bytes) -> RunRow | None:
         derived = _derived.decode(data[begin + len(_DERIVED) : end] + b"}")
     except (msgspec.MsgspecError, UnicodeDecodeError):  # sealed by a version with other figures
         return None
-    return derived.row if derived.analysis_version == ANALYSIS_VERSION else None
+    rows = derived.rows or ((derived.row,) if derived.row is not None else None)
+    return rows if derived.analysis_version == ANALYSIS_VERSION else None
 
 
 def checked_row(result: RunResult) -> RunRow:
@@ -160,7 +170,7 @@ def _analysed(result: RunResult) -> tuple[dict[str, Any], RunRow | None]:
     raw = raw_part(result)
     try:
         # Derived from what readers will find, which may be less than what is in memory.
-        run = replace(from_document(json.loads(_dumped(raw)) | {"samples": []}), samples=result.samples)
+        run = replace(from_document(json.loads(dump(raw)) | {"samples": []}), samples=result.samples)
         document = to_document(run, with_samples=False)
         try:
             for sample in run.samples:
@@ -174,7 +184,7 @@ def _analysed(result: RunResult) -> tuple[dict[str, Any], RunRow | None]:
         return raw, None
 
 
-def _dumped(document: Mapping[str, Any]) -> str:
+def dump(document: Mapping[str, Any]) -> str:
     """JSON; facts that it cannot express become text or null, so that no run is lost to one."""
     try:
         return json.dumps(document, indent=1, default=str, allow_nan=False)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from statistics import median
 from typing import Annotated, Any
 
@@ -28,9 +27,6 @@ from ..core.strategy.ramp import Ramp
 from ..core.strategy.saturate import Saturate
 from ..core.units import L1_OVERHEAD_BYTES, parse_rate
 from ..core.verdict.model import Caveat
-from .document import naming, read_object
-from .index import open_index
-from .store import RunWriter
 
 MAX_SECONDS = 1_000_000
 _FRAMES = (60.0, 9300.0)
@@ -38,47 +34,6 @@ _NOT_ASKED = "what was asked is not in the file: taken as what was sent, so no v
 _INTEGRATED = "counters were added up from rates, one a second; the tester's own losses and its load are not known"
 Length = Annotated[float, Meta(ge=0, le=MAX_SECONDS)]
 Rate = Annotated[float, Meta(ge=0, le=1e12)]
-
-
-@dataclass(frozen=True)
-class Imported:
-    """A file after its import. path: of its run; known: imported before; error: why it could not be imported."""
-
-    file: Path
-    path: Path | None = None
-    known: bool = False
-    error: StoreError | None = None
-
-
-def import_files(
-    files: Sequence[Path],
-    results: Path,
-    dut: str | None,
-    mode: str | None,
-    speed_bps: float,
-    warn: Callable[[str], None],
-) -> Iterator[Imported]:
-    """Import each file as a run, once. dut: its DUT's name, None: the file's name; mode: what was sent, where known."""
-    with open_index(results, warn) as index:
-        known = {row.id: results / row.path for row in index.rows()}
-    for file in files:
-        try:
-            with naming(file):
-                document, name = read_object(file), dut or file.stem.removesuffix(".loadtest")
-                written = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(file.stat().st_mtime))
-                result = run_from_loadtest(document, name, speed_bps, written)
-            if mode is not None:
-                result = replace(result, command={**result.command, "mode": mode})
-            if result.id in known:
-                yield Imported(file, known[result.id], known=True)
-                continue
-            writer = RunWriter(results, warn)
-            writer.check()
-            known[result.id] = writer.end(result)
-        except StoreError as error:
-            yield Imported(file, error=error)
-        else:
-            yield Imported(file, known[result.id])
 
 
 class Vars(Struct):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from glob import escape
 from pathlib import Path, PurePosixPath
 
 from ..core.history.detect import BASELINE, LONG
@@ -40,7 +41,7 @@ def find_old(
     found = sorted(dates or {night_of(row) for row in rows}, reverse=True)  # where no suite ran, days count as nights
     kept = keep_nights or 0
     first = before if before is not None else found[kept - 1] if 0 < kept < len(found) else ""
-    old = [path for row in rows if night_of(row) < first for path in _files(results, row)]
+    old = list(dict.fromkeys(path for row in rows if night_of(row) < first for path in _files(results, row)))
     return old + [path.relative_to(results) for path, night in nights if night.night < first]
 
 
@@ -79,7 +80,7 @@ def find_old_nights(
         # A night that knew no cells was neither simulated nor measured.
         if one.suite == suite and one.night < (first[one.simulated] if one.cells else oldest):
             found.append((one.night, 1, path.name, [path.relative_to(results)]))
-    return [path for *_, paths in sorted(found) for path in paths]
+    return list(dict.fromkeys(path for *_, paths in sorted(found) for path in paths))  # a document may have many rows
 
 
 def _first_of_suite(dates: Iterable[str], keep: int, since: str | None) -> str:
@@ -108,7 +109,9 @@ def _files(results: Path, row: RunRow) -> list[Path]:
     """A run's document, and before it what lies beside it: after a kill in between, the next call finds the rest."""
     path = Path(row.path)
     beside = (path.with_name(name.format(stem=path.stem)) for name in _BESIDE)
-    return [*(one for one in beside if os.path.lexists(results / one)), path]
+    legs = sorted((results / path.parent).glob(f"{escape(path.stem)}.*.iperf3.json"))
+    found = [*(one for one in beside if os.path.lexists(results / one)), *(one.relative_to(results) for one in legs)]
+    return [*found, path]
 
 
 def _unlink(results: Path, path: PurePosixPath) -> bool:

@@ -25,12 +25,14 @@ from ..core.errors import StoreError
 from ..core.history.known import is_date
 from ..core.history.rows import RunRow
 from ..core.load.sample import Sample
-from ..core.result import RunResult, Status, from_document
+from ..core.result import RunResult, Status
 from ..core.strategy.base import LoadStep
-from .document import checked_row, decode, encode_begun, encode_run, naming, read_bytes, read_derived, stored_directions
+from ..core.tcp.result import TcpResult
+from .document import decode, encode_begun, encode_run, naming, read_bytes, read_sealed, stored_directions
 from .journal import Journal, journal_of, read_journal
+from .kinds import Result, kind_of
 
-_RUN_FILE = re.compile(r"\d{6}-[A-Za-z0-9_-]+-(uni|bidir)(-[a-z]+)?(-\d+)?\.json")
+_RUN_FILE = re.compile(r"\d{6}-([A-Za-z0-9_-]+-(uni|bidir)(-[a-z]+)?|tcp(-[a-z0-9]+)+)(-\d+)?\.json")
 
 
 class RunWriter:
@@ -51,7 +53,7 @@ class RunWriter:
 
     def check(self) -> None:
         """StoreError if nothing can be stored here; to be called before anything is measured."""
-        _make_directory(self._results)
+        make_directory(self._results)
         if not os.access(self._results, os.W_OK | os.X_OK):
             raise _unwritable(self._results, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
@@ -61,7 +63,7 @@ class RunWriter:
         The result's ``dut_readings`` may be a list that grows while the run goes on.
         """
         self._readings = result.dut_readings
-        self.path = create_file(_directory(self._results, result), _stem(result), encode_begun(result))
+        self.path = create_file(directory_of(self._results, result), stem_of(result), encode_begun(result))
         try:
             self._journal = self._open_journal(journal_of(self.path), result.id)
         except OSError as error:
@@ -88,7 +90,7 @@ class RunWriter:
             if self._journal is not None and self._journal.hangs:
                 raise StoreError(f"{self.path} cannot be written: the disk does not answer")
             if self.path is None:
-                self.path = create_file(_directory(self._results, result), _stem(result), data)
+                self.path = create_file(directory_of(self._results, result), stem_of(result), data)
             else:
                 replace_file(self.path, data)
         except StoreError as failure:
@@ -107,42 +109,73 @@ class RunWriter:
             )
 
     def _end_elsewhere(self, result: RunResult, data: bytes, failure: StoreError) -> Path:
-        name = self.path.name if self.path is not None else f"{_stem(result)}.json"
-        try:
-            path = Path(tempfile.mkdtemp(prefix="trexbench-")) / name
-            files.replace_file(path, data)
-        except OSError as error:
-            raise StoreError(f"{failure}; nor can {tempfile.gettempdir()} be written ({error.strerror})") from error
+        name = self.path.name if self.path is not None else f"{stem_of(result)}.json"
+        path = save_elsewhere(name, data, failure)
         self._warn(f"{failure}; the result was saved as {path}")
         return path
 
 
-def load_run(path: Path) -> RunResult:
-    """The run of a file, with the samples of its journal where it is not over.
+def save_elsewhere(name: str, data: bytes, failure: StoreError) -> Path:
+    """Write into a new temporary directory what results/ cannot take; StoreError when that fails, too."""
+    try:
+        path = Path(tempfile.mkdtemp(prefix="trexbench-")) / name
+        files.replace_file(path, data)
+    except OSError as error:
+        raise StoreError(f"{failure}; nor can {tempfile.gettempdir()} be written ({error.strerror})") from error
+    return path
+
+
+def load_document(path: Path) -> Result:
+    """The run of a file, of either kind, with the samples of its journal where it is not over.
 
     StoreError names the file and what is wrong with it, in one line.
     """
     with naming(path):
         data = read_bytes(path)
         document, result = _read(data, path)
-        if read_derived(data) is None:
-            checked_row(result)
-        else:  # it was checked when it was written
+        if read_sealed(data) is None:
+            kind_of(document).rows(result)
+        elif isinstance(result, RunResult):  # it was checked when it was written
             vars(result)["directions"] = stored_directions(document)
         return result
 
 
-def load_row(path: Path, name: str) -> RunRow:
-    """The row of a file's run, with ``name`` as its path; StoreError as load_run.
+def load_run(path: Path) -> RunResult:
+    """The run of packets of a file; StoreError as load_document, and for a run of TCP."""
+    result = load_document(path)
+    if not isinstance(result, RunResult):
+        raise StoreError(f"{path}: a run of TCP, not of packets", "`trexbench show` shows it")
+    return result
 
-    It is the stored one if this version derived it, else it is derived again from the samples.
+
+def load_tcp(path: Path) -> TcpResult:
+    """The run of TCP of a file; StoreError as load_document, and for a run of packets."""
+    result = load_document(path)
+    if not isinstance(result, TcpResult):
+        raise StoreError(f"{path}: a run of packets, not of TCP", "`trexbench show` shows it")
+    return result
+
+
+def load_rows(path: Path, name: str) -> tuple[RunRow, ...]:
+    """The rows of a file's run, with ``name`` as their path; StoreError as load_document.
+
+    They are the stored ones if this version derived them, else they are derived again from what was read.
     """
     with naming(path):
         data = read_bytes(path)
-        return replace(read_derived(data) or checked_row(_read(data, path)[1]), path=name)
+        rows = read_sealed(data)
+        if rows is None:
+            document, result = _read(data, path)
+            rows = kind_of(document).rows(result)
+        return tuple(replace(row, path=name) for row in rows)
 
 
-def _read(data: bytes, path: Path) -> tuple[dict[str, Any], RunResult]:
+def load_row(path: Path, name: str) -> RunRow:
+    """The first of load_rows; a run of packets has no other."""
+    return load_rows(path, name)[0]
+
+
+def _read(data: bytes, path: Path) -> tuple[dict[str, Any], Result]:
     """The document in the path's data, with what its journal holds; and its run, unchecked."""
     document = decode(data)
     if isinstance(document, dict) and document.get("status") == Status.RUNNING.value:
@@ -153,12 +186,12 @@ def _read(data: bytes, path: Path) -> tuple[dict[str, Any], RunResult]:
             document["samples"] = told["sample"]
             if isinstance(document.get("telemetry"), dict):
                 document["telemetry"]["readings"] = told["reading"]
-    return document, from_document(document)
+    return document, kind_of(document).decode(document)
 
 
 def picture_place(results: Path, result: RunResult, what: str) -> Path:
     """A path beside the run's file for a picture of several runs: ``<HHMMSS>-<mode>-<direction>-<what>.png``."""
-    return _make_directory(_directory(results, result)) / f"{_stem(result)}-{safe_name(what, '_-')}.png"
+    return make_directory(directory_of(results, result)) / f"{stem_of(result)}-{safe_name(what, '_-')}.png"
 
 
 def find_latest(results: Path) -> Path | None:
@@ -180,7 +213,7 @@ def _modified(path: Path) -> int:
 
 def create_file(directory: Path, stem: str, data: bytes) -> Path:
     """Write a JSON file under a new name: the stem, with a number behind it where there is such a file."""
-    files.sweep(_make_directory(directory))
+    files.sweep(make_directory(directory))
     for number in count(1):
         path = directory / f"{stem}{f'-{number}' if number > 1 else ''}.json"
         with contextlib.suppress(FileExistsError):
@@ -193,7 +226,7 @@ def encode_json(values: Any) -> bytes:
     return (json.dumps(values, indent=1, allow_nan=False) + "\n").encode()
 
 
-def _make_directory(directory: Path) -> Path:
+def make_directory(directory: Path) -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -201,12 +234,12 @@ def _make_directory(directory: Path) -> Path:
     return directory
 
 
-def _directory(results: Path, result: RunResult) -> Path:
+def directory_of(results: Path, result: Result) -> Path:
     day = result.started[:10] if is_date(result.started[:10]) else "undated"
     return results / day / safe_name(str(result.dut.get("name", "")), "._-")
 
 
-def _stem(result: RunResult) -> str:
+def stem_of(result: RunResult) -> str:
     clock = "".join(re.findall(r"\d", result.started[11:19])).ljust(6, "0")
     mode = safe_name(str(result.command.get("mode", "")), "_-")
     suffix = f"-{result.plan.suffix}" if result.plan.suffix else ""

@@ -11,7 +11,7 @@ from ..core.history.compare import SetComparison, compare_sets, differing_facts,
 from ..core.history.rows import RunRow
 from ..core.result import RunResult
 from ..results.document import read_object
-from ..results.store import load_run
+from ..results.store import load_document
 from .find import Warn, find_document, find_rows
 
 
@@ -25,14 +25,14 @@ class RunComparison:
 
 
 def compare(first: str, second: str, results: Path, anyway: bool, warn: Warn) -> RunComparison | SetComparison:
-    """Two documents direction by direction, any other names (see find.py) cell by cell.
+    """Two documents of packets direction by direction, of TCP and any other names (see find.py) cell by cell.
 
     ConfigError for unlike runs, unless ``anyway``.
     """
     documents = find_document(first, results), find_document(second, results)
-    if documents[0] is not None and documents[1] is not None:
-        runs = load_run(documents[0]), load_run(documents[1])
-        compared = RunComparison(*runs, tuple(find_unlike(*runs)))
+    runs = [load_document(one) for one in documents if one is not None] if None not in documents else []
+    if len(runs) == 2 and isinstance(runs[0], RunResult) and isinstance(runs[1], RunResult):
+        compared = RunComparison(runs[0], runs[1], tuple(find_unlike(runs[0], runs[1])))
         if compared.unlike and not anyway:
             _refuse(f"{documents[0]} and {documents[1]}", ["; ".join(compared.unlike)])
         return compared

@@ -12,9 +12,10 @@ from ..core.history.known import is_date
 from ..core.history.rows import RunRow
 from ..core.history.series import night_of
 from ..core.load.modes import full_mode_name
+from ..results.document import EXPORTS
 from ..results.index import open_index
 from ..results.nights import FOLDER, KNOWN_FILE
-from ..results.store import find_latest, load_row
+from ..results.store import find_latest, load_rows
 
 Warn = Callable[[str], None]
 LATEST = "latest"
@@ -69,7 +70,7 @@ def find_rows(name: str, results: Path, warn: Warn) -> list[RunRow]:
     if name == LATEST:
         path = latest_run(results)
     if path.is_file():
-        return [load_row(path, str(path))]
+        return list(load_rows(path, str(path)))
     if path.is_dir() and ("/" in name or not is_date(name)):
         return _load_rows(path.rglob("*.json"), name, warn)
     if _is_glob(name):
@@ -93,10 +94,10 @@ def _indexed_rows(name: str, results: Path, warn: Warn) -> list[RunRow]:
 
 def _load_rows(files: Iterable[Path], name: str, warn: Warn) -> list[RunRow]:
     """The runs of these files, oldest first, and a warning for each that cannot be read; ConfigError for no run."""
-    rows = []
+    rows: list[RunRow] = []
     for file in sorted(filter(_may_be_run, files)):
         try:
-            rows.append(load_row(file, str(file)))
+            rows += load_rows(file, str(file))
         except StoreError as error:
             warn(f"not read: {error}")
     if not rows:
@@ -106,7 +107,7 @@ def _load_rows(files: Iterable[Path], name: str, warn: Warn) -> list[RunRow]:
 
 def _may_be_run(path: Path) -> bool:
     """Not what lies beside the runs by design: nights, known changes, and exports."""
-    return path.parent.name != FOLDER and path.name != KNOWN_FILE and not path.name.endswith(".loadtest.json")
+    return path.parent.name != FOLDER and path.name != KNOWN_FILE and not path.name.endswith(EXPORTS)
 
 
 def _is_glob(name: str) -> bool:

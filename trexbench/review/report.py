@@ -15,6 +15,7 @@ from ..core.history.rows import Cell, RunRow, cells_of
 from ..core.history.series import night_of
 from ..core.result import RunResult
 from ..core.strategy.table import has_curve
+from ..core.tcp.result import TcpResult
 from ..report.page.html import render
 from ..report.page.older import Older, choose_older, older_curves
 from ..report.page.report import Report
@@ -23,7 +24,7 @@ from ..report.regress.text import finding_line, summary_line
 from ..results.document import naming
 from ..results.jumps import levels
 from ..results.nights import load_known, load_nights
-from ..results.store import load_run
+from ..results.store import load_document, load_run
 from .find import Warn, read_index
 
 MOST_RUNS = 400
@@ -68,6 +69,7 @@ def collect(
         nights=nights,
         table=table,
         runs=runs,
+        tcp=load_tcp(results, rows, table, problems),
         older=older,
         changes=changes,
         problems=problems,
@@ -129,15 +131,39 @@ def _with_duts(night: Night, duts: Sequence[str]) -> Night:
 def load_runs(
     results: Path, rows: Sequence[RunRow], table: Night | None, problems: list[tuple[str, str]]
 ) -> dict[Cell, RunResult]:
-    """The latest complete run of every cell, of the table's suite where there is one."""
-    latest = {row.cell: row for row in rows if row.complete and (table is None or row.suite == table.suite)}
+    """The latest complete run of packets of every cell, of the table's suite where there is one."""
     found: dict[Cell, RunResult] = {}
-    for cell, row in list(latest.items())[:MOST_RUNS]:
+    for cell, row in _latest([row for row in rows if row.packet_rate is not None], table).items():
         try:
             found[cell] = load_run(results / row.path)
         except StoreError as error:
             problems.append((row.path, str(error).removeprefix(f"{results / row.path}: ")))
     return found
+
+
+def load_tcp(
+    results: Path, rows: Sequence[RunRow], table: Night | None, problems: list[tuple[str, str]]
+) -> dict[Cell, TcpResult]:
+    """The latest complete run of TCP of every cell, as load_runs; each document is read once for all of its cells."""
+    cells: dict[str, list[Cell]] = {}
+    for cell, row in _latest([row for row in rows if row.packet_rate is None], table).items():
+        cells.setdefault(row.path, []).append(cell)
+    found: dict[Cell, TcpResult] = {}
+    for path, some in cells.items():
+        try:
+            result = load_document(results / path)
+            found |= dict.fromkeys(some, result) if isinstance(result, TcpResult) else {}
+        except StoreError as error:
+            problems.append((path, str(error).removeprefix(f"{results / path}: ")))
+    return found
+
+
+def _latest(rows: Sequence[RunRow], table: Night | None) -> dict[Cell, RunRow]:
+    """Each cell's latest complete row; of the table's suite, if that has any of these rows."""
+    complete = [row for row in rows if row.complete]
+    of_suite = [row for row in complete if table is not None and row.suite == table.suite]
+    latest = {row.cell: row for row in of_suite or complete}
+    return dict(list(latest.items())[:MOST_RUNS])
 
 
 def load_older(

@@ -8,28 +8,43 @@ from pathlib import Path
 
 from ..config.draft import UNKNOWN, Draft
 from ..core.errors import BenchError, DutError
-from ..dut.listing import LISTINGS
+from ..dut.listing import LISTINGS, Listing
 from ..generator.trex.connect import Endpoint, describe
 from ..lock import run_dir
-from ..transport import open_transport
+from ..transport import Transport, open_transport
+from ..transport.words import shown
 
 _SPEED_WORDS = {100: "100mbit", 1000: "1gbit", 2500: "2.5gbit"}
 
 
 def ask_dut(draft: Draft, timeout_s: float = 20.0) -> Draft:
-    """With the DUT's interfaces; DutError where it cannot be asked."""
+    """With the DUT's interfaces, and the queues of those that no address is on; DutError where it cannot be asked."""
     listing = LISTINGS.get(draft.driver)
     if listing is None or draft.host == UNKNOWN:
         return draft
-    argv, parse = listing
     transport = open_transport("ssh", host=draft.host, user=draft.user, run_dir=run_dir())
     try:
-        done = transport.run(argv, timeout_s)
+        done = transport.run(listing.argv, timeout_s)
         if done.returncode:
-            raise DutError(f"{' '.join(argv)} on {draft.host}: {done.complaint}", "is the driver the right one?")
-        return replace(draft, there=tuple(parse(done.stdout)))
+            raise DutError(f"{shown(listing.argv)} on {draft.host}: {done.complaint}", "is the driver the right one?")
+        there = listing.read(done.stdout)
+        free = [one for one in there if not one.in_use]
+        queues = [one.queues or _queues(listing, one.name, transport, timeout_s) for one in free]
+        draft = replace(draft, there=tuple(one.name for one in there), free=tuple(one.name for one in free))
+        return replace(draft, queues=min((count for count in queues if count), default=None))
     finally:
         transport.close()
+
+
+def _queues(listing: Listing, interface: str, transport: Transport, timeout_s: float) -> int | None:
+    """None where it does not tell: its number of queues cannot be set, or nothing there knows it."""
+    if listing.queues is None:
+        return None
+    argv, read = listing.queues
+    try:
+        return read(transport.run((*argv, interface), timeout_s).stdout)
+    except DutError:
+        return None
 
 
 def ask_tester(draft: Draft, endpoint: Endpoint, ports: Sequence[int], trex_dir: Path | None) -> Draft:
@@ -41,7 +56,7 @@ def ask_tester(draft: Draft, endpoint: Endpoint, ports: Sequence[int], trex_dir:
     slowest = round(1000 * min(speeds)) if speeds and all(speeds) else None
     speed = None if slowest is None else _SPEED_WORDS.get(slowest, f"{slowest / 1000:g}gbit")
     macs = {port: str(ether["src"]) for port, ether in ethers.items() if ether.get("src")}
-    return replace(draft, macs=macs, speed=draft.speed or speed, server=endpoint.server)
+    return replace(draft, macs=macs, speed=draft.speed or speed)
 
 
 def filled(draft: Draft, ask: Callable[[Draft], Draft], say: Callable[[str], None]) -> Draft:

@@ -14,7 +14,9 @@ from ..config.lookup import command_name, load_dut
 from ..config.model import DutConfig, GeneratorConfig
 from ..core.dut.telemetry import Observation
 from ..core.errors import DutError
+from ..core.tcp.tunnel import DUT_SERVER
 from ..dut import Dut, Wanted, open_dut
+from ..dut.endpoints import TunnelWay, router_wanted
 from ..dut.journal import FileJournal, Journal, NoJournal, state_dir
 from ..generator.trex.connect import Endpoint, read_macs
 from ..lab.lab import facts_of
@@ -27,19 +29,20 @@ from .watch import Observed, WithMeter
 
 @dataclass(frozen=True)
 class ConnectedDut:
-    """observed: the DUT and, where its config names one, its power meter."""
+    """observed: the DUT and, where its config names one, its power meter. variant: which of its variants it is in."""
 
     dut: Dut
     transport: Transport
     journal: Journal
     observed: Observed
+    variant: str | None = None
 
 
 @contextmanager
-def connect_dut(wanted: Wanted, doing: str, temporary: bool = False) -> Iterator[ConnectedDut]:
+def connect_dut(wanted: Wanted, doing: str, temporary: bool = False, what: str = "the DUT") -> Iterator[ConnectedDut]:
     """The DUT until the end of the block, locked: no other trexbench on this machine changes it meanwhile.
 
-    temporary: the DUT is removed at the end of the run, so that its changes need no journal.
+    temporary: the DUT is removed at the end of the run, so that its changes need no journal. what: it is, in messages.
     """
     config = wanted.config
     to = config.transport
@@ -57,7 +60,7 @@ def connect_dut(wanted: Wanted, doing: str, temporary: bool = False) -> Iterator
     )
     try:
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"dut-{transport.place}-{to.port or ''}")
-        with locked(name, f"the DUT on {transport.place} is in use", doing):
+        with locked(name, f"{what} on {transport.place} is in use", doing):
             dut = open_dut(wanted, transport)
             journal = NoJournal() if temporary else FileJournal(config.name, state_dir())
             observed: Observed = dut
@@ -65,7 +68,7 @@ def connect_dut(wanted: Wanted, doing: str, temporary: bool = False) -> Iterator
                 from ..host.power import open_meter
 
                 observed = WithMeter(dut, open_meter(config.power, transport))
-            yield ConnectedDut(dut, transport, journal, observed)
+            yield ConnectedDut(dut, transport, journal, observed, wanted.variant)
     finally:
         transport.close()
 
@@ -73,11 +76,15 @@ def connect_dut(wanted: Wanted, doing: str, temporary: bool = False) -> Iterator
 @contextmanager
 def connect_target(target: Target, doing: str, with_macs: bool = True) -> Iterator[ConnectedDut]:
     """The DUT that is named, until the end of the block; see connect_dut. with_macs: the tester's MACs are needed."""
-    config = load_dut(target.name, target.configs_dir)
+    config = load_dut(target.name, target.configs_dir).with_variant(target.variant)
     queues = choose_queues(config, target.rx_queues)
     endpoint = endpoint_of(config.generator, target.server, target.rpc_port, target.pub_port)
     macs = known_macs(config, endpoint, target.trex_dir) if with_macs else {}
-    with connect_dut(Wanted(config, macs, queues, lab_facts(config)), doing) as found:
+    wanted = Wanted(config, macs, queues, lab_facts(config))
+    if not config.cables and config.driver == "linux":  # nothing but endpoints: see config.schema
+        tunnelled = config.endpoints is not None and config.endpoints.through.between == DUT_SERVER
+        wanted = router_wanted(config, way=TunnelWay() if tunnelled else None)
+    with connect_dut(wanted, doing) as found:
         yield found
 
 

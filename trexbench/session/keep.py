@@ -185,12 +185,18 @@ def size_requests(
 
 def draw_run(result: RunResult, path: Path) -> Path:
     """Draw the run into this file, in the format of its ending; StoreError where it cannot be written."""
+    form = picture_form(path)
+    from ..report.run.picture import draw  # matplotlib is slow to load, and not needed before the run is over
+
+    return write_picture(path, draw(result, form))
+
+
+def picture_form(path: Path) -> str:
+    """Of a picture, by the ending of its file; ConfigError for one that is none."""
     form = path.suffix[1:].lower() or "png"
     if form not in PICTURES:
         raise ConfigError(f"{path}: a picture is no .{form}", f"let its name end in .{', .'.join(PICTURES)}")
-    from ..report.run.picture import draw  # matplotlib is slow to load, and not needed before the run is over
-
-    return _write(path, draw(result, form))
+    return form
 
 
 def draw_costs_of(results: Sequence[RunResult], folder: Path) -> Path:
@@ -198,17 +204,18 @@ def draw_costs_of(results: Sequence[RunResult], folder: Path) -> Path:
     from ..report.run.picture_costs import draw_costs
 
     costs = [cost for result in results for cost in result.costs]
-    return _write(picture_place(folder, results[0], "efficiency"), draw_costs(results[0], costs))
+    return write_picture(picture_place(folder, results[0], "efficiency"), draw_costs(results[0], costs))
 
 
 def draw_sizes_of(results: Sequence[RunResult], folder: Path) -> Path:
     """Throughput over the frame size, as a picture beside the first run's document; StoreError as draw_run."""
     from ..report.run.picture_sizes import draw_sizes
 
-    return _write(picture_place(folder, results[0], "sizes"), draw_sizes(results))
+    return write_picture(picture_place(folder, results[0], "sizes"), draw_sizes(results))
 
 
-def _write(path: Path, data: bytes) -> Path:
+def write_picture(path: Path, data: bytes) -> Path:
+    """The path; StoreError where it cannot be written."""
     try:
         path.write_bytes(data)
     except OSError as error:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..core.calibration import Calibration, doubts
 from ..core.dut.flowspread import FlowSpread, predict
-from ..core.errors import ConfigError, DutError, GeneratorError
+from ..core.errors import BenchError, ConfigError, DutError, GeneratorError
 from ..core.load.headers import find_tuple5, mtu_needed
 from ..core.load.plan import pair_directions
 from ..core.load.profile import Profile
@@ -25,6 +26,7 @@ from ..signals import uninterrupted
 from .process import host_facts, utc_now
 from .request import Request, build_plan
 from .run import Interrupted, Outcome, Watch, as_error, run
+from .wan import Line
 from .watch import Observed, Watcher
 
 NO_LATENCY = Caveat("no-latency", "no latency was measured: the generator's ports cannot time frames")
@@ -83,7 +85,8 @@ class Recorder(Protocol):
 class Session:
     """What runs need, open: the tester's ports, the DUT as it was found, its counters, clock, the lab's conditions.
 
-    calibration: what the tester carries without a DUT, where it was measured.
+    calibration: what the tester carries without a DUT, where it was measured. line: the WAN in the path; None: there is
+    none.
     """
 
     request: Request
@@ -95,6 +98,7 @@ class Session:
     say: Callable[[str], None]
     watch: Watch = lambda: None
     calibration: Calibration | None = None
+    line: Line | None = None
 
     def measure(self, recorder: Recorder, request: Request | None = None) -> tuple[RunResult, Outcome]:
         """One run of the session's request, or of another one for the same DUT, ports and queues."""
@@ -112,6 +116,7 @@ class Session:
         spread = self._predict_spread(profiles, plan)
         result = replace(result, dut_readings=watcher.dut_readings, telemetry=request.telemetry_mode, spread=spread)
         outcome = Outcome(())
+        failed = self.line.not_carried() if self.line is not None else 0
         try:
             with uninterrupted():  # what was begun is brought to its end
                 sink = recorder.begin(result)
@@ -126,6 +131,8 @@ class Session:
             if self.calibration is not None:
                 near = tuple(doubts(self.calibration, result, result.analysis.directions))
                 result = replace(result, caveats=(*result.caveats, *near))
+            if self.line is not None:
+                result = replace(result, caveats=(*result.caveats, *_line_doubts(self.line, failed)))
             recorder.end(result)
         return result, outcome
 
@@ -188,6 +195,9 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
         caveats.append(
             Caveat("not-attested", f"the DUT's configuration was neither applied nor read back ({attestation.reason})")
         )
+    if there.line is not None:
+        text = f"a WAN of {request.dut.wan}, by {there.line.by}, is in the path: what it drops counts as lost"
+        caveats.append(Caveat("wan", text))
     return RunResult(
         id=f"{started}-{request.dut.name}-{request.mode}-{os.getpid()}",
         started=started,
@@ -199,6 +209,7 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
             "profile_file": request.profile_file.name,
             "tunables": dict(request.tunables),
             "rx_queues": request.queues if request.apply else request.rx_queues,
+            **({"variant": request.dut.variant} if request.dut.variant is not None else {}),
             **request.labels,
         },
         plan=plan,
@@ -217,10 +228,18 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
     )
 
 
+def _line_doubts(line: Line, before: int) -> Iterator[Caveat]:
+    with contextlib.suppress(BenchError):  # that it has ended is told elsewhere
+        if failed := line.not_carried() - before:
+            yield Caveat(
+                "wan", f"the lab's own line did not carry {failed} frames in time: they are no loss of the DUT's"
+            )
+
+
 def _finish(result: RunResult, outcome: Outcome, lab: RunningLab | None, watcher: Watcher) -> RunResult:
     reason = None if outcome.error is None else str(outcome.error)
-    if isinstance(outcome.error, GeneratorError) and lab is not None and not lab.server_alive:
-        reason = f"{reason}; the lab's server ended: {lab.server_error} (its log: {lab.server.log})"
+    if isinstance(outcome.error, GeneratorError) and lab is not None and lab.ended:
+        reason = f"{reason}; {lab.ended}"
     return replace(
         result,
         samples=tuple(outcome.samples),

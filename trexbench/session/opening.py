@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..config.lookup import command_name
+from ..core.errors import ConfigError
 from ..core.protocols import Clock
 from ..dut import Attestation, Wanted, not_attested
 from ..dut.apply import apply, summary
@@ -21,11 +22,13 @@ from ..lab.net import returning
 from ..lock import locked
 from ..signals import uninterrupted
 from .dut import connect_dut, endpoint_of
+from .line import open_line
 from .measure import Session, Tester
 from .process import signals_as_exceptions
 from .request import Request, expected_s
 from .run import Watch
 from .testers import load, name_of_tester
+from .wan import CABLE, Line, WanUse, find_wan
 from .watch import Observed
 
 if TYPE_CHECKING:
@@ -52,13 +55,26 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
     """Lab, ports and DUT until the end of the block, for one run or several. ``say`` gets a line per step."""
     expected_s(request)  # raises ConfigError for what cannot be measured
     with signals_as_exceptions(), ExitStack() as stack:
-        lab = _lab(request, stack, say)
+        wan = _find_wan(request)
+        lab = _lab(request, wan, stack, say)
         generator, clock, simulation = _generator(request, lab, stack, say)
-        attestation, observed = _configure(request, generator, lab, stack, say)
+        attestation, observed, line = _configure(request, generator, lab, wan, stack, say)
         if simulation is not None:
             observed, attestation = simulation.dut, replace(attestation, spreading=simulation.dut.spreading())
         known = None if request.sim else load(name_of_tester(request.dut, request))
-        yield Session(request, lab, generator, clock, attestation, observed, say, _watch(lab, stack), known)
+        yield Session(request, lab, generator, clock, attestation, observed, say, _watch(lab, stack), known, line)
+
+
+def _find_wan(request: Request) -> WanUse:
+    """What can make the config's WAN; ConfigError where nothing is to be made."""
+    wan = request.dut.wan
+    if wan is not None and request.sim:
+        raise ConfigError(f"a WAN of {wan}: simulated packets pass none", "take it out, or another variant")
+    if wan is not None and not request.apply:
+        raise ConfigError(f"a WAN of {wan}, which --no-apply does not set", "leave one of them out")
+    if wan is not None and wan.loss:
+        raise ConfigError(f"a WAN of {wan}: its losses could not be told from the DUT's", "take loss= out for packets")
+    return find_wan(request.dut, packets=True)
 
 
 @contextmanager
@@ -74,12 +90,12 @@ def _own_place() -> Iterator[None]:
                 os.sched_setscheduler(0, policy, priority)
 
 
-def _lab(request: Request, stack: ExitStack, say: Callable[[str], None]) -> RunningLab | None:
+def _lab(request: Request, wan: WanUse, stack: ExitStack, say: Callable[[str], None]) -> RunningLab | None:
     if not request.uses_lab:
         return None
     stack.enter_context(_own_place())
     say(f"bringing up the lab of {request.dut.name}")
-    spec, name = LabSpec.from_config(request.dut), command_name(request.dut)
+    spec, name = LabSpec.from_config(request.dut, cable=wan.by == CABLE), command_name(request.dut)
     lab = stack.enter_context(Lab(spec, name).running(request.trex_dir))
     # Sockets opened from here on live in the tester's namespace, and so do all threads made from here on.
     lab.enter()
@@ -120,24 +136,26 @@ def _configure(
     request: Request,
     generator: Tester,
     lab: RunningLab | None,
+    wan: WanUse,
     stack: ExitStack,
     say: Callable[[str], None],
-) -> tuple[Attestation, Observed | None]:
-    """The DUT configured and read back, and what its counters are read with."""
+) -> tuple[Attestation, Observed | None, Line | None]:
+    """The DUT configured and read back, what its counters are read with, and the WAN behind it."""
     asked = request.dut.tester_ports if request.dut.asks_for_macs else ()
     macs = {port: mac for port in asked if (mac := generator.mac(port)) is not None}
     wanted = Wanted(request.dut, macs, request.queues, lab.host_facts if lab else {})
     if request.sim:
-        return planned_only(wanted), None
+        return planned_only(wanted), None, None
     if not request.apply and request.telemetry_mode == "off":
-        return not_attested(request.dut), None
+        return not_attested(request.dut), None, None
     doing = f"{request.verb} of {request.dut.name}, {request.mode}"
     there = stack.enter_context(connect_dut(wanted, doing, temporary=lab is not None and lab.ephemeral))
     if not request.apply:
-        return not_attested(request.dut), there.observed
+        return not_attested(request.dut), there.observed, None
     if request.dut.is_reached:
         say(f"configuring {request.dut.name} and reading it back")
-    changed = apply(there.dut, there.transport, there.journal)
+    changed = apply(there.dut, there.transport, there.journal, variant=request.dut.variant)
     found = replace(there.dut.verify(), changed=changed).require_match()
     say(f"  {summary(changed)}" if found.attested else f"{request.dut.name}: {found.reason}")
-    return found, there.observed
+    line = stack.enter_context(open_line(request.dut, wan, there, lab, doing, packets=True))
+    return found, there.observed, line

@@ -18,6 +18,7 @@ from ..core.names import REMEDY, is_name, shown
 from ..core.strategy.base import Strategy
 from ..core.strategy.saturate import Saturate
 from ..core.strategy.table import STRATEGIES
+from ..core.tcp.tunnel import NO_TUNNEL, hosts_of, parse_tunnel
 from ..core.units import Rate, format_bits
 
 DEFAULTS = PlanDefaults(warmup=Rate(1000.0, "pps"), ramp_to=Rate(97.0, "percent"), loss=0.001)
@@ -33,7 +34,8 @@ SPEEDUP, NIGHT_SPEEDUP = 100.0, 10_000.0
 class Case:
     """Which DUT is measured, and with which traffic. dut: a name, or a config's file; mode or profile: one of the two.
 
-    ports, rx_queues: None leaves them to the DUT's config. telemetry: None, ``hold``, ``ramp`` or ``off``.
+    ports, rx_queues: None leaves them to the DUT's config. telemetry: None, ``hold``, ``ramp`` or ``off``. variant: of
+    the DUT; None: without any.
     """
 
     dut: str
@@ -44,6 +46,7 @@ class Case:
     ports: tuple[int, ...] | None = None
     rx_queues: int | None = None
     telemetry: str | None = None
+    variant: str | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class Target:
 
     name: str
     configs_dir: Path | None = None
+    variant: str | None = None
     rx_queues: int | None = None
     server: str | None = None
     rpc_port: int | None = None
@@ -151,6 +155,18 @@ def make_request(verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> R
 def request_of(dut: DutConfig, verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> Request:
     """The same for a DUT that is no file."""
     base, file, own = _profile_of(case)
+    dut = dut.with_variant(case.variant)
+    if (tunnel := dut.chosen.tunnel) is not None and tunnel != NO_TUNNEL:
+        between = hosts_of(parse_tunnel(tunnel).between)
+        what = f"variant {dut.variant} of {dut.name} puts a tunnel between {between}, where the tester sends nothing"
+        raise ConfigError(what, "take another variant, or measure it by trexbench tcp")
+    if dut.chosen.pppoe:
+        what = (
+            f"variant {dut.variant} of {dut.name} dials in to the server of TCP tests, where the tester sends nothing"
+        )
+        raise ConfigError(what, "take another variant, or measure it by trexbench tcp")
+    if setup.sim and dut.variant is not None:
+        _ = dut.chosen_twin  # which refuses a variant that it does not describe, before anything is opened
     for what, called, where in (("DUT", dut.name, dut.file), ("profile", base, file)):
         if not is_name(called):
             raise ConfigError(
@@ -209,10 +225,12 @@ def merged(*layers: PlanDefaults) -> PlanDefaults:
 
 
 def line_rate_bps(dut: DutConfig, direction: Direction, port_speeds_bps: Mapping[int, float]) -> float:
-    """L1 speed that a direction is measured against: its slower port's, or the DUT's where that is lower."""
+    """L1 speed that a direction is measured against: its slower port's, the DUT's or the WAN's where that is lower."""
     known = [speed for port in (direction.tx, direction.rx) if (speed := port_speeds_bps[port]) > 0]
     if dut.speed_bps is not None:
         known.append(dut.speed_bps)
+    if dut.wan is not None and dut.wan.rate_bps is not None:  # of frames alone: at L1 it carries a little more
+        known.append(dut.wan.rate_bps)
     if not known:
         raise ConfigError(
             f"the speed of ports {direction.tx} and {direction.rx} is unknown", f"state speed: in {dut.file}"

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ..config.model import DutConfig
-from ..config.twin import TWIN_REMEDY
 from ..core.dut.queues import PortHash, QueuePlace, Spreading
 from ..core.dut.telemetry import CpuTime, DropCount, Observation, PortCount, QueueCount
 from ..core.errors import ConfigError
@@ -159,9 +158,7 @@ def twin_engine(
 
     seed: of the twin's noise and the tester's irregularities; None takes the twin's own.
     """
-    spec = dut.twin
-    if spec is None:
-        raise ConfigError(f"{dut.file} describes no twin", TWIN_REMEDY)
+    spec = dut.chosen_twin
     chosen, ports = spec.seed if seed is None else seed, len(dut.cables)
     router = TwinRouter(spec, ports=ports, rx_queues=rx_queues, seed=chosen)
     speed_bps = dut.speed_bps or DEFAULT_SPEED_BPS

@@ -2,63 +2,173 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, Protocol
 
 from ..config.model import PlanDefaults
-from ..config.suite import Suite
+from ..config.suite import Suite, TcpWishes
 from ..config.suite import sessions as sessions_of
-from ..core.errors import ConfigError, StoreError
+from ..core.errors import BenchError, ConfigError, StoreError
 from ..core.history.night import CellRecord, Night, State
-from ..core.history.rows import Cell
+from ..core.history.rows import TCP_KIND, Cell
+from ..core.result import RunResult
+from ..core.tcp.model import TcpMode
+from ..core.units import format_pps, format_share
+from ..report.tcp.text import answer_words
 from ..results.nights import NightWriter, find_nights
-from ..results.store import load_run
+from ..results.store import load_document
+from ..session.keep import Output, RunKeeper, Say
+from ..session.measure import Session
+from ..session.opening import open_session
 from ..session.process import utc_now
 from ..session.request import NIGHT_DEFAULTS, NIGHT_SPEEDUP, Case, Request, Setup, expected_s, make_request, merged
+from ..session.run import Interrupted
+from ..session.tcp.keep import TcpOutput, measure_there, open_bench
+from ..session.tcp.request import TcpRequest, TcpSetup, TcpWish, make_tcp_request
+from ..session.tcp.request import expected_s as tcp_expected_s
+from ..session.tcp.run import Bench
 
 TWIN_PACE = 100.0
 """A twin computes about so many simulated seconds per second, whatever the speed-up."""
 
 
 @dataclass(frozen=True)
-class Job:
+class Done:
+    """A cell that was measured. error: what ended it early. path: of its document. figure: its result, in words."""
+
+    error: BenchError | Interrupted | None
+    path: Path | None
+    figure: str
+
+
+class Job(Protocol):
     """One cell and the run that fills it. cell.rx_queues: as the run's document will have them."""
+
+    @property
+    def cell(self) -> Cell: ...
+
+    @property
+    def request(self) -> Request | TcpRequest: ...
+
+    @property
+    def expected_s(self) -> float:
+        """In real seconds."""
+
+    def open(self, say: Say) -> AbstractContextManager[Any]:
+        """What runs with the same DUT, variant and queues share."""
+
+    def measure(self, opened: Any, output: Output, begun: Callable[[Path], None]) -> Done:
+        """Measure it there. begun: gets the document's path once there is one."""
+
+    def with_labels(self, labels: Mapping[str, str], seed: int | None) -> Job:
+        """The same with these labels in its document, and with this seed of its noise where there is one."""
+
+
+@dataclass(frozen=True)
+class PacketJob:
+    """A Job of packets."""
 
     cell: Cell
     request: Request
 
     @property
     def expected_s(self) -> float:
-        """In real seconds."""
         return expected_s(self.request) / min(self.request.pace, TWIN_PACE)
+
+    def open(self, say: Say) -> AbstractContextManager[Session]:
+        return open_session(self.request, say)
+
+    def measure(self, opened: Session, output: Output, begun: Callable[[Path], None]) -> Done:
+        keeper = RunKeeper(output, begun)
+        with keeper:
+            result, outcome = opened.measure(keeper, self.request)
+        return Done(outcome.error, keeper.path, _figure(result))
+
+    def with_labels(self, labels: Mapping[str, str], seed: int | None) -> PacketJob:
+        request = replace(self.request, labels={**self.request.labels, **labels})
+        return replace(self, request=request if seed is None else replace(request, seed=seed))
+
+
+def _figure(result: RunResult) -> str:
+    analysis = result.analysis
+    at_least = ">= " if analysis.at_least else ""
+    share = format_share(result.plan.line_share({one.direction: one.maximum_pps for one in analysis.directions}))
+    return f"{at_least}{format_pps(analysis.total_pps)}, {share} of line rate"
 
 
 def make_jobs(suite: Suite, setup: Setup, only: Sequence[str] = ()) -> list[Job]:
     """Every cell's run; ConfigError for what cannot be measured. only: globs; cells that match none are left out."""
-    jobs = [_job(cell, suite.plan, setup) for cell in suite.cells]
+    make = partial(_tcp_job, suite.tcp) if suite.method == TCP_KIND else partial(_job, suite.plan)
+    jobs: list[Job] = [make(cell, setup) for cell in suite.cells]
     chosen = [job for job in jobs if not only or any(fnmatchcase(str(job.cell), pattern) for pattern in only)]
     if not chosen:
         raise ConfigError(f"no cell of {suite.name} matches {', '.join(only)}", f"'{jobs[0].cell}' is one of its cells")
     for job in chosen:
-        expected_s(job.request)
+        _ = job.expected_s  # raises ConfigError for what cannot be measured
     return chosen
 
 
-def _job(cell: Cell, plan: PlanDefaults, setup: Setup) -> Job:
+def _job(plan: PlanDefaults, cell: Cell, setup: Setup) -> Job:
     if setup.sim and setup.speedup is None:
         setup = replace(setup, speedup=NIGHT_SPEEDUP)
-    case = Case(cell.dut, cell.mode, bidir=cell.bidir, rx_queues=cell.rx_queues)
+    case = Case(cell.dut, cell.mode, bidir=cell.bidir, rx_queues=cell.rx_queues, variant=cell.variant)
     request = make_request(cell.kind, case, plan, setup)
     request = replace(request, wished=merged(plan, request.dut.plan, NIGHT_DEFAULTS))
     queues = request.queues if request.apply else request.rx_queues
-    return Job(replace(cell, rx_queues=queues), request)
+    return PacketJob(replace(cell, rx_queues=queues), request)
+
+
+def _tcp_job(wishes: TcpWishes, cell: Cell, setup: Setup) -> Job:
+    mode = TcpMode.parse(cell.mode)
+    assert mode is not None  # the suite's modes were checked
+    of_setup = ("tunnel", "wan", "scale")
+    mode = replace(mode, pinned=mode.pinned or wishes.pinned)
+    wished = {name: value for name, value in vars(wishes).items() if name not in of_setup} | {"pinned": mode.pinned}
+    wish = TcpWish(
+        ways=(mode.way,),
+        ip=str(mode.version),
+        streams=mode.streams,
+        buffers=(mode.buffer_bytes,),
+        congestions=(mode.congestion,),
+        **wished,
+    )
+    own = TcpSetup(setup.configs_dir, setup.apply, mode.monitored, cell.variant, setup.sim, label=setup.label)
+    own = replace(own, tunnel=wishes.tunnel, wan=wishes.wan, scale=wishes.scale)
+    own = replace(own, seed=setup.seed, speedup=(setup.speedup or NIGHT_SPEEDUP) if setup.sim else None)
+    return TcpJob(replace(cell, mode=str(mode)), make_tcp_request(cell.dut, wish, own))
+
+
+@dataclass(frozen=True)
+class TcpJob:
+    """A Job of TCP."""
+
+    cell: Cell
+    request: TcpRequest
+
+    @property
+    def expected_s(self) -> float:
+        return tcp_expected_s(self.request.plan) / min(self.request.pace, NIGHT_SPEEDUP)
+
+    def open(self, say: Say) -> AbstractContextManager[Bench]:
+        return open_bench(self.request, say)
+
+    def measure(self, opened: Bench, output: Output, begun: Callable[[Path], None]) -> Done:
+        done = measure_there(self.request, opened, TcpOutput(output.results, output.say, output.warn), begun)
+        return Done(done.error, done.path, answer_words(done.result))
+
+    def with_labels(self, labels: Mapping[str, str], seed: int | None) -> TcpJob:
+        request = replace(self.request, labels={**self.request.labels, **labels})
+        return replace(self, request=request if seed is None else request.with_seed(seed))
 
 
 def sessions(jobs: Sequence[Job], places: Iterable[int]) -> list[list[int]]:
-    """These places of the jobs, grouped by session: neighbours with the same DUT and queues share one.
+    """These places of the jobs, grouped by session: neighbours with the same DUT, variant and queues share one.
 
     Each simulated run has a session of its own: its noise depends on seed, night and cell only, not on earlier runs.
     """
@@ -71,16 +181,14 @@ def sessions(jobs: Sequence[Job], places: Iterable[int]) -> list[list[int]]:
 
 def labelled(jobs: Sequence[Job], suite: str, writer: NightWriter) -> list[Job]:
     """The jobs with the night's labels for their documents; each simulated one with a seed of its own."""
-    return [replace(job, request=_of_night(job, suite, writer)) for job in jobs]
+    labels = {"suite": suite, "night": writer.night.night}
+    return [job.with_labels(labels, _seed(job, writer) if job.request.sim else None) for job in jobs]
 
 
-def _of_night(job: Job, suite: str, writer: NightWriter) -> Request:
-    labels = {**job.request.labels, "suite": suite, "night": writer.night.night}
-    if not job.request.sim:
-        return replace(job.request, labels=labels)
+def _seed(job: Job, writer: NightWriter) -> int:
     base = 1 if job.request.seed is None else job.request.seed
     mixed = sha256(f"{base} {writer.name} {job.cell}".encode()).digest()
-    return replace(job.request, labels=labels, seed=int.from_bytes(mixed[:4], "big"))
+    return int.from_bytes(mixed[:4], "big")
 
 
 def begin_night(results: Path, suite: str, date: str, jobs: Sequence[Job], error: str | None = None) -> NightWriter:
@@ -98,7 +206,7 @@ def begin_night(results: Path, suite: str, date: str, jobs: Sequence[Job], error
 
 
 def _record(cell: Cell) -> CellRecord:
-    return CellRecord(cell.dut, cell.mode, cell.bidir, cell.rx_queues, kind=cell.kind)
+    return CellRecord(cell.dut, cell.mode, cell.bidir, cell.rx_queues, kind=cell.kind, variant=cell.variant)
 
 
 def find_unfinished(results: Path, suite: str, warn: Callable[[str], None]) -> list[tuple[Path, Night]]:
@@ -135,6 +243,6 @@ def _resumed_cell(results: Path, cell: CellRecord) -> CellRecord:
 
 def _complete(path: Path) -> bool:
     try:
-        return load_run(path).status.value == "complete"
+        return load_document(path).status.value == "complete"
     except StoreError:
         return False

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ..config.lookup import SUITES, read_suite
-from ..config.suite import Suite
+from ..config.suite import AS_IT_IS, Instead, Suite
 from ..config.twin import TWIN_REMEDY
 from ..core.errors import ConfigError
 from ..core.history.night import State
@@ -29,6 +29,7 @@ class NightOptions:
     """How a night is carried out. results: where runs and nights are kept; output: of each run, except ``results``.
 
     say: gets a line or two per cell. date: of the night, None: today (UTC). retry_after_s: pause before a second try.
+    instead: of DUTs, variants and times of the suite's own.
     """
 
     results: Path
@@ -37,6 +38,7 @@ class NightOptions:
     say: Callable[[str], None]
     date: str | None = None
     retry_after_s: float = 10.0
+    instead: Instead = AS_IT_IS
 
     def __post_init__(self) -> None:
         """ConfigError for a measurement of the future; tomorrow is where the day began before UTC's."""
@@ -49,9 +51,11 @@ class NightOptions:
         return self.date or utc_now()[:10]
 
 
-def read_jobs(name: str, setup: Setup, only: Sequence[str] = ()) -> tuple[Suite, list[Job]]:
+def read_jobs(
+    name: str, setup: Setup, only: Sequence[str] = (), instead: Instead = AS_IT_IS
+) -> tuple[Suite, list[Job]]:
     """The suite and its runs; ConfigError for all that can be checked before anything is opened."""
-    found = read_suite(SUITES.find(name), setup.configs_dir)
+    found = read_suite(SUITES.find(name), setup.configs_dir, instead)
     return found, make_jobs(found, setup, only)
 
 
@@ -67,7 +71,7 @@ def run_suite(name: str, options: NightOptions, only: Sequence[str] = (), resume
 
     resume: measure the cells that are left of the suite's latest unfinished night, or of that of the options' date.
     """
-    suite, jobs = read_jobs(name, options.setup, only)
+    suite, jobs = read_jobs(name, options.setup, only, options.instead)
     with suite_lock(suite.name, options.results):
         if resume:
             found = find_unfinished(options.results, suite.name, options.output.warn)

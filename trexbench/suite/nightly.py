@@ -12,12 +12,12 @@ from ..config.suite import Suite
 from ..core.errors import BenchError, ConfigError, StoreError, as_bench_error
 from ..core.history.night import Night, State
 from ..core.history.regression import Judgement, Kind
-from ..core.history.rows import RunRow, row_of
+from ..core.history.rows import RunRow
 from ..core.names import is_name
 from ..report.regress.text import finding_line, summary_line
 from ..results.nights import NightWriter
 from ..results.prune import find_old_nights, remove
-from ..results.store import load_run, replace_file
+from ..results.store import load_rows, replace_file
 from ..review.judge import judge
 from ..review.report import collect, make_page
 from ..session.process import utc_now
@@ -53,7 +53,7 @@ class Nightly:
         suite, error, path = None, None, Path(self.name)
         label = path.stem if path.suffix in SUITES.endings else path.name
         try:
-            suite, jobs = read_jobs(self.name, self.options.setup)
+            suite, jobs = read_jobs(self.name, self.options.setup, instead=self.options.instead)
         except ConfigError as raised:  # the history must show, too, that this night could not be measured
             if not is_name(label):
                 raise  # no reader would take a night of such a suite
@@ -151,11 +151,11 @@ class Nightly:
 
     def _rows(self) -> list[RunRow]:
         """The rows of the night's complete runs."""
-        found = []
+        found: list[RunRow] = []
         for cell in self.night.cells:
             if cell.state is State.DONE and cell.path is not None:
                 try:
-                    found.append(row_of(load_run(self.options.results / cell.path), cell.path))
+                    found += load_rows(self.options.results / cell.path, cell.path)
                 except StoreError as error:
                     self.options.output.warn(str(error))
         return found

@@ -17,7 +17,8 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from ..core.errors import BenchError, ConfigError, StoreError
 from ..core.history.night import Night, State
-from ..core.history.rows import Cell, RunRow
+from ..core.history.rows import TCP_KIND, Cell, RunRow
+from ..core.tcp.model import TcpMode
 from ..files import replace_file
 
 WEBHOOK_ENV = "TREXBENCH_WEBHOOK"
@@ -94,8 +95,8 @@ def summary(night: Night, findings: Sequence[str]) -> str:
 
 
 _GAUGES = (
-    ("maximum_pps", "Highest rate within the loss limit, of all directions together.", lambda row: row.total_pps),
-    ("at_least", "1 where maximum_pps is a lower bound only.", lambda row: float(row.at_least)),
+    ("maximum_pps", "Highest rate within the loss limit, of all directions together.", lambda row: row.packet_rate),
+    ("at_least", "1 where maximum_pps or tcp_bits_per_second is a lower bound only.", lambda row: float(row.at_least)),
     (
         "cycles_per_packet",
         "CPU cycles of the DUT per packet in the hold, of a search at the throughput.",
@@ -112,8 +113,12 @@ def textfile(night: Night, rows: Iterable[RunRow], code: int) -> str:
     registry, cells, suite = CollectorRegistry(), list(rows), {"suite": _plain(night.suite)}
     of_suite = {**suite, "simulated": str(night.simulated).lower()}
     counts = [({**suite, "state": state.value}, sum(cell.state is state for cell in night.cells)) for state in State]
+    varied = any(row.cell.variant is not None for row in cells)
     for name, about, value_of in _GAUGES:
-        _gauge(registry, name, about, [({**suite, **_labels(row.cell)}, value_of(row)) for row in cells])
+        _gauge(registry, name, about, [({**suite, **_labels(row.cell, varied)}, value_of(row)) for row in cells])
+    tcp = [(one, row.total_bps) for row in cells if (one := _tcp_labels(row.cell, varied)) is not None]
+    about = "Mean rate of payload that was received, of all connections together."
+    _gauge(registry, "tcp_bits_per_second", about, [({**suite, **labels}, bps) for labels, bps in tcp])
     _gauge(registry, "night_cells", "Cells of the last night by their state.", counts)
     _gauge(registry, "night_exit_code", "0: good, 3: regression, else what failed.", [(of_suite, code)])
     for name, text in (("started", night.started), ("finished", night.finished)):
@@ -147,14 +152,22 @@ def _gauge(
             gauge.labels(**labels).set(value)
 
 
-def _labels(cell: Cell) -> dict[str, str]:
+def _labels(cell: Cell, varied: bool) -> dict[str, str]:
+    """varied: some cell has a variant, so that each has that label: those of one figure have the same labels."""
     return {
         "dut": _plain(cell.dut),
         "mode": _plain(cell.mode),
         "direction": "bidir" if cell.bidir else "uni",
         "queues": "" if cell.rx_queues is None else str(cell.rx_queues),
         "simulated": str(cell.simulated).lower(),
+        **({"variant": _plain(cell.variant or "")} if varied else {}),
     }
+
+
+def _tcp_labels(cell: Cell, varied: bool) -> dict[str, str] | None:
+    """With who sends (``forward``: the client) and IP's version in labels of their own; None for packets."""
+    mode = TcpMode.parse(cell.mode) if cell.kind == TCP_KIND else None
+    return None if mode is None else {**_labels(cell, varied), "way": mode.way.value, "ip": str(mode.version)}
 
 
 def _plain(text: str) -> str:

@@ -8,30 +8,27 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from ..core.errors import DutLost, GeneratorError, LabError, StoreError, TesterBusy, as_bench_error
 from ..core.history.night import Attempt, Night, State
-from ..core.result import RunResult
-from ..core.units import format_duration, format_pps, format_share
+from ..core.units import format_duration
 from ..results.nights import NightWriter
-from ..session.keep import Output, RunKeeper
-from ..session.measure import Session
-from ..session.opening import open_session
+from ..session.keep import Output
 from ..session.process import signals_as_exceptions, utc_now
-from ..session.request import Request
 from ..session.run import Interrupted, as_error
 from .jobs import Job, sessions
 
 RETRIED = (GeneratorError, TesterBusy, LabError, DutLost)
 """Faults of the tester or the connection: worth a second try. A DUT would answer the same again."""
 
-OpenSession = Callable[[Request, Callable[[str], None]], AbstractContextManager[Session]]
+OpenSession = Callable[[Any, Callable[[str], None]], AbstractContextManager[Any]]
 
 
 @dataclass
 class NightRun:
     """Measures a night's cells. say: gets a line or two per cell; output: of each cell's run, with ``results``;
-    retry_after_s: pause before a second try.
+    retry_after_s: pause before a second try. open: in place of the jobs' own.
 
     The night is on disk before and after each cell, so that a kill costs only the cell in flight.
     """
@@ -41,7 +38,7 @@ class NightRun:
     output: Output
     say: Callable[[str], None]
     retry_after_s: float = 10.0
-    open: OpenSession = open_session
+    open: OpenSession | None = None
     _tried: set[int] = field(default_factory=set)
     _expected_s: float = 0.0
     _took_s: float = 0.0
@@ -58,13 +55,16 @@ class NightRun:
         self.writer.write(replace(self.writer.night, finished=utc_now(), error=_nothing_measured(self.writer.night)))
         return self.writer.night
 
+    def _open(self, job: Job) -> AbstractContextManager[Any]:
+        return job.open(self.output.say) if self.open is None else self.open(job.request, self.output.say)
+
     def _measure_session(self, waiting: deque[int]) -> None:
         """Measure the cells of one session, which is opened again after every failure."""
         while waiting:
             self._announce(waiting[0])
             opened = again = False
             try:
-                with self.open(self.jobs[waiting[0]].request, self.output.say) as session:
+                with self._open(self.jobs[waiting[0]]) as session:
                     opened = True
                     again = self._measure_cells(session, waiting)
             except StoreError:
@@ -79,7 +79,7 @@ class NightRun:
                 self.say(f"  a second try in {format_duration(pause_s)}")
                 time.sleep(pause_s)
 
-    def _measure_cells(self, session: Session, waiting: deque[int]) -> bool:
+    def _measure_cells(self, session: Any, waiting: deque[int]) -> bool:
         """Measure until a cell fails; whether that one gets a second try and so is left waiting."""
         while waiting:
             failure = self._measure_cell(session, waiting[0])
@@ -90,24 +90,22 @@ class NightRun:
                 self._announce(waiting[0])
         return False
 
-    def _measure_cell(self, session: Session, at: int) -> BaseException | None:
+    def _measure_cell(self, session: Any, at: int) -> BaseException | None:
         """Measure one cell; the error if that failed. The night is written before, during and after it."""
         job, begun = self.jobs[at], time.monotonic()
-        keeper = RunKeeper(self.output, lambda path: self._note_path(at, path))
         self._write_cell(at, State.RUNNING, (*self._attempts(at), Attempt(utc_now())))
         try:
-            with keeper:
-                result, outcome = session.measure(keeper, job.request)
+            done = job.measure(session, self.output, lambda path: self._note_path(at, path))
         except (Exception, Interrupted, KeyboardInterrupt) as error:
             return error
-        if outcome.error is not None:
-            return outcome.error
-        if self._below_results(keeper.path) is None:
-            return StoreError(f"{self.output.results} could not be written", f"the result is in {keeper.path}")
+        if done.error is not None:
+            return done.error
+        if self._below_results(done.path) is None:
+            return StoreError(f"{self.output.results} could not be written", f"the result is in {done.path}")
         self._expected_s += job.expected_s
         self._took_s += time.monotonic() - begun
         self._write_cell(at, State.DONE, self._attempts(at))
-        self.say(f"  {_figure(result)}  {keeper.path}")
+        self.say(f"  {done.figure}  {done.path}")
         return None
 
     def _note_failure(self, waiting: deque[int], count: int, failure: BaseException) -> bool:
@@ -168,10 +166,3 @@ def _nothing_measured(night: Night) -> str | None:
 def night_code(night: Night) -> int:
     """The night's exit code: that of the first cell that failed."""
     return next((cell.attempts[-1].code or 1 for cell in night.failed if cell.attempts), 0)
-
-
-def _figure(result: RunResult) -> str:
-    analysis = result.analysis
-    at_least = ">= " if analysis.at_least else ""
-    share = format_share(result.plan.line_share({one.direction: one.maximum_pps for one in analysis.directions}))
-    return f"{at_least}{format_pps(analysis.total_pps)}, {share} of line rate"

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from ..core.errors import DutError
 from .cli import CliLogin, CliTransport
-from .command import TIMEOUT_S, Completed, Transport, run_checked
+from .command import TIMEOUT_S, Transport, run_checked
+from .completed import Completed
 from .local import LocalTransport, NetnsTransport
+from .running import Running
 from .ssh import CONFIG_ENV, SshTransport
 from .words import shown
 
@@ -19,6 +21,7 @@ __all__ = [
     "Completed",
     "LocalTransport",
     "NetnsTransport",
+    "Running",
     "SshTransport",
     "Transport",
     "open_transport",
@@ -33,6 +36,9 @@ class NoTransport:
         self.place = place
 
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
+        raise DutError(f"{shown(argv)} cannot be run on {self.place}", "its config names no transport")
+
+    def start(self, argv: Sequence[str]) -> Running:
         raise DutError(f"{shown(argv)} cannot be run on {self.place}", "its config names no transport")
 
     def close(self) -> None:

@@ -21,7 +21,8 @@ from typing import Any
 
 from ..core.errors import DutError, DutLost
 from ..core.patterns import find
-from .command import Completed
+from .completed import Completed
+from .running import Running
 from .words import shown
 
 CONNECT_S = 15.0
@@ -80,6 +81,9 @@ class CliTransport:
         return Completed(
             tuple(argv), REFUSED if refusals else 0, said, "\n".join(refusals[:1]), time.monotonic() - begun
         )
+
+    def start(self, argv: Sequence[str]) -> Running:
+        raise DutError(f"{shown(argv)} cannot be run at the prompt of {self.place}", "it needs a login with a shell")
 
     def close(self) -> None:
         with self._lock:

@@ -6,12 +6,13 @@ import logging
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..core.errors import DutError
 from .bounded import run_bounded
-from .command import Completed
+from .completed import Completed
+from .running import Running
 from .words import shown
 
 _LOG = logging.getLogger(__name__)
@@ -27,6 +28,9 @@ class LocalTransport:
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
         return run_here(argv, argv, self.place, timeout_s, input)
 
+    def start(self, argv: Sequence[str]) -> Running:
+        return start_here(argv, argv, self.place, lambda done: done)
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -39,12 +43,20 @@ class NetnsTransport(LocalTransport):
         self.place = f"namespace {namespace}"
 
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
+        return self._checked(run_here(self._inside(argv), argv, self.place, timeout_s, input))
+
+    def start(self, argv: Sequence[str]) -> Running:
+        return start_here(self._inside(argv), argv, self.place, self._checked)
+
+    def _inside(self, argv: Sequence[str]) -> Sequence[str]:
         if not (_NETNS_DIR / self.namespace).exists():
             raise DutError(f"{self.place} does not exist", f"bring it up: {self._bring_up}")
-        done = run_here(["ip", "netns", "exec", self.namespace, *argv], argv, self.place, timeout_s, input)
+        return ["ip", "netns", "exec", self.namespace, *argv]
+
+    def _checked(self, done: Completed) -> Completed:
         # ip tells its own failures from the command's by these words only; its exit code varies.
-        if done.returncode and done.stderr.startswith(f'exec of "{argv[0]}" failed: No such file'):
-            raise missing(argv[0], self.place)
+        if done.returncode and done.stderr.startswith(f'exec of "{done.argv[0]}" failed: No such file'):
+            raise missing(done.argv[0], self.place)
         if done.returncode and re.match(r"setting the network namespace|Cannot open network namespace", done.stderr):
             raise DutError(f"{self.place} cannot be entered ({done.complaint})", "run as root")
         return done
@@ -76,6 +88,23 @@ def run_here(
     if done.returncode:
         _LOG.debug("%s: exit code %d: %s", what, done.returncode, done.complaint)
     return done
+
+
+def start_here(
+    argv: Sequence[str],
+    asked: Sequence[str],
+    place: str,
+    checked: Callable[[Completed], Completed],
+    at_end: Callable[[], None] = lambda: None,
+) -> Running:
+    """As Transport.start. checked, at_end: as Running has them."""
+    _LOG.debug("%s on %s, held open", shown(asked), place)
+    try:
+        return Running(argv, asked, place, environment(), checked, at_end)
+    except FileNotFoundError:
+        raise missing(argv[0], place) from None
+    except (OSError, ValueError) as error:
+        raise DutError(f"{shown(asked)} on {place} cannot be run: {error}") from None
 
 
 def environment() -> Mapping[str, str]:

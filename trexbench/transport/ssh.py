@@ -11,12 +11,14 @@ import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 from ..core.errors import DutError, DutLost
-from .command import Completed
-from .local import OUTPUT_LIMIT_BYTES, environment, missing, run_here
+from .completed import Completed
+from .local import OUTPUT_LIMIT_BYTES, environment, missing, run_here, start_here
+from .running import Running
 from .ssh_master import OPEN_S, CannotOpen, Master, escaped, open_master
 from .ssh_reasons import explain
 from .words import OWN_255, remote_command, shown
@@ -68,22 +70,41 @@ class SshTransport:
         """
         command = remote_command(argv)
         master = self._connected()
+        try:
+            done = run_here(self._through(master, command), argv, self.place, timeout_s, input, self._limit_bytes)
+        finally:
+            self._one_less()
+        return self._checked(master, done)
+
+    def start(self, argv: Sequence[str]) -> Running:
+        """As Transport; there its stdin closes when the connection ends."""
+        command = remote_command(argv)
+        master = self._connected()
+        try:
+            checked = partial(self._checked, master)
+            return start_here(self._through(master, command), argv, self.place, checked, self._one_less)
+        except BaseException:
+            self._one_less()
+            raise
+
+    def _through(self, master: Master, command: str) -> Sequence[str]:
         # Without its master ssh would connect by itself; this proxy prevents it.
         alone = ("-oControlMaster=no", "-oProxyCommand=false")
-        through = (*master.ssh, "-S", escaped(master.control), *alone, "--", self._host)
-        try:
-            done = run_here([*through, command], argv, self.place, timeout_s, input, self._limit_bytes)
-        finally:
-            with self._lock:
-                self._running -= 1
+        return [*master.ssh, "-S", escaped(master.control), *alone, "--", self._host, command]
+
+    def _one_less(self) -> None:
+        with self._lock:
+            self._running -= 1
+
+    def _checked(self, master: Master, done: Completed) -> Completed:
         if done.returncode == 255 and OWN_255 not in done.stderr:
             self._refuse(done, master)
         if done.returncode == 255:
             done = replace(done, stderr=done.stderr.replace(f"{OWN_255}\n", ""))
         if done.returncode in (126, 127) and done.complaint.startswith("env: "):
             if "No such file" in done.complaint:
-                raise missing(argv[0], self.place)
-            raise DutError(f"{shown(argv)} on {self.place} cannot be run", done.complaint)
+                raise missing(done.argv[0], self.place)
+            raise DutError(f"{shown(done.argv)} on {self.place} cannot be run", done.complaint)
         return done
 
     def close(self) -> None:

@@ -61,6 +61,8 @@ def typed(argv: Sequence[str]) -> str:
 
 
 def shown(argv: Sequence[str], longest: int = 200) -> str:
-    """The command for a message: one line, not too long."""
-    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in typed(argv))
+    """The command for a message: one line, not too long, without programs that are handed to an interpreter."""
+    words = [word for word in argv if "\n" not in word]
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in typed(words))
+    text += " ..." * (len(words) < len(argv))
     return text if len(text) <= longest else text[: longest - 4] + " ..."

@@ -43,6 +43,7 @@ class TxPort:
     def send(self, begin_s: float, end_s: float) -> Sent:
         """What leaves the port in this span."""
         span_s, sent = end_s - begin_s, Sent()
+        on_s = span_s
         if span_s <= 0:
             return sent
         if self.traffic is not None:
@@ -50,8 +51,10 @@ class TxPort:
             sent = self.traffic.advance(begin_s, begin_s + kept_s)
             if kept_s < span_s and self.traffic.ends_s is not None:
                 self.traffic.ends_s += span_s - kept_s
+            if self.traffic.ends_s is not None:
+                on_s = max(0.0, min(span_s, self.traffic.ends_s - begin_s))
         self.owed_s = max(0.0, self.owed_s + self._busy_s(sent) - span_s)
-        return self._through_core(sent, span_s)
+        return self._through_core(sent, span_s, on_s)
 
     def over(self, begin_s: float, end_s: float) -> bool:
         """Whether traffic that stands at ``begin_s`` will have ended by ``end_s``."""
@@ -88,12 +91,12 @@ class TxPort:
             kept_s *= room_s / wanted_s
         return kept_s
 
-    def _through_core(self, sent: Sent, span_s: float) -> Sent:
-        """The frames that a core which drops lets through; how busy it is."""
+    def _through_core(self, sent: Sent, span_s: float, on_s: float) -> Sent:
+        """The frames that a core which drops lets through; how busy it is. on_s: how long of the span traffic is on."""
         if self.limit_pps is None:
             return sent
-        total, room = sum(frames for _, frames in sent), self.limit_pps * span_s
-        busy_percent = 100.0 * min(1.0, total / room)
+        total, room = sum(frames for _, frames in sent), self.limit_pps * on_s
+        busy_percent = 100.0 * min(1.0, total / (self.limit_pps * span_s))
         self.cpu_percent += (busy_percent - self.cpu_percent) * (1 - exp(-span_s / CPU_MEMORY_S))
         if total <= room or self.stretches:
             return sent

@@ -15,7 +15,8 @@ class CpuTime:
     """One CPU's time since boot, in seconds. busy_s: without idle, waiting for I/O, and time stolen by a hypervisor.
 
     packet_s: of it, what the system accounts to packets (Linux: softirq, FreeBSD: interrupt); None: not known.
-    clock_hz: of this CPU when it was read.
+    clock_hz: of this CPU when it was read. user_s, system_s: of busy_s, in programs and in the kernel for them; the
+    rest is interrupts.
     """
 
     cpu: Count
@@ -23,6 +24,8 @@ class CpuTime:
     busy_s: Amount
     packet_s: Amount | None = None
     clock_hz: Amount | None = None
+    user_s: Amount | None = None
+    system_s: Amount | None = None
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,10 @@ class QueueCount:
     port: Count
     queue: Count
     packets: Count
+
+
+QDISC_DROPS = "tx qdisc drops"
+"""As a DropCount's name: of the queueing discipline that an interface's frames wait in."""
 
 
 @dataclass(frozen=True)

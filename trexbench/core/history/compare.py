@@ -32,11 +32,18 @@ class Verdict(str, Enum):
 
 @dataclass(frozen=True)
 class Difference:
-    """Two rates in frames per second. bounds: which are only lower bounds. noise_pps: their uncertainty together."""
+    """Two rates in frames per second, of TCP in bit/s of payload: see unit. bounds: which are only lower bounds.
+
+    noise_pps: their uncertainty together, in the same unit.
+    """
 
     rates: tuple[float, float]
     bounds: tuple[bool, bool]
     noise_pps: float
+
+    @property
+    def unit(self) -> str:
+        return "pps"
 
     @property
     def difference_pps(self) -> float:
@@ -136,6 +143,10 @@ class CellPair(Difference):
     def cell(self) -> Cell:
         return self.first[0].cell
 
+    @property
+    def unit(self) -> str:
+        return self.first[0].rate_unit
+
 
 @dataclass(frozen=True)
 class SetComparison:
@@ -148,22 +159,22 @@ class SetComparison:
 
 
 def _median(rows: Sequence[RunRow]) -> float:
-    return median(row.total_pps for row in rows)
+    return median(row.rate for row in rows)
 
 
 def is_bound(rows: Sequence[RunRow]) -> bool:
     """Whether a higher value of a bound among them would raise the median."""
-    return any(row.at_least and row.total_pps <= _median(rows) for row in rows)
+    return any(row.at_least and row.rate <= _median(rows) for row in rows)
 
 
 def noise_of(rows: Sequence[RunRow]) -> float:
     """The uncertainty of the median: that of a single run, and the spread of the runs (95 %)."""
-    own = median(row.uncertainty_pps for row in rows)
+    own = median(row.uncertainty for row in rows)
     count = len(rows)
     if count < 2:
         return own
     factor = _STUDENT[count - 2] if count - 2 < len(_STUDENT) else 2.0
-    error = stdev(row.total_pps for row in rows) / sqrt(count) * (_MEDIAN if count > 2 else 1.0)
+    error = stdev(row.rate for row in rows) / sqrt(count) * (_MEDIAN if count > 2 else 1.0)
     return hypot(own, factor * error)
 
 
@@ -232,6 +243,6 @@ def _partners(key: Cell, ours: Mapping[Cell, object], theirs: Mapping[Cell, obje
     return []
 
 
-def _order(cell: Cell) -> tuple[str, str, bool, int, str, bool]:
+def _order(cell: Cell) -> tuple[str, str, str, bool, int, str, bool]:
     queues = -1 if cell.rx_queues is None else cell.rx_queues
-    return cell.dut, cell.mode, cell.bidir, queues, cell.kind, cell.simulated
+    return cell.dut, cell.variant or "", cell.mode, cell.bidir, queues, cell.kind, cell.simulated

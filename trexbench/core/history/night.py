@@ -51,9 +51,15 @@ class CellRecord:
     state: State = State.WAITING
     attempts: tuple[Attempt, ...] = ()
     kind: str = "ramp"
+    variant: str | None = None
 
     def __str__(self) -> str:
-        return str(Cell(self.dut, self.mode, self.bidir, self.rx_queues, self.kind))
+        return str(Cell(self.dut, self.mode, self.bidir, self.rx_queues, self.kind, variant=self.variant))
+
+    @property
+    def known_by(self) -> str:
+        """``DUT [variant] mode``."""
+        return " ".join(word for word in (self.dut, self.variant, self.mode) if word)
 
     @property
     def path(self) -> str | None:
@@ -101,7 +107,10 @@ def night_from_dict(values: Mapping[str, Any]) -> Night:
 
 def _problems(night: Night) -> Iterator[str]:
     """What is wrong with its names, its date and its paths, which pages show and readers follow."""
-    for name in (night.suite, *(name for cell in night.cells for name in (cell.dut, cell.mode))):
+    for name in (
+        night.suite,
+        *(name for cell in night.cells for name in (cell.dut, cell.mode, cell.variant or "none")),
+    ):
         if not is_name(name):
             yield f"{shown(name)} is not a valid name"
     if not is_date(night.night):

@@ -11,7 +11,7 @@ from statistics import median
 from .detect import FIRST_NIGHTS, MEDIAN_ERROR, Change, Segmenter, Shape, find_changes
 from .known import Known, find_note, is_date
 from .night import Night, State
-from .rows import METRICS, Cell, Metric, RunRow, cells_of
+from .rows import METRICS, TCP_KIND, Cell, Metric, RunRow, cells_of
 from .series import Point, Series, median_of, night_of, series_of
 
 NEEDED_NIGHTS = FIRST_NIGHTS + 2
@@ -255,10 +255,9 @@ def _remarks(found: Sequence[Series]) -> Iterable[str]:
             yield f"{series.cell}: {', '.join(series.changed)} since {series.since}; its history starts again"
     for series in found:
         if limited := series.limited:
-            yield (
-                f"{series.cell}: limited by the generator since {limited[0].night}: the DUT's own "
-                f"{series.metric.name} is unknown since then"
-            )
+            why = "not known to be limited by the DUT" if series.cell.kind == TCP_KIND else "limited by the generator"
+            unknown = f"the DUT's own {series.metric.name} is unknown since then"
+            yield f"{series.cell}: {why} since {limited[0].night}: {unknown}"
 
 
 def _day_words(night: str, now: str) -> str:

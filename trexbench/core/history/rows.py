@@ -1,4 +1,4 @@
-"""Rows: one run each, as in the index; and cells: what is measured again every night."""
+"""Rows: one run each (of TCP: one way each), as in the index; and cells: what is measured again every night."""
 
 from __future__ import annotations
 
@@ -11,13 +11,19 @@ from ..dut.runtime import WorkerEfficiency
 from ..load.conditions import ALIKE
 from ..result import RunResult, Status
 from ..strategy.table import suffix_of
+from ..tcp.limit import TcpLimit
+from ..tcp.model import Leg, TcpMode, Way
+from ..tcp.result import Summary, TcpResult
 from ..verdict.latency import history_latency
 from ..verdict.model import Limit
 
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """What is measured again every night: runs of one cell are comparable over time. rx_queues: None where unknown."""
+    """What is measured again every night: runs of one cell are comparable over time. rx_queues: None where unknown.
+
+    variant: of the DUT; None: without any.
+    """
 
     dut: str
     mode: str
@@ -25,12 +31,14 @@ class Cell:
     rx_queues: int | None
     kind: str = "ramp"
     simulated: bool = False
+    variant: str | None = None
 
     def __str__(self) -> str:
+        variant = f" {self.variant}" if self.variant is not None else ""
         queues = f" {self.rx_queues}q" if self.rx_queues is not None else ""
         kind = f" {suffix}" if (suffix := suffix_of(self.kind)) else ""
         simulated = " simulated" if self.simulated else ""
-        return f"{self.dut} {self.mode} {'bidir' if self.bidir else 'uni'}{queues}{kind}{simulated}"
+        return f"{self.dut}{variant} {self.mode} {'bidir' if self.bidir else 'uni'}{queues}{kind}{simulated}"
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,11 @@ class RunRow:
     the worst direction's; latency_s is the mean at half of the throughput. cycles_per_packet and the like: of
     RunResult.held_cost. nodes: cycles per packet by VPP's node, over all workers. round_trip_ns: a cache line's between
     a lab's cores.
+
+    A run of TCP has a row for each way and version. Its rate is total_bps, of payload as it was received, and
+    uncertainty_bps; total_pps is 0. retransmitted: segments sent again, as a share. cores_per_gbps: of the DUT, per
+    Gbit/s. idle_power_w: of the DUT, with nothing but echo requests passing. ping_idle_s, ping_loaded_s: mean round
+    trips while nothing else was sent, and while the leg ran.
     """
 
     path: str
@@ -73,10 +86,36 @@ class RunRow:
     warnings: int = 0
     label: str | None = None
     round_trip_ns: float | None = None
+    total_bps: float | None = None
+    uncertainty_bps: float = 0.0
+    retransmitted: float | None = None
+    cores_per_gbps: float | None = None
+    ping_idle_s: float | None = None
+    ping_loaded_s: float | None = None
+    idle_power_w: float | None = None
 
     @property
     def complete(self) -> bool:
         return self.status == Status.COMPLETE.value
+
+    @property
+    def rate(self) -> float:
+        """What the run found, in rate_unit."""
+        return self.total_pps if self.total_bps is None else self.total_bps
+
+    @property
+    def rate_unit(self) -> str:
+        return "pps" if self.total_bps is None else "bit/s"
+
+    @property
+    def packet_rate(self) -> float | None:
+        """total_pps; None for TCP."""
+        return self.total_pps if self.total_bps is None else None
+
+    @property
+    def uncertainty(self) -> float:
+        """Of the rate, in rate_unit."""
+        return self.uncertainty_pps if self.total_bps is None else self.uncertainty_bps
 
 
 @dataclass(frozen=True)
@@ -96,11 +135,19 @@ class Metric:
 
 
 METRICS: tuple[Metric, ...] = (
-    Metric("maximum rate", "pps", "higher", lambda row: row.total_pps, 0.01, bounded=True),
+    Metric("maximum rate", "pps", "higher", lambda row: row.packet_rate, 0.01, bounded=True),
     Metric("cycles/packet", "cycles", "lower", lambda row: row.cycles_per_packet, 0.01),
     Metric("loss in the hold", "share", "lower", lambda row: row.hold_loss, 0.02, absolute=0.001),
     Metric("latency", "us", "lower", lambda row: row.latency_s and 1e6 * row.latency_s, 0.05, absolute=1.0),
     Metric("power", "W", "lower", lambda row: row.power_w, 0.02),
+    Metric("TCP rate", "bit/s", "higher", lambda row: row.total_bps, 0.01, bounded=True),
+    Metric("CPU per Gbit/s", "cores", "lower", lambda row: row.cores_per_gbps, 0.02, absolute=0.01),
+    Metric("retransmitted", "share", "lower", lambda row: row.retransmitted, 0.05, absolute=0.0005),
+    Metric("idle power", "W", "lower", lambda row: row.idle_power_w, 0.02),
+    Metric("ping idle", "us", "lower", lambda row: row.ping_idle_s and 1e6 * row.ping_idle_s, 0.05, absolute=20.0),
+    Metric(
+        "ping loaded", "us", "lower", lambda row: row.ping_loaded_s and 1e6 * row.ping_loaded_s, 0.05, absolute=50.0
+    ),
 )
 
 
@@ -123,6 +170,7 @@ def row_of(result: RunResult, path: str) -> RunRow:
             rx_queues=queues if type(queues) is int else None,
             kind=result.plan.kind,
             simulated=result.simulated,
+            variant=_text(command.get("variant")),
         ),
         traffic=_traffic(result),
         line_rate_bps=fmean(offer.line_rate_bps for offer in result.plan.offers),
@@ -142,6 +190,81 @@ def row_of(result: RunResult, path: str) -> RunRow:
         warnings=len(result.caveats) + len(result.analysis_caveats) + len(result.dut_caveats),
         **figures,
     )
+
+
+def rows_of_tcp(result: TcpResult, path: str) -> tuple[RunRow, ...]:
+    """A row for each kind of leg of the plan; one without a figure is incomplete, whatever the run is."""
+    found = {one.kind: one for one in result.summaries}
+    kinds = dict.fromkeys([*(leg.kind for leg in result.plan.legs), *found])
+    return tuple(_row_of_tcp(result, path, kind, found.get(kind)) for kind in kinds)
+
+
+def _row_of_tcp(result: TcpResult, path: str, kind: Leg, found: Summary | None) -> RunRow:
+    command = result.command
+    figures: dict[str, Any] = {name: getattr(found, name, None) for name in _TCP_FIGURES}
+    link_bps = (found and found.link_bps) or 0.0
+    rate_bps = found.rate_bps if found is not None else 0.0
+    status = result.status
+    return RunRow(
+        path=path,
+        id=result.id,
+        started=result.started,
+        status=(Status.INCOMPLETE if status is Status.COMPLETE and found is None else status).value,
+        cell=Cell(
+            dut=str(result.dut.get("name", "")),
+            mode=str(_tcp_mode(result, kind)),
+            bidir=kind.way is Way.BIDIR,
+            rx_queues=None,
+            kind=TCP_KIND,
+            simulated=result.simulated,
+            variant=_text(command.get("variant")),
+        ),
+        traffic=_tcp_traffic(result, kind),
+        line_rate_bps=result.setup.line_bps or 0.0,
+        loss_threshold=0.0,
+        facts=_text(result.dut.get("facts_sha256")),
+        suite=_text(command.get("suite")),
+        night=_text(command.get("night")),
+        label=_text(command.get("label")),
+        total_pps=0.0,
+        at_least=found.at_least if found is not None else True,
+        uncertainty_pps=0.0,
+        line_share=rate_bps / link_bps if link_bps else 0.0,
+        limit=(found.limit if found is not None else TcpLimit.UNKNOWN).value,
+        warnings=len(result.caveats) + len(result.analysis_caveats),
+        total_bps=rate_bps,
+        uncertainty_bps=(found and found.uncertainty_bps) or 0.0,
+        **figures,
+    )
+
+
+_TCP_FIGURES = ("power_w", "idle_power_w", "retransmitted", "cores_per_gbps", "ping_idle_s", "ping_loaded_s")
+"""Fields that a Summary and a RunRow share."""
+TCP_KIND = "tcp"
+
+
+def _tcp_mode(result: TcpResult, kind: Leg) -> TcpMode:
+    monitored = result.command.get("telemetry") is not False
+    plan = result.plan
+    return TcpMode(kind.way, kind.version, plan.streams, monitored, kind.buffer_bytes, kind.congestion, plan.pinned)
+
+
+def _tcp_traffic(result: TcpResult, kind: Leg) -> str:
+    """How the payload was sent: another engine, congestion control, tunnel or WAN, and rates are not comparable."""
+    plan = result.plan
+    legs = [leg for leg in result.legs if leg.leg.kind == kind]
+    told = {str(name) for leg in legs for one in leg.program.values() if (name := one.get("congestion")) is not None}
+    control = "+".join(sorted(told)) or kind.congestion or plan.congestion or "default"
+    marks = [name for name, on in (("zerocopy", plan.zerocopy), ("pinned", plan.pinned)) if on]
+    if result.setup.pppoe:
+        marks.append("PPPoE")
+    if result.setup.wan is not None:
+        marks.append(f"WAN of {result.setup.wan} by {result.setup.wan_by}")
+    if result.setup.header_bytes(kind.version):
+        where = " ".join(filter(None, (result.setup.tunnel, result.setup.tunnel_between)))
+        marks.append(" by ".join(filter(None, (where, result.setup.tunnel_by))))
+        marks += [f"inside an MTU of {result.setup.tunnel_mtu}"] if result.setup.tunnel_mtu is not None else []
+    return ", ".join([f"TCP by {plan.engine}", control, *marks])
 
 
 _FIGURES = ("cycles_per_packet", "with_polling", "vectors_per_call", "power_w", "uj_per_packet")

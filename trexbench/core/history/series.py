@@ -103,7 +103,7 @@ def _point(night: str, rows: Sequence[RunRow], metric: Metric) -> Point | None:
         facts=frozenset(row.facts for _, row in values if row.facts is not None),
         cycles=median_of(row.cycles_per_packet for _, row in values),
         nodes=nodes,
-        resolution=median_of(row.uncertainty_pps for _, row in values) or 0.0 if metric.bounded else 0.0,
+        resolution=median_of(row.uncertainty for _, row in values) or 0.0 if metric.bounded else 0.0,
     )
 
 

@@ -210,10 +210,10 @@ def _misfit(windows: Sequence[Window], power: int | None) -> tuple[float, float]
 
     None: no share. Any part of the frames that may be on their way is, and a reading errs by a frame.
     """
-    missing = np.array([max(0.0, w.lost) for w in windows])
-    pps = np.array([w.sent_pps for w in windows])
-    sent = np.array([w.sent for w in windows]) * (0.0 if power is None else (pps / pps.max()) ** power)
-    other = np.linspace(0, 1, 5)[:, None] * np.array([w.pending for w in windows]) + 1
+    missing = np.array([max(0.0, w.lost) for w in windows], float)  # a count that was damaged may exceed 64 bits
+    pps = np.array([w.sent_pps for w in windows], float)
+    sent = np.array([w.sent for w in windows], float) * (0.0 if power is None else (pps / pps.max()) ** power)
+    other = np.linspace(0, 1, 5)[:, None] * np.array([w.pending for w in windows], float) + 1
     shares = np.full((5, 1), missing.sum() / max(1.0, sent.sum()))
     for _ in range(40):  # towards the likeliest share
         shares = shares * (sent * missing / (shares * sent + other)).sum(axis=1, keepdims=True) / max(1.0, sent.sum())

@@ -6,7 +6,7 @@ Facts are what the driver reads: a dictionary of JSON values, None for what the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...config.model import Port, Route
@@ -25,7 +25,10 @@ from ..model import (
     same_family,
     unmet,
 )
+from .firewall import firewall_changes, loads, require_sysctls, sysctl_file
+from .tcp import redirect_changes, redirect_files
 from .tuning import compare_tuning, host_changes, placement_changes, queue_changes, require_queues, tee, write
+from .tunnel import tunnel_changes
 
 Facts = Mapping[str, Any]
 
@@ -66,13 +69,18 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
     """What has to be changed, in this order; nothing where the facts are as wanted.
 
     DutError where the box lacks an interface or has too few queues. Interrupts and RPS are planned after links and
-    queues, see Change.reveals.
+    queues, addresses of a tunnel after its interface, see Change.reveals.
     """
+    made, whole = tunnel_changes(wanted, facts), wanted
+    if any(change.reveals for change in made):
+        wanted = wanted.without_tunnel
     require_interfaces(wanted.config, facts)
     require_queues(wanted, facts)
+    require_sysctls(wanted, facts)
     found = host_changes(wanted, facts)
-    for version in wanted.config.versions:
+    for version in wanted.config.versions if wanted.forwards else ():
         found += _forwarding(wanted, version, facts)
+    found += redirect_changes(wanted, facts)
     for port in wanted.config.ports:
         found += _link(port, facts, reveals=wanted.config.linux.irqs == "spread")
     found += queue_changes(wanted, facts)
@@ -84,7 +92,7 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
         found += _port_changes(wanted, port, facts)
     for route in wanted.config.routes:
         found += _route(wanted, route, facts)
-    return found
+    return found + _sysctls(wanted, facts) + firewall_changes(whole, facts) + made
 
 
 def plan_from_nothing(wanted: Wanted) -> list[Change]:
@@ -109,6 +117,9 @@ def plan_from_nothing(wanted: Wanted) -> list[Change]:
         "interfaces": dict.fromkeys(wanted.interfaces, down),
         "neighbours": {},
         "routes": [],
+        "redirects": dict.fromkeys(redirect_files(wanted), 1),
+        "sysctls": {name: "unknown" for name, _ in wanted.config.chosen.sysctls},
+        "rules_by": next((load.tool for load in loads(wanted)), None),
     }
     return plan(wanted, facts)
 
@@ -138,7 +149,7 @@ def _forwarding(wanted: Wanted, version: int, facts: Facts) -> list[Change]:
     if version == 4 and facts.get("accept_redirects_all") == back:  # the kernel sets it to the opposite
         undo.append(tee(f"{family.conf}/all/accept_redirects", back))
     for name, link in facts["interfaces"].items():
-        if (link["offloads"] or {}).get("large-receive-offload"):
+        if link is not None and (link["offloads"] or {}).get("large-receive-offload"):
             undo.append(Command(("ethtool", "-K", name, "large-receive-offload", "on"), "as it was"))
     was = None if former is None else str(former)
     return [Change(family.forward, was, "1", (tee(family.file, 1, why),), tuple(undo))]
@@ -177,14 +188,16 @@ def _vlans(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
 
 def _port_changes(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
     """Addresses and pinned neighbours, by family; and IPv6 itself, where it is off."""
-    found = []
-    for own, other in port.ends:
+    found, pinned = [], {other.version: other for _, other in port.ends}
+    for own in port.addresses:
         name = wanted.routed(port)
         # a VLAN's interface that is still to be made gets the default, which may be off
         if own.version == 6 and facts["ipv6_off"].get(name, int(bool(port.vlan))) == 1:
             file = f"{FAMILIES[6].conf}/{name}/disable_ipv6"
             found.append(write(f"disable_ipv6 of {name}", file, "1", "0", "an interface has no IPv6 with it"))
-        found += _address(name, own, facts) + _neighbour(wanted, port, other, facts)
+        found += _address(name, own, facts)
+        if own.version in pinned:
+            found += _neighbour(wanted, port, pinned[own.version], facts)
     return found
 
 
@@ -233,6 +246,18 @@ def _route(wanted: Wanted, route: Route, facts: Facts) -> list[Change]:
     return [Change(f"route {route.to}", was, wanted_hop(wanted, route), (do,), (undo,))]
 
 
+def _sysctls(wanted: Wanted, facts: Facts) -> list[Change]:
+    """Of the variant; see require_sysctls for those that are not there."""
+    variant = wanted.config.variant
+    found = []
+    for name, value in wanted.config.chosen.sysctls:
+        former = facts["sysctls"][name]
+        if former != value:
+            change = write(name, sysctl_file(name), former, value, f"variant {variant}")
+            found.append(replace(change, variant=wanted.variant))
+    return found
+
+
 def _hops(route: Mapping[str, Any]) -> list[str]:
     return list(route["hops"]) if route["type"] == "unicast" else [str(route["type"])]
 
@@ -240,7 +265,7 @@ def _hops(route: Mapping[str, Any]) -> list[str]:
 def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
     """Everything the config asks for that the facts do not show; pure."""
     config, wrong = wanted.config, []
-    for name in (FAMILIES[version].forward for version in config.versions):
+    for name in (FAMILIES[version].forward for version in config.versions if wanted.forwards):
         if facts[name] != 1:
             wrong.append(Mismatch(name, "1", str(facts[name])))
     for port in config.ports:
@@ -251,9 +276,11 @@ def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
     for (route, destination, source, arrival), path in zip(probes(wanted), facts["paths"], strict=True):
         hop = wanted_hop(wanted, route)
         if path["hop"] != hop:
-            what = f"path of {source} to {destination} arriving at {arrival}"
+            what = f"path of {source} to {destination}" + (f" arriving at {arrival}" if arrival else "")
             wrong.append(Mismatch(what, hop, str(path["answer"])))
-    return wrong + compare_tuning(wanted, facts)
+    settings = _sysctls(wanted, facts) + firewall_changes(wanted, facts) + redirect_changes(wanted, facts)
+    settings += tunnel_changes(wanted, facts)
+    return wrong + compare_tuning(wanted, facts) + unmet(settings)
 
 
 def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
@@ -266,9 +293,10 @@ def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
         # operstate lags behind by up to a second; these two flags do not.
         wrong.append(Mismatch(f"link of {name}", "up", "no carrier" if found["admin_up"] else "set down"))
     forwarding = found["forwarding"] if routed == name else facts["forwarding"].get(routed)
-    if 4 in wanted.config.versions and forwarding not in (1, None):
+    versions = wanted.config.versions if wanted.forwards else ()
+    if 4 in versions and forwarding not in (1, None):
         wrong.append(Mismatch(f"forwarding of {routed}", "1", str(forwarding)))
-    if 6 in wanted.config.versions and facts[forwarding_of(6)].get(routed) not in (1, None):
+    if 6 in versions and facts[forwarding_of(6)].get(routed) not in (1, None):
         wrong.append(Mismatch(f"IPv6 forwarding of {routed}", "1", str(facts[forwarding_of(6)][routed])))
     return wrong + unmet(_vlans(wanted, port, facts) + _port_changes(wanted, port, facts))
 
@@ -280,9 +308,17 @@ def wanted_hop(wanted: Wanted, route: Route) -> str:
 def probes(wanted: Wanted) -> list[tuple[Route, Address, Address, str]]:
     """Packets of the test whose path the kernel is asked for: route, destination, source, interface of arrival.
 
-    For each route its lowest and highest host, arriving at the port that is paired with the route's.
+    For each route its lowest and highest host, arriving at the port that is paired with the route's; or, from an
+    endpoint, sent by itself.
     """
     config, found = wanted.config, []
+    if not wanted.forwards:
+        for route in config.routes:
+            own = wanted.port_of(route).addresses
+            source = next(one.ip for one in own if one.version == route.to.version)
+            found += [(route, destination, source, "") for destination in ends_of(route.to)]
+    if not (wanted.forwards and config.routes):
+        return found
     arrives = {one.rx: one.tx for one in pair_directions(config.tester_ports, bidir=True)}
     by_tester = {port.tester: port for port in config.ports}
     for route in config.routes:

@@ -19,9 +19,12 @@ from ...transport import TIMEOUT_S, Transport, run_checked
 from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links
 from . import parse
 from .changes import FAMILIES, FORWARD, compare, forwarding_of, plan, probes
+from .firewall import Load, loads, parse_saved, save, sysctl_file
 from .observe import observed
 from .queues import find_spreading
+from .tcp import TCP_OFFLOADS, TCP_SETTINGS, redirect_files
 from .tuning import GOVERNORS, lab_of
+from .tunnel import MTU_FILE, parse_device, parse_filters
 
 T = TypeVar("T")
 
@@ -61,7 +64,8 @@ class LinuxDut:
         self._lab = lab_of(wanted)
         self._cpus: tuple[int, ...] = wanted.config.linux.cpus or tuple(self._lab.get("router_cpus") or ())
         """CPUs that forward; none: not known, so any may."""
-        ipv6 = 6 in wanted.config.versions
+        ports = [port for port in wanted.config.ports if any(own.version == 6 for own in port.addresses)]
+        ipv6 = tuple(dict.fromkeys(wanted.routed(port) for port in ports))
         self._host = LinuxHost(transport, wanted.interfaces, wanted.config.linux.cpus, self._cpus, ipv6)
         self._perf = BackgroundPerf(transport)
 
@@ -124,13 +128,44 @@ class LinuxDut:
             "irqbalance": self._irqbalance(),
             "governors": self._governors(),
             "cpus_online": parse_cpus(files.get(_ONLINE)),
-            "firewall": self._firewall(),
+            **self._firewall(),
+            **self._sysctls(),
             "links": sorted(links),
             "interfaces": interfaces,
+            **self._tunnel(),
             "neighbours": self._neighbours([*names, *vlans]),
             "routes": self._routes(),
             "paths": self._paths(),
+            **self._tcp(),
         }
+
+    def _tcp(self) -> dict[str, Any]:
+        """What matters to TCP only: redirects, and the settings of its hosts."""
+        if not self._wanted.tcp:
+            return {}
+        redirects = redirect_files(self._wanted)
+        files = self._read_files("-sH", "", *redirects, *TCP_SETTINGS.values())
+        return {
+            "redirects": {path: number(files.get(path)) for path in redirects},
+            "tcp": {key: _setting(_joined(files.get(path))) for key, path in TCP_SETTINGS.items()},
+        }
+
+    def _tunnel(self) -> dict[str, Any]:
+        """Its device, or the programs in its place; nothing where none is wanted."""
+        tunnel = self._wanted.tunnel
+        if tunnel is None:
+            return {}
+        if tunnel.name:
+            said = run_checked(self._transport, ("ip", "-json", "-details", "link", "show"))
+            return {"tunnel": parse_device(said, tunnel.name)}
+        file = MTU_FILE.format(tunnel.parent)
+        filters = {
+            way: parse_filters(
+                run_checked(self._transport, ("tc", "-json", "filter", "show", "dev", tunnel.parent, way))
+            )
+            for way in ("egress", "ingress")
+        }
+        return {"tunnel": {**filters, "mtu": number(self._read_files("-sH", "", file).get(file))}}
 
     def _vlans(
         self, links: Mapping[str, Mapping[str, Any]], addresses: Mapping[str, list[str]]
@@ -173,7 +208,7 @@ class LinuxDut:
     def _neighbours(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Of the test's interfaces: the tester, and permanent ones; others come and go."""
         ports = self._wanted.config.ports
-        tester = [f"{other}%{self._wanted.routed(port)}" for port in ports for other in port.neighbour.addresses]
+        tester = [f"{other}%{self._wanted.routed(port)}" for port in ports for _, other in port.ends]
         found: dict[str, dict[str, Any]] = {}
         for name in names:
             done = self._transport.run(("ip", "-json", "neigh", "show", "dev", name), TIMEOUT_S)
@@ -194,7 +229,8 @@ class LinuxDut:
         per_port = (*_INTERFACE_FILES.values(), "/sys/class/net/{}/duplex")
         paths = [_ONLINE, *_SETTINGS.values(), *(path.format(name) for name in names for path in per_port)]
         queues = [f"/sys/class/net/{name}/queues" for name in names]
-        return {**self._read_files("-sH", "", *paths), **self._read_files("-rsH", "", *queues)}
+        found = self._read_files("-sH", "", *paths)
+        return {**found, **self._read_files("-rsH", "", *queues)} if queues else found  # without any: all of its folder
 
     def _offloads(self, name: str) -> dict[str, bool] | None:
         """The offloads that change forwarding, and those of the config; None where ethtool does not tell."""
@@ -202,6 +238,7 @@ class LinuxDut:
         if features is None:
             return None
         wanted = [*_OFFLOADS, *(feature for feature, _ in self._wanted.config.linux.offloads)]
+        wanted += TCP_OFFLOADS if self._wanted.tcp else ()
         return {key: features[key] for key in wanted if key in features}
 
     def _nic(self, name: str) -> dict[str, Any]:
@@ -256,19 +293,83 @@ class LinuxDut:
         found = {path.split("/")[-2]: value for path, value in sorted(files.items()) if path.count("/") > 1}
         return found or None
 
-    def _firewall(self) -> dict[str, int | None]:
-        """How many rules there are; None where the tool is missing. The rules' own counters change all the time."""
-        return {
-            "nft_rules": self._try(("nft", "-j", "list", "ruleset"), parse.count_nft_rules),
-            "iptables_rules": self._try(("iptables-save",), parse.count_iptables_rules),
+    def _firewall(self) -> dict[str, Any]:
+        """How many rules there are; None where the tool is missing. The rules' own counters change all the time.
+
+        Beside them trexbench's own, where a variant asks for some or they were left, and the tool that can load them.
+        """
+        nft = self._try(("nft", "-j", "list", "ruleset"), str)
+        saved = self._try(("iptables-save",), str)
+        every = {
+            "nft_rules": None if nft is None else parse.count_nft_rules(nft),
+            "iptables_rules": None if saved is None else parse.count_iptables_rules(saved),
         }
+        load = self._working(loads(self._wanted))
+        own = {"nft": {} if nft is None else parse.own_nft_rules(nft), "iptables": self._own_saved("iptables", saved)}
+        if load is not None and load.tool not in own:
+            own[load.tool] = self._own_saved(load.tool, None)
+        own = {tool: rules for tool, rules in own.items() if rules}
+        facts: dict[str, Any] = {"firewall": every}
+        if self._wanted.config.variant is not None:
+            facts["variant"] = self._wanted.config.variant
+            facts["firewall_files"] = {one.file.name: one.digest for one in self._wanted.config.chosen.firewall.files}
+        if load is not None:
+            facts["rules_by"] = load.tool
+        return facts | ({"own_rules": own} if own else {})
+
+    def _own_saved(self, tool: str, ipv4: str | None) -> dict[str, int]:
+        """Rules in chains of trexbench's own, by place; ipv4: what iptables-save has printed already.
+
+        Of IPv6 only where any may be there: it would be one more command for everybody.
+        """
+        found: dict[str, int] = {}
+        if ipv4 is None and tool != "iptables":
+            ipv4 = self._try((save(tool, 4),), str)
+        texts = {4: ipv4}
+        if self._wanted.config.chosen.filters or parse_saved(ipv4 or ""):
+            texts[6] = self._try((save(tool, 6),), str)
+        for version, text in texts.items():
+            found |= {f"IPv{version} {place}": count for place, count in parse_saved(text or "").items()}
+        return found
+
+    def _working(self, wished: Sequence[Load]) -> Load | None:
+        """The first of these that the DUT's programs and its kernel can load; DutError where none can be."""
+        said = []
+        for load in wished:
+            for argv, text in load.trials:
+                try:
+                    done = self._transport.run(argv, TIMEOUT_S, text)
+                except DutError as error:
+                    said.append(f"{load.tool}: {error}")
+                    break
+                if done.returncode != 0:
+                    said.append(f"{load.tool}: {' '.join((done.stderr or done.stdout).split())[:160]}")
+                    break
+            else:
+                return load
+        if wished:
+            what = f"{self._wanted.config.name}: variant {self._wanted.config.variant}: its rules cannot be loaded"
+            remedy = "install nftables or iptables there, or correct the rules"
+            if self._wanted.config.chosen.flow_offload:
+                remedy = "take flow_offload out where nft or the kernel (CONFIG_NF_FLOW_TABLE_INET) has no flowtable"
+            raise DutError(f"{what} ({'; '.join(said)})", remedy)
+        return None
+
+    def _sysctls(self) -> dict[str, Any]:
+        """Those of the variant; None for one that is not there."""
+        paths = {name: sysctl_file(name) for name, _ in self._wanted.config.chosen.sysctls}
+        if not paths:
+            return {}
+        files = self._read_files("-sH", "", *paths.values())
+        found = {name: files.get(path) for name, path in paths.items()}
+        return {"sysctls": {name: text and " ".join(text.split()) for name, text in found.items()}}
 
     def _paths(self) -> list[dict[str, str | None]]:
         found = []
         for _, destination, source, arrival in probes(self._wanted):
             family = FAMILIES[destination.version].words
-            argv = ("ip", *family, "-json", "route", "get", str(destination), "from", str(source), "iif", arrival)
-            done = self._transport.run(argv, TIMEOUT_S)
+            argv = ("ip", *family, "-json", "route", "get", str(destination), "from", str(source))
+            done = self._transport.run((*argv, "iif", arrival) if arrival else argv, TIMEOUT_S)
             hop = parse.parse_path(done.stdout) if done.returncode == 0 else None
             answer = hop or done.complaint
             found.append({"to": str(destination), "from": str(source), "iif": arrival, "hop": hop, "answer": answer})
@@ -285,6 +386,11 @@ class LinuxDut:
         except DutError:
             return None
         return parser(done.stdout) if done.returncode in codes else None
+
+
+def _joined(text: str | None) -> str | None:
+    """Without tabs between its words."""
+    return None if text is None else " ".join(text.split())
 
 
 def _setting(text: str | None) -> int | str | None:

@@ -9,7 +9,7 @@ The drop counters are chosen so that no frame is in two of them:
 - What a queueing discipline drops never reaches the interface, and is in none of the interface's counters.
 - ethtool's counters are mostly the same ones by other names; _EXTRA are those that no total includes.
 - IP counts only what passed the interface. Ip.InHdrErrors includes IpExt.InCsumErrors; reverse path failures are only
-  in TcpExt. IPv6 counts for itself, each frame it drops once.
+  in TcpExt. IPv6 counts for itself, each frame it drops once, and by interface: only those of the ports are read.
 - cpumap's queue has no readable counter: what XDP handed over and IP never got was lost there. The program hands over
   every frame, and rx_packets has them all, also those of queues that are no longer in use (whose
   rx_queue_N_xdp_redirect ethtool no longer shows). A few frames that are not IP (ARP) count as lost,
@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...config.model import DutConfig
-from ...core.dut.telemetry import DropCount, Missing, Observation
+from ...core.dut.telemetry import QDISC_DROPS, DropCount, Missing, Observation
 from ...host.read_linux import LinuxTotals
 
 _LINK = {
@@ -85,7 +85,7 @@ def _of_ports(found: LinuxTotals, ports: Mapping[int, str]) -> list[DropCount]:
         link = found.links.get(name, {})
         counts += [DropCount(word, link[key], port) for key, word in _LINK.items() if key in link]
         if name in found.qdiscs:
-            counts.append(DropCount("tx qdisc drops", found.qdiscs[name], port))
+            counts.append(DropCount(QDISC_DROPS, found.qdiscs[name], port))
         extra = _EXTRA.get(found.drivers.get(name, ""))
         for counter, count in found.nics.get(name, {}).items():
             if extra and (match := re.fullmatch(extra, counter)):

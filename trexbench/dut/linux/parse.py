@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from ...config.firewall import TABLE
 from ...core.errors import DutError
 from ...host.linux import parse_json
 
@@ -174,8 +175,24 @@ def queue_of(name: str) -> int | None:
 
 def count_nft_rules(text: str) -> int:
     """``nft -j list ruleset``: how many rules there are."""
+    return sum("rule" in entry for entry in _nft_entries(text))
+
+
+def own_nft_rules(text: str) -> dict[str, int]:
+    """``nft -j list ruleset``: how many rules each chain of trexbench's own table has."""
+    found: dict[str, int] = {}
+    for entry in _nft_entries(text):
+        for kind, key, count in (("chain", "name", 0), ("rule", "chain", 1)):
+            one = entry.get(kind)
+            if isinstance(one, dict) and one.get("family") == "inet" and one.get("table") == TABLE:
+                place = f"inet {one.get(key)}"
+                found[place] = found.get(place, 0) + count
+    return found
+
+
+def _nft_entries(text: str) -> Sequence[Mapping[str, Any]]:
     try:
-        return sum("rule" in entry for entry in msgspec.json.decode(text, type=_Ruleset).nftables)
+        return msgspec.json.decode(text, type=_Ruleset).nftables
     except (ValueError, RecursionError):
         raise DutError(f"nft -j list ruleset printed no ruleset ({_brief(text)})") from None
 

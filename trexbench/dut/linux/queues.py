@@ -16,7 +16,7 @@ _VETH = "a veth has no hash: the sending CPU selects the queue (its number modul
 def find_spreading(wanted: Wanted, facts: Mapping[str, Any]) -> Spreading:
     queues: list[QueuePlace] = []
     hashes: list[PortHash] = []
-    for index, port in enumerate(sorted(wanted.config.ports, key=lambda one: one.tester)):
+    for index, port in enumerate(sorted(wanted.without_tunnel.config.ports, key=lambda one: one.tester)):
         link = facts["interfaces"].get(port.interface)
         if link is None:
             continue

@@ -67,8 +67,8 @@ def queue_changes(wanted: Wanted, facts: Facts) -> list[Change]:
 
 
 def _links(wanted: Wanted, facts: Facts) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The test's interfaces that are there."""
-    for name in wanted.interfaces:
+    """The test's interfaces that are there; a tunnel's has no queues of its own."""
+    for name in wanted.without_tunnel.interfaces:
         if (link := facts["interfaces"].get(name)) is not None:
             yield name, link
 
@@ -81,7 +81,9 @@ def _offloads(wanted: Wanted, name: str, link: Mapping[str, Any]) -> list[Change
             do = Command(("ethtool", "-K", name, feature, _switch(on)), "as the config asks")
             undo = Command(("ethtool", "-K", name, feature, _switch(bool(former))), "as it was")
             was = None if former is None else _switch(former)
-            found.append(Change(f"{feature} of {name}", was, _switch(on), (do,), (undo,) if was else ()))
+            variant = wanted.variant if feature in dict(wanted.config.chosen.offloads) else None
+            what = f"{feature} of {name}"
+            found.append(Change(what, was, _switch(on), (do,), (undo,) if was else (), variant=variant))
     return found
 
 

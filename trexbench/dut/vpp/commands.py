@@ -39,7 +39,9 @@ def create_vlan(wanted: Wanted, port: Port) -> Command:
     """A sub-interface of exactly these tags; its number is the last part of its name."""
     routed = wanted.routed(port)
     number = routed.rpartition(".")[2]
-    kind = "dot1q" if len(port.vlan) == 1 else "dot1ad"
+    # The kernel takes the outer tag off; af_packet puts it back as 802.1Q, whatever it was (seen with 26.06).
+    af_packet = wanted.config.vpp.interfaces == "af_packet"
+    kind = "dot1q" if len(port.vlan) == 1 or af_packet else "dot1ad"
     inner = ("inner-dot1q", str(port.vlan[1])) if len(port.vlan) == 2 else ()
     words = ("create", "sub-interfaces", port.interface, number, kind, str(port.vlan[0]), *inner, "exact-match")
     return cli(wanted, "the port's VLAN", *words, says=routed)

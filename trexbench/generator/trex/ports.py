@@ -149,7 +149,7 @@ class TrexGenerator:
         embedded = version.get("built_by") == _EMBEDDED
         return {
             "kind": "embedded STL server" if embedded else "TRex",
-            "simulated": embedded and any(one.get("driver") == _SIMULATED for one in described.values()),
+            "simulated": embedded and any(one.get("driver") == SIMULATED for one in described.values()),
             "server": {"address": self._channel.where, **{key: version.get(key) for key in _VERSION}},
             "host": {key: system.get(key) for key in ("hostname", "core_type", "dp_core_count", "uptime")},
             "client": {"origin": self.client.origin, "version": self.client.version, "api": ".".join(map(str, API))},
@@ -279,7 +279,7 @@ class TrexGenerator:
 
 
 _START = {"force": False, "core_mask": ALL_CORES, "start_at_ts": 0}
-_EMBEDDED, _SIMULATED = "trexbench", "net_simulated"
+_EMBEDDED, SIMULATED = "trexbench", "net_simulated"
 """How the embedded server signs its version, and the driver of ports behind which no packet moves."""
 _VERSION = ("version", "mode", "build_date", "build_time", "built_by")
 _COUNTERS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...core.history.night import CellRecord, Night, State
-from ...core.history.rows import Cell, RunRow
+from ...core.history.rows import TCP_KIND, Cell, RunRow
 from ...core.strategy.table import suffix_of
-from ...core.units import format_pps
+from ...core.units import format_scaled
 from ..words import NONE, format_bound, format_limit, status_words
 
 NO_REASON = "no reason was recorded"
@@ -16,11 +16,17 @@ NO_REASON = "no reason was recorded"
 
 @dataclass(frozen=True)
 class Column:
-    """One DUT with one number of queues (None: unknown)."""
+    """One DUT, in one of its variants or in none, with one number of queues (None: unknown)."""
 
     dut: str
     rx_queues: int | None
     simulated: bool
+    variant: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The DUT and its variant."""
+        return self.dut if self.variant is None else f"{self.dut} {self.variant}"
 
     @property
     def queues(self) -> str:
@@ -29,10 +35,10 @@ class Column:
     @property
     def name(self) -> str:
         """The short name, for pictures that are marked as simulated as a whole."""
-        return f"{self.dut} {self.queues}".rstrip() + (" sim" if self.simulated else "")
+        return f"{self.title} {self.queues}".rstrip() + (" sim" if self.simulated else "")
 
     def __str__(self) -> str:
-        return f"{self.dut} {self.queues}".rstrip() + (" (simulated)" if self.simulated else "")
+        return f"{self.title} {self.queues}".rstrip() + (" (simulated)" if self.simulated else "")
 
 
 @dataclass(frozen=True)
@@ -50,14 +56,16 @@ class GridCell:
     best: bool = False
     warnings: int = 0
     traffic: str | None = None
+    unit: str = "pps"
 
     @property
     def percent(self) -> str:
-        return self._nothing if self.share is None else f"{'>= ' if self.at_least else ''}{_percent(self.share)} %"
+        """The rate itself where the line's is not known."""
+        return self.rate if self.share is None else f"{'>= ' if self.at_least else ''}{_percent(self.share)} %"
 
     @property
     def rate(self) -> str:
-        return self._nothing if self.pps is None else format_bound(self.pps, self.at_least)
+        return self._nothing if self.pps is None else format_bound(self.pps, self.at_least, self.unit)
 
     @property
     def _nothing(self) -> str:
@@ -72,7 +80,7 @@ class GridRow:
 
 @dataclass(frozen=True)
 class Block:
-    """name: Unidirectional or Bidirectional, and the kind of run unless it is a ramp."""
+    """name: Unidirectional or Bidirectional, and the kind of run unless it is a ramp; of TCP that it is."""
 
     name: str
     rows: tuple[GridRow, ...]
@@ -87,6 +95,8 @@ class Grid:
     blocks: tuple[Block, ...]
     failures: tuple[tuple[str, str], ...]
     loss_limit: str
+    has_packets: bool = True
+    has_tcp: bool = False
 
 
 def build_grid(rows: Sequence[RunRow], night: Night | None) -> Grid:
@@ -101,32 +111,51 @@ def build_grid(rows: Sequence[RunRow], night: Night | None) -> Grid:
         modes = dict.fromkeys(cell.mode for cell in found if (cell.kind, cell.bidir) == (kind, bidir))
         lines: list[GridRow] = []
         for mode in modes:
-            cells = [Cell(c.dut, mode, bidir, c.rx_queues, kind, c.simulated) for c in columns]  # the table's order
+            # in the table's order
+            cells = [Cell(c.dut, mode, bidir, c.rx_queues, kind, c.simulated, c.variant) for c in columns]
             lines += _rows_of(mode, [found.get(cell, _NOT_RUN) for cell in cells])
             failures += [
                 (str(cell), found[cell].about) for cell in cells if cell in found and found[cell].state == "failed"
             ]
-        name = "Bidirectional" if bidir else "Unidirectional"
-        suffix = suffix_of(kind)
-        blocks.append(Block(f"{name}, {suffix}" if suffix else name, tuple(lines)))
+        blocks.append(Block(_block_name(kind, bidir), tuple(lines)))
     title = "the latest run of each cell" if night is None else f"{night.suite}, night of {night.night}"
-    loss_limit = " or ".join(map(format_limit, sorted({row.loss_threshold for row in shown}))) or "the limit"
-    return Grid(title, columns, tuple(blocks), tuple(failures), loss_limit)
+    loss_limit = (
+        " or ".join(map(format_limit, sorted({row.loss_threshold for row in shown if row.packet_rate is not None})))
+        or "the limit"
+    )
+    kinds = {cell.kind for cell in found}
+    return Grid(
+        title, columns, tuple(blocks), tuple(failures), loss_limit, kinds != {TCP_KIND}, has_tcp=TCP_KIND in kinds
+    )
 
 
 def order_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """DUTs in their order of appearance, each with its numbers of queues ascending."""
+    """DUTs and their variants in their order of appearance, each with its numbers of queues ascending."""
     every = list(dict.fromkeys(columns))
     duts = list(dict.fromkeys((column.dut, column.simulated) for column in every))
-    return tuple(sorted(every, key=lambda one: (duts.index((one.dut, one.simulated)), one.rx_queues or 0)))
+    names = list(dict.fromkeys(column.variant for column in every))
+    return tuple(
+        sorted(
+            every,
+            key=lambda one: (duts.index((one.dut, one.simulated)), names.index(one.variant), one.rx_queues or 0),
+        )
+    )
 
 
 def column_of(cell: Cell) -> Column:
-    return Column(cell.dut, cell.rx_queues, cell.simulated)
+    return Column(cell.dut, cell.rx_queues, cell.simulated, cell.variant)
 
 
 def cell_of(record: CellRecord, night: Night) -> Cell:
-    return Cell(record.dut, record.mode, record.bidir, record.rx_queues, simulated=night.simulated)
+    return Cell(
+        dut=record.dut,
+        mode=record.mode,
+        bidir=record.bidir,
+        rx_queues=record.rx_queues,
+        kind=record.kind,
+        simulated=night.simulated,
+        variant=record.variant,
+    )
 
 
 def reason_of(record: CellRecord, night: Night) -> str:
@@ -137,6 +166,12 @@ def reason_of(record: CellRecord, night: Night) -> str:
 
 
 _NOT_RUN = GridCell("missing", "not measured")
+
+
+def _block_name(kind: str, bidir: bool) -> str:
+    if kind == TCP_KIND:
+        return "TCP, both ways at once" if bidir else "TCP"
+    return ", ".join(filter(None, ("Bidirectional" if bidir else "Unidirectional", suffix_of(kind))))
 
 
 def _rows_of(mode: str, cells: Sequence[GridCell]) -> Iterator[GridRow]:
@@ -168,11 +203,18 @@ def _of_night(rows: Iterable[RunRow], night: Night) -> Mapping[Cell, GridCell]:
 def _figure(row: RunRow) -> GridCell:
     if not row.complete:
         return GridCell("failed", f"the run of {row.started} is {status_words(row)}")
-    words = f"{'at least ' if row.at_least else ''}{format_pps(row.total_pps)}"
-    if row.uncertainty_pps:
-        words += f" +- {format_pps(row.uncertainty_pps)}"
+    words = f"{'at least ' if row.at_least else ''}{format_scaled(row.rate, row.rate_unit)}"
+    if row.uncertainty:
+        words += f" +- {format_scaled(row.uncertainty, row.rate_unit)}"
     words += f", limit: {row.limit}, {row.started}"
-    return GridCell("value", words, row.line_share, row.total_pps, row.at_least, False, row.warnings, row.traffic)
+    return GridCell(
+        "value", words, _share(row), row.rate, row.at_least, False, row.warnings, row.traffic, unit=row.rate_unit
+    )
+
+
+def _share(row: RunRow) -> float | None:
+    """None where the line's rate is not known, as of a virtual one."""
+    return row.line_share if row.line_rate_bps else None
 
 
 def _with_best(cells: Sequence[GridCell]) -> tuple[GridCell, ...]:

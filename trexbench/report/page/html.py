@@ -15,12 +15,12 @@ from functools import lru_cache
 from markupsafe import Markup
 
 from ..clean import clean
-from .html_data import SPARK_HEIGHT, SPARK_WIDTH, default_choice, embed, page_data
+from .html_data import SPARK_HEIGHT, SPARK_WIDTH, default_choice, default_tcp_mode, embed, page_data
 from .older import REASONS
 from .report import Report
 from .templates import fill, read_static
 
-SCRIPTS = ("ramps.js", "latency.js", "page.js")
+SCRIPTS = ("ramps.js", "latency.js", "tcp.js", "page.js")
 """They are joined to one script, in this order."""
 
 
@@ -31,7 +31,8 @@ def render(report: Report, library: str) -> str:
     values = {
         "report": report,
         "choice": default_choice(report.curves, report.alarming),
-        "modes": list(dict.fromkeys(cell["mode"] for cell in data["cells"])),
+        "modes": list(dict.fromkeys(cell["mode"] for cell in data["cells"] if "tcp" not in cell)),
+        "tcp_choice": default_tcp_mode(report.tcp_cells, report.alarming),
         "columns": data["columns"],
         "directions": list(dict.fromkeys(curve.direction for curve in report.curves)),
         "latest": {(curve.cell, curve.direction): curve for curve in report.curves},

@@ -9,16 +9,24 @@ from typing import Any
 from ...core.dut.cycles import Cost
 from ...core.history.rows import Cell, Metric
 from ...core.strategy.table import suffix_of
+from ...core.tcp.result import FlowResult
 from ...core.verdict.latency import Latency
 from ..clean import clean
-from .grid import column_of, order_columns
+from ..tcp.text import LIMIT_WORDS
+from .grid import column_of
 from .latency import LatencyRow
 from .older import Older
 from .overlay import Curve
 from .report import Report, night_of_run
+from .tcp import TcpCell, is_tcp, mode_words, points_of
 from .trends import Change, Trend
 
-SCALE: Mapping[str, tuple[float, str]] = {"pps": (1e-6, "Mpps"), "share": (100.0, "%"), "us": (1.0, "\u00b5s")}
+SCALE: Mapping[str, tuple[float, str]] = {
+    "pps": (1e-6, "Mpps"),
+    "share": (100.0, "%"),
+    "us": (1.0, "\u00b5s"),
+    "bit/s": (1e-6, "Mbit/s"),
+}
 """By a metric's unit: the factor and the unit of its axis."""
 SPARK_WIDTH, SPARK_HEIGHT = 150, 26
 """Of a sparkline, in pixels."""
@@ -29,9 +37,9 @@ MOST_SPARKS = 200
 def page_data(report: Report) -> dict[str, Any]:
     """The cells once; everything else refers to them by index."""
     curves, trends, costs = report.curves, report.trends, report.costs
-    found = [*(c.cell for c in curves), *(t.cell for t in trends), *costs]
+    found = [*(c.cell for c in curves), *(t.cell for t in trends), *costs, *(one.cell for one in report.tcp_cells)]
     cells = {cell: at for at, cell in enumerate(dict.fromkeys(found))}
-    every = order_columns([*report.grid.columns, *map(column_of, cells)])
+    every = report.columns
     older = [
         (one, curve) for cell, some in report.older.items() if cell in cells for one in some for curve in one.curves
     ]
@@ -44,6 +52,7 @@ def page_data(report: Report) -> dict[str, Any]:
                 "bidir": cell.bidir,
                 "strategy": suffix_of(cell.kind),
                 "column": every.index(column_of(cell)),
+                **({"tcp": clean(mode_words(cell))} if is_tcp(cell) else {}),
             }
             for cell in cells
         ],
@@ -57,6 +66,7 @@ def page_data(report: Report) -> dict[str, Any]:
             _latency(one, row, cells[row.cell]) for row in report.latency.rows for one in row.loads if one is not None
         ],
         "trends": [_trend(trend, cells[trend.cell]) for trend in trends],
+        "tcp": [_tcp(one, cells[one.cell]) for one in report.tcp_cells],
         "costs": [_cost(cost, cells[cell]) for cell, stretches in costs.items() for cost in stretches],
     }
 
@@ -72,7 +82,7 @@ def default_choice(curves: Sequence[Curve], alarming: Change | None) -> tuple[st
 
     Without one, those in which the DUTs differ most, in shares of line rate.
     """
-    if alarming is not None:
+    if alarming is not None and not is_tcp(alarming.cell):
         return clean(alarming.cell.mode), alarming.cell.bidir
     totals: dict[Cell, float] = {}
     for curve in curves:
@@ -82,6 +92,14 @@ def default_choice(curves: Sequence[Curve], alarming: Change | None) -> tuple[st
     for cell, total in totals.items():
         groups.setdefault((clean(cell.mode), cell.bidir), []).append(total)
     return max(groups, key=lambda key: max(groups[key]) - min(groups[key]), default=None)
+
+
+def default_tcp_mode(cells: Sequence[TcpCell], alarming: Change | None) -> str | None:
+    """The mode of TCP, as the data name it, that is shown first: that of the alarming change, else of most DUTs."""
+    if alarming is not None and is_tcp(alarming.cell):
+        return clean(alarming.cell.mode)
+    modes = [clean(one.cell.mode) for one in cells]
+    return max(modes, key=modes.count, default=None)
 
 
 def spark(trend: Trend, metric: Metric) -> str:
@@ -102,7 +120,13 @@ def spark(trend: Trend, metric: Metric) -> str:
 
 def _metric(metric: Metric) -> dict[str, Any]:
     scale, unit = SCALE.get(metric.unit, (1.0, metric.unit))
-    return {"name": metric.name, "unit": unit, "scale": scale, "better": metric.better}
+    return {
+        "name": metric.name,
+        "unit": unit,
+        "scale": scale,
+        "better": metric.better,
+        **({"bounded": True} if metric.bounded else {}),
+    }
 
 
 def _curve(curve: Curve, cell: int) -> dict[str, Any]:
@@ -139,7 +163,7 @@ def _trend(trend: Trend, cell: int) -> dict[str, Any]:
         "x": [_instant(at[row.started]) for row in runs],
         "bound": [int(row.at_least) for row in runs],
         "values": {metric.name: [_short(metric.of(row)) for row in runs] for metric in trend.metrics},
-        "line": [_short(row.total_pps / row.line_share) if row.line_share else None for row in trend.runs[-1:]],
+        "line": [_short(row.rate / row.line_share) if row.line_share else None for row in trend.runs[-1:]],
         "failed": [[_instant(at), clean(reason)[:300]] for at, reason in trend.failed],
         "changes": [
             {
@@ -178,6 +202,42 @@ def _latency(one: Latency, row: LatencyRow, cell: int) -> dict[str, Any]:
         "lossy": one.lossy,
         "mean": _short(one.mean_s, scale=1e6),
         "p99": _short(one.p99_s, scale=1e6),
+    }
+
+
+def _tcp(one: TcpCell, cell: int) -> dict[str, Any]:
+    """Rates in Mbit/s, times in milliseconds, shares in percent."""
+    summary, hottest = one.summary, one.hottest
+    return {
+        "cell": cell,
+        "night": clean(night_of_run(one.result)),
+        "rate": _short(summary.rate_bps, scale=1e-6),
+        "apart": _short(summary.uncertainty_bps, 3, scale=1e-6),
+        "bound": summary.at_least,
+        "limit": LIMIT_WORDS[summary.limit],
+        "why": [clean(reason) for reason in one.reasons],
+        "line": _short(summary.link_bps, scale=1e-6),
+        "idle": _short(summary.ping_idle_s, 4, scale=1e3),
+        "loaded": _short(summary.ping_loaded_s, 4, scale=1e3),
+        "cores": [_short(busy, 4, scale=100) for busy in one.cores],
+        "hottest": None if hottest is None else [hottest.cpu, _short(hottest.busy, 4, scale=100)],
+        "efficiency": _short(one.bps_per_percent, 4, scale=1e-6),
+        "power": _short(summary.power_w, 4),
+        "series": [_series(flow, len({other.flow.sender for other in one.flows}) > 1) for flow in one.flows],
+    }
+
+
+def _series(flow: FlowResult, both: bool) -> dict[str, Any]:
+    """One direction of a leg over time. name: what tells it from the others of its cell."""
+    points = points_of(flow)
+    names = [f"{flow.flow.sender} sends"] if both else []
+    names += [f"repetition {flow.leg.repetition}"] if flow.leg.repetition > 1 else []
+    return {
+        "name": ", ".join(names),
+        "x": [_short(point.at_s) for point in points],
+        "y": [_short(point.received_bps, scale=1e-6) for point in points],
+        "again": [_short(point.retransmitted_ps, 4) for point in points],
+        "rtt": [_short(point.rtt_s, 4, scale=1e3) for point in points],
     }
 
 

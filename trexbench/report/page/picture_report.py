@@ -1,4 +1,4 @@
-"""The report's plots as PNG and SVG files: for each mode and direction the ramps in one plot, and the trend."""
+"""The report's plots as PNG and SVG files: for each mode and direction its ramps or its legs of TCP, and the trend."""
 
 from __future__ import annotations
 
@@ -15,22 +15,30 @@ from matplotlib.figure import Figure
 from ...core.history.rows import METRICS, Cell
 from ...core.strategy.table import has_curve, suffix_of
 from ..clean import clean
-from ..run.picture import GREEN, GREY, RED, new_figure, render, style_of, watermark
-from ..words import typeset
-from .grid import Column, column_of, order_columns
+from ..run.picture import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, new_figure, render, watermark
+from .grid import Column, column_of
 from .overlay import Curve
+from .picture_tcp import by_mode, draw_bars, draw_series, literal
 from .report import Report
+from .tcp import TcpCell, is_tcp, mode_words
 from .trends import Trend
 
 FORMATS = ("png", "svg")
+COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, "#222222", "#999933")
+MARKERS = ("o", "s", "D", "^", "p", "*", "h", "P")
+"""As page.js has them, so that a DUT looks the same in a picture and on the page."""
 DASHES: tuple[Any, ...] = ("-", "--", (0, (8, 3)), "-.", (0, (5, 1)), (0, (8, 2, 2, 2)))
-RATE = METRICS[0]
+RATES = [metric.name for metric in METRICS if metric.bounded]
 
 
 def draw_pictures(report: Report) -> Iterator[tuple[str, bytes]]:
     """File names and contents; plots without data are left out."""
-    columns = order_columns(column_of(trend.cell) for trend in report.trends)
+    columns = report.columns
     taken: set[str] = set()
+
+    def style(one: TcpCell) -> dict[str, Any]:
+        return _style(columns, one.cell)
+
     for group in dict.fromkeys(_group(trend.cell) for trend in report.trends):
         mode, bidir, kind = group
         stem = _stem(mode, bidir, kind, taken)
@@ -38,11 +46,18 @@ def draw_pictures(report: Report) -> Iterator[tuple[str, bytes]]:
         trends = [trend for trend in report.trends if _group(trend.cell) == group and trend.runs]
         curves.sort(key=lambda curve: columns.index(column_of(curve.cell)))
         trends.sort(key=lambda trend: columns.index(column_of(trend.cell)))
-        title = f"{clean(mode, 60)}, {'bidir' if bidir else 'uni'}"
+        way = "bidir" if bidir else "uni"
+        title = (
+            f"TCP, {mode_words(trends[0].cell)}" if trends and is_tcp(trends[0].cell) else f"{clean(mode, 60)}, {way}"
+        )
         if curves and has_curve(kind):
             yield from _saved(f"ramps-{stem}", _overlay(curves, columns, title, _before_changes(report)))
         if trends:
             yield from _saved(f"trend-{stem}", _trend(trends, columns, title))
+    if report.tcp_cells:
+        yield from _saved("tcp-bars", draw_bars(report.tcp_cells, style))
+    for mode, cells in by_mode(report.tcp_cells):
+        yield from _saved(f"tcp-{mode}", draw_series(cells, style))
 
 
 def _group(cell: Cell) -> tuple[str, bool, str]:
@@ -115,23 +130,27 @@ def _overlay(curves: Sequence[Curve], columns: Sequence[Column], title: str, bef
 def _draw(axes: Axes, curve: Curve, name: str, **style: Any) -> None:
     scale, every = 100 / curve.line_rate_pps, max(1, len(curve.offered_pps) // 8)
     offered, received = ([value * scale for value in side] for side in (curve.offered_pps, curve.received_pps))
-    axes.plot(offered, received, label=_literal(name), markevery=every, markersize=4, **style)
+    axes.plot(offered, received, label=literal(name), markevery=every, markersize=4, **style)
 
 
 def _trend(trends: Sequence[Trend], columns: Sequence[Column], title: str) -> Figure:
     figure, axes = _figure(any(trend.cell.simulated for trend in trends))
+    tcp = is_tcp(trends[0].cell)
     for trend in trends:
         style = _style(columns, trend.cell)
         at = trend.instants()
         placed = ((_instant(at[row.started]), row) for row in sorted(trend.runs, key=lambda row: at[row.started]))
-        points = [(when, 100 * row.line_share, row.at_least) for when, row in placed if when is not None]
-        axes.plot(*_sides(points), label=_literal(column_of(trend.cell).name), **style | {"linewidth": 1, "marker": ""})
+        rates = [
+            (when, row.rate / 1e6 if tcp else 100 * row.line_share, row) for when, row in placed if when is not None
+        ]
+        points = [(when, rate, row.at_least) for when, rate, row in rates]
+        axes.plot(*_sides(points), label=literal(column_of(trend.cell).name), **style | {"linewidth": 1, "marker": ""})
         dots = style | {"linestyle": "none", "markersize": 4}
         axes.plot(*_sides([point for point in points if not point[2]]), **dots)
         axes.plot(*_sides([point for point in points if point[2]]), **dots | {"marker": "^", "markerfacecolor": "none"})
         for change in trend.changes:
             when = _instant(at.get(change.at, change.at))
-            if change.metric == RATE.name and when is not None:
+            if change.metric in RATES and when is not None:
                 axes.axvline(when, color=RED if change.bad else GREEN, linestyle="--", linewidth=1.2)  # type: ignore[arg-type]
     failed = [when for trend in trends for at, _ in trend.failed if (when := _instant(at))]
     if failed:
@@ -140,14 +159,15 @@ def _trend(trends: Sequence[Trend], columns: Sequence[Column], title: str) -> Fi
     locator = AutoDateLocator()
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
-    axes.set_ylabel("maximum rate, % of line rate")
-    _finish(axes, f"{title}: maximum rate of every run (open triangle: at least)")
+    axes.set_ylabel("mean rate, Mbit/s" if tcp else "maximum rate, % of line rate")
+    _finish(axes, f"{title}: {'mean' if tcp else 'maximum'} rate of every run (open triangle: at least)")
     return figure
 
 
 def _style(columns: Sequence[Column], cell: Cell) -> dict[str, Any]:
     number = columns.index(column_of(cell))
-    return style_of(number) | {"linestyle": DASHES[number % len(DASHES)]}
+    dash = DASHES[(number + number // len(COLOURS)) % len(DASHES)]
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)], "linestyle": dash}
 
 
 def _sides(points: Sequence[tuple[datetime, float, bool]]) -> tuple[Any, Any]:
@@ -161,11 +181,6 @@ def _finish(axes: Axes, title: str) -> None:
     legend = axes.legend(fontsize=8, framealpha=0.9)
     for text in legend.get_texts():
         text.set_parse_math(False)
-
-
-def _literal(name: str) -> str:
-    """A legend's entry; matplotlib leaves out names that begin with _."""
-    return typeset(clean(name, 60)).lstrip("_") or "unnamed"
 
 
 def _instant(text: str) -> datetime | None:

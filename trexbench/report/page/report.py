@@ -10,11 +10,13 @@ from ...core.dut.cycles import Cost
 from ...core.history.night import Night
 from ...core.history.rows import METRICS, Cell, Metric, RunRow
 from ...core.result import RunResult
+from ...core.tcp.result import TcpResult
 from ..run.summary import Summary, summarise
-from .grid import Column, Grid, build_grid, column_of
+from .grid import Column, Grid, build_grid, column_of, order_columns
 from .latency import LatencyTable, find_latency_table
 from .older import Older
 from .overlay import Curve, find_curves
+from .tcp import TcpCell, find_tcp_cells, is_tcp, mode_order, mode_words
 from .trends import Change, Trend, find_trends
 
 
@@ -22,9 +24,9 @@ from .trends import Change, Trend, find_trends
 class Report:
     """All that is reported. rows, nights: oldest first. table: the night whose table is shown, None: the latest runs'.
 
-    runs: each cell's latest run, which is shown in full. older: runs of earlier nights to compare it with, newest
-    first. problems: documents that could not be read, and why. made: when, UTC. judged: the summary of the search for
-    changes; None: there was none.
+    runs: each cell's latest run, which is shown in full; tcp: the same of TCP, where cells may share a run. older: runs
+    of earlier nights to compare it with, newest first. problems: documents that could not be read, and why. made: when,
+    UTC. judged: the summary of the search for changes; None: there was none.
     """
 
     rows: Sequence[RunRow]
@@ -38,6 +40,7 @@ class Report:
     made: str = ""
     judged: str | None = None
     remarks: Sequence[str] = ()
+    tcp: Mapping[Cell, TcpResult] = field(default_factory=dict)
 
     @cached_property
     def grid(self) -> Grid:
@@ -53,8 +56,9 @@ class Report:
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """The metrics of which any cell has figures."""
-        return tuple(metric for metric in METRICS if any(metric in trend.metrics for trend in self.trends))
+        """The metrics of which any cell has figures, the rates first."""
+        found = [metric for metric in METRICS if any(metric in trend.metrics for trend in self.trends)]
+        return tuple(sorted(found, key=lambda metric: not metric.bounded))
 
     @cached_property
     def costs(self) -> Mapping[Cell, tuple[Cost, ...]]:
@@ -69,12 +73,42 @@ class Report:
     def latency(self) -> LatencyTable:
         return find_latency_table(self.runs)
 
+    @cached_property
+    def tcp_cells(self) -> tuple[TcpCell, ...]:
+        """By DUT, in the order of the table's columns, each with its ways in one order."""
+        places = {column: at for at, column in enumerate(self.columns)}
+        found = find_tcp_cells(self.tcp)
+        return tuple(sorted(found, key=lambda one: (places[column_of(one.cell)], mode_order(one.cell))))
+
     @property
-    def latest(self) -> Mapping[Column, RunResult]:
+    def tcp_modes(self) -> Mapping[str, str]:
+        """All modes of TCP that any cell has, and their words."""
+        cells = sorted({trend.cell for trend in self.trends if is_tcp(trend.cell)}, key=mode_order)
+        return {cell.mode: mode_words(cell) for cell in cells}
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """Of the table and of all cells; a DUT's place among them is its colour, on the page and in its pictures."""
+        cells = [*self.runs, *self.tcp, *(trend.cell for trend in self.trends)]
+        return order_columns([*self.grid.columns, *map(column_of, cells)])
+
+    @property
+    def has_packets(self) -> bool:
+        """Whether any of its cells is not one of TCP."""
+        return any(not is_tcp(trend.cell) for trend in self.trends)
+
+    @property
+    def latest(self) -> Mapping[Column, RunResult | TcpResult]:
         """The latest run of each DUT with each number of queues."""
-        by_start = sorted(self.runs.items(), key=lambda item: item[1].started)
-        latest = {column_of(cell): run for cell, run in by_start}
-        return {column: latest[column] for column in map(column_of, self.runs)}
+        every: list[tuple[Cell, RunResult | TcpResult]] = [*self.runs.items(), *self.tcp.items()]
+        latest = {column_of(cell): run for cell, run in sorted(every, key=lambda item: item[1].started)}
+        return {column: latest[column] for column in (column_of(cell) for cell, _ in every)}
+
+    @property
+    def tcp_runs(self) -> tuple[tuple[TcpResult, tuple[str, ...]], ...]:
+        """Each run of TCP once, with its doubts."""
+        found = {id(run): run for run in self.tcp.values()}.values()
+        return tuple((run, tuple(one.text for one in (*run.caveats, *run.analysis_caveats))) for run in found)
 
     @cached_property
     def summaries(self) -> Mapping[Cell, Summary]:
@@ -94,7 +128,7 @@ class Report:
         return self.simulated and all(row.cell.simulated for row in self.rows)
 
 
-def night_of_run(run: RunResult) -> str:
+def night_of_run(run: RunResult | TcpResult) -> str:
     """As in the index: the suite's night, or the day on which the run began."""
     night = run.command.get("night")
     return night if isinstance(night, str) and night else run.started[:10]

@@ -1,4 +1,4 @@
-"""results/index.sqlite: a row for every run document, brought up to date at each opening, rebuilt whenever in doubt.
+"""results/index.sqlite: the rows of every run document, brought up to date at each opening, rebuilt whenever in doubt.
 
 A document that is new or has changed is read, one that was removed is dropped, all in one transaction. A kill leaves
 the former index. Where the index cannot be written it is made in memory.
@@ -22,11 +22,11 @@ import msgspec
 from ...core.errors import ConfigError, StoreError
 from ...core.history.rows import Cell, RunRow
 from ...core.result import ANALYSIS_VERSION
-from ..store import load_row
+from ..store import load_rows
 from .scan import Scan, plain, scan
 
 INDEX_FILE = "index.sqlite"
-LAYOUT = 5
+LAYOUT = 6
 """To be raised with every change of the tables, and of the fields of a RunRow."""
 ANALYSES = 10_000
 SCHEMA_VERSION = LAYOUT * ANALYSES + ANALYSIS_VERSION
@@ -35,10 +35,10 @@ _SQL_WORDS = {"limit": "limited_by"}
 _PLACES = {field.name: field.name for field in fields(RunRow) if field.name != "cell"}
 _PLACES |= {field.name: f"cell.{field.name}" for field in fields(Cell)}
 """Columns of the view ``runs``: RunRow's fields and its cell's; ``limit`` is a word of SQL. nodes: JSON."""
-_TAKEN = ", ".join(f"json_extract(line, '$.{at}') AS {_SQL_WORDS.get(name, name)}" for name, at in _PLACES.items())
+_TAKEN = ", ".join(f"json_extract(value, '$.{at}') AS {_SQL_WORDS.get(name, name)}" for name, at in _PLACES.items())
 TABLE = "CREATE TABLE documents (path TEXT PRIMARY KEY, stamp TEXT NOT NULL, problem TEXT, line TEXT)"
 VIEWS = (
-    f"CREATE TEMP VIEW runs AS SELECT {_TAKEN} FROM documents WHERE problem IS NULL",
+    f"CREATE TEMP VIEW runs AS SELECT {_TAKEN} FROM documents, json_each(line) WHERE problem IS NULL",
     "CREATE TEMP VIEW problems AS SELECT path, problem AS reason FROM documents WHERE problem IS NOT NULL",
 )
 """Temporary, for each connection: views stored in the file could have been replaced by somebody else's SQL."""
@@ -48,7 +48,7 @@ LOCKED_FOR_S = 120.0
 QUERY_S = 60.0
 MANY = 1000
 MEMORY = ":memory:"
-row_from_line = msgspec.json.Decoder(RunRow).decode
+rows_of_line = msgspec.json.Decoder(tuple[RunRow, ...]).decode
 _READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, 33)
 """What a query may do; 33 is SQLITE_RECURSIVE, which the module has no name for before Python 3.11."""
 _UNUSABLE = (sqlite3.DatabaseError, ValueError, TypeError)
@@ -87,7 +87,7 @@ class Index:
     ) -> list[RunRow]:
         """Every readable run, oldest first. since: a date or the beginning of one. limit: the newest so many."""
         sql = "SELECT line FROM documents WHERE problem IS NULL"
-        known = self._guarded(lambda db: [row_from_line(line) for (line,) in db.execute(sql)])
+        known = self._guarded(lambda db: [row for (line,) in db.execute(sql) for row in rows_of_line(line)])
         found = [
             row
             for row in known
@@ -214,7 +214,7 @@ class Index:
         if path in self._scan.nameless:
             return path, stamp, "its name is not Unicode: rename it", None
         try:
-            return path, stamp, None, msgspec.json.encode(load_row(file, path)).decode()
+            return path, stamp, None, msgspec.json.encode(load_rows(file, path)).decode()
         except StoreError as error:
             problem = str(error).removeprefix(f"{file}: ")
             return (path, stamp, plain(problem), None) if os.path.lexists(file) else None

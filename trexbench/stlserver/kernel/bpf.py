@@ -15,7 +15,7 @@ from .netdev import LIBC
 
 _SYSCALL_NUMBER = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "ppc64le": 361, "s390x": 351}
 _MAP_CREATE, _MAP_UPDATE, _PROG_LOAD, _PROG_TEST_RUN, _OBJ_GET_INFO, _LINK_CREATE = 0, 2, 5, 10, 15, 28
-_PROG_TYPE_XDP, _PROG_TYPE_RAW_TRACEPOINT = 6, 17
+_PROG_TYPE_SCHED_CLS, _PROG_TYPE_XDP, _PROG_TYPE_RAW_TRACEPOINT = 3, 6, 17
 _MAP_TYPE_ARRAY, _MAP_TYPE_PROG_ARRAY, _MAP_TYPE_CPUMAP = 2, 3, 16
 _F_MMAPABLE = 1 << 10
 _ATTACH_TYPE_XDP = 37
@@ -134,6 +134,11 @@ def load_free(name: str, code: bytes) -> int:
     return _load(name, code, _PROG_TYPE_RAW_TRACEPOINT, 0)
 
 
+def load_classifier(name: str, code: bytes) -> int:
+    """As load_xdp, a program for tc's filters."""
+    return _load(name, code, _PROG_TYPE_SCHED_CLS, 0)
+
+
 def _load(name: str, code: bytes, kind: int, attach_type: int) -> int:
     log = ctypes.create_string_buffer(1 << 16)
     source = ctypes.create_string_buffer(code, len(code))
@@ -179,3 +184,12 @@ def run_live(program_fd: int, ifindex: int, frame: bytes, repeat: int, batch: in
 def run_here(program_fd: int) -> None:
     """Run a program of ``load_free`` once, on the CPU of the calling thread."""
     bpf(_PROG_TEST_RUN, _attr("=II", program_fd, 0))
+
+
+def run_on(program_fd: int, frame: bytes, most: int = 2048) -> tuple[int, bytes]:
+    """What a program of ``load_classifier`` returns for this frame, and what it makes of it (so many bytes at most)."""
+    data, made = ctypes.create_string_buffer(frame, len(frame)), ctypes.create_string_buffer(most)
+    attr = _attr("=IIIIQQI", program_fd, 0, len(frame), most, ctypes.addressof(data), ctypes.addressof(made), 1)
+    bpf(_PROG_TEST_RUN, attr)
+    returned, _, size = struct.unpack_from("=III", attr, 4)
+    return returned, made.raw[:size]

@@ -17,8 +17,11 @@ class Helper(IntEnum):
 
     KTIME_GET_NS = 5
     GET_SMP_PROCESSOR_ID = 8
+    SKB_STORE_BYTES = 9
     TAIL_CALL = 12
     REDIRECT = 23
+    SKB_LOAD_BYTES = 26
+    SKB_ADJUST_ROOM = 50
     REDIRECT_MAP = 51
     XDP_ADJUST_TAIL = 65
 

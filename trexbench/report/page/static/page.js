@@ -7,11 +7,12 @@
   var MARKERS = ["circle", "square", "diamond", "triangle-up", "pentagon", "star", "hexagon", "cross"];
   var CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "sendChartToCloud"] };
   var data = JSON.parse(document.getElementById("data").textContent);
-  [data.curves, data.older, data.latency, data.trends].forEach(function (lines) {
+  [data.curves, data.older, data.latency, data.tcp, data.trends].forEach(function (lines) {
     lines.sort(function (a, b) { return data.cells[a.cell].column - data.cells[b.cell].column; });
   });
   var dark = window.matchMedia("(prefers-color-scheme: dark)");
-  var printing = false;
+  var touched = window.matchMedia("(pointer: coarse)"); // a swipe over a plot scrolls the page
+  var printing = false, PAPER = 680;
 
   function id(name) { return document.getElementById(name); }
 
@@ -23,13 +24,21 @@
       .replace(/-&gt;/g, "\u2192").replace(/&gt;= /g, "\u2265 ").replace(/(\d) us\b/g, "$1 \u00b5s");
   }
 
+  // A page without packets, or without TCP, lacks the controls of those.
+  function selected(name) { return id(name) ? id(name).value : ""; }
+
+  function ticked(name) {
+    return all("input[name=" + name + "]").filter(function (box) { return box.checked; }).map(function (box) { return box.value; });
+  }
+
   function choice() {
     var picked = {};
     all("input[name=column]").forEach(function (box) { picked[box.value] = box.checked; });
-    return { mode: id("mode").value, traffic: id("traffic").value, unit: id("unit").value, columns: picked };
+    return { mode: selected("mode"), traffic: selected("traffic"), unit: selected("unit"), tcp: selected("tcp-mode"), columns: picked };
   }
 
   function chosen(cell, now) {
+    if (cell.tcp) { return (!now.tcp || cell.mode === now.tcp) && now.columns[cell.column]; }
     return (!now.mode || cell.mode === now.mode) && (!now.traffic || (now.traffic === "bidir") === cell.bidir) &&
       now.columns[cell.column];
   }
@@ -37,13 +46,15 @@
   // What is told of a cell beside its DUT: only what the choice leaves open.
   function label(cell, now) {
     var parts = [data.columns[cell.column].name];
+    if (cell.tcp) { return plain(parts.concat(now.tcp ? [] : [cell.tcp]).join(" ")); }
     if (!now.mode) { parts.push(cell.mode); }
     if (!now.traffic) { parts.push(cell.bidir ? "bidir" : "uni"); }
     if (cell.strategy) { parts.push(cell.strategy); }
     return plain(parts.join(" "));
   }
 
-  function look(cell) {
+  // With several modes of TCP at once they, not the DUTs, have the dashes: colours tell the DUTs.
+  function look(cell, now) {
     var modes = [];
     data.cells.forEach(function (one) {
       var key = one.mode + " " + one.bidir;
@@ -53,7 +64,7 @@
     return {
       colour: colours[cell.column % colours.length],
       marker: MARKERS[cell.column % MARKERS.length],
-      dash: DASHES[(cell.column + Math.floor(cell.column / colours.length)) % DASHES.length],
+      dash: DASHES[(cell.tcp && now && !now.tcp ? modes.indexOf(cell.mode + " " + cell.bidir) : cell.column + Math.floor(cell.column / colours.length)) % DASHES.length],
       symbol: MARKERS[modes.indexOf(cell.mode + " " + cell.bidir) % MARKERS.length]
     };
   }
@@ -79,7 +90,7 @@
       font: { size: narrow ? 38 : 68, color: css("--bad") }
     }] : [];
     var base = {
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest", annotations: notes,
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest", dragmode: touched.matches ? false : "zoom", annotations: notes,
       font: { color: css("--ink"), family: "system-ui, sans-serif", size: narrow ? 11 : 13 },
       margin: { l: 60, r: 14, t: 34, b: 44 },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: css("--soft"), activecolor: css("--link") }, hoverlabel: { bgcolor: css("--panel"), bordercolor: css("--line"), font: { color: css("--ink") } },
@@ -93,10 +104,15 @@
 
   function mpps(pps) { return pps >= 1e6 ? digits(pps / 1e6) + " Mpps" : digits(pps / 1e3) + " kpps"; }
 
-  function draw(name, traces, shape) {
+  // height: in pixels, where it follows from what is drawn.
+  function draw(name, traces, shape, height) {
     var place = id("plot-" + name);
-    if (place) { window.Plotly.react(place, traces, shape, CONFIG); }
+    if (!place) { return; }
+    place.style.height = height ? height + "px" : "";
+    window.Plotly.react(place, traces, shape, CONFIG);
   }
+
+  function width() { return printing ? PAPER : document.documentElement.clientWidth; }
 
   function drawCosts(now) {
     var groups = {}, traces = [], shown = [];
@@ -135,14 +151,14 @@
     data.trends.forEach(function (trend) {
       var cell = data.cells[trend.cell], values = trend.values[metric.name];
       if (!chosen(cell, now)) { return; }
-      var style = look(cell), name = label(cell, now);
+      var style = look(cell, now), name = label(cell, now);
       var scale = share && trend.line[0] ? 100 / trend.line[0] : metric.scale, unit = share ? " % of line rate" : " " + metric.unit;
       shown.push(cell);
       trend.failed.forEach(function (one) {
         failed.x.push(one[0]); failed.y.push(0.03); failed.text.push("<b>" + name + "</b>, " + plain(one[0]) + "<br>" + wrapped(one[1]));
       });
       if (!values) { return; }
-      var bounds = values.map(function (_, at) { return metric.name === "maximum rate" && trend.bound[at]; });
+      var bounds = values.map(function (_, at) { return metric.bounded && trend.bound[at]; });
       traces.push({ x: trend.x, y: values.map(function (value) { return value === null ? null : value * scale; }), type: "scatter",
         mode: "lines+markers", name: name, legendgroup: name, connectgaps: false, line: { color: style.colour, width: 1.2, dash: style.dash },
         marker: { color: style.colour, size: trend.x.length > 90 ? 4 : 6.5,
@@ -186,12 +202,13 @@
 
   function backwards(one) { return Number(one.direction.split("->")[0]) > Number(one.direction.split("->")[1]); }
 
-  var tools = { data: data, id: id, all: all, plain: plain, chosen: chosen, label: label, look: look, css: css, axis: axis,
+  var tools = { printed: function () { return printing; }, ticked: ticked, width: width, wrapped: wrapped, data: data, id: id, all: all, plain: plain, chosen: chosen, label: label, look: look, css: css, axis: axis,
     layout: layout, digits: digits, mpps: mpps, decades: decades, backwards: backwards, draw: draw };
-  var drawRamps = rampsPlot(tools), drawLatency = latencyPlot(tools);
+  var drawRamps = rampsPlot(tools), drawLatency = latencyPlot(tools), tcp = tcpPlots(tools);
 
   function drawAll() {
     var now = choice();
+    if (id("plot-tcp")) { tcp.bars(now); tcp.series(now); }
     if (id("plot-ramps")) { drawRamps(now); }
     if (id("plot-costs")) { drawCosts(now); }
     if (id("plot-latency")) { drawLatency(now); }
@@ -211,7 +228,7 @@
 
   // A change's own cells and figure, and their ramps before and after it.
   function show(wanted) {
-    ["mode", "traffic", "metric"].forEach(function (name) { id(name).value = wanted[name]; });
+    Object.keys(wanted).forEach(function (name) { if (id(name)) { id(name).value = wanted[name]; } });
     all("input[name=column], input[name=older][value=change]").forEach(function (box) { box.checked = true; });
     drawAll();
   }
@@ -222,9 +239,9 @@
     all("#table details").forEach(function (part) { part.open = on; });
     drawAll();
     all(".plot").forEach(function (place) {
-      var height = place.classList.contains("tall") ? 560 : 400;
+      var height = parseInt(place.style.height, 10) || (place.classList.contains("tall") ? 560 : 400);
       if (place.data) {
-        window.Plotly.relayout(place, on ? { width: 680, height: height, autosize: false } : { width: null, height: null, autosize: true });
+        window.Plotly.relayout(place, on ? { width: PAPER, height: height, autosize: false } : { width: null, height: null, autosize: true });
       }
     });
   }

@@ -10,10 +10,6 @@ function rampsPlot(page) {
   var SIGNS = 9;
   var data = page.data, plain = page.plain;
 
-  function ticked(name) {
-    return page.all("input[name=" + name + "]").filter(function (box) { return box.checked; }).map(function (box) { return box.value; });
-  }
-
   function latestStyle(curve, look) {
     var dash = data.cells[curve.cell].bidir && page.backwards(curve) ? "dot" : look.dash;
     return { line: { color: look.colour, width: 1.8, dash: dash }, marker: { color: look.colour, symbol: look.marker, size: 8 },
@@ -62,7 +58,7 @@ function rampsPlot(page) {
   }
 
   return function (now) {
-    var ways = ticked("direction"), kinds = ticked("older"), log = page.id("log").checked, share = now.unit === "share";
+    var ways = page.ticked("direction"), kinds = page.ticked("older"), log = page.id("log").checked, share = now.unit === "share";
     var under = [], over = [], shown = [], top = 0, threshold = 0;
     data.curves.forEach(function (curve, number) {
       var cell = data.cells[curve.cell];

@@ -1,0 +1,272 @@
+"""What goes wrong with the two hosts of a TCP test: one line, what was read is kept, nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from endpoints import LOOPBACK, agent, alive, descendants, free_port, host, run
+from sshd import WHY_NOT, Sshd, eventually, running_sshd
+
+from trexbench.core.errors import ConfigError, DutError
+from trexbench.core.tcp.model import HostReading, Way
+from trexbench.endpoint import Embedded, Engine, Iperf3
+from trexbench.transport import SshTransport
+
+ROOT = Path(__file__).resolve().parents[2]
+NEEDS_IPERF3 = pytest.mark.skipif(not shutil.which("iperf3"), reason="needs iperf3: it is not installed")
+NEEDS_SSHD = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "runs")
+BOTH = [pytest.param("embedded"), pytest.param("iperf3", marks=NEEDS_IPERF3)]
+ENGINE: dict[str, Engine] = {"embedded": Embedded(), "iperf3": Iperf3()}
+
+
+def agents() -> list[int]:
+    """Of this process: python3 that was sent an agent, and what it started."""
+    return [pid for pid in descendants(os.getpid()) if alive(pid) and b"trexbench-agent" in words_of(pid)]
+
+
+def words_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def after(readings: int, act: Callable[[], Any], name: str = "client") -> Callable[[str, HostReading], None]:
+    """Act once, when so many readings of a host have come."""
+    come = []
+
+    def seen(whose: str, reading: HostReading) -> None:
+        if whose == name:
+            come.append(reading)
+            if len(come) == readings:
+                act()
+
+    return seen
+
+
+def serving() -> int:
+    """The agent of the server, which is the older one."""
+    return min(agents(), key=lambda pid: int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]))
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    yield
+    eventually(lambda: not agents(), "the agents have ended", 5)
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_kill_9_leaves_no_agent_and_no_listener(engine: str) -> None:
+    port = free_port()
+    script = f"from endpoints import run; run(port={port}, time_s=30.0, engine={engine!r})"
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "helpers")])
+    process = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": path})
+    try:
+        wanted = 2 if engine == "embedded" else 4
+        eventually(lambda: len(descendants(process.pid)) >= wanted and busy(port), "both run")
+        left = descendants(process.pid)
+    finally:
+        process.kill()
+        process.wait(10)
+    eventually(lambda: not any(alive(pid) for pid in left), "nothing is left", 5)
+
+
+def busy(port: int) -> bool:
+    """Whether a connection of this port stands: the client's control connection."""
+    lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    return any(line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "01" for line in lines)
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_ctrl_c_ends_both(engine: str) -> None:
+    def interrupt(name: str, reading: HostReading) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(seen=interrupt, time_s=30.0, engine=engine)
+
+
+def test_a_killed_server_keeps_what_was_read() -> None:
+    found = run(seen=after(3, lambda: os.kill(serving(), signal.SIGKILL)), time_s=30.0)
+    assert len(found.client) >= 3 and len(found.server) >= 1
+    assert found.error is not None and "\n" not in found.error
+    assert "server (this machine)" in found.error or "client (this machine)" in found.error
+
+
+def test_a_hanging_server_is_given_up() -> None:
+    begun = time.monotonic()
+    found = run(seen=after(2, lambda: os.kill(serving(), signal.SIGSTOP)))
+    assert found.error is not None
+    assert "client (this machine): the other end did not answer within 10 s: see whether it hangs" in found.error
+    assert len(found.client) >= 4 and time.monotonic() - begun < 25
+
+
+@NEEDS_IPERF3
+def test_a_killed_genuine_server_keeps_what_was_read() -> None:
+    def kill() -> None:
+        (server,) = [pid for pid in descendants(serving()) if b"iperf3" in words_of(pid)]
+        os.kill(server, signal.SIGKILL)
+
+    found = run((Embedded(), Iperf3()), seen=after(3, kill), time_s=30.0)
+    assert found.error is not None and len(found.client) >= 3
+
+
+@NEEDS_IPERF3
+def test_a_hanging_genuine_server_is_given_up() -> None:
+    """iperf3 waits for ever for the other end: its time limit ends it, and what hangs as well."""
+    hanging: list[int] = []
+
+    def hang() -> None:
+        hanging.extend(pid for pid in descendants(serving()) if b"iperf3" in words_of(pid))
+        os.kill(hanging[0], signal.SIGSTOP)
+
+    begun = time.monotonic()
+    with pytest.raises(DutError, match=r"did not end within 21 s") as caught:
+        run(engine="iperf3", seen=after(2, hang), time_s=1.0)
+    assert "\n" not in str(caught.value) and time.monotonic() - begun < 40
+    eventually(lambda: not alive(hanging[0]), "the server has ended", 5)
+
+
+@contextmanager
+def taken() -> Iterator[int]:
+    with socket.socket() as one:
+        one.bind((LOOPBACK[4], 0))
+        one.listen()
+        yield one.getsockname()[1]
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_a_port_in_use(engine: str) -> None:
+    with taken() as port, pytest.raises(DutError) as caught:
+        run(port=port, engine=engine)
+    assert str(caught.value) == (
+        f"server (this machine): port {port} is in use: end what listens there, or use another port"
+    )
+
+
+def test_nothing_listens() -> None:
+    port = free_port()
+    told = {"role": "client", "peer": LOOPBACK[4], "address": LOOPBACK[4], "port": port, "cookie": "x"}
+    with agent(**told) as one:
+        while not one.ended:
+            one.hear()
+    assert f"127.0.0.1 port {port} refuses connections: start a server there" in str(one.error)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"congestion": "none-such"}, "congestion control none-such is not there: use one of: "),
+        (
+            {"engines": (Iperf3("no-such-iperf3"), Embedded())},
+            r"client \(this machine\): no-such-iperf3 cannot be started",
+        ),
+        (
+            {"engines": (Embedded(), Iperf3("no-such-iperf3"))},
+            r"server \(this machine\): no-such-iperf3 cannot be started",
+        ),
+        (
+            {"engines": (Embedded(), Iperf3("false"))},
+            r"server \(this machine\): iperf3 tells of .no result, but: exit code 1",
+        ),
+    ],
+)
+def test_what_is_not_there(asked: dict[str, Any], words: str) -> None:
+    with pytest.raises(DutError, match=words) as caught:
+        run(**asked)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_a_plan_cannot_ask() -> None:
+    with pytest.raises(ConfigError, match="engine 'netperf' is not known: use one of embedded, iperf3"):
+        run(engine="netperf")
+    with pytest.raises(ConfigError, match=r"client \(this machine\) has no IPv5 address"):
+        run(version=5, port=1)
+
+
+def test_pinned_programs_stay_on_their_cpu() -> None:
+    found: set[str] = set()
+
+    def look(name: str, reading: HostReading) -> None:
+        for pid in agents():
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+            found.update(line.split()[1] for line in lines if line.startswith("Cpus_allowed_list"))
+
+    last = max(os.sched_getaffinity(0))
+    run(client=host("client", cpus=(last,)), server=host("server", cpus=(last,)), pinned=True, time_s=0.5, seen=look)
+    assert found == {str(last)}
+
+
+def test_each_reading_tells_buffers_and_round_trip() -> None:
+    found = run(way=Way.BIDIR, time_s=0.5)
+    for readings in (found.client, found.server):
+        one = readings[-1].streams[0]
+        assert one.send_buffer_bytes and one.receive_buffer_bytes and one.info["rtt"] > 0
+    assert {"kernel", "python", "congestion", "tcp_rmem", "rmem_max"} <= set(found.program["client"])
+
+
+# Over ssh
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Sshd]:
+    with running_sshd() as running:
+        yield running
+
+
+def to(server: Sshd) -> SshTransport:
+    return SshTransport("dut", run_dir=server.folder / "run", config_file=server.client_config)
+
+
+@NEEDS_SSHD
+@pytest.mark.parametrize("engine", BOTH)
+def test_a_leg_over_ssh(server: Sshd, engine: str) -> None:
+    with closing(to(server)) as one, closing(to(server)) as other:
+        found = run(client=host("client", one), server=host("server", other), way=Way.REVERSE, engine=engine)
+        assert found.error is None
+        assert found.client[-1].streams[0].payload_bytes > 0 and not found.client[-1].streams[0].sends
+        assert one.run(["true"], 10).returncode == 0  # the connection still stands
+
+
+@NEEDS_SSHD
+def test_a_lost_connection_keeps_what_was_read_and_leaves_nothing(server: Sshd) -> None:
+    port = free_port()
+    with closing(to(server)) as one:
+        found = run(
+            client=host("client", one), port=port, way=Way.REVERSE, time_s=30.0, seen=after(3, server.cut, "client")
+        )
+    assert len(found.client) >= 3 and found.error is not None
+    assert "connection to dut was lost" in found.error and "\n" not in found.error
+    eventually(lambda: not busy(port), "its client has ended", 5)
+
+
+@NEEDS_SSHD
+def test_a_host_without_python3(tmp_path: Path) -> None:
+    for program in ("sh", "env", "cat"):
+        (tmp_path / program).symlink_to(shutil.which(program) or "")
+    with running_sshd(path=str(tmp_path)) as bare, closing(to(bare)) as one, pytest.raises(DutError) as caught:
+        run(server=host("server", one))
+    assert str(caught.value) == "server (dut): python3 is not installed on dut: install the package python3"
+
+
+OLD = [*Path.home().glob(".pyenv/versions/3.7.*/bin/python3"), *map(Path, filter(None, [shutil.which("python3.7")]))]
+
+
+@pytest.mark.skipif(not OLD, reason="needs a Python 3.7")
+def test_it_runs_on_the_oldest_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{OLD[0].parent}{os.pathsep}{os.environ['PATH']}")
+    for asked in ({"way": Way.BIDIR}, {"zerocopy": True, "streams": 2, "version": 6}):
+        found = run(**asked)  # type: ignore[arg-type]
+        assert found.error is None and found.program["client"]["python"].startswith("3.7.")
+        assert found.server[-1].streams[0].payload_bytes > 0

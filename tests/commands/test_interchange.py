@@ -1,0 +1,191 @@
+"""Runs of TCP to and from files of iperf3 and flent, as whole commands; with the genuine iperf3 where it is."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flents import rrul
+from tools import trexbench
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "iperf3"
+SIM = ("tcp", "--dut", "raspberry-pi", "--sim", "--speedup", "10000", "--time", "4s", "--no-picture", "-q")
+
+
+def said(place: Path, *arguments: str, code: int = 0) -> str:
+    done = trexbench(place, *arguments, timeout_s=120)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def listed(place: Path, *more: str) -> dict[str, dict[str, Any]]:
+    """The runs by DUT and mode."""
+    runs = json.loads(said(place, "results", "list", "--json", *more))["runs"]
+    return {f"{one['cell']['dut']} {one['cell']['mode']}": one for one in runs}
+
+
+def test_what_is_exported_and_imported_again_is_the_same_rate(tmp_path: Path) -> None:
+    said(tmp_path, *SIM, "--ping", "2", "--bidir", "-P", "2")
+    said(tmp_path, *SIM, "--ping", "0", "--ip", "6", "--repeat", "2")
+    runs = sorted(str(path) for path in tmp_path.glob("results/*/*/*.json"))
+    files = said(tmp_path, "export", "--iperf3", *runs, "-o", "out/").split()
+    assert len(files) == 5 and all(
+        json.loads((tmp_path / one).read_text())["title"][:9] == "SIMULATED" for one in files
+    )
+    said(tmp_path, "results", "import", "--dut", "again", "--label", "theirs", *files)
+    found = listed(tmp_path)
+    assert len(found) == 6
+    for mode in ("bidir-ipv4-2-streams",):
+        one, other = found[f"raspberry-pi {mode}"], found[f"again {mode}"]
+        assert other["total_bps"] == pytest.approx(one["total_bps"], rel=1e-6)
+        assert other["cell"]["simulated"] and other["limit"] == "unknown" and other["label"] == "theirs"
+    assert set(listed(tmp_path, "--label", "theirs")) == {one for one in found if one.startswith("again")}
+    again = trexbench(tmp_path, "results", "import", "--dut", "again", *files)
+    assert again.returncode == 0 and again.stdout == "" and again.stderr.count("imported before") == 5
+    single = sorted(path for path in runs if "bidir" in path)
+    assert said(tmp_path, "export", "--iperf3", *single, "-o", "one.json") == "one.json\n"
+
+
+def test_every_reader_takes_what_was_imported(tmp_path: Path) -> None:
+    (tmp_path / "rrul.flent.gz").write_bytes(gzip.compress(json.dumps(rrul()).encode()))
+    (tmp_path / "rrul.flent").write_text(json.dumps(rrul(8.0)))
+    for name in ("forward", "reverse"):
+        shutil.copy(FIXTURES / f"{name}.json", tmp_path)
+    said(tmp_path, "results", "import", "--dut", "box", "forward.json", "reverse.json", "rrul.flent.gz")
+    paths = said(tmp_path, "results", "import", "--dut", "other", "forward.json", "rrul.flent").split()
+    found = listed(tmp_path)
+    modes = ("bidir-ipv4-4-streams-unmonitored", "forward-ipv4-2-streams-unmonitored", "reverse-ipv4-unmonitored")
+    assert {f"box {mode}" for mode in modes} | {f"other {mode}" for mode in modes[:2]} == set(found)
+    shown = said(tmp_path, "show", paths[1])
+    assert "bidir IPv4 >= 120.0 Mbit/s" in shown and "imported from flent 2.3.0" in shown and "20.0 ms" in shown
+    assert said(tmp_path, "show", "--brief", paths[0]).startswith("TCP through other: forward IPv4 >= ")
+    assert "forward-ipv4-2-streams" in said(tmp_path, "compare", "box", "other")
+    said(tmp_path, "show", paths[0], "--picture", "x.png")
+    said(tmp_path, "report", "-o", "page.html")
+    assert "forward-ipv4-2-streams-unmonitored" in (tmp_path / "page.html").read_text()
+    assert "12 figures not judged" in trexbench(tmp_path, "regress").stdout
+    said(tmp_path, "results", "import", "--dut", "named", "--speed", "100mbit", "forward.json")
+    assert listed(tmp_path)["named forward-ipv4-2-streams-unmonitored"]["limit"] == "link"
+
+
+def test_nights_of_imported_runs_are_judged(tmp_path: Path) -> None:
+    """Their round trips; their rates are only what the router carries at least."""
+    for night in range(1, 16):
+        document = rrul(4.0)
+        for name, values in document["raw_values"].items():
+            slower = (2.0 if night > 12 else 1.0 + 0.001 * (night % 3)) if name.startswith("Ping") else 1.0
+            for one in values:
+                one |= {"t": one["t"] + 86400 * night, **({"val": one["val"] * slower} if "val" in one else {})}
+        (tmp_path / f"{night}.flent").write_text(json.dumps(document))
+    said(tmp_path, "results", "import", "--dut", "box", *(f"{night}.flent" for night in range(1, 16)))
+    judged = trexbench(tmp_path, "regress")
+    assert judged.returncode == 3 and "ping loaded" in judged.stdout, judged.stdout
+    assert "ping idle" in judged.stdout and "TCP rate" not in judged.stdout, judged.stdout
+
+
+def test_a_lower_rate_of_unknown_limit_is_remarked_and_no_regression(tmp_path: Path) -> None:
+    for night in range(1, 10):
+        document = json.loads((FIXTURES / "forward.json").read_text())
+        document["start"]["timestamp"]["timesecs"] += 86400 * night
+        for stream in (stream for one in document["intervals"] for stream in one["streams"]):
+            stream["bytes"] = int((0.7 if night == 9 else 1.0) * stream["bytes"])
+        (tmp_path / f"{night}.json").write_text(json.dumps(document))
+    said(tmp_path, "results", "import", "--dut", "box", *(f"{night}.json" for night in range(1, 10)))
+    assert "not known to be limited by the DUT since 2026-12-02" in said(tmp_path, "regress")
+
+
+def test_a_files_name_is_its_dut_where_none_is_said(tmp_path: Path) -> None:
+    (tmp_path / "edgerouter.flent.gz").write_bytes(gzip.compress(json.dumps(rrul()).encode()))
+    shutil.copy(FIXTURES / "forward.json", tmp_path / "openwrt.json")
+    said(tmp_path, "results", "import", "edgerouter.flent.gz", "openwrt.json")
+    assert {one["cell"]["dut"] for one in listed(tmp_path).values()} == {"edgerouter", "openwrt"}
+
+
+def test_what_cannot_be_imported_is_a_line_each_and_stops_no_other(tmp_path: Path) -> None:
+    whole = gzip.compress(json.dumps(rrul()).encode())
+    files = {
+        "udp.json": (FIXTURES / "udp.json").read_bytes(),
+        "refused.json": (FIXTURES / "refused.json").read_bytes(),
+        "half.json": (FIXTURES / "forward.json").read_bytes()[:3000],
+        "half.flent.gz": whole[: len(whole) // 2],
+        "bomb.flent.gz": b"\x1f\x8b",
+        "list.json": b"[1, 2]",
+        "other.json": b'{"a": 1}',
+        "voip.flent": json.dumps({**rrul(), "results": {"VoIP::delay": [1.0] * 100}}).encode(),
+        "good.json": (FIXTURES / "forward.json").read_bytes(),
+    }
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    done = trexbench(tmp_path, "results", "import", *files, "missing.json")
+    assert done.returncode == 9 and len(done.stdout.splitlines()) == 1
+    lines = done.stderr.splitlines()
+    refused = sorted({*files, "missing.json"} - {"good.json"})
+    assert sorted(line.split(": ")[1] for line in lines) == refused, done.stderr
+    assert "udp.json: a test of UDP: of iperf3's tests only those of TCP are imported" in done.stderr
+    with_mode = trexbench(tmp_path, "results", "import", "--mode", "64b", "good.json")
+    assert with_mode.returncode == 9 and "leave out --mode" in with_mode.stderr
+
+
+def test_an_export_names_one_format_and_fits_the_run(tmp_path: Path) -> None:
+    said(tmp_path, *SIM, "--ping", "0")
+    (run,) = (str(path) for path in tmp_path.glob("results/*/*/*.json"))
+    for words in ((), ("--iperf3", "--loadtest")):
+        assert "give --loadtest or --iperf3" in said(tmp_path, "export", *words, run, "-o", "x/", code=2)
+    assert "a run of TCP, not of packets" in said(tmp_path, "export", "--loadtest", run, "-o", "x/", code=9)
+    plan = ("--ramp-duration", "10s", "--hold", "5s", "--confirm", "2s", "--zoom", "0s", "--warmup", "1kpps:2s")
+    said(tmp_path, "ramp", "--dut", "netgate-linux", "--mode", "64b", "--sim", "-q", "--no-picture", *plan)
+    (packets,) = (str(path) for path in tmp_path.glob("results/*/netgate-linux/*.json"))
+    assert "a run of packets, not of TCP" in said(tmp_path, "export", "--iperf3", packets, "-o", "x/", code=9)
+
+
+def test_exports_beside_a_run_are_no_runs_and_go_with_it(tmp_path: Path) -> None:
+    said(tmp_path, *SIM, "--ping", "0")
+    (run,) = tmp_path.glob("results/*/*/*.json")
+    said(tmp_path, "export", "--iperf3", str(run), "-o", f"{run.parent}/")
+    assert len(list(run.parent.glob("*.iperf3.json"))) == 2
+    assert "not read" not in trexbench(tmp_path, "results", "list").stderr and len(listed(tmp_path)) == 2
+    assert "not read" not in trexbench(tmp_path, "compare", str(run.parent), str(run)).stderr
+    said(tmp_path, "results", "prune", "--before", "2100-01-01", "--yes")
+    assert not list(tmp_path.glob("results/*/*/*.json"))
+
+
+@pytest.mark.skipif(shutil.which("iperf3") is None, reason="no iperf3 here")
+@pytest.mark.parametrize("more", [(), ("-R",), ("-P", "2", "-O", "1"), ("--bidir",), ("--get-server-output",)])
+def test_what_iperf3_prints_here_is_imported(tmp_path: Path, more: tuple[str, ...]) -> None:
+    """Over loopback, at a rate that costs nobody anything."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    listen = ("timeout", "20", "iperf3", "-s", "-1", "-J", "-B", "127.0.0.1", "-p", port)
+    with subprocess.Popen(listen, stdout=subprocess.DEVNULL) as server:
+        send = ("timeout", "20", "iperf3", "-c", "127.0.0.1", "-p", port, "-J", "-t", "2", "-b", "20M", *more)
+        for _ in range(20):  # until it listens
+            time.sleep(0.2)
+            printed = subprocess.run(send, capture_output=True, text=True, check=False).stdout
+            if "Connection refused" not in printed:
+                break
+        server.terminate()
+    (tmp_path / "here.json").write_text(printed)
+    said(tmp_path, "results", "import", "here.json")
+    (run,) = listed(tmp_path).values()
+    streams = 2 if "-P" in more or "--bidir" in more else 1
+    assert run["status"] == "complete" and run["total_bps"] == pytest.approx(streams * 20e6, rel=0.15)
+    end = json.loads(printed)["end"]
+    told = end["sum_received"]["bits_per_second"] + end.get("sum_received_bidir_reverse", {}).get("bits_per_second", 0)
+    assert run["total_bps"] == pytest.approx(told, rel=0.05)
+
+
+def test_help_has_examples_of_both(tmp_path: Path) -> None:
+    for words, example in (
+        (("export",), "trexbench export --iperf3 results/"),
+        (("results", "import"), "trexbench results import --dut edgerouter rrul-"),
+    ):
+        assert example in said(tmp_path, *words, "--help")

@@ -1,0 +1,106 @@
+"""A night of TCP as a page in a real browser: bars and series drawn, chosen, on a phone, in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import Page, find_chromium, open_chromium
+from tools import trexbench
+
+CHROMIUM = find_chromium()
+browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt install chromium")
+SUITE = """
+method: tcp
+tcp: {time: 10s, ping: 2}
+duts: [raspberry-pi, raspberry-pi-2]
+modes: [forward-ipv4, reverse-ipv4, bidir-ipv6]
+"""
+LINES = "document.querySelectorAll('#plot-series .scatterlayer .trace').length"
+BARS = "document.querySelectorAll('#plot-tcp .barlayer .point path').length"
+CHOOSE = "(function (name, value) { var one = document.getElementById(name); one.value = value;"
+CHOOSE += " one.dispatchEvent(new Event('change', { bubbles: true })); })"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("tcp")
+    (place / "mine.yaml").write_text(SUITE)
+    assert trexbench(place, "suite", "run", "mine.yaml", "--sim").returncode == 0
+    done = trexbench(place, "report", "--markdown", "r.md", "--pictures", "pictures", "-o", "r.html")
+    assert done.returncode == 0, done.stderr
+    return place / "r.html"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Page]:
+    assert CHROMIUM is not None
+    with open_chromium(CHROMIUM) as opened:
+        yield opened
+
+
+def test_every_form_has_the_night(page: Path) -> None:
+    text = (page.parent / "r.md").read_text()
+    assert "**SIMULATED**" in text and "## TCP through the router" in text and "raspberry-pi forward-ipv4" in text
+    drawn = {one.name for one in (page.parent / "pictures").glob("*.png")}
+    assert {"tcp-bars.png", "tcp-forward-ipv4.png", "tcp-bidir-ipv6.png", "trend-reverse-ipv4-uni-tcp.png"} <= drawn
+
+
+@browser
+def test_bars_and_series_follow_what_is_chosen(chromium: Page, page: Path) -> None:
+    chromium.said.clear()
+    chromium.open(page.as_uri())
+    bars = chromium.evaluate(BARS)
+    assert bars > 6 and chromium.evaluate(LINES) == 2 * 3, "two DUTs: rate, retransmits, round trip"
+    chromium.evaluate(f"{CHOOSE}('tcp-mode', 'bidir-ipv6')")
+    assert chromium.evaluate(LINES) == 2 * 2 * 3
+    legend = chromium.evaluate("document.querySelector('#plot-series .legend').textContent")
+    assert "raspberry-pi sim, server sends" in legend and "ms idle" in legend
+    chromium.evaluate("document.querySelector('input[name=tcp-way]').click()")
+    assert chromium.evaluate(BARS) == bars * 2 / 3
+    chromium.evaluate("document.querySelector('input[name=column]').click()")
+    assert chromium.evaluate(BARS) == bars / 3 and chromium.evaluate(LINES) == 2 * 3
+    assert chromium.said == []
+
+
+@browser
+def test_the_trends_first_figure_is_the_rate_in_megabits(chromium: Page, page: Path) -> None:
+    chromium.open(page.as_uri())
+    assert chromium.evaluate("document.querySelector('#plot-trends .ytitle').textContent") == "TCP rate, Mbit/s"
+
+
+@browser
+def test_a_swipe_over_a_plot_scrolls_a_phones_page(chromium: Page, page: Path) -> None:
+    chromium.size(375, 800, phone=True)
+    chromium.call("Emulation.setTouchEmulationEnabled", enabled=True)
+    chromium.open(page.as_uri())
+    assert chromium.evaluate("document.documentElement.scrollWidth") <= 375
+    chromium.evaluate("document.getElementById('plot-series').scrollIntoView()")
+    before = chromium.evaluate("window.scrollY")
+    for kind, y in (("touchStart", 220), *(("touchMove", y) for y in range(200, 0, -20)), ("touchEnd", None)):
+        points = [{"x": 200, "y": y}] if y is not None else []
+        chromium.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+    chromium.wait(f"window.scrollY > {before} + 100")
+    chromium.call("Emulation.setTouchEmulationEnabled", enabled=False)
+    chromium.size(1280, 900)
+
+
+@browser
+def test_on_paper_bars_and_series_are_as_wide_as_it_and_come_back(chromium: Page, page: Path) -> None:
+    chromium.said.clear()
+    chromium.prefer("dark")
+    chromium.open(page.as_uri())
+    width = "Math.round(document.querySelector('#plot-{} .main-svg').getBoundingClientRect().width)"
+    before = [chromium.evaluate(width.format(name)) for name in ("tcp", "series")]
+    ink = "getComputedStyle(document.querySelector('#plot-series .xtitle')).fill"
+    dark = chromium.evaluate(ink)
+    chromium.call("Emulation.setEmulatedMedia", media="print")
+    chromium.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert [chromium.evaluate(width.format(name)) for name in ("tcp", "series")] == [680, 680]
+    assert chromium.evaluate(ink) == "rgb(0, 0, 0)" != dark
+    chromium.call("Emulation.setEmulatedMedia", media="")
+    chromium.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    chromium.wait(f"{width.format('tcp')} === {before[0]} && {width.format('series')} === {before[1]}")
+    chromium.prefer("light")
+    assert chromium.said == []

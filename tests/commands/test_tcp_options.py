@@ -1,0 +1,148 @@
+"""``trexbench tcp``: forms of output, options that no other test gives, completion; and nights of a TCP suite."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tools import ROOT, TREXBENCH, environment, trexbench
+
+SIM = ("tcp", "--dut", "raspberry-pi", "--sim", "--speedup", "10000", "--time", "4s", "--ping", "0", "--no-picture")
+PI = (ROOT / "dut_configs" / "raspberry-pi.yaml").read_text()
+SUITE = "method: tcp\ntcp: {time: 10s, ping: 2}\nduts: [pi]\nmodes: [forward-ipv4]\n"
+SLOWER_FROM, NIGHTS = 10, 13
+
+
+def told(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    done = trexbench(place, *arguments, timeout_s=120)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def document(place: Path) -> dict[str, Any]:
+    (path,) = place.glob("results/*/raspberry-pi/*.json")
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def test_json_is_the_document_without_its_readings(tmp_path: Path) -> None:
+    found = json.loads(told(tmp_path, *SIM, "-q", "--json").stdout)
+    kept = document(tmp_path)
+    assert "legs" not in found and found["simulated"] is True
+    assert {key: kept[key] for key in found} == found
+    assert json.loads(told(tmp_path, "show", "--json").stdout) == found
+
+
+def test_brief_is_a_few_lines(tmp_path: Path) -> None:
+    told_briefly = told(tmp_path, *SIM, "-q", "--brief").stdout
+    assert len(told_briefly.splitlines()) <= 10
+    assert "TCP through raspberry-pi: forward IPv4 65." in told_briefly and "SIMULATED" in told_briefly
+    both = trexbench(tmp_path, *SIM, "--brief", "--json")
+    assert both.returncode == 2 and len(both.stderr.splitlines()) == 1
+
+
+def test_a_seed_makes_the_same_run_again_and_another_another(tmp_path: Path) -> None:
+    rates = []
+    for number, seed in enumerate((7, 7, 8)):
+        (place := tmp_path / str(number)).mkdir()
+        told(place, *SIM, "-q", "--forward", "--seed", str(seed))
+        found = document(place)
+        assert found["dut"]["seed"] == seed
+        rates.append([one["received_bps"] for one in found["analysis"][0]["intervals"]])
+    assert rates[0] == rates[1] != rates[2]
+
+
+def test_without_telemetry_nothing_is_read_of_the_dut(tmp_path: Path) -> None:
+    told(tmp_path, *SIM, "-q", "--forward", "--no-telemetry")
+    found = document(tmp_path)
+    assert found["legs"][0]["dut"] == [] and found["summaries"][0]["limit"] == "unknown"
+    assert found["summaries"][0]["cores_per_gbps"] is None
+    rows = json.loads(told(tmp_path, "results", "list", "--json").stdout)["runs"]
+    assert [row["cell"]["mode"] for row in rows] == ["forward-ipv4-unmonitored"]
+
+
+@pytest.mark.parametrize(
+    ("where", "code", "words"),
+    [
+        (">/dev/full", 1, "trexbench: standard output is lost: No space left on device"),
+        (">&-", 1, "trexbench: standard output is lost: it is closed"),
+        ("2>/dev/full", 0, ""),
+        (">&- 2>&- <&-", 1, ""),
+        ("2>&1 | head -1", 141, ""),
+    ],
+)
+def test_what_was_measured_is_kept_whatever_becomes_of_the_streams(
+    tmp_path: Path, where: str, code: int, words: str
+) -> None:
+    ours = f'set -o pipefail; trexbench() {{ "{TREXBENCH[0]}" -m "{TREXBENCH[2]}" "$@"; }}; '
+    done = subprocess.run(
+        ["bash", "-c", f"{ours} trexbench {' '.join(SIM)} {where}"],
+        cwd=tmp_path,
+        env=environment(tmp_path / "run"),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == code and "Traceback" not in done.stderr, done.stderr
+    assert not words or done.stderr.splitlines()[-1] == words
+    assert document(tmp_path)["status"] == "complete"
+
+
+@pytest.mark.parametrize("verb", ["tcp", "tcp-table", "bdp"])
+def test_help_has_examples_that_name_the_verb(tmp_path: Path, verb: str) -> None:
+    text = told(tmp_path, verb, "--help").stdout
+    assert "Examples:" in text and f"trexbench {verb} " in text.split("Examples:")[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("trexbench tc", {"tcp", "tcp-table"}),
+        ("trexbench tcp --dut rasp", {"raspberry-pi"}),
+        ("trexbench bd", {"bdp"}),
+        ("trexbench bdp --dut mini", {"mininet-lab8"}),
+        ("trexbench tcp --engine ", {"embedded", "iperf3"}),
+        ("trexbench tcp --ip ", {"4", "6", "both"}),
+        ("trexbench tcp-table home", {"home-routers-2022"}),
+    ],
+)
+def test_completion(tmp_path: Path, words: str, found: set[str]) -> None:
+    count = len(words.split(" ")) - 1
+    asked = {"_TREXBENCH_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(count)}
+    done = subprocess.run(
+        TREXBENCH,
+        cwd=tmp_path,
+        env={**environment(tmp_path / "run"), **asked},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert found <= {line.partition(",")[2] for line in done.stdout.splitlines()}, done.stderr
+
+
+def test_nights_of_a_tcp_suite_are_judged_and_reported(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(SUITE)
+    (configs := tmp_path / "configs").mkdir()
+    slower = PI.replace("forward: 82700", "forward: 95000")
+    assert slower != PI
+    for night in range(1, NIGHTS + 1):
+        (configs / "pi.yaml").write_text(slower if night >= SLOWER_FROM else PI)
+        date = f"2026-10-{night:02}"
+        told(
+            tmp_path,
+            *("suite", "run", "mine.yaml", "--sim", "-q", "--configs-dir", "configs"),
+            *("--seed", str(night), "--date", date),
+        )
+        if night == SLOWER_FROM - 1:
+            assert trexbench(tmp_path, "regress").returncode == 0
+    judged = trexbench(tmp_path, "regress")
+    assert judged.returncode == 3, judged.stdout
+    for words in ("pi forward-ipv4", "TCP rate", f"2026-10-{SLOWER_FROM}"):
+        assert words in judged.stdout
+    told(tmp_path, "report", "-o", "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "forward-ipv4" in page and "TCP rate" in page and "could not be read" not in page

@@ -1,0 +1,108 @@
+"""Suites of TCP as whole commands: the two documents' tests simulated, their tables, and what such a suite may say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tools import trexbench
+
+SUITE = "method: tcp\ntcp: {time: 10s, ping: 2}\nduts: [raspberry-pi]\n"
+
+
+@pytest.mark.parametrize(("name", "cells"), [("raspberry-pi-2015", 24), ("home-routers-2022", 16)])
+def test_a_documents_tests_and_its_table(name: str, cells: int, tmp_path: Path) -> None:
+    done = trexbench(tmp_path, "suite", "run", name, "--sim")
+    assert done.returncode == 0 and f"{cells} of {cells} cells measured" in done.stderr, done.stderr
+    told = trexbench(tmp_path, "tcp-table", name)
+    assert told.returncode == 0 and told.stdout.startswith("*** SIMULATED"), told.stderr
+    assert f"{cells} of {cells} published figures within 5 %" in told.stdout
+    found = json.loads(trexbench(tmp_path, "tcp-table", name, "--json").stdout)
+    assert found["simulated"] and all(0.95 < one["ratio"] < 1.05 for one in found["cells"])
+    listed = trexbench(tmp_path, "results", "list", "--json")
+    assert len(json.loads(listed.stdout)["runs"]) == cells
+    assert trexbench(tmp_path, "regress").returncode in (0, 4)
+
+
+def test_the_bdp_laboratory_and_its_table(tmp_path: Path) -> None:
+    done = trexbench(tmp_path, "suite", "run", "bdp-lab8", "--sim", "--dut", "mininet-lab8")
+    assert done.returncode == 0 and "2 of 2 cells measured" in done.stderr, done.stderr
+    told = trexbench(tmp_path, "tcp-table", "bdp-lab8")
+    assert told.returncode == 0 and "2 of 2 published figures within 5 %" in told.stdout, told.stderr
+    assert "scaled" not in told.stdout and " window " in told.stdout and " link " in told.stdout
+    lab = trexbench(tmp_path, "suite", "run", "bdp-lab8", "--sim")
+    assert lab.returncode == 0 and "2 of 2 cells measured" in lab.stderr, lab.stderr
+    small, large = json.loads(trexbench(tmp_path, "tcp-table", "bdp-lab8", "--json").stdout)["cells"]
+    assert small["published_mbps"] == 3160 and small["measured_mbps"] < 0.6 * large["measured_mbps"]
+    shown = trexbench(tmp_path, "show")
+    assert "fills the line" in shown.stdout and "BDP     25.0 MB" in shown.stdout
+
+
+def test_the_tunnels_processes_beside_the_documents(tmp_path: Path) -> None:
+    """Document 003's twelve rows; the verdicts name what its CPU columns show."""
+    done = trexbench(tmp_path, "suite", "run", "vpn-tunnel-2020", "--sim")
+    assert done.returncode == 0 and "12 of 12 cells measured" in done.stderr, done.stderr
+    told = trexbench(tmp_path, "tcp-table", "vpn-tunnel-2020")
+    assert told.returncode == 0 and told.stdout.startswith("*** SIMULATED"), told.stderr
+    assert "12 of 12 published figures within 5 %" in told.stdout
+    assert "40 of 40 published CPU figures within 5 %" in told.stdout
+    found = json.loads(trexbench(tmp_path, "tcp-table", "vpn-tunnel-2020", "--json").stdout)["cells"]
+    assert [sorted(one["cpu"]) for one in found] == [sorted(one["published_cpu"]) for one in found]
+    costs = {one["cell"]: one["bits_per_cpu_second"] for one in found}
+    direct, tunnelled = (costs[f"vpn-i5-2400 2gbit{kind} forward-ipv4 uni tcp"] for kind in ("", "-relay"))
+    assert direct > 10 * tunnelled
+    words = [line.replace(">= ", "").split() for line in told.stdout.splitlines() if line.startswith("vpn-i5")][:12]
+    limits = [line[6] for line in words]
+    assert (limits.count("link"), limits.count("endpoint-cpu"), limits.count("dut"), limits[6]) == (7, 3, 1, "unknown")
+
+
+def test_pinned_and_unpinned_are_cells_of_one_suite(tmp_path: Path) -> None:
+    modes = "modes: [forward-ipv4, forward-ipv4-pinned]\n"
+    (tmp_path / "mine.yaml").write_text(SUITE + modes)
+    done = trexbench(tmp_path, "suite", "run", "mine.yaml", "--sim", "--json")
+    paths = [one["attempts"][0]["path"] for one in json.loads(done.stdout)["cells"]]
+    plans = [json.loads((tmp_path / "results" / path).read_text())["plan"]["pinned"] for path in paths]
+    assert plans == [False, True]
+    (tmp_path / "all.yaml").write_text(SUITE.replace("ping: 2", "ping: 2, pin: true") + "modes: [forward-ipv4]\n")
+    planned = trexbench(tmp_path, "suite", "run", "all.yaml", "--sim", "--json")
+    assert [one["mode"] for one in json.loads(planned.stdout)["cells"]] == ["forward-ipv4-pinned"]
+
+
+def test_what_is_not_monitored_says_nothing_of_the_dut(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(f"{SUITE}modes: [forward-ipv4-unmonitored, forward-ipv4]\n")
+    done = trexbench(tmp_path, "suite", "run", "mine.yaml", "--sim", "--json")
+    assert [one["state"] for one in json.loads(done.stdout)["cells"]] == ["done", "done"]
+    unmonitored, monitored = (line for line in done.stderr.splitlines() if line.startswith("  forward"))
+    assert ">=" in unmonitored and ">=" not in monitored
+
+
+def test_a_suite_on_another_dut(tmp_path: Path) -> None:
+    planned = trexbench(tmp_path, "suite", "plan", "raspberry-pi-2015", "--dut", "lab-linux", "--json")
+    cells = json.loads(planned.stdout)["cells"]
+    assert len(cells) == 12 and {one["dut"] for one in cells} == {"lab-linux"}
+    assert [one["variant"] for one in cells] == [None] * 8 + ["firewall"] * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (f"{SUITE}modes: [var2-64b]\n", "var2-64b is no mode of method: tcp"),
+        (SUITE, "'modes' is missing: name those of the suite, or of raspberry-pi"),
+        (f"{SUITE}modes: [forward-ipv4]\ndirections: [uni]\n", "does not fit method: tcp"),
+        ("duts: [lab-linux]\nmodes: [forward-ipv4]\ndirections: [uni]\n", "forward-ipv4 is no mode of method: ramp"),
+        ("duts: [lab-linux]\nmodes: [var2-64b]\n", "'directions' is missing"),
+        (f"{SUITE}modes: [forward-ipv7]\n", "forward-ipv7"),
+        (f"{SUITE}modes: [forward-ipv4]\nvariants: [nosuch]\n", "nosuch"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(text)
+    done = trexbench(tmp_path, "suite", "run", "mine.yaml", "--sim")
+    assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_table_needs_a_night(tmp_path: Path) -> None:
+    done = trexbench(tmp_path, "tcp-table", "home-routers-2022")
+    assert done.returncode == 9 and "measure one: trexbench suite run home-routers-2022" in done.stderr

@@ -1,0 +1,127 @@
+"""The embedded endpoint and the genuine iperf3, each with each, on loopback.
+
+TREXBENCH_IPERF3 names more programs than the installed one, separated as in PATH: those of other versions.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+from endpoints import payload, run
+
+from trexbench.core.tcp.model import HostReading, Way
+from trexbench.endpoint import Embedded, Engine, Iperf3
+from trexbench.endpoint.engines import Part
+from trexbench.endpoint.hosts import Agent
+
+INSTALLED = shutil.which("iperf3")
+PROGRAMS = [one for one in (INSTALLED, *os.environ.get("TREXBENCH_IPERF3", "").split(os.pathsep)) if one]
+pytestmark = pytest.mark.skipif(not PROGRAMS, reason="needs iperf3: it is not installed")
+
+
+@dataclass(frozen=True)
+class Watched(Iperf3):
+    """What it printed is kept."""
+
+    printed: list[dict[str, Any]] = field(default_factory=list)
+
+    def readings(self, agent: Agent, part: Part) -> tuple[HostReading, ...]:
+        if agent.output is not None:
+            self.printed.append(msgspec.json.decode(agent.output["stdout"]))
+        return super().readings(agent, part)
+
+
+def pairings() -> list[Any]:
+    found = [pytest.param(None, None, id="embedded-embedded")]
+    for number, program in enumerate(PROGRAMS or ["iperf3"]):
+        name = f"genuine{number or ''}"
+        found += [
+            pytest.param(None, program, id=f"embedded-{name}"),
+            pytest.param(program, None, id=f"{name}-embedded"),
+            pytest.param(program, program, id=f"{name}-{name}"),
+        ]
+    return found
+
+
+SHAPES: Mapping[str, Mapping[str, Any]] = {
+    "forward": {"way": Way.FORWARD},
+    "reverse": {"way": Way.REVERSE},
+    "bidir": {"way": Way.BIDIR},
+    "4 streams": {"way": Way.FORWARD, "streams": 4},
+    "4 streams, reverse, IPv6": {"way": Way.REVERSE, "streams": 4, "version": 6},
+    "IPv6": {"way": Way.FORWARD, "version": 6},
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("client", "server"), pairings())
+def test_every_pair_carries_payload(client: str | None, server: str | None, shape: str) -> None:
+    asked = SHAPES[shape]
+    engines: tuple[Engine, Engine] = tuple(Watched(one) if one else Embedded() for one in (client, server))  # type: ignore[assignment]
+    found = run(engines, **asked)
+    assert found.error is None and set(found.processes) == {"client", "server"}
+    way, streams = asked["way"], asked.get("streams", 1)
+    for readings, sends in ((found.client, way is not Way.REVERSE), (found.server, way is Way.REVERSE)):
+        assert len(readings) >= 4
+        assert [one.at_s for one in readings] == sorted(one.at_s for one in readings)
+        assert all(one.cpus and one.threads for one in readings)
+        expected = [sends] * streams if way is not Way.BIDIR else [readings is found.client, readings is found.server]
+        assert [one.sends for one in readings[-1].streams] == expected
+        assert [one.stream for one in readings[-1].streams] == list(range(1, len(expected) + 1))
+        assert all(stream.payload_bytes > 0 for stream in readings[-1].streams)
+    # What one has sent the other has got, but for what was under way when each of them looked.
+    for sender, receiver in ((found.client, found.server), (found.server, found.client)):
+        if payload(sender, True):
+            assert payload(receiver, False) == pytest.approx(payload(sender, True), rel=0.35)
+    for engine in engines:
+        if isinstance(engine, Watched):
+            assert_satisfied(engine.printed[0], streams * (2 if way is Way.BIDIR else 1))
+
+
+@pytest.mark.parametrize(("client", "server"), pairings())
+def test_every_pair_takes_the_buffers_that_are_asked_for(client: str | None, server: str | None) -> None:
+    engines: tuple[Engine, Engine] = tuple(Iperf3(one) if one else Embedded() for one in (client, server))  # type: ignore[assignment]
+    found = run(engines, window_bytes=65536)
+    assert found.error is None
+    for readings, engine in ((found.client, engines[0]), (found.server, engines[1])):
+        if isinstance(engine, Embedded):  # the kernel doubles what is asked for; iperf3 does not tell
+            (last,) = readings[-1].streams
+            assert (last.send_buffer_bytes, last.receive_buffer_bytes) == (131072, 131072)
+
+
+def assert_satisfied(printed: Mapping[str, Any], streams: int) -> None:
+    """A genuine iperf3 has understood all that the other end told it."""
+    assert "error" not in printed
+    assert len(printed["end"]["streams"]) == streams
+    if printed["start"].get("connecting_to"):  # the client knows both ends' counts
+        sent, received = printed["end"]["sum_sent"], printed["end"]["sum_received"]
+        assert received["bytes"] > 0 and received["bytes"] == pytest.approx(sent["bytes"], rel=0.35)
+
+
+@pytest.mark.parametrize("embedded_first", [True, False])
+def test_what_is_omitted_is_told_to_neither(embedded_first: bool) -> None:
+    genuine = Watched()
+    engines: tuple[Engine, Engine] = (Embedded(), genuine) if embedded_first else (genuine, Embedded())
+    found = run(engines, omit_s=1.0)
+    ours = found.client if embedded_first else found.server
+    assert ours[-1].at_s - ours[0].at_s == pytest.approx(2.0, abs=0.3)
+    theirs = found.server if embedded_first else found.client
+    assert theirs[-1].at_s - theirs[0].at_s == pytest.approx(2.0, abs=0.6)
+    counted = genuine.printed[0]["end"]["sum_received"]["bytes"]
+    assert 0.2 < counted / payload(ours, embedded_first) < 0.8
+
+
+@pytest.mark.parametrize("embedded_first", [True, False])
+def test_congestion_control_and_zerocopy_are_agreed(embedded_first: bool) -> None:
+    engines: tuple[Engine, Engine] = (Embedded(), Iperf3()) if embedded_first else (Iperf3(), Embedded())
+    found = run(engines, Way.REVERSE, congestion="reno", zerocopy=True)
+    role = "client" if embedded_first else "server"
+    assert found.program[role]["congestion"] == "reno"
+    other = found.program["server" if embedded_first else "client"]
+    assert other["name"] == "iperf3" and "reno" in other.values() and other["version"][0].isdigit()

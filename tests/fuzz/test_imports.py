@@ -1,0 +1,86 @@
+"""Other tools' files, damaged anywhere: each becomes a run that every reader takes, or one line that names it.
+
+How many of each kind: TREXBENCH_FUZZ.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+from pathlib import Path
+
+import pytest
+from flents import data_file, netperf, pings
+from mutate import mutate
+
+from trexbench.core.errors import StoreError
+from trexbench.report.tcp.text import format_tcp
+from trexbench.results.importing import Wish, import_files
+from trexbench.results.store import load_rows, load_tcp
+
+COUNT = int(os.environ.get("TREXBENCH_FUZZ", "1500")) // 25
+SEED = int(os.environ.get("TREXBENCH_FUZZ_SEED", "1"))
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "iperf3"
+_FLENT = data_file({"TCP upload": netperf(5.0, 2.0), "Ping (ms) ICMP": pings(2.0, 9.0, 2.0)[:20]}, 2.0)
+_REVERSE = (FIXTURES / "reverse.json").read_text()
+
+
+def _stream(text: str) -> str:
+    """As --json-stream prints it."""
+    document = json.loads(text)
+    events = [("start", document["start"]), *(("interval", one) for one in document["intervals"])]
+    events.append(("end", document["end"]))
+    return "\n".join(json.dumps({"event": name, "data": one}, separators=(",", ":")) for name, one in events)
+
+
+TEXTS = {
+    "iperf3": _REVERSE,
+    "both ends": (FIXTURES / "bidir-both-ends.json").read_text(),
+    "stream": _stream(_REVERSE),
+    "flent": json.dumps(_FLENT),
+}
+
+
+def _refused_or_sound(files: list[Path], results: Path) -> tuple[int, int]:
+    taken = refused = 0
+    for one in import_files(files, results, Wish("box"), pytest.fail):
+        if one.error is not None:
+            assert isinstance(one.error, StoreError) and str(one.error).startswith(f"{one.file}: ")
+            assert "\n" not in str(one.error) and len(str(one.error)) < 700
+            refused += 1
+        elif not one.known:
+            assert one.path is not None and load_rows(one.path, "x")
+            assert format_tcp(load_tcp(one.path))
+            taken += 1
+    return taken, refused
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_damaged_text(kind: str, tmp_path: Path) -> None:
+    source, files = random.Random(f"{SEED} {kind}"), []
+    for number in range(COUNT):
+        files.append(tmp_path / f"{number}.json")
+        text = mutate(source, TEXTS[kind], list(TEXTS.values()))
+        files[-1].write_text(text, encoding="utf-8", errors="surrogatepass")
+    taken, refused = _refused_or_sound(files, tmp_path / "results")
+    assert refused and taken + refused <= COUNT
+
+
+def test_damaged_gzip(tmp_path: Path) -> None:
+    source, files = random.Random(SEED), []
+    whole = gzip.compress(TEXTS["flent"].encode())
+    for number in range(COUNT):
+        data = bytearray(whole)
+        for _ in range(source.choice((1, 1, 3))):
+            data[source.randrange(len(data))] ^= 1 << source.randrange(8)
+        files.append(tmp_path / f"{number}.flent.gz")
+        files[-1].write_bytes(data[: source.choice((len(data), source.randrange(len(data))))])
+    assert _refused_or_sound(files, tmp_path / "results")[1] > COUNT // 2
+
+
+def test_what_is_much_larger_when_unpacked_is_refused(tmp_path: Path) -> None:
+    (file := tmp_path / "bomb.flent.gz").write_bytes(gzip.compress(b" " * (300 << 20), 1))
+    (one,) = import_files([file], tmp_path / "results", Wish("box"), pytest.fail)
+    assert "bytes when unpacked" in str(one.error)

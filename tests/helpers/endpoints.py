@@ -1,0 +1,78 @@
+"""Legs of a TCP test on loopback, where both hosts are this machine."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from trexbench.core.tcp.model import HostReading, Leg, LegReadings, TcpPlan, Way
+from trexbench.endpoint import EndpointHost, Engine, run_leg
+from trexbench.endpoint.hosts import Agent
+from trexbench.transport import LocalTransport, Transport
+
+LOOPBACK = {4: "127.0.0.1", 6: "::1"}
+
+
+def host(name: str, transport: Transport | None = None, cpus: tuple[int, ...] = ()) -> EndpointHost:
+    return EndpointHost(name, transport or LocalTransport(), LOOPBACK, cpus)
+
+
+def free_port(version: int = 4) -> int:
+    with socket.socket(socket.AF_INET6 if version == 6 else socket.AF_INET) as one:
+        one.bind((LOOPBACK[version], 0))
+        return int(one.getsockname()[1])
+
+
+def run(
+    engines: tuple[Engine, Engine] | None = None,
+    way: Way = Way.FORWARD,
+    version: int = 4,
+    client: EndpointHost | None = None,
+    server: EndpointHost | None = None,
+    port: int | None = None,
+    seen: Any = lambda name, reading: None,
+    **plan: Any,
+) -> LegReadings:
+    asked = TcpPlan((), **{"time_s": 1.0, "interval_s": 0.25, **plan})
+    ends = (client or host("client"), server or host("server"))
+    return run_leg(asked, Leg(way, version), *ends, port or free_port(version), seen, engines=engines)
+
+
+def payload(readings: tuple[HostReading, ...], sends: bool) -> int:
+    """Between the first reading and the last, by all streams of this way."""
+    return sum(
+        (1 if one is readings[-1] else -1) * stream.payload_bytes
+        for one in (readings[0], readings[-1])
+        for stream in one.streams
+        if stream.sends is sends
+    )
+
+
+@contextmanager
+def agent(**options: Any) -> Iterator[Agent]:
+    """One on this machine, that was told this."""
+    started = Agent(host("server"), {"interval_s": 0.25, "deadline_s": 30, **options})
+    try:
+        yield started
+    finally:
+        started.close()
+
+
+def descendants(pid: int) -> list[int]:
+    """Of a process, all that live."""
+    found = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in path.read_text().split():
+            found += [int(child), *descendants(int(child))]
+    return found
+
+
+def alive(pid: int) -> bool:
+    """A zombie is not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,59 @@
+"""Labs of a test's own for whole commands: lab-linux under another name, and what runs in its namespaces."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from endpoints import alive
+from routed import plain_lab
+
+ENDS = ("client", "server", "dut")
+
+
+def write_lab(folder: Path, prefix: str, cables: str = "{offloads: full}", more: str = "") -> Path:
+    """The config ``own.yaml``. cables: ``lab: endpoints:``; more: sections besides those of lab-linux."""
+    text = plain_lab()
+    head, found, tail = text.partition("  endpoints:\n    offloads: full")
+    assert found and "  prefix: tbx " in head
+    head = head.replace("  prefix: tbx ", f"  prefix: {prefix} ")
+    path = folder / "own.yaml"
+    path.write_text(f"{head}  endpoints: {cables} #{tail}\n{more}")
+    return path
+
+
+def slow_rules(count: int) -> str:
+    """A firewall that makes a router slow: so many rules that no packet of a test meets."""
+    rules = "".join(f"-A FORWARD -s 10.0.{number >> 8}.{number & 255}/32 -j DROP\n" for number in range(count))
+    return f"*filter\n:FORWARD ACCEPT [0:0]\n{rules}COMMIT\n"
+
+
+def document(folder: Path, dut: str = "own") -> dict[str, Any]:
+    """The latest in this directory's results."""
+    found: dict[str, Any] = json.loads(max(folder.glob(f"results/*/{dut}/*.json")).read_text())
+    return found
+
+
+def inside(prefix: str) -> dict[str, list[int]]:
+    """Processes in each namespace of the lab; of those that are gone none."""
+    found = {}
+    for name in (*ENDS, "tester"):
+        done = subprocess.run(["ip", "netns", "pids", f"{prefix}-{name}"], capture_output=True, text=True, timeout=20)
+        found[name] = [pid for pid in map(int, done.stdout.split()) if alive(pid)]
+    return found
+
+
+def flows(prefix: str, host: str = "client") -> bool:
+    """Whether a control connection and one with payload stand there."""
+    select = "( dport = 5201 or sport = 5201 )"
+    argv = ["ip", "netns", "exec", f"{prefix}-{host}", "ss", "-tnH", "state", "established", select]
+    return len(subprocess.run(argv, capture_output=True, text=True, timeout=20).stdout.splitlines()) >= 2
+
+
+def listens(prefix: str) -> bool:
+    """Whether anything on the test's port does, in any namespace of a lab that stays."""
+    argv = ("ss", "-tlnH", "sport = 5201")
+    spaces = [["ip", "netns", "exec", f"{prefix}-{name}", *argv] for name in ENDS]
+    return any(subprocess.run(one, capture_output=True, text=True, timeout=20).stdout for one in spaces)

@@ -1,0 +1,301 @@
+"""The lab's long line: what it does to packets, how it is asked, and that it ends with its lab."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tools import trexbench
+
+from trexbench.config.lookup import load_dut
+from trexbench.config.model import DutConfig
+from trexbench.config.settings import LabEndpoints
+from trexbench.core.errors import DutError, LabError
+from trexbench.core.tcp.wan import Wan, parse_wan
+from trexbench.lab import Lab, LabSpec, down, net, status, tap
+from trexbench.session.cableline import CableLine
+
+ROOT = Path(__file__).parents[2]
+PREFIX = f"tbc{os.getpid()}"
+HERE, THERE = f"{PREFIX}-here", f"{PREFIX}-there"
+ADDRESSES = {HERE: "192.0.2.1", THERE: "192.0.2.2"}
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
+]
+
+
+def within(space: str, *argv: str) -> str:
+    argv = ("ip", "netns", "exec", space, *argv)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+def await_true(what: Any, within_s: float = 20) -> None:
+    end = time.monotonic() + within_s
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+class Asked:
+    """The cable between two namespaces, without a lab."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        argv = [sys.executable, "-m", "trexbench.lab.cable", "--ends", f"{HERE}:t0,{THERE}:t0", "--socket", str(path)]
+        self.process = subprocess.Popen([*argv, "--wan", '{"delay_s": 0.02}'], stderr=subprocess.PIPE)
+        await_true(lambda: path.exists() or self.process.poll() is not None)
+
+    def ask(self, question: bytes) -> dict[str, Any]:
+        with socket.socket(socket.AF_UNIX) as there:
+            there.settimeout(20)
+            there.connect(str(self.path))
+            there.sendall(question + b"\n")
+            answer: dict[str, Any] = json.loads(there.makefile().readline())
+            return answer
+
+    def set(self, text: str) -> None:
+        asked = json.loads(json.dumps(parse_wan(text).__dict__))
+        assert self.ask(json.dumps({"set": asked}).encode())["wan"] == asked
+
+    def counts(self) -> list[dict[str, Any]]:
+        ways: list[dict[str, Any]] = self.ask(b'{"counts": true}')["ways"]
+        return ways
+
+
+@pytest.fixture
+def cable(tmp_path: Path) -> Iterator[Asked]:
+    try:
+        for space, address in ADDRESSES.items():
+            net.make_namespace(space)
+            tap.make(space, "t0")
+            within(space, "ip", "address", "add", f"{address}/24", "dev", "t0")
+            within(space, "ip", "link", "set", "t0", "up", "txqueuelen", "4096")
+        found = Asked(tmp_path / "asked.sock")
+        yield found
+        found.process.kill()
+        found.process.wait()
+    finally:
+        for space in ADDRESSES:
+            net.remove_namespace(space)
+
+
+def round_trips_ms(count: int = 20) -> list[float]:
+    within(HERE, "ping", "-c", "1", "-W", "5", ADDRESSES[THERE])  # whose neighbour is sought
+    text = within(HERE, "ping", "-n", "-c", str(count), "-i", "0.02", ADDRESSES[THERE])
+    return [float(one) for one in re.findall(r"time=([0-9.]+)", text)]
+
+
+def datagrams(count: int, size: int) -> None:
+    """So many of so many bytes of payload from HERE, as fast as they go; with its own neighbour found."""
+    code = f"import socket; s = socket.socket(2, 2); a = ({ADDRESSES[THERE]!r}, 9)"
+    within(HERE, sys.executable, "-c", f"{code}\nfor _ in range({count}): s.sendto(bytes({size}), a)")
+
+
+def carried(seconds: float = 1.5) -> float:
+    """Bit/s of TCP's payload from HERE to THERE, after a second of slow start."""
+    code = """
+import socket, sys, time, threading
+def send(s):
+    try:
+        while True: s.sendall(bytes(1 << 16))
+    except OSError: pass
+"""
+    receive = f"""{code}
+l = socket.create_server(({ADDRESSES[THERE]!r}, 5000)); print("up", flush=True)
+s, _ = l.accept(); begun = time.monotonic(); got = 0; first = None
+while (now := time.monotonic()) < begun + 1 + {seconds}:
+    if first is None and now > begun + 1: first, got = now, 0
+    got += len(s.recv(1 << 18))
+print(got * 8 / (time.monotonic() - first))
+"""
+    argv = ["ip", "netns", "exec", THERE, sys.executable, "-c", receive]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as receiver:
+        assert receiver.stdout is not None and receiver.stdout.readline() == "up\n"
+        within(HERE, sys.executable, "-c", f"{code}\nsend(socket.create_connection(({ADDRESSES[THERE]!r}, 5000)))")
+        return float(receiver.stdout.readline())
+
+
+def test_delay_is_that_asked_for_and_changes_while_it_runs(cable: Asked) -> None:
+    for delay_ms in (20, 5, 60):
+        cable.set(f"{delay_ms}ms")
+        found = round_trips_ms()
+        assert min(found) >= delay_ms and statistics.median(found) < delay_ms + 5
+    assert cable.counts()[0]["lateness"]["p50_s"] < 0.005
+
+
+def test_a_long_way_is_shortened_at_once(cable: Asked) -> None:
+    round_trips_ms(1)
+    cable.set("10s")
+    datagrams(5, 100)
+    assert cable.counts()[0]["waiting"] == 5
+    cable.set("2ms")
+    await_true(lambda: cable.counts()[0]["waiting"] == 0, within_s=4)
+
+
+def test_tcp_gets_what_the_rate_leaves_it_in_whole_frames(cable: Asked) -> None:
+    cable.set("2ms,100mbit")
+    found = carried()
+    assert 0.7 * 94.9e6 < found < 1.02 * 94.9e6, "100 Mbit/s without FCS: 1448 bytes of 1514"
+    there = cable.counts()[0]
+    assert there["bytes"] > 5 * 1514 * there["frames"], "the kernel does not cut them before"
+
+
+def test_what_does_not_fit_into_the_queue_is_dropped_and_counted(cable: Asked) -> None:
+    round_trips_ms(1)
+    cable.set("2ms,1mbit,queue=10000")
+    before = cable.counts()[0]
+    datagrams(200, 1000 - 42)
+    await_true(lambda: cable.counts()[0]["waiting"] == 0)
+    after = cable.counts()[0]
+    passed, dropped = (after[name] - before[name] for name in ("frames", "queue_drops"))
+    assert passed + dropped + after["missed"] >= 200 and 10 <= passed <= 100 and dropped > 50
+
+
+def test_losses_are_counted_and_repaired(cable: Asked) -> None:
+    """Segments are taken out of frames of 64 KB; what TCP then gets is right, or it would not get on."""
+    cable.set("2ms,loss=1%")
+    assert carried() > 1e6
+    there, back = cable.counts()
+    assert there["losses"] > 5 and there["queue_drops"] == 0 and there["refused"] == back["refused"] == 0
+
+
+@pytest.mark.parametrize(
+    "question", [b"what", b"[]", b"{}", b'{"set": {"loss": 1.0}}', b'{"set": {"delay_s": "20ms"}}']
+)
+def test_what_it_does_not_understand_it_says_and_stays(cable: Asked, question: bytes) -> None:
+    assert set(cable.ask(question)) == {"error"}
+    assert cable.ask(b'{"counts": true}')["wan"] == Wan(0.02).__dict__
+
+
+def test_an_end_that_is_down_or_gone(cable: Asked) -> None:
+    round_trips_ms(1)
+    within(THERE, "ip", "link", "set", "t0", "down")
+    datagrams(5, 100)
+    await_true(lambda: cable.counts()[0]["refused"] >= 5)
+    within(THERE, "ip", "link", "set", "t0", "up")
+    assert min(round_trips_ms(3)) >= 20
+    within(THERE, "ip", "link", "delete", "t0")
+    assert cable.process.wait(20) == 1 and cable.process.stderr is not None
+    assert b"an end of the cable has gone" in cable.process.stderr.read()
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DutConfig]:
+    """lab-linux behind a WAN under names of its own; that nothing of it stays is checked."""
+    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))
+    found = load_dut(str(ROOT / "dut_configs/lab-linux.yaml")).with_lab_prefix(PREFIX).with_wan(parse_wan("20ms"))
+    assert found.lab is not None
+    yield replace(found, lab=replace(found.lab, sysctls=()))
+    down(PREFIX, force=True)
+    assert [one.name for one in Path("/run/netns").glob(f"{PREFIX}-*")] == []
+    assert not list((tmp_path / "run").glob("*.sock"))
+
+
+def features(role: str, interface: str) -> tuple[bool, bool, bool]:
+    (found,) = json.loads(within(f"{PREFIX}-{role}", "ethtool", "--json", "-k", interface))
+    kinds = ("tcp-segmentation-offload", "generic-segmentation-offload", "generic-receive-offload")
+    tso, gso, gro = (found[kind]["active"] for kind in kinds)
+    return tso, gso, gro
+
+
+@pytest.mark.parametrize(
+    ("offloads", "near", "far"),
+    [
+        ("full", (True, True, False), (True, True, False)),
+        ("mtu", (False, True, False), (True, True, True)),
+        ("packet", (False, False, False), (False, False, False)),
+    ],
+)
+def test_in_a_lab(config: DutConfig, offloads: str, near: tuple[bool, ...], far: tuple[bool, ...]) -> None:
+    """In place of the veth pair between DUT and server, with its offloads and steering."""
+    assert config.lab is not None
+    config = replace(config, lab=replace(config.lab, endpoints=LabEndpoints(offloads)))
+    with Lab(LabSpec.from_config(config, cable=True)).running() as lab:
+        line = CableLine(lab)
+        assert lab.cable is not None and f"wan cable (process {lab.cable.process.pid})" in str(status(PREFIX))
+        for role, name, address in (("dut", "e1", "192.0.2.1/24"), ("server", "s0", "192.0.2.2/24")):
+            within(f"{PREFIX}-{role}", "ip", "address", "add", address, "dev", name)
+            assert "LOWER_UP" in within(f"{PREFIX}-{role}", "ip", "link", "show", name)
+        assert features("server", "s0") == near and features("dut", "e1") == far
+        line.set(parse_wan("40ms,1gbit"))
+        within(f"{PREFIX}-dut", "ping", "-c", "2", "-W", "5", "192.0.2.2")
+        text = within(f"{PREFIX}-dut", "ping", "-c", "5", "-i", "0.05", "192.0.2.2")
+        assert min(float(one) for one in re.findall(r"time=([0-9.]+)", text)) >= 40
+        assert line.by == "cable" and all(way["frames"] >= 5 for way in line.counts())
+        (cpu,) = lab.placement["router_cpus"]
+        runs_on = os.sched_getaffinity(lab.cable.process.pid)
+        assert cpu not in runs_on or os.cpu_count() == 1
+    assert status(PREFIX).condition == "down" and not lab.cable.process.alive
+
+
+def test_its_death_is_told(config: DutConfig) -> None:
+    with Lab(LabSpec.from_config(config, cable=True)).running() as lab:
+        assert lab.cable is not None
+        os.kill(lab.cable.process.pid, signal.SIGKILL)
+        await_true(lambda: lab.cable is not None and not lab.cable.process.alive)
+        for ask in (CableLine(lab).counts, lambda: CableLine(lab).set(Wan(0.01))):
+            with pytest.raises(DutError, match=rf"the cable of lab {PREFIX} \(process \d+\) has died: "):
+                ask()
+        assert "dead" in str(status(PREFIX))
+        link = within(f"{PREFIX}-server", "ip", "link", "show", "s0")
+        assert "NO-CARRIER" in link
+
+
+def test_it_ends_with_the_keeper_of_its_lab(config: DutConfig) -> None:
+    with pytest.raises(LabError), Lab(LabSpec.from_config(config, cable=True)).running() as lab:
+        assert lab.cable is not None
+        found = state_of(PREFIX)
+        os.kill(found, signal.SIGKILL)
+        await_true(lambda: lab.cable is not None and not lab.cable.process.alive)
+        raise LabError("the keeper is gone")
+
+
+def state_of(prefix: str) -> int:
+    """The keeper's pid."""
+    from trexbench.lab import state
+
+    found = state.load(prefix)
+    assert found is not None
+    return found.owner.pid
+
+
+def test_a_lab_that_stays_takes_other_settings_but_is_not_one_without_a_line(config: DutConfig) -> None:
+    Lab(LabSpec.from_config(config, cable=True)).up()
+    other = config.with_wan(parse_wan("3ms,1gbit"))
+    with Lab(LabSpec.from_config(other, cable=True)).running() as lab:
+        CableLine(lab).set(parse_wan("3ms,1gbit"))
+    with pytest.raises(LabError, match="is up with other settings"):
+        Lab(LabSpec.from_config(config)).up()
+    found = lab.cable
+    assert found is not None and found.process.alive
+    down(PREFIX)
+    assert not found.process.alive
+
+
+def test_a_ramp_through_it(tmp_path: Path, config: DutConfig) -> None:
+    """The embedded server sends and receives on a TAP: 10 ms each way, and nothing is lost on the way."""
+    text = config.text.replace("prefix: tbx ", f"prefix: {PREFIX} ").replace("\nspeed:", "\nwan: 20ms\nspeed:", 1)
+    (tmp_path / "own.yaml").write_text(text)
+    short = ("--warmup", "1kpps:2s", "--ramp-to", "5kpps", "--ramp-duration", "4", "--hold", "1", "--confirm", "1")
+    argv = ("ramp", "--dut", "own.yaml", "--mode", "var2-64b", "--bidir", *short, "--latency", "3s", "--no-picture")
+    trexbench(tmp_path, *argv)
+    (path,) = tmp_path.glob("results/*/own/*.json")
+    shown = trexbench(tmp_path, "show", str(path)).stdout
+    (line,) = [one for one in shown.splitlines() if one.startswith("latency at 50 %")]
+    means = [float(one) for one in re.findall(r"([0-9.]+) ms \(", line)]
+    assert len(means) == 2 and all(9.5 < one < 20 for one in means), line
+    assert "did not carry" not in shown and json.loads(path.read_text())["dut"]["facts"]["lab"]["wan"] == "20.0 ms"

@@ -1,0 +1,188 @@
+"""PPPoE between two network namespaces: real frames, real TCP."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from endpoints import payload, run
+from targets import NEEDS_ROOT
+
+from trexbench.core.errors import DutError
+from trexbench.endpoint import EndpointHost, PppEnd
+from trexbench.transport import NetnsTransport
+
+pytestmark = [pytest.mark.root, NEEDS_ROOT]
+NAMES = {role: f"tbx-ppp-{role[0]}{os.getpid()}" for role in ("server", "client")}
+USER = {"interface": "v0", "user": "router", "secret": "s3cret"}
+OWN, PEER = "100.66.2.2", "100.66.2.1"
+OWN6, PEER6 = "fd14:9aa4:e604:ec36::1", "fd14:9aa4:e604:ec36::2"
+
+
+def ip(*words: str) -> str:
+    return subprocess.run(["ip", *words], check=True, timeout=20, stdout=subprocess.PIPE, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def wire() -> Iterator[None]:
+    """Two namespaces and a cable between them, without any address."""
+    try:
+        for name in NAMES.values():
+            ip("netns", "add", name)
+            ip("-n", name, "link", "set", "lo", "up")
+        ip("-n", NAMES["server"], "link", "add", "v0", "type", "veth", "peer", "name", "v0", "netns", NAMES["client"])
+        for name in NAMES.values():
+            ip("-n", name, "link", "set", "v0", "up")
+        yield
+    finally:
+        for name in NAMES.values():
+            subprocess.run(["ip", "netns", "del", name], timeout=20)
+
+
+@contextmanager
+def server(**options: Any) -> Iterator[PppEnd]:
+    told = {**USER, "own": OWN, "peer": PEER, **options}
+    with PppEnd("server", NetnsTransport(NAMES["server"]), "server", told) as end:
+        end.wait_listening(10)
+        yield end
+
+
+@contextmanager
+def client(**options: Any) -> Iterator[PppEnd]:
+    with PppEnd("client", NetnsTransport(NAMES["client"]), "client", {**USER, **options}) as end:
+        yield end
+
+
+def links(role: str) -> set[str]:
+    return {line.split()[0].partition("@")[0] for line in ip("-n", NAMES[role], "-br", "link").splitlines()}
+
+
+def programs(role: str) -> list[int]:
+    return [int(pid) for pid in ip("netns", "pids", NAMES[role]).split()]
+
+
+def kill(role: str, sign: signal.Signals) -> None:
+    for pid in programs(role):
+        with contextlib.suppress(ProcessLookupError):  # what it had started ends meanwhile
+            os.kill(pid, sign)
+
+
+def assert_nothing_is_left() -> None:
+    for role in NAMES:
+        assert links(role) == {"lo", "v0"} and not programs(role)
+
+
+def pings(address: str) -> bool:
+    command = ["ip", "netns", "exec", NAMES["client"], "ping", "-c", "3", "-i", "0.2", "-W", "2", address]
+    return subprocess.run(command, stdout=subprocess.DEVNULL, timeout=20).returncode == 0
+
+
+def host(role: str) -> EndpointHost:
+    addresses = {4: OWN, 6: OWN6} if role == "server" else {4: PEER, 6: PEER6}
+    return EndpointHost(role, NetnsTransport(NAMES[role]), addresses)
+
+
+@pytest.mark.parametrize("method", ["chap", "pap"])
+def test_a_session_carries_tcp_and_leaves_nothing(wire: None, method: str) -> None:
+    with server(auth=[method], ipv6=[OWN6, PEER6]) as one:
+        begun_s = time.monotonic()
+        with client(ipv6=[PEER6, OWN6]) as other:
+            there, here = other.wait_up(10), one.wait_up(10)
+            took_s = time.monotonic() - begun_s
+            assert took_s < 3, took_s
+            assert (there["own"], there["peer"], there["mtu"], there["auth"]) == (PEER, OWN, 1492, method)
+            assert here["user"] == "router" and here["session"] == there["session"]
+            assert pings(OWN) and pings(OWN6)
+            for version in (4, 6):
+                found = run(None, version=version, client=host("client"), server=host("server"), time_s=2.0)
+                assert found.error is None
+                carried = payload(found.client, sends=True) * 8 / 2e9
+                print(f"IPv{version}: {carried:.2f} Gbit/s, up in {took_s:.2f} s")
+                assert carried > 0.05
+                assert found.client[-1].streams[0].info["snd_mss"] <= 1492 - 40
+            one.require_up()
+            other.require_up()
+        one.hear(2)
+        with pytest.raises(DutError, match=r"the PPPoE session is down \(the peer ended it"):
+            one.require_up()
+        assert links("server") == {"lo", "v0"}
+        # The concentrator serves whoever dials next.
+        with client() as other:
+            other.wait_up(10)
+            one.wait_up(10)
+            assert pings(OWN)
+    assert other.counters["from_line"] and one.counters["to_line"] >= other.counters["from_line"]
+    assert_nothing_is_left()
+
+
+def test_a_wrong_secret_is_refused_in_one_line(wire: None) -> None:
+    with server() as one, client(secret="wr0ng") as other:
+        with pytest.raises(DutError) as raised:
+            other.wait_up(10)
+        said = str(raised.value)
+        assert "the server refuses user 'router' (wrong user or secret)" in said and "\n" not in said
+        assert "wr0ng" not in said
+        one.hear(2)
+        assert one.down == ["user 'router' was refused: wrong user or secret"]
+    assert_nothing_is_left()
+
+
+def test_nobody_answers(wire: None) -> None:
+    with client() as other, pytest.raises(DutError, match="no access concentrator answers PADI"):
+        other.wait_up(15)
+
+
+def test_a_server_that_is_forgotten_ends(wire: None) -> None:
+    with server(idle_s=1) as one, pytest.raises(DutError, match="nobody has dialled in for 1 s"):
+        one.wait_up(5)
+    assert_nothing_is_left()
+
+
+def test_a_killed_peer_is_noticed(wire: None) -> None:
+    with server() as one, client() as other:
+        other.wait_up(10)
+        one.wait_up(10)
+        kill("client", signal.SIGKILL)
+        killed_s = time.monotonic()
+        while one.up is not None and time.monotonic() < killed_s + 10:
+            one.hear(1)
+        assert time.monotonic() - killed_s < 5
+        assert one.down == ["the peer has not been heard for 4 s"]
+        assert links("server") == {"lo", "v0"} == links("client")
+    assert_nothing_is_left()
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_an_end_that_is_ended_says_so(wire: None, sign: signal.Signals) -> None:
+    with server() as one, client() as other:
+        other.wait_up(10)
+        kill("server", sign)
+        ended_s = time.monotonic()
+        while other.up is not None and time.monotonic() < ended_s + 5:
+            other.hear(1)
+        assert time.monotonic() - ended_s < 1
+        assert other.down == ["the peer ended it (its end was asked for)"]
+        assert one.up is None or one.hear(1) is None
+    assert_nothing_is_left()
+
+
+def test_an_interface_that_is_not_there(wire: None) -> None:
+    with pytest.raises(DutError, match="interface v9 cannot be used"), server(interface="v9"):
+        pass
+
+
+def test_secrets_are_in_no_argument(wire: None) -> None:
+    with server(), client() as other:
+        other.wait_up(10)
+        for role in NAMES:
+            for pid in programs(role):
+                assert b"s3cret" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+                assert b"s3cret" not in Path(f"/proc/{pid}/environ").read_bytes()

@@ -1,0 +1,272 @@
+"""IPv6 in IPv4 between a lab's router and its server: on the wire, set and taken away again, by each way there is."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+from tools import trexbench
+
+from trexbench.config.lookup import load_dut
+from trexbench.config.model import DutConfig
+from trexbench.config.settings import LabEndpoints
+from trexbench.core.tcp.model import Leg, TcpPlan, Way
+from trexbench.dut.apply import revert
+from trexbench.dut.endpoints import router_wanted
+from trexbench.lab import Lab, LabSpec, down, net
+from trexbench.session.buffers import Buffers
+from trexbench.session.dut import connect_dut
+from trexbench.session.endpoints import Endpoints, open_endpoints, revert_endpoints
+from trexbench.session.opening import RunClock
+from trexbench.session.path import prove_path
+from trexbench.session.tcp.bench import HostsBench
+from trexbench.session.tunnel import find_tunnel
+from trexbench.stlserver.kernel import bpf
+
+ROOT = Path(__file__).parents[2]
+PREFIX = f"tbs{os.getpid()}"
+NAMES = ("dut", "client", "server")
+ADDRESSES = ("fd2b:656a:6fdb:a3a8::5", "fd14:9aa4:e604:ec36::1")
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
+]
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DutConfig]:
+    """lab-linux with the tunnel, under names of its own; skipped where this kernel can do it in neither way."""
+    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))
+    monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / "state"))
+    found = load_dut(str(ROOT / "dut_configs/lab-linux.yaml")).with_lab_prefix(PREFIX).with_tunnel("6in4")
+    assert found.lab is not None
+    yield replace(found, lab=replace(found.lab, sysctls=()))
+    down(PREFIX, force=True)
+
+
+def there(name: str, *argv: str) -> str:
+    done = subprocess.run(
+        ["ip", "netns", "exec", f"{PREFIX}-{name}", *argv], capture_output=True, text=True, timeout=30
+    )
+    return done.stdout
+
+
+def state(name: str) -> str:
+    """What a namespace is set to, as far as a tunnel touches it."""
+    seen = there(name, "ip", "-o", "-6", "address") + there(name, "ip", "-6", "route") + there(name, "tc", "qdisc")
+    seen += there(name, "ip", "-o", "link", "show", "type", "sit")
+    seen += there(name, "grep", "-rsH", "--include=mtu", ".", "/proc/sys/net/ipv6/conf")
+    return "\n".join(line for line in seen.splitlines() if "fe80" not in line)
+
+
+class Wire:
+    """Counts what leaves and arrives at an interface by kind: ``IPv6``, ``IPv4``, and ``6in4`` of it."""
+
+    def __init__(self, space: str, interface: str) -> None:
+        with net.inside(space):
+            self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+            self._socket.bind((interface, 3))
+        self._socket.settimeout(0.2)
+        self.seen: Counter[str] = Counter()
+        self.outer: set[tuple[str, str, int]] = set()
+        self.sums: set[int] = set()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._count, daemon=True)
+
+    def __enter__(self) -> Wire:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self._socket.close()
+
+    def _count(self) -> None:
+        while not self._over.is_set():
+            try:
+                frame = self._socket.recv(128)
+            except TimeoutError:
+                continue
+            kind, header = int.from_bytes(frame[12:14], "big"), frame[14:34]
+            if kind == 0x86DD and frame[38] != 0xFF and frame[22:24] != b"\xfe\x80":
+                self.seen["IPv6"] += 1
+            elif kind == 0x0800 and header[9] == 41:
+                self.seen["6in4"] += 1
+                self.outer.add((socket.inet_ntoa(header[12:16]), socket.inet_ntoa(header[16:20]), header[8]))
+                total = sum(struct.unpack("!10H", header))
+                self.sums.add((total & 0xFFFF) + (total >> 16))
+
+
+def require_tunnel(found: Endpoints) -> None:
+    if found.tunnel.way is None:
+        pytest.skip(f"no 6in4 here: {found.tunnel.without}")
+
+
+@pytest.mark.parametrize("offloads", ["full", "mtu", "packet"])
+def test_all_of_ipv6_is_protocol_41_between_router_and_server(config: DutConfig, offloads: str) -> None:
+    """Frames of all sizes, both ways; the path is proved; the ends are read back."""
+    assert config.lab is not None
+    config = replace(config, lab=replace(config.lab, endpoints=LabEndpoints(offloads)))
+    with open_endpoints(config, "test") as found:
+        require_tunnel(found)
+        ways = prove_path(found)
+        assert [(one.version, one.ttl) for one in ways] == [(4, 63), (4, 63), (6, 63), (6, 63)]
+        assert found.attestation.facts["tunnel"] and found.server.attestation.facts["tunnel"]
+        bench = HostsBench(found, Buffers(found.hosts), RunClock())
+        assert bench.setup.tunnel == "6in4" and bench.setup.tunnel_by in ("sit", "tc-bpf")
+        rates = {}
+        with Wire(f"{PREFIX}-server", "s0") as server, Wire(f"{PREFIX}-client", "c0") as client:
+            for way in (Way.FORWARD, Way.REVERSE):
+                leg = Leg(way, 6)
+                plan = TcpPlan((leg,), time_s=2, interval_s=0.5)
+                read = bench.flow(leg, plan, lambda *_: None, False)
+                assert read.error is None
+                rates[way] = read.server[-1].streams[0].payload_bytes * 8 / 2
+        print({str(way): f"{bps / 1e9:.2f} Gbit/s" for way, bps in rates.items()}, dict(server.seen), dict(client.seen))
+        assert min(rates.values()) > 50e6
+        assert server.seen["6in4"] > 500 and server.seen["IPv6"] == 0
+        assert client.seen["6in4"] == 0 and client.seen["IPv6"] > 500
+        assert server.outer == {("100.66.2.1", "100.66.2.2", 255), ("100.66.2.2", "100.66.2.1", 255)}
+        assert server.sums <= {0xFFFF}
+        segments = [one.info["snd_mss"] for end in (read.client, read.server) for one in end[-1].streams]
+        assert set(segments) <= {1408, 1420}
+
+
+def test_it_is_set_once_and_leaves_nothing(config: DutConfig) -> None:
+    """Applied twice changes nothing; without it everything is as it would be had it never been there; then reverted."""
+    native = config.with_tunnel("none")
+    Lab(LabSpec.from_config(config)).up()
+    before = {name: state(name) for name in NAMES}
+    with open_endpoints(native, "test"):
+        without = {name: state(name) for name in NAMES}
+    for attempt in range(2):
+        with open_endpoints(config, "test") as found:
+            require_tunnel(found)
+            inside = {name: state(name) for name in NAMES}
+            changed = [len(one.attestation.changed) for one in (found, found.client, found.server)]
+            assert changed[0] and changed[2] if attempt == 0 else changed == [0, 0, 0]
+            assert inside["server"] != without["server"] and inside["client"] == without["client"]
+            prove_path(found, (6,))
+            journal, transport, way = found.dut.journal, found.dut.transport, found.tunnel.way
+    with open_endpoints(native, "test") as found:
+        assert {name: state(name) for name in NAMES} == without
+        prove_path(found, (6,))
+    with open_endpoints(config, "test") as found:
+        found.dut.transport.run(("tc", "qdisc", "del", "dev", "e1", "clsact"), 10)
+        found.dut.transport.run(("ip", "link", "del", "tb6in4"), 10)
+        wrong = {one.what for one in found.dut.dut.verify().mismatches}
+        assert wrong & {"filters of e1", "tb6in4"}
+    with connect_dut(router_wanted(config, way=way), "test") as dut:
+        revert(dut.dut, transport, journal)
+    assert len(dict(revert_endpoints(config))) == 2
+    assert {name: state(name) for name in NAMES} == before
+    assert not journal.entries()
+
+
+def test_what_a_killed_run_has_left_the_next_one_takes_away(config: DutConfig, tmp_path: Path) -> None:
+    """Killed between two changes: the first one has an entry in the journal."""
+    Lab(LabSpec.from_config(config)).up()
+    with open_endpoints(config.with_tunnel("none"), "test"):
+        without = {name: state(name) for name in NAMES}
+    way = find_tunnel(config, True).way
+    if way is None:
+        pytest.skip("no 6in4 here")
+    code = f"""
+import os
+from dataclasses import replace
+from trexbench.config.lookup import load_dut
+from trexbench.dut.apply import apply
+from trexbench.dut.endpoints import TunnelWay, endpoint_wanted
+from trexbench.session.dut import connect_dut
+config = load_dut({str(ROOT / "dut_configs/lab-linux.yaml")!r}).with_lab_prefix({PREFIX!r}).with_tunnel("6in4")
+wanted = endpoint_wanted(config, "server", way=TunnelWay({way.load!r}))
+made = []
+def announce(change):
+    made.append(change)
+    if any(one.what.startswith(("filters", "tb6in4")) for one in made[:-1]):
+        os.kill(os.getpid(), 9)
+with connect_dut(wanted, "test") as there:
+    apply(there.dut, there.transport, there.journal, announce, variant=wanted.variant)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == -9, done.stderr
+    assert state("server") != without["server"]
+    with open_endpoints(config.with_tunnel("none"), "test") as found:
+        assert {name: state(name) for name in NAMES} == without
+        prove_path(found, (6,))
+
+
+def test_the_firewall_of_the_document_sees_the_inner_packets(config: DutConfig) -> None:
+    """IPv6 from the client's network passes FORWARD by its own rule; the server opens no connection to the client."""
+    with open_endpoints(config.with_variant("firewall").with_tunnel("6in4"), "test") as found:
+        require_tunnel(found)
+        assert found.dut.dut.plan() == []
+        prove_path(found)
+        bench = HostsBench(found, Buffers(found.hosts), RunClock())
+        leg = Leg(Way.REVERSE, 6)
+        assert bench.flow(leg, TcpPlan((leg,), time_s=1, interval_s=0.5), lambda *_: None, False).error is None
+        listed = json.loads(there("dut", "nft", "-j", "list", "table", "inet", "trexbench"))["nftables"]
+        counted = [
+            (one["rule"]["chain"], json.dumps(one["rule"]["expr"]), expr["counter"]["packets"])
+            for one in listed
+            if "rule" in one
+            for expr in one["rule"]["expr"]
+            if "counter" in expr
+        ]
+        opened = [packets for chain, rule, packets in counted if chain == "forward" and "fd2b:656a" in rule]
+        assert opened and opened[0] > 0
+
+
+def test_the_programs_need_a_kernel_that_does_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are tried on a frame before they are put anywhere."""
+    from trexbench.lab import sixinfour
+    from trexbench.stlserver.engine import EngineError
+
+    ends = IPv4Address("192.0.2.1"), IPv4Address("192.0.2.2")
+    there, back = (
+        bpf.load_classifier("test", make(*ends)) for make in (sixinfour.encapsulation, sixinfour.decapsulation)
+    )
+    try:
+        sixinfour._require_right(there, back, *ends)
+        with pytest.raises(EngineError, match="bpf_skb_adjust_room does not put 6in4's header on"):
+            sixinfour._require_right(back, back, *ends)
+        discovery = bytes(12) + b"\x86\xdd" + bytes(6) + b"\x3a\xff" + b"\xfe\x80" + bytes(14) + bytes(16) + bytes(24)
+        assert bpf.run_on(there, discovery) == (0, discovery)
+    finally:
+        os.close(there)
+        os.close(back)
+
+
+def test_the_command_says_which_way_it_went(tmp_path: Path) -> None:
+    path = tmp_path / "box.yaml"
+    text = (ROOT / "dut_configs/lab-linux.yaml").read_text()
+    path.write_text(text.replace("prefix: tbx ", f"prefix: {PREFIX} "))
+    run = ("tcp", "--dut", str(path), "--ip", "6", "--forward", "--time", "2s", "--ping", "0", "--no-picture")
+    try:
+        done = trexbench(tmp_path, *run, "--tunnel", "6in4")
+        assert done.returncode == 0, done.stderr
+        (document,) = (tmp_path / "results").rglob("*-tcp-*.json")
+        setup = json.loads(document.read_text())["setup"]
+        if setup["tunnel"] == "6in4":
+            assert f"tunnel  6in4 between DUT and server, by {setup['tunnel_by']}" in done.stdout
+        else:
+            assert "IPv6 went without the tunnel: the DUT has no device for 6in4" in done.stdout
+        assert trexbench(tmp_path, *run).returncode == 0
+        compared = trexbench(tmp_path, "compare", *map(str, sorted((tmp_path / "results").rglob("*-tcp-*.json"))))
+        if setup["tunnel"] == "6in4":
+            assert "different traffic" in compared.stdout + compared.stderr
+    finally:
+        trexbench(tmp_path, "lab", "down", "--dut", str(path), "--force")

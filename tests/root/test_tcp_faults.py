@@ -1,0 +1,137 @@
+"""``trexbench tcp`` ended in the middle of a leg: killed, interrupted, or left by one of its hosts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from endpoints import alive
+from labs import ENDS, document, flows, inside, listens, write_lab
+from sshd import eventually
+from targets import NEEDS_ROOT
+from tools import begin, trexbench
+
+pytestmark = [pytest.mark.root, NEEDS_ROOT]
+
+PREFIX = f"tbk{os.getpid()}"
+LONG = ("tcp", "--dut", "./own.yaml", "-q", "--no-picture", "--reverse", "--repeat", "2", "--time", "3s", "--ping", "0")
+
+
+@contextmanager
+def second_leg(folder: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
+    """A command whose first leg is kept and whose second one flows."""
+    with begin(folder, *LONG, *more) as running:
+        try:
+            eventually(lambda: running.poll() is not None or legs(folder) == 1, "the first leg is kept", 90)
+            eventually(lambda: running.poll() is not None or flows(PREFIX), "the second leg flows", 20)
+            time.sleep(1.3)
+            assert running.poll() is None, running.communicate()
+            yield running
+        finally:
+            if running.poll() is None:
+                running.kill()
+
+
+def legs(folder: Path) -> int:
+    return len(document(folder)["legs"]) if list(folder.glob("results/*/own/*.json")) else 0
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    write_lab(tmp_path, PREFIX, "{offloads: packet}")
+    yield tmp_path
+    eventually(lambda: not list(Path("/run/netns").glob(f"{PREFIX}-*")), "the lab is gone", 10)
+
+
+@pytest.fixture
+def stays(place: Path) -> Iterator[Path]:
+    """The same, in a lab that stays."""
+    done = trexbench(place, "lab", "up", "--dut", "./own.yaml")
+    try:
+        assert done.returncode == 0, done.stderr
+        yield place
+    finally:
+        trexbench(place, "lab", "down", "--dut", "./own.yaml", "--force")
+
+
+def told(errors: str) -> str:
+    """The one line that says what went wrong."""
+    assert "Traceback" not in errors
+    (line,) = [one for one in errors.splitlines() if one.startswith("trexbench: ")]
+    return line
+
+
+def test_kill_9_takes_a_lab_of_the_runs_own_along(place: Path) -> None:
+    with second_leg(place) as running:
+        there = [pid for pids in inside(PREFIX).values() for pid in pids]
+        assert len(there) >= 3
+        running.kill()
+        running.wait(10)
+        eventually(lambda: not any(map(alive, there)), "every process has ended", 5)
+        eventually(lambda: not list(Path("/run/netns").glob(f"{PREFIX}-*")), "the lab is gone", 5)
+    found = document(place)
+    assert found["status"] != "complete" and len(found["legs"]) == 1 and not found["legs"][0]["error"]
+    listed = trexbench(place, "results", "list")
+    assert listed.returncode == 0 and "own" in listed.stdout, listed.stderr
+    shown = trexbench(place, "show", "--brief")
+    assert shown.returncode == 0 and "reverse IPv4" in shown.stdout, shown.stderr
+
+
+@pytest.mark.parametrize("engine", ["embedded", "iperf3"])
+def test_kill_9_leaves_no_process_and_no_listener_in_a_lab_that_stays(stays: Path, engine: str) -> None:
+    with second_leg(stays, "--engine", engine) as running:
+        running.kill()
+        running.wait(10)
+        eventually(lambda: not any(inside(PREFIX)[name] for name in ENDS), "no process is left", 5)
+        assert not listens(PREFIX)
+    assert len(document(stays)["legs"]) == 1
+    again = trexbench(stays, *LONG[:5], "--forward", "--time", "2s", "--ping", "0", "--no-apply")
+    assert again.returncode == 0, again.stderr  # nothing holds a lock
+
+
+def test_ctrl_c_keeps_what_was_measured(place: Path) -> None:
+    with second_leg(place) as running:
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=15)
+    assert running.returncode == 130 and told(errors) == "trexbench: interrupted by Ctrl-C"
+    found = document(place)
+    assert found["status"] == "incomplete" and len(found["legs"]) == 1 and found["reason"] == "interrupted by Ctrl-C"
+
+
+@pytest.mark.parametrize("host", ["client", "server"])
+def test_an_agent_killed_in_the_middle(place: Path, host: str) -> None:
+    with second_leg(place) as running:
+        (agent,) = [pid for pid in inside(PREFIX)[host] if is_agent(pid)]
+        os.kill(agent, signal.SIGKILL)
+        _, errors = running.communicate(timeout=30)
+    line = told(errors)
+    assert running.returncode not in (0, 130) and "reverse IPv4" in line and host in line
+    found = document(place)
+    assert found["status"] == "incomplete" and [bool(leg["error"]) for leg in found["legs"]] == [False, True]
+    assert len(found["legs"][1]["client"]) >= 2
+
+
+def is_agent(pid: int) -> bool:
+    return b"trexbench-agent" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["the-server-hangs", "the-cable-is-cut"])
+def test_an_end_that_does_not_answer_is_given_up(place: Path, cut: bool) -> None:
+    with second_leg(place) as running:
+        if cut:
+            argv = ["ip", "-n", f"{PREFIX}-dut", "link", "set", "e1", "down"]
+            subprocess.run(argv, check=True, timeout=20)
+        else:
+            (agent,) = [pid for pid in inside(PREFIX)["server"] if is_agent(pid)]
+            os.kill(agent, signal.SIGSTOP)
+        _, errors = running.communicate(timeout=60)
+    line = told(errors)
+    assert running.returncode not in (0, 130) and "did not answer within 10 s" in line
+    found = document(place)
+    assert found["status"] == "incomplete" and len(found["legs"]) == 2

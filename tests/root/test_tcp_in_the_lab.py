@@ -1,0 +1,130 @@
+"""``trexbench tcp`` through the kernel's router, in namespaces."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from labs import document, slow_rules, write_lab
+from targets import NEEDS_ROOT
+from tools import trexbench
+
+pytestmark = [pytest.mark.root, NEEDS_ROOT]
+
+PREFIX = f"tbt{os.getpid()}"
+VARIANTS = "variants: {slow: {firewall: slow.rules}, nat: {nat: true}}\n"
+SHORT = ("--time", "2s", "-q", "--no-picture")
+
+
+def measured(folder: Path, *arguments: str) -> tuple[str, dict[str, Any]]:
+    """What was printed, and the document."""
+    done = trexbench(folder, "tcp", "--dut", "./own.yaml", *arguments, timeout_s=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, document(folder)
+
+
+def lab(folder: Path, prefix: str, cables: str) -> Path:
+    (folder / "slow.rules").write_text(slow_rules(5000))
+    write_lab(folder, prefix, cables, VARIANTS)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    yield
+    assert not [one for one in Path("/run/netns").glob(f"{PREFIX}-*") if not one.name.startswith(f"{PREFIX}s-")]
+
+
+@pytest.fixture(scope="module")
+def stays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A lab that is up, and sends frame by frame: the router has most of the work."""
+    folder = lab(tmp_path_factory.mktemp("stays"), f"{PREFIX}s", "{offloads: packet}")
+    done = trexbench(folder, "lab", "up", "--dut", "./own.yaml")
+    try:
+        assert done.returncode == 0, done.stderr
+        yield folder
+    finally:
+        trexbench(folder, "lab", "down", "--dut", "./own.yaml", "--force")
+    assert not list(Path("/run/netns").glob(f"{PREFIX}s-*"))
+
+
+def test_each_way_is_measured_with_ceilings_pings_and_the_routers_counters(tmp_path: Path) -> None:
+    write_lab(tmp_path, PREFIX)
+    _, found = measured(tmp_path, "--time", "4s", "--ping", "3", "-q", "--no-picture")
+    assert found["status"] == "complete" and not found["simulated"]
+    assert len(found["legs"]) == 2 and len(found["ceilings"]) == 2 and len(found["pings"]) == 3
+    assert all(leg["dut"] for leg in found["legs"])
+    assert set(found["endpoints"]) == {"client", "server"}
+
+
+def test_a_line_is_the_limit(tmp_path: Path) -> None:
+    """94.1 Mbit/s of payload are what 100 Mbit/s of Ethernet carry; a busy machine may lose some of it."""
+    lab(tmp_path, PREFIX, "{line: 100mbit}")
+    said, found = measured(tmp_path, *SHORT, "--forward", "--ping", "0", "--omit", "1s")
+    (flow,) = found["analysis"]
+    assert flow["link_bps"] == pytest.approx(94.1e6, rel=0.001)
+    assert 80e6 < flow["statistics"]["mean"] < 94.8e6
+    assert flow["limit"] == "link" or flow["statistics"]["mean"] < 0.98 * flow["link_bps"]
+    assert "forward IPv4 >= " in said
+
+
+def test_each_hosts_processes_are_its_own(stays: Path) -> None:
+    """All namespaces see one /proc; kernel threads are everybody's."""
+    busy = [sys.executable, "-c", "import time\nend = time.monotonic() + 120\nwhile time.monotonic() < end: pass"]
+    with subprocess.Popen(["ip", "netns", "exec", f"{PREFIX}s-dut", *busy]) as beside:
+        try:
+            said, found = measured(stays, *SHORT, "--forward", "--ping", "0")
+        finally:
+            beside.kill()
+    took = found["legs"][0]["processes"]
+    whose = {host: {one["process"]: one["whose"] for one in took[host]["took"]} for host in ("client", "server", "dut")}
+    assert [whose[host].get(beside.pid) for host in whose] == ["elsewhere", "elsewhere", ""]
+    ends = [[one for one in took[host]["took"] if one["role"] == "endpoint"] for host in ("client", "server")]
+    assert [len(ones) for ones in ends] == [1, 1] and ends[0][0]["process"] != ends[1][0]["process"]
+    assert all(one["cpus"] and one["waiting_s"] >= 0 for ones in ends for one in ones)
+    assert found["analysis"][0]["bits_per_cpu_second"] > 0
+    (row,) = [one for one in said.splitlines() if f"process {beside.pid}," in one]
+    assert "elsewhere" not in row
+
+
+def test_both_at_once_with_both_versions_twice(stays: Path) -> None:
+    _, found = measured(stays, *SHORT, "--bidir", "--ip", "both", "--repeat", "2", "--ping", "0", "-P", "2")
+    told = [(leg["leg"]["way"], leg["leg"]["version"], leg["leg"]["repetition"]) for leg in found["legs"]]
+    assert told == [("bidir", 4, 1), ("bidir", 4, 2), ("bidir", 6, 1), ("bidir", 6, 2)]
+    assert len(found["analysis"]) == 8 and all(one["statistics"] for one in found["analysis"])
+    assert all(len(leg["client"][-1]["streams"]) == 4 for leg in found["legs"])
+
+
+@pytest.mark.skipif(not shutil.which("iperf3"), reason="needs iperf3: it is not installed")
+def test_the_genuine_iperf3(stays: Path) -> None:
+    said, found = measured(stays, *SHORT, "--engine", "iperf3", "--ping", "0")
+    assert "client  iperf3" in said
+    for leg in found["legs"]:
+        assert leg["program"]["client"]["name"] == leg["program"]["server"]["name"] == "iperf3"
+        assert leg["server"][-1]["streams"][0]["payload_bytes"] > 1e6 and not leg["error"]
+
+
+def test_a_slow_router_is_found_to_be_the_limit(stays: Path) -> None:
+    """Every packet passes 5000 rules. Other work on the endpoints' core may hide it, and is told then."""
+    for _ in range(3):
+        said, found = measured(stays, *SHORT, "--variant", "slow", "--forward", "--ping", "0")
+        (flow,) = found["analysis"]
+        assert found["command"]["variant"] == "slow" and flow["statistics"]["mean"] < 1e9
+        if flow["limit"] == "dut":
+            break
+    assert flow["limit"] == "dut", flow["reasons"]
+    assert ">=" not in said.splitlines()[0] and "the DUT was the limit" in said
+
+
+def test_nat_and_a_lab_left_as_it_is(stays: Path) -> None:
+    _, found = measured(stays, *SHORT, "--variant", "nat", "--forward", "--ping", "2")
+    assert any("nat" in str(one) for one in found["dut"]["applied"]) and found["legs"][0]["dut"]
+    _, found = measured(stays, *SHORT, "--no-apply", "--forward", "--ping", "0")
+    assert not found["dut"]["attested"] and not found["command"]["applied"]
+    assert found["analysis"][0]["statistics"]["mean"] > 0

@@ -1,0 +1,177 @@
+"""``endpoints:`` of a DUT config: what is read, and all that is wrong with it at once."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Interface
+from pathlib import Path
+
+import pytest
+
+from trexbench.config.lookup import load_dut
+from trexbench.config.schema import dut_of
+from trexbench.core.errors import ConfigError
+
+ROOT = Path(__file__).parents[2]
+FILE = Path("pi.yaml")
+GOOD = """driver: linux
+transport: {type: ssh, host: pi}
+endpoints:
+  client:
+    transport: {type: ssh, host: left}
+    interface: eth1
+    address: 10.1.0.2/24
+    dut: {interface: eth0, address: 10.1.0.1/24}
+    bypass: {interface: eth2, address: 10.3.0.1/24}
+    cpus: [1, 2]
+  server:
+    transport: {type: local}
+    interface: eth1
+    address: 10.2.0.2/24
+    dut: {interface: eth0, address: 10.2.0.1/24}
+    bypass: {interface: eth2, address: 10.3.0.2/24}
+"""
+
+
+def test_a_one_armed_router_without_ports_towards_a_tester() -> None:
+    config = dut_of(FILE, GOOD)
+    found = config.endpoints
+    assert found is not None and config.cables == () and found.versions == (4,)
+    assert (found.client.transport.host, found.server.transport.type, found.client.cpus) == ("left", "local", (1, 2))
+    assert found.client.hops == (IPv4Address("10.1.0.1"),)
+    (side,) = found.sides
+    assert (side.interface, side.addresses) == ("eth0", (IPv4Interface("10.1.0.1/24"), IPv4Interface("10.2.0.1/24")))
+
+
+def test_a_router_that_is_taken_as_it_is() -> None:
+    text = GOOD.replace("linux\ntransport: {type: ssh, host: pi}", "none")
+    for at in (1, 2):
+        text = text.replace(f"dut: {{interface: eth0, address: 10.{at}.0.1/24}}", f"gateway: 10.{at}.0.1")
+    found = dut_of(FILE, text).endpoints
+    assert found is not None and found.sides == () and found.server.hops == (IPv4Address("10.2.0.1"),)
+
+
+def test_a_lab_names_the_namespaces() -> None:
+    found = load_dut(str(ROOT / "dut_configs/lab-linux.yaml")).with_lab_prefix("x").endpoints
+    assert found is not None and found.versions == (4, 6)
+    assert [one.transport.namespace for _, one, _ in found.roles] == ["x-client", "x-server"]
+
+
+SERVER_DUT = "    dut: {interface: eth0, address: 10.2.0.1/24}\n"
+WRONG = [
+    ("no server", GOOD[GOOD.index("  server") :], "", 3, "'server' is missing"),
+    (
+        "a prompt",
+        "{type: ssh, host: left}",
+        "{type: cli, host: left, platform: vyos}",
+        5,
+        "reached by netns, local, ssh",
+    ),
+    ("no host", "{type: ssh, host: left}", "{type: ssh}", 5, "'host' is missing"),
+    ("key of another", "{type: local}", "{type: local, host: a}", 12, "has no effect on a local transport"),
+    ("the DUT itself", "{type: ssh, host: left}", "{type: ssh, host: pi}", 5, "the same host as the DUT"),
+    ("one host", "{type: local}", "{type: ssh, host: left}", 12, "the same host as the client"),
+    ("unknown key", "    cpus: [1, 2]", "    cpu: 1", 10, "did you mean 'cpus'"),
+    ("one network", "10.2.0.2/24", "10.1.0.3/16", 14, "10.1.0.0/16 overlaps 10.1.0.0/24 of the client"),
+    ("families", "10.2.0.2/24", '[10.2.0.2/24, "2001:2::2/64"]', 7, "no IPv6 address, but the other endpoint"),
+    ("two of a family", "10.2.0.2/24", "[10.2.0.2/24, 10.5.0.2/24]", 14, "two addresses of one family"),
+    ("no way", SERVER_DUT, "", 11, "no way to the router"),
+    ("two ways", SERVER_DUT, SERVER_DUT + "    gateway: 10.2.0.1\n", 11, "both dut and gateway"),
+    ("hop elsewhere", "10.2.0.1/24", "10.9.0.1/24", 15, "10.9.0.1 is not in 10.2.0.0/24"),
+    ("own hop", "10.2.0.1/24", "10.2.0.2/24", 15, "10.2.0.2 is the endpoint's own address"),
+    ("half a bypass", "    bypass: {interface: eth2, address: 10.3.0.2/24}\n", "", 9, "only one end of a cable"),
+    ("bypass apart", "10.3.0.2/24", "10.4.0.2/24", 16, "not the networks of the client's end"),
+    ("bypass twice", "10.3.0.2/24", "10.3.0.1/24", 16, "the address of the client's end"),
+    ("bypass on the cable", "eth2, address: 10.3.0.2", "eth1, address: 10.3.0.2", 16, "eth1 is the interface towards"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "words"), [one[1:] for one in WRONG], ids=[one[0] for one in WRONG])
+def test_what_is_wrong_is_told_with_its_line(old: str, new: str, line: int, words: str) -> None:
+    assert old in GOOD
+    with pytest.raises(ConfigError) as caught:
+        dut_of(FILE, GOOD.replace(old, new, 1))
+    told = [str(one) for one in caught.value.each]
+    assert any(one.startswith(f"{FILE}:{line}: ") and words in one for one in told), told
+
+
+def test_everything_is_told_at_once() -> None:
+    text = GOOD.replace("10.2.0.1/24", "10.9.0.1/24").replace("{type: local}", "{type: ssh}")
+    with pytest.raises(ConfigError) as caught:
+        dut_of(FILE, text.replace("10.3.0.2/24", "10.4.0.2/24"))
+    assert len(caught.value.each) == 3
+
+
+def test_bypass_within_a_test_network() -> None:
+    with pytest.raises(ConfigError, match=r"overlaps 10\.1\.0\.0/24 of the client's cable to the DUT"):
+        dut_of(FILE, GOOD.replace("10.3.0.", "10.1.0.1").replace("10.1.0.11", "10.1.0.7"))
+
+
+LAB = (ROOT / "dut_configs/lab-linux.yaml").read_text()
+WRONG_IN_A_LAB = [
+    (
+        "{type: netns}\n    interface: c0",
+        "{type: local}\n    interface: c0",
+        "an endpoint of a lab is reached by netns",
+    ),
+    ("{type: netns}\n    interface: c0", "{type: netns, namespace: a}\n    interface: c0", "a lab names its own"),
+    ("interface: e0", "interface: d0", "d0 is cabled to port 0 already"),
+    ("interface: e1", "interface: e0", "e0 is cabled to the client already"),
+    ("offloads: full ", "line: 1gbit\n    offloads: full", "a line carries no frames of 64 KB"),
+    (
+        'dut: {interface: e0, address: [100.66.1.1/24, "fd2b:656a:6fdb:a3a8::1/64"]}',
+        "gateway: 100.66.1.1",
+        "has no effect on",
+    ),
+    ("100.66.2.1/24", "100.65.1.9/16", "overlaps 100.65.1.0/24 of port 0"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "words"), WRONG_IN_A_LAB)
+def test_what_is_wrong_in_a_lab(old: str, new: str, words: str) -> None:
+    assert old in LAB
+    with pytest.raises(ConfigError) as caught:
+        dut_of(Path("lab.yaml"), LAB.replace(old, new, 1))
+    assert any(words in str(one) for one in caught.value.each), [str(one) for one in caught.value.each]
+
+
+def test_a_lab_without_endpoints_has_none_to_cable() -> None:
+    text = LAB[: LAB.index("endpoints:\n  client")] + LAB[LAB.index("# Queues of a veth") :]
+    text = "\n".join(line for line in text.splitlines() if "tunnel:" not in line)
+    with pytest.raises(ConfigError, match=r"lab\.endpoints: has no effect on a lab without endpoints"):
+        dut_of(Path("lab.yaml"), text)
+
+
+def test_ports_are_needed_without_endpoints() -> None:
+    with pytest.raises(ConfigError, match="'ports' is missing"):
+        dut_of(FILE, GOOD[: GOOD.index("endpoints")])
+
+
+def test_a_router_that_dials_in_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = GOOD.replace("linux\ntransport: {type: ssh, host: pi}", "none")
+    for at in (1, 2):
+        text = text.replace(f"dut: {{interface: eth0, address: 10.{at}.0.1/24}}", f"gateway: 10.{at}.0.1")
+    found = dut_of(FILE, text + "  pppoe: {user: debian, secret_env: HOME_PPP}\n").endpoints
+    assert found is not None and found.pppoe is not None and (found.pppoe.user, found.versions) == ("debian", (4,))
+    monkeypatch.delenv("HOME_PPP", raising=False)
+    with pytest.raises(ConfigError, match=r"the environment has no HOME_PPP, .*: export HOME_PPP=\.\.\."):
+        found.pppoe.secret()
+    monkeypatch.setenv("HOME_PPP", "password")
+    assert found.pppoe.secret() == "password"
+    six = text
+    for at in (1, 2):
+        six = six.replace(f"address: 10.{at}.0.2/24", f'address: "fd00:{at}::2/64"')
+        six = six.replace(f"gateway: 10.{at}.0.1", f'gateway: "fd00:{at}::1"')
+    with pytest.raises(ConfigError, match=r"endpoints.pppoe: PPPoE gives the server an IPv4 address"):
+        dut_of(FILE, six + "  pppoe: {user: debian, secret_env: HOME_PPP}\n")
+
+
+def test_the_cable_that_the_dut_dials_on_has_to_be_known() -> None:
+    text = GOOD.replace("dut: {interface: eth0, address: 10.2.0.1/24}", "gateway: 10.2.0.1")
+    with pytest.raises(ConfigError, match=r"variants.ppp.pppoe: the router's side of the server's cable is not known"):
+        dut_of(FILE, text + "variants: {ppp: {pppoe: true}}\n")
+
+
+def test_one_of_both_dials() -> None:
+    text = GOOD + "  pppoe: {user: debian, secret_env: HOME_PPP}\nvariants: {ppp: {pppoe: true}}\n"
+    with pytest.raises(ConfigError, match=r"variants.ppp.pppoe: the router dials in by itself \(endpoints.pppoe\)"):
+        dut_of(FILE, text)

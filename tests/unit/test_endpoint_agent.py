@@ -1,0 +1,489 @@
+"""iperf3's protocol as the agent speaks it: what it takes from another end, and what it refuses."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+import os
+import random
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from endpoints import LOOPBACK, agent, free_port, host
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from samples import PROC_STAT
+
+from trexbench.core.dut.telemetry import CpuTime
+from trexbench.core.errors import DutError
+from trexbench.endpoint import agent as spoken
+from trexbench.endpoint import watched_processes
+from trexbench.endpoint.agent import Failure
+from trexbench.host.linux import parse_stat
+
+SOURCE = Path(spoken.__file__).read_text(encoding="utf-8")
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
+    max_leaves=9,
+)
+NUMBERS = ["omit", "time", "num", "blockcount", "MSS", "parallel", "window", "len", "bandwidth"]
+NAMES = st.sampled_from([*NUMBERS, "tcp", "reverse", "bidirectional", "congestion", "zerocopy"])
+ODD = st.sampled_from([True, False, 1, 0, -1, 4, 1.5, 1e300, float("nan"), 10**30, "", "reno", "x" * 99, [], {}, None])
+
+
+def told(data: bytes) -> socket.socket:
+    """A connection on which this has come, and its end."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        theirs.sendall(data)
+    return ours
+
+
+def test_it_is_python_3_7_and_needs_nothing_else() -> None:
+    tree = ast.parse(SOURCE, feature_version=(3, 7))
+    imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    names = {name.name for one in imports if isinstance(one, ast.Import) for name in one.names}
+    names |= {str(one.module) for one in imports if isinstance(one, ast.ImportFrom)}
+    assert names <= sys.stdlib_module_names
+    # What came later than 3.7 and is no matter of grammar.
+    assert not any(
+        word in SOURCE for word in ("removeprefix", "removesuffix", "get_native_id", "strict=", "cached_property")
+    )
+
+
+@given(st.dictionaries(st.text(max_size=20), JSON, max_size=5))
+def test_json_arrives_as_it_was_sent(value: dict[str, Any]) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        spoken.send_json(ours, value)
+        assert json.dumps(spoken.receive_json(theirs, 1 << 20)) == json.dumps(value)
+
+
+@given(st.binary(max_size=200), st.booleans())
+def test_damaged_json_is_a_failure(data: bytes, sized: bool) -> None:
+    with told(struct.pack("!I", len(data)) + data if sized else data) as sock:
+        try:
+            found = spoken.receive_json(sock, 150)
+        except Failure as failure:
+            assert failure.what.isprintable()
+        else:
+            assert isinstance(found, dict)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "closed the connection"),
+        (b"\xff\xff\xff\xff", "announced 4294967295 bytes"),
+        (b"\0\0\0\0", "announced 0 bytes"),
+        (b"\0\0\0\x05{}", "closed the connection"),
+        (b"\0\0\0\x02[]", "no JSON object"),
+        (struct.pack("!I", 5000) + b"[" * 5000, "no JSON object"),
+        (struct.pack("!I", 6005) + b'{"a":' + b"9" * 5999 + b"}", "no JSON object"),
+    ],
+)
+def test_why_json_is_refused(data: bytes, words: str) -> None:
+    with told(data) as sock, pytest.raises(Failure, match=words):
+        spoken.receive_json(sock, 8192)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"\xff", "busy with another test"),
+        (b"\xfe" + struct.pack("!ii", 13, 98), "Address already in use"),
+        (b"\x0b", "the server was ended"),
+        (b"G", "71, which is no state"),
+        (b"", "closed the connection"),
+    ],
+)
+def test_what_a_server_says_instead_of_going_on(data: bytes, words: str) -> None:
+    with told(data) as sock, pytest.raises(Failure, match=words):
+        spoken.expect(sock, spoken.PARAM_EXCHANGE)
+
+
+def test_a_silent_end_is_given_up() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, pytest.raises(Failure, match=r"did not answer within 0\.05 s"):
+        spoken.receive(ours, 1, 0.05)
+
+
+def test_an_end_that_drips_is_given_up_as_well() -> None:
+    """Each byte comes in time; all of them do not."""
+    ours, theirs = socket.socketpair()
+
+    def drip() -> None:
+        with contextlib.suppress(OSError):
+            for _ in range(100):
+                theirs.send(b"x")
+                time.sleep(0.02)
+
+    dripping = threading.Thread(target=drip)
+    with ours, theirs:
+        dripping.start()
+        begun = time.monotonic()
+        with pytest.raises(Failure, match=r"did not answer within 0\.2 s"):
+            spoken.receive(ours, 1000, 0.2)
+        assert time.monotonic() - begun < 1
+    dripping.join()
+
+
+@settings(max_examples=300)
+@given(st.dictionaries(NAMES, ODD | JSON, max_size=6), st.booleans())
+def test_parameters_are_within_limits_or_refused(asked: dict[str, Any], tcp: bool) -> None:
+    try:
+        found = spoken.asked_of({**asked, "tcp": True} if tcp else asked)
+    except Failure:
+        return
+    assert 1 <= found["streams"] <= spoken.MOST_STREAMS and found["way"] in ("forward", "reverse", "bidir")
+    assert 0 <= found["omit_s"] <= 86400 and 0 <= found["window"] <= 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"udp": True}, "another protocol than TCP"),
+        ({"tcp": True, "reverse": True, "bandwidth": 1000}, "limit its rate"),
+        ({"tcp": True, "parallel": 129}, "parallel '129'"),
+        ({"tcp": True, "congestion": "x" * 16}, "no name"),
+    ],
+)
+def test_what_this_server_cannot_do_is_refused(asked: dict[str, Any], words: str) -> None:
+    with pytest.raises(Failure, match=words):
+        spoken.asked_of(asked)
+
+
+@pytest.mark.parametrize("way", ["forward", "reverse", "bidir"])
+def test_our_client_and_our_server_agree(way: str) -> None:
+    options = {"omit_s": 0, "time_s": 2.5, "streams": 3, "way": way, "window": 65536, "zerocopy": True}
+    found = spoken.asked_of(json.loads(json.dumps(spoken.parameters(options))))
+    assert (found["way"], found["streams"], found["time_s"], found["window"]) == (way, 3, 3, 65536)
+    ours, theirs = spoken.directions("client", way), spoken.directions("server", way)
+    assert [not one for one in ours] == theirs
+
+
+@given(st.binary(max_size=400))
+def test_any_length_of_tcp_info_is_read(data: bytes) -> None:
+    found = spoken.parse_info(data)
+    assert all(isinstance(value, int) and value >= 0 for value in found.values())
+    assert ("total_retrans" in found) == (len(data) >= 104) and ("snd_wnd" in found) == (len(data) >= 232)
+
+
+def test_tcp_info_by_the_kernels_names() -> None:
+    """At the offsets of linux/tcp.h."""
+    data = bytearray(280)
+    data[6:8] = (0x97, 0b101) if sys.byteorder == "little" else (0x79, 0b11000000)
+    for at, kind, value in ((68, "I", 1234), (80, "I", 10), (100, "I", 7), (160, "Q", 1 << 40), (276, "H", 9)):
+        struct.pack_into(f"={kind}", data, at, value)
+    found = spoken.parse_info(bytes(data))
+    assert (found["rtt"], found["snd_cwnd"], found["total_retrans"]) == (1234, 10, 7)
+    assert (found["delivery_rate"], found["accecn_fail_mode"]) == (1 << 40, 9)
+    assert (found["snd_wscale"], found["rcv_wscale"], found["delivery_rate_app_limited"]) == (7, 9, 1)
+
+
+def test_cpu_times_mean_what_they_mean_elsewhere() -> None:
+    lines = Path("/proc/stat").read_text().splitlines()
+    before = parse_stat(lines, {})
+    for ours, theirs in zip([CpuTime(**one) for one in spoken.cpu_times()], before, strict=True):
+        assert ours.cpu == theirs.cpu
+        assert 0 <= ours.total_s - theirs.total_s < 5 and 0 <= ours.busy_s - theirs.busy_s < 5
+        assert ours.packet_s is not None and 0 <= ours.packet_s - (theirs.packet_s or 0) < 5
+
+
+# A server among peers that mean it no good
+
+TOKEN = "t" * 36
+
+
+def connect(port: int) -> socket.socket:
+    return socket.create_connection((LOOPBACK[4], port), 5)
+
+
+def garbage(source: random.Random, port: int, until: float) -> None:
+    """Connections that tell nothing, half a cookie, a wrong one, or what comes to mind."""
+    kept = []
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError):
+            sock = connect(port)
+            sock.settimeout(0.2)
+            sock.send(
+                source.choice([b"", b"x" * 36, b"x" * 37, b"\xff" * 5000, source.randbytes(source.randrange(1, 99))])
+            )
+            kept.append(sock)
+            if len(kept) > 50:
+                kept.pop(0).close()
+    for sock in kept:
+        sock.close()
+
+
+def server_options(port: int, cookie: str | None) -> dict[str, Any]:
+    return {"role": "server", "address": LOOPBACK[4], "port": port, "cookie": cookie}
+
+
+def client_options(port: int, cookie: str) -> dict[str, Any]:
+    told = {"role": "client", "address": LOOPBACK[4], "peer": LOOPBACK[4], "port": port, "cookie": cookie}
+    return {**told, "way": "forward", "streams": 2, "time_s": 0.5, "omit_s": 0, "congestion": None, "zerocopy": False}
+
+
+def until_ended(one: Any, ready: bool = False) -> None:
+    deadline = time.monotonic() + 20
+    while not (one.ended or (ready and one.ready)):
+        assert time.monotonic() < deadline
+        one.hear()
+
+
+def test_hostile_peers_are_cut_off_and_the_test_goes_on() -> None:
+    port = free_port()
+    with agent(**server_options(port, TOKEN)) as server:
+        until_ended(server, ready=True)
+        noise = threading.Thread(target=garbage, args=(random.Random(5), port, time.monotonic() + 2.5))
+        noise.start()
+        with agent(**client_options(port, TOKEN)) as client:
+            until_ended(client)
+            assert client.error is None and client.readings[-1].streams[1].payload_bytes > 0
+        until_ended(server)
+        assert server.error is None and len(server.readings[-1].streams) == 2
+        noise.join()
+        with pytest.raises(OSError):  # one test only
+            connect(port)
+
+
+def test_a_peer_that_is_slow_to_tell_its_cookie_is_cut_off() -> None:
+    port = free_port()
+    with agent(**server_options(port, TOKEN)) as server:
+        until_ended(server, ready=True)
+        with connect(port) as slow:
+            slow.settimeout(0.5)
+            begun, answer = time.monotonic(), None
+            while answer is None:
+                assert time.monotonic() - begun < spoken.COOKIE_S + 2
+                with contextlib.suppress(socket.timeout):
+                    slow.send(TOKEN[:1].encode())
+                    answer = slow.recv(1)
+            assert answer == b"" and time.monotonic() - begun > spoken.COOKIE_S - 1
+        with agent(**client_options(port, TOKEN)) as client:
+            until_ended(client)
+            assert client.error is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_client_that_knows_the_token_and_then_says_anything_ends_the_test_in_one_line(seed: int) -> None:
+    """At each step of the protocol: the parameters, the streams, the traffic, the results."""
+    source, port = random.Random(seed), free_port()
+    told = json.dumps({"tcp": True, "time": 1, "parallel": source.choice([1, 2, 128])}).encode()
+    steps = [
+        struct.pack("!I", len(told)) + told,
+        bytes([spoken.TEST_END]),
+        struct.pack("!I", source.randrange(1 << 32)),
+    ]
+    with agent(**server_options(port, TOKEN)) as server:
+        until_ended(server, ready=True)
+        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
+            socks = [stack.enter_context(connect(port))]
+            socks[0].sendall(TOKEN.encode().ljust(37, b"\0"))
+            for step in steps[: seed % 4]:
+                socks[0].sendall(step)
+                socks += [stack.enter_context(connect(port)) for _ in range(3)]
+                for sock in socks[1:]:
+                    sock.send(source.choice([TOKEN.encode().ljust(37, b"\0"), source.randbytes(37), b""]))
+                time.sleep(0.1)
+            for sock in source.sample(socks, len(socks)):
+                sock.send(source.randbytes(source.randrange(1, 5000)))
+        until_ended(server)
+        assert server.error is not None and "\n" not in str(server.error)
+        assert "defect" not in str(server.error) and "python3 ended" not in str(server.error)
+
+
+def test_a_client_without_the_token_is_denied() -> None:
+    port = free_port()
+    with agent(**server_options(port, TOKEN)) as server:
+        until_ended(server, ready=True)
+        with agent(**client_options(port, "another")) as client:
+            until_ended(client)
+            assert "busy with another test" in str(client.error)
+        assert not server.ended
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"\xff\xff\xff\xff", struct.pack("!I", 3) + b"abc", struct.pack("!I", 2) + b"{}"]
+)
+def test_a_server_that_takes_any_client_outlives_garbage(answer: bytes) -> None:
+    port = free_port()
+    with agent(**server_options(port, None)) as server:
+        until_ended(server, ready=True)
+        with connect(port) as sock:
+            sock.sendall(b"c" * 37)
+            assert sock.recv(1) == bytes([spoken.PARAM_EXCHANGE])
+            sock.sendall(answer)
+        with agent(**client_options(port, "x")) as client:
+            until_ended(client)
+            assert client.error is None
+
+
+def test_it_ends_at_its_own_deadline() -> None:
+    with agent(**{**server_options(free_port(), TOKEN), "deadline_s": 0.3}) as server:
+        until_ended(server)
+        assert "did not end within" in str(server.error)
+
+
+def test_it_ends_when_its_stdin_does() -> None:
+    with agent(**server_options(free_port(), TOKEN)) as server:
+        until_ended(server, ready=True)
+        done = server.running.finish(5)
+    assert done.returncode == 0
+
+
+def test_a_program_that_is_only_watched() -> None:
+    with agent(role="program", argv=["sh", "-c", "sleep 0.6; echo out; echo err >&2; exit 3"], port=1) as one:
+        until_ended(one)
+    assert one.error is None and one.output is not None
+    assert (one.output["stdout"], one.output["stderr"], one.output["code"]) == ("out\n", "err\n", 3)
+    assert len(one.readings) >= 3 and one.readings[0].cpus and one.readings[0].threads
+    core = one.readings[-1].cpus[0]
+    assert core.user_s is not None and core.system_s is not None and core.user_s + core.system_s <= core.busy_s
+
+
+def test_a_host_tells_what_it_is() -> None:
+    found = spoken.facts()
+    assert found["kernel"] == os.uname().release and found["machine"] == os.uname().machine
+    assert int(found["cpus"]) >= 1 and int(found["memory"].split()[0]) > 10_000
+    assert spoken.named("/etc/os-release", "PRETTY_NAME", "=") == found.get("system", "")
+    assert spoken.named("/no/such/file", "x", "=") == ""
+
+
+def test_the_processes_that_took_most_are_told() -> None:
+    busy = "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
+    beside = subprocess.Popen([sys.executable, "-c", busy])
+    try:
+        with agent(role="program", argv=["sleep", "1.2"], port=1) as one:
+            until_ended(one)
+    finally:
+        beside.kill()
+        beside.wait()
+    assert one.error is None and one.processes is not None and 1.1 < one.processes.over_s < 20
+    (found,) = [took for took in one.processes.took if took.process == beside.pid]
+    assert found.name.startswith("python") and 0.1 < found.user_s + found.system_s < one.processes.over_s + 0.1
+    times = [took.user_s + took.system_s for took in one.processes.took]
+    assert times == sorted(times, reverse=True) and len(times) <= 10
+
+
+def test_proc_stat_tells_name_times_and_core() -> None:
+    """Names may have blanks and brackets of their own; flags tell the kernel's threads."""
+    hertz = os.sysconf("SC_CLK_TCK")
+    lines = [line.split(": ", 1) for line in PROC_STAT.splitlines()]
+    found = {name: one for name, line in lines if (one := spoken.parse_stat(line)) is not None}
+    assert [one["name"] for one in found.values()] == [name for name, _ in lines]
+    tunnel, soft, work = found.values()
+    assert (tunnel["user_s"], tunnel["system_s"]) == (660 / hertz, 9330 / hertz)
+    assert [one["cpu"] for one in (tunnel, soft, work)] == [3, 1, 2]
+    assert [one["kernel"] for one in (tunnel, soft, work)] == [False, True, True]
+    assert (tunnel["began"], tunnel["threads"]) == (880331, 1)
+    assert spoken.parse_stat("12 (sh) S 1") is None and spoken.parse_stat("") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel", "role"),
+    [
+        ("openvpn", False, "tunnel"),
+        ("wireguard-go", False, "tunnel"),
+        ("trexbench-relay", False, "tunnel"),
+        ("trexbench-pppoe", False, "pppoe"),
+        ("iperf3", False, ""),
+        ("ksoftirqd/3", True, "ksoftirqd"),
+        ("ksoftirqd/3", False, ""),
+        ("napi/d0-8193", True, "napi"),
+        ("kworker/2:1-wg-crypt-wg0", True, "tunnel"),
+        ("kworker/2:1-events", True, ""),
+        ("openvpn", True, ""),
+    ],
+)
+def test_a_name_tells_the_part_that_a_process_has(name: str, kernel: bool, role: str) -> None:
+    assert spoken.role_of(name, kernel) == role
+
+
+def test_a_program_of_ours_in_python_has_its_own_name() -> None:
+    source = 'import time; print(1, flush=True); time.sleep(60)  # "trexbench-relay"'
+    with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE) as beside:
+        try:
+            assert beside.stdout is not None and beside.stdout.readline()
+            assert spoken.named_program(beside.pid, "python3") == "trexbench-relay"
+            assert spoken.named_program(beside.pid, "sh") == "sh"
+            assert spoken.named_program(os.getpid(), "python3") == "python3"
+        finally:
+            beside.kill()
+
+
+def test_the_program_of_the_test_and_a_named_tunnel_are_told_as_such() -> None:
+    """A process that has ended by then is told as it was when it was last seen."""
+    busy = [sys.executable, "-c", "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass"]
+    beside = subprocess.Popen([*busy[:2], busy[2].replace("0.5", "60")])
+    try:
+        with agent(role="program", argv=busy, port=1, interval_s=0.05, tunnels=[beside.pid]) as one:
+            until_ended(one)
+    finally:
+        beside.kill()
+        beside.wait()
+    assert one.processes is not None
+    parts = {took.role: took for took in one.processes.took if took.role in ("endpoint", "tunnel")}
+    assert parts["tunnel"].process == beside.pid and parts["tunnel"].cpus
+    assert parts["endpoint"].user_s + parts["endpoint"].system_s == pytest.approx(0.5, abs=0.3)
+    assert parts["endpoint"].waiting_s is None or parts["endpoint"].waiting_s >= 0
+
+
+def test_a_host_that_only_forwards_tells_its_processes_when_asked() -> None:
+    busy = "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
+    beside = subprocess.Popen([sys.executable, "-c", busy])
+    try:
+        with watched_processes(host("dut"), 30.0) as finish:
+            time.sleep(1.0)
+            found = finish()
+    finally:
+        beside.kill()
+        beside.wait()
+    assert found is not None and 0.9 < found.over_s < 30
+    assert beside.pid in [took.process for took in found.took]
+    with watched_processes(None, 30.0) as finish:
+        assert finish() is None
+
+
+def test_a_host_without_python_has_no_processes_to_tell() -> None:
+    class NoShell:
+        place = "box"
+
+        def start(self, argv: Any) -> Any:
+            raise DutError("python3 cannot be run at the prompt of box")
+
+    class NoPython:
+        place = "box"
+
+        def start(self, argv: Any) -> Any:
+            return host("x").transport.start(["sh", "-c", "exit 1"])
+
+    for transport in (NoShell(), NoPython()):
+        with watched_processes(replace(host("dut"), transport=transport), 30.0) as finish:  # type: ignore[arg-type]
+            assert finish() is None
+
+
+def test_where_its_agent_is_no_python() -> None:
+    class NoPython:
+        place = "box"
+
+        def start(self, argv: Any) -> Any:
+            return host("x").transport.start(["sh", "-c", "echo 'Fatal: no encodings' >&2; exit 1"])
+
+    from trexbench.endpoint.hosts import Agent, EndpointHost
+
+    one = Agent(EndpointHost("server", NoPython(), LOOPBACK), {})  # type: ignore[arg-type]
+    until_ended(one)
+    one.close()
+    assert str(one.error).startswith("server (box): python3 ended there (Fatal: no encodings): see whether python3 3.7")

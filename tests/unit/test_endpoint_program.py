@@ -1,0 +1,192 @@
+"""A program beside a TCP test, and what becomes of it when the test ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from endpoints import host
+
+from trexbench.config.schema import read_dut
+from trexbench.core.errors import BenchError, DutError, StoreError
+from trexbench.core.tcp.model import Leg, LegReadings, Ping, Setup, TcpPlan, Way
+from trexbench.core.tcp.result import TcpResult
+from trexbench.core.typed import Status
+from trexbench.core.verdict.model import Caveat
+from trexbench.dut import Attestation
+from trexbench.endpoint import run_program
+from trexbench.session.endpoints import Endpoint, Endpoints
+from trexbench.session.process import signals_as_exceptions
+from trexbench.session.run import Interrupted
+from trexbench.session.tcp.bench import HostsBench
+from trexbench.session.tcp.request import TcpRequest, TcpSetup
+from trexbench.session.tcp.run import run_tcp
+
+LEG = Leg(Way.FORWARD)
+
+
+def alive(word: str) -> bool:
+    for one in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if word.encode() in one.read_bytes():
+                return True
+    return False
+
+
+def test_a_program_is_run_to_its_end() -> None:
+    done = run_program(host("client"), ("sh", "-c", "echo one; echo two >&2; exit 3"), 10, threading.Event())
+    assert (done.stdout, done.stderr, done.returncode) == ("one\n", "two\n", 3)
+
+
+def test_a_program_that_is_not_there_is_told() -> None:
+    with pytest.raises(DutError, match=r"no-such-program cannot be started .*install it$"):
+        run_program(host("client"), ("no-such-program",), 10, threading.Event())
+
+
+def test_a_program_ends_when_it_is_over() -> None:
+    over, word = threading.Event(), "86397.25"
+    threading.Timer(1.0, lambda: alive(f"sleep\0{word}") and over.set()).start()
+    began_s = time.monotonic()
+    with pytest.raises(DutError, match="ended before its time"):
+        run_program(host("client"), ("sleep", word), 90000, over)
+    while alive(f"sleep\0{word}"):
+        assert time.monotonic() - began_s < 5
+        time.sleep(0.05)
+
+
+class Breaking:
+    """A bench whose legs break off at once, beside echo requests of a day."""
+
+    goes_around, setup, caveats = False, Setup(), (Caveat("lab", "its host is busy"),)
+
+    def __init__(self, raises: bool) -> None:
+        self.facts: Any = {"client": {}, "server": {}, "dut": {}}
+        self._raises, self.ended_early = raises, False
+
+    def ping(self, leg: Leg, count: int, loaded: bool, over: threading.Event) -> Ping:
+        if loaded:
+            self.ended_early = over.wait(20)
+            raise DutError("it was ended")
+        return Ping(leg, loaded, count, (0.001,) * count)
+
+    def look(self, moment: Any) -> None:
+        """Nothing to read."""
+
+    def prove(self, versions: Any) -> None:
+        """It is a way without a network."""
+
+    def flow(self, leg: Leg, plan: TcpPlan, seen: Any, watched: bool) -> LegReadings:
+        if self._raises:
+            raise DutError("the client cannot be reached")
+        return LegReadings(leg, 0.0, error="the server was killed")
+
+    def around(self, leg: Leg, plan: TcpPlan) -> LegReadings:
+        raise AssertionError
+
+    def set_buffers(self, size: int | None) -> None:
+        assert size is None
+
+    def set_wan(self, wan: Any) -> None:
+        raise AssertionError
+
+    tries_line = False
+
+    @property
+    def beneath(self) -> Any:
+        raise AssertionError
+
+
+class Silent:
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_echo_requests_end_with_a_leg_that_breaks_off(raises: bool) -> None:
+    bench, dut = Breaking(raises), read_dut(Path(__file__).resolve().parents[2] / "dut_configs" / "lab-linux.yaml")
+    began_s = time.monotonic()
+    result, error = run_tcp(TcpRequest(dut, TcpPlan((LEG,), time_s=86400), TcpSetup()), bench, Silent())
+    assert result.caveats[0].text == "its host is busy"
+    assert isinstance(error, BenchError) and bench.ended_early and time.monotonic() - began_s < 10
+
+
+class Keeping(Silent):
+    """Keeps what run_tcp says of begin and end; begin raises what it is given, or is interrupted."""
+
+    def __init__(self, failure: Exception | None) -> None:
+        self.failure, self.ends = failure, list[TcpResult]()
+
+    def begin(self, result: TcpResult) -> None:
+        if self.failure is not None:
+            raise self.failure
+        os.kill(os.getpid(), signal.SIGTERM)  # in the very moment in which the document is begun
+
+    def end(self, result: TcpResult) -> None:
+        self.ends.append(result)
+
+
+def test_what_was_begun_is_ended_whatever_signal_comes() -> None:
+    dut = read_dut(Path(__file__).resolve().parents[2] / "dut_configs" / "lab-linux.yaml")
+    request, kept = TcpRequest(dut, TcpPlan((LEG,), time_s=86400), TcpSetup()), Keeping(None)
+    with signals_as_exceptions():
+        result, error = run_tcp(request, Breaking(True), kept)
+    assert isinstance(error, Interrupted) and error.exit_code == 143
+    assert kept.ends == [result] and result.status is Status.INCOMPLETE
+    kept = Keeping(StoreError("no space left"))
+    with pytest.raises(StoreError, match="no space left"):
+        run_tcp(request, Breaking(True), kept)
+    assert kept.ends == []
+
+
+@pytest.mark.parametrize(
+    ("told", "stated", "line_bps"),
+    [
+        ((1000, 1000), None, 1e9),
+        ((1000, 100), None, 1e8),
+        ((1000, 1000), 1e8, 1e8),  # a switch between them is faster than the DUT's ports
+        ((100, 1000), 1e9, 1e8),
+        ((1000, None), None, None),
+        ((1000, -1), 1e9, 1e9),
+    ],
+)
+def test_the_line_is_the_slowest_that_is_known(told: Any, stated: float | None, line_bps: float | None) -> None:
+    nobody: Any = None
+    ends = []
+    for role, mbps in zip(("client", "server"), told, strict=True):
+        found = Attestation(role, "linux", True, facts={"interfaces": {"e": {"speed_mbps": mbps, "mtu": 1500}}})
+        ends.append(Endpoint(role, "e", {}, {}, "", (), nobody, found))
+    bench = HostsBench(Endpoints(*ends, nobody, ends[0].attestation), nobody, nobody, speed_bps=stated)
+    assert (bench.setup.line_bps, bench.setup.mtu) == (line_bps, 1500)
+
+
+class Frayed:
+    """A WAN whose cable has lost so many frames; None: it has ended."""
+
+    by = "cable"
+
+    def __init__(self, lost: int | None) -> None:
+        self.lost = lost
+
+    def set(self, wan: Any) -> None:
+        raise AssertionError
+
+    def not_carried(self) -> int:
+        if self.lost is None:
+            raise DutError("the cable has died")
+        return self.lost
+
+
+@pytest.mark.parametrize(
+    ("lost", "told"),
+    [(3, []), (10, ["7 frames that it should have carried"]), (None, ["the cable has died"])],
+)
+def test_what_a_wan_did_not_carry_is_told_with_the_leg(lost: int | None, told: list[str]) -> None:
+    nobody: Any = None
+    found = Endpoints(nobody, nobody, nobody, nobody, line=Frayed(lost))
+    assert [one.reason for one in HostsBench(found, nobody, nobody)._of_line(3)] == told

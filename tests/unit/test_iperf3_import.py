@@ -1,0 +1,233 @@
+"""What genuine iperf3 3.12 printed with -J, on loopback at 50 Mbit/s a connection, as runs of TCP; and damaged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mutate import LEAVES, places
+
+from trexbench.core.errors import StoreError
+from trexbench.core.history.rows import rows_of_tcp
+from trexbench.core.tcp.limit import TcpLimit
+from trexbench.core.tcp.model import Way
+from trexbench.core.tcp.result import TcpResult
+from trexbench.core.typed import Status
+from trexbench.results.document import read_sealed
+from trexbench.results.foreign import Given
+from trexbench.results.iperf3 import joined_stream, run_from_iperf3
+from trexbench.results.store import load_document
+from trexbench.results.tcp import encode_tcp
+from trexbench.results.tcpwriter import TcpWriter
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "iperf3"
+ABOUT = Given("theirs", "2026-01-01T00:00:00Z", "0123456789abcdef")
+
+
+def printed(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((FIXTURES / f"{name}.json").read_text())
+    return found
+
+
+def taken(document: Any, **more: Any) -> TcpResult:
+    return run_from_iperf3(document, Given(ABOUT.dut, ABOUT.written, ABOUT.digest, **more))
+
+
+@pytest.mark.parametrize(
+    ("name", "way", "streams", "mbps", "intervals"),
+    [
+        ("forward", Way.FORWARD, 2, [100], 4),
+        ("reverse", Way.REVERSE, 1, [50], 4),
+        ("bidir-both-ends", Way.BIDIR, 1, [50, 50], 4),
+        ("server", Way.FORWARD, 1, [50], 4),
+        ("interrupted", Way.FORWARD, 1, [50], 3),
+    ],
+)
+def test_each_way_with_its_rate(name: str, way: Way, streams: int, mbps: list[float], intervals: int) -> None:
+    run = taken(printed(name))
+    assert run.plan.legs[0].way is way and run.plan.streams == streams and run.plan.interval_s == 0.5
+    for flow, rate in zip(run.flows, mbps, strict=True):
+        assert flow.statistics is not None and flow.statistics.count == len(flow.flow.intervals) == intervals
+        assert flow.statistics.mean == pytest.approx(1e6 * rate, rel=0.06)
+        assert flow.verdict.limit is TcpLimit.UNKNOWN
+    (summary,) = run.summaries
+    assert summary.limit is TcpLimit.UNKNOWN and summary.at_least and summary.cores_per_gbps is None
+
+
+@pytest.mark.parametrize("name", ["forward", "reverse", "bidir-both-ends"])
+def test_the_mean_is_what_iperf3_says_itself(name: str) -> None:
+    document = printed(name)
+    run, end = taken(document), document["end"]
+    sums = [end["sum_received"], end.get("sum_received_bidir_reverse")]
+    for flow, told in zip(run.flows, sums, strict=False):
+        assert flow.statistics is not None
+        assert flow.statistics.mean == pytest.approx(told["bits_per_second"], rel=0.005)
+    assert [flow.flow.retransmits for flow in run.flows] == [
+        one["retransmits"] for one in (end["sum_sent"], end.get("sum_sent_bidir_reverse")) if one
+    ]
+
+
+def test_what_was_omitted_is_left_out() -> None:
+    document = printed("forward")
+    for interval in document["intervals"]:
+        if interval["sum"]["omitted"]:
+            for stream in interval["streams"]:
+                stream["bytes"] *= 10
+    assert taken(document).flows[0].statistics == taken(printed("forward")).flows[0].statistics
+    assert taken(document).plan.omit_s == 1.0
+
+
+def test_segments_sent_again_are_counted_where_only_the_other_end_knows() -> None:
+    document = printed("reverse")
+    document["end"]["streams"][0]["sender"]["retransmits"] = 17
+    run = taken(document)
+    assert run.flows[0].flow.retransmits == 17
+    document["end"]["streams"][0]["sender"]["retransmits"] = 2**64 - 1  # as 3.12 says that it does not know
+    assert taken(document).flows[0].flow.retransmits is None
+
+
+def test_both_ends_are_read_where_the_server_told_its_part() -> None:
+    document = printed("bidir-both-ends")
+    for interval in document["server_output_json"]["intervals"]:
+        for stream in interval["streams"]:
+            if not stream["sender"]:
+                stream["bytes"] //= 2
+    forward, reverse = taken(document).flows
+    assert forward.statistics is not None and reverse.statistics is not None
+    assert forward.statistics.mean == pytest.approx(reverse.statistics.mean / 2, rel=0.05)
+    assert "imported-sender" not in {one.code for one in taken(document).caveats}
+    del document["server_output_json"]
+    document["end"]["streams"][1]["sender"]["retransmits"] = 9
+    alone = taken(document)
+    assert alone.flows[1].flow.retransmits == 9
+    assert alone.flows[0].statistics is not None
+    assert alone.flows[0].statistics.mean == pytest.approx(reverse.statistics.mean, rel=0.05)
+    assert "imported-sender" in {one.code for one in alone.caveats}
+
+
+def test_a_server_of_other_intervals_counts_where_it_receives_all() -> None:
+    document = printed("forward")
+    document["intervals"] = [one for one in document["intervals"] if not one["sum"]["omitted"]]
+    document["server_output_json"] = printed("server-of-1s")
+    run = taken(document)
+    assert run.plan.interval_s == 1.0 and run.flows[0].statistics is not None and run.flows[0].statistics.count == 2
+    document = printed("bidir-both-ends")
+    document["server_output_json"] = printed("server-of-1s")
+    assert taken(document).plan.interval_s == 0.5 and "imported-sender" in {c.code for c in taken(document).caveats}
+
+
+def test_it_says_what_it_is_and_what_is_not_known() -> None:
+    run = taken(printed("forward"), label="firmware-2")
+    assert run.command["imported"] is True and run.command["source"] == "iperf3 3.12"
+    assert run.command["label"] == "firmware-2" and run.dut["name"] == "theirs"
+    assert run.started.startswith("2026-11-23T08:5")
+    said = " ".join(one.text for one in run.caveats)
+    assert "nothing is known of the router" in said and "the intervals are what the client sent" in said
+    assert run.legs[0].program["client"] == {"name": "iperf3", "version": "3.12", "congestion": "bbr"}
+    (row,) = rows_of_tcp(run, "")
+    assert row.cell.mode == "forward-ipv4-2-streams-unmonitored" and row.label == "firmware-2"
+    assert row.traffic == "TCP by iperf3, bbr"
+
+
+def test_the_lines_speed_makes_it_the_limit() -> None:
+    run = taken(printed("forward"), line_bps=105e6)
+    assert run.flows[0].verdict.limit is TcpLimit.LINK
+
+
+def test_addresses_tell_the_version_of_ip() -> None:
+    document = printed("forward")
+    for address, version in (("2001:db8::1", 6), ("::ffff:10.0.0.1", 4), ("10.0.0.1", 4)):
+        for one in document["start"]["connected"]:
+            one["remote_host"] = address
+        assert taken(document).plan.legs[0].version == version
+
+
+def test_before_3_7_it_did_not_say_who_sends() -> None:
+    document = printed("reverse")
+    for interval in document["intervals"]:
+        for one in (*interval["streams"], interval["sum"]):
+            del one["sender"]
+    assert taken(document).plan.legs[0].way is Way.REVERSE
+
+
+def test_an_interrupted_test_is_incomplete() -> None:
+    run = taken(printed("interrupted"))
+    assert run.status is Status.INCOMPLETE and run.reason == "interrupt - the client has terminated"
+    document = printed("forward")
+    document["intervals"] = document["intervals"][:4]
+    assert "1.0 of 2 s" in str(taken(document).reason)
+
+
+def test_stored_it_is_read_like_any_other(tmp_path: Path) -> None:
+    run = taken(printed("bidir-both-ends"))
+    found = load_document(TcpWriter(tmp_path, print).begin(run))
+    assert isinstance(found, TcpResult) and found.summaries == run.summaries and found.flows == run.flows
+
+
+def test_events_one_a_line_make_the_same_document() -> None:
+    document = printed("forward")
+    events = [{"event": "start", "data": document["start"]}]
+    events += [{"event": "interval", "data": one} for one in document["intervals"]]
+    events += [{"event": "end", "data": document["end"]}]
+    assert taken(joined_stream(events)).flows == taken(document).flows
+    broken = joined_stream([*events[:-1], {"event": "error", "data": "interrupt"}, {"event": "end", "data": {}}, 7])
+    assert taken(broken).reason == "interrupt"
+
+
+def changed(*keys: Any, value: Any, name: str = "forward") -> dict[str, Any]:
+    document = printed(name)
+    at: Any = document
+    for key in keys[:-1]:
+        at = at[key]
+    at[keys[-1]] = value
+    return document
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (printed("udp"), "a test of UDP"),
+        (printed("refused"), "nothing was measured: unable to connect to server: Connection refused"),
+        (changed("intervals", value=[]), "nothing was measured"),
+        (changed("intervals", value={}), "Expected `array`"),
+        (changed("intervals", 0, "streams", 0, "bytes", value="many"), r"bytes"),
+        (changed("intervals", 0, "streams", 0, "bytes", value=10**400), "damaged"),
+        (changed("intervals", 0, "streams", 0, "bytes", value=1e19), "more bytes than any test sends"),
+        (changed("intervals", 0, "streams", 0, "seconds", value=-1), "seconds"),
+        (changed("start", "connected", value=[]), "nothing was measured|no payload"),
+        (changed("start", "test_start", "num_streams", value=0), "num_streams"),
+    ],
+)
+def test_other_files_are_refused_in_one_line(document: Any, words: str) -> None:
+    with pytest.raises(StoreError, match=words) as failure:
+        taken(document)
+    assert "\n" not in str(failure.value)
+
+
+def test_a_dut_without_a_possible_name_is_refused() -> None:
+    with pytest.raises(StoreError, match="--dut"):
+        run_from_iperf3(printed("forward"), Given("a/b", "2026-01-01T00:00:00Z", "0"))
+
+
+SOUND = ("forward", "reverse", "bidir-both-ends", "server", "interrupted")
+PLACES = {name: places(printed(name)) for name in SOUND}
+
+
+@settings(max_examples=400, deadline=None)
+@given(data=st.data())
+def test_any_one_wrong_value_is_refused_or_gives_a_sound_run(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(SOUND))
+    place, value = data.draw(st.sampled_from(PLACES[name])), data.draw(st.sampled_from(WRONG))
+    try:
+        run = taken(changed(*place, value=value, name=name))
+    except StoreError as error:
+        assert "\n" not in str(error)
+    else:
+        assert read_sealed(encode_tcp(run))  # every reader takes it
+
+
+WRONG = [*LEAVES, 2**63, 1e-9, 3600.0, "x" * 1000]

@@ -1,0 +1,140 @@
+"""What ping prints, read back; and what answers prove of the path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trexbench.core.errors import DutError
+from trexbench.host.ping import Answer, PingSeries, parse_ping, ping
+from trexbench.session.path import judge
+from trexbench.transport import Completed
+
+IPUTILS = """PING 100.66.2.2 (100.66.2.2) 56(84) bytes of data.
+64 bytes from 100.66.2.2: icmp_seq=1 ttl=63 time=0.112 ms
+64 bytes from 100.66.2.2: icmp_seq=2 ttl=63 time=1023 ms
+64 bytes from 100.66.2.2: icmp_seq=2 ttl=63 time=1023 ms (DUP!)
+From 100.66.1.1: icmp_seq=3 Redirect Host(New nexthop: 100.66.1.9)
+From 100.66.1.1 icmp_seq=4 Destination Host Unreachable
+
+--- 100.66.2.2 ping statistics ---
+4 packets transmitted, 2 received, +1 duplicates, +1 errors, 50% packet loss, time 405ms
+rtt min/avg/max/mdev = 0.112/511.556/1023.000/511.444 ms
+"""
+SIX = """PING 2001:2:0:662::2(2001:2:0:662::2) 56 data bytes
+64 bytes from 2001:2:0:662::2: icmp_seq=1 ttl=63 time=0.159 ms
+64 bytes from router.example (2001:2:0:662::2): icmp_seq=2 ttl=63 time=0.096 ms
+
+--- 2001:2:0:662::2 ping statistics ---
+2 packets transmitted, 2 received, 0% packet loss, time 407ms
+rtt min/avg/max/mdev = 0.096/0.117/0.159/0.029 ms
+"""
+BUSYBOX = """PING 192.0.2.1 (192.0.2.1): 56 data bytes
+64 bytes from 192.0.2.1: seq=0 ttl=64 time=0.431 ms
+
+--- 192.0.2.1 ping statistics ---
+2 packets transmitted, 1 packets received, 50% packet loss
+round-trip min/avg/max = 0.431/0.431/0.431 ms
+"""
+
+
+def test_iputils() -> None:
+    found = parse_ping(IPUTILS)
+    assert found is not None
+    assert (found.sent, found.lost, found.duplicates, found.errors) == (4, 2, 1, 1)
+    assert found.times_s == pytest.approx((0.000112, 1.023)) and found.ttls == (63,)
+    assert found.redirects == ("Redirect Host(New nexthop: 100.66.1.9)",)
+    assert found.told[-1] == "Destination Host Unreachable"
+    assert (found.min_s, found.avg_s) == pytest.approx((0.000112, 0.511556))
+    assert (found.max_s, found.mdev_s) == pytest.approx((1.023, 0.511444))
+
+
+def test_ipv6_and_names() -> None:
+    found = parse_ping(SIX)
+    assert found is not None and found.times_s == pytest.approx((0.000159, 0.000096)) and found.lost == 0
+
+
+def test_busybox() -> None:
+    found = parse_ping(BUSYBOX)
+    assert found is not None and found.times_s == pytest.approx((0.000431,)) and found.ttls == (64,)
+    assert (found.sent, found.lost, found.mdev_s) == (2, 1, None) and found.max_s == pytest.approx(0.000431)
+
+
+@given(st.lists(st.tuples(st.integers(0, 255), st.integers(0, 10**7)), max_size=20), st.integers(0, 5))
+def test_every_answer_that_is_printed_is_read(answers: list[tuple[int, int]], lost: int) -> None:
+    lines = [
+        f"64 bytes from 10.0.0.1: icmp_seq={at} ttl={ttl} time={us / 1000:.3f} ms"
+        for at, (ttl, us) in enumerate(answers, 1)
+    ]
+    total = f"{len(answers) + lost} packets transmitted, {len(answers)} received, 0% packet loss, time 9ms"
+    found = parse_ping("\n".join(["PING 10.0.0.1 (10.0.0.1) 56(84) bytes of data.", *lines, "", total]))
+    assert found is not None and found.lost == lost and found.sent == len(answers) + lost
+    assert [one.ttl for one in found.answers] == [ttl for ttl, _ in answers]
+    assert found.times_s == pytest.approx([us / 1e6 for _, us in answers])
+
+
+@given(st.text())
+def test_other_text_is_no_series(text: str) -> None:
+    assert parse_ping(text) is None
+
+
+@given(st.sampled_from([IPUTILS, SIX, BUSYBOX]), st.integers(0, 2000), st.text(max_size=9))
+def test_damaged_output_never_raises(text: str, at: int, junk: str) -> None:
+    found = parse_ping(text[:at] + junk + text[at:])
+    assert found is None or len(found.answers) <= text.count("time=") + junk.count("time=")
+
+
+class Says:
+    place = "namespace x"
+
+    def __init__(self, stdout: str, stderr: str = "", returncode: int = 0) -> None:
+        self._said, self.ran = (returncode, stdout, stderr), list[tuple[str, ...]]()
+
+    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
+        self.ran.append(tuple(argv))
+        self.timeout_s = timeout_s
+        return Completed(tuple(argv), *self._said, 0.0)
+
+    def close(self) -> None: ...
+
+
+def test_ping_asks_as_told_and_waits_long_enough() -> None:
+    there = Says(BUSYBOX, returncode=1)
+    assert ping(there, "192.0.2.1", 60, 0.5, 4, "192.0.2.9").lost == 1, "what was lost is a result, no error"
+    assert " ".join(there.ran[0]) == "ping -4 -n -c 60 -i 0.5 -W 2 -I 192.0.2.9 192.0.2.1" and there.timeout_s > 32
+
+
+def test_ping_that_cannot_run_says_so() -> None:
+    with pytest.raises(DutError, match="failed on namespace x: ping: connect: Network is unreachable"):
+        ping(Says("", "ping: connect: Network is unreachable\n", 2), "192.0.2.1", 1)
+
+
+def seen(*ttls: int, **more: object) -> PingSeries:
+    answers = tuple(Answer(at, ttl, 0.001) for at, ttl in enumerate(ttls))
+    return PingSeries(3, answers, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("series", "sent", "routers", "words"),
+    [
+        (seen(63, 63, 63), 64, 1, None),
+        (seen(63), 64, 1, None),
+        (seen(127, 127), 128, 1, None),
+        (seen(64, 64), 64, 0, None),
+        (seen(64, 64), 64, 1, "no router forwarded them"),
+        (seen(62, 62), 64, 1, "2 routers forwarded them"),
+        (seen(63), 64, 0, "they cross the DUT"),
+        (seen(63, 64), 64, 1, "arrive with 63 and 64"),
+        (seen(200), 64, 1, "not with 63"),
+        (seen(), 64, 1, "none of 3 echo requests was answered"),
+        (seen(told=("Destination Host Unreachable",)), 64, 1, "answered (Destination Host Unreachable)"),
+        (seen(63, duplicates=2), 64, 1, "2 answers came twice"),
+        (seen(63, told=("Redirect Host(New nexthop: 10.0.0.9)",)), 64, 1, "redirects it (Redirect Host"),
+    ],
+)
+def test_what_answers_prove(series: PingSeries, sent: int, routers: int, words: str | None) -> None:
+    found = judge(series, sent, routers, 4)
+    assert found is None if words is None else found is not None and words in found[0] and found[1]

@@ -1,0 +1,217 @@
+"""TCP on the report: the figures of the bars and series in every form; beside packets, alone, and not at all."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from report_cases import HOSTILE, make_night, make_record, make_row, make_run
+from tcp_runs import Path, make_tcp_result
+from test_report_page import LIBRARY, Elements
+
+from trexbench.core.history.night import State
+from trexbench.core.history.rows import Cell, rows_of_tcp
+from trexbench.core.tcp.model import Leg, Setup, Way
+from trexbench.core.tcp.result import TcpResult
+from trexbench.core.units import tcp_payload_bps
+from trexbench.report.page import picture_report
+from trexbench.report.page.grid import build_grid
+from trexbench.report.page.html import render
+from trexbench.report.page.markdown import to_markdown
+from trexbench.report.page.picture_report import draw_pictures
+from trexbench.report.page.report import Report
+from trexbench.report.page.tcp import mode_words, points_of
+from trexbench.report.page.templates import read_static
+from trexbench.report.page.trends import Change
+
+LINE = Setup(line_bps=1e9, cpus={"dut": (0, 1)})
+BUSY = Path(bps=400e6, cores={"dut": (0.99, 0.25)}, retransmits=30, power_w=4.5)
+
+
+def make_tcp_report(*results: TcpResult, **changes: Any) -> Report:
+    """Of all cells of these runs."""
+    rows = [row for at, one in enumerate(results) for row in rows_of_tcp(one, f"{at}.json")]
+    runs = {row.cell: results[int(row.path[0])] for row in rows}
+    return Report(**{"rows": rows, "tcp": runs, **changes})
+
+
+def data_of(report: Report) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Elements(render(report, LIBRARY)).scripts[0])
+    return found
+
+
+def test_a_bar_has_the_runs_own_figures() -> None:
+    result = make_tcp_result(BUSY, setup=LINE)
+    forward, reverse = data_of(make_tcp_report(result))["tcp"]
+    summary = result.summaries[0]
+    assert forward["rate"] == pytest.approx(summary.rate_bps / 1e6) == pytest.approx(400)
+    assert not forward["bound"] and forward["limit"] == "the DUT was the limit" and "CPU 0" in forward["why"][0]
+    assert forward["cores"] == pytest.approx([99, 25]) and forward["hottest"] == [0, pytest.approx(99)]
+    assert forward["efficiency"] == pytest.approx(400 / 124, rel=1e-3), "per % of one core, of both cores together"
+    assert (forward["idle"], forward["loaded"]) == (pytest.approx(1.2), pytest.approx(5))
+    assert forward["power"] == 4.5 and forward["line"] == pytest.approx(tcp_payload_bps(1e9, 1500, 4, True, 0) / 1e6)
+    assert reverse["loaded"] is None, "only the forward leg was pinged"
+
+
+def test_a_bound_is_marked_wherever_the_rate_stands() -> None:
+    report = make_tcp_report(make_tcp_result(Path(bps=941e6), [Leg(Way.FORWARD)], setup=LINE))
+    assert data_of(report)["tcp"][0]["bound"] and data_of(report)["tcp"][0]["limit"] == "the line was full"
+    assert "<td>≥ 941.0 Mbit/s</td>" in render(report, LIBRARY) and "| ≥ 941.0 Mbit/s |" in to_markdown(report)
+    assert report.tcp_cells[0].rate == ">= 941.0 Mbit/s"
+
+
+def test_series_are_the_intervals_with_gaps_where_nothing_was_read() -> None:
+    result = make_tcp_result(Path(bps=[100e6 * (1 + at) for at in range(10)], retransmits=20), [Leg(Way.FORWARD)])
+    silent = replace(result.legs[0], client=tuple(replace(one, streams=()) for one in result.legs[0].client))
+    (line,) = data_of(make_tcp_report(result))["tcp"][0]["series"]
+    assert line["x"] == [at + 0.5 for at in range(10)] and line["y"] == pytest.approx(
+        [100 * (1 + at) for at in range(10)]
+    )
+    assert line["again"] == [2.0] * 10 and line["rtt"] == [1.0] * 10
+    (line,) = data_of(make_tcp_report(replace(result, legs=(silent,))))["tcp"][0]["series"]
+    assert line["again"] == line["rtt"] == [None] * 10 and len(line["y"]) == 10
+
+
+def test_a_long_series_is_pooled_and_loses_nothing() -> None:
+    rates = [100e6 + 1e6 * (at % 7) for at in range(10)]
+    result = make_tcp_result(Path(bps=rates, retransmits=50), [Leg(Way.FORWARD)])
+    points = points_of(result.flows[0], most=4)
+    assert [point.length_s for point in points] == [3, 3, 3, 1]
+    assert sum(p.received_bps * p.length_s for p in points) == pytest.approx(sum(rates))
+    assert sum((p.retransmitted_ps or 0) * p.length_s for p in points) == pytest.approx(50)
+    assert points[-1].at_s == 9.5
+
+
+def test_repetitions_and_both_ways_at_once_have_lines_of_their_own() -> None:
+    legs = [Leg(Way.FORWARD), Leg(Way.FORWARD, 4, 2), Leg(Way.BIDIR, 6)]
+    forward, both = data_of(make_tcp_report(make_tcp_result(legs=legs)))["tcp"]
+    assert [one["name"] for one in forward["series"]] == ["", "repetition 2"]
+    assert [one["name"] for one in both["series"]] == ["client sends", "server sends"]
+    assert both["rate"] == pytest.approx(2 * 940, rel=1e-3)
+
+
+def test_bars_of_a_dut_stand_together_its_ways_in_one_order() -> None:
+    legs = [Leg(Way.REVERSE, 6), Leg(Way.REVERSE), Leg(Way.FORWARD)]
+    plain = make_tcp_result(legs=legs)
+    walled = replace(plain, command={**plain.command, "variant": "wall"})
+    unread = replace(plain, command={**plain.command, "telemetry": False})
+    cells = make_tcp_report(unread, walled, plain).tcp_cells
+    assert [one.cell.variant for one in cells] == [None] * 6 + ["wall"] * 3
+    assert [mode_words(one.cell) for one in cells[:6]] == [
+        f"{way}{how}" for way in ("forward IPv4", "reverse IPv4", "reverse IPv6") for how in ("", ", unmonitored")
+    ]
+
+
+def test_a_page_of_tcp_alone_says_nothing_of_packets() -> None:
+    report = make_tcp_report(make_tcp_result(BUSY, setup=LINE))
+    page = Elements(render(report, LIBRARY))
+    places = {attributes.get("id") for _, attributes in page.found}
+    text = " ".join(" ".join(page.text).split())
+    assert {"plot-tcp", "plot-series", "plot-trends", "tcp-mode"} <= places
+    assert not {"plot-ramps", "mode", "traffic", "unit"} & places
+    for words in ("generator", "frames per second", "Mpps"):
+        assert words not in text, words
+    assert "42 %" in text and "400.0 Mbit/s" in text and "4.5 W" in text and "62.0 % of 2" in text
+
+
+def test_a_page_without_tcp_says_nothing_of_it() -> None:
+    row = make_row()
+    report = Report([row], runs={row.cell: make_run(row.cell)})
+    assert "TCP" not in " ".join(Elements(render(report, LIBRARY)).text) and "TCP" not in to_markdown(report)
+    assert 'id="tcp-mode"' not in render(report, LIBRARY)
+    assert not [name for name, _ in draw_pictures(report) if "tcp" in name]
+
+
+def test_both_kinds_stand_on_one_page() -> None:
+    row, result = make_row(), make_tcp_result(BUSY, setup=LINE)
+    report = make_tcp_report(result)
+    report = replace(report, rows=[row, *report.rows], runs={row.cell: make_run(row.cell)})
+    data = data_of(report)
+    assert [cell.get("tcp") for cell in data["cells"]] == [None, "forward IPv4", "reverse IPv4"]
+    assert [metric["name"] for metric in data["metrics"]][:2] == ["maximum rate", "TCP rate"], "the rates come first"
+    places = {attributes.get("id") for _, attributes in Elements(render(report, LIBRARY)).found}
+    assert {"plot-tcp", "plot-ramps", "mode", "tcp-mode"} <= places
+
+
+def test_a_rate_through_no_line_stands_in_the_first_table() -> None:
+    result = make_tcp_result(Path(bps=5e9), [Leg(Way.FORWARD)])
+    (cell,) = build_grid(rows_of_tcp(result, "x.json"), None).blocks[0].rows[0].cells
+    assert cell.share is None and cell.percent == cell.rate == ">= 5.000 Gbit/s"
+
+
+def test_a_failed_cell_of_tcp_is_one_with_its_history() -> None:
+    (row,) = rows_of_tcp(make_tcp_result(legs=[Leg(Way.FORWARD)]), "x.json")
+    lost = replace(make_record(row, "no route", State.FAILED), kind=row.cell.kind)
+    report = Report([row], nights=[make_night(lost)], table=make_night(lost))
+    assert [trend.cell for trend in report.trends] == [row.cell] and report.trends[0].failed[0][1] == "no route"
+    assert [block.name for block in report.grid.blocks] == ["TCP"]
+    assert str(report.grid.failures[0][0]) == "lab-linux forward-ipv4 uni tcp"
+
+
+def test_what_casts_doubt_on_a_run_of_tcp_is_told_once() -> None:
+    result = make_tcp_result(Path(threads={"server": (0.1, 0.2, 0.2)}))
+    report = make_tcp_report(result)
+    assert len(report.tcp_cells) == 2 and len(report.tcp_runs) == 1
+    doubt = next(text for text in report.tcp_runs[0][1] if "waited for a CPU" in text)
+    text = " ".join(Elements(render(report, LIBRARY)).text)
+    assert text.count(doubt) == 1 and to_markdown(report).count("waited for a CPU") == 2, "one of each leg"
+
+
+def test_hostile_names_are_text_in_tcp_too() -> None:
+    named = {"name": HOSTILE, "facts": {HOSTILE: HOSTILE}, "facts_sha256": "ab"}
+    result = make_tcp_result()
+    hostile = make_tcp_report(replace(result, dut=named, command={"variant": HOSTILE}))
+    harmless = make_tcp_report(
+        replace(result, dut={"name": "a", "facts": {"b": "c"}, "facts_sha256": "ab"}, command={"variant": "d"})
+    )
+    assert [t for t, _ in Elements(render(hostile, LIBRARY)).found] == [
+        t for t, _ in Elements(render(harmless, LIBRARY)).found
+    ]
+    assert "<script" not in to_markdown(hostile) and "<img" not in to_markdown(hostile)
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]+\.(png|svg)", name) for name, _ in draw_pictures(hostile))
+
+
+def test_pictures_have_the_bars_and_each_mode() -> None:
+    simulated = make_tcp_report(replace(make_tcp_result(BUSY, setup=LINE), simulated=True))
+    pictures = dict(draw_pictures(simulated))
+    assert sorted(name for name in pictures if name.endswith("png")) == [
+        "tcp-bars.png",
+        "tcp-forward-ipv4.png",
+        "tcp-reverse-ipv4.png",
+        "trend-forward-ipv4-uni-tcp.png",
+        "trend-reverse-ipv4-uni-tcp.png",
+    ]
+    real = dict(draw_pictures(make_tcp_report(make_tcp_result(BUSY, setup=LINE))))
+    assert all(real[name] != pictures[name] for name in pictures if name.startswith("tcp")), "marked as simulated"
+
+
+def test_a_dut_has_one_colour_on_the_page_and_in_its_pictures() -> None:
+    (listed,) = re.findall(r"var LIGHT = \[(.*?)\]", read_static("page.js"))
+    assert tuple(re.findall(r'"(#\w+)"', listed)) == picture_report.COLOURS
+    (names,) = re.findall(r"var MARKERS = \[(.*?)\]", read_static("page.js"))
+    assert len(re.findall(r'"', names)) == 2 * len(picture_report.MARKERS)
+
+
+def test_a_change_of_tcp_chooses_its_way_and_figure_and_leaves_packets_alone() -> None:
+    result = make_tcp_result(BUSY, [Leg(Way.FORWARD), Leg(Way.REVERSE)], setup=LINE)
+    report = make_tcp_report(result)
+    slower = Change(report.rows[1].cell, "TCP rate", report.rows[1].started, "slower", True, 5e8, 4e8)
+    packets = make_row()
+    rows, runs = [packets, *report.rows], {packets.cell: make_run(packets.cell)}
+    page = Elements(render(replace(report, rows=rows, runs=runs, changes=[slower]), LIBRARY))
+    (shown,) = [a["data-show"] for _, a in page.found if "data-show" in a]
+    assert json.loads(str(shown)) == {"tcp-mode": "reverse-ipv4", "metric": "TCP rate"}
+    chosen = [a["value"] for tag, a in page.found if tag == "option" and "selected" in a and "value" in a]
+    assert "reverse-ipv4" in chosen and "forward-ipv4" not in chosen
+    trend = next(one for one in json.loads(page.scripts[0])["trends"] if one["changes"])
+    assert (trend["changes"][0]["before"], trend["values"]["TCP rate"]) == (5e8, [pytest.approx(4e8)])
+
+
+def test_a_cell_without_a_figure_has_no_bar() -> None:
+    result = make_tcp_result(legs=[Leg(Way.FORWARD)])
+    cell = Cell("lab-linux", "reverse-ipv4", False, None, "tcp")
+    report = make_tcp_report(result, tcp={cell: result})
+    assert report.tcp_cells == () and 'id="plot-tcp"' not in render(report, LIBRARY)

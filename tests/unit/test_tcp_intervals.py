@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tcp_runs import Path, make_leg, without
+
+from trexbench.core.tcp.intervals import Flow, find_flows
+from trexbench.core.tcp.model import Leg, LegReadings, TcpPlan, Way
+
+FORWARD = Leg(Way.FORWARD)
+PLAN = TcpPlan(legs=(FORWARD,), time_s=10.0)
+
+
+def flow_of(plan: TcpPlan, leg: LegReadings) -> Flow:
+    (flow,) = find_flows(plan, leg)
+    return flow
+
+
+def codes(flow: Flow) -> set[str]:
+    return {one.code for one in flow.caveats}
+
+
+def test_rates_are_the_receivers_by_its_own_clock() -> None:
+    rates = [100e6 * (1 + at) for at in range(10)]
+    flow = flow_of(PLAN, make_leg(PLAN, FORWARD, Path(bps=rates)))
+    assert [one.received_bps for one in flow.intervals] == pytest.approx(rates)
+    assert [one.sent_bps for one in flow.intervals] == pytest.approx(rates)
+    assert (flow.intervals[0].begin_s, flow.intervals[-1].end_s) == (0.0, 10.0)
+    assert flow.received_bps == pytest.approx(550e6)
+    assert (flow.sender, flow.receiver, codes(flow)) == ("client", "server", set())
+
+
+def test_a_stretched_interval_of_the_receiver_has_its_own_length() -> None:
+    leg = make_leg(PLAN, FORWARD, Path(bps=800e6))
+    late = list(leg.server)
+    late[5] = replace(late[5], at_s=late[5].at_s + 0.25)  # read late, but not counted late
+    flow = flow_of(PLAN, replace(leg, server=tuple(late)))
+    assert flow.intervals[4].received_bps == pytest.approx(800e6 / 1.25)
+    assert flow.intervals[5].received_bps == pytest.approx(800e6 / 0.75)
+
+
+def test_streams_are_summed_and_retransmits_counted_once() -> None:
+    plan = replace(PLAN, streams=4)
+    flow = flow_of(plan, make_leg(plan, FORWARD, Path(bps=100e6, retransmits=30, cwnd=14480)))
+    assert flow.retransmits == 4 * 30
+    first = flow.intervals[0]
+    assert first.received_bps == pytest.approx(400e6)
+    assert (len(first.streams), first.cwnd_bytes) == (4, 4 * 14480)
+    assert first.rtt_s == pytest.approx(0.001)
+
+
+def test_a_bidirectional_leg_has_two_flows() -> None:
+    leg = Leg(Way.BIDIR)
+    flows = find_flows(PLAN, make_leg(PLAN, leg, Path(bps=5e8)))
+    assert [(flow.sender, flow.received_bps) for flow in flows] == [("client", 5e8), ("server", 5e8)]
+
+
+def test_the_omitted_time_is_left_out() -> None:
+    plan = replace(PLAN, omit_s=2.0)
+    flow = flow_of(plan, make_leg(plan, FORWARD, Path(bps=[1e6, 1e6, *[50e6] * 10])))
+    assert [one.received_bps for one in flow.intervals] == pytest.approx([50e6] * 10)
+    assert flow.intervals[0].begin_s == 2.0
+
+
+def test_what_comes_after_the_end_does_not_count() -> None:
+    longer = replace(PLAN, time_s=12.0)
+    flow = flow_of(PLAN, make_leg(longer, FORWARD, Path(bps=[50e6] * 10 + [1e6] * 2)))
+    assert len(flow.intervals) == 10
+
+
+def test_clocks_of_any_origin_and_late_readings_pair_the_ends() -> None:
+    leg = make_leg(PLAN, FORWARD, Path(bps=7e8, retransmits=1000), jitter={"client": 0.2})
+    flow = flow_of(PLAN, leg)
+    assert flow.retransmits == 1000
+    assert all(one.sent_bps == pytest.approx(7e8) for one in flow.intervals[1:])
+
+
+@given(st.lists(st.integers(1, 9), max_size=4, unique=True))
+def test_missing_readings_of_the_receiver_lose_no_payload(gone: list[int]) -> None:
+    flow = flow_of(PLAN, without(make_leg(PLAN, FORWARD, Path(bps=6e8, retransmits=500)), "server", *gone))
+    assert flow.received_bps == pytest.approx(6e8)
+    assert flow.retransmits == 500
+    assert all(one.received_bps == pytest.approx(6e8) for one in flow.intervals)
+    assert codes(flow) == ({"intervals-irregular"} if gone else set())
+
+
+def test_a_sender_that_was_not_read_leaves_what_only_it_knows_unknown() -> None:
+    flow = flow_of(PLAN, replace(make_leg(PLAN, FORWARD), client=()))
+    assert flow.received_bps == pytest.approx(940e6)
+    assert {(one.sent_bps, one.retransmits, one.rtt_s, one.cwnd_bytes) for one in flow.intervals} == {(None,) * 4}
+    assert flow.retransmits is None
+
+
+def test_without_the_receivers_readings_there_is_no_rate() -> None:
+    flow = flow_of(PLAN, replace(make_leg(PLAN, FORWARD), server=()))
+    assert (flow.intervals, flow.received_bps, codes(flow)) == ((), None, {"no-intervals"})
+
+
+def test_a_setback_costs_its_interval_and_raises_a_doubt() -> None:
+    leg = make_leg(PLAN, FORWARD, Path(bps=6e8))
+    back = [
+        replace(one, streams=tuple(replace(s, payload_bytes=s.payload_bytes // 1000) for s in one.streams))
+        if at >= 6
+        else one
+        for at, one in enumerate(leg.server)
+    ]
+    flow = flow_of(PLAN, replace(leg, server=tuple(back)))
+    assert "counters-went-back" in codes(flow)
+    assert len(flow.intervals) == 9
+    assert all(one.received_bps >= 0 for one in flow.intervals)
+
+
+def test_a_clock_that_stands_still_gives_no_rate() -> None:
+    leg = make_leg(PLAN, FORWARD)
+    still = tuple(replace(one, at_s=leg.server[3].at_s) if at == 4 else one for at, one in enumerate(leg.server))
+    assert "clock-went-back" in codes(flow_of(PLAN, replace(leg, server=still)))
+
+
+def test_unequal_clocks_are_told() -> None:
+    leg = make_leg(replace(PLAN, time_s=60.0), FORWARD)
+    slow = tuple(replace(one, at_s=one.at_s * 0.9) for one in leg.client)
+    assert "clocks-apart" in codes(flow_of(replace(PLAN, time_s=60.0), replace(leg, client=slow)))
+
+
+@pytest.mark.parametrize(("more", "doubted"), [(1.001, False), (2.0, True)])
+def test_a_receiver_that_was_read_a_little_later_has_not_got_more_than_was_sent(more: float, doubted: bool) -> None:
+    leg = make_leg(PLAN, FORWARD)
+    server = tuple(
+        replace(one, streams=tuple(replace(s, payload_bytes=int(more * s.payload_bytes)) for s in one.streams))
+        for one in leg.server
+    )
+    told = codes(flow_of(PLAN, replace(leg, server=server, client=leg.client)))
+    assert ("counters-apart" in told) is doubted
+
+
+def test_iperf3s_unknown_retransmits_are_none() -> None:
+    leg = make_leg(PLAN, FORWARD)
+    unknown = tuple(
+        replace(one, streams=tuple(replace(s, info={**s.info, "total_retrans": 2**64 - 1}) for s in one.streams))
+        for one in leg.client
+    )
+    assert flow_of(PLAN, replace(leg, client=unknown)).retransmits is None
+
+
+def test_time_grows_with_the_intervals_and_not_with_their_square() -> None:
+    plan = replace(PLAN, time_s=2000.0, interval_s=0.1)
+    leg = make_leg(plan, FORWARD, Path(bps=100e6))
+    begun_s = time.process_time()
+    assert len(flow_of(plan, leg).intervals) == 20_000
+    assert time.process_time() - begun_s < 10
+
+
+def test_a_reading_may_be_of_the_other_direction_only() -> None:
+    """A server of which only the end is known of what it sent."""
+    plan = TcpPlan(legs=(Leg(Way.BIDIR),), time_s=10.0)
+    leg = make_leg(plan, plan.legs[0], Path(bps=100e6, retransmits=30))
+    few = [
+        one if at in (0, 10) else replace(one, streams=tuple(s for s in one.streams if not s.sends))
+        for at, one in enumerate(leg.server)
+    ]
+    forward, reverse = find_flows(plan, replace(leg, server=tuple(few)))
+    assert reverse.retransmits == 30 and "streams-missing" not in codes(reverse) | codes(forward)
+    assert len(forward.intervals) == len(reverse.intervals) == 10

@@ -1,0 +1,89 @@
+"""``trexbench tcp --sim``: the bench of the shipped twins, on a clock of its own."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trexbench.config.schema import read_dut
+from trexbench.core.dut.telemetry import Moment
+from trexbench.core.errors import ConfigError
+from trexbench.core.tcp.model import Leg, TcpPlan, Way
+from trexbench.core.tcp.wan import Wan
+from trexbench.session.tcp.request import TcpRequest, TcpSetup, TcpWish
+from trexbench.session.tcp.simulate import SimulatedBench
+
+ROOT = Path(__file__).resolve().parents[2]
+F = Way.FORWARD
+FITTED = (
+    *("raspberry-pi", "raspberry-pi-2", "edgerouter-openwrt", "edgerouter-edgeos", "gl-ar150", "wrt3200acm"),
+    *("raspberry-pi-2-openwrt", "raspberry-pi-3-openwrt", "raspberry-pi-4-openwrt", "virtual-openwrt", "mininet-lab8"),
+)
+
+
+def bench(name: str = "lab-linux", **setup: Any) -> SimulatedBench:
+    dut = read_dut(ROOT / "dut_configs" / f"{name}.yaml")
+    return SimulatedBench(TcpRequest(dut, TcpPlan((Leg(F),)), TcpSetup(sim=True, speedup=1e9, **setup)))
+
+
+def test_a_bench_of_a_shipped_twin_measures_on_its_own_clock() -> None:
+    own, seen = bench(seed=7), list[str]()
+    plan = TcpPlan((Leg(F),), time_s=10, omit_s=1)
+    assert own.ping(Leg(F), 60, False, threading.Event()).sent == 60 and own.clock.now() == 60
+    leg = own.flow(Leg(F), plan, lambda host, reading: seen.append(host), True)
+    assert (leg.began_s, own.clock.now(), leg.error) == (60, 71, None)
+    assert len(leg.client) == len(leg.server) == len(leg.dut) == 12 and seen == 12 * ["client", "server"]
+    assert [one.t_s for one in leg.dut][:2] == [60, 61]
+    edge = bench("edgerouter-edgeos")
+    assert edge.look(Moment.BEGIN).observation.power_w == 5.9 and own.look(Moment.END).observation.power_w is None
+    around = own.around(Leg(F), plan)
+    assert around.dut == () and around.server[-1].streams[0].payload_bytes > leg.server[-1].streams[0].payload_bytes
+    assert own.facts["dut"]["seed"] == 7
+    assert bench(telemetry=False).flow(Leg(F), plan, lambda host, reading: None, False).dut == ()
+
+
+def test_a_router_that_dials_in_fills_its_line_with_less_payload() -> None:
+    dials, plain = bench("edgerouter-edgeos").setup, bench("raspberry-pi").setup
+    assert (dials.pppoe, dials.mtu, dials.tags) == (True, 1492, 3)
+    assert (plain.pppoe, plain.mtu, plain.tags) == (False, 1500, 0)
+
+
+def test_a_simulated_wan_is_in_the_setup_and_its_hosts_tell_their_buffers() -> None:
+    dut = read_dut(ROOT / "dut_configs" / "mininet-lab8.yaml")
+    own, plan = bench("mininet-lab8"), TcpPlan((Leg(F, buffer_bytes=50_000),), time_s=2, congestion="reno")
+    assert (own.setup.wan, own.setup.wan_by) == (dut.wan, "the twin") and dut.wan == Wan(0.02, 1e10)
+    assert (bench().setup.wan, bench().setup.wan_by) == (None, "")
+    small, found = (own.flow(leg, plan, lambda host, reading: None, True) for leg in (plan.legs[0], Leg(F)))
+    for host in ("client", "server"):
+        assert small.program[host]["tcp_rmem"] == small.program[host]["tcp_wmem"] == "10240 50000 50000"
+        assert found.program[host]["tcp_rmem"] == "10240 87380 16777216"
+        assert (found.program[host]["tcp_adv_win_scale"], found.program[host]["congestion"]) == ("1", "reno")
+
+
+def test_a_bench_refuses_a_variant_that_the_twin_does_not_have() -> None:
+    with pytest.raises(ConfigError, match="no variant 'nosuch'"):
+        bench(variant="nosuch")
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_a_shipped_twin_says_what_it_was_fitted_to_and_names_no_host_of_anyone(name: str) -> None:
+    dut = read_dut(ROOT / "dut_configs" / f"{name}.yaml")
+    assert (
+        dut.driver == ("linux" if name.endswith(("pi", "pi-2", "lab8")) else "none")
+        and dut.endpoints is not None
+        and dut.twin is not None
+    )
+    assert "fitted to the document of 20" in dut.description and "not measured by us" in dut.description
+    assert all(one.transport.host == f"{role}.example.net" for role, one, _ in dut.endpoints.roles)
+    leg = bench(name).flow(Leg(F), TcpPlan((Leg(F),), time_s=5), lambda host, reading: None, True)
+    assert leg.server[-1].streams[0].payload_bytes > 0 and leg.dut[-1].observation.cpus
+
+
+def test_iperf3_is_not_asked_for_more_than_it_can_tell() -> None:
+    day: dict[str, Any] = {"time_s": 86400.0, "interval_s": 1.0}
+    with pytest.raises(ConfigError, match=r"86400 intervals of its connections are too many.*--interval"):
+        TcpWish(engine="iperf3", **day)
+    assert TcpWish(**day).time_s == TcpWish(engine="iperf3", **{**day, "interval_s": 10.0}).time_s

@@ -1,0 +1,217 @@
+"""A run of TCP on disk, and every verb on a directory that has some beside runs of packets."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, replace
+from pathlib import Path as File
+
+import pytest
+from runs import World, make_plan, make_result
+from tcp_runs import Path, make_tcp_result
+
+from trexbench import api
+from trexbench.cli.main import main
+from trexbench.core.errors import StoreError
+from trexbench.core.history.night import Night
+from trexbench.core.tcp.model import Leg, Setup, Way
+from trexbench.core.tcp.result import TcpResult
+from trexbench.core.typed import Status
+from trexbench.results.document import read_sealed
+from trexbench.results.index import open_index
+from trexbench.results.prune import find_old
+from trexbench.results.store import RunWriter, find_latest, load_document, load_row, load_rows, load_run
+from trexbench.results.tcpwriter import TcpWriter
+from trexbench.suite.notify import textfile
+
+PI = Path(bps=65.6e6, cores={"dut": (0.99,)})
+
+
+def fail(text: str) -> None:
+    raise AssertionError(text)
+
+
+def store(results: File, result: TcpResult, warn: Callable[[str], None] = fail) -> File:
+    writer = TcpWriter(results, warn)
+    writer.begin(replace(result, status=Status.RUNNING, finished=None, legs=(), pings=()))
+    return writer.end(result)
+
+
+def nights(results: File, rates: list[float], **command: str) -> list[File]:
+    return [
+        store(
+            results,
+            make_tcp_result(
+                replace(PI, bps=rate),
+                id=f"tcp-{at}",
+                started=f"2026-{10 + at // 28}-{1 + at % 28:02}T01:02:03Z",
+                ceiling=Path(bps=20e9),
+                command={"suite": "pi", "night": f"2026-{10 + at // 28}-{1 + at % 28:02}", **command},
+            ),
+        )
+        for at, rate in enumerate(rates)
+    ]
+
+
+@dataclass
+class Said:
+    exit_code: int
+    output: str
+
+
+def run(*words: object) -> Said:
+    """A verb, as its user calls it; both streams together."""
+    text = io.StringIO()
+    with pytest.raises(SystemExit) as ended, redirect_stdout(text), redirect_stderr(text):
+        main([str(word) for word in words])
+    assert isinstance(ended.value.code, int)
+    assert "Traceback" not in text.getvalue()
+    return Said(ended.value.code, text.getvalue())
+
+
+def test_the_document_has_its_place_and_is_sealed(tmp_path: File) -> None:
+    result = make_tcp_result(PI, (Leg(Way.FORWARD), Leg(Way.REVERSE, 6)))
+    path = store(tmp_path, result)
+    assert path == tmp_path / "2026-11-20" / "lab-linux" / "120301-tcp-forward-reverse-ipv4-ipv6.json"
+    assert load_document(path) == result
+    sealed = read_sealed(path.read_bytes())
+    assert sealed is not None and len(sealed) == 2
+    assert load_rows(path, "x") == tuple(replace(row, path="x") for row in sealed)
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b'"mean"', b'"Mean"', 1))
+    assert read_sealed(path.read_bytes()) is None, "a changed byte breaks the seal"
+    assert load_rows(path, "x") == tuple(replace(row, path="x") for row in sealed), "and rows are derived again"
+    assert find_latest(tmp_path) == path
+
+
+def test_what_was_measured_before_a_kill_is_kept(tmp_path: File) -> None:
+    result = make_tcp_result(PI)
+    writer = TcpWriter(tmp_path, fail)
+    path = writer.begin(replace(result, status=Status.RUNNING, legs=()))
+    assert [row.status for row in load_rows(path, "x")] == ["running", "running"]
+    writer.update(replace(result, status=Status.RUNNING, legs=result.legs[:1]))
+    left = load_document(path)
+    assert isinstance(left, TcpResult) and left.legs == result.legs[:1]
+    assert left.summaries[0].rate_bps == pytest.approx(65.6e6)
+    again = run("show", path)
+    assert again.exit_code == 0 and "STILL RUNNING, OR KILLED" in again.output
+
+
+def test_a_second_run_of_the_same_second_has_its_own_file(tmp_path: File) -> None:
+    assert store(tmp_path, make_tcp_result()) != store(tmp_path, make_tcp_result())
+
+
+def test_a_disk_that_fails_ends_no_run(tmp_path: File) -> None:
+    told: list[str] = []
+    writer = TcpWriter(tmp_path / "r", told.append)
+    result = make_tcp_result(PI)
+    path = writer.begin(replace(result, status=Status.RUNNING))
+    path.unlink()
+    path.mkdir()  # cannot be replaced by a file
+    (path / "x").touch()
+    for _ in range(2):
+        writer.update(result)
+    elsewhere = writer.end(result)
+    assert len(told) == 2 and str(path) in told[0] and str(elsewhere) in told[1]
+    assert load_document(elsewhere) == result
+    os.unlink(elsewhere)
+    elsewhere.parent.rmdir()
+
+
+def test_a_run_that_cannot_be_read_back_is_written_all_the_same(tmp_path: File) -> None:
+    result = make_tcp_result(PI, dut={"name": "a/b"})
+    path = store(tmp_path, result)
+    with pytest.raises(StoreError, match=r"dut\.name"):
+        load_document(path)
+    assert len(json.loads(path.read_bytes())["legs"]) == 2
+
+
+def test_a_run_of_tcp_is_none_of_packets(tmp_path: File) -> None:
+    path = store(tmp_path, make_tcp_result())
+    with pytest.raises(StoreError, match="a run of TCP, not of packets"):
+        load_run(path)
+
+
+def both_kinds(results: File) -> tuple[File, File]:
+    packets = RunWriter(results, fail).begin(make_result(make_plan(), World(capacity_pps=0.5e6)))
+    return packets.end(make_result(make_plan(), World(capacity_pps=0.5e6))), store(results, make_tcp_result(PI))
+
+
+def test_no_verb_chokes_on_a_directory_with_both_kinds(tmp_path: File) -> None:
+    packets, tcp = both_kinds(tmp_path)
+    with open_index(tmp_path, fail) as index:
+        assert index.problems() == []
+        assert sorted(row.cell.kind for row in index.rows()) == ["ramp", "tcp", "tcp"]
+        assert len({row.path for row in index.rows() if row.cell.kind == "tcp"}) == 1
+        columns, found = index.query("select mode, total_bps, total_pps from runs where kind = 'tcp' order by mode")
+        assert columns == ["mode", "total_bps", "total_pps"]
+        assert [(mode, pps) for mode, _, pps in found] == [("forward-ipv4", 0.0), ("reverse-ipv4", 0.0)]
+    listed = run("results", "list", "--results", tmp_path)
+    assert listed.exit_code == 0 and "65.60 Mbit/s" in listed.output and "not read" not in listed.output
+    assert "65.6" in run("show", tcp).output
+    assert json.loads(run("show", tcp, "--json").output)["summaries"][0]["limit"] == "dut"
+    assert run("show", tcp, "--brief").output.startswith("TCP through lab-linux: forward IPv4 65.60 Mbit/s")
+    assert run("show", packets).exit_code == 0
+    assert run("results", "query", "select * from runs", "--results", tmp_path).exit_code == 0
+    page = run("report", "--results", tmp_path, "-o", tmp_path / "page.html")
+    assert page.exit_code == 0 and "could not be read" not in page.output, page.output
+    assert "65.60 Mbit/s" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert run("regress", "--results", tmp_path).exit_code == 4
+    assert len(api.load_results(tmp_path)) == 1
+    assert len(api.load_rows(tmp_path)) == 3
+    assert load_row(packets, "x").packet_rate
+
+
+def test_what_draws_packets_refuses_by_name(tmp_path: File) -> None:
+    tcp = store(tmp_path, make_tcp_result())
+    for words in (("export", "--loadtest", tcp, "-o", tmp_path / "x.json"),):
+        refused = run(*words)
+        assert refused.exit_code != 0
+        assert "packets" in refused.output
+
+
+def test_two_runs_of_tcp_are_compared_way_by_way(tmp_path: File) -> None:
+    first = store(tmp_path, make_tcp_result(PI))
+    second = store(tmp_path, make_tcp_result(replace(PI, bps=63e6)))
+    text = run("compare", first, second, "--results", tmp_path).output
+    assert text.count("slower") == 2 and "65.60 Mbit/s" in text and "63.00 Mbit/s" in text and "-3.96 %" in text
+    values = json.loads(run("compare", first, second, "--results", tmp_path, "--json").output)
+    assert values["cells"][0]["first_bps"] == pytest.approx(65.6e6)
+    assert "first_pps" not in values["cells"][0]
+
+
+def test_a_bound_decides_nothing(tmp_path: File) -> None:
+    first = store(tmp_path, make_tcp_result(Path(bps=940e6), setup=Setup(line_bps=1e9)))
+    second = store(tmp_path, make_tcp_result(Path(bps=930e6)))
+    assert run("compare", first, second, "--anyway", "--results", tmp_path).output.count("unknown") == 2
+
+
+def test_a_slower_firmware_is_a_regression_of_the_tcp_rate(tmp_path: File) -> None:
+    nights(tmp_path, [65.6e6 + 5e4 * (at % 3) for at in range(14)] + [61e6 + 5e4 * (at % 3) for at in range(6)])
+    judged = run("regress", "--results", tmp_path)
+    assert judged.exit_code == 3, judged.output
+    assert "TCP rate" in judged.output and "65.65 Mbit/s" in judged.output and "61.05 Mbit/s" in judged.output
+    assert "maximum rate" not in judged.output
+
+
+def test_a_document_of_many_rows_is_pruned_once(tmp_path: File) -> None:
+    paths = nights(tmp_path, [65e6] * 4)
+    assert find_old(tmp_path, keep_nights=2) == [path.relative_to(tmp_path) for path in paths[:2]]
+
+
+def test_a_directory_with_runs_of_tcp_only_has_a_report_in_every_form(tmp_path: File) -> None:
+    nights(tmp_path, [65.6e6 + 5e4 * (at % 3) for at in range(8)])
+    page, text, pictures = tmp_path / "page.html", tmp_path / "page.md", tmp_path / "pictures"
+    made = run("report", "--results", tmp_path, "-o", page, "--markdown", text, "--pictures", pictures)
+    assert made.exit_code == 0, made.output
+    assert all("65.6" in file.read_text(encoding="utf-8") for file in (page, text))
+    for form in ("--junit", "--markdown"):
+        assert run("regress", "--results", tmp_path, form, tmp_path / "out").exit_code == 0
+    assert json.loads(run("regress", "--results", tmp_path, "--json").output)
+    rows = [row for path in sorted(tmp_path.glob("*/*/*.json")) for row in load_rows(path, "x")]
+    gauges = textfile(Night("pi", "2026-10-08", "2026-10-08T00:00:00Z", False, ()), rows[-2:], 0)
+    assert "maximum_pps{" not in gauges and "at_least{" in gauges

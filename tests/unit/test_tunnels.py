@@ -1,0 +1,304 @@
+"""Tunnels that programs hold open: their words, what they cost of a packet, their keys, and what is told of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import ssl
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tcp_runs import Path as Flow
+from tcp_runs import make_tcp_result
+
+from trexbench.config.lookup import read_suite
+from trexbench.config.schema import read_dut
+from trexbench.config.suite import Instead
+from trexbench.core.errors import ConfigError, DutError
+from trexbench.core.history.rows import rows_of_tcp
+from trexbench.core.tcp.limit import TcpLimit
+from trexbench.core.tcp.model import Leg, Setup, TcpPlan, Way
+from trexbench.core.tcp.result import from_document, to_document
+from trexbench.core.tcp.tunnel import KINDS, Tunnel, parse_tunnel
+from trexbench.endpoint import TunnelEnd
+from trexbench.report.tcp.text import format_tcp, headline
+from trexbench.session.request import Setup as PacketSetup
+from trexbench.session.tcp.request import TcpRequest, TcpSetup, TcpWish, make_tcp_request
+from trexbench.session.tcp.simulate import SimulatedBench
+from trexbench.session.tunnels import CLIENT, FAR, _ends, make_keys
+from trexbench.suite.jobs import TcpJob, make_jobs
+from trexbench.transport import LocalTransport
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGS = ROOT / "dut_configs"
+LAB = (CONFIGS / "lab-linux.yaml").read_text()
+RELAYED = Setup(
+    line_bps=1e9, tunnel="relay", tunnel_by="trexbench's relay", tunnel_between="client-server", tunnel_mtu=1464
+)
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("none", Tunnel()),
+    ("relay", Tunnel("relay", "client-server")),
+    ("relay, client-dut", Tunnel("relay", "client-dut")),
+    ("wireguard,mtu=1400", Tunnel("wireguard", "client-server", 1400)),
+    ("openvpn", Tunnel("openvpn", "client-server", None, "AES-256-GCM")),
+    ("openvpn,cipher=CHACHA20-POLY1305,between=client-dut",
+     Tunnel("openvpn", "client-dut", None, "CHACHA20-POLY1305")),
+    ("6in4", Tunnel("6in4", "dut-server")),
+])  # fmt: skip
+def test_a_tunnel_is_read_as_it_is_written(text: str, found: Tunnel) -> None:
+    assert parse_tunnel(text) == found == parse_tunnel(str(found))
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("relay2", "'relay2' is not known: write one of none, 6in4, relay"),
+    ("relay,client-client", "relay: between 'client-client' is not possible: write one of client-server, client-dut"),
+    ("6in4,client-server", "6in4: between 'client-server' is not possible: write one of dut-server"),
+    ("relay,mtu=400", "'400' is no MTU: write 576 to 9000"),
+    ("relay,mtu=1400,mtu=1300", "'mtu=1300' of tunnel relay not understood"),
+    ("6in4,mtu=1400", "6in4: its MTU follows from the line's"),
+    ("relay,cipher=AES-256-GCM", "relay: cipher 'AES-256-GCM' is not possible: leave it out"),
+    ("openvpn,cipher=BF-CBC", "openvpn: cipher 'BF-CBC' is not possible: write one of AES-256-GCM"),
+    ("relay,speed=1", "'speed=1' of tunnel relay not understood"),
+])  # fmt: skip
+def test_what_is_no_tunnel_is_refused(text: str, said: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        parse_tunnel(text)
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(("kind", "mtu"), [
+    ("relay", 1464), ("openvpn", 1448), ("wireguard", 1440), ("gre", 1476), ("vxlan", 1450), ("ipsec", 1446),
+])  # fmt: skip
+def test_a_line_of_1500_bytes_leaves_so_much(kind: str, mtu: int) -> None:
+    assert parse_tunnel(kind).inner_mtu(1500) == mtu
+    assert Setup(tunnel=kind).header_bytes(4) == 1500 - mtu and Setup(tunnel=kind).header_bytes(6) == 0
+    assert parse_tunnel(f"{kind},mtu=1000").inner_mtu(1500) == 1000
+    with pytest.raises(ConfigError, match=f"MTU of {mtu + 1}: a line of 1500 leaves {mtu}"):
+        parse_tunnel(f"{kind},mtu={mtu + 1}").inner_mtu(1500)
+
+
+def test_what_esp_encrypts_ends_at_a_multiple_of_four() -> None:
+    for line in range(1490, 1510):
+        inner = parse_tunnel("ipsec").inner_mtu(line)
+        assert (inner + 2) % 4 == 0 and inner + 54 <= line < inner + 58
+
+
+OTHER = """driver: none
+endpoints:
+  client: {transport: {type: ssh, host: c}, interface: c0, address: 192.0.2.2/25, gateway: 192.0.2.1}
+  server: {transport: {type: ssh, host: s}, interface: s0, address: 192.0.2.130/25, gateway: 192.0.2.129}
+"""
+
+
+def box(tmp_path: Path, text: str) -> Path:
+    (tmp_path / "box.yaml").write_text(text)
+    return tmp_path / "box.yaml"
+
+
+def test_a_variant_and_the_endpoints_ask_for_one(tmp_path: Path) -> None:
+    text = LAB.replace("\nendpoints:\n", "\nendpoints:\n  tunnel: {kind: relay, mtu: 1400}\n", 1)
+    text = text.replace("\nvariants:\n", "\nvariants:\n  vpn: {tunnel: {kind: openvpn, between: client-dut}}\n")
+    dut = read_dut(box(tmp_path, text))
+    assert dut.endpoints is not None and dut.endpoints.through == Tunnel("relay", "client-server", 1400)
+    chosen = dut.with_variant("vpn").endpoints
+    assert chosen is not None and (chosen.through.kind, chosen.through.between) == ("openvpn", "client-dut")
+    assert chosen.versions == (4,) and dut.with_tunnel("none").endpoints.versions == (4, 6)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("written", "said"), [
+    ("tunnel: {mtu: 1400}", "endpoints.tunnel: 'kind' is missing"),
+    ("tunnel: {kind: relay, mtt: 1400}", "endpoints.tunnel.mtt: unknown key: did you mean 'mtu'?"),
+    ("tunnel: {kind: gre, between: client-router}", "between 'client-router' is not possible"),
+])  # fmt: skip
+def test_a_config_is_refused_by_the_key(tmp_path: Path, written: str, said: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        read_dut(box(tmp_path, LAB.replace("\nendpoints:\n", f"\nendpoints:\n  {written}\n", 1)))
+    assert said in str(raised.value)
+
+
+def test_a_suite_asks_for_one(tmp_path: Path) -> None:
+    text = (
+        "method: tcp\nduts: [lab-linux]\nmodes: [forward-ipv4]\ntcp: {tunnel: {kind: wireguard, between: client-dut}}\n"
+    )
+    (tmp_path / "vpn.yaml").write_text(text)
+    (job,) = make_jobs(read_suite(tmp_path / "vpn.yaml", CONFIGS, Instead()), PacketSetup(configs_dir=CONFIGS))
+    assert isinstance(job, TcpJob) and job.request.dut.endpoints is not None
+    assert job.request.dut.endpoints.through == Tunnel("wireguard", "client-dut")
+
+
+def test_what_cannot_be_is_refused_before_anything_is_opened(tmp_path: Path) -> None:
+    def refused(dut: str, wish: TcpWish, **setup: object) -> str:
+        with pytest.raises(ConfigError) as raised:
+            make_tcp_request(dut, wish, TcpSetup(CONFIGS, **setup))  # type: ignore[arg-type]
+        return str(raised.value)
+
+    plain = TcpWish()
+    assert "driver none can set none" in refused("edgerouter-edgeos", plain, tunnel="relay,client-dut")
+    other = box(tmp_path, OTHER)
+    assert make_tcp_request(str(other), plain, TcpSetup(tunnel="relay")).dut.endpoints is not None
+    assert "a tunnel (relay), which --no-apply does not open" in refused(
+        "lab-linux", plain, tunnel="relay", apply=False
+    )
+    assert "PPPoE and a tunnel" in refused("lab-linux", plain, tunnel="relay", variant="pppoe")
+    assert "tunnel relay carries IPv4 only" in refused("lab-linux", TcpWish(ip="6"), tunnel="relay")
+
+
+def test_a_twin_refuses_what_it_does_not_describe() -> None:
+    request = make_tcp_request("lab-linux", TcpWish(), TcpSetup(CONFIGS, sim=True, tunnel="relay"))
+    with pytest.raises(ConfigError, match="the twin does not describe tunnel relay"):
+        SimulatedBench(request)
+    plan = TcpPlan((Leg(Way.FORWARD, 4),), time_s=5)
+    plain = TcpRequest(read_dut(CONFIGS / "lab-linux.yaml"), plan, TcpSetup(sim=True, tunnel="none"))
+    assert SimulatedBench(plain).setup.tunnel == "none"
+
+
+def test_a_line_carries_so_much_less_payload() -> None:
+    payload_bps = 1e9 * (1464 - 52) / 1538
+    result = make_tcp_result(Flow(bps=payload_bps), (Leg(Way.FORWARD, 4),), setup=RELAYED)
+    (flow,) = result.flows
+    assert flow.verdict.limit is TcpLimit.LINK and flow.verdict.link_bps == pytest.approx(payload_bps)
+    assert "carries at MTU 1500 in relay" in flow.verdict.reasons[0]
+
+
+def test_the_document_says_what_it_went_through() -> None:
+    result = make_tcp_result(legs=(Leg(Way.FORWARD, 4),), setup=RELAYED)
+    assert from_document(to_document(result)).setup == RELAYED
+    told = "tunnel  relay between client and server, by trexbench's relay, MTU 1464"
+    assert told in format_tcp(result)
+    assert "(relay client-server)" in headline(result)
+    other = replace(result, setup=replace(RELAYED, tunnel_between="client-dut"))
+    assert "relay between client and DUT" in format_tcp(other)
+    shorter = replace(result, setup=replace(RELAYED, tunnel_mtu=1400))
+    traffic = {
+        rows_of_tcp(one, "x.json")[0].traffic for one in (result, other, shorter, replace(result, setup=Setup()))
+    }
+    assert len(traffic) == 4, "runs through other tunnels are other traffic"
+
+
+def test_the_ends_know_each_other() -> None:
+    dut = read_dut(CONFIGS / "lab-linux.yaml").with_tunnel("relay")
+    far, ends = _ends(dut, parse_tunnel("relay"))
+    assert far == "server"
+    assert (ends["client"]["local"], ends["client"]["remote"]) == ("100.66.1.2", "100.66.2.2")
+    assert (ends["server"]["local"], ends["server"]["remote"]) == ("100.66.2.2", "100.66.1.2")
+    assert (ends["client"]["own"], ends["client"]["peer"]) == (CLIENT, FAR) == ("10.2.0.2", "10.2.0.1")
+    assert "routes" not in ends["client"] and "masquerade" not in ends["server"]
+    far, ends = _ends(dut, parse_tunnel("relay,client-dut"))
+    assert far == "dut"
+    assert (ends["dut"]["parent"], ends["dut"]["local"], ends["dut"]["masquerade"]) == ("e0", "100.66.1.1", "e1")
+    assert ends["client"]["routes"] == ["100.66.2.2/32"] and ends["client"]["remote"] == "100.66.1.1"
+
+
+def test_hosts_that_use_the_inner_network_are_refused(tmp_path: Path) -> None:
+    text = LAB.replace("100.66.1.2/24", "10.2.0.7/24").replace("100.66.1.1/24", "10.2.0.6/24")
+    dut = read_dut(box(tmp_path, text)).with_tunnel("relay")
+    with pytest.raises(ConfigError, match=r"10.2.0.0/24 is that of the tunnel's inside"):
+        _ends(dut, parse_tunnel("relay"))
+
+
+def test_keys_fit_together_and_are_made_anew() -> None:
+    one, other = make_keys(parse_tunnel("openvpn"))
+    for own, theirs in ((one, other), (other, one)):
+        digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(theirs["certificate"])).hexdigest()
+        assert own["peer"].replace(":", "") == digest and "PRIVATE KEY" in own["key"]
+    out, back = make_keys(parse_tunnel("ipsec"))
+    assert out["out"] == back["in"] != out["in"] == back["out"]
+    assert len(out["out"]["key"]) == 2 * 36
+    assert len(make_keys(parse_tunnel("ipsec,cipher=AES-128-GCM"))[0]["out"]["key"]) == 2 * 20
+    assert make_keys(parse_tunnel("gre")) == ({}, {})
+    for kind in ("relay", "openvpn", "wireguard", "ipsec"):
+        assert make_keys(parse_tunnel(kind)) != make_keys(parse_tunnel(kind))
+
+
+def test_without_openssl_it_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DutError, match="openssl makes no keys here"):
+        make_keys(parse_tunnel("wireguard"))
+
+
+RECORDS = """#!/bin/sh
+input=
+case "$*" in *-batch*|*setconf*|"-f -") input=$(cat);; esac
+printf '%s\\n' "{name} $* | $input" | tr '\\n' ' ' >> {log}
+echo >> {log}
+{also}
+"""
+
+
+@pytest.mark.parametrize("has_nft", [True, False])
+def test_the_dut_masquerades_by_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_nft: bool) -> None:
+    log = kernel(tmp_path, monkeypatch, "" if has_nft else 'case "$0" in */nft) exit 1;; esac')
+    ends = {"parent": "e7", "own": FAR, "peer": CLIENT, "local": "192.0.2.1", "remote": "192.0.2.2"}
+    told = {"kind": "gre", "name": "tbvpntest", "mtu": 1400, "port": 51941, "masquerade": "e9", "keys": {}, **ends}
+    with TunnelEnd("the DUT", LocalTransport(), told) as end:
+        end.wait_up(20)
+    lines = log.read_text().splitlines()
+    (made,) = (one for one in lines if one.startswith("nft -f -"))
+    assert f'ip saddr {CLIENT} oifname "e9" counter masquerade' in made
+    rule = f"POSTROUTING -s {CLIENT} -o e9 -j MASQUERADE"
+    asked = [one.partition(" | ")[0] for one in lines if one.startswith(("iptables", "nft delete"))]
+    iptables = [f"iptables -w -t nat -{way} {rule}" for way in "DAD"]
+    assert asked == (["nft delete table ip trexbench_tunnel"] if has_nft else iptables)
+
+
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, also: str = "") -> Path:
+    """Programs on PATH that stand for a kernel with every device, and write down what they are asked."""
+    log = tmp_path / "asked"
+    for name in ("ip", "wg", "nft", "iptables"):
+        (tmp_path / name).write_text(RECORDS.format(name=name, log=log, also=also))
+        (tmp_path / name).chmod(stat.S_IRWXU)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return log
+
+
+@pytest.mark.parametrize("kind", ["gre", "vxlan", "ipsec", "wireguard"])
+def test_the_kernels_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    log, wished = kernel(tmp_path, monkeypatch), parse_tunnel(kind)
+    keys = make_keys(wished)[0]
+    options = {"kind": kind, "name": "tbvpntest", "mtu": 1400, "port": 51941, "first": False, "keys": keys}
+    ends = {"parent": "e7", "own": CLIENT, "peer": FAR, "local": "192.0.2.1", "remote": "192.0.2.2"}
+    with TunnelEnd("client", LocalTransport(), {**options, **ends, "routes": ["198.51.100.2/32"]}) as end:
+        up = end.wait_up(20)
+    assert (up["by"], up["pid"], up["mtu"]) == ("the kernel", None, 1400)
+    lines = log.read_text().splitlines()
+    argv, told = ([one.partition(" | ")[part] for one in lines] for part in (0, 2))
+    types = {"ipsec": "xfrm dev e7", "wireguard": "wireguard"}
+    assert argv[[one.startswith("ip link add") for one in argv].index(True)].startswith(
+        f"ip link add name tbvpntest type {types.get(kind, kind)}"
+    )
+    assert "ip link set dev tbvpntest mtu 1400 qlen 1000 up" in argv
+    assert f"ip addr add {CLIENT} peer {FAR} dev tbvpntest" in argv
+    assert "ip route replace 198.51.100.2/32 dev tbvpntest" in argv
+    assert argv[-1] == "ip link del dev tbvpntest"
+    parts = [keys["out"]["key"], keys["in"]["key"]] if kind == "ipsec" else [keys["key"]] if kind == "wireguard" else []
+    for secret in parts:
+        assert not any(secret in one for one in argv), "no key is an argument"
+        assert any(secret in one for one in told)
+    if kind == "ipsec":
+        made, undone = ([one for one in told if word in one] for word in ("state add", "state delete "))
+        assert len(made) == len(undone) == 2 and sum("policy update" in one for one in told) == 3
+        assert sum("policy delete" in one for one in told) == 3
+
+
+@pytest.mark.parametrize("kind", ["gre", "ipsec"])
+def test_a_kernel_without_the_device_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    kernel(tmp_path, monkeypatch, 'case "$*" in *"link add"*) echo "Error: Unknown device type."; exit 2;; esac')
+    ends = {"parent": "e7", "own": CLIENT, "peer": FAR, "local": "192.0.2.1", "remote": "192.0.2.2"}
+    keys = make_keys(parse_tunnel(kind))[0]
+    told = {"kind": kind, "name": "tbvpntest", "mtu": 1400, "port": 51941, "keys": keys, **ends}
+    with TunnelEnd("client", LocalTransport(), told) as end, pytest.raises(DutError) as raised:
+        end.wait_up(20)
+    device = {"ipsec": "xfrm"}.get(kind, kind)
+    assert f"tunnel: the kernel has no device of type {device} (Unknown device type.)" in str(raised.value)
+    assert f"modprobe {device}" in str(raised.value) and "key" not in json.dumps(str(raised.value))
+
+
+def test_every_kind_is_one_that_can_be_made() -> None:
+    from trexbench.endpoint import relay
+
+    assert {name for name in KINDS if parse_tunnel(name).is_opened} == {*relay.KINDS}

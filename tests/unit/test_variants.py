@@ -1,0 +1,221 @@
+"""Variants: what a config may say, the rules they become, and how a run in one is told from others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from routed import plain_lab
+
+from trexbench.config.firewall import read_rules, shipped
+from trexbench.config.model import DutConfig
+from trexbench.config.schema import dut_of
+from trexbench.core.errors import ConfigError
+from trexbench.core.history.night import CellRecord, night_from_dict
+from trexbench.core.history.rows import Cell
+from trexbench.dut import Change, Command, Wanted
+from trexbench.dut.apply import of_others
+from trexbench.dut.endpoints import router_wanted
+from trexbench.dut.journal import Entry, FileJournal
+from trexbench.dut.linux.changes import plan_from_nothing
+from trexbench.dut.linux.firewall import firewall_changes, loads, parse_saved
+from trexbench.session.request import Case, PlanDefaults, Setup, request_of
+
+ROOT = Path(__file__).parents[2]
+MACS = {0: "02:7b:78:00:00:00", 1: "02:7b:78:00:00:01"}
+
+
+def config_of(folder: Path, variants: str, base: Path | None = None) -> DutConfig:
+    """Of lab-linux, where no other config is named."""
+    path = folder / "box.yaml"
+    path.write_text(f"{base.read_text() if base else plain_lab()}\nvariants:\n{variants}")
+    return dut_of(path, path.read_text())
+
+
+@pytest.mark.parametrize(
+    ("variants", "said"),
+    [
+        ("  none: {nat: true}\n", "variants.none: is no name for a variant"),
+        ("  a: {firewall: statefull}\n", "'statefull' is not known: write one of none, stateless, stateful, rasp"),
+        ("  a: {firewall: gone.nft}\n", "gone.nft: No such file"),
+        ("  a: {firewal: none}\n", "unknown key: did you mean 'firewall'?"),
+        ("  a: {sysctls: {net.ipv4.ip_forward: 0}}\n", "is set by the driver itself"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(tmp_path: Path, variants: str, said: str) -> None:
+    with pytest.raises(ConfigError) as wrong:
+        config_of(tmp_path, variants)
+    assert said in str(wrong.value)
+    assert "\n" not in str(wrong.value)
+
+
+def test_a_driver_that_cannot_refuses_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"variants: driver vpp can set no variant: take it out, or use driver linux"):
+        config_of(tmp_path, "  a: {nat: true}\n", ROOT / "dut_configs/netgate-vpp.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("table ip filter {\n}\n", ":1: 'table ip filter' is not the one table"),
+        ("flush ruleset\ntable inet trexbench {\n}\n", ":1: 'flush ruleset' does not belong here"),
+        ("table inet trexbench {\n}\ntable inet trexbench {\n}\n", "is not the one table"),
+        ("table inet trexbench {\n}\nflush ruleset\n", ":3: 'flush ruleset' does not belong here"),
+        ('table inet trexbench {\n include "/etc/passwd"\n}\n', ":2: 'include \"/etc/passwd\"' does not belong"),
+        ('table inet trexbench {\n chain a {\n include "x"\n }\n}\n', ":3: 'include \"x\"' does not belong here"),
+        ("table inet trexbench {\n chain a {\n}\n", "is not complete"),
+        ("table inet trexbench {\n}\n}\n", ":3: a brace too many is closed"),
+        ("", "is not complete"),
+        ("*filter\n:FORWARD ACCEPT [0:0]\n-F FORWARD\nCOMMIT\n", ":3: '-F FORWARD' is none of iptables-save's lines"),
+        ("*filter\n-A FORWARD -j DROP\nCOMMIT\n", ":2: '-A FORWARD -j DROP' is none of"),
+    ],
+)
+def test_rules_that_reach_beyond_their_own_table_are_refused(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "rules"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as wrong:
+        read_rules(path)
+    assert said in str(wrong.value)
+
+
+def test_rules_are_counted_by_chain_as_the_kernel_will_list_them(tmp_path: Path) -> None:
+    path = tmp_path / "office.nft"
+    path.write_text(
+        "table inet trexbench { # a comment }\n set hosts { type ipv4_addr; elements = { 10.0.0.1,\n 10.0.0.2 } }\n"
+        ' chain a { type filter hook forward priority 0; policy drop; counter accept; log prefix "} #" ; }\n'
+        " chain b {\n  tcp dport { 22,\n   80 } accept\n  drop\n }\n}\n"
+    )
+    found = read_rules(path).nft
+    assert found is not None
+    assert found[1] == {"a": 2, "b": 2}
+    assert "comment" not in found[0]
+
+
+def test_the_documents_rule_set_is_there_in_both_forms(tmp_path: Path) -> None:
+    assert shipped() == ("raspberry-pi-2015",)
+    config = config_of(tmp_path, "  pi: {firewall: raspberry-pi-2015}\n").with_variant("pi")
+    rules = {load.tool: load.rules for load in loads(Wanted(config))}
+    assert rules["nft"]["inet forward"] == 6
+    # the networks that one rule of nft's names are two here; the policy is the last rule of the chain
+    assert rules["iptables"]["IPv6 filter trexbench-FORWARD"] == 8
+    assert rules["iptables"]["IPv4 filter trexbench-FORWARD"] == 6
+
+
+def test_chains_of_ones_own_keep_their_jumps_under_new_names(tmp_path: Path) -> None:
+    rules = "*filter\n:FORWARD DROP [0:0]\n:lan - [0:0]\n-A FORWARD -i d0 -j lan\n-A lan -j ACCEPT\nCOMMIT\n"
+    (tmp_path / "office.rules").write_text(rules)
+    config = config_of(tmp_path, "  office: {firewall: office.rules, nat: true}\n").with_variant("office")
+    load = loads(Wanted(config))[0]
+    text = load.texts["iptables-restore", "--noflush"]
+    for line in (
+        "-A trexbench-FORWARD -i d0 -j trexbench-lan",
+        "-A trexbench-FORWARD -j DROP",
+        "-I FORWARD 1 -j trexbench-FORWARD",
+        "-A trexbench-POSTROUTING -o d1 -j MASQUERADE",
+    ):
+        assert line in text.splitlines()
+    listed = parse_saved("*filter\n:trexbench-lan - [0:0]\n-A FORWARD -j trexbench-lan\n-A FORWARD -j theirs\nCOMMIT\n")
+    assert listed == {"filter trexbench-lan": 0, "filter FORWARD": 1}
+
+
+def test_flows_are_offloaded_between_the_duts_interfaces(tmp_path: Path) -> None:
+    config = config_of(tmp_path, "  fast: {flow_offload: true, nat: true}\n").with_variant("fast")
+    (load,) = loads(Wanted(config, MACS))
+    (text,) = load.texts.values()
+    assert 'hook ingress priority 0; devices = { "d0", "d1" };' in text
+    assert "meta l4proto { tcp, udp } flow add @trexbench_flows" in text
+    assert (
+        load.rules["inet trexbench_offload"] == load.rules["inet trexbench_nat"] == 1
+        and "inet forward" not in load.rules
+    )
+
+
+def test_what_is_there_is_left_and_what_is_no_longer_wanted_goes(tmp_path: Path) -> None:
+    config = config_of(tmp_path, "  stateful: {firewall: stateful}\n")
+    wanted = Wanted(config.with_variant("stateful"), MACS)
+    load = loads(wanted)[0]
+    assert firewall_changes(wanted, {"rules_by": "nft", "own_rules": {"nft": load.rules}}) == []
+    (less,) = firewall_changes(wanted, {"rules_by": "nft", "own_rules": {"nft": {**load.rules, "inet forward": 1}}})
+    assert [command.argv for command in less.do] == [("nft", "-f", "-")]
+    (gone,) = firewall_changes(Wanted(config, MACS), {"own_rules": {"nft": load.rules}})
+    assert [command.argv for command in gone.do] == [("nft", "delete", "table", "inet", "trexbench")]
+    assert firewall_changes(Wanted(config, MACS), {}) == []
+
+
+def test_a_variants_settings_replace_those_of_the_same_name_and_are_marked(tmp_path: Path) -> None:
+    variants = "  t: {sysctls: {net.ipv4.tcp_rmem: 4096  131072 1048576}, offloads: {generic-receive-offload: off}}\n"
+    config = config_of(tmp_path, variants).with_variant("t")
+    marked = [change for change in plan_from_nothing(Wanted(config, MACS)) if change.variant == "t"]
+    assert [change.what for change in marked] == [
+        "generic-receive-offload of d0",
+        "generic-receive-offload of d1",
+        "net.ipv4.tcp_rmem",
+    ]
+    assert marked[-1].do[0].input == "4096 131072 1048576\n"
+    assert config.with_variant("none").variant == "t"
+    with pytest.raises(ConfigError, match="box has no variant 'x': its config has t"):
+        config.with_variant("x")
+
+
+def test_only_what_other_variants_have_set_is_undone_first(tmp_path: Path) -> None:
+    journal = FileJournal("box", tmp_path)
+    one = Change("a", "0", "1", (Command(("true",), ""),), (Command(("true",), ""),))
+    for variant in (None, "stateful", "nat"):
+        journal.add(Entry("boot", "here", replace(one, variant=variant)))
+    assert [change.variant for change in of_others(journal, "nat")] == ["stateful"]
+    assert [change.variant for change in of_others(journal, None)] == ["nat", "stateful"]
+
+
+def test_a_twin_answers_only_for_variants_that_it_describes(tmp_path: Path) -> None:
+    base = tmp_path / "base.yaml"
+    base.write_text(
+        plain_lab().replace("  noise: 1%\n", "  noise: 1%\n  variants: {stateful: {cycles_per_packet: 3400}}\n")
+    )
+    variants = "  plain: {}\n  stateful: {firewall: stateful}\n  nat: {nat: true}\n"
+    config = config_of(tmp_path, variants, base)
+    assert config.with_variant("stateful").chosen_twin.packet_cycles == 3400
+    assert config.with_variant("plain").chosen_twin == config.twin
+    case = Case("box", "var2-64b", variant="nat")
+    with pytest.raises(ConfigError, match=r"the twin of box does not describe variant nat: state twin.variants.nat in"):
+        request_of(config, "ramp", case, PlanDefaults(), Setup(sim=True))
+    with pytest.raises(ConfigError, match=r"twin.variants.stateful: is not under variants"):
+        config_of(tmp_path, "  nat: {nat: true}\n", base)
+
+
+def test_a_cell_of_a_variant_is_another_cell_and_older_nights_have_none() -> None:
+    plain = Cell("box", "var2-64b", False, 1)
+    assert str(replace(plain, variant="nat")) == "box nat var2-64b uni 1q"
+    assert replace(plain, variant="nat") != plain
+    cell = {"dut": "box", "mode": "var2-64b", "bidir": False, "rx_queues": 1, "state": "waiting", "attempts": []}
+    older = {
+        "schema": "trexbench/night",
+        "version": 1,
+        "suite": "s",
+        "night": "2026-11-01",
+        "started": "",
+        "cells": [cell],
+    }
+    (record,) = night_from_dict({**older, "simulated": False}).cells
+    assert record == CellRecord("box", "var2-64b", False, 1)
+    assert record.variant is None
+
+
+def test_a_dut_that_dials_in_masquerades_and_clamps_the_segment_size(tmp_path: Path) -> None:
+    config = config_of(tmp_path, "  ppp: {pppoe: true, firewall: stateful}\n").with_variant("ppp")
+    nft, iptables, _ = loads(router_wanted(config))
+    (text,) = nft.texts.values()
+    assert 'oifname "tbppp0" tcp flags syn counter tcp option maxseg size set rt mtu' in text
+    assert 'oifname "tbppp0" counter masquerade' in text and 'iifname "tbppp0" ct state new' in text
+    assert nft.rules["inet trexbench_mss"] == nft.rules["inet trexbench_nat"] == 1
+    text = iptables.texts["iptables-restore", "--noflush"]
+    mangle, nat = text.partition("*mangle")[2].partition("COMMIT")[0], text.partition("*nat")[2].partition("COMMIT")[0]
+    assert "-o tbppp0 -p tcp -m tcp --tcp-flags SYN,RST SYN -j TCPMSS --clamp-mss-to-pmtu" in mangle
+    assert "-o tbppp0 -j MASQUERADE" in nat and iptables.rules["IPv4 mangle trexbench-FORWARD"] == 1
+
+
+def test_packets_of_the_tester_go_through_no_session(tmp_path: Path) -> None:
+    config = config_of(tmp_path, "  ppp: {pppoe: true}\n")
+    case = Case("box", "64b", variant="ppp")
+    with pytest.raises(ConfigError, match=r"variant ppp of box dials in to the server of TCP tests"):
+        request_of(config, "ramp", case, PlanDefaults(), Setup())

@@ -1,0 +1,95 @@
+"""A WAN as it is written, and what follows from it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trexbench.config.lookup import load_dut
+from trexbench.core.errors import ConfigError
+from trexbench.core.load.plan import Direction
+from trexbench.core.tcp.model import Leg, TcpMode, Way
+from trexbench.core.tcp.wan import Wan, format_size, parse_size, parse_wan
+from trexbench.session.request import line_rate_bps
+
+
+def test_the_documents_line() -> None:
+    line = parse_wan("20ms,10gbit")
+    assert line == Wan(0.02, 10e9) and str(line) == "20.0 ms, 10.00 Gbit/s"
+    assert line.bdp_bytes == line.queue_bytes == 25_000_000, "document 002's BDP, and its tbf's limit"
+
+
+def test_every_part_in_any_order() -> None:
+    whole = Wan(0.02, 1e9, 2_500_000, 0.0001, 0.001)
+    for text in (
+        "20ms,1gbit,queue=2.5mb,loss=0.01%,jitter=1ms",
+        "loss=0.0001, jitter=1ms, rate=1gbit, queue=2500000, delay=20ms",
+    ):
+        assert parse_wan(text) == whole
+    assert parse_wan("1gbit").queue_bytes == 1_250_000, "10 ms where there is no delay"
+    assert parse_wan("20ms").bdp_bytes is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "delays nothing"),
+        ("0ms", "delays nothing"),
+        ("20ms,30ms", "twice"),
+        ("fast", "not understood"),
+        ("20ms,speed=3", "not understood"),
+        ("20ms,loss=90%", "at most"),
+        ("20ms,jitter=11ms", "less jitter"),
+        ("20ms,queue=1mb", "a rate"),
+        ("20ms,1gbit,queue=lots", "16777216"),
+        ("11s", "at most"),
+    ],
+)
+def test_what_is_no_line_is_refused(text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        parse_wan(text)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_line_or_a_complaint(text: str) -> None:
+    try:
+        assert str(parse_wan(text))
+    except ConfigError as error:
+        assert "\n" not in str(error)
+
+
+@given(st.integers(1, 10**11))
+def test_sizes_are_read_as_they_are_written(size: int) -> None:
+    assert parse_size(str(size)) == size
+    assert parse_size(format_size(size)) == pytest.approx(size, rel=0.006)
+
+
+def test_a_line_that_is_scaled_keeps_its_delay() -> None:
+    half = Wan(0.02, 10e9, 25_000_000).scaled(0.5)
+    assert half == Wan(0.02, 5e9, 12_500_000)
+
+
+@given(
+    st.sampled_from(Way),
+    st.sampled_from((4, 6)),
+    st.integers(1, 128),
+    st.booleans(),
+    st.none() | st.integers(4096, 2**31),
+    st.none() | st.sampled_from(("cubic", "bbr")),
+    st.booleans(),
+)
+def test_modes_are_read_as_they_are_written(
+    way: Way, version: int, streams: int, monitored: bool, buffers: int | None, congestion: str | None, pinned: bool
+) -> None:
+    mode = TcpMode(way, version, streams, monitored, buffers, congestion, pinned)
+    assert TcpMode.parse(str(mode)) == mode
+    assert mode.leg == Leg(way, version, 1, buffers, congestion)
+
+
+def test_packets_are_not_offered_faster_than_the_line_carries_them() -> None:
+    dut = load_dut("lab-linux")
+    ports, way = {0: 10e9, 1: 10e9}, Direction(0, 1)
+    assert line_rate_bps(dut, way, ports) == dut.speed_bps == 1e9
+    assert line_rate_bps(dut.with_wan(parse_wan("20ms,100mbit")), way, ports) == 100e6
+    assert line_rate_bps(dut.with_wan(parse_wan("20ms")), way, ports) == 1e9

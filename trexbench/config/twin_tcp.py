@@ -1,0 +1,222 @@
+"""``twin: tcp:`` - what TCP through the simulated router depends on besides its clock and its cores."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from ..core.errors import ConfigError
+from ..core.tcp.model import HEADER_BYTES
+from ..core.units import format_share, parse_duration
+from . import readers as r
+from .yamltree import Value
+
+WAYS = ("forward", "reverse")
+_MICROSECONDS = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*us")
+
+
+def seconds(value: Value) -> float:
+    """A duration of at most a second, which may be written in microseconds."""
+    raw = value.text()
+    match = _MICROSECONDS.fullmatch(raw.lower())
+    found = float(match["number"]) * 1e-6 if match else parse_duration(raw)
+    if found > 1:
+        raise ConfigError(f"{raw[:80]!r} is more than a second", "write it as 20us or 1.5ms")
+    return found
+
+
+def noise_share(value: Value) -> float:
+    found = r.share(value)
+    if found > 0.2:
+        raise ConfigError(f"noise of {format_share(found)}", "at most 20%: beyond it a worker's speed would reach zero")
+    return found
+
+
+@dataclass(frozen=True)
+class PerWay:
+    """One quantity of each way: forward, where the client sends, and reverse."""
+
+    forward: float
+    reverse: float
+
+
+def per_way(reader: Callable[[Value], float]) -> Callable[[Value], PerWay]:
+    """One value for both ways, or ``{forward: ..., reverse: ...}``."""
+
+    def read(value: Value) -> PerWay:
+        if not isinstance(value.raw, Mapping):
+            one = reader(value)
+            return PerWay(one, one)
+        if {*value.raw} != {*WAYS}:
+            raise ConfigError("not one value, nor one for each way", "write {forward: ..., reverse: ...}")
+        return PerWay(*(value.at(way).read(reader) for way in WAYS))
+
+    return read
+
+
+_CYCLES = per_way(r.number(1, 1e7))
+
+
+@dataclass(frozen=True)
+class CyclesSpec:
+    """Cycles of a data packet and of an ACK on their way through the router, encapsulation and filter included."""
+
+    ipv4: Annotated[PerWay | None, _CYCLES] = None
+    ipv6: Annotated[PerWay | None, _CYCLES] = None
+
+    def of(self, version: int) -> PerWay | None:
+        return self.ipv4 if version == 4 else self.ipv6
+
+
+_OF_CYCLES = r.section(CyclesSpec, "cycles by IP version")
+
+
+@dataclass(frozen=True)
+class PacketCost:
+    """CPU seconds that a program takes for each data packet, its share of ACKs included."""
+
+    user_s: Annotated[float, seconds, "usr"]
+    system_s: Annotated[float, seconds, "sys"]
+
+    @property
+    def total_s(self) -> float:
+        return self.user_s + self.system_s
+
+
+def _cost(value: Value) -> PacketCost:
+    found = r.section(PacketCost, "what a packet costs")(value)
+    if found.total_s <= 0:
+        raise ConfigError("a packet that costs nothing", "leave it out, or write usr: 1us, sys: 4us")
+    return found
+
+
+@dataclass(frozen=True)
+class TunnelSpec:
+    """A tunnel's two programs, each with a core of its own. far: its other end, the server or (``client-dut``) the DUT.
+
+    kind: tells its headers, core.tcp.model.HEADER_BYTES.
+    """
+
+    client: Annotated[PacketCost, _cost]
+    far: Annotated[PacketCost, _cost]
+    kind: Annotated[str, r.choice(*(name for name, each in HEADER_BYTES.items() if 4 in each and name != "pppoe"))]
+    between: Annotated[str, r.choice("client-server", "client-dut")] = "client-server"
+
+    @property
+    def far_end(self) -> str:
+        return "dut" if self.between == "client-dut" else "server"
+
+
+@dataclass(frozen=True)
+class TcpVariant:
+    """What differs in a variant of the DUT; what is not named is as without the variant. line_bps, path_bps: as of
+    TcpTwinSpec. client, server: what their programs take. A variant NAME-pinned is that of pinned runs of NAME.
+    """
+
+    cycles: Annotated[CyclesSpec, _OF_CYCLES, "cycles_per_packet"] = field(default_factory=CyclesSpec)
+    line_bps: Annotated[float | None, r.speed, "line"] = None
+    path_bps: Annotated[PerWay | None, per_way(r.speed), "path"] = None
+    tunnel: Annotated[TunnelSpec | None, r.section(TunnelSpec, "a tunnel")] = None
+    client: Annotated[PacketCost | None, _cost] = None
+    server: Annotated[PacketCost | None, _cost] = None
+
+
+@dataclass(frozen=True)
+class EncapsulationSpec:
+    """In what the router carries packets of an IP version on one of its sides."""
+
+    ipv4: Annotated[str, r.choice("none", "pppoe")] = "none"
+    ipv6: Annotated[str, r.choice("none", "pppoe", "6in4")] = "none"
+
+
+@dataclass(frozen=True)
+class PingSpec:
+    """Round trips of echo requests over the idle path, in seconds, as ping prints them."""
+
+    min_s: Annotated[float, seconds, "min"]
+    avg_s: Annotated[float, seconds, "avg"]
+    max_s: Annotated[float, seconds, "max"]
+    mdev_s: Annotated[float, seconds, "mdev"]
+
+
+def _ping(value: Value) -> PingSpec:
+    found = r.section(PingSpec, "round trips")(value)
+    if not 0 < found.min_s < found.avg_s < found.max_s:
+        raise ConfigError("min, avg and max do not ascend", "write them as ping prints them")
+    if not 0 < found.mdev_s**2 < (found.avg_s - found.min_s) * (found.max_s - found.avg_s):
+        raise ConfigError("no times between min and max have this avg and mdev", "write them as ping prints them")
+    return found
+
+
+@dataclass(frozen=True)
+class TcpPowerSpec:
+    """W: idle, and what every core that forwards adds while it is busy."""
+
+    idle_w: Annotated[float, r.number(0, 1e6), "idle"]
+    core_w: Annotated[float, r.number(0, 1e6), "per_core"] = 0.0
+
+
+_VARIANTS = r.pairs("variant", r"[a-z0-9][a-z0-9-]{0,39}", "firewall", r.section(TcpVariant, "a variant"))
+
+
+def _buffer_sizes(value: Value) -> tuple[int, int, int]:
+    """As the sysctl has it: least, first, most."""
+    found = tuple(map(int, re.findall(r"[0-9]{1,10}", value.text())))
+    if len(found) != 3 or not 0 < found[0] <= found[1] <= found[2] < 2**31:
+        raise ConfigError(f"{value.text()[:60]!r} are not three sizes that ascend", "write them as 4096 131072 6291456")
+    return found[0], found[1], found[2]
+
+
+def _lag(value: Value) -> float:
+    found = r.share(value)
+    if found > 0.95:
+        raise ConfigError(f"an autocorrelation of {format_share(found)}", "at most 95%")
+    return found
+
+
+@dataclass(frozen=True)
+class TcpTwinSpec:
+    """Everything has a default, so that any twin can be tested with TCP. Rates in bit/s, of L1 for lines.
+
+    cores: of the router, which forwards on the first ``workers`` of them; None: as many as those. cores_per_flow: on
+    which the packets of one connection are forwarded. line_bps: None: the DUT's speed. mtu: of the line, encapsulation
+    included. one_armed: one line carries both of the router's sides, so that data and ACKs share its directions.
+    bus_bps: what a bus behind the router's ports carries, of all frames with FCS, both ways in sum. send_buffer: of
+    each connection as SO_SNDBUF; receive_window: as it is offered; in bytes, None: never the limit. rmem, wmem,
+    adv_win_scale: of both hosts, as their sysctls tcp_rmem, tcp_wmem and tcp_adv_win_scale have it, which count where a
+    leg sets buffers, or goes over a WAN: a window is the share of rmem that adv_win_scale tells. segments_per_ack:
+    data packets that one ACK answers. endpoint_bps: payload that a sender's and a receiver's core can handle. path_bps:
+    what the path carries for reasons that the model does not know. queue: packets that wait before the narrowest place.
+    loss: share of data packets that a router drops which is the limit itself. noise: standard deviation of what an
+    interval of 1 s carries, None: the twin's; lag: its correlation with the next one.
+    """
+
+    cores: Annotated[int | None, r.integer(1, 256)] = None
+    cores_per_flow: Annotated[int, r.integer(1, 256)] = 1
+    cycles: Annotated[CyclesSpec, _OF_CYCLES, "cycles_per_packet"] = field(default_factory=CyclesSpec)
+    line_bps: Annotated[float | None, r.speed, "line"] = None
+    mtu: Annotated[int, r.integer(576, 65535)] = 1500
+    vlans: Annotated[int, r.integer(0, 2)] = 0
+    timestamps: Annotated[bool, r.boolean] = True
+    encapsulation: Annotated[EncapsulationSpec, r.section(EncapsulationSpec, "encapsulation by IP version")] = field(
+        default_factory=EncapsulationSpec
+    )
+    one_armed: Annotated[bool, r.boolean] = False
+    bus_bps: Annotated[float | None, r.speed, "bus"] = None
+    send_buffer: Annotated[int | None, r.integer(2048, 2**31 - 1)] = None
+    receive_window: Annotated[int | None, r.integer(2048, 2**31 - 1)] = None
+    rmem: Annotated[tuple[int, int, int], _buffer_sizes] = (10240, 87380, 16777216)
+    wmem: Annotated[tuple[int, int, int], _buffer_sizes] = (10240, 87380, 16777216)
+    adv_win_scale: Annotated[int, r.integer(-31, 31)] = 1
+    segments_per_ack: Annotated[int, r.integer(1, 64)] = 2
+    endpoint_bps: Annotated[PerWay, per_way(r.speed), "endpoint"] = PerWay(20e9, 20e9)
+    path_bps: Annotated[PerWay | None, per_way(r.speed), "path"] = None
+    queue: Annotated[int, r.integer(0, 100000)] = 100
+    loss: Annotated[PerWay, per_way(r.share)] = PerWay(0.001, 0.001)
+    noise: Annotated[PerWay | None, per_way(noise_share)] = None
+    lag: Annotated[float, _lag] = 0.0
+    ping: Annotated[PingSpec, _ping] = PingSpec(0.4e-3, 0.5e-3, 0.7e-3, 0.05e-3)
+    power: Annotated[TcpPowerSpec | None, r.section(TcpPowerSpec, "power")] = None
+    variants: Annotated[tuple[tuple[str, TcpVariant], ...], _VARIANTS] = ()

@@ -1,0 +1,104 @@
+"""``variants:`` of a DUT: the same router with a firewall, with NAT, with other settings of its kernel or its NICs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, TypeVar
+
+from ..core.errors import ConfigError
+from ..core.tcp.wan import Wan
+from . import readers as r
+from .firewall import NONE, Firewall, firewall
+from .settings import OFFLOADS, SYSCTLS
+from .tunnel import tunnel
+from .wan import wan
+from .yamltree import Gathering, Value
+
+T = TypeVar("T")
+
+NO_VARIANT = "none"
+"""As a variant's name: the DUT as the rest of its config says."""
+VARIANT_NAME = r"[a-z0-9][a-z0-9_-]{0,31}"
+_OF_THE_DRIVER = re.compile(r"(?:forwarding|ip_forward|disable_ipv6)$")
+
+
+def _by_name(what: str, reader: Callable[[Value], object]) -> Callable[[Value], object]:
+    several = r.pairs(what, VARIANT_NAME, "stateful", reader)
+
+    def read(value: Value) -> object:
+        if value.has(NO_VARIANT):
+            remedy = "choose another name: none stands for the DUT without any variant"
+            raise value.at(NO_VARIANT).wrong("is no name for a variant", remedy)
+        return several(value)
+
+    return read
+
+
+def _sysctls(value: Value) -> tuple[tuple[str, str], ...]:
+    gathering, found = Gathering(), SYSCTLS(value)
+    for key, text in found:
+        with gathering.part():
+            if _OF_THE_DRIVER.search(key):
+                raise value.at(key).wrong("is set by the driver itself", "take it out")
+            if not text.isprintable() or not text:
+                raise value.at(key).wrong(f"{text[:40]!r} is no value", "write what sysctl prints")
+    gathering.raise_any()
+    return tuple((key, " ".join(text.split())) for key, text in found)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What differs from the DUT without it. nat: the source of what leaves by the last port becomes the DUT's address.
+
+    sysctls: kernel settings, where the DUT's interfaces are (in its namespace). offloads: as in ``linux:``, of which
+    they replace those of the same name. tunnel: as in ``endpoints:``; None: as there. pppoe: for TCP, the DUT dials in
+    to the server, and masquerades. wan: as of the DUT; None: as there. flow_offload: packets of known connections take
+    nft's flowtable, past most of the kernel's forwarding.
+    """
+
+    firewall: Annotated[Firewall, firewall] = field(default_factory=Firewall)
+    nat: Annotated[bool, r.boolean] = False
+    sysctls: Annotated[tuple[tuple[str, str], ...], _sysctls] = ()
+    offloads: Annotated[tuple[tuple[str, bool], ...], OFFLOADS] = ()
+    tunnel: Annotated[str | None, tunnel] = None
+    flow_offload: Annotated[bool, r.boolean] = False
+    pppoe: Annotated[bool, r.boolean] = False
+    wan: Annotated[Wan | None, wan] = None
+
+    @property
+    def filters(self) -> bool:
+        """Whether it has rules of a packet filter."""
+        return self.nat or self.pppoe or self.flow_offload or self.firewall.name != NONE
+
+
+variants = _by_name("variant", r.section(Variant, "a variant"))
+
+_CYCLES = r.number(0, 1e7)
+
+
+@dataclass(frozen=True)
+class TwinVariant:
+    """What a packet costs the twin in this variant; None: as without it. Units as of TwinSpec."""
+
+    packet_cycles: Annotated[float | None, r.number(1, 1e7), "cycles_per_packet"] = None
+    fetch_cycles: Annotated[float | None, _CYCLES, "cycles_per_fetch"] = None
+    vector_cycles: Annotated[float | None, _CYCLES, "cycles_per_vector"] = None
+    byte_cycles: Annotated[float | None, _CYCLES, "cycles_per_byte"] = None
+
+    def applied_to(self, twin: T) -> T:
+        """The TwinSpec with what is stated here."""
+        stated = {one.name: value for one in fields(self) if (value := getattr(self, one.name)) is not None}
+        return replace(twin, **stated)  # type: ignore[type-var]  # twin.py imports this module
+
+
+twin_variants = _by_name("variant", r.section(TwinVariant, "a twin's variant"))
+
+
+def unknown(dut: str, wished: str, known: tuple[str, ...]) -> ConfigError:
+    """The error for a variant that the config does not have."""
+    there = f"its config has {', '.join(known)}" if known else "its config has none"
+    return ConfigError(
+        f"{dut} has no variant {wished[:40]!r}: {there}", "add it there, under variants, or leave it out"
+    )

@@ -1,0 +1,278 @@
+"""The bandwidth-delay product of a run, and of each kind of leg buffer, window and rate: predicted, and seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Any
+
+from ..units import format_bits, format_share, format_time
+from .intervals import HOSTS, NOT_COUNTED
+from .laws import SENDABLE, last_integer, loss_bound, window_rule
+from .limit import TcpLimit
+from .model import Leg, StreamCount
+from .result import FlowResult, TcpResult
+from .statistics import combine
+from .wan import Wan, format_size
+
+LINE, WINDOW, LOSS = "line", "window", "loss"
+FILLS, FULL = 0.85, 0.95
+"""Of the line's payload rate: a leg that carries so much, beginning and all, fills it, unless a CPU was the limit; with
+so much there is nothing left that a CPU could have kept it from."""
+NEAR = 0.75, 1.3
+"""Of what losses allow in the long run: the rate of a leg that they hold back. A faster one has met too few yet."""
+OFFERED = "offered by the receiver"
+USUAL_MSS = 1448
+
+_LIMITED = {
+    TcpLimit.DUT: "limited by the DUT",
+    TcpLimit.ENDPOINT_CPU: "limited by an endpoint's CPU",
+    TcpLimit.WINDOW: "window-limited",
+    TcpLimit.LINK: "limited by the line",
+    TcpLimit.UNKNOWN: "no limit found",
+}
+
+
+@dataclass(frozen=True)
+class BdpRow:
+    """All repetitions of one direction of one kind of leg. Sizes in bytes and of all connections together, but
+    buffer_bytes, which is of each; None: not known.
+
+    buffer_by: where that size is from. window_predicted_bytes: what can be on its way with it; window_bytes: as it was
+    seen, window_by: where. round_trip_s: of the idle path. line_bps: the line's payload rate; window_bps: window over
+    round trip; loss_bps: what the law of the congestion control, loss_law, allows at the WAN's loss. predicted_bps: the
+    least of them, predicted_by: which. rate_bps: measured, uncertainty_bps: half of its 95 % interval. reasons: the
+    limit's evidence.
+    """
+
+    kind: Leg
+    sender: str
+    congestion: str
+    buffer_bytes: int | None
+    buffer_by: str
+    window_predicted_bytes: float | None
+    window_bytes: float | None
+    window_by: str
+    cwnd_bytes: float | None
+    round_trip_s: float | None
+    line_bps: float | None
+    window_bps: float | None
+    loss_bps: float | None
+    loss_law: str
+    predicted_bps: float | None
+    predicted_by: str
+    rate_bps: float
+    uncertainty_bps: float | None
+    limit: TcpLimit
+    retransmits: int | None
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def at_least(self) -> bool:
+        return self.limit is not TcpLimit.DUT
+
+    @property
+    def ratio(self) -> float | None:
+        """Measured over predicted."""
+        return self.rate_bps / self.predicted_bps if self.predicted_bps else None
+
+    @property
+    def words(self) -> str:
+        """The verdict in words."""
+        rate, line, law = self.rate_bps, self.line_bps, self.loss_bps
+        kept = self.limit in (TcpLimit.WINDOW, TcpLimit.LINK, TcpLimit.UNKNOWN)
+        if line is not None and rate >= (FILLS if kept else FULL) * line and self.predicted_by == LINE:
+            return f"fills the line: {format_share(rate / line)} of {format_bits(line)}"
+        if law is not None and self.predicted_by == LOSS and rate >= NEAR[0] * law and kept:
+            most = f"{format_bits(law)} by {self.loss_law}"
+            if rate <= NEAR[1] * law:
+                return f"loss-limited: about {most}"
+            again = "few" if self.retransmits is None else f"{self.retransmits} segments sent again"
+            return f"faster than losses allow in the long run, {most}: {again} were too few to slow it down"
+        if self.limit is TcpLimit.WINDOW and self.round_trip_s and self.window_bps:
+            size, trip = format_size(self.window_bps * self.round_trip_s / 8), format_time(self.round_trip_s)
+            return f"window-limited: {size} over {trip} is {format_bits(self.window_bps)} at most"
+        return f"{_LIMITED[self.limit]}: {'; '.join(self.reasons)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        values = {name: value for name, value in vars(self).items() if name not in ("kind", "limit")}
+        kind = {"way": self.kind.way.value, "version": self.kind.version, "set_bytes": self.kind.buffer_bytes}
+        more = {"limit": self.limit.value, "at_least": self.at_least, "ratio": self.ratio, "words": self.words}
+        return {**kind, **values, **more}
+
+
+@dataclass(frozen=True)
+class Bdp:
+    """rate_bps, delay_s: what the product is made of, by: whose they are. scale: of rate and buffers, below 1 where
+    what was asked for could not be carried."""
+
+    size_bytes: float
+    rate_bps: float
+    delay_s: float
+    by: str
+    scale: float = 1.0
+
+
+def tells_bdp(result: TcpResult) -> bool:
+    """Whether the run is about buffers: there is a WAN, or its legs differ in them."""
+    return result.setup.wan is not None or len({leg.buffer_bytes for leg in result.plan.legs}) > 1
+
+
+def find_product(result: TcpResult) -> Bdp | None:
+    """Of the WAN, else of the slowest line and the idle round trip; None where one of them is not known."""
+    setup, wan = result.setup, result.setup.wan
+    delay_s = wan.delay_s if wan is not None else 0.0
+    rate_bps = wan.rate_bps if wan is not None else None
+    if rate_bps is not None and delay_s:
+        return Bdp(rate_bps * delay_s / 8, rate_bps, delay_s, "the WAN", setup.scale)
+    lines = [one for one in (rate_bps, setup.line_bps) if one]
+    trip_s = delay_s or _idle_s(result, result.plan.legs[0].version) if result.plan.legs else None
+    if not lines or not trip_s:
+        return None
+    by = f"{'the WAN' if rate_bps else 'the line'}, {'the WAN' if delay_s else 'ping'}"
+    return Bdp(min(lines) * trip_s / 8, min(lines), trip_s, by)
+
+
+def find_rows(result: TcpResult) -> tuple[BdpRow, ...]:
+    """A row for each direction of each kind of leg that has a figure, in the plan's order."""
+    found: dict[tuple[Leg, str], list[FlowResult]] = {}
+    for one in result.flows:
+        if one.statistics is not None:
+            found.setdefault((one.leg.kind, one.flow.sender), []).append(one)
+    programs = {leg.leg.kind: leg.program for leg in result.legs}
+    return tuple(_row(result, flows, programs.get(kind, {})) for (kind, _), flows in found.items())
+
+
+def bdp_part(result: TcpResult) -> dict[str, Any]:
+    """JSON values for the document; nothing of a run that is not about buffers."""
+    if not tells_bdp(result):
+        return {}
+    product = find_product(result)
+    return {
+        "bdp_product": None if product is None else vars(product),
+        "bdp": [one.to_dict() for one in find_rows(result)],
+    }
+
+
+def _row(result: TcpResult, flows: Sequence[FlowResult], program: Mapping[str, Mapping[str, str]]) -> BdpRow:
+    kind, flow, wan = flows[0].leg.kind, flows[0].flow, result.setup.wan or Wan()
+    told = {host: program.get(host, {}) for host in HOSTS}
+    buffer = _buffer(kind, told, flow.sender, flow.receiver)
+    rate, uncertainty = combine(*zip(*((s.mean, s.uncertainty) for one in flows if (s := one.statistics)), strict=True))
+    seen, window_by = _window(flows, wan.loss > 0)
+    predicted = None if buffer.usable is None else result.plan.streams * buffer.usable
+    window = seen if seen is not None else predicted
+    if buffer.sends and window_by == OFFERED and seen and predicted:  # of which the sender may not use all
+        window = min(seen, max(predicted, _median_of(flows, lambda one: _product(one, "unacked")) or 0.0))
+    trip_s = _idle_s(result, kind.version) or _shortest_s(flows) or wan.delay_s
+    congestion = told[flow.sender].get("congestion") or kind.congestion or result.plan.congestion or "?"
+    law = loss_bound(congestion, _mss(flows), trip_s, wan.loss)
+    bounds = {
+        LINE: next((one.verdict.link_bps for one in flows if one.verdict.link_bps), None),
+        WINDOW: 8 * window / trip_s if window and trip_s else None,
+        LOSS: result.plan.streams * law[0] if law is not None else None,
+    }
+    least_bps, least_by = min(((bps, by) for by, bps in bounds.items() if bps is not None), default=(None, ""))
+    again = [one.flow.retransmits for one in flows if one.flow.retransmits is not None]
+    limits = [one.verdict.limit for one in flows]
+    limit = max(limits, key=limits.count)
+    return BdpRow(
+        kind=kind,
+        sender=flow.sender,
+        congestion=congestion,
+        buffer_bytes=buffer.size,
+        buffer_by=buffer.by,
+        window_predicted_bytes=predicted,
+        window_bytes=seen,
+        window_by=window_by,
+        cwnd_bytes=_median_of(flows, lambda one: _product(one, "snd_cwnd")),
+        round_trip_s=trip_s or None,
+        line_bps=bounds[LINE],
+        window_bps=bounds[WINDOW],
+        loss_bps=bounds[LOSS],
+        loss_law=law[1] if law is not None else "",
+        predicted_bps=least_bps,
+        predicted_by=least_by,
+        rate_bps=rate,
+        uncertainty_bps=uncertainty,
+        limit=limit,
+        retransmits=sum(again) if again else None,
+        reasons=next((one.verdict.reasons for one in flows if one.verdict.limit is limit), ()),
+    )
+
+
+@dataclass(frozen=True)
+class _Buffer:
+    """The one that bounds a connection. usable: of it, as payload on its way; None: not known."""
+
+    size: int | None
+    usable: float | None
+    by: str
+    sends: bool = False
+
+
+def _buffer(kind: Leg, told: Mapping[str, Mapping[str, str]], sender: str, receiver: str) -> _Buffer:
+    """Of the receiver's and the sender's the one that less can be on its way with."""
+    as_set, share = "set" if kind.buffer_bytes is not None else "as found", window_rule(told[receiver]).share
+    both = ((receiver, "tcp_rmem", share), (sender, "tcp_wmem", SENDABLE))
+    known = [
+        _Buffer(size, part * size, f"{as_set}: {name} of the {host}", host == sender)
+        for host, name, part in both
+        if (size := last_integer(told[host].get(name, ""))) is not None
+    ]
+    size = kind.buffer_bytes
+    stated = _Buffer(size, None if size is None else min(share, SENDABLE) * size, as_set)
+    return min(known, key=lambda one: one.usable or 0.0, default=stated)
+
+
+def _window(flows: Sequence[FlowResult], lossy: bool) -> tuple[float | None, str]:
+    """What was offered; where the send buffer is the limit, what was in flight; where it is the congestion window,
+    that one, unless losses keep it small."""
+    windows = [one.verdict.window for one in flows if one.verdict.window is not None]
+    in_flight = _median_of(flows, lambda one: _product(one, "unacked"))
+    if windows and all(one.kind == "send buffer" for one in windows):
+        return in_flight, "in flight, of the send buffer"
+    if windows and not lossy and all(one.kind == "congestion window" for one in windows):
+        return _median_of(flows, lambda one: _product(one, "snd_cwnd")), "congestion window"
+    offered = _median_of(flows, lambda one: _value(one, "snd_wnd"))
+    return (offered, OFFERED) if offered else (in_flight, "in flight" if in_flight else "")
+
+
+def _median_of(flows: Sequence[FlowResult], value: Callable[[StreamCount], float | None]) -> float | None:
+    """Of all readings, each the sum over its connections; the first has none yet."""
+    found = []
+    for flow in flows:
+        for reading in flow.flow.sending:
+            values = [value(one) for one in reading.streams]
+            known = [one for one in values if one is not None]
+            found += [sum(known)] if known and len(known) == len(values) else []
+    return median(found) if found else None
+
+
+def _mss(flows: Sequence[FlowResult]) -> float:
+    sizes = [_value(one, "snd_mss") for flow in flows for reading in flow.flow.sending for one in reading.streams]
+    return fmean([one for one in sizes if one] or [USUAL_MSS])
+
+
+def _idle_s(result: TcpResult, version: int) -> float | None:
+    """The median round trip of the idle path: the first echo request may wait for an address to be resolved."""
+    times = [one for ping in result.pings if not ping.loaded and ping.leg.version == version for one in ping.times_s]
+    return median(times) if times else None
+
+
+def _shortest_s(flows: Sequence[FlowResult]) -> float | None:
+    counts = [one for flow in flows for reading in flow.flow.sending for one in reading.streams]
+    return min((value / 1e6 for one in counts if (value := _value(one, "min_rtt"))), default=None)
+
+
+def _product(one: StreamCount, name: str) -> float | None:
+    """A count of segments, in bytes."""
+    segments, mss = _value(one, name), _value(one, "snd_mss")
+    return None if segments is None or mss is None else segments * mss
+
+
+def _value(one: StreamCount, name: str) -> float | None:
+    value = one.info.get(name)
+    return float(value) if value is not None and 0 <= value < NOT_COUNTED else None

@@ -1,0 +1,68 @@
+"""How much of a buffer is payload on its way, and how fast TCP is at a loss: what kernels and papers say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import sqrt
+
+from .window import RECEIVE_USABLE
+
+RATIO_SINCE = (6, 6)
+"""Linux from this version on counts how much of a buffer's memory is payload; before, tcp_adv_win_scale said it."""
+USUAL_SCALE = 1
+"""tcp_adv_win_scale of Linux before RATIO_SINCE: half of a buffer is window."""
+SENDABLE = 0.7
+"""Of a send buffer, which counts the kernel's overhead as well: payload on its way at most."""
+MATHIS = sqrt(1.5)
+"""C of rate = MSS / round trip * C / sqrt(p), for an ACK of every packet."""
+LAWFUL = ("reno", "cubic")
+"""Whose rate follows from the loss."""
+_CUBIC_C, _CUBIC_BETA = 0.4, 0.7
+_CUBIC = (_CUBIC_C * (3 + _CUBIC_BETA) / (4 * (1 - _CUBIC_BETA))) ** 0.25
+
+
+@dataclass(frozen=True)
+class WindowRule:
+    """How much of a receive buffer is offered as window. share: of it; why: in words."""
+
+    share: float
+    why: str
+
+
+def window_rule(told: Mapping[str, str]) -> WindowRule:
+    """told: what the receiving host tells of itself (``kernel``, ``tcp_adv_win_scale``)."""
+    kernel, scale = told.get("kernel", ""), last_integer(told.get("tcp_adv_win_scale", ""))
+    version = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", kernel)
+    if version is not None and (int(version[1]), int(version[2])) >= RATIO_SINCE:
+        why = f"Linux {version[0]} measures how much of a buffer is payload: about {RECEIVE_USABLE:g}"
+        return WindowRule(RECEIVE_USABLE, why)
+    share = share_of_scale(USUAL_SCALE if scale is None else scale)
+    if scale is None:
+        return WindowRule(share, f"half of a buffer is window, as in Linux before {'.'.join(map(str, RATIO_SINCE))}")
+    return WindowRule(share, f"tcp_adv_win_scale is {scale}: {share:g} of a buffer is window")
+
+
+def share_of_scale(scale: int) -> float:
+    """What a Linux before RATIO_SINCE offers of a buffer, by its tcp_adv_win_scale of -31 to 31."""
+    return 2.0**scale if scale <= 0 else 1 - 2.0**-scale
+
+
+def loss_bound(congestion: str, mss: float, round_trip_s: float, loss: float) -> tuple[float, str] | None:
+    """Payload of one connection, in bit/s, when each packet is lost with this probability, and the law that says so.
+
+    None for a congestion control without one: bbr does not slow down for single losses. mss: in bytes.
+    """
+    if congestion not in LAWFUL or not 0 < loss < 1 or round_trip_s <= 0:
+        return None
+    packets, law = MATHIS / sqrt(loss), "Mathis"
+    if congestion == "cubic" and (own := _CUBIC * (round_trip_s / loss) ** 0.75) > packets:
+        packets, law = own, "cubic (RFC 9438)"  # which grows as reno does where that is faster
+    return 8 * mss * packets / round_trip_s, law
+
+
+def last_integer(text: str) -> int | None:
+    """The last of these numbers."""
+    last = text.split()[-1:]
+    return int(last[0]) if last and re.fullmatch(r"-?[0-9]{1,12}", last[0]) else None

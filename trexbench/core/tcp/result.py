@@ -1,0 +1,340 @@
+"""One run of TCP through the router, and its JSON document: the only record of it.
+
+``legs``, ``ceilings`` and ``pings`` hold raw totals; every reader derives all other figures from them in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from math import hypot
+from statistics import fmean
+from typing import Any
+
+import msgspec
+
+from ..dut.telemetry import DutReading
+from ..errors import StoreError
+from ..typed import Status, read_stored
+from ..verdict.model import Caveat
+from .calibration import Calibration
+from .cpu import HostShare, bits_per_cpu_second, process_shares, share_of_dut, share_of_host
+from .intervals import HOSTS, NOT_COUNTED, Flow, find_flows
+from .limit import Evidence, TcpLimit, TcpVerdict, find_limit
+from .model import Leg, LegReadings, Ping, Setup, TcpPlan, Way, around_plan
+from .statistics import PingStatistics, Statistics, combine, describe, describe_ping
+
+SCHEMA = "trexbench/tcp"
+VERSION = 1
+USUAL_MSS = 1448.0
+
+
+@dataclass(frozen=True)
+class FlowResult:
+    """One direction of a leg. statistics: of the regular intervals' received bit/s; None where nothing was measured.
+
+    shares: CPU by host, ``dut`` included. power_w: of the DUT, the mean over the leg. ceiling_bps: what the endpoints
+    carry without the router, in the same way and version. bits_per_cpu_second: as of core.tcp.cpu.
+    """
+
+    leg: Leg
+    flow: Flow
+    statistics: Statistics | None
+    shares: Mapping[str, HostShare]
+    verdict: TcpVerdict
+    power_w: float | None = None
+    ceiling_bps: float | None = None
+    bits_per_cpu_second: float | None = None
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        return (*self.flow.caveats, *self.verdict.caveats)
+
+    @property
+    def retransmitted(self) -> float | None:
+        """Segments that were sent again, as a share of those received; None where it is not known."""
+        again, length_s = self.flow.retransmits, sum(one.length_s for one in self.flow.intervals)
+        if again is None:
+            return None
+        sizes = [s.info.get("snd_mss", 0) for reading in self.flow.sending for s in reading.streams]
+        mss = fmean([size for size in sizes if 0 < size < NOT_COUNTED] or [USUAL_MSS])
+        segments = (self.flow.received_bps or 0.0) * length_s / 8 / mss
+        return again / segments if segments else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values; the intervals without their streams, which follow from the readings."""
+        values = [{k: v for k, v in vars(one).items() if k != "streams"} for one in self.flow.intervals]
+        return {
+            "leg": msgspec.to_builtins(self.leg),
+            "sender": self.flow.sender,
+            "received_bps": self.flow.received_bps,
+            "statistics": msgspec.to_builtins(self.statistics),
+            "retransmits": self.flow.retransmits,
+            "retransmitted": self.retransmitted,
+            "limit": self.verdict.limit.value,
+            "at_least": self.verdict.at_least,
+            "reasons": list(self.verdict.reasons),
+            "link_bps": self.verdict.link_bps,
+            "ceiling_bps": self.ceiling_bps,
+            "power_w": self.power_w,
+            **({"bits_per_cpu_second": bits} if (bits := self.bits_per_cpu_second) is not None else {}),
+            "cpu": [msgspec.to_builtins(one) for one in self.shares.values()],
+            "intervals": values,
+        }
+
+
+@dataclass(frozen=True)
+class PingResult:
+    leg: Leg
+    loaded: bool
+    statistics: PingStatistics
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All repetitions of one leg; kind: Leg.kind. rate_bps: the mean, of both directions together where there are two.
+
+    uncertainty_bps: half of its 95 % interval. limit: that of the flow that says least about the DUT. cores_per_gbps:
+    of the DUT. ping_idle_s, ping_loaded_s: mean round trips. idle_power_w: of the DUT, before the legs.
+    """
+
+    kind: Leg
+    repetitions: int
+    rate_bps: float
+    uncertainty_bps: float | None
+    limit: TcpLimit
+    link_bps: float | None
+    retransmitted: float | None
+    cores_per_gbps: float | None
+    power_w: float | None
+    idle_power_w: float | None
+    ping_idle_s: float | None
+    ping_loaded_s: float | None
+
+    @property
+    def at_least(self) -> bool:
+        return self.limit is not TcpLimit.DUT
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        values = msgspec.to_builtins(self)
+        kind = values.pop("kind")
+        del kind["repetition"]
+        return {**kind, **values, "at_least": self.at_least}
+
+
+WORSE = (TcpLimit.DUT, TcpLimit.UNKNOWN, TcpLimit.WINDOW, TcpLimit.ENDPOINT_CPU, TcpLimit.LINK)
+"""In order: the later, the less the rate says about the DUT."""
+
+
+@dataclass(frozen=True)
+class TcpResult:
+    """One run. started, finished: UTC, ISO 8601. The mappings hold JSON values.
+
+    command: options, suite, night, label, variant. legs: those that were run, in order. ceilings: the endpoints without
+    the router, back to back or around it. dut: name, driver, what was applied and read back. endpoints: by ``client``
+    and ``server``, what each is. idle: the DUT before and after the echo requests that nothing else was beside. host:
+    where trexbench runs. simulated: no real packet was sent. calibration: of the WAN, before the legs; None: there
+    is none, or a simulated one.
+    """
+
+    id: str
+    started: str
+    status: Status
+    command: Mapping[str, Any]
+    plan: TcpPlan
+    setup: Setup
+    dut: Mapping[str, Any]
+    endpoints: Mapping[str, Any]
+    host: Mapping[str, Any]
+    legs: tuple[LegReadings, ...] = ()
+    pings: tuple[Ping, ...] = ()
+    ceilings: tuple[LegReadings, ...] = ()
+    idle: tuple[DutReading, ...] = ()
+    finished: str | None = None
+    reason: str | None = None
+    simulated: bool = False
+    calibration: Calibration | None = None
+    caveats: tuple[Caveat, ...] = field(default_factory=tuple)
+
+    @cached_property
+    def flows(self) -> tuple[FlowResult, ...]:
+        """Every direction of every leg, in order."""
+        return tuple(one for leg in self.legs for one in self._of_leg(leg))
+
+    @cached_property
+    def ping_results(self) -> tuple[PingResult, ...]:
+        return tuple(PingResult(one.leg, one.loaded, describe_ping(one.times_s, one.sent)) for one in self.pings)
+
+    @property
+    def idle_power_w(self) -> float | None:
+        """Of the DUT while nothing but echo requests passed."""
+        return mean_power(self.idle)
+
+    @cached_property
+    def summaries(self) -> tuple[Summary, ...]:
+        """One for each kind of leg that has a figure, in the plan's order."""
+        kinds = dict.fromkeys(leg.kind for leg in (*self.plan.legs, *(one.leg for one in self.legs)))
+        return tuple(found for kind in kinds if (found := self._summary(kind)) is not None)
+
+    @cached_property
+    def analysis_caveats(self) -> tuple[Caveat, ...]:
+        """Doubts that follow from the readings, each once."""
+        found = [caveat for flow in self.flows for caveat in flow.caveats]
+        if self.setup.without_tunnel and any(leg.leg.version == 6 for leg in self.legs):
+            found.append(Caveat("no-tunnel", f"IPv6 went without the tunnel: {self.setup.without_tunnel}"))
+        for leg in self.legs:
+            found += [Caveat("missing", f"{leg.leg}: {one.what}: {one.reason}") for one in leg.missing]
+            found += [Caveat("leg-ended-early", f"{leg.leg}: {leg.error}")] if leg.error else []
+        return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def _ceilings(self) -> Mapping[tuple[Way, int, str], float]:
+        plan = around_plan(self.plan)
+        found: dict[tuple[Way, int, str], float] = {}
+        for leg in self.ceilings:
+            for flow in find_flows(plan, leg):
+                key = leg.leg.way, leg.leg.version, flow.sender
+                found[key] = max(found.get(key, 0.0), flow.received_bps or 0.0)
+        return {key: bps for key, bps in found.items() if bps}
+
+    def _of_leg(self, leg: LegReadings) -> Iterator[FlowResult]:
+        version, idle = leg.leg.version, self._ping_times(leg.leg.version, loaded=False)
+        counted = leg.dut_while_counted(self.plan.omit_s)
+        took = {host: process_shares(leg, host) for host in (*HOSTS, "dut")}
+        dut = share_of_dut(counted, self.setup, took["dut"])
+        for flow in find_flows(self.plan, leg):
+            ends = dict(zip((flow.sender, flow.receiver), (flow.sending, flow.receiving), strict=True))
+            shares = {host: share_of_host(host, ends[host], self.setup, took[host]) for host in HOSTS} | {"dut": dut}
+            ceiling_bps = self._ceilings.get((leg.leg.way, version, flow.sender))
+            evidence = Evidence(leg.leg, flow, self.setup, shares, ceiling_bps, min(idle, default=None), leg.dut)
+            yield FlowResult(
+                leg=leg.leg,
+                flow=flow,
+                statistics=describe([one.received_bps for one in flow.regular]),
+                shares=shares,
+                verdict=find_limit(evidence),
+                power_w=mean_power(counted),
+                ceiling_bps=ceiling_bps,
+                bits_per_cpu_second=bits_per_cpu_second(shares, self.setup.one_kernel, flow.received_bps or 0.0),
+            )
+
+    def _ping_times(self, version: int, loaded: bool, kind: Leg | None = None) -> list[float]:
+        return [
+            time_s
+            for one in self.pings
+            if one.loaded == loaded and one.leg.version == version and kind in (None, one.leg.kind)
+            for time_s in one.times_s
+        ]
+
+    def _summary(self, kind: Leg) -> Summary | None:
+        flows = [one for one in self.flows if one.leg.kind == kind and one.statistics]
+        directions: dict[str, list[FlowResult]] = {}
+        for one in flows:
+            directions.setdefault(one.flow.sender, []).append(one)
+        if not flows or len(directions) < 1 + (kind.way is Way.BIDIR):
+            return None
+        rates = [_rate(ones) for ones in directions.values()]
+        uncertainties = [uncertainty for _, uncertainty in rates if uncertainty is not None]
+        rate_bps = sum(rate for rate, _ in rates)
+        links = [one.verdict.link_bps for one in flows if one.verdict.link_bps is not None]
+        cores = [one.shares["dut"].cores_busy for one in flows if one.shares["dut"].cpus]
+        idle, loaded = (self._ping_times(kind.version, *which) for which in ((False,), (True, kind)))
+        return Summary(
+            kind=kind,
+            repetitions=max(len(ones) for ones in directions.values()),
+            rate_bps=rate_bps,
+            uncertainty_bps=hypot(*uncertainties) if len(uncertainties) == len(rates) else None,
+            limit=max((one.verdict.limit for one in flows), key=WORSE.index),
+            link_bps=links[0] if links else None,
+            retransmitted=_mean([one.retransmitted for one in flows]),
+            cores_per_gbps=fmean(cores) / (rate_bps / 1e9) if cores and rate_bps else None,
+            power_w=_mean([one.power_w for one in flows]),
+            idle_power_w=self.idle_power_w,
+            ping_idle_s=fmean(idle) if idle else None,
+            ping_loaded_s=fmean(loaded) if loaded else None,
+        )
+
+
+def _rate(flows: Sequence[FlowResult]) -> tuple[float, float | None]:
+    found = [one.statistics for one in flows if one.statistics is not None]
+    return combine([one.mean for one in found], [one.uncertainty for one in found])
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def mean_power(readings: Sequence[DutReading]) -> float | None:
+    """Of the DUT between the first and the last reading, in W: of its energy counter, else the mean of the readings."""
+    seen = [(one.t_s if (at := one.observation.at_s) is None else at, one.observation) for one in readings]
+    total = [(at_s, one.energy_j) for at_s, one in seen if one.energy_j is not None]
+    if len(total) > 1 and total[-1][0] > total[0][0] and all(b[1] >= a[1] for a, b in pairwise(total)):
+        return (total[-1][1] - total[0][1]) / (total[-1][0] - total[0][0])
+    return _mean([one.power_w for _, one in seen])
+
+
+def to_document(result: TcpResult, with_readings: bool = True) -> dict[str, Any]:
+    """The JSON document, figures included; the legs' raw readings come last, or not at all."""
+    raw = raw_part(result)
+    return {
+        **raw,
+        "summaries": [one.to_dict() for one in result.summaries],
+        "analysis": [one.to_dict() for one in result.flows],
+        "ping_statistics": [msgspec.to_builtins(one) for one in result.ping_results],
+        "warnings": [*raw["warnings"], *(_warning("analysis", one) for one in result.analysis_caveats)],
+        **(readings_part(result) if with_readings else {}),
+    }
+
+
+def raw_part(result: TcpResult) -> dict[str, Any]:
+    """What cannot be derived again, without the legs; of the warnings only those noted during the run."""
+    return {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "id": result.id,
+        "status": result.status.value,
+        "reason": result.reason,
+        "simulated": result.simulated,
+        "started": result.started,
+        "finished": result.finished,
+        "command": dict(result.command),
+        "dut": dict(result.dut),
+        "endpoints": dict(result.endpoints),
+        "host": dict(result.host),
+        "plan": msgspec.to_builtins(result.plan),
+        "setup": msgspec.to_builtins(result.setup),
+        "warnings": [_warning("run", one) for one in result.caveats],
+        "pings": msgspec.to_builtins(result.pings),
+        "calibration": msgspec.to_builtins(result.calibration),
+    }
+
+
+def readings_part(result: TcpResult) -> dict[str, Any]:
+    return {name: msgspec.to_builtins(getattr(result, name)) for name in ("ceilings", "idle", "legs")}
+
+
+def from_document(document: Any) -> TcpResult:
+    """The run of a document; StoreError names the field that is missing or of the wrong kind. No figure is read."""
+    found = read_stored(document, "TCP document", SCHEMA, VERSION, TcpResult)
+    for part in ("legs", "ceilings", "pings"):  # a run may have none, its document has the list
+        if part not in document:
+            raise StoreError(f"TCP document without {part!r}", "the file is damaged")
+    return replace(found, caveats=tuple(_noted(document.get("warnings"))))
+
+
+def _noted(warnings: Any) -> Iterator[Caveat]:
+    """Those that were noted during the run."""
+    try:
+        for one in warnings:
+            if one["source"] == "run":
+                yield Caveat(str(one["code"]), str(one["text"]))
+    except (TypeError, KeyError) as error:
+        raise StoreError(f"TCP document with a warning of the wrong kind ({error})", "the file is damaged") from None
+
+
+def _warning(source: str, caveat: Caveat) -> dict[str, str]:
+    return {"source": source, "code": caveat.code, "text": caveat.text}

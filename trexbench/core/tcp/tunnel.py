@@ -1,0 +1,126 @@
+"""Tunnels that a TCP test can go through: which there are, between whom, and what each costs of a packet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..errors import ConfigError
+
+NO_TUNNEL = "none"
+CLIENT_SERVER, CLIENT_DUT, DUT_SERVER = "client-server", "client-dut", "dut-server"
+SMALLEST_MTU, LARGEST_MTU = 576, 9000
+_ENDS = (CLIENT_SERVER, CLIENT_DUT)
+_OUTER, _UDP = 20, 8
+
+
+@dataclass(frozen=True)
+class TunnelKind:
+    """header_bytes: in front of (and behind) a packet of this version of IP, the outer IPv4 header included.
+
+    align: what is encrypted is filled up to a multiple of so many bytes. betweens: the first is the default. ciphers:
+    likewise; empty: there is nothing to choose.
+    """
+
+    header_bytes: Mapping[int, int] = field(default_factory=dict)
+    betweens: tuple[str, ...] = _ENDS
+    ciphers: tuple[str, ...] = ()
+    align: int = 1
+
+
+KINDS: Mapping[str, TunnelKind] = {
+    NO_TUNNEL: TunnelKind(betweens=("",)),
+    "6in4": TunnelKind({6: _OUTER}, (DUT_SERVER,)),
+    "relay": TunnelKind({4: _OUTER + _UDP + 8}),  # its token
+    "openvpn": TunnelKind(
+        {4: _OUTER + _UDP + 24},  # opcode and peer, number, tag
+        ciphers=("AES-256-GCM", "AES-128-GCM", "CHACHA20-POLY1305"),
+    ),
+    "wireguard": TunnelKind({4: _OUTER + _UDP + 32}),  # type and receiver, number, tag
+    "gre": TunnelKind({4: _OUTER + 4}),
+    "vxlan": TunnelKind({4: _OUTER + _UDP + 8 + 14}),  # a frame of Ethernet inside
+    # SPI and number, IV, two bytes of trailer, tag
+    "ipsec": TunnelKind({4: _OUTER + 8 + 8 + 2 + 16}, ciphers=("AES-256-GCM", "AES-128-GCM"), align=4),
+}
+
+
+@dataclass(frozen=True)
+class Tunnel:
+    """One of KINDS. mtu: of its inside, None: what the line leaves it. cipher: empty where there is nothing to choose.
+
+    between: ``client-server``: the DUT forwards the outer packets; ``client-dut``: the DUT is its end, and masquerades.
+    """
+
+    kind: str = NO_TUNNEL
+    between: str = ""
+    mtu: int | None = None
+    cipher: str = ""
+
+    @property
+    def is_opened(self) -> bool:
+        """Whether it is held open by programs for the test, with addresses of its own, and carries IPv4 only."""
+        return self.between in _ENDS
+
+    def inner_mtu(self, line_mtu: int) -> int:
+        """ConfigError where the line leaves less than is asked for."""
+        kind = KINDS[self.kind]
+        room = line_mtu - kind.header_bytes[4]
+        room -= (room + 2) % kind.align
+        if self.mtu is not None and self.mtu > room:
+            raise ConfigError(f"tunnel {self.kind} with an MTU of {self.mtu}: a line of {line_mtu} leaves {room}")
+        return self.mtu or room
+
+    def __str__(self) -> str:
+        """As parse_tunnel reads it; what is the default is left out."""
+        kind = KINDS[self.kind]
+        words = [self.kind]
+        words += [self.between] if self.between != kind.betweens[0] else []
+        words += [f"mtu={self.mtu}"] if self.mtu is not None else []
+        words += [f"cipher={self.cipher}"] if kind.ciphers and self.cipher != kind.ciphers[0] else []
+        return ",".join(words)
+
+
+def hosts_of(between: str) -> str:
+    """``client and DUT``"""
+    return between.replace("-", " and ").replace("dut", "DUT")
+
+
+def parse_tunnel(text: str) -> Tunnel:
+    """``relay``, ``openvpn,client-dut,mtu=1400,cipher=AES-128-GCM``; ConfigError for anything else."""
+    kind, *parts = (part.strip() for part in text.split(","))
+    if kind not in KINDS:
+        raise ConfigError(f"{kind[:80]!r} is not known", f"write one of {', '.join(KINDS)}")
+    known = KINDS[kind]
+    stated: dict[str, str] = {}
+    for part in parts:
+        key, named, value = part.partition("=")
+        key, value = (key.strip(), value.strip()) if named else ("between", part)
+        if key not in ("between", "mtu", "cipher") or key in stated:
+            what = f"{part[:40]!r} of tunnel {kind}"
+            raise ConfigError(f"{what} not understood", f"write it as {kind},{known.betweens[0]},mtu=1400")
+        stated[key] = value
+    return Tunnel(
+        kind,
+        _one_of(kind, "between", stated.get("between"), known.betweens),
+        _mtu(kind, stated.get("mtu"), bool({*known.betweens} & {*_ENDS})),
+        _one_of(kind, "cipher", stated.get("cipher"), known.ciphers or ("",)),
+    )
+
+
+def _one_of(kind: str, key: str, value: str | None, able: tuple[str, ...]) -> str:
+    if value is None:
+        return able[0]
+    if value not in able:
+        remedy = f"write one of {', '.join(able)}" if any(able) else "leave it out"
+        raise ConfigError(f"tunnel {kind}: {key} {value[:40]!r} is not possible", remedy)
+    return value
+
+
+def _mtu(kind: str, value: str | None, able: bool) -> int | None:
+    if value is None:
+        return None
+    if not able:
+        raise ConfigError(f"tunnel {kind}: its MTU follows from the line's", "leave it out")
+    if not (value.isascii() and value.isdigit() and SMALLEST_MTU <= int(value[:6]) <= LARGEST_MTU):
+        raise ConfigError(f"tunnel {kind}: {value[:20]!r} is no MTU", f"write {SMALLEST_MTU} to {LARGEST_MTU}")
+    return int(value)

@@ -1,0 +1,133 @@
+"""A long line in the path of TCP, or of packets: its delay, its rate, and what waits before it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from ..errors import ConfigError
+from ..typed import Amount, Count
+from ..units import format_bits, format_scaled, format_share, format_time, parse_duration, parse_share, parse_speed
+
+LONGEST_S, MOST_LOSS = 10.0, 0.5
+SHORTEST_QUEUE_S = 0.01
+"""A queue holds at least so much, in time at its rate."""
+_SCALE = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
+_SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([kmg]?)b?")
+_KEYS = ("queue", "loss", "jitter")
+
+
+@dataclass(frozen=True)
+class Wan:
+    """One line, alike in both directions.
+
+    delay_s: added to the round trip, half of it each way. rate_bps: of each way, Ethernet frames without FCS, as tc
+    counts them; None: as fast as it goes. queued_bytes: what waits for the rate before frames are dropped; None: see
+    queue_bytes. loss: share of the packets that are lost, each way. jitter_s: a packet's delay differs by up to so
+    much, each way, and order is kept.
+    """
+
+    delay_s: Amount = 0.0
+    rate_bps: Amount | None = None
+    queued_bytes: Count | None = None
+    loss: Amount = 0.0
+    jitter_s: Amount = 0.0
+
+    @property
+    def bdp_bytes(self) -> int | None:
+        """Bandwidth-delay product; None without a rate."""
+        return None if self.rate_bps is None else round(self.rate_bps * self.delay_s / 8)
+
+    @property
+    def queue_bytes(self) -> int | None:
+        """What waits for the rate: as stated, else the BDP, SHORTEST_QUEUE_S at least; None without a rate."""
+        if self.rate_bps is None or self.queued_bytes is not None:
+            return self.queued_bytes
+        return max(round(self.rate_bps * self.delay_s / 8), round(self.rate_bps * SHORTEST_QUEUE_S / 8))
+
+    def scaled(self, factor: float) -> Wan:
+        """Rate and queue times this; the delay stays."""
+        queued = None if self.queued_bytes is None else round(self.queued_bytes * factor)
+        return replace(self, rate_bps=None if self.rate_bps is None else self.rate_bps * factor, queued_bytes=queued)
+
+    def __str__(self) -> str:
+        """``20 ms, 1 Gbit/s``: what differs from none."""
+        words = [format_time(self.delay_s)] if self.delay_s else []
+        words += [format_bits(self.rate_bps)] if self.rate_bps is not None else []
+        words += [f"queue {format_size(self.queued_bytes)}"] if self.queued_bytes is not None else []
+        words += [f"loss {100 * self.loss:g} %"] if self.loss else []
+        words += [f"jitter {format_time(self.jitter_s)}"] if self.jitter_s else []
+        return ", ".join(words)
+
+
+def parse_wan(text: str) -> Wan:
+    """``20ms,1gbit,queue=2.5mb,loss=0.01%,jitter=1ms`` in any order; ConfigError for anything else."""
+    stated: dict[str, float | int] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        key, named, value = part.partition("=")
+        field, number = _part(key.strip(), value.strip()) if named else _bare(part)
+        if field in stated:
+            raise ConfigError(f"{text[:60]!r} states its {key if named else field} twice", "leave one out")
+        stated[field] = number
+    found = Wan(**stated)  # type: ignore[arg-type]
+    _check(found)
+    return found
+
+
+def _check(wan: Wan) -> None:
+    """ConfigError for what is no line."""
+    each_way_s = wan.delay_s / 2
+    if wan.delay_s > LONGEST_S:
+        raise ConfigError(f"a delay of {wan.delay_s:g} s", f"take at most {LONGEST_S:g} s")
+    if wan.loss > MOST_LOSS:
+        raise ConfigError(f"a loss of {format_share(wan.loss)}", f"take at most {format_share(MOST_LOSS)}")
+    if wan.jitter_s > each_way_s:
+        what = f"a jitter of {format_time(wan.jitter_s)} with a delay of {format_time(each_way_s)} each way"
+        raise ConfigError(what, "take less jitter, or a longer delay")
+    if wan.rate_bps is None and wan.queued_bytes is not None:
+        raise ConfigError("a queue without a rate that it could wait for", "state a rate, as in 20ms,1gbit")
+    if not wan.delay_s and wan.rate_bps is None and not wan.loss:
+        raise ConfigError("a WAN that delays nothing and limits nothing", "write it as 20ms,1gbit")
+
+
+def _bare(part: str) -> tuple[str, float]:
+    """A duration is the delay, a speed the rate."""
+    try:
+        return "delay_s", parse_duration(part)
+    except ConfigError:
+        pass
+    try:
+        return "rate_bps", parse_speed(part)
+    except ConfigError:
+        raise _not_understood(part) from None
+
+
+def _part(key: str, value: str) -> tuple[str, float | int]:
+    readers = {
+        "delay": ("delay_s", parse_duration),
+        "rate": ("rate_bps", parse_speed),
+        "queue": ("queued_bytes", parse_size),
+        "loss": ("loss", parse_share),
+        "jitter": ("jitter_s", parse_duration),
+    }
+    if key not in readers:
+        raise _not_understood(key)
+    field, read = readers[key]
+    return field, read(value)
+
+
+def _not_understood(part: str) -> ConfigError:
+    return ConfigError(f"{part[:40]!r} of a WAN not understood", f"write it as 20ms,1gbit, with {', '.join(_KEYS)}=...")
+
+
+def parse_size(text: str) -> int:
+    """Bytes: ``16777216``, ``2.5mb``, ``64kb``, powers of ten."""
+    found = _SIZE.fullmatch(text.strip().lower())
+    if not found or (size := round(float(found[1]) * _SCALE[found[2]])) < 1:
+        raise ConfigError(f"size {text[:40]!r} not understood", "write it as 16777216, 64kb or 2.5mb")
+    return size
+
+
+def format_size(size: float) -> str:
+    """``16.8 MB``: powers of ten."""
+    return format_scaled(size, "B", 3)

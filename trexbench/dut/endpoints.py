@@ -1,0 +1,109 @@
+"""What TCP tests want of the three hosts: the router's sides, and each endpoint as a Linux host with routes; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..config.endpoints import End, EndpointsConfig
+from ..config.model import DutConfig, Neighbour, Port, Route
+from ..config.readers import Address, Interface
+from ..core.errors import ConfigError
+from .model import Tunnel, Wanted
+
+TUNNEL_NAME = "tb6in4"
+"""Of the tunnel's interface, on both hosts."""
+
+
+def endpoints_of(config: DutConfig) -> EndpointsConfig:
+    """ConfigError where the DUT has none."""
+    if config.endpoints is None:
+        remedy = "add endpoints: with a client and a server (docs/configs.md)"
+        raise ConfigError(f"{config.file}: {config.name} has no endpoints", remedy)
+    return config.endpoints
+
+
+@dataclass(frozen=True)
+class TunnelWay:
+    """How both hosts make the tunnel. load: the command that puts programs in its place; none: the kernel's device."""
+
+    load: tuple[str, ...] = ()
+
+
+def router_wanted(
+    config: DutConfig, host_facts: Mapping[str, Any] | None = None, way: TunnelWay | None = None
+) -> Wanted:
+    """The DUT with its sides towards the endpoints as ports 0 and 1 (one of them only, where they share it).
+
+    Nothing is wanted of the ports towards the tester. host_facts: see Wanted. way: of the tunnel to the server; its
+    device is the last port.
+    """
+    found, tunnel = _on_cables(config), None
+    hosts = [own.ip for one in (found.client, found.server) for own in one.addresses]
+    if way is not None and (side := found.server.dut) is not None:
+        outer, tunnel = _into(way, side, found.server.addresses)
+        found = replace(found, server=replace(found.server, dut=outer))
+    ports = [_port(index, side, hosts) for index, side in enumerate(found.sides)]
+    if tunnel is not None and tunnel.name:
+        ports.append(_port(len(ports), End(tunnel.name, tunnel.addresses), hosts))
+    router = replace(config, cables=tuple(ports), routes=(), rx_queues=())
+    return Wanted(router, host_facts=host_facts or {}, tcp=True, tunnel=tunnel)
+
+
+def _into(way: TunnelWay, side: End, others: Iterable[Interface]) -> tuple[End, Tunnel]:
+    """What stays on this side's own interface, and its end of the tunnel to the host with these addresses."""
+    local, remote = (next(own.ip for own in all_of if own.version == 4) for all_of in (side.addresses, others))
+    if way.load:
+        return side, Tunnel(side.interface, local, remote, load=way.load)
+    inner = tuple(own for own in side.addresses if own.version == 6)
+    outer = tuple(own for own in side.addresses if own.version == 4)
+    return End(side.interface, outer), Tunnel(side.interface, local, remote, inner, TUNNEL_NAME)
+
+
+def endpoint_wanted(
+    config: DutConfig, role: str, host_facts: Mapping[str, Any] | None = None, way: TunnelWay | None = None
+) -> Wanted:
+    """The client or the server: its addresses, and a route to the other's networks through the DUT; no forwarding.
+
+    way: of the tunnel, the server's end of which this may be.
+    """
+    one, other = next((one, other) for name, one, other in _on_cables(config).roles if name == role)
+    if role == "client":
+        other = endpoints_of(config).server
+    own_side, tunnel = End(one.interface, one.addresses), None
+    if way is not None and role == "server" and one.dut is not None:
+        own_side, tunnel = _into(way, own_side, one.dut.addresses)
+    outer = {own.version for own in own_side.addresses}
+    cables = [_port(0, own_side, [hop for hop in one.hops if hop.version in outer])]
+    cables += [_port(1, one.bypass, ())] if one.bypass is not None else []
+    if tunnel is not None and tunnel.name:
+        inner = [hop for hop in one.hops if hop.version not in outer]
+        cables.append(_port(len(cables), End(tunnel.name, tunnel.addresses), inner))
+    hops = {hop.version: hop for hop in one.hops}
+    routes = tuple(Route(own.network, hops[own.version]) for own in other.addresses if own.version in hops)
+    host = DutConfig(
+        f"{config.name}-{role}",
+        config.file,
+        "linux",
+        tuple(cables),
+        one.transport,
+        routes,
+        description=f"the {role} of {config.name}",
+    )
+    return Wanted(host, host_facts=host_facts or {}, forwards=False, tcp=True, tunnel=tunnel)
+
+
+def _on_cables(config: DutConfig) -> EndpointsConfig:
+    """With PPPoE server and DUT have no addresses on the cable between them: the session has them."""
+    found = endpoints_of(config)
+    if not config.dials_in:
+        return found
+    side = replace(found.server.dut, addresses=()) if found.server.dut is not None else None
+    return replace(found, server=replace(found.server, addresses=(), gateway=(), dut=side))
+
+
+def _port(index: int, end: End, others: Iterable[Address]) -> Port:
+    """Nobody at its other end needs to be pinned: hosts answer ARP."""
+    neighbour = Neighbour(tuple(others), pinned=False)
+    return Port(tester=index, interface=end.interface, addresses=end.addresses, neighbour=neighbour)

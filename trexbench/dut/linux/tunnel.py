@@ -1,0 +1,111 @@
+"""A 6in4 tunnel (RFC 4213) of a Linux host, pure: the kernel's own device, or programs in tc's filters in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...core.tcp.model import HEADER_BYTES
+from ...host.linux import parse_json
+from ..model import NO_DEVICE, Change, Command, Tunnel, Wanted
+from .tuning import write
+
+MTU_FILE = "/proc/sys/net/ipv6/conf/{}/mtu"
+"""Of IPv6 alone; Ethernet's stays."""
+_GONE = ("Cannot find device", "does not exist")
+_NO_FILTERS = (*_GONE, "Invalid handle", "No such file", "Invalid argument")
+
+
+def tunnel_changes(wanted: Wanted, facts: Mapping[str, Any]) -> list[Change]:
+    """The tunnel as it is to be, nothing where it is; its inner addresses are those of a port, if it has a device."""
+    tunnel = wanted.tunnel
+    if tunnel is None:
+        return []
+    found: Mapping[str, Any] = facts.get("tunnel") or {}
+    parent = facts["interfaces"].get(tunnel.parent) or {}
+    mtu = (parent.get("mtu") or 1500) - HEADER_BYTES[tunnel.kind][6]
+    return _device(wanted, tunnel, found, mtu, parent) if tunnel.name else _programs(wanted, tunnel, found, mtu)
+
+
+def _device(
+    wanted: Wanted, tunnel: Tunnel, found: Mapping[str, Any], mtu: int, parent: Mapping[str, Any]
+) -> list[Change]:
+    name, why = tunnel.name, f"IPv6 goes through {tunnel.kind}"
+    there = _shown(tunnel.kind, found) if found else "none"
+    as_wanted = {
+        "local": str(tunnel.local),
+        "remote": str(tunnel.remote),
+        "ttl": tunnel.ttl,
+        "mtu": mtu,
+        "admin_up": True,
+    }
+    if there != _shown(tunnel.kind, as_wanted):
+        former = [Command(("ip", "link", "del", name), "it is another one", fine_if=_GONE)] if found else []
+        lack = (NO_DEVICE, "the kernel has no sit: modprobe sit (CONFIG_IPV6_SIT)")
+        add = Command(tunnel.device, why, remedy=lack)
+        up = Command(("ip", "link", "set", "dev", name, "mtu", str(mtu), "up"), why)
+        undo = (Command(("ip", "link", "del", name), "it was not there", fine_if=_GONE),)
+        shown = _shown(tunnel.kind, as_wanted)
+        return [Change(name, there, shown, (*former, add, up), undo, reveals=True, variant=wanted.variant)]
+    # last of all, so that it comes back before the routes that lead over it do
+    return [
+        Change(
+            f"address of {tunnel.parent}",
+            address,
+            f"on {name}",
+            (Command(("ip", "address", "del", address, "dev", tunnel.parent), why),),
+            (
+                Command(
+                    ("ip", "address", "replace", address, "dev", tunnel.parent, "nodad"), "as it was", fine_if=_GONE
+                ),
+            ),
+            variant=wanted.variant,
+        )
+        for address in map(str, tunnel.addresses)
+        if address in parent.get("addresses", [])
+    ]
+
+
+def _shown(kind: str, of: Mapping[str, Any]) -> str:
+    state = "" if of["admin_up"] else ", down"
+    return f"{kind} from {of['local']} to {of['remote']}, TTL {of['ttl']}, MTU {of['mtu']}{state}"
+
+
+def _programs(wanted: Wanted, tunnel: Tunnel, found: Mapping[str, Any], mtu: int) -> list[Change]:
+    name, why = f"{tunnel.kind}:{tunnel.local}>{tunnel.remote}", f"IPv6 goes through {tunnel.kind}"
+    changes = []
+    if found.get("egress") != [name] or found.get("ingress") != [name]:
+        was = ", ".join([*found.get("egress", ()), *found.get("ingress", ())]) or "none"
+        do = Command((*tunnel.load, tunnel.parent, str(tunnel.local), str(tunnel.remote)), why)
+        undo = Command(("tc", "qdisc", "del", "dev", tunnel.parent, "clsact"), "it was not there", fine_if=_NO_FILTERS)
+        what = f"filters of {tunnel.parent}"
+        changes.append(Change(what, was, name, (do,), (undo,), variant=wanted.variant))
+    if found.get("mtu") != mtu:
+        former = found.get("mtu")
+        file = MTU_FILE.format(tunnel.parent)
+        set_it = write(f"IPv6 MTU of {tunnel.parent}", file, former and str(former), str(mtu), why)
+        changes.append(Change(set_it.what, set_it.was, str(mtu), set_it.do, set_it.undo, variant=wanted.variant))
+    return changes
+
+
+def parse_device(text: str, name: str) -> dict[str, Any] | None:
+    """``ip -json -details link show``: the ends, TTL and MTU of this tunnel; None: it is not there."""
+    for entry in parse_json(text, "ip link"):
+        if entry.get("ifname") == name:
+            info = _mapping(entry.get("linkinfo"))
+            data = _mapping(info.get("info_data"))
+            ends = {key: data.get(key) for key in ("local", "remote", "ttl")}
+            flags = entry.get("flags")
+            up = isinstance(flags, list) and "UP" in flags
+            return {"kind": info.get("info_kind"), **ends, "mtu": entry.get("mtu"), "admin_up": up}
+    return None
+
+
+def parse_filters(text: str) -> list[str]:
+    """``tc -json filter show dev D egress``: the names of the programs there; other filters by their kind."""
+    entries = [(one.get("kind"), _mapping(one.get("options"))) for one in parse_json(text, "tc filter")]
+    return [str(options.get("bpf_name") or kind) for kind, options in entries if options]
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

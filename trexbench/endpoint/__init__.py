@@ -1,0 +1,22 @@
+"""The two hosts of a TCP test: what sends and receives on them, and what they read of themselves."""
+
+from .engines import ENGINES, Embedded, Engine, Iperf3
+from .held import PppEnd, TunnelEnd
+from .hosts import EndpointHost
+from .program import run_program
+from .run import PORT, run_leg
+from .watcher import watched_processes
+
+__all__ = [
+    "ENGINES",
+    "PORT",
+    "Embedded",
+    "EndpointHost",
+    "Engine",
+    "Iperf3",
+    "PppEnd",
+    "TunnelEnd",
+    "run_leg",
+    "run_program",
+    "watched_processes",
+]

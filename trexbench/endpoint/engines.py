@@ -1,0 +1,140 @@
+"""What sends and receives on a host: the embedded endpoint, or the genuine iperf3. Both give the same readings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..core.errors import DutError
+from ..core.tcp.model import HostReading, Leg, TcpPlan, Way
+from .genuine import told_by, with_streams
+from .hosts import Agent, EndpointHost
+
+READY_S = 15.0
+"""For a server to listen, and then for its client to come."""
+GRACE_S = 20.0
+"""For all that a test needs besides its own time; then its programs end by themselves."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One host's part in a leg. peer: the other host's address. token: both ends know it; None where one is genuine."""
+
+    plan: TcpPlan
+    leg: Leg
+    role: str
+    host: EndpointHost
+    address: str
+    peer: str
+    port: int
+    token: str | None
+
+    @property
+    def cpu(self) -> int | None:
+        return self.host.cpus[0] if self.plan.pinned and self.host.cpus else None
+
+    @property
+    def limit_s(self) -> float:
+        """After which the agent ends by itself, and what it started."""
+        waits_s = READY_S if self.role == "server" else 0.0
+        return waits_s + self.plan.omit_s + self.plan.time_s + GRACE_S
+
+
+class Engine(Protocol):
+    name: str
+    takes_token: bool
+    """Whether its client tells the cookie that it is given."""
+
+    def options(self, part: Part) -> Mapping[str, Any]:
+        """What the host's agent is told."""
+
+    def readings(self, agent: Agent, part: Part) -> tuple[HostReading, ...]:
+        """All of a host's readings, once its agent has ended; DutError where its program told of a failure."""
+
+    def about(self, agent: Agent) -> Mapping[str, str]:
+        """The program's name, version and congestion control, as it told."""
+
+
+class Embedded:
+    name, takes_token = "embedded", True
+
+    def options(self, part: Part) -> Mapping[str, Any]:
+        plan = part.plan
+        return {
+            "role": part.role,
+            "address": part.address,
+            "peer": part.peer,
+            "port": part.port,
+            "cookie": part.token or ("trexbench" if part.role == "client" else None),
+            "way": part.leg.way.value,
+            "streams": plan.streams,
+            "time_s": plan.time_s,
+            "omit_s": plan.omit_s,
+            "interval_s": plan.interval_s,
+            "congestion": plan.congestion,
+            "window": plan.window_bytes,
+            "zerocopy": plan.zerocopy,
+            "cpu": part.cpu,
+            "tunnels": list(part.host.tunnels),
+            "deadline_s": part.limit_s,
+        }
+
+    def readings(self, agent: Agent, part: Part) -> tuple[HostReading, ...]:
+        return tuple(agent.readings)
+
+    def about(self, agent: Agent) -> Mapping[str, str]:
+        return {"name": "embedded", **agent.told}
+
+
+@dataclass(frozen=True)
+class Iperf3:
+    """program: its name or path on the host."""
+
+    program: str = "iperf3"
+    name = "iperf3"
+    takes_token = False
+
+    def options(self, part: Part) -> Mapping[str, Any]:
+        return {
+            "role": "program",
+            "argv": [self.program, *(self._client(part) if part.role == "client" else self._server(part))],
+            "serves": part.role == "server",
+            "port": part.port,
+            # Finer than what is kept: iperf3 tells only at its end when its intervals were.
+            "interval_s": part.plan.interval_s / 10,
+            "cpu": part.cpu,
+            "tunnels": list(part.host.tunnels),
+            "deadline_s": part.limit_s,
+        }
+
+    def _server(self, part: Part) -> list[str]:
+        return ["-s", "-1", "-J", "-p", str(part.port), "-B", part.address, "-i", f"{part.plan.interval_s:g}"]
+
+    def _client(self, part: Part) -> list[str]:
+        plan = part.plan
+        argv = ["-c", part.peer, "-B", part.address, f"-{part.leg.version}", "-J", "-p", str(part.port)]
+        argv += ["-t", str(math.ceil(plan.time_s)), "-O", str(math.ceil(plan.omit_s)), "-P", str(plan.streams)]
+        argv += ["-i", f"{plan.interval_s:g}", "--connect-timeout", "5000"]
+        argv += {Way.FORWARD: [], Way.REVERSE: ["-R"], Way.BIDIR: ["--bidir"]}[part.leg.way]
+        argv += ["-C", plan.congestion] if plan.congestion else []
+        argv += ["-w", str(plan.window_bytes)] if plan.window_bytes else []
+        return [*argv, "-Z"] if plan.zerocopy else argv
+
+    def readings(self, agent: Agent, part: Part) -> tuple[HostReading, ...]:
+        if agent.output is None:
+            return tuple(agent.readings)
+        told = told_by(agent.output)
+        readings = with_streams(told, agent.readings, float(agent.output.get("at_s", 0.0)))
+        if told.error:
+            agent.readings = list(readings)
+            raise DutError(f"{agent.host.place}: iperf3 tells of {told.error!r}", "see whether the other end runs")
+        return readings
+
+    def about(self, agent: Agent) -> Mapping[str, str]:
+        told = told_by(agent.output).about if agent.output is not None else {}
+        return {"name": "iperf3", **agent.told, **told}
+
+
+ENGINES: Mapping[str, Callable[[], Engine]] = {"embedded": Embedded, "iperf3": Iperf3}

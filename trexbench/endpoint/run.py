@@ -1,0 +1,131 @@
+"""One leg of a TCP test: both hosts' agents started, the server first, heard until they end, and ended with this."""
+
+from __future__ import annotations
+
+import secrets
+import select
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+
+from ..core.errors import BenchError, ConfigError, DutError
+from ..core.tcp.model import HostReading, Leg, LegReadings, TcpPlan
+from .engines import ENGINES, GRACE_S, READY_S, Engine, Part
+from .hosts import Agent, EndpointHost
+
+PORT = 5201
+OTHER_S = 1.0
+"""For the other end to say why, after one has failed."""
+
+
+def run_leg(
+    plan: TcpPlan,
+    leg: Leg,
+    client: EndpointHost,
+    server: EndpointHost,
+    port: int = PORT,
+    seen: Callable[[str, HostReading], None] = lambda name, reading: None,
+    clock: Callable[[], float] = time.monotonic,
+    engines: tuple[Engine, Engine] | None = None,
+) -> LegReadings:
+    """Run one leg; what the router did meanwhile is left empty.
+
+    seen: is given each reading as it comes, with its host's name; the genuine iperf3's come without streams. engines:
+    of client and server; None: both as the plan says. A leg that ends early has its readings and ``error``; DutError
+    where no payload was ever carried. Whatever ends this ends the agents and what they started.
+    """
+    of_client, of_server = engines or (_engine(plan), _engine(plan))
+    addresses = [_address(host, leg.version) for host in (client, server)]
+    token = secrets.token_hex(18) if of_client.takes_token and of_server.takes_token else None
+    parts = {
+        "client": Part(plan, leg, "client", client, addresses[0], addresses[1], port, token),
+        "server": Part(plan, leg, "server", server, addresses[1], addresses[0], port, token),
+    }
+    with ExitStack() as stack:
+        agents: dict[str, Agent] = {}
+        for role, engine in (("server", of_server), ("client", of_client)):
+            agents[role] = Agent(parts[role].host, engine.options(parts[role]))
+            stack.callback(agents[role].close)
+            if role == "server":
+                _wait_ready(agents[role], engine, parts[role])
+        began_s: list[float] = []
+
+        def noted(name: str, reading: HostReading) -> None:
+            if name == client.name and not began_s:
+                began_s.append(clock())
+            seen(name, reading)
+
+        error = _listen([agents["client"], agents["server"]], plan.omit_s + plan.time_s + GRACE_S + READY_S, noted)
+    found: dict[str, Sequence[HostReading]] = {}
+    for role, engine in (("client", of_client), ("server", of_server)):
+        try:
+            found[role] = engine.readings(agents[role], parts[role])
+        except DutError as told:
+            found[role], error = tuple(agents[role].readings), error or told
+    carried = any(stream.payload_bytes for one in (*found["client"], *found["server"]) for stream in one.streams)
+    if not carried:
+        raise error or DutError(
+            f"no payload came from {client.place} to {server.place}", "see whether a route leads there"
+        )
+    readings = LegReadings(leg, began_s[0] if began_s else clock(), tuple(found["client"]), tuple(found["server"]))
+    return replace(
+        readings,
+        program=_programs(agents, of_client, of_server),
+        processes={role: one.processes for role, one in agents.items() if one.processes is not None},
+        error=str(error) if error else None,
+    )
+
+
+def _engine(plan: TcpPlan) -> Engine:
+    if plan.engine not in ENGINES:
+        raise ConfigError(f"engine {plan.engine!r} is not known", f"use one of {', '.join(ENGINES)}")
+    return ENGINES[plan.engine]()
+
+
+def _address(host: EndpointHost, version: int) -> str:
+    if version not in host.addresses:
+        raise ConfigError(f"{host.place} has no IPv{version} address", "name one in the DUT's config")
+    return host.addresses[version]
+
+
+def _programs(agents: Mapping[str, Agent], client: Engine, server: Engine) -> dict[str, Mapping[str, str]]:
+    return {role: dict(engine.about(agents[role])) for role, engine in (("client", client), ("server", server))}
+
+
+def _wait_ready(agent: Agent, engine: Engine, part: Part) -> None:
+    deadline = time.monotonic() + READY_S
+    while not agent.ready:
+        left_s = deadline - time.monotonic()
+        if left_s <= 0 or not select.select([agent.running], [], [], left_s)[0]:
+            raise DutError(
+                f"{agent.host.place}: it did not listen within {READY_S:g} s", "see whether it still answers"
+            )
+        agent.hear()
+        if agent.error is not None:
+            raise agent.error
+        if agent.done and not agent.ready:
+            engine.readings(agent, part)
+            raise DutError(f"{agent.host.place}: it ended before it listened", "see what it says there by hand")
+
+
+def _listen(agents: Sequence[Agent], within_s: float, seen: Callable[[str, HostReading], None]) -> BenchError | None:
+    """Until both have ended; what went wrong: of the first that failed, and what the other says of it soon after."""
+    deadline = time.monotonic() + within_s
+    failed: list[BenchError] = []
+    while waiting := [one for one in agents if not one.ended]:
+        left_s = deadline - time.monotonic()
+        ready = select.select([one.running for one in waiting], [], [], max(0.0, left_s))[0] if left_s > 0 else []
+        if not ready:
+            names = " and ".join(one.host.place for one in waiting)
+            return failed[0] if failed else DutError(f"{names} did not end in time", "see whether it still answers")
+        for agent in waiting:
+            if agent.running in ready:
+                for reading in agent.hear():
+                    seen(agent.host.name, reading)
+                if agent.error is not None:
+                    failed.append(agent.error)
+                    deadline = min(deadline, time.monotonic() + OTHER_S)
+    if len(failed) > 1:
+        return DutError("; ".join(str(one) for one in failed))
+    return failed[0] if failed else None

@@ -1,0 +1,126 @@
+"""Echo requests from a host: what ping prints (iputils, BusyBox), parsed, and one series of them."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from ..core.errors import DutError
+from ..transport import Completed, Transport
+from ..transport.words import shown
+
+_ANSWER = re.compile(
+    r"\d{1,6} bytes from [^=]{1,160} (?:icmp_)?seq=(?P<seq>\d{1,9}) ttl=(?P<ttl>\d{1,3})"
+    r"(?: time[=<](?P<time>\d{1,9}(?:\.\d{1,9})?) ms)?(?P<again> \(DUP!\))?"
+)
+_SENT = re.compile(r"(\d{1,9}) packets transmitted, (\d{1,9}) (?:packets )?received")
+_DUPLICATES = re.compile(r"\+?(\d{1,9}) duplicates")
+_ERRORS = re.compile(r"\+(\d{1,9}) errors")
+_SUMMARY = re.compile(
+    r"(?:rtt|round-trip) min/avg/max(?:/mdev)? = "
+    r"(\d{1,9}(?:\.\d{1,9})?)/(\d{1,9}(?:\.\d{1,9})?)/(\d{1,9}(?:\.\d{1,9})?)(?:/(\d{1,9}(?:\.\d{1,9})?))? ms"
+)
+_TOLD = re.compile(r"From [^=]{1,160} icmp_seq=\d{1,9} (?P<what>.{1,200})")
+_WAIT_S = 10.0
+"""How long a series may take beyond its requests."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """sequence: of its request. ttl: time to live, or hop limit, with which it arrived. time_s: None where not told."""
+
+    sequence: int
+    ttl: int
+    time_s: float | None
+
+
+@dataclass(frozen=True)
+class PingSeries:
+    """One run of ping. answers: the first to each request, in their order of arrival. duplicates: further ones.
+
+    told: what others said of it, as ``Redirect Host(New nexthop: 10.0.0.1)``. min_s, avg_s, max_s, mdev_s: as ping
+    itself printed them; None where it did not.
+    """
+
+    sent: int
+    answers: tuple[Answer, ...] = ()
+    duplicates: int = 0
+    errors: int = 0
+    told: tuple[str, ...] = ()
+    min_s: float | None = None
+    avg_s: float | None = None
+    max_s: float | None = None
+    mdev_s: float | None = None
+
+    @property
+    def times_s(self) -> tuple[float, ...]:
+        """Of the answers, in their order."""
+        return tuple(one.time_s for one in self.answers if one.time_s is not None)
+
+    @property
+    def lost(self) -> int:
+        return max(0, self.sent - len(self.answers))
+
+    @property
+    def ttls(self) -> tuple[int, ...]:
+        """Each that an answer arrived with, once."""
+        return tuple(sorted({one.ttl for one in self.answers}))
+
+    @property
+    def redirects(self) -> tuple[str, ...]:
+        return tuple(one for one in self.told if "redirect" in one.lower())
+
+
+def parse_ping(text: str) -> PingSeries | None:
+    """None where it is not what ping prints: without the line of its totals."""
+    answers: dict[int, Answer] = {}
+    duplicates, told = 0, list[str]()
+    for line in text.splitlines():
+        if match := _ANSWER.match(line.strip()):
+            sequence = int(match["seq"])
+            if match["again"] or sequence in answers:
+                duplicates += 1
+                continue
+            time_s = float(match["time"]) / 1000 if match["time"] else None
+            answers[sequence] = Answer(sequence, int(match["ttl"]), time_s)
+        elif match := _TOLD.match(line.strip()):
+            told.append(match["what"].strip())
+    totals = _SENT.search(text)
+    if totals is None:
+        return None
+    summed = _SUMMARY.search(text)
+    figures = [float(one) / 1000 if one else None for one in summed.groups()] if summed else [None] * 4
+    counted = [int(found[1]) if (found := one.search(text)) else 0 for one in (_DUPLICATES, _ERRORS)]
+    return PingSeries(
+        int(totals[1]), tuple(answers.values()), max(duplicates, counted[0]), counted[1], tuple(told), *figures
+    )
+
+
+def ping(
+    transport: Transport, address: str, count: int, interval_s: float = 1.0, version: int = 4, source: str = ""
+) -> PingSeries:
+    """So many echo requests from this host, one every interval_s; DutError where ping itself fails.
+
+    source: the address they come from; empty: as the host chooses. Unanswered requests are no error.
+    """
+    done = transport.run(ping_argv(address, count, interval_s, version, source), ping_limit_s(count, interval_s))
+    return read_ping(done, transport.place)
+
+
+def ping_argv(address: str, count: int, interval_s: float, version: int, source: str = "") -> tuple[str, ...]:
+    words = ("ping", f"-{version}", "-n", "-c", str(count), "-i", f"{interval_s:g}", "-W", "2")
+    return (*words, *(("-I", source) if source else ()), address)
+
+
+def ping_limit_s(count: int, interval_s: float) -> float:
+    """After which a series hangs."""
+    return math.ceil(count * interval_s) + _WAIT_S
+
+
+def read_ping(done: Completed, place: str) -> PingSeries:
+    """What it printed; DutError where it failed."""
+    found = parse_ping(done.stdout)
+    if found is None:
+        raise DutError(f"{shown(done.argv)} failed on {place}: {done.complaint}", "see whether it runs there")
+    return found

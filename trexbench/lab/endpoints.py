@@ -1,0 +1,143 @@
+"""Client and server of a lab: namespaces beside the DUT's, each cabled to it, and a cable that leads around it.
+
+On veth the CPU that sends also receives, so that the router's work would run in the sender's process. Two ways move it:
+
+- Frames of up to 64 KB, and frames that nothing merges, go into a backlog: RPS hands them to the CPU of the host that
+  they arrive at, the router's or an endpoint's.
+- Where the router merges frames (``mtu``), veth polls by NAPI; its threads run on the router's CPUs, and their time is
+  exact. The endpoints receive by RPS as well.
+
+Offloads are set once, before there is traffic: changing them under load can freeze a veth's queue for good.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from itertools import pairwise
+from typing import Any
+
+from pyroute2 import IPRoute
+from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
+from pyroute2.netlink.exceptions import NetlinkError
+
+from ..config.endpoints import endpoint_namespace
+from ..core.errors import LabError
+from ..host.files import mask
+from ..transport import NetnsTransport, run_checked
+from . import net, wan
+from .spec import EndpointCable, LabSpec, Placement
+
+FRAME_OVERHEAD = 24
+"""Bytes that a frame takes on a line besides those that a qdisc counts: FCS, preamble and gap."""
+_BURST_S, _QUEUE_S = 0.002, 0.05
+"""What a line sends at once after a pause, and what waits for it, as times at its rate."""
+_FRAME_BY_FRAME_BPS, _AT_ONCE = 250e6, 4
+"""Up to this rate TCP hands a line each frame alone; above it so many together."""
+_NICENESS = -20
+"""Of NAPI's threads: unlike a soft interrupt, they compete with everything else on their CPUs."""
+_TSO, _GSO, _GRO = "tx-tcp*segmentation", "tx-generic-segmentation", "rx-gro"
+"""The kernel's names of features."""
+
+
+def tune(spec: LabSpec, placement: Placement) -> None:
+    """Offloads, steering and lines of a lab whose cables are there; a TAP's process has to be attached to it."""
+    mode, line_bps = spec.settings.endpoints.mode, spec.settings.endpoints.line_bps
+    near = [] if mode == "full" else [_TSO]  # what the endpoints do not do
+    if mode == "packet":
+        near.append(_GSO)
+    for one in spec.endpoints:
+        space = endpoint_namespace(spec.prefix, one.role)
+        for name in _interfaces(one):
+            _set_offloads(space, name, near, gro=False)
+        _set_offloads(spec.dut, one.dut, [_TSO, _GSO] if mode == "packet" else [], gro=mode == "mtu")
+    for name in spec.namespaces:
+        net.set_up(name)
+    _steer(spec, placement)
+    if line_bps is not None:
+        for one in spec.endpoints:
+            _shape(
+                NetnsTransport(endpoint_namespace(spec.prefix, one.role)), one.interface, line_bps, spec.settings.mtu
+            )
+
+
+def facts_of(spec: LabSpec) -> dict[str, Any]:
+    """How the endpoints are cabled, as facts of a run: they are no facts that the namespaces tell."""
+    mode = spec.settings.endpoints.mode
+    way = "threaded" if mode == "mtu" else "rps"
+    return {"offloads": mode, "line_bps": spec.settings.endpoints.line_bps, "steer": way}
+
+
+def _interfaces(one: EndpointCable) -> tuple[str, ...]:
+    return (one.interface,) if one.bypass is None else (one.interface, one.bypass)
+
+
+def make_cables(spec: LabSpec) -> None:
+    """Veth pairs, but for those that the lab's own line replaces, in namespaces that are there."""
+    common = {"mtu": spec.settings.mtu, "txqlen": spec.settings.txqueuelen}
+    ends = [(endpoint_namespace(spec.prefix, one.role), one) for one in spec.endpoints]
+    taps = {cable.dut[:2] for cable in wan.cables_of(spec)}
+    cables = [((space, one.interface), (spec.dut, one.dut)) for space, one in ends if (spec.dut, one.dut) not in taps]
+    cables += [((a, x.bypass), (b, y.bypass)) for (a, x), (b, y) in pairwise(ends) if x.bypass and y.bypass]
+    try:
+        with IPRoute() as ip:
+            for (here, name), (there, far) in cables:
+                peer = {"ifname": far, "net_ns_fd": there, **common}
+                ip.link("add", kind="veth", ifname=name, net_ns_fd=here, peer=peer, **common)
+    except NetlinkError as error:
+        reason = os.strerror(error.code) if error.code else str(error)
+        names = ", ".join(f"{name}-{far}" for (_, name), (_, far) in cables)
+        raise LabError(f"veth pairs {names} of lab {spec.prefix}: {reason}", "correct endpoints: of the DUT") from None
+
+
+def _set_offloads(space: str, name: str, off: Sequence[str], gro: bool) -> None:
+    """As ethtool does, without it: it need not be installed."""
+    with net.inside(space), contextlib.closing(IoctlEthtool(name)) as device:
+        try:
+            features = device.get_features()
+            for feature in list(features.keys()):
+                for pattern, on in ((_TSO, _TSO not in off), (_GSO, _GSO not in off), (_GRO, gro)):
+                    if fnmatchcase(feature, pattern) and features.is_available(feature):
+                        features[feature] = on
+            device.set_features(features)
+        except (OSError, EthtoolError) as error:
+            raise LabError(f"offloads of {name}: {error}", "correct lab.endpoints.offloads of the DUT config") from None
+
+
+def _steer(spec: LabSpec, placement: Placement) -> None:
+    router = NetnsTransport(spec.dut)
+    threaded = facts_of(spec)["steer"] == "threaded"
+    for one in spec.endpoints:
+        here = NetnsTransport(endpoint_namespace(spec.prefix, one.role))
+        for name in _interfaces(one):
+            _set_rps(here, name, placement.endpoints[one.role])
+        _set_rps(router, one.dut, () if threaded else placement.router)
+    if threaded:
+        net.set_threaded(router, [one.dut for one in spec.endpoints], True, placement.router, _NICENESS)
+
+
+def _set_rps(transport: NetnsTransport, name: str, cpus: Sequence[int]) -> None:
+    net.write_file(transport, f"/sys/class/net/{name}/queues/rx-0/rps_cpus", mask(cpus))
+
+
+def _shape(transport: NetnsTransport, name: str, line_bps: float, mtu: int) -> None:
+    """A line of this rate (L1) in place of the veth, in the direction in which this end sends."""
+    # What TCP hands over is cut to the MTU behind the qdisc, which counts the overhead once. A fast line would take too
+    # much time for each frame alone; TCP then hands over as many as it may.
+    at_once = 1 if line_bps <= _FRAME_BY_FRAME_BPS else _AT_ONCE
+    burst = max(int(line_bps * _BURST_S / 8), 4 * mtu)
+    queue = f"{_QUEUE_S * 1000:g}ms"
+    rate = (
+        "rate",
+        f"{line_bps:.0f}bit",
+        "burst",
+        str(burst),
+        "latency",
+        queue,
+        "overhead",
+        str(at_once * FRAME_OVERHEAD),
+    )
+    run_checked(transport, ("ip", "link", "set", "dev", name, "gso_max_segs", str(at_once)))
+    run_checked(transport, ("tc", "qdisc", "replace", "dev", name, "root", "tbf", *rate))

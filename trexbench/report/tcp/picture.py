@@ -1,0 +1,89 @@
+"""A TCP run as a picture: the payload received over time, and beside it what the hosts' CPUs did for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import fill
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, PercentFormatter
+
+from ...core.tcp.result import FlowResult, TcpResult
+from ...core.units import format_bits
+from ..run.picture import BLUE, GREEN, GREY, ORANGE, new_figure, render, style_of, watermark
+from ..words import NONE, nominal
+from .picture_bdp import compose_bdp
+from .text import answer_words, name_of_flow, where_words
+
+_HOSTS = {"client": (BLUE, "client"), "dut": (ORANGE, "DUT"), "server": (GREEN, "server")}
+
+
+def draw_tcp(result: TcpResult, form: str = "png") -> bytes:
+    """The file's bytes. form: png, svg or pdf."""
+    ours = "Software" if form == "png" else "Creator"
+    title = f"TCP through {where_words(result)}"
+    return render(compose_bdp(result) or compose_tcp(result), form, {ours: "trexbench", "Title": title})
+
+
+def compose_tcp(result: TcpResult) -> Figure:
+    """The picture before it is rendered."""
+    flows = [one for one in result.flows if one.flow.intervals]
+    figure = new_figure(9.6, 6.4)
+    upper, lower = figure.subplots(2, 1, height_ratios=[3, 2])
+    _draw_rates(upper, flows)
+    _draw_cpus(lower, flows)
+    name = f"TCP through {where_words(result)}{', simulated' if result.simulated else ''}"
+    figure.suptitle(name, fontsize=14, fontweight="bold", parse_math=False)
+    words = fill(f"{answer_words(result)}  ·  {result.started}", 110)
+    upper.set_title(words, fontsize=9, color=GREY, parse_math=False)
+    if result.simulated:
+        watermark(figure, 60)
+    return figure
+
+
+def _draw_rates(axes: Axes, flows: Sequence[FlowResult]) -> None:
+    for number, one in enumerate(flows):
+        middles = [(interval.begin_s + interval.end_s) / 2 for interval in one.flow.intervals]
+        rates = [interval.received_bps for interval in one.flow.intervals]
+        mean = NONE if one.statistics is None else format_bits(one.statistics.mean)
+        label = f"{name_of_flow(one)}: mean {'≥ ' if one.verdict.at_least else ''}{mean}, {one.verdict.limit.value}"
+        axes.plot(middles, rates, label=label, linewidth=1.2, markersize=3.5, **style_of(number))
+    lines = {one.verdict.link_bps for one in flows if one.verdict.link_bps}
+    for line in sorted(lines):
+        axes.axhline(
+            line, color=GREY, linestyle="--", linewidth=1, label=f"payload rate of the line: {format_bits(line)}"
+        )
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("time since the leg began, s")
+    axes.set_ylabel("payload received")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda bps, _: nominal(format_bits(bps)) if bps else "0"))
+    axes.grid(color="#dddddd", linewidth=0.6)
+    if flows:
+        axes.legend(fontsize=8, loc="lower right")
+
+
+def _draw_cpus(axes: Axes, flows: Sequence[FlowResult]) -> None:
+    """For each flow a bar per host: the busiest core, and of it what was spent on packets (soft interrupts)."""
+    width, style = 0.26, dict[str, Any](edgecolor="white", linewidth=0.5)
+    for at, (host, (colour, name)) in enumerate(_HOSTS.items()):
+        found = [(number, one.shares[host].busiest) for number, one in enumerate(flows)]
+        places = [number + (at - 1) * width for number, cpu in found if cpu is not None]
+        axes.bar(places, [cpu.busy for _, cpu in found if cpu is not None], width, color=colour, label=name, **style)
+        shares = [(cpu.packet_busy or 0.0) for _, cpu in found if cpu is not None]
+        axes.bar(places, shares, width, color="none", hatch="////", edgecolor="white", linewidth=0.0)
+    packets = Patch(facecolor=GREY, hatch="////", edgecolor="white", label="of it soft interrupts")
+    axes.set_ylim(0, 1.05)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.set_ylabel("busiest core")
+    axes.set_xticks(range(len(flows)), [name_of_flow(one) for one in flows], fontsize=8)
+    axes.set_xlim(-0.6, max(len(flows), 1) - 0.4)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    if flows:
+        handles = [*axes.get_legend_handles_labels()[0], packets]
+        axes.legend(
+            handles=handles, fontsize=8, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False
+        )

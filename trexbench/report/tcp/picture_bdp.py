@@ -1,0 +1,100 @@
+"""A TCP run whose legs differ in buffers, as a picture: the rate over the size of the buffers, and what bounds it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import fill
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from ...core.tcp.bdp import BdpRow, find_product, find_rows
+from ...core.tcp.model import Way
+from ...core.tcp.result import TcpResult
+from ...core.tcp.wan import format_size
+from ...core.units import format_bits, format_time
+from ..run.picture import GREY, RED, new_figure, style_of, watermark
+from ..words import nominal
+from .text import where_words
+
+_WINDOW = "#222222"
+_MARGIN = 1.6
+"""Of the sizes, on both sides of the axis."""
+_ABOVE = 1.15
+"""Of the line, or of the fastest leg."""
+
+
+def compose_bdp(result: TcpResult) -> Figure | None:
+    """The picture before it is rendered; None where the legs do not differ in the size of their buffers."""
+    rows = [row for row in find_rows(result) if row.buffer_bytes]
+    if len({row.buffer_bytes for row in rows}) < 2:
+        return None
+    figure = new_figure(9.6, 5.6)
+    axes = figure.subplots()
+    sizes = [row.buffer_bytes or 0 for row in rows]
+    span = min(sizes) / _MARGIN, max(sizes) * _MARGIN
+    tops = [row.line_bps or row.rate_bps for row in rows] + [row.rate_bps for row in rows]
+    _draw_bounds(axes, result, rows, span)
+    _draw_legs(axes, rows)
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(*span)
+    axes.set_ylim(0, _ABOVE * max(tops))
+    axes.set_xticks(sorted({*sizes}), [nominal(format_size(size)) for size in sorted({*sizes})], fontsize=8)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda bps, _: nominal(format_bits(bps)) if bps else "0"))
+    axes.set_xlabel("buffers of both hosts: the last number of tcp_rmem and tcp_wmem")
+    axes.set_ylabel("payload received")
+    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.legend(fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False)
+    name = f"TCP through {where_words(result)}, buffers and BDP{', simulated' if result.simulated else ''}"
+    figure.suptitle(name, fontsize=14, fontweight="bold", parse_math=False)
+    axes.set_title(fill(_under(result), 120), fontsize=9, color=GREY, parse_math=False)
+    if result.simulated:
+        watermark(figure, 60)
+    return figure
+
+
+def _under(result: TcpResult) -> str:
+    setup, product = result.setup, find_product(result)
+    words = [f"WAN of {setup.wan}"] if setup.wan is not None else []
+    words += [f"scaled down from {setup.wan_asked}"] if setup.wan_asked is not None else []
+    words += [f"BDP {format_size(product.size_bytes)}"] if product is not None else []
+    return "  ·  ".join([*words, result.started])
+
+
+def _draw_legs(axes: Axes, rows: Sequence[BdpRow]) -> None:
+    """A series for each congestion control, and for each way where there are several."""
+    ways = {(row.kind.way, row.kind.version, row.sender) for row in rows}
+    series: dict[str, list[BdpRow]] = {}
+    for row in rows:
+        way = f"{row.kind.way.value} IPv{row.kind.version}, " if len(ways) > 1 else ""
+        sender = f"{row.sender} sends, " if row.kind.way is Way.BIDIR else ""
+        series.setdefault(f"{way}{sender}{row.congestion}", []).append(row)
+    for number, (name, ones) in enumerate(series.items()):
+        ordered = sorted(ones, key=lambda row: row.buffer_bytes or 0)
+        points = [row.buffer_bytes or 0 for row in ordered], [row.rate_bps for row in ordered]
+        errors = [row.uncertainty_bps or 0.0 for row in ordered]
+        style = style_of(number)
+        axes.errorbar(*points, yerr=errors, label=f"measured, {name}", linewidth=1.2, markersize=6, capsize=3, **style)
+
+
+def _draw_bounds(axes: Axes, result: TcpResult, rows: Sequence[BdpRow], span: tuple[float, float]) -> None:
+    """Window over round trip, by the rule of each receiver; the line; what losses allow, by congestion control."""
+    slopes = {
+        (row.window_predicted_bytes / row.buffer_bytes, row.round_trip_s)
+        for row in rows
+        if row.window_predicted_bytes and row.buffer_bytes and row.round_trip_s
+    }
+    for share, trip_s in sorted(slopes):
+        sizes = [span[0] * (span[1] / span[0]) ** (step / 100) for step in range(101)]
+        label = f"window / round trip: {share:.2g} of the buffer over {format_time(trip_s)}"
+        axes.plot(sizes, [8 * share * size / trip_s for size in sizes], color=_WINDOW, linewidth=1.4, label=label)
+    for line in sorted({row.line_bps for row in rows if row.line_bps}):
+        label = f"payload rate of the line: {format_bits(line)}"
+        axes.axhline(line, color=GREY, linestyle="--", linewidth=1, label=label)
+    laws = {(row.congestion, row.loss_bps, row.loss_law) for row in rows if row.loss_bps}
+    loss = result.setup.wan.loss if result.setup.wan is not None else 0.0
+    for name, bps, law in sorted(laws):
+        label = f"{name} at a loss of {100 * loss:g} %: {format_bits(bps)}, by {law}"
+        axes.axhline(bps, color=RED, linestyle=":", linewidth=1.4, label=label)

@@ -1,0 +1,125 @@
+"""Nights of TCP beside published figures, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from ...core.history.night import CellRecord, Night
+from ...core.history.rows import RunRow
+from ...core.tcp.cpu import COLUMNS
+from ...core.units import format_scaled
+from ..words import NONE, format_count, lay_out, or_dash
+
+_HEAD = ("", "published", "measured", "ratio", "limit", "busy cores", "ping idle", "loaded", "power idle", "loaded")
+_CPUS = ("", "client's tunnel", "client", "server's tunnel", "server", "per CPU-second")
+NEAR = 0.05
+
+
+@dataclass(frozen=True)
+class Processes:
+    """cpu: shares of one core by core.tcp.cpu.COLUMNS, those that were read."""
+
+    cpu: Mapping[str, float] = field(default_factory=dict)
+    bits_per_cpu_second: float | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    """A cell. published: in Mbit/s, None where nobody did. row: None where it was not measured. scale: of the line and
+    the buffers that it was measured with, below 1 where those that were asked for could not be had.
+
+    published_cpu: shares of one core, as of Processes.
+    """
+
+    cell: CellRecord
+    published: float | None
+    row: RunRow | None
+    scale: float = 1.0
+    published_cpu: Mapping[str, float] = field(default_factory=dict)
+    processes: Processes = Processes()
+
+    @property
+    def ratio(self) -> float | None:
+        """Measured over published, scaled likewise; None where one of them is missing."""
+        return self.row.rate / 1e6 / self.published / self.scale if self.row is not None and self.published else None
+
+    def to_dict(self) -> dict[str, Any]:
+        rate = self.row.rate / 1e6 if self.row is not None else None
+        found: dict[str, Any] = {
+            "cell": str(self.cell),
+            "published_mbps": self.published,
+            "measured_mbps": rate,
+            "ratio": self.ratio,
+        }
+        if self.scale != 1.0:
+            found["scale"] = self.scale
+        if self.processes.cpu:
+            found |= {"cpu": dict(self.processes.cpu), "bits_per_cpu_second": self.processes.bits_per_cpu_second}
+        return found | ({"published_cpu": dict(self.published_cpu)} if self.published_cpu else {})
+
+    @property
+    def cpu_ratios(self) -> Mapping[str, float | None]:
+        """Measured over published, by column; None where the measured one is missing."""
+        own = self.processes.cpu
+        return {name: own[name] / share if name in own else None for name, share in self.published_cpu.items() if share}
+
+
+def format_table(night: Night, lines: Sequence[Line]) -> str:
+    """All cells in their order, Mbit/s; ping in ms."""
+    simulated = ["*** SIMULATED: no real packet was sent; the numbers are a model's ***", ""] if night.simulated else []
+    ratios = [one.ratio for one in lines if one.ratio is not None]
+    near = sum(abs(ratio - 1) <= NEAR for ratio in ratios)
+    words = f"{near} of {format_count(len(ratios), 'published figure')} within {100 * NEAR:g} %"
+    last = [f"{words}, median ratio {median(ratios):.3f}"] if ratios else []
+    scaled = [one for one in lines if one.scale != 1.0]
+    last += [
+        f"{one.cell.known_by}: line and buffers were scaled to {one.scale:.3g}, its ratio is to {one.scale:.3g} of "
+        f"what was published"
+        for one in scaled
+    ]
+    table = lay_out([_HEAD, *map(_row, lines)], "lrrrlrrrrr")
+    title = f"{night.suite}, night of {night.night}, Mbit/s"
+    return "\n".join([*simulated, title, "", *table, "", *last, *_processes(lines)]).rstrip() + "\n"
+
+
+def _processes(lines: Sequence[Line]) -> Iterator[str]:
+    """The second table, where the tests are about processes: of a tunnel, or of which figures were published."""
+    if not any(one.published_cpu or "client_tunnel" in one.processes.cpu for one in lines):
+        return
+    yield from ("", "CPU of processes, % of one core: measured, published", "")
+    yield from lay_out([_CPUS, *map(_cpu_row, lines)], "lrrrrr")
+    ratios = [ratio for one in lines for ratio in one.cpu_ratios.values()]
+    if ratios:
+        near = sum(ratio is not None and abs(ratio - 1) <= NEAR for ratio in ratios)
+        yield from ("", f"{near} of {format_count(len(ratios), 'published CPU figure')} within {100 * NEAR:g} %")
+
+
+def _cpu_row(line: Line) -> tuple[str, ...]:
+    own = line.processes
+    cells = [
+        " ".join(or_dash(one.get(name), lambda share: f"{100 * share:.2f}") for one in (own.cpu, line.published_cpu))
+        for name in COLUMNS
+    ]
+    bits = or_dash(own.bits_per_cpu_second, lambda one: format_scaled(one, "bit", 3))
+    return (line.cell.known_by, *cells, bits)
+
+
+def _row(line: Line) -> tuple[str, ...]:
+    row = line.row
+    published, ratio = or_dash(line.published, lambda mbps: f"{mbps:g}"), or_dash(line.ratio, lambda one: f"{one:.3f}")
+    if row is None:
+        return (line.cell.known_by, published, NONE, ratio, line.cell.state.value, *[NONE] * 5)
+    rate = f"{'>= ' if row.at_least else ''}{row.rate / 1e6:.1f}"
+    return (line.cell.known_by, published, rate, ratio, row.limit, *_figures(row))
+
+
+def _figures(row: RunRow) -> Iterator[str]:
+    cores = None if row.cores_per_gbps is None else row.cores_per_gbps * row.rate / 1e9
+    yield or_dash(cores, lambda one: f"{one:.2f}")
+    for time_s in (row.ping_idle_s, row.ping_loaded_s):
+        yield or_dash(time_s, lambda one: f"{1000 * one:.3f}")
+    for watt in (row.idle_power_w, row.power_w):
+        yield or_dash(watt, lambda one: f"{one:.1f} W")

@@ -1,0 +1,125 @@
+"""Imports other tools' files as stored runs: trex-loadtest's JSON, iperf3's, and flent's data files."""
+
+from __future__ import annotations
+
+import re
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import StoreError
+from ..core.result import RunResult
+from .document import MAX_BYTES, decode, naming, read_bytes
+from .flent import run_from_flent
+from .foreign import Given
+from .index import open_index
+from .iperf3 import joined_stream, run_from_iperf3
+from .kinds import Result
+from .loadtest import run_from_loadtest
+from .store import RunWriter
+from .tcpwriter import TcpWriter
+
+USUAL_BPS = 10e9
+"""Of the ports, where nobody says their speed: trex-loadtest's frames are reckoned by it."""
+_ENDINGS = re.compile(r"(\.(loadtest|iperf3|json|flent|gz))+$")
+_GZIP = b"\x1f\x8b"
+_KINDS = "it takes the JSON of trex-loadtest, of `iperf3 -J`, and flent's data files"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """dut: the DUT's name, None: each file's. mode: what was sent (packets only). speed_bps: of the ports, if known."""
+
+    dut: str | None = None
+    mode: str | None = None
+    speed_bps: float | None = None
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A file after its import. path: of its run; known: imported before; error: why it could not be imported."""
+
+    file: Path
+    path: Path | None = None
+    known: bool = False
+    error: StoreError | None = None
+
+
+def import_files(files: Sequence[Path], results: Path, wish: Wish, warn: Callable[[str], None]) -> Iterator[Imported]:
+    """Import each file as a run, once."""
+    with open_index(results, warn) as index:
+        known = {row.id: results / row.path for row in index.rows()}
+    for file in files:
+        try:
+            with naming(file):
+                result = _read(file, wish)
+            if result.id in known:
+                yield Imported(file, known[result.id], known=True)
+                continue
+            known[result.id] = _store(result, results, warn)
+        except StoreError as error:
+            yield Imported(file, error=error)
+        else:
+            yield Imported(file, known[result.id])
+
+
+def _store(result: Result, results: Path, warn: Callable[[str], None]) -> Path:
+    writer = RunWriter(results, warn)
+    writer.check()
+    return writer.end(result) if isinstance(result, RunResult) else TcpWriter(results, warn).begin(result)
+
+
+def _read(file: Path, wish: Wish) -> Result:
+    data = _unpacked(read_bytes(file))
+    document = _decoded(data)
+    written = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(file.stat().st_mtime))
+    dut = wish.dut or _ENDINGS.sub("", file.name)
+    if document.keys() & {"vars", "stats"}:
+        result = run_from_loadtest(document, dut, wish.speed_bps or USUAL_BPS, written)
+        told = {"mode": wish.mode, "label": wish.label}
+        return replace(result, command={**result.command, **{key: one for key, one in told.items() if one is not None}})
+    given = Given(dut, written, blake2b(data, digest_size=8).hexdigest(), wish.label, wish.speed_bps)
+    for keys, read in _READERS:
+        if keys <= document.keys():
+            if wish.mode is not None:
+                raise StoreError("a file of TCP, whose mode is its own", "leave out --mode")
+            return read(document, given)
+    raise StoreError("not a file that can be imported", _KINDS)
+
+
+_READERS: Sequence[tuple[set[str], Callable[[Mapping[str, Any], Given], Result]]] = (
+    ({"start", "intervals", "end"}, run_from_iperf3),
+    ({"metadata", "results", "x_values"}, run_from_flent),
+)
+"""By the keys that a document of each kind has."""
+
+
+def _unpacked(data: bytes) -> bytes:
+    if not data.startswith(_GZIP):
+        return data
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        found = unpacker.decompress(data, MAX_BYTES)
+    except zlib.error as error:
+        raise StoreError(f"not a whole gzip file ({error})", "the file is damaged") from None
+    if unpacker.unconsumed_tail:
+        raise StoreError(f"more than {MAX_BYTES} bytes when unpacked", "no test has so many")
+    if not unpacker.eof:
+        raise StoreError("not a whole gzip file", "the file is damaged")
+    return found
+
+
+def _decoded(data: bytes) -> dict[str, Any]:
+    """The file's JSON object, or that of ``iperf3 --json-stream``, which prints one for each event on a line."""
+    lines = data.splitlines()
+    if len(lines) > 1 and lines[0].startswith(b'{"event":'):
+        return joined_stream([decode(line) for line in lines if line.strip()])
+    document = decode(data)
+    if not isinstance(document, dict):
+        raise StoreError("not a JSON object", _KINDS)
+    return document

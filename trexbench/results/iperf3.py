@@ -1,0 +1,247 @@
+"""Imports what ``iperf3 -J`` has printed, by client or server, as a run of TCP.
+
+A client that sends knows by interval what it has sent, and only as a whole what was received; with
+``--get-server-output``, and in exports of trexbench, both ends are told. The format is what iperf3 3.12 prints, and
+src/iperf_api.c of 3.21 (--json-stream).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+import msgspec
+
+from ..core.errors import StoreError
+from ..core.tcp.intervals import REGULAR
+from ..core.tcp.iperf3 import MARK, Asked, Output, Told, Whole, told_in
+from ..core.tcp.model import ENGINES, HostReading, Leg, LegReadings, StreamCount, TcpPlan, Way
+from ..core.tcp.result import TcpResult
+from ..core.units import format_bits, format_share
+from ..core.verdict.model import Caveat
+from .foreign import Given, imported_run
+
+_MOST = 1 << 53
+_NO_RETRANSMITS = 1 << 48
+"""iperf3 3.12 prints 2**64 - 1 where it does not know."""
+_EVENTS = ("start", "interval", "end", "error", "server_output_json")
+
+
+class End(msgspec.Struct, frozen=True):
+    """The totals of one stream at one end."""
+
+    socket: int = -1
+    bytes: Whole = 0.0
+    retransmits: Whole | None = None
+
+
+class EndOfStream(msgspec.Struct, frozen=True):
+    sender: End = End()
+
+
+class Sum(msgspec.Struct, frozen=True):
+    bits_per_second: Whole = 0.0
+
+
+class Ends(msgspec.Struct, frozen=True):
+    streams: list[EndOfStream] = []
+    sum_received: Sum = Sum()
+    cpu_utilization_percent: dict[str, Any] = {}
+
+
+def joined_stream(lines: Sequence[Any]) -> dict[str, Any]:
+    """The document that the events of ``--json-stream``, one a line, make up."""
+    found: dict[str, Any] = {"start": {}, "intervals": [], "end": {}}
+    for line in lines:
+        if not isinstance(line, dict) or line.get("event") not in _EVENTS:
+            continue
+        event, data = line["event"], line.get("data")
+        if event == "interval":
+            found["intervals"].append(data)
+        else:
+            found[event] = data
+    return found
+
+
+def run_from_iperf3(document: Mapping[str, Any], given: Given) -> TcpResult:
+    """The run of such a file; StoreError for UDP, for one in which nothing was measured, and for damage."""
+    try:
+        output = msgspec.convert(document, Output)
+        end = msgspec.convert(output.end, Ends)
+        other = msgspec.convert(document.get("server_output_json") or {}, Output)
+        told, theirs = told_in(output), told_in(other)
+    except (msgspec.ValidationError, OverflowError) as error:
+        raise StoreError(f"not what iperf3 -J prints, or damaged: {error}") from None
+    asked = output.start.test_start or Asked()
+    if asked.protocol != "TCP":
+        raise StoreError(f"a test of {asked.protocol[:8]}", "of iperf3's tests only those of TCP are imported")
+    if not told.totals:
+        raise StoreError(f"nothing was measured: {_line(told.error) or 'it has no intervals'}")
+    if any(stream.payload_bytes > _MOST for _, streams in (*told.totals, *theirs.totals) for stream in streams):
+        raise StoreError("more bytes than any test sends", "the file is damaged")
+    role = "client" if output.start.accepted_connection is None else "server"
+    way, extra = _way(told, role), _extra(document)
+    interval_s, their_s = _interval_s(told), _interval_s(theirs)
+    if way is Way.BIDIR and not REGULAR[0] * interval_s <= their_s <= REGULAR[1] * interval_s:
+        theirs = replace(theirs, totals=[])  # a server has its own --interval, and a run has one
+    elif theirs.totals and all(one.sends for one in told.totals[-1][1]):
+        interval_s = their_s
+    plan = _plan(told, asked, way, output, extra, interval_s)
+    ends = {role: _readings(told), _peer(role): _readings(theirs) if theirs.totals else _peer_of(told, end)}
+    leg = LegReadings(
+        leg=plan.legs[0],
+        began_s=0.0,
+        client=tuple(ends["client"]),
+        server=tuple(ends["server"]),
+        program=_programs(told, way),
+        error=_line(told.error) or None,
+    )
+    length_s = told.length_s - told.omit_s
+    short = f"{length_s:.1f} of {asked.duration:g} s are in the imported file"
+    return imported_run(
+        given,
+        _tool(output),
+        _started(output) or given.written,
+        plan,
+        leg,
+        doubts=list(_doubts(told, end, role, alone=not theirs.totals)),
+        endpoints=_endpoints(output, other, end, role),
+        reason=leg.error or (short if length_s < 0.9 * asked.duration else None),
+        told=extra,
+    )
+
+
+def _way(told: Told, role: str) -> Way:
+    sends = {stream.sends for stream in told.totals[-1][1]}
+    if len(sends) > 1:
+        return Way.BIDIR
+    return Way.FORWARD if (True in sends) == (role == "client") else Way.REVERSE
+
+
+def _interval_s(told: Told) -> float:
+    """Between what it printed, once nothing more was omitted."""
+    ends = [0.0, *(end_s for end_s, _ in told.totals)]
+    return round(median([b - a for a, b in pairwise(ends) if a >= told.omit_s] or [1.0]), 2)
+
+
+def _plan(told: Told, asked: Asked, way: Way, output: Output, extra: Mapping[str, Any], interval_s: float) -> TcpPlan:
+    addresses = [one.remote_host for one in output.start.connected]
+    six = any(":" in one and not one.startswith("::ffff:") for one in addresses) or extra.get("ip_version") == 6
+    streams = len(told.totals[-1][1])
+    engine = extra.get("engine")
+    return TcpPlan(
+        legs=(Leg(way, 6 if six else 4),),
+        streams=max(1, streams // 2 if way is Way.BIDIR else streams),
+        time_s=asked.duration or round(told.length_s - told.omit_s, 3),
+        interval_s=interval_s,
+        omit_s=round(told.omit_s, 2),
+        pings=0,
+        engine=engine if engine in ENGINES else ENGINES[-1],
+    )
+
+
+def _readings(told: Told) -> list[HostReading]:
+    """Of the end that printed it."""
+    begin = tuple(StreamCount(one.stream, one.sends, 0) for one in told.totals[-1][1])
+    return [HostReading(0.0, begin), *(HostReading(at_s, streams) for at_s, streams in told.totals)]
+
+
+def _peer_of(told: Told, end: Ends) -> list[HostReading]:
+    """The other end. What it received: what was sent. Of what it sent: the totals at its end, where they are told."""
+    last_s, last = told.totals[-1]
+    totals = dict(enumerate((one.sender for one in end.streams), start=1))
+    omitted: Mapping[int, int] = {}
+    found = []
+    for at_s, streams in ((0.0, tuple(replace(one, payload_bytes=0) for one in last)), *told.totals):
+        there = [StreamCount(one.stream, False, one.payload_bytes) for one in streams if one.sends]
+        sent = [one for one in streams if not one.sends]
+        if at_s in (0.0, told.omit_s):
+            omitted = {one.stream: one.payload_bytes for one in sent}
+            there += [StreamCount(one, True, payload, {"total_retrans": 0}) for one, payload in omitted.items()]
+        elif at_s == last_s:
+            there += [_at_end(one.stream, totals.get(one.stream), omitted) for one in sent]
+        if there:
+            found.append(HostReading(at_s, tuple(there)))
+    return found
+
+
+def _at_end(stream: int, total: End | None, omitted: Mapping[int, int]) -> StreamCount:
+    """What is not told was not sent: the reading shows no more than the one before it."""
+    payload, info = omitted.get(stream, 0) + max(0, int(total.bytes if total else 0)), {}
+    if total is not None and total.retransmits is not None and 0 <= total.retransmits < _NO_RETRANSMITS:
+        info = {"total_retrans": int(total.retransmits)}
+    return StreamCount(stream, True, payload, info)
+
+
+def _programs(told: Told, way: Way) -> dict[str, dict[str, str]]:
+    sender, receiver = ("server", "client") if way is Way.REVERSE else ("client", "server")
+    name, _, version = told.about["version"].partition(" ")
+    about = {"name": name, "version": version} if version else {"name": "iperf3", "version": name}
+    found = {host: dict(about) for host in ("client", "server")}
+    for host, side in ((sender, "sender"), (receiver, "receiver")):
+        if (used := told.about.get(f"{side}_congestion")) is not None:
+            found[host]["congestion"] = used[:20]
+    return found
+
+
+def _doubts(told: Told, end: Ends, role: str, alone: bool) -> Iterator[Caveat]:
+    sends = {stream.sends for stream in told.totals[-1][1]}
+    if alone and True in sends:
+        whole = f"told as a whole, {format_bits(bps)}" if (bps := end.sum_received.bits_per_second) > 0 else "not told"
+        text = f"what the {_peer(role)} received is {whole}; the intervals are what the {role} sent"
+        yield Caveat("imported-sender", text)
+    if alone and False in sends:
+        text = f"how often the {_peer(role)} sent again is told as a whole, not by interval"
+        yield Caveat("imported-retransmits", text)
+    cpu = [
+        f"the {host}'s {format_share(used / 100)}"
+        for host, key in ((role, "host_total"), (_peer(role), "remote_total"))
+        if isinstance(used := end.cpu_utilization_percent.get(key), int | float) and 0 < used < 1e5
+    ]
+    if cpu:
+        yield Caveat(
+            "imported-cpu", f"of CPU time only that of the programs is told, in shares of a core: {', '.join(cpu)}"
+        )
+
+
+def _endpoints(output: Output, other: Output, end: Ends, role: str) -> dict[str, Any]:
+    found: dict[str, Any] = {role: {"system": output.start.system_info[:200]}}
+    found[_peer(role)] = {"system": other.start.system_info[:200]} if other.start.system_info else {}
+    for host, side in ((role, "host"), (_peer(role), "remote")):
+        used = {key: end.cpu_utilization_percent.get(f"{side}_{key}") for key in ("total", "user", "system")}
+        if all(isinstance(one, int | float) for one in used.values()):
+            found[host]["program_cpu_percent"] = used
+    return found
+
+
+def _peer(role: str) -> str:
+    return "server" if role == "client" else "client"
+
+
+def _tool(output: Output) -> str:
+    version = _line(output.start.version)[:40] or "iperf"
+    return version.replace("iperf ", "iperf3 ", 1) if version.startswith("iperf ") else version
+
+
+def _extra(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What an export of ours says of itself."""
+    try:
+        found = msgspec.json.decode(str(document.get("extra_data")))[MARK]
+    except (msgspec.DecodeError, TypeError, LookupError, UnicodeError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _started(output: Output) -> str | None:
+    at_s = output.start.timestamp.get("timesecs")
+    if not isinstance(at_s, int | float) or not 1e8 < at_s < 4e9:
+        return None
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at_s))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:200]

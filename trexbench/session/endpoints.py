@@ -1,0 +1,201 @@
+"""Client, router and server of TCP tests: opened, locked, configured, read back; and what a revert of them undoes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from ..config.endpoints import EndpointConfig
+from ..config.lookup import command_name
+from ..config.model import DutConfig
+from ..core.tcp.wan import Wan
+from ..dut import Attestation, Change, Wanted, not_attested
+from ..dut.apply import Reverted, apply, revert, summary
+from ..dut.endpoints import endpoint_wanted, endpoints_of, router_wanted
+from ..dut.journal import FileJournal, state_dir
+from ..lab import Lab, LabSpec, RunningLab
+from ..transport import Transport
+from .dut import ConnectedDut, connect_dut
+from .line import open_line
+from .netem import wan_host_wanted
+from .pppoe import Pppoe, dialled
+from .tunnel import TunnelUse, find_tunnel
+from .tunnels import OpenTunnel, tunnelled
+from .wan import CABLE, Line, find_wan
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One host, configured. role: ``client`` or ``server``.
+
+    addresses, bypass: its own by version of IP, towards the DUT and on the cable that leads around it (empty: there is
+    none). cpus: on which its programs run; none: any. attestation: what was read back.
+    """
+
+    role: str
+    interface: str
+    addresses: Mapping[int, str]
+    bypass: Mapping[int, str]
+    bypass_interface: str
+    cpus: tuple[int, ...]
+    connected: ConnectedDut
+    attestation: Attestation
+
+    @property
+    def transport(self) -> Transport:
+        return self.connected.transport
+
+
+@dataclass(frozen=True)
+class Endpoints:
+    """The three hosts of a run. dut: the router, whose ``observed`` has its counters. lab: None where it is in none.
+
+    tunnel, pppoe, wan: between DUT and server; None: there is no such session, no such line. line: the WAN. opened: a
+    tunnel between others, whose inner addresses its ends have then; outside: theirs without it. runs_linux: the
+    DUT is known as Linux.
+    """
+
+    client: Endpoint
+    server: Endpoint
+    dut: ConnectedDut
+    attestation: Attestation
+    lab: RunningLab | None = None
+    tunnel: TunnelUse = field(default_factory=TunnelUse)
+    pppoe: Pppoe | None = None
+    runs_linux: bool = False
+    opened: OpenTunnel | None = None
+    outside: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    wan: Wan | None = None
+    line: Line | None = None
+
+    @property
+    def beneath(self) -> Endpoints:
+        """The same without the tunnel that was opened: its ends by their addresses outside of it."""
+        if self.opened is None:
+            return self
+        client, server = (
+            replace(one, addresses=self.outside.get(one.role, one.addresses)) for one in (self.client, self.server)
+        )
+        return replace(self, client=client, server=server, tunnel=TunnelUse(), opened=None)
+
+    @property
+    def hosts(self) -> tuple[ConnectedDut, ConnectedDut]:
+        """Client and server."""
+        return self.client.connected, self.server.connected
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """Of IP, that both endpoints have an address of, and that a session between DUT and server carries."""
+        carried = self.pppoe.versions if self.pppoe is not None else (4, 6)
+        return tuple(one for one in sorted(self.client.addresses) if one in carried)
+
+
+@contextmanager
+def open_endpoints(
+    config: DutConfig, doing: str, say: Callable[[str], None] = lambda _: None, apply_it: bool = True
+) -> Iterator[Endpoints]:
+    """The lab, the router and both endpoints until the end of the block, locked, as the config wants them.
+
+    apply_it: without it nothing is changed nor read back. A DUT that trexbench does not know as Linux is taken as it
+    is. Changes stay, as those of a DUT for ramps do, until ``dut revert`` (or as long as the run's own lab).
+    """
+    endpoints_of(config)
+    with ExitStack() as stack:
+        lab, wan = None, find_wan(config)
+        if config.lab is not None:
+            say(f"bringing up the lab of {config.name}")
+            spec = LabSpec.from_config(config, cable=wan.by == CABLE)
+            lab = stack.enter_context(Lab(spec, command_name(config)).running())
+        facts = _facts(lab.host_facts) if lab is not None else {}
+        temporary = lab is not None and lab.ephemeral
+        tunnel = find_tunnel(config, apply_it)
+        if tunnel.by or tunnel.without:
+            say(f"tunnel: {f'{tunnel.tunnel} by {tunnel.by}' if tunnel.by else f'none, {tunnel.without}'}")
+
+        def opened(wanted: Wanted, what: str, change: bool) -> tuple[ConnectedDut, Callable[[], Attestation]]:
+            """What reads it back is for later: a cable has no carrier until its other end is up as well."""
+            there = stack.enter_context(connect_dut(wanted, doing, temporary, what))
+            if not change:
+                return there, lambda: not_attested(wanted.config)
+            say(f"configuring {wanted.config.name}")
+            changed = apply(there.dut, there.transport, there.journal, variant=wanted.variant)
+            say(f"  {summary(changed)}")
+            return there, lambda: replace(there.dut.verify(), changed=changed).require_match()
+
+        if config.driver == "linux":
+            dut, read_back = opened(router_wanted(config, facts, tunnel.way), "the DUT", apply_it)
+        else:
+            why = f"driver {config.driver}: for TCP it is taken as it is"
+            dut, _ = opened(Wanted(config, host_facts=facts), "the DUT", change=False)
+            read_back = partial(not_attested, config, why)
+        ends = [
+            (role, one, *opened(endpoint_wanted(config, role, way=tunnel.way), f"the {role}", apply_it))
+            for role, one, _ in endpoints_of(config).roles
+        ]
+        say("reading them back")
+        attestation = read_back()
+        client, server = (_endpoint(role, one, facts, there, read()) for role, one, there, read in ends)
+        routing = config.linux.cpus or tuple(facts.get("lab", {}).get("router_cpus") or ())
+        cpus = {"server": server.cpus, "dut": routing}
+        pppoe = stack.enter_context(dialled(config, server.transport, dut.transport, cpus, say))
+        line = stack.enter_context(open_line(config, wan, dut, lab, doing))
+        if line is not None:
+            say(f"WAN: {config.wan}, by {line.by}")
+        ways = {"client": client.transport, "server": server.transport, "dut": dut.transport}
+        through = stack.enter_context(tunnelled(config, ways, {**cpus, "client": client.cpus}, say))
+        runs_linux = config.driver == "linux"
+        found = Endpoints(client, server, dut, attestation, lab, tunnel, pppoe, runs_linux, wan=config.wan, line=line)
+        yield found if through is None else _inside(found, through)
+
+
+def _inside(found: Endpoints, opened: OpenTunnel) -> Endpoints:
+    """The ends of the tunnel with their inner addresses."""
+    client, server = (
+        replace(one, addresses=opened.addresses.get(one.role, one.addresses)) for one in (found.client, found.server)
+    )
+    outside = {one.role: one.addresses for one in (found.client, found.server)}
+    use = TunnelUse(opened.tunnel.kind, opened.by)
+    return replace(found, client=client, server=server, tunnel=use, opened=opened, outside=outside)
+
+
+def revert_endpoints(
+    config: DutConfig, announce: Callable[[Change], None] = lambda _: None
+) -> Iterator[tuple[str, Reverted]]:
+    """Undo what runs have changed on the other hosts, by the host's name; those without changes are not reached."""
+    roles = ("client", "server") if config.endpoints is not None else ()
+    hosts = [(f"the {role}", endpoint_wanted(config, role)) for role in roles]
+    if (between := wan_host_wanted(config)) is not None:
+        hosts.append(("the WAN host", between))
+    for what, wanted in hosts:
+        if FileJournal(wanted.config.name, state_dir()).entries():
+            with connect_dut(wanted, "dut revert", what=what) as found:
+                yield wanted.config.name, revert(found.dut, found.transport, found.journal, announce)
+
+
+def _facts(host_facts: Mapping[str, Any]) -> dict[str, Any]:
+    """A lab's facts with the steering of its endpoints' cables in place of that of the tester's."""
+    lab = host_facts.get("lab")
+    if not lab or "endpoints" not in lab:
+        return dict(host_facts)
+    threaded = lab["endpoints"]["steer"] == "threaded"
+    return {**host_facts, "lab": {**lab, "steer": "threaded" if threaded else "rps", "threaded": threaded}}
+
+
+def _endpoint(
+    role: str, one: EndpointConfig, facts: Mapping[str, Any], there: ConnectedDut, attestation: Attestation
+) -> Endpoint:
+    placed = facts.get("lab", {}).get("endpoint_cpus", {}).get(role, ())
+    bypass = one.bypass
+    return Endpoint(
+        role,
+        one.interface,
+        {own.version: str(own.ip) for own in one.addresses},
+        {own.version: str(own.ip) for own in bypass.addresses} if bypass is not None else {},
+        bypass.interface if bypass is not None else "",
+        one.cpus or tuple(placed),
+        there,
+        attestation,
+    )

@@ -1,0 +1,240 @@
+"""The bench of a TCP test, real: hosts behind transports, a router between them, and what it counts meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ...core.dut.telemetry import DutReading, Missing, Moment
+from ...core.errors import BenchError
+from ...core.protocols import Clock
+from ...core.tcp.model import HEADER_BYTES, Leg, LegReadings, Ping, Setup, TcpPlan
+from ...core.tcp.tunnel import CLIENT_DUT
+from ...core.tcp.wan import Wan
+from ...core.verdict.model import Caveat
+from ...endpoint import EndpointHost, run_leg, run_program, watched_processes
+from ...host.ping import ping_argv, ping_limit_s, read_ping
+from ...signals import uninterrupted
+from ..buffers import Buffers
+from ..endpoints import Endpoint, Endpoints, open_endpoints
+from ..opening import RunClock
+from ..path import prove_bypass, prove_path
+from ..watch import Observed
+from .request import TcpRequest
+from .run import Seen
+
+TICK_S, SHORTEST_TICK_S, TICKS = 5.0, 0.5, 10
+"""Between readings of the DUT while a leg runs: at most, at least, and so many in a short one."""
+LONGEST_LEG_S = 60.0
+"""What a leg takes besides its own time, at most."""
+PING_S = 1.0
+"""Between echo requests."""
+
+
+@contextmanager
+def open_hosts(request: TcpRequest, say: Callable[[str], None]) -> Iterator[HostsBench]:
+    """Lab, router and endpoints, configured and read back."""
+    doing = f"tcp of {request.dut.name}"
+    with open_endpoints(request.dut, doing, say, request.setup.apply) as found, Buffers(found.hosts) as buffers:
+        yield HostsBench(found, buffers, RunClock(), say, request.dut.speed_bps)
+
+
+@dataclass(frozen=True)
+class HostsBench:
+    """A run.Bench. speed_bps: of the DUT's ports, where its config states it."""
+
+    found: Endpoints
+    buffers: Buffers
+    clock: Clock
+    say: Callable[[str], None] = lambda _: None
+    speed_bps: float | None = None
+
+    def prove(self, versions: Sequence[int]) -> None:
+        for one in (*prove_path(self.found, versions), *prove_bypass(self.found, versions)):
+            way = f"{one.asked_by} to {one.answered_by}, IPv{one.version}"
+            self.say(f"{way}: {one.routers} router{'' if one.routers == 1 else 's'}")
+
+    @property
+    def facts(self) -> Mapping[str, Mapping[str, Any]]:
+        ends = {one.role: one.attestation.to_document() for one in (self.found.client, self.found.server)}
+        if self.found.pppoe is not None:
+            ends["server"] = {**ends["server"], "pppoe": dict(self.found.pppoe.told)}
+        found = {**ends, "dut": self.found.attestation.to_document()}
+        for role, end in self.found.opened.ends.items() if self.found.opened is not None else ():
+            found[role] = {**found[role], "tunnel": dict(end.up or {})}
+        return found
+
+    @property
+    def setup(self) -> Setup:
+        lab, tunnel, pppoe = self.found.lab, self.found.tunnel, self.found.pppoe
+        found = Setup(_slowest(self.found, self.speed_bps), _mtu(self.found), pppoe=pppoe is not None)
+        found = replace(found, tunnel=tunnel.tunnel, tunnel_by=tunnel.by, without_tunnel=tunnel.without)
+        if self.found.line is not None:
+            found = replace(found, wan=self.found.wan, wan_by=self.found.line.by)
+        if (opened := self.found.opened) is not None:
+            found = replace(found, tunnel_between=opened.tunnel.between, tunnel_mtu=opened.mtu)
+        if lab is None:
+            return found
+        placed, wired = lab.placement, lab.host_facts["lab"]["endpoints"]
+        cpus = {
+            "dut": tuple(placed["router_cpus"]),
+            **{role: tuple(own) for role, own in placed["endpoint_cpus"].items()},
+        }
+        threads = wired["steer"] == "threaded" or found.dut_programs  # which move packets in a thread
+        return replace(found, line_bps=wired["line_bps"], one_kernel=True, napi_threads=threads, cpus=cpus)
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        found = [Caveat("lab", text) for text in (self.found.lab.warnings if self.found.lab is not None else ())]
+        hosts = {one.role: one.attestation for one in (self.found.client, self.found.server)}
+        for host, attestation in {"DUT": self.found.attestation, **hosts}.items():
+            if not attestation.attested:
+                text = f"the {host}'s configuration was neither applied nor read back ({attestation.reason})"
+                found.append(Caveat("not-attested", text))
+        if self.found.line is not None and not self.tries_line:
+            text = f"the WAN of {self.found.wan} was not tried: all ways from client to server lead through the tunnel"
+            found.append(Caveat("wan-untried", text))
+        return tuple(found)
+
+    @property
+    def tries_line(self) -> bool:
+        opened = self.found.opened
+        return self.found.line is not None and (opened is None or opened.tunnel.between != CLIENT_DUT)
+
+    @property
+    def beneath(self) -> HostsBench:
+        return replace(self, found=self.found.beneath)
+
+    def set_wan(self, wan: Wan) -> None:
+        assert self.found.line is not None
+        self.found.line.set(wan)
+
+    def set_buffers(self, size: int | None) -> None:
+        self.buffers.set(size)
+
+    @property
+    def goes_around(self) -> bool:
+        return bool(self.found.client.bypass)
+
+    def ping(self, leg: Leg, count: int, loaded: bool, over: threading.Event) -> Ping:
+        client, server = self.found.client, self.found.server
+        own, address = client.addresses[leg.version], server.addresses[leg.version]
+        host, argv = _host(client, client.addresses), ping_argv(address, count, PING_S, leg.version, own)
+        series = read_ping(run_program(host, argv, ping_limit_s(count, PING_S), over), client.transport.place)
+        return Ping(leg, loaded, series.sent, series.times_s)
+
+    def look(self, moment: Moment) -> DutReading | None:
+        watcher = _Watcher(self.found.dut.observed, self.clock, TICK_S)
+        watcher.read(moment)
+        return next(iter(watcher.readings), None)
+
+    def flow(self, leg: Leg, plan: TcpPlan, seen: Seen, watched: bool) -> LegReadings:
+        client, server = (_host(one, one.addresses) for one in (self.found.client, self.found.server))
+        tick_s = min(TICK_S, max(SHORTEST_TICK_S, (plan.omit_s + plan.time_s) / TICKS))
+        router, over_s = EndpointHost("dut", self.found.dut.transport, {}), plan.omit_s + plan.time_s + LONGEST_LEG_S
+        failed = self._not_carried()
+        with (
+            _watching(self.found.dut.observed if watched else None, self.clock, tick_s) as watcher,
+            watched_processes(router if watched and self.found.runs_linux else None, over_s) as processes,
+        ):
+            found = run_leg(self._placed(plan), leg, client, server, seen=seen, clock=self.clock.now)
+            took = processes()
+        found = found if took is None else replace(found, processes={**found.processes, "dut": took})
+        for one in (self.found.pppoe, self.found.opened) if found.error is not None else ():
+            if one is not None and (lost := one.lost):
+                found = replace(found, error=f"{found.error}; {lost}")
+        missing = (*found.missing, *watcher.missing, *self._of_line(failed))
+        return replace(found, dut=tuple(watcher.readings), missing=missing)
+
+    def _of_line(self, before: int) -> Iterator[Missing]:
+        """What the WAN should have carried since, and did not."""
+        try:
+            failed = self._not_carried() - before
+        except BenchError as error:  # it has ended; what was measured is told all the same
+            yield Missing("the WAN", str(error))
+            return
+        if failed:
+            yield Missing("the WAN", f"{failed} frames that it should have carried")
+
+    def _not_carried(self) -> int:
+        return self.found.line.not_carried() if self.found.line is not None else 0
+
+    def around(self, leg: Leg, plan: TcpPlan) -> LegReadings:
+        client, server = (_host(one, one.bypass) for one in (self.found.client, self.found.server))
+        return run_leg(self._placed(plan), leg, client, server, clock=self.clock.now)
+
+    def _placed(self, plan: TcpPlan) -> TcpPlan:
+        """In a lab each program stays on its endpoint's CPU, or it would land on the router's."""
+        return plan if self.found.lab is None else replace(plan, pinned=True)
+
+
+def _interfaces(found: Endpoints) -> Iterator[Mapping[str, Any]]:
+    """What was read back of the endpoints' interfaces; nothing of those that were left as they are."""
+    for one in (found.client, found.server):
+        there = one.attestation.facts.get("interfaces")
+        if isinstance(there, Mapping) and isinstance(there.get(one.interface), Mapping):
+            yield there[one.interface]
+
+
+def _slowest(found: Endpoints, stated_bps: float | None) -> float | None:
+    """L1 speed of the slowest line, in bit/s; None where it is neither stated nor known of both endpoints."""
+    told = [one.get("speed_mbps") for one in _interfaces(found)]
+    known = [1e6 * speed for speed in told if isinstance(speed, int) and speed > 0]
+    return min([*(known if len(known) == 2 else ()), *([stated_bps] if stated_bps else ())], default=None)
+
+
+def _mtu(found: Endpoints) -> int:
+    if found.opened is not None:  # of its longest packets, outside
+        return found.opened.mtu + HEADER_BYTES[found.opened.tunnel.kind][4]
+    mtus = [one["mtu"] for one in _interfaces(found) if isinstance(one.get("mtu"), int)]
+    return min([*mtus, found.pppoe.mtu] if found.pppoe is not None else mtus, default=1500)
+
+
+def _host(one: Endpoint, addresses: Mapping[int, str]) -> EndpointHost:
+    return EndpointHost(one.role, one.transport, addresses, one.cpus)
+
+
+@dataclass
+class _Watcher:
+    """Reads the router's counters before, while and after a leg runs; what cannot be read is missing."""
+
+    dut: Observed | None
+    clock: Clock
+    tick_s: float
+    readings: list[DutReading] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def read(self, moment: Moment) -> None:
+        if self.dut is None:
+            return
+        begun_s = self.clock.now()
+        try:
+            seen = self.dut.observe(moment is Moment.START)
+        except BenchError as error:
+            self.missing.append(Missing("the DUT's counters", str(error)))
+            return
+        self.readings.append(DutReading(moment, begun_s, self.clock.now() - begun_s, seen))
+
+    def tick(self) -> None:
+        while not self.over.wait(self.tick_s):
+            self.read(Moment.TICK)
+
+
+@contextmanager
+def _watching(dut: Observed | None, clock: Clock, tick_s: float) -> Iterator[_Watcher]:
+    watcher = _Watcher(dut, clock, tick_s)
+    watcher.read(Moment.START)
+    ticking = threading.Thread(target=watcher.tick, name="watcher", daemon=True)
+    with uninterrupted():  # so that it takes no signal
+        ticking.start()
+    try:
+        yield watcher
+        watcher.over.set()
+        ticking.join()
+        watcher.read(Moment.FINISH)
+    finally:
+        watcher.over.set()

@@ -1,0 +1,267 @@
+"""The measuring loop of a TCP test: the endpoints' own ceiling, echo requests, then each leg in turn."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+from ...core.dut.telemetry import DutReading, Moment
+from ...core.errors import BenchError, DutError
+from ...core.tcp.model import HostReading, Leg, LegReadings, Ping, Setup, TcpPlan, around_plan
+from ...core.tcp.result import TcpResult
+from ...core.tcp.wan import Wan
+from ...core.typed import Status
+from ...core.verdict.model import Caveat
+from ...signals import uninterrupted
+from ..process import host_facts, utc_now
+from ..run import Interrupted, as_error
+from .calibrate import calibrate
+from .request import TcpRequest
+
+Seen = Callable[[str, HostReading], None]
+"""Gets each reading as it is made, with the name of its host: ``client`` or ``server``. Called from other threads."""
+
+
+class Bench(Protocol):
+    """Two endpoints with the DUT between them."""
+
+    def prove(self, versions: Sequence[int]) -> None:
+        """BenchError unless they reach one another through the DUT, both ways, with each version of IP."""
+
+    @property
+    def facts(self) -> Mapping[str, Mapping[str, Any]]:
+        """Of ``client``, ``server`` and ``dut``: what was set and read back."""
+
+    @property
+    def setup(self) -> Setup:
+        """What lies between and around the hosts."""
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """Doubts about how hosts and DUT were found, before anything was sent."""
+
+    @property
+    def goes_around(self) -> bool:
+        """Whether the endpoints have a way that leads around the DUT."""
+
+    def ping(self, leg: Leg, count: int, loaded: bool, over: threading.Event) -> Ping:
+        """Echo requests from client to server, one a second. DutError where they fail, or ``over`` ends them."""
+
+    def look(self, moment: Moment) -> DutReading | None:
+        """The DUT's counters at this moment; None where they cannot be read."""
+
+    @property
+    def tries_line(self) -> bool:
+        """Whether there is a WAN that has to be tried, and can be."""
+
+    @property
+    def beneath(self) -> Bench:
+        """The same without a tunnel between the hosts."""
+
+    def set_wan(self, wan: Wan) -> None:
+        """Make the line another one; DutError where that fails."""
+
+    def set_buffers(self, size: int | None) -> None:
+        """What both hosts' socket buffers may grow to in what follows, in bytes; None: as they were found."""
+
+    def flow(self, leg: Leg, plan: TcpPlan, seen: Seen, watched: bool) -> LegReadings:
+        """TCP through the DUT. Interrupted ends it. watched: the DUT's counters are read as well."""
+
+    def around(self, leg: Leg, plan: TcpPlan) -> LegReadings:
+        """TCP between the endpoints, around the DUT."""
+
+
+class Recorder(Protocol):
+    """Keeps and shows a test while it goes on."""
+
+    def begin(self, result: TcpResult) -> None: ...
+
+    def begun(self, leg: Leg) -> None: ...
+
+    def seen(self, host: str, reading: HostReading) -> None: ...
+
+    def ended(self, result: TcpResult) -> None:
+        """A part of it is over: what was measured so far."""
+
+    def end(self, result: TcpResult) -> None: ...
+
+
+@dataclass
+class _Test:
+    result: TcpResult
+    bench: Bench
+    recorder: Recorder
+
+    def add(self, **parts: Any) -> None:
+        """Join these to what was measured before, and have it kept."""
+        joined: dict[str, Any] = {name: (*getattr(self.result, name), *values) for name, values in parts.items()}
+        with uninterrupted():
+            self.result = replace(self.result, **joined)
+            self.recorder.ended(self.result)
+
+
+def run_tcp(request: TcpRequest, bench: Bench, recorder: Recorder) -> tuple[TcpResult, BenchError | Interrupted | None]:
+    """Carry the request out. Whatever ends it, what was measured is in the result.
+
+    BenchError where the way is not proved: nothing was measured then.
+    """
+    bench.prove(_versions(request.plan))
+    started = utc_now()
+    result = TcpResult(
+        id=f"{started}-{request.dut.name}-tcp-{os.getpid()}",
+        started=started,
+        status=Status.RUNNING,
+        command=_command(request),
+        plan=request.plan,
+        setup=bench.setup,
+        dut=_dut(request, bench.facts["dut"]),
+        endpoints={name: facts for name, facts in bench.facts.items() if name != "dut"},
+        host=host_facts(),
+        simulated=request.setup.sim,
+        caveats=bench.caveats,
+    )
+    test, error, begun = _Test(result, bench, recorder), None, False
+    try:
+        with uninterrupted():  # what was begun is brought to its end
+            recorder.begin(result)
+            begun = True
+        _drive(test)
+    except (Exception, Interrupted, KeyboardInterrupt) as raised:
+        if not begun:
+            raise
+        error = as_error(raised)
+    with uninterrupted():
+        ended = Status.COMPLETE if error is None else Status.INCOMPLETE
+        result = replace(test.result, status=ended, reason=None if error is None else str(error), finished=utc_now())
+        recorder.end(result)
+    return result, error
+
+
+def _drive(test: _Test) -> None:
+    plan = test.result.plan
+    versions = _versions(plan)
+    for version in versions:
+        _find_ceiling(test, version)
+    if test.bench.tries_line:
+        _calibrate(test)
+    for version in versions:
+        if plan.pings:
+            _ping_idle(test, next(leg for leg in plan.legs if leg.version == version))
+    for leg in plan.legs:
+        _flow(test, leg)
+
+
+def _calibrate(test: _Test) -> None:
+    result, bench = test.result, test.bench.beneath
+    found = calibrate(bench, result.plan, bench.setup, bool(result.command.get("scale")))
+    setup = replace(result.setup, wan=found.setup.wan, wan_asked=found.setup.wan_asked)
+    with uninterrupted():
+        test.result = replace(result, setup=setup, calibration=found.calibration)
+    test.add(caveats=found.caveats)
+
+
+def _ping_idle(test: _Test, leg: Leg) -> None:
+    look = test.bench.look if test.result.command["telemetry"] else lambda moment: None
+    begin = look(Moment.BEGIN)
+    found = test.bench.ping(leg, test.result.plan.pings, False, threading.Event())
+    test.add(pings=[found], idle=[one for one in (begin, look(Moment.END)) if one is not None])
+
+
+def _versions(plan: TcpPlan) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(leg.version for leg in plan.legs))
+
+
+def _find_ceiling(test: _Test, version: int) -> None:
+    """The endpoints' own ceiling, each way that the plan goes."""
+    plan = around_plan(test.result.plan)
+    if not test.bench.goes_around:
+        text = (
+            f"the endpoints were not measured without the DUT between them: their own ceiling (IPv{version}) is unknown"
+        )
+        test.add(caveats=[Caveat("no-ceiling", text)])
+        return
+    for way in dict.fromkeys(leg.way for leg in test.result.plan.legs):
+        found = test.bench.around(Leg(way, version), plan)
+        if found.error is not None:
+            raise DutError(f"around the DUT, {found.leg}: {found.error}", "the endpoints must do without it first")
+        test.add(ceilings=[found])
+
+
+def _flow(test: _Test, leg: Leg) -> None:
+    plan, pings = test.result.plan, list[Ping | BenchError]()
+    test.recorder.begun(leg)
+    beside = _Beside(partial(test.bench.ping, leg, _loaded_pings(plan), True)) if _pinged(plan, leg) else None
+    broken = True
+    try:
+        test.bench.set_buffers(test.result.setup.buffer_bytes(leg))
+        found = test.bench.flow(leg, plan.of(leg), test.recorder.seen, bool(test.result.command["telemetry"]))
+        broken = found.error is not None
+        test.add(legs=[found])  # first: an interruption while the ping ends must not lose it
+    finally:
+        if beside is not None:
+            pings = beside.end(early=broken)
+    test.add(pings=[one for one in pings if isinstance(one, Ping)])
+    failed = [
+        Caveat("no-ping", f"{leg}: no echo request was measured: {one}") for one in pings if isinstance(one, BenchError)
+    ]
+    if failed:
+        test.add(caveats=failed)
+    if found.error is not None:
+        raise DutError(f"{leg}: {found.error}")
+
+
+def _pinged(plan: TcpPlan, leg: Leg) -> bool:
+    """Whether echo requests are sent while this leg is on: the first of each way and IP version."""
+    return plan.pings > 0 and leg.repetition == 1
+
+
+def _loaded_pings(plan: TcpPlan) -> int:
+    """As many as fit into a leg."""
+    return max(1, min(plan.pings, int(plan.time_s + plan.omit_s) - 1))
+
+
+class _Beside:
+    """Runs a function in a thread beside the leg; it ends early where the event that it is given is set."""
+
+    def __init__(self, work: Callable[[threading.Event], Ping]) -> None:
+        self._work, self._found, self._over = work, list[Ping | BenchError](), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="ping", daemon=True)
+        with uninterrupted():  # so that it takes no signal
+            self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._found.append(self._work(self._over))
+        except BenchError as error:
+            self._found.append(error)
+
+    def end(self, early: bool) -> list[Ping | BenchError]:
+        """What it found, when it is over. early: nobody needs it any more."""
+        if early:
+            self._over.set()
+        self._thread.join()
+        return self._found
+
+
+def _dut(request: TcpRequest, attested: Mapping[str, Any]) -> dict[str, Any]:
+    dut = request.dut
+    return {"name": dut.name, "description": dut.description, "config": dut.text, **attested}
+
+
+def _command(request: TcpRequest) -> dict[str, Any]:
+    ways = tuple(dict.fromkeys(leg.way.value for leg in request.plan.legs))
+    return {
+        "verb": request.verb,
+        **({"scale": True} if request.setup.scale else {}),
+        "dut": request.dut.name,
+        "ways": ways,
+        "variant": request.setup.variant,
+        "applied": request.setup.apply,
+        "telemetry": request.setup.telemetry,
+        **({"seed": request.setup.seed} if request.setup.sim else {}),
+        **request.labels,
+    }

@@ -1,0 +1,126 @@
+"""``trexbench tcp --sim``: hosts and router as the DUT's twin, on a clock that runs ``--speedup`` times as fast."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...config.twin import TWIN_REMEDY
+from ...core.dut.telemetry import DutReading, Moment
+from ...core.errors import ConfigError
+from ...core.tcp.model import HEADER_BYTES, TUNNELS, Leg, LegReadings, Ping, Setup, TcpPlan
+from ...core.tcp.tunnel import parse_tunnel
+from ...core.tcp.wan import Wan
+from ...core.verdict.model import Caveat
+from ...twin.tcp import TcpTwin
+from ...twin.tcp_limits import DEFAULT_CONGESTION, TcpModel
+from ...twin.tcp_processes import processes_of
+from ..simulate import HeldClock
+from .request import TcpRequest
+from .run import Seen
+
+ENGINE = "simulated"
+_PING_INTERVAL_S = 1.0
+
+
+class SimulatedBench:
+    """The bench of run_tcp without a packet. ConfigError where the DUT has no twin, or not this variant."""
+
+    goes_around, tries_line = True, False
+    caveats: tuple[Caveat, ...] = ()
+
+    def __init__(self, request: TcpRequest) -> None:
+        spec, setup = request.dut.twin, request.setup
+        if spec is None:
+            raise ConfigError(f"{request.dut.file} describes no twin", TWIN_REMEDY)
+        self._seed = spec.seed if setup.seed is None else setup.seed
+        stated = setup.tunnel or request.dut.chosen.tunnel
+        opened = stated if stated is not None and parse_tunnel(stated).is_opened else None
+        if stated is not None and opened is None:  # else as the twin says
+            inside = replace(spec.tcp.encapsulation, ipv6=stated)
+            spec = replace(spec, tcp=replace(spec.tcp, encapsulation=inside))
+        congestion = request.plan.congestion or DEFAULT_CONGESTION
+        known = dict(spec.tcp.variants)
+        pinned = f"{setup.variant}-pinned"
+        variant = pinned if request.plan.pinned and pinned in known else setup.variant
+        self._model = model = TcpModel(spec, request.dut.speed_bps, variant, request.dut.wan, congestion)
+        described = model.chosen.tunnel.kind if model.chosen.tunnel is not None else None
+        if opened is not None and described != parse_tunnel(opened).kind:
+            what = f"{request.dut.file}: the twin does not describe tunnel {opened}"
+            raise ConfigError(what, "measure it for real, or take --tunnel none")
+        self.clock, self._streams = HeldClock(request.pace), request.plan.streams
+        self._twin, self._variant = TcpTwin(model, self._seed), setup.variant
+
+    @property
+    def setup(self) -> Setup:
+        tcp, inside = self._model.tcp, self._model.tcp.encapsulation.ipv6
+        inside = self._model.chosen.tunnel.kind if self._model.chosen.tunnel is not None else inside
+        through = (inside, "the twin") if inside not in (TUNNELS[0], "pppoe") else (TUNNELS[0], "")
+        dials = tcp.encapsulation.ipv4 == "pppoe"
+        mtu = tcp.mtu - HEADER_BYTES["pppoe"][4] if dials else tcp.mtu
+        found = Setup(self._model.line_bps, mtu, tcp.vlans, tunnel=through[0], tunnel_by=through[1], pppoe=dials)
+        if (opened := self._model.chosen.tunnel) is not None:
+            found = replace(found, tunnel_between=opened.between)
+        wan = self._model.wan
+        return found if wan is None else replace(found, wan=wan, wan_by="the twin")
+
+    @property
+    def facts(self) -> Mapping[str, Mapping[str, Any]]:
+        ends = {host: {"system": ENGINE} for host in ("client", "server")}
+        return {**ends, "dut": {"system": ENGINE, "seed": self._seed, "variant": self._variant}}
+
+    def ping(self, leg: Leg, count: int, loaded: bool, over: threading.Event) -> Ping:
+        """Those that are sent beside a leg take no time of their own."""
+        if not loaded:
+            self.clock.sleep_until(self.clock.now() + count * _PING_INTERVAL_S)
+        return self._twin.ping(leg, count, loaded, self._streams)
+
+    def look(self, moment: Moment) -> DutReading:
+        return self._twin.idle(self.clock.now(), moment)
+
+    def prove(self, versions: Sequence[int]) -> None:
+        """There is no way to prove."""
+
+    @property
+    def beneath(self) -> SimulatedBench:
+        return self
+
+    def set_wan(self, wan: Wan) -> None:
+        """It is the twin's."""
+
+    def set_buffers(self, size: int | None) -> None:
+        """Each leg has its own."""
+
+    def flow(self, leg: Leg, plan: TcpPlan, seen: Seen, watched: bool) -> LegReadings:
+        began_s, instants = self.clock.now(), []
+        for one in self._twin.run(leg, plan, began_s):
+            self.clock.sleep_until(began_s + one.at_s)
+            instants.append(one)
+            seen("client", one.client)
+            seen("server", one.server)
+        return LegReadings(
+            leg,
+            began_s,
+            client=tuple(one.client for one in instants),
+            server=tuple(one.server for one in instants),
+            dut=tuple(one.dut for one in instants if one.dut is not None and watched),
+            program=self._program(leg, plan),
+            processes=processes_of(self._model, leg, instants[-1]),
+        )
+
+    def around(self, leg: Leg, plan: TcpPlan) -> LegReadings:
+        began_s, instants = self.clock.now(), tuple(self._twin.run_around(leg, plan))
+        self.clock.sleep_until(began_s + plan.omit_s + plan.time_s)
+        ends = tuple(one.client for one in instants), tuple(one.server for one in instants)
+        return LegReadings(leg, began_s, *ends, program=self._program(leg, plan))
+
+    def _program(self, leg: Leg, plan: TcpPlan) -> Mapping[str, Mapping[str, str]]:
+        """What both ends would tell of themselves; buffers as session.buffers sets them."""
+        told = {"name": ENGINE, "congestion": leg.congestion or plan.congestion or DEFAULT_CONGESTION}
+        for name, sizes in (("tcp_rmem", self._model.tcp.rmem), ("tcp_wmem", self._model.tcp.wmem)):
+            most = leg.buffer_bytes or sizes[2]
+            told[name] = " ".join(str(min(size, most)) for size in (*sizes[:2], most))
+        told["tcp_adv_win_scale"] = str(self._model.tcp.adv_win_scale)
+        return {"client": told, "server": told}

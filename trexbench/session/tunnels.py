@@ -1,0 +1,233 @@
+"""A tunnel between the hosts of a TCP test that programs keep open: up for as long as the test runs, and proved."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import ssl
+import subprocess
+import time
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from typing import Any
+
+from ..config.endpoints import End
+from ..config.model import DutConfig
+from ..core.errors import ConfigError, DutError
+from ..core.tcp.tunnel import CLIENT_SERVER, Tunnel
+from ..dut.endpoints import endpoints_of
+from ..endpoint import TunnelEnd
+from ..host.ping import ping, ping_argv, ping_limit_s
+from ..transport import Transport, run_checked
+
+NETWORK = IPv4Network("10.2.0.0/24")
+FAR, CLIENT = str(NETWORK[1]), str(NETWORK[2])
+"""Inside: of the end that is not the client's, and of the client."""
+PORT = 51941
+UP_S = 30.0
+_COUNT, _EVERY_S = 5, 0.2
+_ECHO_BYTES = 28
+"""Headers of IPv4 and ICMP."""
+_TCP_BYTES = 40
+"""Headers of IPv4 and TCP, which an MSS leaves out."""
+
+
+@dataclass(frozen=True)
+class OpenTunnel:
+    """A tunnel that is up. far: the role of the end that is not the client's, ``server`` or ``dut``.
+
+    line_mtu: what the line between its ends takes. mtu: of its inside. ends: by role.
+    """
+
+    tunnel: Tunnel
+    far: str
+    by: str
+    line_mtu: int
+    mtu: int
+    ends: Mapping[str, TunnelEnd]
+
+    @property
+    def mss(self) -> int:
+        """Of TCP inside, without options."""
+        return self.mtu - _TCP_BYTES
+
+    @property
+    def addresses(self) -> Mapping[str, Mapping[int, str]]:
+        """Inner ones by role, then by version of IP."""
+        return {"client": {4: CLIENT}, self.far: {4: FAR}}
+
+    @property
+    def pids(self) -> Mapping[str, int]:
+        """By role, of the programs that move its packets; none where the kernel does."""
+        told = {role: end.up.get("pid") for role, end in self.ends.items() if end.up is not None}
+        return {role: pid for role, pid in told.items() if pid is not None}
+
+    @property
+    def masquerades(self) -> bool:
+        """Whether the server sees the DUT's address in place of the client's."""
+        return self.far == "dut"
+
+    @property
+    def lost(self) -> str:
+        """What has ended it meanwhile; empty: it is up."""
+        for end in self.ends.values():
+            try:
+                end.require_up()
+            except DutError as error:
+                return str(error)
+        return ""
+
+
+@contextmanager
+def tunnelled(
+    config: DutConfig,
+    hosts: Mapping[str, Transport],
+    cpus: Mapping[str, tuple[int, ...]],
+    say: Callable[[str], None] = lambda _: None,
+) -> Iterator[OpenTunnel | None]:
+    """The tunnel that the config asks for, until the end of the block, which leaves nothing of it; None: it asks for
+    none, or for one that is a part of the hosts' configuration.
+
+    hosts, cpus: of ``client``, ``server`` and ``dut``; a program stays off the first CPU, where that of the test is.
+    DutError where none comes up, or where packets do not pass as they should.
+    """
+    wished = endpoints_of(config).through
+    if not wished.is_opened:
+        yield None
+        return
+    far, ends = _ends(config, wished)
+    line_mtu = min(_mtu(hosts[role], str(one["parent"])) for role, one in ends.items())
+    mtu = wished.inner_mtu(line_mtu)
+    keys = make_keys(wished)
+    with ExitStack() as stack:
+        opened = {}
+        for role in (far, "client"):
+            shared = {"kind": wished.kind, "cipher": wished.cipher, "mtu": mtu, "port": PORT, "first": role == far}
+            others = cpus[role] if role == "dut" else cpus[role][1:]
+            own = {"name": f"tbvpn{secrets.token_hex(4)}", "cpus": others or cpus[role]}
+            options = {**shared, **own, **ends[role], "keys": keys[role == far]}
+            name = "the DUT" if role == "dut" else role
+            opened[role] = stack.enter_context(TunnelEnd(name, hosts[role], options))
+        told = _wait_up(list(opened.values()))
+        by = " and ".join(dict.fromkeys(str(one["by"]) for one in told))
+        by = f"{by}, {wished.cipher}" if wished.cipher else by
+        found = OpenTunnel(wished, far, by, line_mtu, mtu, opened)
+        prove_tunnel(hosts["client"], found)
+        say(f"tunnel: {wished} by {by}, MTU {mtu}, MSS {found.mss}: packets of {mtu} bytes pass, longer ones do not")
+        yield found
+
+
+def _wait_up(ends: Sequence[TunnelEnd]) -> list[Mapping[str, Any]]:
+    """What they say then; the first that fails is told, whoever waits for it."""
+    until = time.monotonic() + UP_S
+    while any(one.up is None for one in ends) and time.monotonic() < until:
+        for one in ends:
+            one.hear(0.05)
+            one.require_well()
+    return [one.wait_up(0.0) for one in ends]
+
+
+def _ends(config: DutConfig, wished: Tunnel) -> tuple[str, dict[str, dict[str, Any]]]:
+    """The far end's role; and what each end is told of addresses, interface and routes, by role."""
+    ends = endpoints_of(config)
+    taken = (*ends.client.addresses, *ends.server.addresses)
+    if any(own.version == 4 and own.network.overlaps(NETWORK) for own in taken):
+        raise ConfigError(f"{config.file}: {NETWORK} is that of the tunnel's inside", "give the hosts other addresses")
+    client: dict[str, Any] = {"parent": ends.client.interface, "own": CLIENT, "peer": FAR}
+    if wished.between == CLIENT_SERVER:
+        far, more = "server", dict[str, Any]()
+        side: End = ends.server
+    else:
+        assert ends.client.dut is not None and ends.server.dut is not None  # config.endpoints: no_tunnel
+        far, side, more = "dut", ends.client.dut, {"masquerade": ends.server.dut.interface}
+        client["routes"] = [f"{own.ip}/32" for own in ends.server.addresses if own.version == 4]
+    here, there = (next(str(own.ip) for own in one.addresses if own.version == 4) for one in (ends.client, side))
+    client |= {"local": here, "remote": there}
+    other = {"parent": side.interface, "own": FAR, "peer": CLIENT, "local": there, "remote": here, **more}
+    return far, {far: other, "client": client}
+
+
+def _mtu(host: Transport, interface: str) -> int:
+    text = run_checked(host, ("cat", f"/sys/class/net/{interface}/mtu")).strip()
+    if not text.isdigit():
+        raise DutError(f"MTU of {interface} on {host.place} is {text[:40]!r}", "see ip link")
+    return int(text)
+
+
+def prove_tunnel(client: Transport, found: OpenTunnel) -> None:
+    """The far end answers; its largest packet passes, undivided, and one byte more does not. DutError names which."""
+    what = f"tunnel {found.tunnel.kind} from {client.place}"
+    if not ping(client, FAR, _COUNT, _EVERY_S, source=CLIENT).answers:
+        raise DutError(f"{what}: none of {_COUNT} echo requests was answered", "see firewalls between its ends")
+    for size, passes in ((found.mtu, True), (found.mtu + 1, False)):
+        *words, address = ping_argv(FAR, _COUNT, _EVERY_S, 4, CLIENT)
+        argv = (*words, "-M", "do", "-s", str(size - _ECHO_BYTES), address)
+        done = client.run(argv, ping_limit_s(_COUNT, _EVERY_S))
+        if "received" not in done.stdout:
+            raise DutError(f"{what}: ping -M do failed: {done.complaint}", "install iputils-ping there")
+        if (" bytes from " in done.stdout) != passes:
+            otherwise = "do not pass" if passes else "pass, which its MTU forbids"
+            raise DutError(f"{what}: packets of {size} bytes {otherwise}", "see the MTU of the line between its ends")
+
+
+# Keys, made for one tunnel: they are in the memory of this process and of its ends only
+
+
+def make_keys(wished: Tunnel) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The client's and the far end's, in the words of endpoint/relay.py; DutError where openssl does not make them."""
+    return _KEYS.get(wished.kind, _no_keys)(wished)
+
+
+def _no_keys(_: Tunnel) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {}, {}
+
+
+def _token(_: Tunnel) -> tuple[dict[str, Any], dict[str, Any]]:
+    keys = {"token": secrets.token_hex(8)}
+    return keys, keys
+
+
+def _certificates(_: Tunnel) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Each end knows the other's certificate by its fingerprint."""
+    request = ("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    made, prints = [], []
+    for role in ("client", "far"):
+        text = _openssl(*request, "-keyout", "-", "-out", "-", "-subj", f"/CN=trexbench-{role}", "-days", "30").decode()
+        at = text.index("-----BEGIN CERTIFICATE-----")
+        made.append({"key": text[:at], "certificate": text[at:]})
+        prints.append(hashlib.sha256(ssl.PEM_cert_to_DER_cert(text[at:])).hexdigest())
+    told = [":".join(one[at : at + 2] for at in range(0, 64, 2)) for one in prints]
+    return {**made[0], "peer": told[1]}, {**made[1], "peer": told[0]}
+
+
+def _pairs(_: Tunnel) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Of X25519, as WireGuard writes them: the last 32 bytes of DER are the key."""
+    private = [_openssl("genpkey", "-algorithm", "X25519", "-outform", "DER") for _ in range(2)]
+    public = [_openssl("pkey", "-inform", "DER", "-pubout", "-outform", "DER", told=one) for one in private]
+    own, other = ([b64encode(one[-32:]).decode() for one in ones] for ones in (private, public))
+    return {"key": own[0], "peer": other[1]}, {"key": own[1], "peer": other[0]}
+
+
+def _associations(wished: Tunnel) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A key and a salt of 4 bytes, and an SPI above those that are reserved, for each way."""
+    size = (32 if "256" in wished.cipher else 16) + 4
+    out, back = ({"key": secrets.token_hex(size), "spi": f"1{secrets.token_hex(3)}"} for _ in range(2))
+    return {"out": out, "in": back}, {"out": back, "in": out}
+
+
+_KEYS = {"relay": _token, "openvpn": _certificates, "wireguard": _pairs, "ipsec": _associations}
+
+
+def _openssl(*words: str, told: bytes = b"") -> bytes:
+    """What it prints. Keys are on its stdin and stdout only."""
+    try:
+        done = subprocess.run(("openssl", *words), input=told, capture_output=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise DutError(f"openssl makes no keys here ({error})", "install openssl on this machine") from None
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise DutError(f"openssl makes no keys here ({said[:200]})", "see openssl version")
+    return done.stdout

@@ -1,0 +1,249 @@
+"""TCP through a simulated router: what both hosts and the router would read of themselves, from the twin's limits.
+
+A flow begins as in slow start (ten segments, doubled each round trip) and then carries what its limit allows, with the
+noise of each interval drawn from the seed, the leg and the interval's number alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from math import ceil, log, log2, sqrt
+from random import Random
+from zlib import crc32
+
+from ..core.dut.telemetry import CpuTime, DropCount, DutReading, Moment, Observation
+from ..core.tcp.model import HostReading, Leg, Ping, StreamCount, TcpPlan, ThreadTime, Way
+from .noise import mixed, normal
+from .tcp_limits import BUS, LINE, LOSS, QUEUES, ROUTER, WAN, Carried, TcpModel, of_way, share, ways_of
+
+FIRST_WINDOW = 10
+"""Segments that a connection sends at first (RFC 6928)."""
+TIMESTAMPS = 1
+"""Bit of TCP_INFO's ``options``."""
+UNFILLED = 1.5
+"""The congestion window, in what is on its way: it is never the limit by itself."""
+_AROUND = 2
+"""Without the router, the round trip is shorter by so much."""
+_WAYS = (Way.FORWARD, Way.REVERSE, Way.BIDIR)
+
+
+@dataclass(frozen=True)
+class Instant:
+    """What everybody reads at one moment of a leg; at_s: since it began. dut: None where there is no router."""
+
+    at_s: float
+    client: HostReading
+    server: HostReading
+    dut: DutReading | None
+
+
+@dataclass
+class _Flow:
+    """One direction: totals so far. rtt_s: the present round trip, waiting included. loss: on a WAN."""
+
+    way: Way
+    carried: Carried
+    idle_s: float
+    rtt_s: float
+    loss: float = 0.0
+    noise: float = 0.0
+    sent_bytes: float = 0.0
+    payload_bytes: float = 0.0
+    retransmits: float = 0.0
+
+
+class TcpTwin:
+    """One twin and a seed. began_s of a leg is the run's clock, which the router's readings have, too."""
+
+    def __init__(self, model: TcpModel, seed: int) -> None:
+        self._model, self._tcp, self._seed = model, model.tcp, seed
+
+    def run(self, leg: Leg, plan: TcpPlan, began_s: float = 0.0) -> Iterator[Instant]:
+        """The readings of a leg through the router, the first before any payload."""
+        yield from self._run(leg, plan, self._model.carried(leg, plan.streams), began_s, self._model.round_trip_s, True)
+
+    def run_around(self, leg: Leg, plan: TcpPlan) -> Iterator[Instant]:
+        """The same between the endpoints alone."""
+        trip_s = self._tcp.ping.avg_s / _AROUND
+        bounds = [*self._model.of_endpoints(leg, plan.streams, trip_s)]
+        yield from self._run(leg, plan, share(bounds, ways_of(leg)), 0.0, trip_s, False)
+
+    def idle(self, t_s: float, moment: Moment) -> DutReading:
+        """The router's counters while it has nothing to forward."""
+        return _Router(self._model, Leg(Way.FORWARD), 1).reading(t_s, t_s, moment)
+
+    def ping(self, leg: Leg, count: int, loaded: bool, streams: int = 1) -> Ping:
+        """Echo requests over the idle path, or beside the leg: they wait where its packets wait."""
+        rng = Random(mixed(self._seed, 7, loaded, *_number(leg)))
+        found = self._model.carried(leg, streams).values() if loaded else ()
+        waits = [self._waiting(one, leg, streams) for one in found]
+        times = [self._idle(rng) + sum(wait * (0.5 + 0.5 * rng.random()) for wait in waits) for _ in range(count)]
+        if (wan := self._model.wan) is not None:
+            jitter = [wan.jitter_s * (rng.uniform(-1, 1) + rng.uniform(-1, 1)) for _ in times]
+            lost = [rng.random() > (1 - wan.loss) ** 2 for _ in times]
+            each = zip(times, jitter, lost, strict=True)
+            times = [time_s + wan.delay_s + differs_s for time_s, differs_s, gone in each if not gone]
+        return Ping(leg, loaded, count, tuple(times))
+
+    def _idle(self, rng: Random) -> float:
+        """From a beta distribution between min and max that has the mean and the deviation that are given."""
+        ping = self._tcp.ping
+        width = ping.max_s - ping.min_s
+        mean, variance = (ping.avg_s - ping.min_s) / width, (ping.mdev_s / width) ** 2
+        weight = mean * (1 - mean) / variance - 1
+        return ping.min_s + width * rng.betavariate(mean * weight, (1 - mean) * weight)
+
+    def _waiting(self, carried: Carried, leg: Leg, streams: int) -> float:
+        """Seconds in the queue before the limit, when it is full: of the queue, or of what the windows allow."""
+        if carried.limit not in QUEUES or carried.bps <= 0:
+            return 0.0
+        longest = 8 * self._model.queue_bytes(leg, carried.limit) / carried.bps
+        window = self._model.window_bytes(leg)
+        allowed = longest if window is None else 8 * streams * window / carried.bps - self._model.round_trip_s
+        return max(0.0, min(longest, allowed))
+
+    def _run(
+        self, leg: Leg, plan: TcpPlan, steady: Mapping[Way, Carried], began_s: float, idle_s: float, through: bool
+    ) -> Iterator[Instant]:
+        loss = self._model.wan.loss if through and self._model.wan is not None else 0.0
+        flows = [_Flow(way, one, idle_s, idle_s, loss) for way, one in steady.items()]
+        ends = _Ends(self._model, leg, plan)
+        router = _Router(self._model, leg, plan.streams) if through else None
+        last_s = plan.omit_s + plan.time_s
+        moments = [min(n * plan.interval_s, last_s) for n in range(ceil(last_s / plan.interval_s) + 1)]
+        yield ends.instant(0.0, flows, router.reading(began_s, 0.0, Moment.BEGIN) if router else None)
+        for number, (before_s, at_s) in enumerate(pairwise(moments)):
+            carried = {one.way: self._advance(one, leg, plan, number, before_s, at_s) for one in flows}
+            if router is not None:
+                router.work(at_s - before_s, carried, flows)
+            moment = Moment.END if at_s == moments[-1] else Moment.TICK
+            yield ends.instant(at_s, flows, router.reading(began_s + at_s, at_s, moment) if router else None)
+
+    def _advance(self, flow: _Flow, leg: Leg, plan: TcpPlan, number: int, begin_s: float, end_s: float) -> float:
+        """Carry an interval; its payload in bytes."""
+        tcp, key = self._tcp, (self._seed, *_number(leg), _WAYS.index(flow.way))
+        mss = self._model.sizes(leg.version).mss
+        flow.noise = (tcp.lag if number else 0.0) * flow.noise
+        flow.noise += (sqrt(1 - tcp.lag**2) if number else 1.0) * normal(*key, 1, number)
+        spread = of_way(tcp.noise, flow.way) if tcp.noise is not None else self._model.spec.noise
+        factor = max(0.0, 1 + flow.noise * spread / sqrt(end_s - begin_s))
+        first_bps = 8 * FIRST_WINDOW * mss * plan.streams / flow.idle_s
+        if flow.carried.limit in (LINE, WAN):
+            factor = min(factor, 1.0)  # which is never faster
+        full = opened(flow.carried.bps, first_bps, flow.idle_s, end_s)
+        carried = factor * (full - opened(flow.carried.bps, first_bps, flow.idle_s, begin_s)) / 8
+        flow.payload_bytes += carried
+        if flow.carried.limit in (ROUTER, BUS):
+            flow.retransmits += of_way(tcp.loss, flow.way) * carried / mss
+        flow.retransmits += flow.loss * carried / mss
+        share_waiting = 0.5 + 0.5 * Random(mixed(*key, 2, number)).random()
+        flow.rtt_s = flow.idle_s + share_waiting * self._waiting(flow.carried, leg, plan.streams)
+        flow.sent_bytes = max(flow.sent_bytes, flow.payload_bytes + flow.carried.bps * flow.rtt_s / 8)
+        return carried
+
+
+class _Ends:
+    """What client and server read."""
+
+    def __init__(self, model: TcpModel, leg: Leg, plan: TcpPlan) -> None:
+        self._model, self._leg, self._plan = model, leg, plan
+
+    def instant(self, at_s: float, flows: list[_Flow], dut: DutReading | None) -> Instant:
+        host = {client: self._host(at_s, flows, client) for client in (True, False)}
+        return Instant(at_s, host[True], host[False], dut)
+
+    def _host(self, at_s: float, flows: list[_Flow], client: bool) -> HostReading:
+        counts = [
+            self._stream(at_s, flow, number + index * self._plan.streams, client)
+            for index, flow in enumerate(flows)
+            for number in range(self._plan.streams)
+        ]
+        threads = []
+        host, version = "client" if client else "server", self._leg.version
+        for thread, flow in enumerate(flows):
+            cost, bits = self._model.program_cost(host, flow.way, version), 8 * flow.payload_bytes
+            bits = min(bits, at_s / cost.total_s)
+            threads.append(ThreadTime(thread, cost.user_s * bits, cost.system_s * bits, 0.0))
+        cpus = [CpuTime(one.thread, at_s, one.user_s + one.system_s) for one in threads]
+        if (tunnel := self._model.tunnel_cost(host, version)) is not None:
+            spent_s = tunnel.total_s * sum(8 * flow.payload_bytes for flow in flows)
+            cpus.append(CpuTime(len(threads), at_s, min(at_s, spent_s)))
+        return HostReading(at_s, tuple(counts), tuple(cpus), tuple(threads))
+
+    def _stream(self, at_s: float, flow: _Flow, number: int, client: bool) -> StreamCount:
+        streams, mss = self._plan.streams, self._model.sizes(self._leg.version).mss
+        received, (send_buffer, receive_window) = flow.payload_bytes / streams, self._model.buffers(self._leg)
+        if client != (flow.way is Way.FORWARD):
+            receive_buffer = self._leg.buffer_bytes or (receive_window and 2 * receive_window)
+            return StreamCount(number, False, int(received), {}, None, receive_buffer)
+        if at_s == 0:
+            return StreamCount(number, True, 0, {}, send_buffer)
+        segments = max(1, round(flow.carried.bps * flow.rtt_s / 8 / streams / mss))
+        info = {
+            "options": TIMESTAMPS * self._model.tcp.timestamps,
+            "rtt": round(flow.rtt_s * 1e6),
+            "rttvar": round(flow.rtt_s * 1e5),
+            "min_rtt": round(flow.idle_s * 1e6),
+            "snd_mss": mss,
+            "snd_cwnd": segments if flow.carried.limit == LOSS else round(UNFILLED * segments) + 1,
+            "unacked": segments,
+            "total_retrans": int(flow.retransmits / streams),
+            "bytes_acked": int(received),
+        }
+        if receive_window is not None:
+            info["snd_wnd"] = receive_window
+        return StreamCount(number, True, int(flow.sent_bytes / streams), info, send_buffer)
+
+
+class _Router:
+    """What the router counts: CPU time by core, drops, and the power it takes."""
+
+    def __init__(self, model: TcpModel, leg: Leg, streams: int) -> None:
+        self._model, self._leg = model, leg
+        self._used = model.cores_used(streams)
+        self._cores = model.cores
+        self._busy_s, self._busy, self._drops = 0.0, 0.0, 0.0
+        self._tunnel, self._tunnel_s = model.tunnel_cost("dut", leg.version), 0.0
+
+    def work(self, length_s: float, carried: Mapping[Way, float], flows: list[_Flow]) -> None:
+        """An interval. A router that is the limit is busy throughout, however fast it was in it."""
+        needed_s = sum(self._model.core_seconds(way, self._leg.version, size) for way, size in carried.items())
+        full = any(one.carried.limit == ROUTER for one in flows)
+        self._busy = 1.0 if full else min(1.0, needed_s / self._used / length_s)
+        self._busy_s += self._busy * length_s
+        if self._tunnel is not None:
+            self._tunnel_s += min(length_s, 8 * sum(carried.values()) * self._tunnel.total_s)
+        self._drops = sum(one.retransmits for one in flows)
+
+    def reading(self, t_s: float, at_s: float, moment: Moment) -> DutReading:
+        power, clock = self._model.tcp.power, self._model.spec.clock_hz
+        busy = [self._busy_s if core < self._used else 0.0 for core in range(self._cores)]
+        busy += [self._tunnel_s] if self._tunnel is not None else []
+        observation = Observation(
+            at_s=at_s,
+            cpus=tuple(CpuTime(core, at_s, spent, spent, clock) for core, spent in enumerate(busy)),
+            drops=(DropCount("dropped", int(self._drops)),),
+            power_w=None if power is None else power.idle_w + power.core_w * self._used * self._busy,
+        )
+        return DutReading(moment, t_s, 0.0, observation)
+
+
+@lru_cache(maxsize=1024)
+def opened(full_bps: float, first_bps: float, round_trip_s: float, at_s: float) -> float:
+    """Bits since the begin: a rate that doubles each round trip until it is the full one."""
+    if full_bps <= 0:
+        return 0.0
+    if first_bps >= full_bps:
+        return full_bps * at_s
+    opening_s = round_trip_s * log2(full_bps / first_bps)
+    grown = first_bps * round_trip_s / log(2) * (2 ** (min(at_s, opening_s) / round_trip_s) - 1)
+    return grown + full_bps * max(0.0, at_s - opening_s)
+
+
+def _number(leg: Leg) -> tuple[int, ...]:
+    asked = [leg.buffer_bytes] if leg.buffer_bytes is not None else []
+    asked += [crc32(leg.congestion.encode())] if leg.congestion else []
+    return _WAYS.index(leg.way), leg.version, leg.repetition, *asked

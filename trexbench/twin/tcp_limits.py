@@ -1,0 +1,238 @@
+"""How much TCP payload a simulated router lets through, and what sets that limit: a fluid model without time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..config.twin import TwinSpec
+from ..config.twin_tcp import PacketCost, PerWay, TcpVariant
+from ..core.errors import ConfigError
+from ..core.tcp.laws import SENDABLE, loss_bound, share_of_scale
+from ..core.tcp.model import HEADER_BYTES, Leg, Way
+from ..core.tcp.wan import Wan
+
+LINE, BUS, ROUTER, WINDOW, ENDPOINT, PATH = "line", "bus", "router", "window", "endpoint", "path"
+WAN, LOSS = "wan", "loss"
+TUNNEL = "tunnel"
+KERNEL = 0.9
+"""Of an endpoint's CPU time, where nothing says otherwise."""
+QUEUES = (LINE, BUS, ROUTER, WAN)
+"""Limits that packets wait before."""
+DEFAULT_LINE_BPS = 10e9
+DEFAULT_CONGESTION = "cubic"
+_FCS = 4
+_ETHERNET, _PREAMBLE_AND_GAP, _SHORTEST = 18, 20, 64
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes, on the encapsulated side. mss: payload of a full packet. frame, ack: Ethernet frames with FCS."""
+
+    mss: int
+    frame: int
+    ack: int
+
+    def on_line(self, acks_per_packet: float) -> float:
+        """L1 bytes of a data packet and its share of an ACK."""
+        return self.frame + _PREAMBLE_AND_GAP + self.acks_on_line(acks_per_packet)
+
+    def acks_on_line(self, acks_per_packet: float) -> float:
+        return (self.ack + _PREAMBLE_AND_GAP) * acks_per_packet
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Payload of each way, times its cost, is at most the capacity in sum."""
+
+    name: str
+    cost: Mapping[Way, float]
+    capacity: float
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Payload of one way in bit/s, and the name of its limit."""
+
+    bps: float
+    limit: str
+
+
+class TcpModel:
+    """The limits of one twin. line_bps: where its section names none.
+
+    variant: a name of its ``tcp.variants``, else of its ``variants``, whose packets cost TCP as much more. wan: between
+    router and server. congestion: of legs that ask for none.
+    """
+
+    def __init__(
+        self,
+        spec: TwinSpec,
+        line_bps: float | None = None,
+        variant: str | None = None,
+        wan: Wan | None = None,
+        congestion: str = DEFAULT_CONGESTION,
+    ) -> None:
+        self.spec, self.tcp, self.wan, self._congestion = spec, spec.tcp, wan, congestion
+        known, of_packets = dict(self.tcp.variants), dict(spec.variants)
+        if variant is not None and variant not in {**known, **of_packets}:
+            own = ", ".join({**known, **of_packets}) or "none"
+            raise ConfigError(f"the twin has no variant {variant!r} for TCP", f"its own: {own}")
+        self.chosen = known[variant] if variant in known else TcpVariant()
+        self._variant = self.chosen.cycles
+        self.tcp = replace(self.tcp, path_bps=self.chosen.path_bps or self.tcp.path_bps)
+        self._plain = spec
+        if variant in of_packets and variant not in known:
+            self.spec = of_packets[variant].applied_to(spec)
+        self.line_bps = self.chosen.line_bps or self.tcp.line_bps or line_bps or DEFAULT_LINE_BPS
+        self.acks_per_packet = 1 / self.tcp.segments_per_ack
+
+    def sizes(self, version: int) -> Sizes:
+        tcp = self.tcp
+        named = tcp.encapsulation.ipv4 if version == 4 else tcp.encapsulation.ipv6
+        named = self.chosen.tunnel.kind if self.chosen.tunnel is not None else named
+        tunnel = HEADER_BYTES[named].get(version, 0)
+        headers = (20 if version == 4 else 40) + 20 + 12 * tcp.timestamps
+        frame = _ETHERNET + 4 * tcp.vlans
+        return Sizes(tcp.mtu - tunnel - headers, tcp.mtu + frame, max(tunnel + headers + frame, _SHORTEST))
+
+    def cycles(self, version: int) -> PerWay:
+        """Of one packet or ACK."""
+        named = (self._variant and self._variant.of(version)) or self.tcp.cycles.of(version)
+        own, plain = (
+            spec.packet_cycles + spec.fetch_cycles + spec.byte_cycles * self.sizes(version).frame
+            for spec in (self.spec, self._plain)
+        )
+        if named is None:
+            return PerWay(own, own)
+        return PerWay(*(max(1.0, one + own - plain) for one in (named.forward, named.reverse)))
+
+    @property
+    def cores(self) -> int:
+        """Of the router, without that of a tunnel which ends there."""
+        return max(self.spec.workers, self.tcp.cores or 0)
+
+    def cores_used(self, streams: int) -> int:
+        """Cores that forward so many connections."""
+        return min(self.spec.workers, streams * self.tcp.cores_per_flow)
+
+    def core_seconds(self, way: Way, version: int, payload_bytes: float) -> float:
+        """What the router works to carry that much payload."""
+        packets = payload_bytes / self.sizes(version).mss
+        return packets * (1 + self.acks_per_packet) * of_way(self.cycles(version), way) / self.spec.clock_hz
+
+    @property
+    def round_trip_s(self) -> float:
+        """Of the idle path."""
+        return self.tcp.ping.avg_s + (self.wan.delay_s if self.wan is not None else 0.0)
+
+    def buffers(self, leg: Leg) -> tuple[int | None, int | None]:
+        """A sender's SO_SNDBUF and the window that a receiver offers, in bytes; None: never the limit."""
+        tcp, size = self.tcp, leg.buffer_bytes
+        if size is None and self.wan is None:
+            return tcp.send_buffer, tcp.receive_window
+        window = int(share_of_scale(tcp.adv_win_scale) * (size or tcp.rmem[2]))
+        return tcp.send_buffer or size or tcp.wmem[2], min(window, tcp.receive_window or window)
+
+    def program_cost(self, host: str, way: Way, version: int) -> PacketCost:
+        """Of the program that sends or receives on ``client`` or ``server``, in seconds for each bit of payload."""
+        stated = self.chosen.client if host == "client" else self.chosen.server
+        if stated is not None:
+            return self._per_bit(stated, version)
+        return PacketCost(*(part / of_way(self.tcp.endpoint_bps, way) for part in (1 - KERNEL, KERNEL)))
+
+    def tunnel_cost(self, host: str, version: int) -> PacketCost | None:
+        """Likewise of the tunnel's program on a host, ``dut`` included; None where it has none."""
+        tunnel = self.chosen.tunnel
+        stated = {} if tunnel is None else {"client": tunnel.client, tunnel.far_end: tunnel.far}
+        return self._per_bit(stated[host], version) if host in stated else None
+
+    def _per_bit(self, cost: PacketCost, version: int) -> PacketCost:
+        bits = 8 * self.sizes(version).mss
+        return PacketCost(cost.user_s / bits, cost.system_s / bits)
+
+    def window_bytes(self, leg: Leg) -> float | None:
+        """Of one connection: what may be on its way at most."""
+        send_buffer, receive_window = self.buffers(leg)
+        sendable = None if send_buffer is None else SENDABLE * send_buffer
+        known = [float(one) for one in (sendable, receive_window) if one is not None]
+        return min(known, default=None)
+
+    def queue_bytes(self, leg: Leg, limit: str) -> float:
+        """Payload that waits before this limit at most."""
+        if limit == WAN and self.wan is not None:
+            return self.wan.queue_bytes or 0
+        return self.tcp.queue * self.sizes(leg.version).mss
+
+    def carried(self, leg: Leg, streams: int) -> Mapping[Way, Carried]:
+        """Each direction of the leg when nothing changes any more."""
+        return share([*self._of_router(leg, streams), *self.of_endpoints(leg, streams)], ways_of(leg))
+
+    def of_endpoints(self, leg: Leg, streams: int, round_trip_s: float | None = None) -> Iterator[Bound]:
+        """Limits that are there without the router, too. round_trip_s: None: the idle path's."""
+        window = self.window_bytes(leg)
+        for way in ways_of(leg):
+            for host in ("client", "server"):
+                yield Bound(ENDPOINT, {way: self.program_cost(host, way, leg.version).total_s}, 1.0)
+            if window is not None:
+                yield Bound(WINDOW, {way: 1.0}, 8 * streams * window / (round_trip_s or self.round_trip_s))
+
+    def _of_router(self, leg: Leg, streams: int) -> Iterator[Bound]:
+        tcp, ways, sizes, acks = self.tcp, ways_of(leg), self.sizes(leg.version), self.acks_per_packet
+        if tcp.one_armed:
+            yield Bound(LINE, dict.fromkeys(ways, sizes.on_line(acks) / sizes.mss), self.line_bps)
+        else:
+            for way in ways:
+                there = {way: sizes.on_line(0) / sizes.mss}
+                back = {other: sizes.acks_on_line(acks) / sizes.mss for other in ways if other != way}
+                yield Bound(LINE, {**there, **back}, self.line_bps)
+        yield from self._of_wan(leg, streams)
+        if tcp.bus_bps is not None:
+            crossing = 2 * (sizes.frame + acks * sizes.ack) / sizes.mss  # each comes in and goes out
+            yield Bound(BUS, dict.fromkeys(ways, crossing), tcp.bus_bps)
+        core_s = {way: self.core_seconds(way, leg.version, 1 / 8) for way in ways}
+        yield Bound(ROUTER, core_s, self.cores_used(streams))
+        for cost in (self.tunnel_cost(host, leg.version) for host in ("client", "server", "dut")):
+            if cost is not None:
+                yield Bound(TUNNEL, dict.fromkeys(ways, cost.total_s), 1.0)
+        if tcp.path_bps is not None:
+            yield from (Bound(PATH, {way: 1.0}, of_way(tcp.path_bps, way)) for way in ways)
+
+    def _of_wan(self, leg: Leg, streams: int) -> Iterator[Bound]:
+        """Its rate counts frames without FCS; losses, what TCP makes of them."""
+        if self.wan is None:
+            return
+        ways, sizes = ways_of(leg), self.sizes(leg.version)
+        lossy = loss_bound(leg.congestion or self._congestion, sizes.mss, self.round_trip_s, self.wan.loss)
+        for way in ways:
+            if self.wan.rate_bps is not None:
+                back = {other: (sizes.ack - _FCS) * self.acks_per_packet / sizes.mss for other in ways if other != way}
+                yield Bound(WAN, {way: (sizes.frame - _FCS) / sizes.mss, **back}, self.wan.rate_bps)
+            if lossy is not None:
+                yield Bound(LOSS, {way: 1.0}, streams * lossy[0])
+
+
+def ways_of(leg: Leg) -> tuple[Way, ...]:
+    """The directions in which payload flows."""
+    return (Way.FORWARD, Way.REVERSE) if leg.way is Way.BIDIR else (leg.way,)
+
+
+def of_way(quantity: PerWay, way: Way) -> float:
+    return quantity.forward if way is Way.FORWARD else quantity.reverse
+
+
+def share(bounds: Sequence[Bound], ways: Sequence[Way]) -> Mapping[Way, Carried]:
+    """Max-min fair: all ways grow alike until one meets a bound and stays there, then the others go on."""
+    found: dict[Way, Carried] = {}
+    while free := [way for way in ways if way not in found]:
+        level, tightest = min(
+            ((_level(bound, found, free), bound) for bound in bounds if any(way in bound.cost for way in free)),
+            key=lambda one: one[0],
+        )
+        found |= {way: Carried(level, tightest.name) for way in free if way in tightest.cost}
+    return found
+
+
+def _level(bound: Bound, found: Mapping[Way, Carried], free: Sequence[Way]) -> float:
+    taken = sum(bound.cost.get(way, 0.0) * one.bps for way, one in found.items())
+    return max(0.0, bound.capacity - taken) / sum(bound.cost.get(way, 0.0) for way in free)
