@@ -25,6 +25,7 @@ from .core.history.rows import RunRow, row_of
 from .core.load.sample import Sample
 from .core.result import RunResult
 from .core.strategy.base import LoadStep
+from .core.tcp.wan import Wan
 from .core.units import Rate, parse_duration, parse_rate, parse_share
 from .session.keep import Measured, Output, Show, efficiency_request, measure, measure_rates
 from .session.request import Case, Setup, make_request
@@ -87,6 +88,7 @@ class Options(SetupOptions, total=False):
     ports: tuple[int, ...] | None
     rx_queues: int | None
     variant: str | None
+    wan: Wan | None
     telemetry: str | None
     results: Place | None
     progress: Callable[[Progress], object] | None

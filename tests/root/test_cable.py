@@ -288,14 +288,16 @@ def test_a_lab_that_stays_takes_other_settings_but_is_not_one_without_a_line(con
 
 def test_a_ramp_through_it(tmp_path: Path, config: DutConfig) -> None:
     """The embedded server sends and receives on a TAP: 10 ms each way, and nothing is lost on the way."""
-    text = config.text.replace("prefix: tbx ", f"prefix: {PREFIX} ").replace("\nspeed:", "\nwan: 20ms\nspeed:", 1)
+    text = config.text.replace("prefix: tbx ", f"prefix: {PREFIX} ")
     (tmp_path / "own.yaml").write_text(text)
     short = ("--warmup", "1kpps:2s", "--ramp-to", "5kpps", "--ramp-duration", "4", "--hold", "1", "--confirm", "1")
     argv = ("ramp", "--dut", "own.yaml", "--mode", "var2-64b", "--bidir", *short, "--latency", "3s", "--no-picture")
-    trexbench(tmp_path, *argv)
+    trexbench(tmp_path, *argv, "--wan", "20ms")
     (path,) = tmp_path.glob("results/*/own/*.json")
     shown = trexbench(tmp_path, "show", str(path)).stdout
     (line,) = [one for one in shown.splitlines() if one.startswith("latency at 50 %")]
     means = [float(one) for one in re.findall(r"([0-9.]+) ms \(", line)]
     assert len(means) == 2 and all(9.5 < one < 20 for one in means), line
-    assert "did not carry" not in shown and json.loads(path.read_text())["dut"]["facts"]["lab"]["wan"] == "20.0 ms"
+    document = json.loads(path.read_text())
+    assert document["command"]["wan"] == "20.0 ms by cable"
+    assert "did not carry" not in shown and document["dut"]["facts"]["lab"]["wan"] == "20.0 ms"

@@ -17,6 +17,7 @@ from trexbench.core.load.plan import Direction
 from trexbench.core.load.profile import Profile
 from trexbench.core.names import is_name
 from trexbench.core.strategy.table import STRATEGIES
+from trexbench.core.tcp.wan import parse_wan
 from trexbench.core.units import Rate
 from trexbench.session.request import DEFAULTS, Case, Request, Setup, build_plan, line_rate_bps, make_request, merged
 
@@ -194,3 +195,11 @@ def test_other_tunables_are_other_traffic(tunables: dict[str, str], name: str) -
 def test_setups_that_contradict_themselves(setup: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         Setup(**setup)
+
+
+def test_a_wan_that_is_asked_for_replaces_that_of_the_config() -> None:
+    wan = parse_wan("20ms,500mbit")
+    made = make_request("ramp", Case("lab-linux", "var2-64b", wan=wan), PlanDefaults(), Setup())
+    assert made.dut.wan == wan and line_rate_bps(made.dut, Direction(0, 1), {0: 10e9, 1: 10e9}) == 500e6
+    with pytest.raises(ConfigError, match="driver pfsense can set none"):
+        make_request("ramp", Case("netgate-pfsense", "var2-64b", wan=wan), PlanDefaults(), Setup())

@@ -18,6 +18,7 @@ from ..config.model import MOST_QUEUES, PlanDefaults
 from ..core.errors import ConfigError
 from ..core.history.known import is_date, parse_date
 from ..core.load.profile import LISTED_MODES
+from ..core.tcp.wan import parse_wan
 from ..core.units import Rate, parse_duration, parse_rate, parse_share, parse_speed
 from ..session.request import SPEEDUP, Case, Setup
 from .output import tell_more
@@ -155,6 +156,11 @@ RX_QUEUES = click.option(
 VARIANT = click.option(
     "--variant", metavar="NAME", help="One of the variants in the DUT's config; none, the default: without any."
 )
+WAN = click.option(
+    "--wan",
+    type=Parsed("DELAY,RATE,...", parse_wan),
+    help="A long line behind the DUT: 20ms,1gbit; of TCP with losses, too: loss=0.01%. Default: as the config says.",
+)
 TREX_DIR = path_option(
     "--trex-dir",
     "A TRex installation: its client is used, and in a lab its server.",
@@ -213,6 +219,7 @@ CASE = gathered(
     click.option("--ports", type=PORTS, help="The tester's ports, in pairs; default: as in the DUT's config."),
     RX_QUEUES,
     VARIANT,
+    WAN,
     click.option(
         "--telemetry",
         type=click.Choice(["hold", "ramp", "off"]),

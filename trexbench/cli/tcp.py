@@ -12,7 +12,7 @@ import click
 from ..core.errors import ConfigError
 from ..core.tcp.model import ENGINES, TUNNELS, Way
 from ..core.tcp.tunnel import parse_tunnel
-from ..core.tcp.wan import parse_size, parse_wan
+from ..core.tcp.wan import parse_size
 from ..session.tcp.request import SPEEDUP, TcpRequest, TcpSetup, TcpWish, make_tcp_request
 from .options import (
     CONFIGS,
@@ -22,6 +22,7 @@ from .options import (
     LABEL,
     SHOWN,
     VERBOSE,
+    WAN,
     Finite,
     Parsed,
     Shown,
@@ -130,11 +131,7 @@ SETUP = gathered(
         type=Parsed("KIND[,BETWEEN][,mtu=N][,cipher=C]", lambda text: str(parse_tunnel(text))),
         help=f"{', '.join(TUNNELS)}; between client-server or client-dut. Default: as the config says.",
     ),
-    click.option(
-        "--wan",
-        type=Parsed("DELAY,RATE,...", parse_wan),
-        help="A long line between DUT and server: 20ms,1gbit,loss=0.01%. Default: as the config says.",
-    ),
+    WAN,
     click.option("--scale", is_flag=True, help="Scale the WAN's rate and the buffers down to what can be had here."),
     click.option("--sim", is_flag=True, help="Simulate DUT and endpoints (the config's twin). Marked as simulated."),
     click.option(

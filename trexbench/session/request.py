@@ -19,6 +19,7 @@ from ..core.strategy.base import Strategy
 from ..core.strategy.saturate import Saturate
 from ..core.strategy.table import STRATEGIES
 from ..core.tcp.tunnel import NO_TUNNEL, hosts_of, parse_tunnel
+from ..core.tcp.wan import Wan
 from ..core.units import Rate, format_bits
 
 DEFAULTS = PlanDefaults(warmup=Rate(1000.0, "pps"), ramp_to=Rate(97.0, "percent"), loss=0.001)
@@ -34,8 +35,8 @@ SPEEDUP, NIGHT_SPEEDUP = 100.0, 10_000.0
 class Case:
     """Which DUT is measured, and with which traffic. dut: a name, or a config's file; mode or profile: one of the two.
 
-    ports, rx_queues: None leaves them to the DUT's config. telemetry: None, ``hold``, ``ramp`` or ``off``. variant: of
-    the DUT; None: without any.
+    ports, rx_queues, wan: None leaves them to the DUT's config. telemetry: None, ``hold``, ``ramp`` or ``off``.
+    variant: of the DUT; None: without any.
     """
 
     dut: str
@@ -47,6 +48,7 @@ class Case:
     rx_queues: int | None = None
     telemetry: str | None = None
     variant: str | None = None
+    wan: Wan | None = None
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def make_request(verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> R
 def request_of(dut: DutConfig, verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> Request:
     """The same for a DUT that is no file."""
     base, file, own = _profile_of(case)
-    dut = dut.with_variant(case.variant)
+    dut = dut.with_variant(case.variant).with_wan(case.wan)
     if (tunnel := dut.chosen.tunnel) is not None and tunnel != NO_TUNNEL:
         between = hosts_of(parse_tunnel(tunnel).between)
         what = f"variant {dut.variant} of {dut.name} puts a tunnel between {between}, where the tester sends nothing"

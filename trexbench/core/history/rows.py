@@ -274,11 +274,16 @@ _WORSE = (Limit.DUT, Limit.NONE, Limit.GENERATOR_RX, Limit.GENERATOR_TX, Limit.L
 
 
 def _traffic(result: RunResult) -> str | None:
-    """The first direction's digest; joined with those of directions that send another mix of frame sizes."""
+    """The first direction's digest; joined with those of directions that send another mix of frame sizes.
+
+    A WAN in the path is named behind it: rates with and without one are not comparable.
+    """
     first, *others = result.profiles.values()
     unlike = [one for one in others if one.get("mix") != first.get("mix")]
     digests = [_text(one.get("digest")) for one in (first, *unlike)]
-    return "+".join(digest for digest in digests if digest) or None
+    sent = "+".join(digest for digest in digests if digest)
+    wan = _text(result.command.get("wan"))
+    return ", ".join(filter(None, (sent, wan and f"WAN of {wan}"))) or None
 
 
 def _nodes(workers: Sequence[WorkerEfficiency]) -> dict[str, float]:
