@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from endpoints import alive
 from routed import plain_lab
+from tools import trexbench
 
 ENDS = ("client", "server", "dut")
 
@@ -22,6 +25,17 @@ def write_lab(folder: Path, prefix: str, cables: str = "{offloads: full}", more:
     path = folder / "own.yaml"
     path.write_text(f"{head}  endpoints: {cables} #{tail}\n{more}")
     return path
+
+
+@contextmanager
+def lab_up(folder: Path) -> Iterator[None]:
+    """The lab of ``own.yaml`` in this directory, until the end of the block."""
+    done = trexbench(folder, "lab", "up", "--dut", "./own.yaml")
+    try:
+        assert done.returncode == 0, done.stderr
+        yield
+    finally:
+        trexbench(folder, "lab", "down", "--dut", "./own.yaml", "--force")
 
 
 def slow_rules(count: int) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from labs import document, slow_rules, write_lab
+from labs import document, lab_up, slow_rules, write_lab
 from targets import NEEDS_ROOT
 from tools import trexbench
 
@@ -45,12 +45,8 @@ def nothing_is_left() -> Iterator[None]:
 def stays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A lab that is up, and sends frame by frame: the router has most of the work."""
     folder = lab(tmp_path_factory.mktemp("stays"), f"{PREFIX}s", "{offloads: packet}")
-    done = trexbench(folder, "lab", "up", "--dut", "./own.yaml")
-    try:
-        assert done.returncode == 0, done.stderr
+    with lab_up(folder):
         yield folder
-    finally:
-        trexbench(folder, "lab", "down", "--dut", "./own.yaml", "--force")
     assert not list(Path("/run/netns").glob(f"{PREFIX}s-*"))
 
 

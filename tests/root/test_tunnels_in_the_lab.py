@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from endpoints import alive
-from labs import ENDS, document, flows, inside, write_lab
+from labs import ENDS, document, flows, inside, lab_up, write_lab
 from sshd import eventually
 from targets import NEEDS_ROOT
 from tools import begin, trexbench
@@ -35,12 +35,8 @@ def place(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def stays(place: Path) -> Iterator[Path]:
     """The same, in a lab that stays."""
-    done = trexbench(place, "lab", "up", "--dut", "./own.yaml")
-    try:
-        assert done.returncode == 0, done.stderr
+    with lab_up(place):
         yield place
-    finally:
-        trexbench(place, "lab", "down", "--dut", "./own.yaml", "--force")
 
 
 @pytest.mark.parametrize(("tunnel", "by", "mtu"), [
