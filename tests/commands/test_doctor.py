@@ -52,3 +52,9 @@ def test_a_dut_of_commands_without_any_is_doubted(tmp_path: Path) -> None:
     code, found = _states_of_dut(tmp_path, "driver: commands\ntransport: {type: local}\n")
     assert code == 0 and found["settings"] == ("doubtful", "driver: commands: its config names nothing to read back")
     assert found["counters"] == ("doubtful", "its config names none")
+
+
+def test_a_wan_host_without_tc_is_bad_with_its_remedy(tmp_path: Path) -> None:
+    wan = "wan: 20ms,1gbit\nwan_host: {transport: {type: netns, namespace: no-such}, interfaces: [a, b]}\n"
+    code, found = _states_of_dut(tmp_path, f"driver: none\n{wan}")
+    assert code != 0 and found["WAN"][0] == "bad" and "no-such" in found["WAN"][1]

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from ..config.model import DutConfig
 from ..core.checks import Area, Check, State, failed
 from ..core.errors import BenchError
+from ..core.tcp.wan import Wan
 from ..lab import LabSpec, host
 from ..lab.lab import status
 from ..lab.spec import place
 from ..session.dut import ConnectedDut, connect_target
 from ..session.request import Target
+from ..session.wan import find_wan
 
 MOST_OFFSET_S = 2.0
 """Between the clocks of the DUT and of this machine: more makes logs hard to compare."""
@@ -43,6 +45,8 @@ def check_lab(config: DutConfig, embedded: bool) -> Iterator[Check]:
 
 def check_dut(target: Target, config: DutConfig) -> Iterator[Check]:
     """Reaches the DUT as a run would, and reads all that its driver needs; changes nothing."""
+    if config.wan is not None:
+        yield _judge_wan(config, config.wan)
     if config.lab is not None and status(config.lab.prefix).condition != "up":
         found = "its lab is down: a run brings it up for itself"
         yield Check(Area.DUT, config.name, State.GOOD, found, f"to check it too: trexbench lab up --dut {config.name}")
@@ -80,6 +84,14 @@ def _look(there: ConnectedDut, config: DutConfig) -> Iterator[Check]:
         yield Check(Area.DUT, "counters", State.DOUBTFUL, reason)
     if not missing:
         yield Check(Area.DUT, "counters", State.GOOD, "all that its driver knows can be read")
+
+
+def _judge_wan(config: DutConfig, wan: Wan) -> Check:
+    """Whether the line of the config can be made, as a run finds it out; what tries it is gone with its network."""
+    try:
+        return Check(Area.DUT, "WAN", State.GOOD, f"{wan}, by {find_wan(config).by}")
+    except BenchError as error:
+        return failed(Area.DUT, "WAN", error)
 
 
 def _judge_clock(said: str, now_s: float, took_s: float) -> Check:
