@@ -53,6 +53,8 @@
     return plain(parts.join(" "));
   }
 
+  function palette() { return { colours: dark.matches && !printing ? DARK : LIGHT, dashes: DASHES, markers: MARKERS }; }
+
   // With several modes of TCP at once they, not the DUTs, have the dashes: colours tell the DUTs.
   function look(cell, now) {
     var modes = [];
@@ -60,7 +62,7 @@
       var key = one.mode + " " + one.bidir;
       if (modes.indexOf(key) < 0) { modes.push(key); }
     });
-    var colours = dark.matches && !printing ? DARK : LIGHT;
+    var colours = palette().colours;
     return {
       colour: colours[cell.column % colours.length],
       marker: MARKERS[cell.column % MARKERS.length],
@@ -143,68 +145,15 @@
     }));
   }
 
-  function drawTrends(now) {
-    var metric = data.metrics.filter(function (one) { return one.name === id("metric").value; })[0];
-    if (!metric) { return; }
-    var traces = [], shown = [], shapes = [], notes = [], failed = { x: [], y: [], text: [] };
-    var share = metric.unit === "Mpps" && now.unit === "share";
-    data.trends.forEach(function (trend) {
-      var cell = data.cells[trend.cell], values = trend.values[metric.name];
-      if (!chosen(cell, now)) { return; }
-      var style = look(cell, now), name = label(cell, now);
-      var scale = share && trend.line[0] ? 100 / trend.line[0] : metric.scale, unit = share ? " % of line rate" : " " + metric.unit;
-      shown.push(cell);
-      trend.failed.forEach(function (one) {
-        failed.x.push(one[0]); failed.y.push(0.03); failed.text.push("<b>" + name + "</b>, " + plain(one[0]) + "<br>" + wrapped(one[1]));
-      });
-      if (!values) { return; }
-      var bounds = values.map(function (_, at) { return metric.bounded && trend.bound[at]; });
-      traces.push({ x: trend.x, y: values.map(function (value) { return value === null ? null : value * scale; }), type: "scatter",
-        mode: "lines+markers", name: name, legendgroup: name, connectgaps: false, line: { color: style.colour, width: 1.2, dash: style.dash },
-        marker: { color: style.colour, size: trend.x.length > 90 ? 4 : 6.5,
-          symbol: bounds.map(function (is) { return is ? "triangle-up-open" : style.marker; }) },
-        hoverinfo: "text", hovertext: values.map(function (value, at) {
-          return value === null ? "" : "<b>" + name + "</b>, " + plain(trend.x[at]) + "<br>" + (bounds[at] ? "at least " : "") + digits(value * scale) + unit;
-        }) });
-      trend.changes.forEach(function (change) {
-        if (change.metric !== metric.name) { return; }
-        shapes.push({ type: "line", x0: change.x, x1: change.x, yref: "paper", y0: 0, y1: 1,
-          line: { color: change.bad ? css("--bad") : css("--good"), width: 1.5, dash: "dash" } });
-        notes.push({ x: change.x, yref: "paper", y: 1, yanchor: "bottom", showarrow: false, text: change.bad ? "\u25bc" : "\u25b2",
-          font: { color: change.bad ? css("--bad") : css("--good") }, hovertext: wrapped(change.text) });
-        levels(trend, change).forEach(function (level) {
-          shapes.push({ type: "line", x0: level[0], x1: level[1], y0: level[2] * scale, y1: level[2] * scale,
-            line: { color: style.colour, width: 3 }, opacity: 0.55 });
-        });
-      });
-    });
-    if (failed.x.length) {
-      traces.push({ x: failed.x, y: failed.y, yaxis: "y2", type: "scatter", mode: "markers", name: "failed", hoverinfo: "text", hovertext: failed.text,
-        marker: { symbol: "x", size: 8, color: css("--bad") } });
-    }
-    draw("trends", traces, layout(shown, {
-      xaxis: axis("", { type: "date" }), shapes: shapes, annotations: notes,
-      yaxis: axis(plain(metric.name) + (share ? ", % of line rate" : ", " + plain(metric.unit)), { rangemode: id("zero").checked ? "tozero" : "normal" }),
-      yaxis2: { overlaying: "y", range: [0, 1], visible: false, fixedrange: true }
-    }));
-  }
-
-  function levels(trend, change) {
-    var found = [], first = trend.x[0], last = trend.x[trend.x.length - 1];
-    if (change.before !== null) { found.push([first, change.x, change.before]); }
-    if (change.after !== null) { found.push([change.x, last, change.after]); }
-    return found;
-  }
-
   function wrapped(text) {
     return plain(text).replace(/(.{40,60}?) /g, "$1<br>");
   }
 
   function backwards(one) { return Number(one.direction.split("->")[0]) > Number(one.direction.split("->")[1]); }
 
-  var tools = { printed: function () { return printing; }, ticked: ticked, width: width, wrapped: wrapped, data: data, id: id, all: all, plain: plain, chosen: chosen, label: label, look: look, css: css, axis: axis,
+  var tools = { printed: function () { return printing; }, ticked: ticked, width: width, wrapped: wrapped, data: data, id: id, all: all, plain: plain, chosen: chosen, label: label, look: look, palette: palette, css: css, axis: axis,
     layout: layout, digits: digits, mpps: mpps, decades: decades, backwards: backwards, draw: draw };
-  var drawRamps = rampsPlot(tools), drawLatency = latencyPlot(tools), tcp = tcpPlots(tools);
+  var drawRamps = rampsPlot(tools), drawLatency = latencyPlot(tools), drawTrends = trendsPlot(tools), tcp = tcpPlots(tools);
 
   function drawAll() {
     var now = choice();
