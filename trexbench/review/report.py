@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
-from importlib import util
 from pathlib import Path
 
-from ..core.errors import BenchError, StoreError
+from ..core.errors import StoreError
 from ..core.history.night import Night
 from ..core.history.regression import Finding, Kind, judge_rows
 from ..core.history.rows import Cell, RunRow, cells_of
@@ -19,6 +18,7 @@ from ..core.tcp.result import TcpResult
 from ..report.page.html import render
 from ..report.page.older import Older, choose_older, older_curves
 from ..report.page.report import Report
+from ..report.page.templates import read_static
 from ..report.page.trends import Change
 from ..report.regress.text import finding_line, summary_line
 from ..results.document import naming
@@ -98,13 +98,8 @@ def change_of(finding: Finding, rows: Sequence[RunRow]) -> Change:
 
 
 def load_library() -> str:
-    """The plotting library's JavaScript, from its installed package."""
-    package = util.find_spec("plotly")  # not imported: that takes longer than the whole page
-    for place in package.submodule_search_locations or () if package else ():
-        path = Path(place) / "package_data" / "plotly.min.js"
-        if path.is_file():
-            return path.read_text(encoding="utf-8")
-    raise BenchError("plotly's JavaScript is not installed", "install it with: pip install 'plotly>=6'")
+    """The plotting library's JavaScript: plotly.js's basic bundle, which is a file of the package."""
+    return read_static("plotly-basic.min.js")
 
 
 def _table_of(nights: Sequence[Night], date: str | None) -> Night | None:
