@@ -20,7 +20,7 @@ from .older import REASONS
 from .report import Report
 from .templates import fill, read_static
 
-SCRIPTS = ("ramps.js", "latency.js", "trends.js", "tcp.js", "page.js")
+SCRIPTS = ("ramps.js", "latency.js", "costs.js", "view.js", "trends.js", "tcp.js", "page.js")
 """They are joined to one script, in this order."""
 
 

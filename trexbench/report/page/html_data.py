@@ -12,6 +12,7 @@ from ...core.strategy.table import suffix_of
 from ...core.tcp.result import FlowResult
 from ...core.verdict.latency import Latency
 from ..clean import clean
+from ..palette import page_palette
 from ..tcp.text import LIMIT_WORDS
 from .grid import column_of
 from .latency import LatencyRow
@@ -44,6 +45,7 @@ def page_data(report: Report) -> dict[str, Any]:
         (one, curve) for cell, some in report.older.items() if cell in cells for one in some for curve in one.curves
     ]
     return {
+        "palette": page_palette(),
         "columns": [{"name": clean(column.name), "simulated": column.simulated} for column in every],
         "cells": [
             {
