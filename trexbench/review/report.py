@@ -13,10 +13,9 @@ from ..core.history.regression import Finding, Kind, judge_rows
 from ..core.history.rows import Cell, RunRow, cells_of
 from ..core.history.series import night_of
 from ..core.result import RunResult
-from ..core.strategy.table import has_curve
 from ..core.tcp.result import TcpResult
 from ..report.page.html import render
-from ..report.page.older import Older, choose_older, older_curves
+from ..report.page.older import Older, choose_older, with_figures
 from ..report.page.report import Report
 from ..report.page.templates import read_static
 from ..report.page.trends import Change
@@ -169,28 +168,28 @@ def load_older(
     problems: list[tuple[str, str]],
     warn: Warn,
 ) -> dict[Cell, tuple[Older, ...]]:
-    """The older nights of every cell that are drawn beside its latest ramp; only their documents are read.
+    """The older nights of every cell that are drawn beside its latest run; only their documents are read.
 
     One that cannot be read is left out, with a warning and a line on the page.
     """
     found: dict[Cell, tuple[Older, ...]] = {}
     for cell, history in cells_of(rows).items():
         latest = next((row for row in history if cell in runs and row.started == runs[cell].started), None)
-        if latest is None or not has_curve(cell.kind):
+        if latest is None:
             continue
         chosen = choose_older(latest, history, [change for change in changes if change.cell == cell])
-        read = [one if one.unlike else _with_curves(results, one, problems, warn) for one in chosen]
+        read = [one if one.unlike else _read_older(results, one, problems, warn) for one in chosen]
         if any(read):
             found[cell] = tuple(filter(None, read))
     return found
 
 
-def _with_curves(results: Path, one: Older, problems: list[tuple[str, str]], warn: Warn) -> Older | None:
+def _read_older(results: Path, one: Older, problems: list[tuple[str, str]], warn: Warn) -> Older | None:
     path = results / one.row.path
     try:
         result = load_run(path)
         with naming(path):
-            return replace(one, curves=older_curves(one.row, result))
+            return with_figures(one, result)
     except StoreError as error:
         problems.append((one.row.path, str(error).removeprefix(f"{path}: ")))
         warn(f"{error}; the night of {one.night} is not drawn beside the latest of {one.row.cell}")

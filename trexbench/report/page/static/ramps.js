@@ -13,7 +13,7 @@ function rampsPlot(page) {
   // The line, the same run's loss, and the mark of its knee or bound.
   function traces(curve, name, style, scale, log, rank) {
     var told = curve.x.map(function (value, at) {
-      return "<b>" + name + "</b><br>offered " + page.mpps(value) + ", " + page.digits(100 * value / curve.line) + " %<br>received " +
+      return "<b>" + name + "</b><br>offered " + page.mpps(value) + ", " + page.digits(100 * value / curve.line) + " % of line rate<br>received " +
         page.mpps(curve.y[at]) + "<br>loss " + page.digits(100 * curve.loss[at]) + " %" + (curve.otherwise ? "<br>the DUT was configured differently" : "");
     });
     var basic = Object.assign({ x: curve.x.map(function (value) { return value * scale; }), type: "scatter", name: name, legendgroup: name,
