@@ -39,7 +39,11 @@ def render(report: Report, library: str) -> str:
         "columns": data["columns"],
         "directions": list(dict.fromkeys(curve.direction for curve in report.curves)),
         "latest": {(curve.cell, curve.direction): curve for curve in report.curves},
-        "older": [(key, REASONS[key]) for key in REASONS if any(key in one.get("why", ()) for name in OVERLAID for one in data[name])],
+        "older": [
+            (key, REASONS[key])
+            for key in REASONS
+            if any(key in one.get("why", ()) for name in OVERLAID for one in data[name])
+        ],
         "metrics": [metric["name"] for metric in data["metrics"]],
         "policy": _policy(script, library),
         "style": Markup(read_static("page.css")),

@@ -14,7 +14,6 @@
   var touched = window.matchMedia("(pointer: coarse)"); // a swipe over a plot scrolls the page
   var view = addressed(drawAll), printing = false, PAPER = 680;
   var SIGNS = 9; // markers along a line at most
-  var STRIDE = 17; // palette.py has the same rule
   var WIDE = 10, AROUND = 0.1; // times the least, from which an axis has a log scale; the share around a value that an axis spans at least
 
   function id(name) { return document.getElementById(name); }
@@ -64,7 +63,7 @@
 
   function slot(cell, way) { return [cell.mode, cell.bidir, cell.strategy, way].join("\n"); }
 
-  // No two lines that are drawn at once look alike: colours tell DUTs, dashes and markers a DUT's lines within the choice.
+  // As palette.py has it. No two lines that are drawn at once look alike: colours tell DUTs, dashes and markers a DUT's lines within the choice.
   // Of lines that coincide the later has the smaller markers, which lie within the larger ones. older: the dash of an older night of the line.
   function look(cell, now, direction) {
     var slots = [], colours = palette().colours, markers = palette().markers, dashes = palette().dashes;
@@ -73,10 +72,10 @@
       for (var way = 0; way < Math.max(1, one.ways.length); way++) { slots.push(slot(one, way)); }
     });
     var hue = cell.column % colours.length, place = Math.max(0, slots.indexOf(slot(cell, Math.max(0, cell.ways.indexOf(direction)))));
-    var number = place + Math.max(STRIDE, slots.length) * Math.floor(cell.column / colours.length);
+    var number = place + Math.max(data.palette.stride, slots.length) * Math.floor(cell.column / colours.length);
     return {
       colour: colours[hue], marker: markers[(hue + number) % markers.length],
-      dash: dashes[(hue + number + Math.floor(number / markers.length)) % dashes.length],
+      dash: dashes[(hue + number % markers.length + Math.floor(number / markers.length)) % dashes.length],
       size: 11 - 2 * ((place + cell.column) % 4), ring: { color: css("--ground"), width: 1 },
       older: (4 + 2 * (number % 6)) + "px " + (3 + 2 * Math.floor(number / 6)) + "px"
     };
