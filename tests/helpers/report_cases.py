@@ -7,8 +7,10 @@ from typing import Any
 
 from runs import World, make_plan, make_result
 
+from trexbench.core.dut.cycles import Cost
 from trexbench.core.history.night import Attempt, CellRecord, Night, State
 from trexbench.core.history.rows import Cell, RunRow
+from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
 
 HOSTILE = "<script>window.canary=1</script>\"'><img src=x onerror=canary=1></script><!--\0\u2028{{7*7}}$x$%{x}|`"
@@ -66,3 +68,11 @@ def make_run(cell: Cell, **changes: Any) -> RunResult:
     }
     values = {"dut": facts, "simulated": cell.simulated, "command": {"mode": cell.mode, "rx_queues": cell.rx_queues}}
     return make_result(plan, World(capacity_pps=capacity_pps, noise=0.01), **(values | changes))
+
+
+def make_costs(*cycles: float, pps: float = 1e6) -> tuple[Cost, ...]:
+    """A cost for each figure, at one rate after the other."""
+    return tuple(
+        Cost(Phase.HOLD, 1, 0.0, 10.0, at * pps, at * pps, at * pps, cycles_per_packet=one, with_polling=2 * one)
+        for at, one in enumerate(cycles, 1)
+    )

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_cases import make_row, make_run
+from report_cases import make_costs, make_row, make_run
 
 from trexbench.core.errors import StoreError
 from trexbench.core.history.regression import Finding, Kind
 from trexbench.core.history.rows import METRICS, Cell, RunRow, row_of
-from trexbench.core.result import from_document, to_document
-from trexbench.report.page.older import MOST_POINTS, REASONS, choose_older, older_curves
-from trexbench.report.page.overlay import find_curves
+from trexbench.core.result import RunResult, from_document, to_document
+from trexbench.report.page.older import MOST_POINTS, REASONS, Older, choose_older, with_figures
+from trexbench.report.page.overlay import Curve, find_curves
 from trexbench.report.page.trends import Change
 from trexbench.results.store import RunWriter, load_run
 from trexbench.review.report import change_of
@@ -129,6 +129,10 @@ ROW = row_of(RUN, "x.json")
 TEXT = json.dumps(to_document(RUN))
 
 
+def older_curves(row: RunRow, result: RunResult) -> tuple[Curve, ...]:
+    return with_figures(Older(row, ("night",)), result).curves
+
+
 def test_a_document_has_the_curve_of_its_run_in_few_points() -> None:
     for older, latest in zip(older_curves(ROW, from_document(json.loads(TEXT))), find_curves(CELL, RUN), strict=True):
         assert (older.direction, older.knee_pps, older.words) == (latest.direction, latest.knee_pps, latest.words)
@@ -150,3 +154,19 @@ def test_a_stored_verdict_is_the_derived_one(tmp_path: Path) -> None:
     assert older_curves(ROW, stored) == older_curves(ROW, RUN)
     path.write_text(path.read_text().replace('"limit": "dut"', '"limit": "link"'))
     assert older_curves(ROW, load_run(path)) == older_curves(ROW, RUN), "edited by hand: derived anew"
+
+
+def test_costs_and_latencies_of_an_older_night_come_along() -> None:
+    run = make_run(CELL, latency_s=3.0)
+    vars(run)["costs"] = known = make_costs(401.0, 2100.0)
+    one = with_figures(Older(row_of(run, "x.json"), ("night",)), run)
+    assert one.costs == known and [row.direction for row in one.latencies] == ["0->1", "1->0"]
+    assert all(one is not None for row in one.latencies for one in row.loads)
+
+
+def test_a_run_without_a_ramp_has_no_curve_and_yet_its_costs() -> None:
+    cell = replace(CELL, kind="saturate")
+    run = make_run(cell)
+    vars(run)["costs"] = make_costs(401.0)
+    one = with_figures(Older(row_of(run, "x.json"), ("night",)), run)
+    assert one.curves == () and len(one.costs) == 1

@@ -17,14 +17,12 @@ from trexbench.core.history.rows import Cell, rows_of_tcp
 from trexbench.core.tcp.model import Leg, Setup, Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.units import tcp_payload_bps
-from trexbench.report.page import picture_report
 from trexbench.report.page.grid import build_grid
 from trexbench.report.page.html import render
 from trexbench.report.page.markdown import to_markdown
 from trexbench.report.page.picture_report import draw_pictures
 from trexbench.report.page.report import Report
 from trexbench.report.page.tcp import mode_words, points_of
-from trexbench.report.page.templates import read_static
 from trexbench.report.page.trends import Change
 
 LINE = Setup(line_bps=1e9, cpus={"dut": (0, 1)})
@@ -186,13 +184,6 @@ def test_pictures_have_the_bars_and_each_mode() -> None:
     ]
     real = dict(draw_pictures(make_tcp_report(make_tcp_result(BUSY, setup=LINE))))
     assert all(real[name] != pictures[name] for name in pictures if name.startswith("tcp")), "marked as simulated"
-
-
-def test_a_dut_has_one_colour_on_the_page_and_in_its_pictures() -> None:
-    (listed,) = re.findall(r"var LIGHT = \[(.*?)\]", read_static("page.js"))
-    assert tuple(re.findall(r'"(#\w+)"', listed)) == picture_report.COLOURS
-    (names,) = re.findall(r"var MARKERS = \[(.*?)\]", read_static("page.js"))
-    assert len(re.findall(r'"', names)) == 2 * len(picture_report.MARKERS)
 
 
 def test_a_change_of_tcp_chooses_its_way_and_figure_and_leaves_packets_alone() -> None:

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
-from importlib import util
 from pathlib import Path
 
-from ..core.errors import BenchError, StoreError
+from ..core.errors import StoreError
 from ..core.history.night import Night
 from ..core.history.regression import Finding, Kind, judge_rows
 from ..core.history.rows import Cell, RunRow, cells_of
 from ..core.history.series import night_of
 from ..core.result import RunResult
-from ..core.strategy.table import has_curve
 from ..core.tcp.result import TcpResult
 from ..report.page.html import render
-from ..report.page.older import Older, choose_older, older_curves
+from ..report.page.older import Older, choose_older, with_figures
 from ..report.page.report import Report
+from ..report.page.templates import read_static
 from ..report.page.trends import Change
 from ..report.regress.text import finding_line, summary_line
 from ..results.document import naming
@@ -98,13 +97,8 @@ def change_of(finding: Finding, rows: Sequence[RunRow]) -> Change:
 
 
 def load_library() -> str:
-    """The plotting library's JavaScript, from its installed package."""
-    package = util.find_spec("plotly")  # not imported: that takes longer than the whole page
-    for place in package.submodule_search_locations or () if package else ():
-        path = Path(place) / "package_data" / "plotly.min.js"
-        if path.is_file():
-            return path.read_text(encoding="utf-8")
-    raise BenchError("plotly's JavaScript is not installed", "install it with: pip install 'plotly>=6'")
+    """The plotting library's JavaScript: plotly.js's basic bundle, which is a file of the package."""
+    return read_static("plotly-basic.min.js")
 
 
 def _table_of(nights: Sequence[Night], date: str | None) -> Night | None:
@@ -174,28 +168,28 @@ def load_older(
     problems: list[tuple[str, str]],
     warn: Warn,
 ) -> dict[Cell, tuple[Older, ...]]:
-    """The older nights of every cell that are drawn beside its latest ramp; only their documents are read.
+    """The older nights of every cell that are drawn beside its latest run; only their documents are read.
 
     One that cannot be read is left out, with a warning and a line on the page.
     """
     found: dict[Cell, tuple[Older, ...]] = {}
     for cell, history in cells_of(rows).items():
         latest = next((row for row in history if cell in runs and row.started == runs[cell].started), None)
-        if latest is None or not has_curve(cell.kind):
+        if latest is None:
             continue
         chosen = choose_older(latest, history, [change for change in changes if change.cell == cell])
-        read = [one if one.unlike else _with_curves(results, one, problems, warn) for one in chosen]
+        read = [one if one.unlike else _read_older(results, one, problems, warn) for one in chosen]
         if any(read):
             found[cell] = tuple(filter(None, read))
     return found
 
 
-def _with_curves(results: Path, one: Older, problems: list[tuple[str, str]], warn: Warn) -> Older | None:
+def _read_older(results: Path, one: Older, problems: list[tuple[str, str]], warn: Warn) -> Older | None:
     path = results / one.row.path
     try:
         result = load_run(path)
         with naming(path):
-            return replace(one, curves=older_curves(one.row, result))
+            return with_figures(one, result)
     except StoreError as error:
         problems.append((one.row.path, str(error).removeprefix(f"{path}: ")))
         warn(f"{error}; the night of {one.night} is not drawn beside the latest of {one.row.cell}")

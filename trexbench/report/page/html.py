@@ -20,8 +20,11 @@ from .older import REASONS
 from .report import Report
 from .templates import fill, read_static
 
-SCRIPTS = ("ramps.js", "latency.js", "tcp.js", "page.js")
+SCRIPTS = ("ramps.js", "latency.js", "costs.js", "view.js", "trends.js", "tcp.js", "page.js")
 """They are joined to one script, in this order."""
+
+OVERLAID = ("older", "costs", "latency")
+"""The data in which older nights are."""
 
 
 def render(report: Report, library: str) -> str:
@@ -36,7 +39,11 @@ def render(report: Report, library: str) -> str:
         "columns": data["columns"],
         "directions": list(dict.fromkeys(curve.direction for curve in report.curves)),
         "latest": {(curve.cell, curve.direction): curve for curve in report.curves},
-        "older": [(key, REASONS[key]) for key in REASONS if any(key in one["why"] for one in data["older"])],
+        "older": [
+            (key, REASONS[key])
+            for key in REASONS
+            if any(key in one.get("why", ()) for name in OVERLAID for one in data[name])
+        ],
         "metrics": [metric["name"] for metric in data["metrics"]],
         "policy": _policy(script, library),
         "style": Markup(read_static("page.css")),

@@ -12,6 +12,7 @@ from ...core.strategy.table import suffix_of
 from ...core.tcp.result import FlowResult
 from ...core.verdict.latency import Latency
 from ..clean import clean
+from ..palette import page_palette
 from ..tcp.text import LIMIT_WORDS
 from .grid import column_of
 from .latency import LatencyRow
@@ -40,10 +41,9 @@ def page_data(report: Report) -> dict[str, Any]:
     found = [*(c.cell for c in curves), *(t.cell for t in trends), *costs, *(one.cell for one in report.tcp_cells)]
     cells = {cell: at for at, cell in enumerate(dict.fromkeys(found))}
     every = report.columns
-    older = [
-        (one, curve) for cell, some in report.older.items() if cell in cells for one in some for curve in one.curves
-    ]
+    older = [(cell, one) for cell, some in report.older.items() if cell in cells for one in some]
     return {
+        "palette": page_palette(),
         "columns": [{"name": clean(column.name), "simulated": column.simulated} for column in every],
         "cells": [
             {
@@ -61,13 +61,21 @@ def page_data(report: Report) -> dict[str, Any]:
             _curve(curve, cells[curve.cell]) | {"night": clean(night_of_run(report.runs[curve.cell]))}
             for curve in curves
         ],
-        "older": [_older(one, curve, cells[curve.cell]) for one, curve in older],
+        "older": [
+            _curve(curve, cells[cell], 3) | _about(one) | {"otherwise": one.otherwise}
+            for cell, one in older
+            for curve in one.curves
+        ],
         "latency": [
-            _latency(one, row, cells[row.cell]) for row in report.latency.rows for one in row.loads if one is not None
+            *_latencies(report.latency.rows, cells),
+            *(found | _about(one) for _, one in older for found in _latencies(one.latencies, cells)),
         ],
         "trends": [_trend(trend, cells[trend.cell]) for trend in trends],
         "tcp": [_tcp(one, cells[one.cell]) for one in report.tcp_cells],
-        "costs": [_cost(cost, cells[cell]) for cell, stretches in costs.items() for cost in stretches],
+        "costs": [
+            *(_cost(cost, cells[cell]) for cell, stretches in costs.items() for cost in stretches),
+            *(_cost(cost, cells[cell]) | _about(one) for cell, one in older for cost in one.costs),
+        ],
     }
 
 
@@ -129,7 +137,7 @@ def _metric(metric: Metric) -> dict[str, Any]:
     }
 
 
-def _curve(curve: Curve, cell: int) -> dict[str, Any]:
+def _curve(curve: Curve, cell: int, digits: int = 6) -> dict[str, Any]:
     one = curve.result
     return {
         "cell": cell,
@@ -138,7 +146,7 @@ def _curve(curve: Curve, cell: int) -> dict[str, Any]:
         "threshold": curve.loss_threshold,
         "x": [round(value) for value in curve.offered_pps],
         "y": [round(value) for value in curve.received_pps],
-        "loss": [_short(value) for value in curve.loss],
+        "loss": [_short(value, digits) for value in curve.loss],
         "knee": curve.knee_pps,
         "bound": curve.bound_pps,
         "bad": one.first_bad_pps if curve.knee_pps is not None else None,
@@ -149,10 +157,9 @@ def _curve(curve: Curve, cell: int) -> dict[str, Any]:
     }
 
 
-def _older(older: Older, curve: Curve, cell: int) -> dict[str, Any]:
-    """As a curve of the latest run, with the reasons for showing it."""
-    about = {"night": clean(older.night), "why": older.why, "label": older.words, "otherwise": older.otherwise}
-    return _curve(curve, cell) | {"loss": [_short(value, 3) for value in curve.loss]} | about
+def _about(older: Older) -> dict[str, Any]:
+    """Of a figure of an older night: which, and the reasons for showing it."""
+    return {"night": clean(older.night), "why": older.why, "label": older.words}
 
 
 def _trend(trend: Trend, cell: int) -> dict[str, Any]:
@@ -188,6 +195,10 @@ def _cost(cost: Cost, cell: int) -> dict[str, Any]:
         "polling": _short(cost.with_polling),
         "vectors": _short(cost.vectors_per_call),
     }
+
+
+def _latencies(rows: Sequence[LatencyRow], cells: Mapping[Cell, int]) -> list[dict[str, Any]]:
+    return [_latency(one, row, cells[row.cell]) for row in rows for one in row.loads if one is not None]
 
 
 def _latency(one: Latency, row: LatencyRow, cell: int) -> dict[str, Any]:

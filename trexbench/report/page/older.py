@@ -1,16 +1,20 @@
-"""Ramps of older nights to draw beside the latest: which ones, and their curves with few points."""
+"""Runs of older nights to draw beside the latest: which ones, their curves with few points, costs and latencies."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
+from ...core.dut.cycles import Cost
 from ...core.errors import StoreError
 from ...core.history.rows import RunRow, are_apart
 from ...core.history.series import night_of
 from ...core.result import RunResult
+from ...core.strategy.table import has_curve
 from ...core.units import format_bits, format_share
+from ..run.costs import known_costs
+from .latency import LatencyRow, find_latency_table
 from .overlay import Curve, find_curves
 from .trends import Change
 
@@ -31,7 +35,7 @@ _ABOUT_DAYS: Mapping[str, tuple[int, int]] = {"month": (30, 10), "year": (365, 4
 class Older:
     """A run of an earlier night of a cell. why: keys of REASONS. unlike: why it must not be drawn beside the latest.
 
-    otherwise: its DUT was configured differently from the latest's. curves: none where it is unlike.
+    otherwise: its DUT was configured differently from the latest's. curves, costs, latencies: none where it is unlike.
     """
 
     row: RunRow
@@ -39,6 +43,8 @@ class Older:
     unlike: str = ""
     otherwise: bool = False
     curves: tuple[Curve, ...] = ()
+    costs: tuple[Cost, ...] = ()
+    latencies: tuple[LatencyRow, ...] = ()
 
     @property
     def night(self) -> str:
@@ -108,8 +114,14 @@ def _unlike(row: RunRow, latest: RunRow) -> list[str]:
     return [words for differ, words in conditions if differ]
 
 
-def older_curves(row: RunRow, result: RunResult, most: int = MOST_POINTS) -> tuple[Curve, ...]:
-    """The curves of this row's run; StoreError where its document now holds another run."""
+def with_figures(one: Older, result: RunResult, most: int = MOST_POINTS) -> Older:
+    """With what this row's run measured; StoreError where its document now holds another run."""
+    row = one.row
     if (result.started, result.status.value) != (row.started, row.status):
         raise StoreError("another run than the index names", "it was replaced in the meantime: make the report again")
-    return find_curves(row.cell, result, most)
+    return replace(
+        one,
+        curves=find_curves(row.cell, result, most) if has_curve(row.cell.kind) else (),
+        costs=known_costs(result),
+        latencies=find_latency_table({row.cell: result}).rows,
+    )

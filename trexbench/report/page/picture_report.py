@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 from ...core.history.rows import METRICS, Cell
 from ...core.strategy.table import has_curve, suffix_of
 from ..clean import clean
-from ..run.picture import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, new_figure, render, watermark
+from ..palette import GREEN, GREY, RED, find_look
+from ..run.picture import new_figure, render, watermark
 from .grid import Column, column_of
 from .overlay import Curve
 from .picture_tcp import by_mode, draw_bars, draw_series, literal
@@ -24,10 +25,6 @@ from .tcp import TcpCell, is_tcp, mode_words
 from .trends import Trend
 
 FORMATS = ("png", "svg")
-COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, "#222222", "#999933")
-MARKERS = ("o", "s", "D", "^", "p", "*", "h", "P")
-"""As page.js has them, so that a DUT looks the same in a picture and on the page."""
-DASHES: tuple[Any, ...] = ("-", "--", (0, (8, 3)), "-.", (0, (5, 1)), (0, (8, 2, 2, 2)))
 RATES = [metric.name for metric in METRICS if metric.bounded]
 
 
@@ -108,14 +105,20 @@ def _overlay(curves: Sequence[Curve], columns: Sequence[Column], title: str, bef
     top = 100 * max(max(curve.offered_pps) / curve.line_rate_pps for curve in drawn)
     axes.plot([0, top], [0, top], color=GREY, linewidth=0.9, linestyle=":", label="no loss")
     for curve in curves:
-        style = _style(columns, curve.cell)
+        ways = [one.direction for one in curves if one.cell == curve.cell]
+        style = _style(columns, curve.cell, ways.index(curve.direction))
         colour, scale = style["color"], 100 / curve.line_rate_pps
         name = column_of(curve.cell).name + (f", {curve.direction}" if curve.cell.bidir else "")
-        first = curve.direction == next(c.direction for c in curves if c.cell == curve.cell)
-        _draw(axes, curve, name, **style | {"linewidth": 1.6} | ({} if first else {"linestyle": ":"}))
+        _draw(axes, curve, name, **style | {"linewidth": 1.6, "markeredgecolor": "white", "markeredgewidth": 0.6})
         if curve in older:
             night, then = older[curve]
-            thin: dict[str, Any] = {"linestyle": (0, (3, 2)), "linewidth": 1, "marker": "D", "markerfacecolor": "none"}
+            thin: dict[str, Any] = {
+                "linestyle": (0, (3, 2)),
+                "linewidth": 1,
+                "marker": "D",
+                "markersize": 4,
+                "markerfacecolor": "none",
+            }
             _draw(axes, then, f"{name}, {night}, before the change", color=colour, **thin)
         mark = curve.knee_pps if curve.knee_pps is not None else curve.bound_pps
         if mark is not None:
@@ -130,7 +133,7 @@ def _overlay(curves: Sequence[Curve], columns: Sequence[Column], title: str, bef
 def _draw(axes: Axes, curve: Curve, name: str, **style: Any) -> None:
     scale, every = 100 / curve.line_rate_pps, max(1, len(curve.offered_pps) // 8)
     offered, received = ([value * scale for value in side] for side in (curve.offered_pps, curve.received_pps))
-    axes.plot(offered, received, label=literal(name), markevery=every, markersize=4, **style)
+    axes.plot(offered, received, label=literal(name), markevery=every, **style)
 
 
 def _trend(trends: Sequence[Trend], columns: Sequence[Column], title: str) -> Figure:
@@ -164,10 +167,9 @@ def _trend(trends: Sequence[Trend], columns: Sequence[Column], title: str) -> Fi
     return figure
 
 
-def _style(columns: Sequence[Column], cell: Cell) -> dict[str, Any]:
-    number = columns.index(column_of(cell))
-    dash = DASHES[(number + number // len(COLOURS)) % len(DASHES)]
-    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)], "linestyle": dash}
+def _style(columns: Sequence[Column], cell: Cell, place: int = 0) -> dict[str, Any]:
+    """place: among the lines of its DUT in the picture."""
+    return find_look(columns.index(column_of(cell)), place).style
 
 
 def _sides(points: Sequence[tuple[datetime, float, bool]]) -> tuple[Any, Any]:

@@ -11,6 +11,7 @@ from ...core.history.night import Night
 from ...core.history.rows import METRICS, Cell, Metric, RunRow
 from ...core.result import RunResult
 from ...core.tcp.result import TcpResult
+from ..run.costs import known_costs
 from ..run.summary import Summary, summarise
 from .grid import Column, Grid, build_grid, column_of, order_columns
 from .latency import LatencyTable, find_latency_table
@@ -63,10 +64,7 @@ class Report:
     @cached_property
     def costs(self) -> Mapping[Cell, tuple[Cost, ...]]:
         """The costs that have a figure, of every run that has any."""
-        found = {
-            cell: tuple(cost for cost in run.costs if cost.cycles_per_packet is not None and cost.forwarded_pps)
-            for cell, run in self.runs.items()
-        }
+        found = {cell: known_costs(run) for cell, run in self.runs.items()}
         return {cell: costs for cell, costs in found.items() if costs}
 
     @cached_property

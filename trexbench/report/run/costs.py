@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ...core.dut.cycles import Cost
 from ...core.dut.runtime import WorkerEfficiency
+from ...core.result import RunResult
 from ...core.units import format_pps, format_share
 from ..words import format_cycles, lay_out, or_dash
 
@@ -38,6 +39,11 @@ def _clocks(cost: Cost, cpus: bool) -> Iterator[str]:
     if cost.cpus and cpus:
         busy = [f"cpu{one.cpu} {format_share(one.busy)}" for one in cost.cpus]
         yield f"busy {', '.join(busy)}"
+
+
+def known_costs(result: RunResult) -> tuple[Cost, ...]:
+    """The run's costs that have a figure."""
+    return tuple(cost for cost in result.costs if cost.cycles_per_packet is not None and cost.forwarded_pps)
 
 
 def format_costs(costs: Sequence[Cost]) -> str:

@@ -22,17 +22,13 @@ from ...core.load.sample import Phase, Sample
 from ...core.load.windows import Window, measured_windows
 from ...core.result import RunResult, Status
 from ...core.strategy.base import curve_windows
-from ...core.units import format_pps
+from ...core.units import format_pps, format_time
 from ...core.verdict.model import DirectionResult, Limit
+from ..palette import GREY, RED, find_look
 from ..words import format_limit, name_of, typeset
 from .live import WORDS
 from .summary import answer_words, limit_words, rate_words, traffic_words
 
-# Okabe and Ito's colours: distinct with any kind of colour vision, and in grey by their lightness.
-BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-SKY, PURPLE, GREY = "#56B4E9", "#CC79A7", "#666666"
-COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED, "#222222", "#999933")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DPI = 110
 TITLE_LETTERS = 44
 """So many letters fit above one direction's curve."""
@@ -104,7 +100,8 @@ def render(figure: Figure, form: str, metadata: dict[str, str]) -> bytes:
 
 def style_of(number: int) -> dict[str, Any]:
     """Colour and marker of the curve of this number."""
-    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+    style = find_look(number).style
+    return {"color": style["color"], "marker": style["marker"]}
 
 
 def watermark(figure: Figure, size: float, angle: float = 24) -> None:
@@ -182,14 +179,14 @@ def _mark_verdict(axes: Axes, result: RunResult, one: DirectionResult, top: floa
 
 def _draw_loss(axes: Axes, result: RunResult, one: DirectionResult, number: int) -> None:
     windows, threshold = _windows(result, one.direction), 100 * result.plan.loss_threshold
-    losses = [100 * (w.loss or 0.0) for w in windows]
+    losses = [max(0.0, 100 * (w.loss or 0.0)) for w in windows]  # a window may end between a frame's two counts
     axes.axhline(threshold, color=RED, linewidth=1, linestyle="--")
     place = axes.get_yaxis_transform()  # x in shares of the axes, y in data
     axes.text(0.99, threshold, f"{format_limit(result.plan.loss_threshold)} ", transform=place, **_SMALL_RED)
     style = style_of(number) | {"marker": ".", "markersize": 4, "linewidth": 0.8}
     axes.plot([w.sent_pps for w in windows], losses, **style)
     axes.set_yscale("symlog", linthresh=LOSS_FLOOR_PERCENT, linscale=0.6)
-    axes.set_ylim(min(-LOSS_FLOOR_PERCENT / 2, *losses, 0.0) * 1.1, 100)
+    axes.set_ylim(-LOSS_FLOOR_PERCENT / 4, 100)
     axes.set_yticks([0, 0.01, 0.1, 1, 10, 100])
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_locator(MaxNLocator(1))
@@ -213,14 +210,13 @@ def _draw_over_time(axes: Axes, result: RunResult, found: Sequence[DirectionResu
             asked = [w.asked_pps for w in windows]
             axes.plot(times, asked, color=GREY, linestyle="--", linewidth=1, label="asked", zorder=4)
         label = f"received {one.direction}" + ("" if plan.seeks_knee else f", mean {rate_words(one)}")
-        style = style_of(number) | {"marker": "", "linewidth": 1.3}
+        # The later lies on the earlier, which it would hide if it were as wide and without gaps.
+        style = style_of(number) | {"marker": "", "linewidth": 1.4, "linestyle": (0, (4, 3))}
+        style |= {} if number else {"linewidth": 2.8, "linestyle": "-"}
         axes.plot(times, [w.received_pps for w in windows], label=typeset(label), **style)
         top = max([top, *(w.asked_pps for w in windows), *(w.received_pps for w in windows)])
     top = top or max(plan.targets().values())
-    for number, (phase, begin_s, end_s) in enumerate(_spans(result)):
-        axes.axvspan(begin_s, end_s, color="#eef3f7" if number % 2 else "#dde7ef", linewidth=0, zorder=0)
-        if end_s - begin_s > LETTER * (len(WORDS[phase]) + 1) * samples[-1].t_s:
-            axes.text((begin_s + end_s) / 2, 1.17 * top, WORDS[phase], ha="center", va="top", fontsize=8, color=GREY)
+    _label_phases(axes, result, top)
     axes.set_xlim(samples[0].t_s if samples else 0, max(1e-3, samples[-1].t_s) if samples else 1)
     axes.set_ylim(0, 1.2 * top)
     _in_pps(axes.yaxis, top)
@@ -234,13 +230,33 @@ def _draw_over_time(axes: Axes, result: RunResult, found: Sequence[DirectionResu
     axes.legend(loc="lower right", bbox_to_anchor=(1.005, 0.98), ncols=columns, fontsize=8, frameon=False)
 
 
-def _spans(result: RunResult) -> Iterator[tuple[Phase, float, float]]:
-    """Phases in the order of time, as (phase, begin, end)."""
+def _label_phases(axes: Axes, result: RunResult, top: float) -> None:
+    """Shade the phases and name those with room for it; of each latency's the load and what was found, upright."""
+    for number, (phase, trial, begin_s, end_s) in enumerate(_spans(result)):
+        axes.axvspan(begin_s, end_s, color="#eef3f7" if number % 2 else "#dde7ef", linewidth=0, zorder=0)
+        place: dict[str, Any] = {"ha": "center", "va": "top", "color": GREY}
+        if phase is Phase.LATENCY:
+            words = _latency_words(result, trial)
+            axes.text((begin_s + end_s) / 2, 1.17 * top, words, rotation=90, fontsize=7, zorder=5, **place)
+        elif end_s - begin_s > LETTER * (len(WORDS[phase]) + 1) * result.samples[-1].t_s:
+            axes.text((begin_s + end_s) / 2, 1.17 * top, WORDS[phase], fontsize=8, **place)
+
+
+def _latency_words(result: RunResult, trial: int) -> str:
+    """``latency at 50 %: 24.6 us``: the mean of the slower direction at this trial's load."""
+    found = [one for one in result.latencies if one.trial == trial]
+    known = [one.mean_s for one in found if one.mean_s is not None]
+    load = f" at {100 * found[0].share:g} %" if found else ""
+    return typeset(f"latency{load}{f': {format_time(max(known))}' if known else ''}")
+
+
+def _spans(result: RunResult) -> Iterator[tuple[Phase, int, float, float]]:
+    """Phases in the order of time, as (phase, trial, begin, end)."""
     samples, begun = result.samples, 0
     for i in range(1, len(samples)):
         last = i + 1 == len(samples)
         if last or _part(samples[i + 1]) != _part(samples[i]):
-            yield samples[i].phase, samples[begun].t_s, samples[i].t_s
+            yield samples[i].phase, samples[i].trial, samples[begun].t_s, samples[i].t_s
             begun = i
 
 

@@ -10,8 +10,9 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from ...core.dut.cycles import Cost
 from ...core.result import RunResult
+from ..palette import BLUE, GREEN, GREY, VERMILION
 from ..words import format_cycles, name_of, text_of
-from .picture import BLUE, GREEN, GREY, ORANGE, new_figure, render, watermark
+from .picture import new_figure, render, watermark
 from .summary import traffic_words
 
 
@@ -41,7 +42,7 @@ def _draw_cycles(axes: Axes, costs: Sequence[Cost]) -> None:
     style: dict[str, Any] = {"color": BLUE, "marker": "o", "label": label}
     values = _plot(axes, costs, lambda cost: cost.cycles_per_packet, format_cycles, -15 if polls else 7, **style)
     if polls:
-        style = {"color": ORANGE, "marker": "s", "label": "with polling"}
+        style = {"color": VERMILION, "marker": "s", "label": "with polling"}
         values += _plot(axes, costs, lambda cost: cost.with_polling, format_cycles, **style)
     axes.margins(x=0.08, y=0.12)
     axes.set_xscale("log")

@@ -12,8 +12,9 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullForma
 
 from ...core.result import RunResult
 from ...core.units import format_pps
+from ..palette import GREY
 from ..words import format_limit, name_of, nominal, text_of
-from .picture import GREY, new_figure, render, style_of, watermark
+from .picture import new_figure, render, style_of, watermark
 from .plans import line_speeds
 from .sizes import Throughput, throughputs
 

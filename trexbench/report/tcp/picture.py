@@ -13,12 +13,13 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from ...core.tcp.result import FlowResult, TcpResult
 from ...core.units import format_bits
-from ..run.picture import BLUE, GREEN, GREY, ORANGE, new_figure, render, style_of, watermark
+from ..palette import BLUE, GREEN, GREY, VERMILION
+from ..run.picture import new_figure, render, style_of, watermark
 from ..words import NONE, nominal
 from .picture_bdp import compose_bdp
 from .text import answer_words, name_of_flow, where_words
 
-_HOSTS = {"client": (BLUE, "client"), "dut": (ORANGE, "DUT"), "server": (GREEN, "server")}
+_HOSTS = {"client": (BLUE, "client"), "dut": (VERMILION, "DUT"), "server": (GREEN, "server")}
 
 
 def draw_tcp(result: TcpResult, form: str = "png") -> bytes:

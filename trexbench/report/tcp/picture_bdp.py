@@ -14,7 +14,8 @@ from ...core.tcp.model import Way
 from ...core.tcp.result import TcpResult
 from ...core.tcp.wan import format_size
 from ...core.units import format_bits, format_time
-from ..run.picture import GREY, RED, new_figure, style_of, watermark
+from ..palette import GREY, RED
+from ..run.picture import new_figure, style_of, watermark
 from ..words import nominal
 from .text import where_words
 

@@ -8,25 +8,27 @@ function latencyPlot(page) {
       page.mpps(one.x) + (one.lossy ? "<br>" + page.digits(100 * one.loss) + " % of the frames were lost: full queues" : "");
   }
 
+  function dated(one) { return one.why ? "<br>" + plain(one.night) + ", " + plain(one.label) : ""; }
+
   return function (now) {
-    var lines = {}, made = [], shown = [], share = now.unit === "share";
+    var lines = new Map(), made = [], shown = [], share = now.unit === "share", kinds = page.ticked("older");
     data.latency.forEach(function (one) {
-      if (!page.chosen(data.cells[one.cell], now)) { return; }
-      var key = one.cell + " " + one.direction;
-      (lines[key] = lines[key] || []).push(one);
+      if (!page.chosen(data.cells[one.cell], now) || (one.why && !page.wanted(one, kinds))) { return; }
+      var key = [one.cell, one.direction, one.why ? one.night : ""].join(" ");
+      lines.set(key, (lines.get(key) || []).concat(one));
     });
-    Object.keys(lines).forEach(function (key) {
-      var loads = lines[key], first = loads[0], cell = data.cells[first.cell], look = page.look(cell);
-      var name = page.label(cell, now) + (cell.bidir ? ", " + plain(first.direction) : ""), scale = share ? 100 / first.line : 1e-6;
+    lines.forEach(function (loads, key) {
+      var first = loads[0], cell = data.cells[first.cell], look = page.look(cell, now, first.direction), older = first.why && page.olderStyle(first, look);
+      var name = page.label(cell, now) + (cell.bidir ? ", " + plain(first.direction) : "") + dated(first), scale = share ? 100 / first.line : 1e-6;
       shown.push(cell);
       // One entry in the legend hides and shows both.
-      [["mean", true, 1.8, "", cell.bidir && page.backwards(first) ? "dot" : look.dash], ["p99", false, 1, "-open", "3px 3px"]].forEach(function (kind) {
+      [["mean", true, 1.8, "", look.ring], ["p99", false, 1, "-open", { width: 1.2 }]].forEach(function (kind) {
         var known = loads.filter(function (one) { return one[kind[0]] !== null; });
-        if (!known.length || (kind[0] === "p99" && !page.id("p99").checked)) { return; }
-        made.push({ x: known.map(function (one) { return one.x * scale; }), y: known.map(function (one) { return one[kind[0]]; }),
-          type: "scatter", mode: "lines+markers", name: name, legendgroup: key, showlegend: kind[1], line: { color: look.colour, width: kind[2], dash: kind[4] },
-          marker: { color: look.colour, size: 9, symbol: (now.mode && now.traffic ? look.marker : look.symbol) + kind[3] },
-          hoverinfo: "text", hovertext: known.map(function (one) { return told(one, name, kind[0] === "mean" ? "mean" : "p99", one[kind[0]]); }) });
+        if (!known.length || (kind[0] === "p99" && (older || !page.id("p99").checked))) { return; }
+        made.push(Object.assign({ x: known.map(function (one) { return one.x * scale; }), y: known.map(function (one) { return one[kind[0]]; }),
+          type: "scatter", mode: "lines+markers", name: name, legendgroup: key, showlegend: kind[1],
+          hoverinfo: "text", hovertext: known.map(function (one) { return told(one, name, kind[0], one[kind[0]]); }) },
+        older || { line: { color: look.colour, width: kind[2], dash: look.dash }, marker: { color: look.colour, size: look.size, symbol: look.marker + kind[3], line: kind[4] } }));
       });
     });
     var every = made.reduce(function (found, line) { return found.concat(line.y); }, []).filter(function (value) { return value > 0; });

@@ -1,18 +1,20 @@
 "use strict";
 (function () {
-  // Okabe and Ito's colours; on a dark ground the same hues, lighter.
-  var LIGHT = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#999933"];
-  var DARK = ["#56B4E9", "#F0803C", "#2FC79A", "#E69AC4", "#F0C442", "#8AB4F8", "#EEEEEE", "#C5C56A"];
-  var DASHES = ["solid", "dash", "longdash", "dashdot", "longdashdot", "8px 2px"];
-  var MARKERS = ["circle", "square", "diamond", "triangle-up", "pentagon", "star", "hexagon", "cross"];
   var CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "sendChartToCloud"] };
   var data = JSON.parse(document.getElementById("data").textContent);
+  data.cells.forEach(function (cell) { cell.ways = []; });
+  data.curves.concat(data.latency).forEach(function (one) {
+    var ways = data.cells[one.cell].ways;
+    if (ways.indexOf(one.direction) < 0) { ways.push(one.direction); }
+  });
   [data.curves, data.older, data.latency, data.tcp, data.trends].forEach(function (lines) {
     lines.sort(function (a, b) { return data.cells[a.cell].column - data.cells[b.cell].column; });
   });
   var dark = window.matchMedia("(prefers-color-scheme: dark)");
   var touched = window.matchMedia("(pointer: coarse)"); // a swipe over a plot scrolls the page
-  var printing = false, PAPER = 680;
+  var view = addressed(drawAll), printing = false, PAPER = 680;
+  var SIGNS = 9; // markers along a line at most
+  var WIDE = 10, AROUND = 0.1; // times the least, from which an axis has a log scale; the share around a value that an axis spans at least
 
   function id(name) { return document.getElementById(name); }
 
@@ -37,11 +39,13 @@
     return { mode: selected("mode"), traffic: selected("traffic"), unit: selected("unit"), tcp: selected("tcp-mode"), columns: picked };
   }
 
-  function chosen(cell, now) {
-    if (cell.tcp) { return (!now.tcp || cell.mode === now.tcp) && now.columns[cell.column]; }
-    return (!now.mode || cell.mode === now.mode) && (!now.traffic || (now.traffic === "bidir") === cell.bidir) &&
-      now.columns[cell.column];
+  // Whether the choice has the cell, whatever DUTs are ticked.
+  function within(cell, now) {
+    if (cell.tcp) { return !now.tcp || cell.mode === now.tcp; }
+    return (!now.mode || cell.mode === now.mode) && (!now.traffic || (now.traffic === "bidir") === cell.bidir);
   }
+
+  function chosen(cell, now) { return within(cell, now) && now.columns[cell.column]; }
 
   // What is told of a cell beside its DUT: only what the choice leaves open.
   function label(cell, now) {
@@ -53,27 +57,55 @@
     return plain(parts.join(" "));
   }
 
-  // With several modes of TCP at once they, not the DUTs, have the dashes: colours tell the DUTs.
-  function look(cell, now) {
-    var modes = [];
+  function palette() {
+    return { colours: dark.matches && !printing ? data.palette.dark : data.palette.light, dashes: data.palette.dashes, markers: data.palette.markers };
+  }
+
+  function slot(cell, way) { return [cell.mode, cell.bidir, cell.strategy, way].join("\n"); }
+
+  // As palette.py has it. No two lines that are drawn at once look alike: colours tell DUTs, dashes and markers a DUT's lines within the choice.
+  // Of lines that coincide the later has the smaller markers, which lie within the larger ones. older: the dash of an older night of the line.
+  function look(cell, now, direction) {
+    var slots = [], colours = palette().colours, markers = palette().markers, dashes = palette().dashes;
     data.cells.forEach(function (one) {
-      var key = one.mode + " " + one.bidir;
-      if (modes.indexOf(key) < 0) { modes.push(key); }
+      if (!one.tcp !== !cell.tcp || (now && !within(one, now)) || slots.indexOf(slot(one, 0)) >= 0) { return; }
+      for (var way = 0; way < Math.max(1, one.ways.length); way++) { slots.push(slot(one, way)); }
     });
-    var colours = dark.matches && !printing ? DARK : LIGHT;
+    var hue = cell.column % colours.length, place = Math.max(0, slots.indexOf(slot(cell, Math.max(0, cell.ways.indexOf(direction)))));
+    var number = place + Math.max(data.palette.stride, slots.length) * Math.floor(cell.column / colours.length);
     return {
-      colour: colours[cell.column % colours.length],
-      marker: MARKERS[cell.column % MARKERS.length],
-      dash: DASHES[(cell.tcp && now && !now.tcp ? modes.indexOf(cell.mode + " " + cell.bidir) : cell.column + Math.floor(cell.column / colours.length)) % DASHES.length],
-      symbol: MARKERS[modes.indexOf(cell.mode + " " + cell.bidir) % MARKERS.length]
+      colour: colours[hue], marker: markers[(hue + number) % markers.length],
+      dash: dashes[(hue + number % markers.length + Math.floor(number / markers.length)) % dashes.length],
+      size: 11 - 2 * ((place + cell.column) % 4), ring: { color: css("--ground"), width: 1 },
+      older: (4 + 2 * (number % 6)) + "px " + (3 + 2 * Math.floor(number / 6)) + "px"
     };
   }
 
-  // 1, 2, 5 of every power of ten: an axis without words between its numbers.
-  function decades() {
-    var values = [];
-    for (var power = -6; power <= 9; power++) { [1, 2, 5].forEach(function (one) { values.push(one * Math.pow(10, power)); }); }
-    return { type: "log", tickmode: "array", tickvals: values, ticktext: values.map(function (value) { return digits(value); }) };
+  // An older night's line is thin and dashed and fades; what tells its age without colour are open markers along it.
+  var OLDER = {
+    change: { symbol: "diamond-open", opacity: 1 }, night: { symbol: "circle-open", opacity: 0.9 },
+    month: { symbol: "triangle-down-open", opacity: 0.75 }, year: { symbol: "square-open", opacity: 0.65 }
+  };
+
+  function olderStyle(one, look) {
+    var kind = OLDER[one.why[0]];
+    return { line: { color: look.colour, width: 1.3, dash: look.older },
+      marker: { color: look.colour, symbol: kind.symbol, size: 7, maxdisplayed: SIGNS, line: { width: 1.4 } },
+      mode: "lines+markers", opacity: kind.opacity };
+  }
+
+  function wanted(one, kinds) { return one.why.some(function (key) { return kinds.indexOf(key) >= 0; }); }
+
+  // An axis with a log scale, whose numbers are plain ones.
+  function decades() { return { type: "log", tickformat: ",.4~r" }; }
+
+  // The axis for these values: it has numbers even for a single one, and a difference that means nothing is not drawn as a slope.
+  function fitted(values) {
+    if (!values.length) { return {}; }
+    var low = Math.min.apply(null, values), high = Math.max.apply(null, values), middle = (low + high) / 2;
+    if (low > 0 && high > WIDE * low) { return Object.assign(decades(), { range: [Math.log10(low) - 0.1, Math.log10(high) + 0.1] }); }
+    var half = Math.max(0.6 * (high - low), AROUND * Math.abs(middle)) || 1;
+    return { range: [low < 0 ? middle - half : Math.max(0, middle - half), middle + half] };
   }
 
   function css(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
@@ -94,7 +126,7 @@
       font: { color: css("--ink"), family: "system-ui, sans-serif", size: narrow ? 11 : 13 },
       margin: { l: 60, r: 14, t: 34, b: 44 },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: css("--soft"), activecolor: css("--link") }, hoverlabel: { bgcolor: css("--panel"), bordercolor: css("--line"), font: { color: css("--ink") } },
-      legend: narrow || printing ? { orientation: "h", yref: "container", y: 0, yanchor: "bottom", font: { size: 11 } } : { x: 1.01, y: 1 }, uirevision: "stay"
+      legend: narrow || printing ? { orientation: "h", yref: "container", y: 0, yanchor: "bottom", font: { size: 11 } } : { x: 1.01, y: 1 }
     };
     Object.keys(more).forEach(function (key) { base[key] = key === "annotations" ? base[key].concat(more[key]) : more[key]; });
     return base;
@@ -109,121 +141,67 @@
     var place = id("plot-" + name);
     if (!place) { return; }
     place.style.height = height ? height + "px" : "";
+    if (printing) { Object.assign(shape, { width: PAPER, height: height || (place.classList.contains("tall") ? 560 : 400), autosize: false }); }
+    // A zoom belongs to these axes and to this choice.
+    shape.uirevision = JSON.stringify([choice(), Object.keys(shape).map(function (key) {
+      return key.indexOf("axis") === 1 && [shape[key].title && shape[key].title.text, shape[key].type];
+    })]);
     window.Plotly.react(place, traces, shape, CONFIG);
+    place.querySelectorAll("svg.main-svg").forEach(function (picture) { picture.setAttribute("aria-hidden", "true"); }); // the table says the same
   }
 
   function width() { return printing ? PAPER : document.documentElement.clientWidth; }
-
-  function drawCosts(now) {
-    var groups = {}, traces = [], shown = [];
-    data.costs.forEach(function (cost) {
-      var cell = data.cells[cost.cell];
-      if (!chosen(cell, now)) { return; }
-      (groups[cost.cell] = groups[cost.cell] || []).push(cost);
-    });
-    Object.keys(groups).forEach(function (at) {
-      var cell = data.cells[at], style = look(cell), name = label(cell, now);
-      var costs = groups[at].sort(function (a, b) { return a.x - b.x; });
-      shown.push(cell);
-      [["y", name, ""], ["polling", name + ", with polling", "-open"]].forEach(function (kind) {
-        var known = costs.filter(function (cost) { return cost[kind[0]]; });
-        if (!known.length || (kind[0] === "polling" && !id("polling").checked)) { return; }
-        traces.push({ x: known.map(function (cost) { return cost.x / 1e6; }), y: known.map(function (cost) { return cost[kind[0]]; }),
-          type: "scatter", mode: "lines+markers", name: kind[1], line: { color: style.colour, width: 1, dash: style.dash },
-          marker: { color: style.colour, size: 9, symbol: (now.mode && now.traffic ? style.marker : style.symbol) + kind[2] },
-          hoverinfo: "text", hovertext: known.map(function (cost) {
-            return "<b>" + kind[1] + "</b><br>" + digits(cost[kind[0]]) + " cycles/packet<br>at " + mpps(cost.x) + ", " + plain(cost.phase) +
-              (cost.vectors === null ? "" : "<br>" + digits(cost.vectors) + " vectors/call");
-          }) });
-      });
-    });
-    draw("costs", traces, layout(shown, {
-      xaxis: axis("forwarded, Mpps", decades()),
-      yaxis: axis("cycles/packet", decades())
-    }));
-  }
-
-  function drawTrends(now) {
-    var metric = data.metrics.filter(function (one) { return one.name === id("metric").value; })[0];
-    if (!metric) { return; }
-    var traces = [], shown = [], shapes = [], notes = [], failed = { x: [], y: [], text: [] };
-    var share = metric.unit === "Mpps" && now.unit === "share";
-    data.trends.forEach(function (trend) {
-      var cell = data.cells[trend.cell], values = trend.values[metric.name];
-      if (!chosen(cell, now)) { return; }
-      var style = look(cell, now), name = label(cell, now);
-      var scale = share && trend.line[0] ? 100 / trend.line[0] : metric.scale, unit = share ? " % of line rate" : " " + metric.unit;
-      shown.push(cell);
-      trend.failed.forEach(function (one) {
-        failed.x.push(one[0]); failed.y.push(0.03); failed.text.push("<b>" + name + "</b>, " + plain(one[0]) + "<br>" + wrapped(one[1]));
-      });
-      if (!values) { return; }
-      var bounds = values.map(function (_, at) { return metric.bounded && trend.bound[at]; });
-      traces.push({ x: trend.x, y: values.map(function (value) { return value === null ? null : value * scale; }), type: "scatter",
-        mode: "lines+markers", name: name, legendgroup: name, connectgaps: false, line: { color: style.colour, width: 1.2, dash: style.dash },
-        marker: { color: style.colour, size: trend.x.length > 90 ? 4 : 6.5,
-          symbol: bounds.map(function (is) { return is ? "triangle-up-open" : style.marker; }) },
-        hoverinfo: "text", hovertext: values.map(function (value, at) {
-          return value === null ? "" : "<b>" + name + "</b>, " + plain(trend.x[at]) + "<br>" + (bounds[at] ? "at least " : "") + digits(value * scale) + unit;
-        }) });
-      trend.changes.forEach(function (change) {
-        if (change.metric !== metric.name) { return; }
-        shapes.push({ type: "line", x0: change.x, x1: change.x, yref: "paper", y0: 0, y1: 1,
-          line: { color: change.bad ? css("--bad") : css("--good"), width: 1.5, dash: "dash" } });
-        notes.push({ x: change.x, yref: "paper", y: 1, yanchor: "bottom", showarrow: false, text: change.bad ? "\u25bc" : "\u25b2",
-          font: { color: change.bad ? css("--bad") : css("--good") }, hovertext: wrapped(change.text) });
-        levels(trend, change).forEach(function (level) {
-          shapes.push({ type: "line", x0: level[0], x1: level[1], y0: level[2] * scale, y1: level[2] * scale,
-            line: { color: style.colour, width: 3 }, opacity: 0.55 });
-        });
-      });
-    });
-    if (failed.x.length) {
-      traces.push({ x: failed.x, y: failed.y, yaxis: "y2", type: "scatter", mode: "markers", name: "failed", hoverinfo: "text", hovertext: failed.text,
-        marker: { symbol: "x", size: 8, color: css("--bad") } });
-    }
-    draw("trends", traces, layout(shown, {
-      xaxis: axis("", { type: "date" }), shapes: shapes, annotations: notes,
-      yaxis: axis(plain(metric.name) + (share ? ", % of line rate" : ", " + plain(metric.unit)), { rangemode: id("zero").checked ? "tozero" : "normal" }),
-      yaxis2: { overlaying: "y", range: [0, 1], visible: false, fixedrange: true }
-    }));
-  }
-
-  function levels(trend, change) {
-    var found = [], first = trend.x[0], last = trend.x[trend.x.length - 1];
-    if (change.before !== null) { found.push([first, change.x, change.before]); }
-    if (change.after !== null) { found.push([change.x, last, change.after]); }
-    return found;
-  }
 
   function wrapped(text) {
     return plain(text).replace(/(.{40,60}?) /g, "$1<br>");
   }
 
-  function backwards(one) { return Number(one.direction.split("->")[0]) > Number(one.direction.split("->")[1]); }
-
-  var tools = { printed: function () { return printing; }, ticked: ticked, width: width, wrapped: wrapped, data: data, id: id, all: all, plain: plain, chosen: chosen, label: label, look: look, css: css, axis: axis,
-    layout: layout, digits: digits, mpps: mpps, decades: decades, backwards: backwards, draw: draw };
-  var drawRamps = rampsPlot(tools), drawLatency = latencyPlot(tools), tcp = tcpPlots(tools);
+  var tools = { printed: function () { return printing; }, ticked: ticked, width: width, wrapped: wrapped, data: data, id: id, all: all, plain: plain, chosen: chosen, label: label, look: look, palette: palette, css: css, axis: axis,
+    layout: layout, digits: digits, mpps: mpps, decades: decades, fitted: fitted, olderStyle: olderStyle, wanted: wanted, SIGNS: SIGNS, draw: draw };
+  var tcp = tcpPlots(tools);
+  var PLOTS = [["tcp", tcp.bars], ["series", tcp.series], ["ramps", rampsPlot(tools)], ["costs", costsPlot(tools)], ["latency", latencyPlot(tools)], ["trends", trendsPlot(tools)]]
+    .filter(function (plot) { return id("plot-" + plot[0]); });
 
   function drawAll() {
     var now = choice();
-    if (id("plot-tcp")) { tcp.bars(now); tcp.series(now); }
-    if (id("plot-ramps")) { drawRamps(now); }
-    if (id("plot-costs")) { drawCosts(now); }
-    if (id("plot-latency")) { drawLatency(now); }
-    if (id("plot-trends")) { drawTrends(now); }
+    PLOTS.forEach(function (plot) { plot[1](now); });
+  }
+
+  // One after the other, those in sight first: each is shown before the next is drawn.
+  async function drawFirst() {
+    function away(plot) { var top = id("plot-" + plot[0]).getBoundingClientRect(); return top.bottom < 0 ? -top.bottom : Math.max(0, top.top - window.innerHeight); }
+    var waiting = PLOTS.map(function (plot) { return [away(plot), plot]; }).sort(function (a, b) { return a[0] - b[0]; });
+    for (var at = 0; at < waiting.length; at++) {
+      waiting[at][1][1](choice());
+      await new Promise(function (done) { setTimeout(done); });
+    }
   }
 
   function settle() {
     ["controls"].map(id).concat(all(".switches")).forEach(function (part) { if (part) { part.hidden = false; } });
-    all(".controls, .switches").forEach(function (part) { part.addEventListener("change", drawAll); });
+    all(".controls, .switches").forEach(function (part) { part.addEventListener("change", function () { drawAll(); view.keep(); }); });
     id("controls").addEventListener("submit", function (event) { event.preventDefault(); });
-    all(".plot").forEach(function (place) { place.classList.add("drawn"); });
+    all(".plot").forEach(function (place) {
+      place.classList.add("drawn");
+      // Fingers scroll the page; a tap comes as a click.
+      place.addEventListener("touchstart", function (event) { event.stopPropagation(); }, { capture: true, passive: true });
+    });
     all("[data-show]").forEach(function (link) { link.addEventListener("click", function () { show(JSON.parse(link.dataset.show)); }); });
     dark.addEventListener("change", drawAll);
     window.addEventListener("beforeprint", function () { paper(true); });
     window.addEventListener("afterprint", function () { paper(false); });
+    window.matchMedia("print").addEventListener("change", function (media) { paper(media.matches); });
+    document.addEventListener("click", function (event) { fold(event.target); });
+    document.addEventListener("keydown", function (event) { if (event.key === "Escape") { fold(null); } });
+  }
+
+  // Menus close, except the one that has this element.
+  function fold(element) {
+    all("details.pick[open]").forEach(function (menu) {
+      if (menu.contains(element)) { return; }
+      if (menu.contains(document.activeElement)) { menu.querySelector("summary").focus(); }
+      menu.open = false;
+    });
   }
 
   // A change's own cells and figure, and their ramps before and after it.
@@ -231,19 +209,17 @@
     Object.keys(wanted).forEach(function (name) { if (id(name)) { id(name).value = wanted[name]; } });
     all("input[name=column], input[name=older][value=change]").forEach(function (box) { box.checked = true; });
     drawAll();
+    view.keep();
   }
 
   // On paper: a page's width, no dark ground, everything unfolded that is short.
   function paper(on) {
+    if (printing === on) { return; }
     printing = on;
+    document.documentElement.classList.toggle("paper", on);
     all("#table details").forEach(function (part) { part.open = on; });
     drawAll();
-    all(".plot").forEach(function (place) {
-      var height = parseInt(place.style.height, 10) || (place.classList.contains("tall") ? 560 : 400);
-      if (place.data) {
-        window.Plotly.relayout(place, on ? { width: PAPER, height: height, autosize: false } : { width: null, height: null, autosize: true });
-      }
-    });
+    if (!on) { all(".plot").forEach(function (place) { if (place.data) { window.Plotly.Plots.resize(place); } }); }
   }
 
   async function unpack() {
@@ -252,16 +228,28 @@
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
   }
 
+  // The page has loaded only when its plots are drawn: whoever prints it unseen waits for that. An open document within delays it.
+  function loading() {
+    var within = document.createElement("iframe");
+    within.hidden = true;
+    document.body.appendChild(within);
+    within.contentDocument.open();
+    return function () { within.contentDocument.close(); within.remove(); };
+  }
+
   async function begin() {
     if (!id("controls")) { document.documentElement.dataset.ready = "nothing to draw"; return; }
     if (typeof DecompressionStream === "undefined") { id("plain").hidden = false; return; }
-    var script = document.createElement("script");
+    var loaded = loading(), script = document.createElement("script");
     script.textContent = await unpack();
     document.head.appendChild(script); // the page's policy knows its digest
-    if (!window.Plotly) { id("plain").hidden = false; return; }
-    settle();
-    drawAll();
-    document.documentElement.dataset.ready = String(Math.round(performance.now()));
+    if (window.Plotly) {
+      settle();
+      view.open();
+      await drawFirst();
+      document.documentElement.dataset.ready = String(Math.round(performance.now()));
+    } else { id("plain").hidden = false; }
+    loaded();
   }
 
   begin();

@@ -2,31 +2,18 @@
 // Offered against received, the loss below: each cell's latest run, and beside it those of older nights.
 function rampsPlot(page) {
   var LOSS_FLOOR = 0.001; // percent; less has no place on an axis of powers of ten
-  // Older lines are thin, dashed and fade; what tells them apart without colour are open signs along them.
-  var OLDER = {
-    change: { symbol: "diamond-open", opacity: 1 }, night: { symbol: "circle-open", opacity: 0.9 },
-    month: { symbol: "triangle-down-open", opacity: 0.75 }, year: { symbol: "square-open", opacity: 0.65 }
-  };
-  var SIGNS = 9;
   var data = page.data, plain = page.plain;
 
   function latestStyle(curve, look) {
-    var dash = data.cells[curve.cell].bidir && page.backwards(curve) ? "dot" : look.dash;
-    return { line: { color: look.colour, width: 1.8, dash: dash }, marker: { color: look.colour, symbol: look.marker, size: 8 },
-      mode: curve.x.length < 3 ? "markers" : "lines", opacity: 1 };
-  }
-
-  function olderStyle(curve, look) {
-    var kind = OLDER[curve.why[0]];
-    return { line: { color: look.colour, width: 1.3, dash: page.backwards(curve) ? "2px 4px" : "5px 3px" },
-      marker: { color: look.colour, symbol: kind.symbol, size: 7, maxdisplayed: SIGNS, line: { width: 1.4 } },
-      mode: "lines+markers", opacity: kind.opacity };
+    return { line: { color: look.colour, width: 1.8, dash: look.dash },
+      marker: { color: look.colour, symbol: look.marker, size: look.size, maxdisplayed: page.SIGNS, line: look.ring },
+      mode: curve.x.length < 3 ? "markers" : "lines+markers", opacity: 1 };
   }
 
   // The line, the same run's loss, and the mark of its knee or bound.
   function traces(curve, name, style, scale, log, rank) {
     var told = curve.x.map(function (value, at) {
-      return "<b>" + name + "</b><br>offered " + page.mpps(value) + ", " + page.digits(100 * value / curve.line) + " %<br>received " +
+      return "<b>" + name + "</b><br>offered " + page.mpps(value) + ", " + page.digits(100 * value / curve.line) + " % of line rate<br>received " +
         page.mpps(curve.y[at]) + "<br>loss " + page.digits(100 * curve.loss[at]) + " %" + (curve.otherwise ? "<br>the DUT was configured differently" : "");
     });
     var basic = Object.assign({ x: curve.x.map(function (value) { return value * scale; }), type: "scatter", name: name, legendgroup: name,
@@ -63,15 +50,15 @@ function rampsPlot(page) {
     data.curves.forEach(function (curve, number) {
       var cell = data.cells[curve.cell];
       if (!page.chosen(cell, now) || ways.indexOf(curve.direction) < 0) { return; }
-      var look = page.look(cell), scale = share ? 100 / curve.line : 1e-6, rank = 1000 + 10 * number;
+      var look = page.look(cell, now, curve.direction), scale = share ? 100 / curve.line : 1e-6, rank = 1000 + 10 * number;
       var older = data.older.filter(function (one) {
-        return one.cell === curve.cell && one.direction === curve.direction && one.why.some(function (key) { return kinds.indexOf(key) >= 0; });
+        return one.cell === curve.cell && one.direction === curve.direction && page.wanted(one, kinds);
       });
       shown.push(cell);
       threshold = Math.max(threshold, 100 * curve.threshold);
       [curve].concat(older).forEach(function (one) { top = Math.max(top, scale * Math.max.apply(null, one.x)); });
       older.forEach(function (one, at) {
-        under = under.concat(traces(one, name(one, now, true), olderStyle(one, look), scale, log, rank + 1 + at));
+        under = under.concat(traces(one, name(one, now, true), page.olderStyle(one, look), scale, log, rank + 1 + at));
       });
       over = over.concat(traces(curve, name(curve, now, older.length > 0), latestStyle(curve, look), scale, log, rank));
     });
@@ -83,7 +70,7 @@ function rampsPlot(page) {
       yaxis: page.axis("received, " + unit, { domain: [0.33, 1], rangemode: "tozero" }),
       yaxis2: page.axis("loss, %", { domain: [0, 0.26], type: log ? "log" : "linear", exponentformat: "none",
         tickmode: log ? "array" : "auto", tickvals: [LOSS_FLOOR, 0.01, 0.1, 1, 10, 100],
-        ticktext: ["0", "0.01", "0.1", "1", "10", "100"], range: log ? [-3.15, 2.15] : undefined }),
+        ticktext: ["0", "0.01", "0.1", "1", "10", "100"], fixedrange: true, range: log ? [-3.15, 2.15] : undefined }),
       shapes: threshold ? [{ type: "line", xref: "paper", x0: 0, x1: 1, yref: "y2", y0: threshold, y1: threshold,
         line: { color: page.css("--bad"), width: 1, dash: "dash" } }] : []
     }));

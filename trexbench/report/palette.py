@@ -1,0 +1,74 @@
+"""How a DUT looks, on the page, in PNG and in SVG alike: its colour, and the marker and dash of each of its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+# Hues near Okabe and Ito's. With any kind of colour vision they are further apart than those are, and each has at
+# least 3:1 on its ground, which two of those have not on white.
+BLUE, VERMILION, GREEN, PURPLE = "#2253AD", "#AF5114", "#548179", "#61465B"
+OCHRE, SKY, BLACK, OLIVE = "#B38C21", "#2B89E0", "#222222", "#324400"
+GREY, RED = "#666666", "#C0143C"
+"""Of what is no DUT's: references, and verdicts."""
+LIGHT = (BLUE, VERMILION, GREEN, SKY, OCHRE, BLACK, PURPLE, OLIVE)
+DARK = ("#629EDA", "#C33D0A", "#05D1AE", "#035FE8", "#FCCD28", "#EEEEEE", "#8C5188", "#ACA118")
+"""The same hues for a dark ground."""
+MARKERS: Mapping[str, str] = {
+    "circle": "o",
+    "square": "s",
+    "diamond": "D",
+    "triangle-up": "^",
+    "pentagon": "p",
+    "star": "*",
+    "hexagon": "h",
+    "cross": "P",
+}
+"""As the page names them, and as pictures do."""
+DASHES: Mapping[str, Any] = {
+    "solid": "-",
+    "dot": (0, (1.2, 1.6)),
+    "dash": (0, (5, 3)),
+    "dashdot": (0, (5, 2, 1.2, 2)),
+    "longdash": (0, (10, 3)),
+    "longdashdot": (0, (10, 2, 1.2, 2)),
+}
+"""As the page names them, and as pictures do."""
+
+
+STRIDE = 17
+"""After as many DUTs as there are colours, the same ones come again with markers so far on."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """Of a line. colour: on a light ground. marker, dash: keys of MARKERS and DASHES. size: of markers, in pixels."""
+
+    colour: str
+    marker: str
+    dash: str
+    size: int
+
+    @property
+    def style(self) -> dict[str, Any]:
+        """As matplotlib has it."""
+        style: dict[str, Any] = {"marker": MARKERS[self.marker], "linestyle": DASHES[self.dash]}
+        return style | {"color": self.colour, "markersize": 0.6 * self.size}
+
+
+def find_look(column: int, place: int = 0) -> Look:
+    """Of one of a DUT's lines. column: the DUT's place among the columns; place: the line's among the DUT's.
+
+    page.js has the same rule. No two of the first 17 lines of the first 16 DUTs look alike. Of lines that coincide the
+    later one's markers lie within the earlier one's.
+    """
+    hue, number = column % len(LIGHT), place + STRIDE * (column // len(LIGHT))
+    marker = [*MARKERS][(hue + number) % len(MARKERS)]
+    dash = [*DASHES][(hue + number % len(MARKERS) + number // len(MARKERS)) % len(DASHES)]
+    return Look(LIGHT[hue], marker, dash, 11 - 2 * ((place + column) % 4))
+
+
+def page_palette() -> dict[str, Any]:
+    """What page.js needs of it."""
+    return {"light": LIGHT, "dark": DARK, "markers": [*MARKERS], "dashes": [*DASHES], "stride": STRIDE}
