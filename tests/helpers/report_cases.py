@@ -66,3 +66,9 @@ def make_run(cell: Cell, **changes: Any) -> RunResult:
     }
     values = {"dut": facts, "simulated": cell.simulated, "command": {"mode": cell.mode, "rx_queues": cell.rx_queues}}
     return make_result(plan, World(capacity_pps=capacity_pps, noise=0.01), **(values | changes))
+
+
+def figures(trend: dict[str, Any], metric: str) -> list[float | None]:
+    """A trend's figures, from the page's data."""
+    values = trend["values"][metric]
+    return [None if one is None else values["level"] + values["step"] * one for one in values["of"]]

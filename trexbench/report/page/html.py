@@ -29,6 +29,7 @@ def render(report: Report, library: str) -> str:
     """The page. library: the plotting library's JavaScript."""
     script = "".join(map(read_static, SCRIPTS))
     data = page_data(report)
+    spark = sparks(report.trends, report.metrics)
     values = {
         "report": report,
         "choice": default_choice(report.curves, report.alarming),
@@ -44,7 +45,7 @@ def render(report: Report, library: str) -> str:
         "script": Markup(script),
         "data": Markup(embed(data)),
         "library": Markup(_packed(library)),
-        "spark": sparks(report.trends, report.metrics),
+        "spark": lambda trend, metric: Markup(spark(trend, metric)),
     }
     return fill("page.html", values, clean)
 

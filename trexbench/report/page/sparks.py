@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
-from markupsafe import Markup
-
 from ...core.history.rows import Metric
 from .trends import Trend
 
@@ -19,8 +17,8 @@ Dot = tuple[int, float]
 """A pixel column, and the mean share by which its figures are off the usual level."""
 
 
-def sparks(trends: Sequence[Trend], metrics: Sequence[Metric]) -> Callable[[Trend, Metric], Markup]:
-    """Draws a trend's sparkline as SVG; nothing for a figure of a single night, or whose usual level is 0."""
+def sparks(trends: Sequence[Trend], metrics: Sequence[Metric]) -> Callable[[Trend, Metric], str]:
+    """Draws a trend's sparkline as SVG, which holds numbers only; nothing for a single night or a usual level of 0."""
     nights = sorted({one for trend in trends for one in (*trend.instants().values(), *(at for at, _ in trend.failed))})
     columns = {night: _column(at, len(nights)) for at, night in enumerate(nights)}
     lines = {
@@ -36,16 +34,16 @@ def sparks(trends: Sequence[Trend], metrics: Sequence[Metric]) -> Callable[[Tren
         for metric in metrics
     }
 
-    def draw(trend: Trend, metric: Metric) -> Markup:
+    def draw(trend: Trend, metric: Metric) -> str:
         line = lines.get((trend.cell, metric.name), [])
         if len(line) < 2:
-            return Markup("")
+            return ""
         at = trend.instants()
         failed = {columns[night] for night, _ in trend.failed} - {x for x, _ in line}
         change = trend.change_of(metric)
         where = None if change is None else columns.get(at.get(change.at, change.at))
         bad = change is not None and change.bad
-        return Markup("".join(_svg(line, failed, min(max(spans[metric.name], LEAST), MOST), where, bad)))
+        return "".join(_svg(line, failed, min(max(spans[metric.name], LEAST), MOST), where, bad))
 
     return draw
 

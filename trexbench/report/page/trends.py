@@ -42,7 +42,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Usual:
-    """A figure's usual level, and the noise of a night as a standard deviation (None: unknown), in the metric's unit."""
+    """A figure's usual level, and the noise of a night as a standard deviation, None: unknown; in the metric's unit."""
 
     level: float
     noise: float | None

@@ -1,7 +1,7 @@
 "use strict";
 // Every cell's figures over the nights: lines in one plot while they can be told apart, else a small panel for each.
 function trendsPlot(page) {
-  var TOGETHER = 6, PANELS = 40, NARROW_PANELS = 16, TOLD = 12; // lines in one plot, panels, failures in a tooltip
+  var TOGETHER = 6, PANELS = 40, NARROW_PANELS = 16, TOLD = 12, CHANGES_TOLD = 3; // lines in one plot, panels, texts in a tooltip
   var DAY = 864e5, PLAIN_TICKS = 12, MANY_NIGHTS = 30, DENSE = 90;
   var BAND = 2; // standard deviations of a night, to each side of a level: about 95 % of the nights
   var LEAST_SPAN = 4; // percent of an axis, so that noise does not fill it
@@ -64,20 +64,49 @@ function trendsPlot(page) {
       lines.every(function (line) { return line.trend.line; });
     page.id("relative").disabled = !possible;
     page.id("zero").disabled = relative;
-    return { relative: relative, zero: page.id("zero").checked, unit: relative ? "relative" : share ? "share" : metric.unit,
-      title: plain(metric.name) + (relative ? " against each cell\u2019s usual level, %" : share ? ", % of line rate" : ", " + plain(metric.unit)),
+    return { relative: relative, zero: !relative && page.id("zero").checked, unit: relative ? "relative" : share ? "share" : metric.unit,
+      title: plain(metric.name) + (relative ? ", % off usual level" : share ? ", % of line rate" : ", " + plain(metric.unit)),
       of: function (line, value) {
         return relative ? 100 * (value / line.level - 1) : share ? 100 * value / line.trend.line : value * metric.scale;
       } };
   }
 
-  function signed(percent) { return (percent < 0 ? "\u2212" : "+") + Math.abs(percent).toFixed(1) + " %"; }
+  function signed(percent) {
+    var text = Math.abs(percent).toFixed(1);
+    return (text === "0.0" ? "" : percent < 0 ? "\u2212" : "+") + text + " %";
+  }
 
   function told(line, point, metric, name) {
     var text = "<b>" + name + "</b>: " + (point.bound ? "at least " : "") + page.digits(point.value * metric.scale) + " " + plain(metric.unit);
-    if (metric.unit !== "%" && line.level) { text += ", " + signed(100 * (point.value / line.level - 1)); }
-    if (line.change && line.change.x === point.x) { text += "<br>" + (line.change.bad ? "\u25bc " : "\u25b2 ") + page.wrapped(line.change.text); }
-    return text;
+    return text + (metric.unit !== "%" && line.level ? ", " + signed(100 * (point.value / line.level - 1)) : "");
+  }
+
+  function changeTold(line, x) {
+    return line.change && line.change.x === x ? ["<span style=\"color:" + colourOf(line.change) + "\">" + signOf(line.change) + "</span> " + page.wrapped(line.change.text)] : [];
+  }
+
+  // All that is known of each night, as one text: figures in their order, changes, failures.
+  function heard(lines, metric, scale, now, failed, chosen) {
+    var nightly = chosen.map(function () { return []; }), changes = chosen.map(function () { return []; }), at = {};
+    chosen.forEach(function (x, place) { at[x] = place; });
+    lines.forEach(function (line) {
+      line.known.forEach(function (point) {
+        var mark = "<span style=\"color:" + line.look.colour + "\">\u25cf</span> ";
+        nightly[at[point.x]].push({ y: scale.of(line, point.value), text: mark + told(line, point, metric, page.label(line.cell, now)) });
+        changes[at[point.x]] = changes[at[point.x]].concat(changeTold(line, point.x));
+      });
+    });
+    return { x: chosen.map(function (x) { return nights[x]; }), type: "scatter", mode: "markers", name: "told", showlegend: false, marker: { opacity: 0, size: 1 },
+      y: nightly.map(function (some) { return some.length ? Math.max.apply(null, some.map(function (one) { return one.y; })) : scale.of(lines[0], lines[0].level); }),
+      hoverinfo: "text", hovertext: nightly.map(function (some, place) {
+        var most = some.sort(function (a, b) { return b.y - a.y; }).map(function (one) { return one.text; });
+        var lost = failed && failed.x.indexOf(nights[chosen[place]]);
+        return ["<b>" + plain(nights[chosen[place]]) + "</b>"].concat(most, bounded(changes[place], CHANGES_TOLD), lost >= 0 && failed ? [failed.hovertext[lost]] : []).join("<br>");
+      }) };
+  }
+
+  function bounded(texts, most) {
+    return texts.length > most ? texts.slice(0, most).concat("and " + (texts.length - most) + " more") : texts;
   }
 
   function trace(line, metric, scale, now, panel, small) {
@@ -85,9 +114,11 @@ function trendsPlot(page) {
     return { x: line.points.map(function (one) { return nights[one.x]; }), xaxis: "x" + panel, yaxis: "y" + panel, type: "scatter", mode: "lines+markers",
       y: line.points.map(function (one) { return one.value === null ? null : scale.of(line, one.value); }), name: name, connectgaps: false,
       showlegend: !small, line: { color: line.look.colour, width: 1.2, dash: small ? "solid" : line.look.dash }, meta: line.trend.cell,
-      marker: { color: line.look.colour, size: small ? 3 : many ? 4 : 6.5, maxdisplayed: small && line.points.length > 2 * MANY_NIGHTS ? MANY_NIGHTS : 0,
+      marker: { color: line.look.colour, size: small ? 3 : many ? 5 : 6.5, maxdisplayed: many ? 2 * MANY_NIGHTS : 0,
         symbol: line.points.map(function (one) { return one.bound ? "triangle-up-open" : line.look.marker; }) },
-      hoverinfo: "text", hovertext: line.points.map(function (one) { return one.value === null ? "" : told(line, one, metric, name); }) };
+      hoverinfo: small ? "text" : "skip", hovertext: small ? line.points.map(function (one) {
+        return one.value === null ? "" : ["<b>" + plain(nights[one.x]) + "</b>", told(line, one, metric, name)].concat(changeTold(line, one.x)).join("<br>");
+      }) : [] };
   }
 
   // The stretches of one level: before a change and after it, or all nights.
@@ -113,6 +144,8 @@ function trendsPlot(page) {
 
   function colourOf(change) { return page.css(change.bad ? "--bad" : "--good"); }
 
+  function signOf(change) { return change.bad ? "\u25bc" : "\u25b2"; }
+
   // One line for all changes of a night and of one kind; a sign that would stand on another's is left out.
   function changeMarks(lines, panel, across) {
     var shapes = [], signs = [], seen = {};
@@ -125,7 +158,7 @@ function trendsPlot(page) {
       var near = signs.some(function (sign) { return Math.abs(time(sign.x) - time(nights[change.x])) < across; });
       if (!near) {
         signs.push({ xref: "x" + panel, yref: "y" + panel + " domain", x: nights[change.x], y: 1, yanchor: "bottom", showarrow: false,
-          text: change.bad ? "\u25bc" : "\u25b2", font: { color: colourOf(change) } });
+          text: signOf(change), font: { color: colourOf(change) } });
       }
     });
     return { shapes: shapes, signs: signs };
@@ -143,20 +176,21 @@ function trendsPlot(page) {
     var low = Math.min.apply(null, all), high = Math.max.apply(null, all);
     var least = (scale.relative ? 100 : Math.max(Math.abs(low), Math.abs(high)) || 1) * LEAST_SPAN / 100;
     var room = Math.max(0, least - (high - low)) / 2 + 0.05 * (high - low);
-    return [scale.zero && !scale.relative && low >= 0 ? 0 : low - room, high + room];
+    return [scale.zero && low >= 0 ? 0 : low - room, high + room];
   }
 
   // The axis of the nights. chosen: those that are drawn.
   function across(chosen) {
-    var first = time(nights[chosen[0]]), last = time(nights[chosen[chosen.length - 1]]), room = Math.max(DAY / 2, 0.02 * (last - first));
+    var first = time(nights[chosen[0]]), last = time(nights[chosen[chosen.length - 1]]);
     var days = Number(page.id("nights") && page.id("nights").value), from = days ? Math.max(first, last - days * DAY) : first;
+    var room = Math.max(DAY / 2, 0.02 * (last - from));
     var shape = { type: "date", range: [from - room, last + room], hoverformat: dated ? "%Y-%m-%d" : "%Y-%m-%d %H:%M", tickformat: dated ? "%-d %b\n%Y" : "",
       tickangle: 0, nticks: 8, uirevision: [days, first, last].join(" ") };
     if (dated && chosen.length <= PLAIN_TICKS) {
       var step = Math.ceil(chosen.length / (page.width() < 640 ? 4 : PLAIN_TICKS));
       shape.tickvals = chosen.filter(function (_, at) { return at % step === 0; }).map(function (at) { return nights[at]; });
     }
-    return { axis: shape, full: [first - room, last + room], span: last + room - (from - room) };
+    return { axis: shape, full: [first - room, last + room], span: last + room - (from - room), chosen: chosen };
   }
 
   // Below the plot: how many cells failed in a night; who points at one is told all of them.
@@ -172,8 +206,7 @@ function trendsPlot(page) {
     return { x: at.map(function (one) { return nights[one]; }), y: at.map(function (one) { return by[one].length; }), type: "bar", name: "failed", showlegend: false,
       xaxis: "x" + (panel === "2" ? "" : panel), yaxis: "y" + panel, width: Math.max(0.8 * DAY * (span > 60 * DAY ? 1 : 0), Math.min(0.8 * DAY, span / 60)),
       marker: { color: page.css("--bad") }, hoverinfo: "text", hovertext: at.map(function (one) {
-        var more = by[one].length - TOLD;
-        return by[one].slice(0, TOLD).join("<br>") + (more > 0 ? "<br>and " + more + " more" : "");
+        return bounded(by[one], TOLD).join("<br>");
       }) };
   }
 
@@ -192,33 +225,34 @@ function trendsPlot(page) {
         rangeslider: { visible: slider, range: x.full, thickness: 0.09, bordercolor: page.css("--line"), borderwidth: 1 } }, x.axis)),
       yaxis: page.axis(scale.title, { domain: [bottom, 1], range: reach(lines, scale), fixedrange: false, tickformat: scale.relative ? "+~g" : "" }) };
     if (failed) { shape.yaxis2 = counts(failed, [0, 0.12]); }
-    page.draw("trends", lines.map(function (line) { return trace(line, metric, scale, now, "", false); }).concat(failed || []),
-      finish(lines, shape, scale, metric, "one"));
+    page.id("plot-trends").style.height = "";
+    page.draw("trends", lines.map(function (line) { return trace(line, metric, scale, now, "", false); })
+      .concat(failed ? Object.assign({}, failed, { hoverinfo: "skip" }) : [], heard(lines, metric, scale, now, failed, x.chosen)), finish(lines, shape, scale, metric, "one"));
   }
 
-  function finish(lines, shape, scale, metric, how) {
+  // Plotly keeps a plot's height unless it is told another.
+  function finish(lines, shape, scale, metric, how, height) {
     var cells = lines.map(function (line) { return line.trend.cell; }).join(" ");
     Object.keys(shape).forEach(function (key) {
       if (key.indexOf("yaxis") === 0) { shape[key].uirevision = [metric.name, scale.unit, scale.zero, how, scale.relative ? "" : cells].join("|"); }
     });
-    return page.layout(lines.map(function (line) { return line.cell; }), Object.assign({ hovermode: "x unified", hoversubplots: "axis",
-      hoversort: "value descending", hoverdistance: -1, uirevision: [how, cells].join("|") }, shape));
+    return page.layout(lines.map(function (line) { return line.cell; }), Object.assign({ hovermode: "x", hoversubplots: "axis", hoverdistance: -1, height: height || page.id("plot-trends").clientHeight, uirevision: [how, cells].join("|") }, shape));
   }
 
   // Each panel's place: pixels across and down, as shares of the plot.
-  function grid(count, duts, failed) {
-    var width = Math.min(page.width(), 1344) - 100, fit = Math.max(1, Math.min(6, Math.floor(width / 165), count));
-    var columns = duts >= 3 && duts <= fit ? duts : fit, rows = Math.ceil(count / columns), below = failed ? 90 : 0;
-    var height = rows * 132 + below, side = 14 / width;
-    return { columns: columns, rows: rows, height: height, letters: Math.floor(width / columns / 6.6), strip: [0, (below - 50) / height],
-      x: function (at) { var column = at % columns; return [column / columns + side / 2, (column + 1) / columns - side / 2]; },
+  function grid(count, duts, failed, numbered) {
+    var width = Math.min(page.width(), 1344) - 100, fit = Math.max(1, Math.min(6, Math.floor(width / (width < 540 ? 120 : 165)), count));
+    var columns = duts >= 3 && duts <= fit ? duts : fit, rows = Math.ceil(count / columns), below = failed ? 105 : 0;
+    var height = rows * 132 + below, side = (numbered ? 46 : 14) / width;
+    return { columns: columns, rows: rows, height: height, letters: Math.floor(width / columns / 6.6), strip: [0, 45 / height],
+      x: function (at) { var column = at % columns; return [(column + (column ? side * columns : 0)) / columns, (column + 1) / columns]; },
       y: function (at) { var top = Math.floor(at / columns) * 132; return [(height - top - 112) / height, (height - top - 18) / height]; } };
   }
 
   function apart(lines, metric, scale, now, trends, x) {
     var most = page.width() < 640 ? NARROW_PANELS : PANELS, shown = ordered(lines).slice(0, most), traces = [], shape = { shapes: [], annotations: [], showlegend: false };
     var failed = strip(trends, now, x.span, String(shown.length + 1));
-    var places = grid(shown.length, new Set(shown.map(function (line) { return line.cell.column; })).size, failed), range = reach(shown, scale);
+    var places = grid(shown.length, new Set(shown.map(function (line) { return line.cell.column; })).size, failed, !scale.relative), range = reach(shown, scale);
     shown.forEach(function (line, at) {
       var panel = at ? String(at + 1) : "", last = at + places.columns >= shown.length, left = at % places.columns === 0;
       dress([line], now);
@@ -226,7 +260,7 @@ function trendsPlot(page) {
       traces.push(trace(line, metric, scale, now, panel, true));
       shape.shapes = shape.shapes.concat(shapesOf(line, scale, panel), marks.shapes);
       shape.annotations.push({ xref: "x" + panel + " domain", yref: "y" + panel + " domain", x: 0, y: 1, xanchor: "left", yanchor: "bottom", showarrow: false,
-        font: { size: 11 }, text: (marks.signs.length ? marks.signs[0].text + " " : "") + cut(name, places.letters) });
+        font: { size: 11 }, text: (marks.signs.length ? "<span style=\"color:" + colourOf(line.change) + "\">" + signOf(line.change) + "</span> " : "") + cut(name, places.letters) });
       shape["xaxis" + panel] = page.axis("", Object.assign({}, x.axis, { domain: places.x(at), anchor: "y" + panel, matches: at ? "x" : undefined,
         showticklabels: last, nticks: 3, tickvals: x.axis.tickvals && [x.axis.tickvals[0], x.axis.tickvals[x.axis.tickvals.length - 1]] }));
       shape["yaxis" + panel] = page.axis("", { domain: places.y(at), anchor: "x" + panel, matches: at && scale.relative ? "y" : undefined, nticks: 4,
@@ -240,9 +274,9 @@ function trendsPlot(page) {
     }
     var more = lines.length - shown.length;
     shape.annotations.push({ xref: "paper", yref: "paper", x: 0, y: 1, xanchor: "left", yanchor: "bottom", yshift: 6, showarrow: false,
-      text: scale.title + (more > 0 ? "; and " + more + " more: choose a mode or DUT" : "") });
-    shape.margin = { l: 60, r: 14, t: 44, b: 44 };
-    page.draw("trends", traces, finish(shown, shape, scale, metric, "panels " + places.columns), places.height + 100);
+      align: "left", text: scale.title + (more > 0 ? ";<br>and " + more + " more: choose a mode or DUT" : "") });
+    shape.margin = { l: 60, r: 14, t: 60, b: 44 };
+    page.draw("trends", traces, finish(shown, shape, scale, metric, "panels " + places.columns, places.height + 104), places.height + 104);
   }
 
   // A name for which there is no room; its entities stay whole.
