@@ -76,3 +76,9 @@ def make_costs(*cycles: float, pps: float = 1e6) -> tuple[Cost, ...]:
         Cost(Phase.HOLD, 1, 0.0, 10.0, at * pps, at * pps, at * pps, cycles_per_packet=one, with_polling=2 * one)
         for at, one in enumerate(cycles, 1)
     )
+
+
+def figures(trend: dict[str, Any], metric: str) -> list[float | None]:
+    """A trend's figures, from the page's data."""
+    values = trend["values"][metric]
+    return [None if one is None else values["level"] + values["step"] * one for one in values["of"]]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_cases import HOSTILE, make_night, make_record, make_row, make_run
+from report_cases import HOSTILE, figures, make_night, make_record, make_row, make_run
 
 from trexbench.core.history.rows import Cell, row_of
 from trexbench.core.load.plan import LATENCY_LOADS
@@ -121,8 +121,12 @@ def test_the_data_of_the_plots_are_all_there() -> None:
     data = json.loads(page.scripts[0])
     assert len(data["curves"]) == 3 and len(data["trends"]) == 3
     trend = data["trends"][0]
-    assert trend["x"] == ["2026-11-19 02:00", "2026-11-20 02:00"] and trend["values"]["maximum rate"] == [5e6, 5e6]
-    assert trend["changes"][0]["before"] == 6e6 and data["trends"][2]["failed"][0][1] == "no vpp"
+    assert data["nights"] == ["2026-11-19", "2026-11-20"] and trend["x"] == [[0, 1]]
+    assert (
+        figures(trend, "maximum rate") == [pytest.approx(5e6, rel=1e-5)] * 2
+        and trend["values"]["maximum rate"]["level"] == 6e6
+    )
+    assert trend["changes"][0]["before"] == 6e6 and data["reasons"][data["trends"][2]["failed"][0][1]] == "no vpp"
 
 
 def test_older_nights_can_be_laid_beside_the_latest() -> None:
@@ -179,7 +183,7 @@ def test_latency_has_a_trend_in_its_unit() -> None:
     data = json.loads(Elements(render(report, LIBRARY)).scripts[0])
     assert {"name": "latency", "unit": "\u00b5s", "scale": 1.0, "better": "lower"} in data["metrics"]
     halves = [one.mean_s for one in run.latencies if one.share == 0.5 and one.mean_s]
-    assert data["trends"][0]["values"]["latency"] == [pytest.approx(1e6 * max(halves), rel=1e-5)]
+    assert figures(data["trends"][0], "latency") == [pytest.approx(1e6 * max(halves), rel=1e-5)]
 
 
 def test_latency_under_loss_is_marked_in_every_form() -> None:

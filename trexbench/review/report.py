@@ -93,6 +93,7 @@ def change_of(finding: Finding, rows: Sequence[RunRow]) -> Change:
         after=finding.after,
         note=finding.note,
         reasons=finding.explanation,
+        noise=finding.noise,
     )
 
 

@@ -15,12 +15,13 @@ from functools import lru_cache
 from markupsafe import Markup
 
 from ..clean import clean
-from .html_data import SPARK_HEIGHT, SPARK_WIDTH, default_choice, default_tcp_mode, embed, page_data
+from .html_data import default_choice, default_tcp_mode, embed, page_data
 from .older import REASONS
 from .report import Report
+from .sparks import sparks
 from .templates import fill, read_static
 
-SCRIPTS = ("ramps.js", "latency.js", "costs.js", "view.js", "trends.js", "tcp.js", "page.js")
+SCRIPTS = ("ramps.js", "latency.js", "costs.js", "view.js", "documents.js", "trends.js", "tcp.js", "page.js")
 """They are joined to one script, in this order."""
 
 OVERLAID = ("older", "costs", "latency")
@@ -31,6 +32,7 @@ def render(report: Report, library: str) -> str:
     """The page. library: the plotting library's JavaScript."""
     script = "".join(map(read_static, SCRIPTS))
     data = page_data(report)
+    spark = sparks(report.trends, report.metrics)
     values = {
         "report": report,
         "choice": default_choice(report.curves, report.alarming),
@@ -50,8 +52,7 @@ def render(report: Report, library: str) -> str:
         "script": Markup(script),
         "data": Markup(embed(data)),
         "library": Markup(_packed(library)),
-        "spark_width": SPARK_WIDTH,
-        "spark_height": SPARK_HEIGHT,
+        "spark": lambda trend, metric: Markup(spark(trend, metric)),
     }
     return fill("page.html", values, clean)
 

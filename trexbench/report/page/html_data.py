@@ -1,4 +1,4 @@
-"""The data of the page's plots, as compact JSON values, and the sparklines in its tables."""
+"""The data of the page's plots, as compact JSON values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from .older import Older
 from .overlay import Curve
 from .report import Report, night_of_run
 from .tcp import TcpCell, is_tcp, mode_words, points_of
-from .trends import Change, Trend
+from .trend_data import trends_data
+from .trends import Change
 
 SCALE: Mapping[str, tuple[float, str]] = {
     "pps": (1e-6, "Mpps"),
@@ -29,10 +30,6 @@ SCALE: Mapping[str, tuple[float, str]] = {
     "bit/s": (1e-6, "Mbit/s"),
 }
 """By a metric's unit: the factor and the unit of its axis."""
-SPARK_WIDTH, SPARK_HEIGHT = 150, 26
-"""Of a sparkline, in pixels."""
-MOST_SPARKS = 200
-"""Points of a sparkline at most."""
 
 
 def page_data(report: Report) -> dict[str, Any]:
@@ -70,7 +67,7 @@ def page_data(report: Report) -> dict[str, Any]:
             *_latencies(report.latency.rows, cells),
             *(found | _about(one) for _, one in older for found in _latencies(one.latencies, cells)),
         ],
-        "trends": [_trend(trend, cells[trend.cell]) for trend in trends],
+        **trends_data(trends, cells),
         "tcp": [_tcp(one, cells[one.cell]) for one in report.tcp_cells],
         "costs": [
             *(_cost(cost, cells[cell]) for cell, stretches in costs.items() for cost in stretches),
@@ -110,22 +107,6 @@ def default_tcp_mode(cells: Sequence[TcpCell], alarming: Change | None) -> str |
     return max(modes, key=modes.count, default=None)
 
 
-def spark(trend: Trend, metric: Metric) -> str:
-    """A trend's sparkline as the points of an SVG polyline, in pixels."""
-    values = [value for _, value in trend.values(metric)]
-    step = -(-len(values) // MOST_SPARKS) or 1
-    values = [sum(values[i : i + step]) / len(values[i : i + step]) for i in range(0, len(values), step)]
-    if len(values) < 2:
-        return ""
-    low, high = min(values), max(values)
-    span = max(high - low, 0.02 * abs(high)) or 1.0  # so that noise does not look like a change
-    middle = (high + low) / 2
-    width, height = SPARK_WIDTH - 6, SPARK_HEIGHT - 6
-    across = (round(3 + width * i / (len(values) - 1), 1) for i in range(len(values)))
-    down = (round(3 + height * (0.5 - (value - middle) / span), 1) for value in values)
-    return " ".join(f"{x:g},{y:g}" for x, y in zip(across, down, strict=True))
-
-
 def _metric(metric: Metric) -> dict[str, Any]:
     scale, unit = SCALE.get(metric.unit, (1.0, metric.unit))
     return {
@@ -160,30 +141,6 @@ def _curve(curve: Curve, cell: int, digits: int = 6) -> dict[str, Any]:
 def _about(older: Older) -> dict[str, Any]:
     """Of a figure of an older night: which, and the reasons for showing it."""
     return {"night": clean(older.night), "why": older.why, "label": older.words}
-
-
-def _trend(trend: Trend, cell: int) -> dict[str, Any]:
-    at = trend.instants()
-    runs = sorted(trend.runs, key=lambda row: at[row.started])
-    return {
-        "cell": cell,
-        "x": [_instant(at[row.started]) for row in runs],
-        "bound": [int(row.at_least) for row in runs],
-        "values": {metric.name: [_short(metric.of(row)) for row in runs] for metric in trend.metrics},
-        "line": [_short(row.rate / row.line_share) if row.line_share else None for row in trend.runs[-1:]],
-        "failed": [[_instant(at), clean(reason)[:300]] for at, reason in trend.failed],
-        "changes": [
-            {
-                "metric": clean(change.metric),
-                "x": _instant(at.get(change.at, change.at)),
-                "text": clean(change.text),
-                "bad": change.bad,
-                "before": change.before,
-                "after": change.after,
-            }
-            for change in trend.changes
-        ],
-    }
 
 
 def _cost(cost: Cost, cell: int) -> dict[str, Any]:
@@ -255,8 +212,3 @@ def _series(flow: FlowResult, both: bool) -> dict[str, Any]:
 def _short(value: float | None, digits: int = 6, scale: float = 1.0) -> float | None:
     """So many significant digits, by default more than any of these figures has."""
     return None if value is None else float(f"{scale * value:.{digits}g}")
-
-
-def _instant(text: str) -> str:
-    """An instant as the axes read it: to the minute, in UTC."""
-    return clean(text)[:16].replace("T", " ")

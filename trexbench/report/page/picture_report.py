@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 
-from ...core.history.rows import METRICS, Cell
+from ...core.history.rows import Cell
 from ...core.strategy.table import has_curve, suffix_of
 from ..clean import clean
 from ..palette import GREEN, GREY, RED, find_look
@@ -20,12 +18,11 @@ from ..run.picture import new_figure, render, watermark
 from .grid import Column, column_of
 from .overlay import Curve
 from .picture_tcp import by_mode, draw_bars, draw_series, literal
+from .picture_trend import draw_trend, has_course
 from .report import Report
 from .tcp import TcpCell, is_tcp, mode_words
-from .trends import Trend
 
 FORMATS = ("png", "svg")
-RATES = [metric.name for metric in METRICS if metric.bounded]
 
 
 def draw_pictures(report: Report) -> Iterator[tuple[str, bytes]]:
@@ -35,6 +32,9 @@ def draw_pictures(report: Report) -> Iterator[tuple[str, bytes]]:
 
     def style(one: TcpCell) -> dict[str, Any]:
         return _style(columns, one.cell)
+
+    def style_of(cell: Cell) -> dict[str, Any]:
+        return _style(columns, cell)
 
     for group in dict.fromkeys(_group(trend.cell) for trend in report.trends):
         mode, bidir, kind = group
@@ -49,8 +49,10 @@ def draw_pictures(report: Report) -> Iterator[tuple[str, bytes]]:
         )
         if curves and has_curve(kind):
             yield from _saved(f"ramps-{stem}", _overlay(curves, columns, title, _before_changes(report)))
-        if trends:
-            yield from _saved(f"trend-{stem}", _trend(trends, columns, title))
+        if has_course(trends):
+            what = "mean" if is_tcp(trends[0].cell) else "maximum"
+            heading = f"{title}: {what} rate of every run (open triangle: at least)"
+            yield from _saved(f"trend-{stem}", draw_trend(trends, heading, lambda trend: style_of(trend.cell)))
     if report.tcp_cells:
         yield from _saved("tcp-bars", draw_bars(report.tcp_cells, style))
     for mode, cells in by_mode(report.tcp_cells):
@@ -136,44 +138,9 @@ def _draw(axes: Axes, curve: Curve, name: str, **style: Any) -> None:
     axes.plot(offered, received, label=literal(name), markevery=every, **style)
 
 
-def _trend(trends: Sequence[Trend], columns: Sequence[Column], title: str) -> Figure:
-    figure, axes = _figure(any(trend.cell.simulated for trend in trends))
-    tcp = is_tcp(trends[0].cell)
-    for trend in trends:
-        style = _style(columns, trend.cell)
-        at = trend.instants()
-        placed = ((_instant(at[row.started]), row) for row in sorted(trend.runs, key=lambda row: at[row.started]))
-        rates = [
-            (when, row.rate / 1e6 if tcp else 100 * row.line_share, row) for when, row in placed if when is not None
-        ]
-        points = [(when, rate, row.at_least) for when, rate, row in rates]
-        axes.plot(*_sides(points), label=literal(column_of(trend.cell).name), **style | {"linewidth": 1, "marker": ""})
-        dots = style | {"linestyle": "none", "markersize": 4}
-        axes.plot(*_sides([point for point in points if not point[2]]), **dots)
-        axes.plot(*_sides([point for point in points if point[2]]), **dots | {"marker": "^", "markerfacecolor": "none"})
-        for change in trend.changes:
-            when = _instant(at.get(change.at, change.at))
-            if change.metric in RATES and when is not None:
-                axes.axvline(when, color=RED if change.bad else GREEN, linestyle="--", linewidth=1.2)  # type: ignore[arg-type]
-    failed = [when for trend in trends for at, _ in trend.failed if (when := _instant(at))]
-    if failed:
-        place = axes.get_xaxis_transform()
-        axes.plot(failed, [0.02] * len(failed), "x", color=RED, transform=place, label="failed")  # type: ignore[arg-type]
-    locator = AutoDateLocator()
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
-    axes.set_ylabel("mean rate, Mbit/s" if tcp else "maximum rate, % of line rate")
-    _finish(axes, f"{title}: {'mean' if tcp else 'maximum'} rate of every run (open triangle: at least)")
-    return figure
-
-
 def _style(columns: Sequence[Column], cell: Cell, place: int = 0) -> dict[str, Any]:
     """place: among the lines of its DUT in the picture."""
     return find_look(columns.index(column_of(cell)), place).style
-
-
-def _sides(points: Sequence[tuple[datetime, float, bool]]) -> tuple[Any, Any]:
-    return [when for when, _, _ in points], [value for _, value, _ in points]
 
 
 def _finish(axes: Axes, title: str) -> None:
@@ -183,10 +150,3 @@ def _finish(axes: Axes, title: str) -> None:
     legend = axes.legend(fontsize=8, framealpha=0.9)
     for text in legend.get_texts():
         text.set_parse_math(False)
-
-
-def _instant(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00")).replace(tzinfo=None)
-    except ValueError:
-        return None

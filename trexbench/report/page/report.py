@@ -56,6 +56,11 @@ class Report:
         return find_trends(self.rows, self.nights, self.changes)
 
     @property
+    def trend_nights(self) -> int:
+        """The nights, or runs outside any, of the cell that has most of them."""
+        return max((len(set(trend.instants().values())) for trend in self.trends), default=0)
+
+    @property
     def metrics(self) -> tuple[Metric, ...]:
         """The metrics of which any cell has figures, the rates first."""
         found = [metric for metric in METRICS if any(metric in trend.metrics for trend in self.trends)]

@@ -15,7 +15,6 @@ from ...core.units import format_pps, format_time
 from ..clean import clean
 from ..tcp.text import LIMIT_WORDS, headline, name_of_flow
 from ..words import NONE, format_count, format_cycles, format_figure, format_loss, interval_words, typeset
-from .html_data import spark
 from .overlay import Curve
 
 DEEPEST_FACT, LONGEST_FACT = 3, 400
@@ -64,7 +63,6 @@ def _figure(form: Callable[..., str], value: float | None, *more: Any) -> Markup
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    "sparks": spark,
     "efficiency": partial(_figure, lambda bps: f"{bps / 1e6:.3g}"),
     "leg": name_of_flow,
     "watts": partial(_figure, "{:.1f} W".format),

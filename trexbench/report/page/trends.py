@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import pairwise
 from statistics import median
 
 from ...core.history.night import Night, State
@@ -13,13 +14,18 @@ from ...core.history.series import like_the_last
 from ..words import status_words
 from .grid import cell_of, reason_of
 
+NEEDED_FOR_NOISE = 5
+"""Runs; fewer do not tell a cell's noise."""
+NORMAL_MAD = 0.6745
+"""The median absolute deviation of normal values, in standard deviations."""
+
 
 @dataclass(frozen=True)
 class Change:
     """A change that was found in a cell's history. at: the first run after it (``started``), or its night.
 
-    before, after: levels, in the metric's unit. bad: for the worse. text: the finding in a sentence;
-    reasons: what explains it. note: of the acknowledgement, None: there is none.
+    before, after: levels, in the metric's unit; noise: a night's standard deviation. bad: for the worse. text: the
+    finding in a sentence; reasons: what explains it. note: of the acknowledgement, None: there is none.
     """
 
     cell: Cell
@@ -31,15 +37,23 @@ class Change:
     after: float | None = None
     note: str | None = None
     reasons: tuple[str, ...] = ()
+    noise: float = 0.0
+
+
+@dataclass(frozen=True)
+class Usual:
+    """A figure's usual level, and the noise of a night as a standard deviation, None: unknown; in the metric's unit."""
+
+    level: float
+    noise: float | None
 
 
 def instant_of(started: str, night: str | None) -> str:
-    """A run's place on the time axis: its start, or its night if that was given another date (``--date``)."""
+    """A run's place on the time axis: the date of its night, or its start where it belongs to none."""
     try:
-        apart = (date.fromisoformat(started[:10]) - date.fromisoformat(night or started[:10])).days
+        return date.fromisoformat(night).isoformat() if night else started
     except ValueError:
         return started
-    return started if night is None or 0 <= apart <= 1 else night
 
 
 @dataclass(frozen=True)
@@ -66,6 +80,25 @@ class Trend:
     def middle(self, metric: Metric) -> float | None:
         known = [value for _, value in self.values(metric)]
         return median(known) if known else None
+
+    def change_of(self, metric: Metric) -> Change | None:
+        return next((change for change in self.changes if change.metric == metric.name), None)
+
+    def usual(self, metric: Metric) -> Usual | None:
+        """The level before its change, or else of all its runs; None where the metric has no figure."""
+        known = [value for _, value in self.values(metric)]
+        if not known:
+            return None
+        change = self.change_of(metric)
+        level = median(known) if change is None or change.before is None else change.before
+        return Usual(level, change.noise if change is not None and change.noise else _noise(known))
+
+
+def _noise(values: Sequence[float]) -> float | None:
+    """From the differences of successive nights, on which a change or a drift has little effect."""
+    if len(values) < NEEDED_FOR_NOISE:
+        return None
+    return median(abs(b - a) for a, b in pairwise(values)) / (NORMAL_MAD * 2**0.5)
 
 
 def find_trends(rows: Sequence[RunRow], nights: Iterable[Night], changes: Sequence[Change]) -> tuple[Trend, ...]:

@@ -1,0 +1,267 @@
+"""The trends on the page, in a real browser: what is drawn, that no two lines are alike, what a night tells."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import Page, find_chromium, open_chromium
+from report_cases import make_night, make_record, make_row
+
+from trexbench.core.history.rows import Cell, RunRow
+from trexbench.report.page.report import Report
+from trexbench.report.page.trends import Change
+from trexbench.review.report import make_page
+
+CHROMIUM = find_chromium()
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt install chromium")
+LAST = date(2026, 11, 20)
+CELLS = [
+    Cell(dut, mode, bidir, None)
+    for dut in ("linux", "pfsense", "vpp")
+    for mode in ("64b", "imix")
+    for bidir in (False, True)
+]
+CHOOSE = (
+    "(function (id, value) { var one = document.getElementById(id);"
+    " if (one.type === 'checkbox') { one.checked = value; } else { one.value = value; }"
+    " one.dispatchEvent(new Event('change', { bubbles: true })); })"
+)
+PLOT = "document.getElementById('plot-trends')"
+LINES = f"{PLOT}.data.filter(function (one) {{ return one.type === 'scatter' && one.name !== 'told'; }})"
+LOOKS = f"{LINES}.map(function (one) {{ return [one.xaxis, one.line.color, one.line.dash, one.marker.symbol[0]]; }})"
+BOX = f"{PLOT}.querySelector('.nsewdrag').getBoundingClientRect()"
+RANGE = f"{PLOT}._fullLayout.yaxis.range"
+
+
+def make_rows(cells: Sequence[Cell], nights: int, slower: Cell | None = None) -> list[RunRow]:
+    """A night each with half a percent of noise; one cell is 12 % slower on the last third."""
+    noise, rows = random.Random(1), []
+    for back in range(nights - 1, -1, -1):
+        at = str(LAST - timedelta(days=back))
+        for number, cell in enumerate(cells):
+            rate = 1e6 * (number + 1) * noise.gauss(1, 0.005) * (0.88 if cell == slower and 3 * back < nights else 1)
+            name = f"{cell.mode}-{'bidir' if cell.bidir else 'uni'}"
+            path = f"{at}/{cell.dut}/0200{number:02}-{name}.json"
+            row = make_row(
+                cell.dut, cell.mode, at, bidir=cell.bidir, total_pps=rate, line_share=rate / 14.88e6, path=path
+            )
+            rows.append(replace(row, started=f"{at}T02:00:{number:02}Z", power_w=19.0))
+    return rows
+
+
+def make_report(cells: Sequence[Cell], nights: int, failed: Sequence[int] = (), **values: Any) -> Report:
+    """failed: how many nights ago all cells failed."""
+    rows = make_rows(cells, nights, values.pop("slower", None))
+    gone = {str(LAST - timedelta(days=back)) for back in failed}
+    lost = [row for row in rows if row.night in gone]
+    made = [
+        make_night(*(make_record(row, f"{row.cell.dut} was off") for row in lost if row.night == at), at=at)
+        for at in sorted(gone)
+    ]
+    return Report([row for row in rows if row.night not in gone], made, **values)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Page]:
+    assert CHROMIUM is not None
+    with open_chromium(CHROMIUM) as opened:
+        opened.size(1440, 900)
+        yield opened
+
+
+@pytest.fixture
+def show(chromium: Page, tmp_path: Path) -> Iterator[Any]:
+    """Opens a report's page; at the end it must have been silent."""
+
+    def opened(report: Report) -> Page:
+        path = tmp_path / "report.html"
+        path.write_text(make_page(report), encoding="utf-8")
+        chromium.said.clear()
+        chromium.open(path.as_uri())
+        return chromium
+
+    yield opened
+    assert chromium.said == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "traffic", "lines"), [("", "", 12), ("64b", "", 6), ("", "uni", 6), ("imix", "bidir", 3)]
+)
+def test_no_two_lines_of_a_panel_are_alike(show: Any, mode: str, traffic: str, lines: int) -> None:
+    page = show(make_report(CELLS, 8))
+    page.evaluate(f"{CHOOSE}('mode', '{mode}'); {CHOOSE}('traffic', '{traffic}')")
+    looks = [tuple(one) for one in page.evaluate(LOOKS)]
+    assert len(looks) == lines and len(set(looks)) == lines
+    assert len({panel for panel, *_ in looks}) == (12 if lines == 12 else 1)
+    assert len({look[1:3] for look in looks}) == lines or lines == 12, "without their markers, too"
+
+
+def test_several_cells_are_drawn_against_their_own_levels_and_one_in_its_unit(show: Any) -> None:
+    page = show(make_report(CELLS, 12, slower=CELLS[-1]))
+    title = f"{PLOT}._fullLayout.yaxis.title.text"
+    page.evaluate(f"{CHOOSE}('mode', 'imix'); {CHOOSE}('traffic', 'bidir')")
+    assert page.evaluate(title) == "maximum rate, % off usual level"
+    drawn = page.evaluate(f"{LINES}.map(function (one) {{ return one.y; }})")
+    assert all(abs(value) < 2.5 for line in drawn[:-1] for value in line) and drawn[-1][-1] == pytest.approx(
+        -12, abs=2.5
+    )
+    page.evaluate(f"{CHOOSE}('relative', false)")
+    assert page.evaluate(title) == "maximum rate, % of line rate"
+    page.evaluate(f"{CHOOSE}('relative', true); {CHOOSE}('unit', 'pps')")
+    for number in (0, 1):
+        page.evaluate(f"document.querySelectorAll('input[name=column]')[{number}].click()")
+    assert page.evaluate(title) == "maximum rate, Mpps" and page.evaluate(
+        "document.getElementById('relative').disabled"
+    )
+    low, high = page.evaluate(RANGE)
+    assert low < 12 * 0.88 < 12 < high
+
+
+def test_a_zoom_does_not_outlive_the_unit_it_was_made_in(show: Any) -> None:
+    page = show(make_report(CELLS, 12))
+    page.evaluate(f"{CHOOSE}('mode', '64b'); {CHOOSE}('traffic', 'uni')")
+    page.evaluate(f"{PLOT}.scrollIntoView()")
+    before = page.evaluate(RANGE)
+    for kind, share in (("mousePressed", 0.3), ("mouseMoved", 0.5), ("mouseMoved", 0.6), ("mouseReleased", 0.6)):
+        x, y = (
+            page.evaluate(f"{BOX}.{side} + {share} * {BOX}.{size}")
+            for side, size in (("left", "width"), ("top", "height"))
+        )
+        page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
+    page.wait(f"{RANGE}[0] > {before[0]}")
+    zoomed = page.evaluate(RANGE)
+    nights = page.evaluate(f"{PLOT}._fullLayout.xaxis.range")
+    page.evaluate(f"{CHOOSE}('zero', true); {CHOOSE}('zero', false)")
+    page.evaluate(f"{CHOOSE}('unit', 'pps'); {CHOOSE}('relative', true)")
+    assert page.evaluate(RANGE) == zoomed, "the same figures in the same unit"
+    page.evaluate(f"{CHOOSE}('relative', false)")
+    low, high = page.evaluate(RANGE)
+    assert low < 1 and high > 9
+    assert page.evaluate(f"{PLOT}._fullLayout.xaxis.range") == nights, "nights are nights in any unit"
+
+
+def test_failed_nights_stand_below_the_axis_and_break_the_lines(show: Any) -> None:
+    page = show(make_report(CELLS, 12, failed=[3]))
+    page.evaluate(f"{CHOOSE}('mode', '64b'); {CHOOSE}('traffic', '')")
+    bars = f"{PLOT}.data.filter(function (one) {{ return one.type === 'bar'; }})[0]"
+    assert page.evaluate(f"[{bars}.x, {bars}.y, {bars}.yaxis]") == [["2026-11-17"], [6], "y2"]
+    assert page.evaluate(f"{LINES}.every(function (one) {{ return one.y[8] === null && one.y[7] !== null; }})")
+    told = page.evaluate(f"{PLOT}.data.filter(function (one) {{ return one.name === 'told'; }})[0].hovertext[8]")
+    assert told.count("was off") == 6, "all of the night, not the topmost"
+
+
+def test_a_night_is_told_whole_in_the_order_of_its_figures(show: Any) -> None:
+    slower = CELLS[-1]
+    change = Change(slower, "maximum rate", "2026-11-17T02:00:11Z", "vpp is slower", True, 12e6, 10.56e6, noise=6e4)
+    page = show(make_report(CELLS, 12, slower=slower, changes=[change]))
+    page.evaluate(f"{CHOOSE}('mode', 'imix'); {CHOOSE}('traffic', 'bidir')")
+    page.evaluate(f"{PLOT}.scrollIntoView()")
+    x, y = (page.evaluate(f"{BOX}.left + {BOX}.width * 8.5 / 12"), page.evaluate(f"{BOX}.top + {BOX}.height / 2"))
+
+    def point() -> None:
+        for off in (-3, 0):
+            page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x + off, y=y)
+
+    told = f"{PLOT}.querySelector('.hoverlayer').textContent"
+    page.wait(f"{told}.includes('vpp is slower')", point)
+    text = page.evaluate(told)
+    assert (
+        text.index("2026-11-17")
+        < min(text.index("linux"), text.index("pfsense"))
+        < text.index("vpp: ")
+        < text.index("is slower")
+    )
+    assert ", \u22121" in text and text.count("2026-11-1") == 1
+    rects = f"{PLOT}.layout.shapes.filter(function (one) {{ return one.type === 'rect'; }})"
+    bands = page.evaluate(f"{rects}.map(function (one) {{ return [one.x0, one.x1, one.y0, one.y1]; }})")
+    assert len(bands) == 4 and ["2026-11-09", "2026-11-17", pytest.approx(-1), pytest.approx(1)] in bands
+
+
+def test_a_night_leads_to_its_documents(show: Any) -> None:
+    report = make_report(CELLS, 40, failed=[1])
+    odd = replace(report.rows[-1], path="2026-11-20/vpp/another.json")
+    page = show(replace(report, rows=[*report.rows[:-1], odd]))
+    page.evaluate(f"{CHOOSE}('mode', 'imix'); {CHOOSE}('traffic', 'bidir')")
+    listed = (
+        "Array.from(document.querySelectorAll('#documents-list li')).map(function (one) { return one.textContent; })"
+    )
+    assert page.evaluate(f"{CHOOSE}('night', '2026-11-02'); {listed}.length") == 3
+    assert page.evaluate(listed)[0].startswith("2026-11-02, linux imix bidir: ")
+    paths = (
+        "Array.from(document.querySelectorAll('#documents-list code')).map(function (one) { return one.textContent; })"
+    )
+    wanted = [
+        row.path for row in report.rows if row.night == "2026-11-02" and row.cell.mode == "imix" and row.cell.bidir
+    ]
+    assert page.evaluate(paths) == wanted and "Mpps" in page.evaluate(listed)[0]
+    assert page.evaluate(f"{CHOOSE}('night', '2026-11-20'); {paths}")[-1] == odd.path
+    assert (
+        page.evaluate(f"{CHOOSE}('night', '2026-11-19'); {listed}")[0]
+        == "2026-11-19, linux imix bidir: failed: linux was off"
+    )
+    page.evaluate(f"{PLOT}.emit('plotly_click', {{ points: [{{ x: '2026-11-03', data: {{}} }}] }})")
+    assert page.evaluate("[document.getElementById('night').value, document.getElementById('documents').open]") == [
+        "2026-11-03",
+        True,
+    ]
+    assert page.evaluate(listed)[0].startswith("2026-11-03, ")
+
+
+def test_many_nights_have_an_overview_and_shorter_spans(show: Any) -> None:
+    page = show(make_report(CELLS[:2], 100))
+    page.evaluate(f"{CHOOSE}('mode', ''); {CHOOSE}('traffic', '')")
+    assert page.evaluate(f"{PLOT}.querySelectorAll('.rangeslider-container').length") == 1
+    spans = page.evaluate(
+        "Array.from(document.getElementById('nights').options).map(function (one) { return one.value; })"
+    )
+    assert spans == ["", "91", "30"]
+    page.evaluate(f"{CHOOSE}('nights', '30')")
+    assert page.evaluate(f"{PLOT}._fullLayout.xaxis.range[0]") > "2026-10-19"
+
+
+@pytest.mark.parametrize("width", [375, 1440])
+def test_panels_have_numbers_titles_and_one_scale_and_are_bounded(show: Any, chromium: Page, width: int) -> None:
+    cells = [Cell(f"dut{at}", mode, bidir, None) for at in range(6) for mode in "abcd" for bidir in (False, True)]
+    chromium.size(width, 900, phone=width < 500)
+    page = show(make_report(cells, 5, failed=[2]))
+    page.evaluate(f"{CHOOSE}('mode', ''); {CHOOSE}('traffic', '')")
+    most = 16 if width < 500 else 40
+    assert page.evaluate(f"{LINES}.length") == most
+    titles = page.evaluate(f"{PLOT}.layout.annotations.map(function (one) {{ return one.text; }})")
+    assert titles[-1].endswith(f"and {48 - most} more: choose a mode or DUT") and len(set(titles[:-1])) == most
+    assert page.evaluate(f"{PLOT}.querySelectorAll('.xaxislayer-above text').length") > 2
+    assert page.evaluate(f"{PLOT}.querySelectorAll('.yaxislayer-above text').length") > 2
+    ranges = page.evaluate(
+        f"[1, 2, {most}].map(function (at) {{ return {PLOT}._fullLayout['yaxis' + (at > 1 ? at : '')].range.join(); }})"
+    )
+    assert len(set(ranges)) == 1
+    page.evaluate(f"{CHOOSE}('mode', 'a'); {CHOOSE}('traffic', 'uni')")
+    assert page.evaluate(f"{PLOT}.clientHeight") < 600, "its height follows what is drawn"
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    chromium.size(1440, 900)
+
+
+@pytest.mark.parametrize(("figure", "equal"), [("power", True), ("maximum rate", False)])
+def test_axes_have_numbers_where_values_are_few_or_equal(show: Any, figure: str, equal: bool) -> None:
+    page = show(make_report(CELLS[:1], 2))
+    page.evaluate(f"{CHOOSE}('metric', '{figure}')")
+    low, high = page.evaluate(RANGE)
+    assert 0 < high - low < 0.1 * high and (not equal or low < 19 < high)
+    assert page.evaluate(f"{PLOT}.querySelectorAll('.ytick text').length") > 1
+    ticks = page.evaluate(
+        f"Array.from({PLOT}.querySelectorAll('.xtick text')).map(function (one) {{ return one.textContent; }})"
+    )
+    assert [tick.removesuffix("2026") for tick in ticks] == ["19 Nov", "20 Nov"], "nights, not clock minutes"
+
+
+def test_a_single_night_has_no_trend(show: Any) -> None:
+    page = show(make_report(CELLS, 1))
+    assert page.evaluate(f"{PLOT} === null && document.getElementById('metric') === null")
+    assert "Trends need two nights; there is one." in page.evaluate("document.getElementById('trends').textContent")
+    assert page.evaluate("document.querySelectorAll('#trends table tbody tr').length") == len(CELLS)
