@@ -204,7 +204,7 @@ class Grid:
     def missing(self) -> tuple[tuple[str, int], ...]:
         """Why planned cells were not measured, and how many of them."""
         cells = [cell for block in self.blocks for row in block.rows for cell in row.cells if cell.state == "missing"]
-        reasons = [cell.about for cell in cells if cell is not _NOT_RUN]
+        reasons = [cell.about for cell in cells if cell.about != _NOT_RUN.about]
         return tuple((one, reasons.count(one)) for one in dict.fromkeys(reasons))
 
 

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from ...core.history.rows import Cell
 from ..clean import clean
-from .html_data import SPARK_HEIGHT, SPARK_WIDTH, cell_places, default_choice, default_tcp_mode, embed, page_data
+from .html_data import SPARK_HEIGHT, SPARK_WIDTH, default_choice, default_tcp_mode, embed, page_data
 from .older import REASONS
 from .report import Report
 from .sheets import sheets_of
@@ -39,7 +39,6 @@ def render(report: Report, library: str) -> str:
         "tcp_choice": default_tcp_mode(report.tcp_cells, report.alarming),
         "columns": data["columns"],
         "directions": list(dict.fromkeys(curve.direction for curve in report.curves)),
-        "places": cell_places(report),
         "notes": _notes(report),
         "most_failures": MOST_FAILURES,
         "sheets": {sheet.name: sheet for sheet in sheets_of(report)},

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ...core.dut.cycles import Cost
-from ...core.history.rows import EFFICIENCY, Cell, Metric, held_pps
+from ...core.history.rows import Cell, Metric
 from ...core.strategy.table import suffix_of
 from ...core.tcp.result import FlowResult
 from ...core.verdict.latency import Latency
@@ -38,7 +37,8 @@ MOST_SPARKS = 200
 def page_data(report: Report) -> dict[str, Any]:
     """The cells once; everything else refers to them by index."""
     curves, trends, costs = report.curves, report.trends, report.costs
-    cells = cell_places(report)
+    found = [*(c.cell for c in curves), *(t.cell for t in trends), *costs, *(one.cell for one in report.tcp_cells)]
+    cells = {cell: at for at, cell in enumerate(dict.fromkeys(found))}
     every = report.columns
     older = [
         (one, curve) for cell, some in report.older.items() if cell in cells for one in some for curve in one.curves
@@ -67,21 +67,8 @@ def page_data(report: Report) -> dict[str, Any]:
         ],
         "trends": [_trend(trend, cells[trend.cell]) for trend in trends],
         "tcp": [_tcp(one, cells[one.cell]) for one in report.tcp_cells],
-        "costs": [_cost(cost, cells[_of_all_rates(cell)]) for cell, stretches in costs.items() for cost in stretches],
+        "costs": [_cost(cost, cells[cell]) for cell, stretches in costs.items() for cost in stretches],
     }
-
-
-def cell_places(report: Report) -> dict[Cell, int]:
-    """The index of every cell in the page's data."""
-    costs = map(_of_all_rates, report.costs)
-    found = [curve.cell for curve in report.curves], [trend.cell for trend in report.trends], costs
-    every = dict.fromkeys([*(cell for some in found for cell in some), *(one.cell for one in report.tcp_cells)])
-    return {cell: at for at, cell in enumerate(every)}
-
-
-def _of_all_rates(cell: Cell) -> Cell:
-    """Costs at several given rates are one curve."""
-    return cell if held_pps(cell.kind) is None else replace(cell, kind=EFFICIENCY.split()[0])
 
 
 def embed(values: Any) -> str:

@@ -16,6 +16,7 @@ from ...core.units import format_pps, format_time
 from ..clean import clean
 from ..tcp.text import LIMIT_WORDS, headline, name_of_flow
 from ..words import NONE, format_count, format_cycles, format_figure, format_loss, interval_words, typeset
+from .grid import column_of
 from .html_data import spark
 from .sheets import grid_item
 from .tcp import is_tcp
@@ -74,6 +75,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "headline": headline,
     "megabits": partial(_figure, lambda bps: f"{bps / 1e6:.1f}"),
     "shows": _shows,
+    "column": column_of,
     "grid_item": grid_item,
     "count": format_count,
     "flatten": _flatten,

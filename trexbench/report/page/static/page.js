@@ -208,7 +208,6 @@
 
   function drawAll() {
     var now = choice();
-    pageTables(tools, now);
     if (id("plot-tcp")) { tcp.bars(now); tcp.series(now); }
     if (id("plot-ramps")) { drawRamps(now); }
     if (id("plot-costs")) { drawCosts(now); }

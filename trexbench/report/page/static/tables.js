@@ -1,9 +1,9 @@
 "use strict";
 // Tables: sorted by a click on a head, filtered by the choice of the plots, saved as CSV. They are whole without it.
-var pageTables = (function () {
+(function () {
   var NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/;
   var touched = false; // the tables above the controls follow them only when somebody used them
-  var follow = null;
+  var tables = all(document, ".wide table:not(.facts)"), controls = document.getElementById("controls");
 
   function all(root, selector) { return Array.prototype.slice.call(root.querySelectorAll(selector)); }
 
@@ -116,19 +116,30 @@ var pageTables = (function () {
     table.sheetbar = { count: count, whole: whole };
   }
 
-  // now: the choice; chosen: whether a cell of the data belongs to it; metric: the figure of the trends.
-  function wanted(row, now, grid) {
-    var cell = row.dataset.cell === undefined ? null : follow.cells[row.dataset.cell];
-    if (row.dataset.metric !== undefined && now.metric && row.dataset.metric !== now.metric) { return false; }
-    return cell === null || follow.chosen(cell, grid ? Object.assign({}, now, { columns: follow.columns }) : now);
+  function selected(name) {
+    var one = document.getElementById(name);
+    return one ? one.value : "";
+  }
+
+  function choice() {
+    var now = { mode: selected("mode"), way: selected("traffic"), tcp: selected("tcp-mode"), metric: selected("metric"), duts: {} };
+    all(document, "input[name=column]").forEach(function (box) { now.duts[box.value] = box.checked; });
+    return now;
+  }
+
+  // Of a row whatever it names must be chosen; TCP has a choice of its own.
+  function wanted(row, now) {
+    return ["mode", "tcp", "metric"].concat(row.dataset.tcp === undefined ? ["way"] : []).every(function (name) {
+      return row.dataset[name] === undefined || !now[name] || row.dataset[name] === now[name];
+    }) && (row.dataset.dut === undefined || now.duts[row.dataset.dut]);
   }
 
   function filter(table) {
-    var grid = table.classList.contains("grid"), now = follow.now, open = table.dataset.whole || (grid && !touched);
+    var grid = table.classList.contains("grid"), now = choice(), open = table.dataset.whole || (grid && !touched);
     var rows = all(table, "tbody tr:not(.block)");
-    rows.forEach(function (row) { row.classList.toggle("off", !open && !wanted(row, now, grid)); });
+    rows.forEach(function (row) { row.classList.toggle("off", !open && !wanted(row, now)); });
     all(table, "[data-column]").forEach(function (cell) {
-      cell.classList.toggle("off", !open && !now.columns[cell.dataset.column]);
+      cell.classList.toggle("off", !open && !now.duts[cell.dataset.column]);
     });
     all(table, "tbody").forEach(function (body) { body.classList.toggle("off", !body.querySelector("tr:not(.block):not(.off)")); });
     var left = rows.filter(function (row) { return !row.classList.contains("off"); }).length;
@@ -144,18 +155,22 @@ var pageTables = (function () {
   window.addEventListener("beforeprint", function () {
     all(document, "#table details, details.doubtful, #trends > details").forEach(function (part) { part.open = true; });
   });
-  all(document, ".wide table:not(.facts)").forEach(equip);
-  var controls = document.getElementById("controls");
-  if (controls) { controls.addEventListener("change", function () { touched = true; }); }
+  tables.forEach(equip);
+  if (!controls) { return; }
 
-  return function (page, now) {
-    var picked = {}, metric = page.id("metric");
-    page.all("input[name=column]").forEach(function (box) { picked[box.value] = true; });
-    now.metric = metric ? metric.value : "";
-    follow = { cells: page.data.cells, chosen: page.chosen, columns: picked, now: now };
-    all(document, ".wide table:not(.facts)").forEach(function (table) {
+  function follow() {
+    tables.forEach(function (table) {
       delete table.dataset.whole;
       filter(table);
     });
-  };
+  }
+
+  document.addEventListener("change", function (event) {
+    touched = touched || controls.contains(event.target);
+    follow();
+  });
+  // The plots set the choice when they are first drawn, and by links.
+  document.addEventListener("click", function (event) { if (event.target.closest("[data-show]")) { setTimeout(follow); } });
+  window.addEventListener("popstate", function () { setTimeout(follow); });
+  new MutationObserver(follow).observe(document.documentElement, { attributeFilter: ["data-ready"] });
 })();
