@@ -221,7 +221,7 @@ def load_results(results: Place = "results", **filters: Any) -> list[RunResult]:
     """
     found = []
     for one in _rows(results, **filters):
-        if one.packet_rate is None:
+        if one.total_bps is not None:
             continue
         try:
             found.append(load_run(Path(results) / one.path))

@@ -99,6 +99,13 @@ def test_pictures_go_into_their_directory(results: Path, tmp_path: Path) -> None
     assert len(list((tmp_path / "new").glob("ramps-*.svg"))) == 4 == len(list((tmp_path / "new").glob("trend-*.png")))
 
 
+def test_tables_go_into_their_directory_as_csv(results: Path, tmp_path: Path) -> None:
+    assert run("--results", str(results), "--csv", str(tmp_path / "new"), "--dut", "vpp") == 0
+    names = {one.name for one in (tmp_path / "new").iterdir()}
+    assert {"maximum-rate.csv", "ramps.csv", "latency.csv", "trends.csv"} <= names
+    assert (tmp_path / "new" / "maximum-rate.csv").read_text().startswith("Direction,Traffic,")
+
+
 def test_another_night_can_be_the_tables(results: Path, tmp_path: Path) -> None:
     path = tmp_path / "r.md"
     assert run("--results", str(results), "--night", "2026-11-19", "--markdown", str(path)) == 0
@@ -209,6 +216,7 @@ def test_an_older_night_whose_document_went_meanwhile_is_left_out_and_named(tmp_
         (("--dut", "nobody"), "is of nobody"),
         (("-o", "/proc/report.html"), "/proc/report.html"),
         (("--pictures", "/dev/null"), "/dev/null is not a directory: name one for the pictures"),
+        (("--csv", "/dev/null"), "/dev/null is not a directory: name one for the tables"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from report_cases import make_night, make_record, make_row
 
+from trexbench.core.history.baseline import Level
 from trexbench.core.history.night import State
-from trexbench.report.page.grid import build_grid
+from trexbench.core.history.rows import EFFICIENCY, RunRow
+from trexbench.report.page.grid import GridCell, build_cost_grid, build_grid
 
 SEED = {
     ("1514b", False): "97 97 97 97 97",
@@ -111,3 +115,84 @@ def test_a_night_shows_what_failed_and_what_was_not_reached() -> None:
 def test_simulated_and_measured_stand_in_columns_of_their_own() -> None:
     grid = build_grid([make_row(), make_row(simulated=True)], None)
     assert [str(column) for column in grid.columns] == ["vpp", "vpp (simulated)"]
+
+
+def nights_of(*rates: float, **changes: object) -> list[RunRow]:
+    """One cell's run of each night, in Mpps."""
+    return [
+        make_row(at=f"2026-11-{at + 1:02}", total_pps=1e6 * rate, line_share=rate / 15, **changes)
+        for at, rate in enumerate(rates)
+    ]
+
+
+def last(rows: list[RunRow], found: Level | None = None) -> GridCell:
+    levels = {} if found is None else {(rows[-1].cell, "maximum rate"): found}
+    return build_grid(rows, None, levels).blocks[0].rows[0].cells[0]
+
+
+STEADY = (5.0, 5.01, 4.99, 5.0, 5.02, 4.98)
+
+
+@pytest.mark.parametrize(
+    ("tonight", "text"),
+    [(4.6, "\u25bc -8.0 %"), (5.5, "\u25b2 +10.0 %"), (5.02, "+0.4 %"), (4.98, "-0.4 %"), (5.0, "+-0.0 %")],
+)
+def test_a_figure_stands_beside_its_change_and_a_sign_where_it_is_beyond_the_noise(tonight: float, text: str) -> None:
+    assert last(nights_of(*STEADY, tonight)).change == text
+
+
+def test_a_change_smaller_than_the_run_is_certain_has_no_sign() -> None:
+    rows = nights_of(*STEADY, 4.6)
+    assert last([*rows[:-1], replace(rows[-1], uncertainty_pps=0.5e6)]).change == "-8.0 %"
+
+
+def test_few_nights_before_show_a_change_and_do_not_judge_it() -> None:
+    cell = last(nights_of(5.0, 5.0, 2.5))
+    assert cell.change == "-50.0 %" and "needs 5 nights, has 2" in cell.change_words
+    assert last(nights_of(5.0)).change == ""
+
+
+def test_the_level_before_a_change_that_was_found_is_the_baseline_from_then_on() -> None:
+    rows = nights_of(*STEADY, 4.5, 4.5, 4.5, 4.5)
+    found = Level("2026-11-07T02:00:00Z", 5.2e6)
+    cell = last(rows, found=found)
+    assert cell.change == "\u25bc -13.5 %" and "the level before the change (5.200 Mpps)" in cell.change_words
+    assert cell.delta is not None and cell.delta.noise == pytest.approx(0.0027, abs=1e-4), "of the nights before it"
+    assert "night" in last(rows[:6], found=found).change_words, "of a run before the change it says nothing"
+
+
+def test_nothing_is_compared_with_bounds_or_other_conditions() -> None:
+    assert last([*nights_of(*STEADY), *nights_of(4.0, at_least=True)]).change == ""
+    other = nights_of(*STEADY, loss_threshold=0.01)
+    assert last([*other, make_row(at="2026-11-20")]).change == ""
+
+
+def test_a_column_counts_what_changed_in_it() -> None:
+    rows = [
+        row
+        for dut, tonight in (("vpp", 4.5), ("linux", 5.0))
+        for mode in ("64b", "imix")
+        for row in nights_of(*STEADY, tonight, dut=dut, mode=mode)
+    ]
+    grid = build_grid(sorted(rows, key=lambda row: row.started), None)
+    assert [grid.counts(column, worse=True) for column in (0, 1)] == [2, 0]
+    assert [grid.counts(column, worse=False) for column in (0, 1)] == [0, 0]
+
+
+def test_runs_at_given_rates_are_no_maximum_and_have_a_table_of_their_costs() -> None:
+    rates = {"10mpps": 358.0, "1kpps": 4943.0, "1mpps": 584.0}
+    rows = [
+        make_row(kind=f"{EFFICIENCY}{rate}", cycles_per_packet=cycles, total_pps=1e6, at_least=True)
+        for rate, cycles in rates.items()
+    ]
+    assert build_grid(rows, None).columns == () and all(row.packet_rate is None for row in rows)
+    (block,) = build_cost_grid(rows).blocks
+    assert [(row.mode, row.cells[0].rate, row.cells[0].share) for row in block.rows] == [
+        ("64b at 1 kpps", "4 943", None),
+        ("64b at 1 Mpps", "584", None),
+        ("64b at 10 Mpps", "358", None),
+    ]
+
+
+def test_a_suites_own_kind_that_reads_like_a_rate_is_taken_as_a_name() -> None:
+    assert build_grid([make_row(kind=f"{EFFICIENCY}dawn")], None).blocks[0].name == "Unidirectional, efficiency at dawn"

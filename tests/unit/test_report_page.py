@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import HOSTILE, figures, make_night, make_record, make_row, make_run
 
-from trexbench.core.history.rows import Cell, row_of
+from trexbench.core.history.rows import EFFICIENCY, Cell, row_of
 from trexbench.core.load.plan import LATENCY_LOADS
 from trexbench.core.result import RunResult
 from trexbench.core.units import format_time
@@ -140,7 +140,7 @@ def test_older_nights_can_be_laid_beside_the_latest() -> None:
     boxes = {a["value"]: "checked" in a for _, a in page.found if a.get("name") == "older"}
     assert boxes == {"change": True, "night": False}
     text = " ".join(" ".join(page.text).split())
-    assert "Older nights as a table" in text and "the DUT was configured differently" in text and "+0.0 %" in text
+    assert "Older nights as a table" in text and "the DUT was configured differently" in text and "\u00b10.0 %" in text
 
 
 def test_an_unlike_night_is_named_and_not_drawn() -> None:
@@ -173,8 +173,9 @@ def test_latency_is_a_table_and_a_plot_of_every_direction_at_every_load() -> Non
     worst = run.latencies[-1]
     assert worst.mean_s and data["latency"][-1]["mean"] == pytest.approx(1e6 * worst.mean_s, rel=1e-5)
     text = " ".join(" ".join(page.text).split())
-    assert "at 50 % of the throughput" in text and format_time(worst.mean_s).replace("us", "\u00b5s") in text
-    assert "at 10 , 50 and 90" not in text and "at 10, 50 and 90" in text and "lost 5" not in text
+    assert "Latency at shares of the throughput" in text and "50 %" in text
+    assert format_time(worst.mean_s).replace("us", "\u00b5s") in text
+    assert "at 10 , 50 and 90" not in text and "at 10, 50 and 90" in text and "full queues" not in text
     assert "plot-latency" in [a.get("id") for _, a in page.found]
 
 
@@ -189,7 +190,8 @@ def test_latency_has_a_trend_in_its_unit() -> None:
 def test_latency_under_loss_is_marked_in_every_form() -> None:
     report, _ = make_timed(loss=0.05)
     page, text = render(report, LIBRARY), to_markdown(report)
-    assert "lost 5.00 %" in page and [one["lossy"] for one in json.loads(Elements(page).scripts[0])["latency"]] == [
+    assert "5.00 % (full queues)" in page
+    assert [one["lossy"] for one in json.loads(Elements(page).scripts[0])["latency"]] == [
         True,
         *[False] * 5,
     ]
@@ -290,6 +292,14 @@ def test_markdown_has_the_same_table_and_findings() -> None:
     text = to_markdown(make_report())
     for words in ("| 64b | **34 %**", "***Bidirectional***", "vpp slower", "no vpp", "5.000 Mpps", "note: "):
         assert words.replace("**34 %**", "34 %") in text, words
+
+
+def test_markdown_has_changes_beside_the_figures_and_costs_at_given_rates() -> None:
+    rows = [make_row(at=f"2026-11-{at:02}", total_pps=5e6 - 5e5 * (at == 9)) for at in range(1, 10)]
+    held = make_row(kind=f"{EFFICIENCY}1mpps", cycles_per_packet=584.1, at="2026-11-09")
+    text = to_markdown(Report([*rows, held]))
+    assert "| 64b | 34 % \u25bc -10.0 % |" in text and "| 64b | 4.500 Mpps |" in text
+    assert "| 64b at 1 Mpps | 584 |" in text
 
 
 def test_a_hostile_table_keeps_its_columns_in_markdown() -> None:

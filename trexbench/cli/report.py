@@ -15,6 +15,7 @@ from .output import make_directory, warn, write
     epilog="\b\nExamples:\n  trexbench report\n"
     "  trexbench report --suite netgate-6100 --since 2026-01-01 -o morning.html\n"
     "  trexbench report --markdown - --dut netgate-vpp\n"
+    "  trexbench report -o morning.html --csv tables/\n"
 )
 @results_option()
 @click.option(
@@ -34,6 +35,12 @@ from .output import make_directory, warn, write
     type=click.Path(path_type=Path, file_okay=False),
     help="Write curves and trends as PNG and SVG into this directory.",
 )
+@click.option(
+    "--csv",
+    "tables",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write each of the page's tables as CSV into this directory.",
+)
 def report(
     results: Path,
     suite: str | None,
@@ -43,13 +50,18 @@ def report(
     output: Path | None,
     markdown: str | None,
     pictures: Path | None,
+    tables: Path | None,
 ) -> None:
     """One self-contained HTML page of what was measured: table, ramps, cycles, trends, facts, warnings.
 
-    The page needs no network and no other file. With --markdown or --pictures it is made only if -o is given as well.
+    The page needs no network and no other file. With --markdown, --pictures or --csv it is made only if -o is given,
+    too.
     """
-    if pictures is not None and pictures.exists() and not pictures.is_dir():
-        raise ConfigError(f"{pictures} is not a directory", "name one for the pictures after --pictures")
+    for what, place in (("pictures", pictures), ("csv", tables)):
+        if place is not None and place.exists() and not place.is_dir():
+            raise ConfigError(
+                f"{place} is not a directory", f"name one for the {'tables' if what == 'csv' else what} after --{what}"
+            )
     from ..review.report import collect, make_page
 
     found = collect(results, warn, suite=suite, duts=duts, since=since, night=night)
@@ -63,5 +75,11 @@ def report(
         make_directory(pictures)
         for name, data in draw_pictures(found):
             write(str(pictures / name), data)
-    if output is not None or (markdown is None and pictures is None):
+    if tables is not None:
+        from ..report.page.sheets import sheets_of, to_csv
+
+        make_directory(tables)
+        for sheet in sheets_of(found):
+            write(str(tables / f"{sheet.name}.csv"), to_csv(sheet))
+    if output is not None or (markdown is None and pictures is None and tables is None):
         write(str(output or Path("report.html")), make_page(found))

@@ -78,6 +78,12 @@ def format_cycles(value: float) -> str:
     return f"{value:.1f}" if value < 100 else f"{value:,.0f}".replace(",", " ")
 
 
+def format_change(share: float) -> str:
+    """``-8.1 %``, ``+0.4 %``, ``+-0.0 %``."""
+    text = f"{100 * share:+.1f} %"
+    return f"+-{text[1:]}" if text[1:] == "0.0 %" else text
+
+
 def format_count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
@@ -100,5 +106,5 @@ def nominal(text: str) -> str:
 
 def typeset(text: str) -> str:
     """With typographic signs (a true arrow, micro, plus-minus), for outputs that can show every character."""
-    text = text.replace(">= ", "\u2265 ").replace("->", "\u2192").replace("+- ", "\u00b1 ")
+    text = text.replace(">= ", "\u2265 ").replace("->", "\u2192").replace("+-", "\u00b1")
     return re.sub(r"(?<=\d )us\b|(?<=\d )uJ\b", lambda unit: f"\u00b5{unit[0][1:]}", text)

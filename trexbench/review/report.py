@@ -17,6 +17,7 @@ from ..core.tcp.result import TcpResult
 from ..report.page.html import render
 from ..report.page.older import Older, choose_older, with_figures
 from ..report.page.report import Report
+from ..report.page.tcp import is_tcp
 from ..report.page.templates import read_static
 from ..report.page.trends import Change
 from ..report.regress.text import finding_line, summary_line
@@ -128,7 +129,7 @@ def load_runs(
 ) -> dict[Cell, RunResult]:
     """The latest complete run of packets of every cell, of the table's suite where there is one."""
     found: dict[Cell, RunResult] = {}
-    for cell, row in _latest([row for row in rows if row.packet_rate is not None], table).items():
+    for cell, row in _latest([row for row in rows if not is_tcp(row.cell)], table).items():
         try:
             found[cell] = load_run(results / row.path)
         except StoreError as error:
@@ -141,7 +142,7 @@ def load_tcp(
 ) -> dict[Cell, TcpResult]:
     """The latest complete run of TCP of every cell, as load_runs; each document is read once for all of its cells."""
     cells: dict[str, list[Cell]] = {}
-    for cell, row in _latest([row for row in rows if row.packet_rate is None], table).items():
+    for cell, row in _latest([row for row in rows if is_tcp(row.cell)], table).items():
         cells.setdefault(row.path, []).append(cell)
     found: dict[Cell, TcpResult] = {}
     for path, some in cells.items():

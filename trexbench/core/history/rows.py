@@ -8,12 +8,14 @@ from statistics import fmean
 from typing import Any
 
 from ..dut.runtime import WorkerEfficiency
+from ..errors import ConfigError
 from ..load.conditions import ALIKE
 from ..result import RunResult, Status
 from ..strategy.table import suffix_of
 from ..tcp.limit import TcpLimit
 from ..tcp.model import Leg, TcpMode, Way
 from ..tcp.result import Summary, TcpResult
+from ..units import Rate, parse_rate
 from ..verdict.latency import history_latency
 from ..verdict.model import Limit
 
@@ -109,8 +111,8 @@ class RunRow:
 
     @property
     def packet_rate(self) -> float | None:
-        """total_pps; None for TCP."""
-        return self.total_pps if self.total_bps is None else None
+        """total_pps; None for TCP, and where the rate was given, since such a run does not look for a maximum."""
+        return self.total_pps if self.total_bps is None and held_pps(self.cell.kind) is None else None
 
     @property
     def uncertainty(self) -> float:
@@ -168,7 +170,7 @@ def row_of(result: RunResult, path: str) -> RunRow:
             mode=str(command.get("mode", "")),
             bidir=result.plan.bidir,
             rx_queues=queues if type(queues) is int else None,
-            kind=result.plan.kind,
+            kind=kind_of(result),
             simulated=result.simulated,
             variant=_text(command.get("variant")),
         ),
@@ -190,6 +192,25 @@ def row_of(result: RunResult, path: str) -> RunRow:
         warnings=len(result.caveats) + len(result.analysis_caveats) + len(result.dut_caveats),
         **figures,
     )
+
+
+EFFICIENCY = "efficiency at "
+"""The kind of a run that counts what packets cost at a given rate begins so, and ends with that rate."""
+
+
+def kind_of(result: RunResult) -> str:
+    """The strategy; of a run of ``trexbench efficiency`` the rate that it held: each rate has a history of its own."""
+    if result.command.get("verb") != "efficiency":
+        return result.plan.kind
+    return f"{EFFICIENCY}{Rate(float(f'{result.plan.offers[0].target_pps:.4g}'), 'pps')}"
+
+
+def held_pps(kind: str) -> float | None:
+    """The given rate of such a kind, in frames per second and direction; None for others."""
+    try:
+        return parse_rate(kind.removeprefix(EFFICIENCY)).value if kind.startswith(EFFICIENCY) else None
+    except ConfigError:
+        return None
 
 
 def rows_of_tcp(result: TcpResult, path: str) -> tuple[RunRow, ...]:

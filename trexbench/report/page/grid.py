@@ -5,11 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ...core.history.baseline import Delta, Level, find_delta, metric_of
+from ...core.history.detect import FIRST_NIGHTS
 from ...core.history.night import CellRecord, Night, State
-from ...core.history.rows import TCP_KIND, Cell, RunRow
+from ...core.history.rows import TCP_KIND, Cell, RunRow, cells_of, held_pps
+from ...core.strategy.saturate import Saturate
 from ...core.strategy.table import suffix_of
-from ...core.units import format_scaled
-from ..words import NONE, format_bound, format_limit, status_words
+from ...core.units import format_pps, format_scaled
+from ..words import (
+    NONE,
+    format_bound,
+    format_change,
+    format_count,
+    format_cycles,
+    format_figure,
+    format_limit,
+    nominal,
+    status_words,
+)
 
 NO_REASON = "no reason was recorded"
 
@@ -43,20 +56,50 @@ class Column:
 
 @dataclass(frozen=True)
 class GridCell:
-    """One figure of the table. share: of one direction's line rate, so up to 2 for bidirectional runs; None: no figure.
+    """One figure of the table. share: of one direction's line rate, so up to 2 for bidirectional runs; None: unknown.
 
-    state: ``value``, ``failed`` or ``missing``; about: the figure in full, or why there is none. traffic: its digest.
+    state: ``value``, ``failed`` or ``missing``; about: the figure in full, or why there is none. row: the run's; None
+    where there is no figure. delta: against the baseline, where one is known.
     """
 
     state: str
     about: str
-    share: float | None = None
-    pps: float | None = None
-    at_least: bool = False
+    row: RunRow | None = None
     best: bool = False
-    warnings: int = 0
-    traffic: str | None = None
-    unit: str = "pps"
+    delta: Delta | None = None
+
+    @property
+    def share(self) -> float | None:
+        """None where the line's rate is not known, as of a virtual one."""
+        return self.row.line_share if self.row is not None and self.row.line_rate_bps and not self.is_cost else None
+
+    @property
+    def at_least(self) -> bool:
+        return self.row is not None and self.row.at_least and not self.is_cost
+
+    @property
+    def warnings(self) -> int:
+        return self.row.warnings if self.row is not None else 0
+
+    @property
+    def traffic(self) -> str | None:
+        """Its digest."""
+        return self.row.traffic if self.row is not None else None
+
+    @property
+    def is_cost(self) -> bool:
+        """Whether the figure is what packets cost at a given rate."""
+        return self.row is not None and held_pps(self.row.cell.kind) is not None
+
+    @property
+    def metric(self) -> str:
+        """The name of the figure that the run was made for."""
+        return "" if self.row is None else metric_of(self.row).name
+
+    @property
+    def value(self) -> float | None:
+        """The figure: of costs in cycles per packet, else in the unit of the rate."""
+        return None if self.row is None else metric_of(self.row).of(self.row)
 
     @property
     def percent(self) -> str:
@@ -65,17 +108,59 @@ class GridCell:
 
     @property
     def rate(self) -> str:
-        return self._nothing if self.pps is None else format_bound(self.pps, self.at_least, self.unit)
+        if self.row is None or self.value is None:
+            return "failed" if self.state == "failed" else NONE
+        return (
+            format_cycles(self.value) if self.is_cost else format_bound(self.value, self.at_least, self.row.rate_unit)
+        )
 
     @property
-    def _nothing(self) -> str:
-        return "failed" if self.state == "failed" else NONE
+    def detail(self) -> str:
+        """The uncertainty and the limit of a rate; of costs the rate that was forwarded."""
+        if self.row is None:
+            return ""
+        if self.is_cost:
+            return f"at {format_pps(self.row.total_pps)} forwarded"
+        apart = f"+- {format_scaled(self.row.uncertainty, self.row.rate_unit, 2)}, " if self.row.uncertainty else ""
+        return f"{apart}limit: {self.row.limit}"
+
+    @property
+    def change(self) -> str:
+        """The change against the baseline, signed; with a sign for the worse or the better where it is beyond noise."""
+        return change_text(self.delta)
+
+    @property
+    def change_words(self) -> str:
+        """The baseline of the change, in words."""
+        if self.delta is None or self.row is None:
+            return ""
+        return f"{delta_words(self.delta)} ({format_figure(self.delta.before, metric_of(self.row))})"
+
+
+def change_text(delta: Delta | None) -> str:
+    """The change against the baseline, signed; with a sign for the worse or the better where it is beyond the noise."""
+    if delta is None:
+        return ""
+    sign = ("\u25bc " if delta.worse else "\u25b2 ") if delta.beyond else ""
+    return f"{sign}{format_change(delta.share)}"
+
+
+def delta_words(delta: Delta) -> str:
+    """``worse than the median of 9 nights before``."""
+    nights = format_count(delta.nights, "night")
+    than = "the level before the change" if delta.found else f"the median of {nights} before"
+    if not delta.found and delta.noise is None:
+        return f"against {than}; to judge it needs {FIRST_NIGHTS} nights, has {delta.nights}"
+    return f"{'worse' if delta.worse else 'better'} than {than}" if delta.beyond else f"within the noise of {than}"
 
 
 @dataclass(frozen=True)
 class GridRow:
+    """mode: also with what tells the row from others of the mode. of: the cell of each figure."""
+
     mode: str
     cells: tuple[GridCell, ...]
+    of: tuple[Cell, ...]
 
 
 @dataclass(frozen=True)
@@ -97,13 +182,41 @@ class Grid:
     loss_limit: str
     has_packets: bool = True
     has_tcp: bool = False
+    has_saturate: bool = False
+
+    def counts(self, column: int, worse: bool) -> int:
+        """Figures of a column that differ from their baseline beyond the noise, to the worse or to the better."""
+        deltas = (row.cells[column].delta for block in self.blocks for row in block.rows)
+        return sum(one is not None and one.beyond and one.worse is worse for one in deltas)
+
+    @property
+    def unit(self) -> str:
+        """Of the figures themselves."""
+        cells = [cell for block in self.blocks for row in block.rows for cell in row.cells if cell.row is not None]
+        units = dict.fromkeys("cycles/packet" if cell.is_cost else cell.row.rate_unit for cell in cells if cell.row)
+        return " or ".join(units)
+
+    @property
+    def has_deltas(self) -> bool:
+        return any(cell.delta is not None for block in self.blocks for row in block.rows for cell in row.cells)
+
+    @property
+    def missing(self) -> tuple[tuple[str, int], ...]:
+        """Why planned cells were not measured, and how many of them."""
+        cells = [cell for block in self.blocks for row in block.rows for cell in row.cells if cell.state == "missing"]
+        reasons = [cell.about for cell in cells if cell.about != _NOT_RUN.about]
+        return tuple((one, reasons.count(one)) for one in dict.fromkeys(reasons))
 
 
-def build_grid(rows: Sequence[RunRow], night: Night | None) -> Grid:
-    """The table of a night, or without a night of every cell's latest run. rows: oldest first."""
+def build_grid(
+    rows: Sequence[RunRow], night: Night | None, levels: Mapping[tuple[Cell, str], Level] | None = None
+) -> Grid:
+    """The table of a night, or without a night of every cell's latest run. rows: oldest first; levels: see Level."""
     paths = {record.path for record in night.cells} if night is not None else set()
     shown = [row for row in rows if row.path in paths] if night else list({row.cell: row for row in rows}.values())
+    shown = [row for row in shown if held_pps(row.cell.kind) is None]
     found = _of_night(shown, night) if night is not None else {row.cell: _figure(row) for row in shown}
+    found = _compared(found, rows, levels or {})
     columns = order_columns(column_of(cell) for cell in found)
     blocks: list[Block] = []
     failures: list[tuple[str, str]] = []
@@ -113,7 +226,7 @@ def build_grid(rows: Sequence[RunRow], night: Night | None) -> Grid:
         for mode in modes:
             # in the table's order
             cells = [Cell(c.dut, mode, bidir, c.rx_queues, kind, c.simulated, c.variant) for c in columns]
-            lines += _rows_of(mode, [found.get(cell, _NOT_RUN) for cell in cells])
+            lines += _rows_of(mode, cells, [found.get(cell, _NOT_RUN) for cell in cells])
             failures += [
                 (str(cell), found[cell].about) for cell in cells if cell in found and found[cell].state == "failed"
             ]
@@ -125,8 +238,53 @@ def build_grid(rows: Sequence[RunRow], night: Night | None) -> Grid:
     )
     kinds = {cell.kind for cell in found}
     return Grid(
-        title, columns, tuple(blocks), tuple(failures), loss_limit, kinds != {TCP_KIND}, has_tcp=TCP_KIND in kinds
+        title,
+        columns,
+        tuple(blocks),
+        tuple(failures),
+        loss_limit,
+        has_packets=kinds != {TCP_KIND},
+        has_tcp=TCP_KIND in kinds,
+        has_saturate=Saturate.kind in kinds,
     )
+
+
+def build_cost_grid(rows: Sequence[RunRow], levels: Mapping[tuple[Cell, str], Level] | None = None) -> Grid:
+    """Cycles per packet at given rates: the latest run of every cell that has one; rates in rows."""
+    latest = {row.cell: row for row in rows if held_pps(row.cell.kind) is not None}
+    found = _compared({cell: _figure(row) for cell, row in latest.items()}, rows, levels or {})
+    columns = order_columns(column_of(cell) for cell in found)
+    blocks: list[Block] = []
+    for bidir in sorted({cell.bidir for cell in found}):
+        lines = {
+            (c.mode, c.kind): None
+            for c in sorted(found, key=lambda c: (c.mode, held_pps(c.kind) or 0.0))
+            if c.bidir is bidir
+        }
+        made: list[GridRow] = []
+        for mode, kind in lines:
+            cells = [Cell(c.dut, mode, bidir, c.rx_queues, kind, c.simulated, c.variant) for c in columns]
+            made += _rows_of(
+                f"{mode} at {nominal(format_pps(held_pps(kind) or 0.0))}",
+                cells,
+                [found.get(c, _NOT_RUN) for c in cells],
+            )
+        blocks.append(Block(_block_name("ramp", bidir), tuple(made)))
+    return Grid("the latest run of each cell", columns, tuple(blocks), (), "the limit")
+
+
+def _compared(
+    found: Mapping[Cell, GridCell], rows: Sequence[RunRow], levels: Mapping[tuple[Cell, str], Level]
+) -> dict[Cell, GridCell]:
+    """Every figure with its change against what was usual before."""
+    histories = cells_of(rows)
+    done: dict[Cell, GridCell] = {}
+    for cell, one in found.items():
+        if one.row is not None:
+            level = levels.get((cell, one.metric))
+            one = replace(one, delta=find_delta(one.row, histories.get(cell, ()), metric_of(one.row), level))
+        done[cell] = one
+    return done
 
 
 def order_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
@@ -174,15 +332,15 @@ def _block_name(kind: str, bidir: bool) -> str:
     return ", ".join(filter(None, ("Bidirectional" if bidir else "Unidirectional", suffix_of(kind))))
 
 
-def _rows_of(mode: str, cells: Sequence[GridCell]) -> Iterator[GridRow]:
+def _rows_of(name: str, of: Sequence[Cell], cells: Sequence[GridCell]) -> Iterator[GridRow]:
     """One row for a mode; one for each traffic where its runs sent different traffic."""
     traffics = list(dict.fromkeys(cell.traffic for cell in cells if cell.traffic is not None))
     if len(traffics) < 2:
-        yield GridRow(mode, _with_best(cells))
+        yield GridRow(name, _with_best(cells), tuple(of))
         return
     for traffic in traffics:
         chosen = [cell if cell.traffic in (None, traffic) else _NOT_RUN for cell in cells]
-        yield GridRow(f"{mode}, traffic {traffic[:8]}", _with_best(chosen))
+        yield GridRow(f"{name}, traffic {traffic[:8]}", _with_best(chosen), tuple(of))
 
 
 def _of_night(rows: Iterable[RunRow], night: Night) -> Mapping[Cell, GridCell]:
@@ -207,14 +365,7 @@ def _figure(row: RunRow) -> GridCell:
     if row.uncertainty:
         words += f" +- {format_scaled(row.uncertainty, row.rate_unit)}"
     words += f", limit: {row.limit}, {row.started}"
-    return GridCell(
-        "value", words, _share(row), row.rate, row.at_least, False, row.warnings, row.traffic, unit=row.rate_unit
-    )
-
-
-def _share(row: RunRow) -> float | None:
-    """None where the line's rate is not known, as of a virtual one."""
-    return row.line_share if row.line_rate_bps else None
+    return GridCell("value", words, row)
 
 
 def _with_best(cells: Sequence[GridCell]) -> tuple[GridCell, ...]:

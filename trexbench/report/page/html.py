@@ -14,15 +14,29 @@ from functools import lru_cache
 
 from markupsafe import Markup
 
+from ...core.history.rows import Cell
 from ..clean import clean
 from .html_data import default_choice, default_tcp_mode, embed, page_data
 from .older import REASONS
 from .report import Report
+from .sheets import sheets_of
 from .sparks import sparks
 from .templates import fill, read_static
 
-SCRIPTS = ("ramps.js", "latency.js", "costs.js", "view.js", "documents.js", "trends.js", "tcp.js", "page.js")
+SCRIPTS = (
+    "tables.js",
+    "ramps.js",
+    "latency.js",
+    "costs.js",
+    "view.js",
+    "documents.js",
+    "trends.js",
+    "tcp.js",
+    "page.js",
+)
 """They are joined to one script, in this order."""
+MOST_FAILURES = 60
+"""Nights without a figure whose reasons are told, of each cell."""
 
 OVERLAID = ("older", "costs", "latency")
 """The data in which older nights are."""
@@ -40,7 +54,9 @@ def render(report: Report, library: str) -> str:
         "tcp_choice": default_tcp_mode(report.tcp_cells, report.alarming),
         "columns": data["columns"],
         "directions": list(dict.fromkeys(curve.direction for curve in report.curves)),
-        "latest": {(curve.cell, curve.direction): curve for curve in report.curves},
+        "notes": _notes(report),
+        "most_failures": MOST_FAILURES,
+        "sheets": {sheet.name: sheet for sheet in sheets_of(report)},
         "older": [
             (key, REASONS[key])
             for key in REASONS
@@ -55,6 +71,15 @@ def render(report: Report, library: str) -> str:
         "spark": lambda trend, metric: Markup(spark(trend, metric)),
     }
     return fill("page.html", values, clean)
+
+
+def _notes(report: Report) -> dict[tuple[Cell, str], int]:
+    """The number of the details of every run that has any, by its cell and begin."""
+    runs = [(cell, run.started) for cell, run in report.runs.items()]
+    tcp = {run.id: len(runs) + at for at, (run, _) in enumerate(report.tcp_runs)}
+    return {key: at for at, key in enumerate(runs)} | {
+        (cell, run.started): tcp[run.id] for cell, run in report.tcp.items()
+    }
 
 
 def _policy(*scripts: str) -> str:

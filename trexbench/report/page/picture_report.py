@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from ...core.history.rows import Cell
 from ...core.strategy.table import has_curve, suffix_of
 from ..clean import clean
-from ..palette import GREEN, GREY, RED, find_look
+from ..palette import GREY, find_look
 from ..run.picture import new_figure, render, watermark
 from .grid import Column, column_of
 from .overlay import Curve

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from ...core.history.rows import METRICS, Metric
-from ..run.picture import GREEN, RED, new_figure, watermark
+from ..palette import GREEN, RED
+from ..run.picture import new_figure, watermark
 from .grid import column_of
 from .picture_tcp import literal
 from .tcp import is_tcp

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ...core.dut.cycles import Cost
+from ...core.history.baseline import Level
 from ...core.history.night import Night
-from ...core.history.rows import METRICS, Cell, Metric, RunRow
+from ...core.history.rows import METRICS, Cell, Metric, RunRow, held_pps
 from ...core.result import RunResult
 from ...core.tcp.result import TcpResult
 from ..run.costs import known_costs
 from ..run.summary import Summary, summarise
-from .grid import Column, Grid, build_grid, column_of, order_columns
+from .grid import Column, Grid, build_cost_grid, build_grid, column_of, order_columns
 from .latency import LatencyTable, find_latency_table
 from .older import Older
 from .overlay import Curve, find_curves
@@ -45,11 +46,24 @@ class Report:
 
     @cached_property
     def grid(self) -> Grid:
-        return build_grid(self.rows, self.table)
+        return build_grid(self.rows, self.table, self.levels)
+
+    @cached_property
+    def cost_grid(self) -> Grid:
+        """Cycles per packet at the rates that were asked for (``trexbench efficiency``)."""
+        return build_cost_grid(self.rows, self.levels)
+
+    @cached_property
+    def levels(self) -> Mapping[tuple[Cell, str], Level]:
+        """With which `regress` compares: of an acknowledged change the level after it."""
+        known = [(one, one.before if one.note is None else one.after) for one in self.changes]
+        return {(one.cell, one.metric): Level(one.at, level) for one, level in known if level is not None}
 
     @cached_property
     def curves(self) -> tuple[Curve, ...]:
-        return tuple(curve for cell, run in self.runs.items() for curve in find_curves(cell, run))
+        """Those of runs that looked for a maximum."""
+        runs = [(cell, run) for cell, run in self.runs.items() if held_pps(cell.kind) is None]
+        return tuple(curve for cell, run in runs for curve in find_curves(cell, run))
 
     @cached_property
     def trends(self) -> tuple[Trend, ...]:

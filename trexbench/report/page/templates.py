@@ -11,11 +11,14 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from ...core.history.rows import Cell
 from ...core.units import format_pps, format_time
 from ..clean import clean
 from ..tcp.text import LIMIT_WORDS, headline, name_of_flow
 from ..words import NONE, format_count, format_cycles, format_figure, format_loss, interval_words, typeset
-from .overlay import Curve
+from .grid import column_of
+from .sheets import grid_item
+from .tcp import is_tcp
 
 DEEPEST_FACT, LONGEST_FACT = 3, 400
 
@@ -50,11 +53,11 @@ def _flatten(values: Any, before: str = "", depth: int = 1) -> Iterator[tuple[st
             yield name, clean(text, LONGEST_FACT)
 
 
-def _against(latest: Curve | None, older: Curve) -> str:
-    """How much more or less a direction of the latest run forwarded than an older run's; unknown for bounds."""
-    if latest is None or latest.result.at_least or older.result.at_least or not older.result.maximum_pps:
-        return NONE
-    return f"{100 * (latest.result.maximum_pps / older.result.maximum_pps - 1):+.1f} %"
+def _shows(cell: Cell, metric: str) -> str:
+    """What a link sets in the page's controls, as JSON: of this cell this figure."""
+    if is_tcp(cell):
+        return json.dumps({"tcp-mode": clean(cell.mode), "metric": metric})
+    return json.dumps({"mode": clean(cell.mode), "traffic": "bidir" if cell.bidir else "uni", "metric": metric})
 
 
 def _figure(form: Callable[..., str], value: float | None, *more: Any) -> Markup:
@@ -69,7 +72,9 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "limit": lambda limit: LIMIT_WORDS[limit],
     "headline": headline,
     "megabits": partial(_figure, lambda bps: f"{bps / 1e6:.1f}"),
-    "against": _against,
+    "shows": _shows,
+    "column": column_of,
+    "grid_item": grid_item,
     "count": format_count,
     "flatten": _flatten,
     "typeset": lambda text: typeset(str(text)),

@@ -1,0 +1,267 @@
+"""The page's tables in a real browser: sorted, filtered, saved, read by keyboard, on a phone and with large text."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from browser import Page, find_chromium, open_chromium
+from report_cases import make_night, make_record, make_row, make_run
+
+from trexbench.core.history.night import State
+from trexbench.core.history.rows import EFFICIENCY, Cell
+from trexbench.report.page.report import Report
+from trexbench.report.page.sheets import harmless, sheets_of, to_csv
+from trexbench.report.page.trends import Change
+from trexbench.review.report import make_page
+
+CHROMIUM = find_chromium()
+browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt install chromium")
+LONG = "a-router-with-a-name-that-is-far-too-long-for-a-phone"
+FORMULA = "=1+1"
+ODD = '@a, "b"'
+
+
+def make_report() -> Report:
+    """Seven nights of eight cells; the last is 8 % slower in one; others have warnings, failed, or a hostile name."""
+    cells = [
+        Cell(dut, mode, bidir, None) for dut in ("linux", LONG) for mode in ("64b", "imix") for bidir in (False, True)
+    ]
+    cells += [Cell("linux", FORMULA, False, None), Cell("linux", ODD, False, None)]
+    rows = []
+    for night in range(1, 8):
+        for at, cell in enumerate(cells):
+            pps = 1e6 * (at + 2) * (0.92 if night == 7 and at == 2 else 1 + 0.001 * (night % 3))
+            row = make_row(
+                cell.dut, cell.mode, f"2026-11-{night:02}", bidir=cell.bidir, total_pps=pps, line_share=pps / 15e6
+            )
+            rows.append(replace(row, at_least=at == 3, warnings=2 * (at == 1 and night == 7), hold_loss=0.0))
+    table = [make_record(row) for row in rows[-len(cells) :]]
+    table[4] = make_record(rows[-6], f"{LONG} did not answer")
+    table[5] = make_record(rows[-5], state=State.WAITING)
+    night = make_night(*table, at="2026-11-07", error="power cut")
+    runs = {
+        row.cell: make_run(row.cell, started=row.started, ramp_s=15.0, latency_s=3.0) for row in rows[-len(cells) :][:3]
+    }
+    held = make_row("linux", "64b", "2026-11-07", kind=f"{EFFICIENCY}1mpps", cycles_per_packet=584.1, night=None)
+    change = Change(cells[2], "maximum rate", "2026-11-07T02:00:00Z", "linux slower", True, 4e6, 3.68e6)
+    return Report([*rows, held], [night], night, runs, changes=[change], made="2026-11-07")
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return make_report()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Page]:
+    assert CHROMIUM is not None
+    with open_chromium(CHROMIUM) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def path(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tables") / "report.html"
+    path.write_text(make_page(report), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def page(chromium: Page, path: Path) -> Iterator[Page]:
+    chromium.size(1280, 900)
+    chromium.said.clear()
+    chromium.open(path.as_uri())
+    yield chromium
+    assert chromium.said == []
+
+
+def test_csv_has_raw_figures_and_text_that_is_no_formula(report: Report) -> None:
+    tables = {sheet.name: list(csv.reader(io.StringIO(to_csv(sheet)))) for sheet in sheets_of(report)}
+    assert list(tables) == ["maximum-rate", "maximum-rate-absolute", "cycles-at-rates", "ramps", "latency", "trends"]
+    first = tables["maximum-rate-absolute"]
+    assert first[0] == ["Direction", "Traffic", "linux, pps", "linux, change, %", f"{LONG}, pps", f"{LONG}, change, %"]
+    assert ["Unidirectional", "64b", "2002000", "0", "failed", ""] in first
+    assert ["Unidirectional", "imix", "3680000", "-8", "8008000", "0"] in first
+    assert ["Unidirectional", f"'{FORMULA}"] in [row[:2] for row in first] and [f"'{ODD}"] in [
+        row[1:2] for row in first
+    ]
+    assert [row[2] for row in first if row[:2] == ["Bidirectional", "imix"]] == [">=5005000"], "a bound is no figure"
+    assert tables["cycles-at-rates"][1][1:3] == ["64b at 1 Mpps", "584.1"]
+    assert {len(row) for row in tables["trends"]} == {len(tables["trends"][0])}
+    assert [harmless(one) for one in ("-8.1", "-1e-05", "-x", "+1", "")] == ["-8.1", "-1e-05", "'-x", "'+1", ""]
+
+
+def test_simulated_is_told_in_csv() -> None:
+    row = make_row(simulated=True)
+    for sheet in sheets_of(Report([row])):
+        assert "simulated" in to_csv(sheet), sheet.name
+
+
+SAVED = """(function (name) {
+  var found, was = URL.createObjectURL;
+  URL.createObjectURL = function (blob) { found = blob; return '#'; };
+  var link = document.querySelector('[data-name=' + name + '] a.csv');
+  link.addEventListener('click', function (event) { event.preventDefault(); });
+  link.click();
+  URL.createObjectURL = was;
+  return found.text().then(function (text) { return [link.download, text]; });
+})"""
+WHOLE = "document.querySelectorAll('button.whole:not([hidden])').forEach(function (one) { one.click(); })"
+
+
+@browser
+def test_the_page_saves_the_same_csv_as_the_command(page: Page, report: Report) -> None:
+    page.evaluate(WHOLE)
+    for sheet in sheets_of(report):
+        assert page.evaluate(f"{SAVED}('{sheet.name}')") == [f"{sheet.name}.csv", to_csv(sheet)]
+
+
+@browser
+def test_csv_is_downloaded_under_the_pages_policy(page: Page, tmp_path: Path) -> None:
+    page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    page.evaluate("document.querySelector('[data-name=maximum-rate] a.csv').click()")
+    saved = tmp_path / "maximum-rate.csv"
+    page.wait("true", lambda: None)
+    for _ in range(500):
+        if saved.is_file() and saved.read_bytes():
+            break
+        page.evaluate("new Promise(function (done) { setTimeout(done, 10); })")
+    assert saved.read_text().startswith("Direction,Traffic,")
+
+
+FIGURES = """Array.from(document.querySelectorAll("[data-name=trends] tbody tr:not(.off)")).map(function (row) {
+  return row.cells[1].dataset.v; })"""
+
+
+@browser
+def test_a_head_sorts_by_value_there_and_back_by_keyboard_too(page: Page) -> None:
+    page.evaluate(WHOLE)
+    before = page.evaluate(FIGURES)
+    head = "document.querySelector('[data-name=trends] th:nth-child(2)')"
+    figures = sorted(float(one.removeprefix(">=")) for one in before)
+    for state, order in (("ascending", figures), ("descending", figures[::-1])):
+        page.evaluate(f"{head}.querySelector('button').focus()")
+        for event in ("keyDown", "keyUp"):
+            page.call(
+                "Input.dispatchKeyEvent", type=event, key="Enter", code="Enter", text="\r" if event == "keyDown" else ""
+            )
+        assert page.evaluate(f"{head}.getAttribute('aria-sort')") == state
+        assert [float(one.removeprefix(">=")) for one in page.evaluate(FIGURES)] == order
+    page.evaluate(f"{head}.querySelector('button').click()")
+    assert page.evaluate(f"{head}.getAttribute('aria-sort')") == "none" and page.evaluate(FIGURES) == before
+
+
+ROWS = "Array.from(document.querySelectorAll('[data-name={}] tbody tr:not(.block):not(.off)')).length"
+COUNT = "document.querySelector('[data-name={}] .rows').textContent"
+CHOOSE = """(function (id, value) { var one = document.getElementById(id); one.value = value;
+  one.dispatchEvent(new Event('change', { bubbles: true })); })"""
+
+
+@browser
+def test_tables_follow_the_choice_and_say_how_many_rows_they_show(page: Page) -> None:
+    assert page.evaluate(ROWS.format("maximum-rate")) == 6, "whole until somebody chooses"
+    page.evaluate(f"{CHOOSE}('mode', 'imix')")
+    page.evaluate(f"{CHOOSE}('traffic', '')")
+    page.evaluate(f"{CHOOSE}('metric', 'maximum rate')")
+    assert page.evaluate(ROWS.format("maximum-rate")) == 2
+    assert page.evaluate(COUNT.format("maximum-rate")) == "2 of 6 rows, by the choice above the plots"
+    assert page.evaluate(ROWS.format("trends")) == 4
+    page.evaluate("document.querySelector('input[name=column]').click()")
+    assert page.evaluate(ROWS.format("trends")) == 2
+    heads = "Array.from(document.querySelectorAll('[data-name=maximum-rate] th[data-column]:not(.off)')).length"
+    assert page.evaluate(heads) == 1
+    page.evaluate("document.querySelector('[data-name=maximum-rate] .whole').click()")
+    assert (page.evaluate(ROWS.format("maximum-rate")), page.evaluate(heads)) == (6, 2)
+    assert page.evaluate(COUNT.format("maximum-rate")) == ""
+
+
+@browser
+def test_a_figure_leads_to_its_trend_and_its_change_has_words(page: Page) -> None:
+    changed = "document.querySelector('[data-name=maximum-rate] td:has(small.delta.bad)')"
+    assert page.evaluate(f"{changed}.textContent").split() == ["25", "%\u25bc", "-8.0", "%", "worse"]
+    page.evaluate(f"{changed}.querySelector('a.figure').click()")
+    assert page.evaluate("[document.getElementById('mode').value, document.getElementById('traffic').value]") == [
+        "imix",
+        "uni",
+    ]
+    page.wait(f"{ROWS.format('trends')} === 2")
+    assert page.evaluate(ROWS.format("maximum-rate")) == 6
+    assert page.evaluate("location.hash").startswith("#trends")
+    assert "1 worse" in page.evaluate("document.querySelector('[data-name=maximum-rate] th[data-column]').textContent")
+
+
+@browser
+def test_warnings_lead_to_those_of_the_run(page: Page) -> None:
+    warned = "document.querySelector('[data-name=maximum-rate] a.warned')"
+    assert (
+        page.evaluate(f"{warned}.textContent") == "\u26a0 22 warnings"
+        and page.evaluate("document.querySelector('td sup')") is None
+    )
+    page.evaluate(f"{warned}.click()")
+    target = f"document.getElementById({warned}.hash.slice(1))"
+    assert (
+        page.evaluate(f"{target}.open")
+        and page.evaluate(f"{target}.querySelector('summary').textContent") == "linux 64b bidir"
+    )
+
+
+@browser
+def test_reasons_of_failures_stand_in_the_text(page: Page) -> None:
+    assert f"{LONG} did not answer" in page.evaluate(
+        "document.querySelector('[data-name=maximum-rate] td.failed').textContent"
+    )
+    text = page.evaluate("document.getElementById('table').textContent")
+    assert "Not measured: power cut (1 cell)." in text
+    assert f"{LONG} did not answer" in page.evaluate("document.getElementById('trends').textContent")
+
+
+EVERY = "Array.from(document.querySelectorAll('{}')).every(function (one) {{ return {}; }})"
+"""Whether this holds of all elements of a selector."""
+HIDDEN = """Array.from(document.querySelectorAll('tr.off')).filter(function (one) {
+  return !one.checkVisibility() && !one.closest('details:not([open])'); }).length"""
+LEVELS = "Array.from(document.querySelectorAll('h1, h2, h3')).map(function (one) { return Number(one.tagName[1]); })"
+SIZE = "parseFloat(getComputedStyle(document.querySelector('td')).fontSize)"
+WIDEST = """Math.max.apply(null, Array.from(document.querySelectorAll(
+  '.wide tbody th[scope=row], .wide th:first-child')).filter(function (one) { return one.checkVisibility(); }).map(
+  function (one) { return one.getBoundingClientRect().width; }))"""
+
+
+@browser
+@pytest.mark.parametrize("text", ["100%", "200%"])
+@pytest.mark.parametrize("width", [375, 768])
+def test_on_a_phone_and_with_large_text_nothing_is_wider_than_the_screen(
+    page: Page, path: Path, width: int, text: str
+) -> None:
+    page.size(width, 812, phone=width < 500)
+    page.open(path.as_uri())
+    page.evaluate("document.querySelectorAll('details:not(.pick)').forEach(function (one) { one.open = true; })")
+    page.evaluate(f"document.documentElement.style.fontSize = '{text}'")
+    page.evaluate(WHOLE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(SIZE) >= (14 if text == "100%" else 28)
+    if width == 375:
+        assert page.evaluate(WIDEST) <= 0.4 * 375
+
+
+@browser
+def test_paper_has_every_row_and_the_warnings(page: Page) -> None:
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(EVERY.format("details.doubtful, #table details", "one.open"))
+    page.call("Emulation.setEmulatedMedia", media="print")
+    assert page.evaluate("document.querySelectorAll('tr.off').length") > 0 and page.evaluate(HIDDEN) == 0
+    page.call("Emulation.setEmulatedMedia", media="")
+
+
+@browser
+def test_tables_have_captions_heads_and_a_way_to_them(page: Page) -> None:
+    assert page.evaluate(EVERY.format(".sheet table", "one.caption.textContent"))
+    assert page.evaluate(EVERY.format(".wide", "one.tabIndex === 0"))
+    levels = page.evaluate(LEVELS)
+    assert levels[0] == 1 and all(after - before <= 1 for before, after in pairwise(levels))
+    assert page.evaluate("document.querySelector(document.querySelector('a.skip').hash) !== null")
