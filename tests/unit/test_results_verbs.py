@@ -226,8 +226,11 @@ def test_no_path_leads_out_of_the_results(tmp_path: Path) -> None:
 # Importing
 
 
-def loadtest(name: str, run: RunResult = SLOW) -> str:
-    Path(name).write_bytes(to_loadtest(run))
+def loadtest(name: str, run: RunResult = SLOW, dut: str | None = None) -> str:
+    """As others write it: without the DUT's name, unless one is given."""
+    document = json.loads(to_loadtest(run))
+    document["vars"] |= {"dut": dut}
+    Path(name).write_text(json.dumps(document))
     return name
 
 
@@ -276,10 +279,26 @@ def test_exports_of_several_duts_do_not_overwrite_one_another(capfd: pytest.Capt
     paths = [str(store(1)), str(store(1, dut="other")), str(store(2))]
     out, _ = said(capfd, "export", "--loadtest", *paths, "-o", "out/")
     assert len(set(out.splitlines())) == 3 == len(os.listdir("out"))
-    assert "2026-03-01-other-120000-var2-64b-uni.loadtest.json" in os.listdir("out")
-    out, _ = said(capfd, "export", "--loadtest", *paths[:2], "-o", "two/")
-    assert sorted(os.listdir("two")) == [f"{dut}-120000-var2-64b-uni.loadtest.json" for dut in ("lab-linux", "other")]
+    days = (("lab-linux", 1), ("lab-linux", 2), ("other", 1))
+    assert sorted(os.listdir("out")) == [f"{dut}-2026-03-0{day}-120000-var2-64b-uni.loadtest.json" for dut, day in days]
     said(capfd, "export", "--loadtest", paths[0], paths[0], "-o", "same/", code=2)
+
+
+def test_a_series_is_named_by_its_dut_and_variant_and_its_file_knows_both_duts(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    path = store(1, dut="other", variant="nat")
+    said(capfd, "export", "--loadtest", str(path), "-o", "out/")
+    (name,) = os.listdir("out")
+    assert name.startswith("other-nat-2026-03-01-120000-var2-64b")
+    said(capfd, "results", "import", "--speed", "1gbit", "--results", "theirs", f"out/{name}")
+    with open_index(Path("theirs"), print) as index:
+        assert [row.cell.dut for row in index.rows()] == ["other"]
+
+
+def test_a_file_whose_dut_has_no_name_is_called_as_the_file(capfd: pytest.CaptureFixture[str]) -> None:
+    said(capfd, "results", "import", "--speed", "1gbit", loadtest("pf.loadtest.json", dut="../pf"))
+    assert [row.cell.dut for row in rows()] == ["pf"]
 
 
 # Comparing

@@ -71,24 +71,29 @@ def show(run: Path | None, results: Path, picture: Path | None, as_json: bool, b
 )
 def export(runs: tuple[Path, ...], loadtest: bool, iperf3: bool, named: str) -> None:
     """Write stored runs in another tool's format, one file for each run, or for each leg of it."""
-    from ..report.run.loadtest import to_loadtest
+    from ..report.run.loadtest import name_of_series, to_loadtest
     from ..report.tcp.iperf3 import to_iperf3
     from ..results.store import load_run, load_tcp
 
     if loadtest == iperf3:
         raise ConfigError("export needs to know the format", "give --loadtest or --iperf3, and only one")
-    output, names = Path(named), _names_apart(runs)
+    output = Path(named)
     if loadtest:
-        files = ((f"{name}.loadtest.json", to_loadtest(load_run(path))) for path, name in zip(runs, names, strict=True))
+        loaded = ((path, load_run(path)) for path in runs)
+        files = ((f"{name_of_series(run, path.stem)}.loadtest.json", to_loadtest(run)) for path, run in loaded)
         legs = 1
     else:
-        found = [(name, load_tcp(path)) for path, name in zip(runs, names, strict=True)]
+        found = [(name, load_tcp(path)) for path, name in zip(runs, _names_apart(runs), strict=True)]
         legs = max(len(one.legs) for _, one in found)
         files = ((f"{name}.{leg}.iperf3.json", data) for name, one in found for leg, data in to_iperf3(one))
     many = len(runs) > 1 or legs > 1 or output.is_dir() or named.endswith("/")
     if many:
         make_directory(output)
+    written: set[str] = set()
     for name, data in files:
+        if name in written:
+            raise _SAME_FILE
+        written.add(name)
         write(str(output / name if many else output), data)
 
 
@@ -98,7 +103,10 @@ def _names_apart(runs: Sequence[Path]) -> list[str]:
         names = ["-".join(path.absolute().with_suffix("").parts[-parts:]) for path in runs]
         if len(set(names)) == len(names):
             return names
-    raise ConfigError("two of these runs would be written to the same file", "export them one by one")
+    raise _SAME_FILE
+
+
+_SAME_FILE = ConfigError("two of these runs would be written to the same file", "export them one by one")
 
 
 @click.group()
@@ -223,7 +231,7 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
 )
 @click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
 @_RESULTS
-@click.option("--dut", help="The DUT's name; default: each file's name.")
+@click.option("--dut", help="The DUT's name; default: the one in the file, else the file's name.")
 @click.option(
     "--mode",
     shell_complete=complete_modes,
