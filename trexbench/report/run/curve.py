@@ -5,18 +5,21 @@ Plotting libraries for terminals change their interface with every major version
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
+from statistics import median
 
 from ...core.result import RunResult
 from ...core.strategy.base import curve_windows
+from ...core.units import format_share
 
 COLUMNS, ROWS = 110, 16
 _LEFT = 10
 """Columns left of the curve: of its axis and that one's labels."""
 MARKERS = "ox+*#@"
-ALIKE = 1
-"""Directions whose curves are nowhere so many rows apart share one marker."""
+ALIKE = 0.5 / ROWS
+"""Directions whose curves are nowhere farther apart, as a share of the chart's height, share one marker."""
 
 Curve = tuple[str, Sequence[float], Sequence[float]]
 
@@ -41,10 +44,10 @@ def draw_curve(result: RunResult, width: int = 100) -> str:
         return ""
     columns = max(20, min(COLUMNS, width - _LEFT - len(f" {right:.3f}")))
     places = [_places(one, right, top, columns) for one in curves]
-    alike = len(curves) > 1 and all(_are_alike(places[0], other) for other in places[1:])
     names = [name for name, _, _ in curves]
-    if alike:
-        places, names = [frozenset().union(*places)], [f"{' and '.join(names)}: alike"]
+    if len(curves) > 1 and (apart := _apart(curves, right, columns) / top) <= ALIKE:
+        told = f"{' and '.join(names)}: alike, at most {format_share(apart)} of the height apart"
+        places, names = [frozenset().union(*places)], [told]
     return _framed(_grid(places, right, top, columns), names, right, top)
 
 
@@ -59,13 +62,15 @@ def _places(curve: Curve, right: float, top: float, columns: int) -> Places:
     )
 
 
-def _are_alike(one: Places, other: Places) -> bool:
-    """Whether no place of either is more than a column or ALIKE rows away from the other."""
-    return all(
-        any(abs(row - theirs) <= ALIKE for theirs, at in second if abs(at - column) <= 1)
-        for first, second in ((one, other), (other, one))
-        for row, column in first
-    )
+def _apart(curves: Sequence[Curve], right: float, columns: int) -> float:
+    """The largest distance between the medians of any two curves in one column, in Mpps."""
+    found: list[dict[int, list[float]]] = [{} for _ in curves]
+    for columns_of, (_, offered, received) in zip(found, curves, strict=True):
+        for x, y in zip(offered, received, strict=True):
+            columns_of.setdefault(_place(x, right, columns), []).append(y)
+    shared = set(found[0]).intersection(*found[1:])
+    middles = ([median(one[column]) for one in found] for column in shared)
+    return max((max(values) - min(values) for values in middles), default=math.inf)
 
 
 def _grid(places: Sequence[Places], right: float, top: float, columns: int) -> list[list[str]]:
@@ -74,9 +79,11 @@ def _grid(places: Sequence[Places], right: float, top: float, columns: int) -> l
         without_loss = (column + 0.5) / columns * right
         if without_loss <= top:
             grid[_place(without_loss, top, ROWS)][column] = "."
-    for row, column in frozenset().union(*places):
+    shared = 0
+    for row, column in sorted(frozenset().union(*places), key=lambda place: place[::-1]):
         there = [number for number, one in enumerate(places) if (row, column) in one]
-        grid[row][column] = MARKERS[there[column % len(there)] % len(MARKERS)]
+        shared += len(there) > 1
+        grid[row][column] = MARKERS[there[shared % len(there)] % len(MARKERS)]
     return grid
 
 
