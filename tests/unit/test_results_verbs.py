@@ -79,6 +79,38 @@ def test_the_list_is_newest_first_and_names_what_cannot_be_read(capfd: pytest.Ca
     assert "no such directory" in said(capfd, "results", "list", "--results", str(bad), code=9)[1]
 
 
+@pytest.mark.parametrize("width", [80, 140])
+def test_list_and_compare_fit_a_terminal_and_leave_out_no_rate(
+    width: int, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(1, dut="netgate-linux", variant="hugepages-1g"), store(2, dut="netgate-vpp", variant="hugepages-1g", run=FAST)
+    monkeypatch.setenv("COLUMNS", str(width))
+    listed = said(capfd, "results", "list")[0]
+    sets = said(capfd, "compare", "netgate-linux", "netgate-vpp")[0]
+    runs = said(capfd, "compare", *(str(Path("results", row.path)) for row in rows()))[0]
+    for text in (listed, sets, runs):
+        assert max(map(len, text.splitlines())) <= width, text
+        assert "599.9 kpps" in text and "900." in text, "rates stay whole"
+    for words in ("2026-03-02 12:00", "2026-03-01 12:00", "netgate-linux", "hugepages-1g", "var2-64b", "dut,"):
+        assert words in listed
+    assert f"left out for want of room: {'queues' if width < 100 else 'document'}" in listed and "document" in listed
+    assert listed.count("simulated") == 2 and "faster" in sets and "faster" in runs
+    assert "+50.1 %" in sets and "+50.1 %" in runs
+
+
+@pytest.mark.parametrize("columns", ["", "200"])
+def test_a_pipe_and_a_wide_terminal_have_every_column(
+    columns: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = store(1, variant="v" * 20)
+    monkeypatch.setenv("COLUMNS", columns)
+    listed = said(capfd, "results", "list")[0]
+    assert len(listed.splitlines()) == 2 and "left out" not in listed
+    assert listed.splitlines()[1].endswith(str(path.relative_to("results"))) and "v" * 20 in listed
+    for head in ("queues", "of line", "loss in hold", "cycles/packet", "latency", "document"):
+        assert head in listed
+
+
 def test_a_run_that_was_killed_before_it_saw_anything_is_listed_without_a_rate() -> None:
     store(1)
     (whole,) = rows()

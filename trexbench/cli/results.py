@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -141,7 +142,12 @@ def list_runs(
     limit: int | None,
     as_json: bool,
 ) -> None:
-    """Stored runs, newest first; documents that cannot be read are named at the end."""
+    """Stored runs, newest first; documents that cannot be read are named at the end.
+
+    On a terminal the table is as wide as that: columns are left out where they do not fit, the document first. In a
+    pipe it is as wide as it has to be, or as the variable COLUMNS says.
+    """
+    from ..report.fit import room_of
     from ..report.listing import format_rows, row_values
     from ..results.index import open_index
     from ..review.find import check_results
@@ -158,7 +164,7 @@ def list_runs(
         }
         print_json(values)
     else:
-        click.echo(format_rows(rows) if rows else f"no such run in {results}")
+        click.echo(format_rows(rows, room_of(sys.stdout)) if rows else f"no such run in {results}")
     for path, reason in problems:
         note(f"not read: {results}/{path}: {reason}")
 

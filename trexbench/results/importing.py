@@ -32,7 +32,8 @@ _KINDS = "it takes the JSON of trex-loadtest, of `iperf3 -J`, and flent's data f
 
 @dataclass(frozen=True)
 class Wish:
-    """dut: the DUT's name, None: the file's own, or that of the file. mode: what was sent (packets only). speed_bps: of the ports, if known."""
+    """dut: the DUT's name, None: the one in the file, else the file's. mode: what was sent (packets only). speed_bps:
+    of the ports, if known."""
 
     dut: str | None = None
     mode: str | None = None
