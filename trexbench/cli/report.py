@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -51,8 +52,10 @@ def report(
     if pictures is not None and pictures.exists() and not pictures.is_dir():
         raise ConfigError(f"{pictures} is not a directory", "name one for the pictures after --pictures")
     from ..review.report import collect, make_page
+    from ..suite.table import published_lines
 
     found = collect(results, warn, suite=suite, duts=duts, since=since, night=night)
+    found = replace(found, published=published_lines(found.table, results, warn))
     if markdown is not None:
         from ..report.page.markdown import to_markdown
 

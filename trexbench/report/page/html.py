@@ -19,8 +19,9 @@ from .html_data import SPARK_HEIGHT, SPARK_WIDTH, default_choice, default_tcp_mo
 from .older import REASONS
 from .report import Report
 from .templates import fill, read_static
+from .wans import CPU_HEADS
 
-SCRIPTS = ("ramps.js", "latency.js", "tcp.js", "page.js")
+SCRIPTS = ("ramps.js", "latency.js", "tcp.js", "wans.js", "search.js", "page.js")
 """They are joined to one script, in this order."""
 
 
@@ -34,6 +35,7 @@ def render(report: Report, library: str) -> str:
         "modes": list(dict.fromkeys(cell["mode"] for cell in data["cells"] if "tcp" not in cell)),
         "tcp_choice": default_tcp_mode(report.tcp_cells, report.alarming),
         "columns": data["columns"],
+        "cpu_heads": CPU_HEADS,
         "directions": list(dict.fromkeys(curve.direction for curve in report.curves)),
         "latest": {(curve.cell, curve.direction): curve for curve in report.curves},
         "older": [(key, REASONS[key]) for key in REASONS if any(key in one["why"] for one in data["older"])],

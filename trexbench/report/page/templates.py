@@ -11,12 +11,15 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from ...core.units import format_pps, format_time
+from ...core.tcp.wan import format_size
+from ...core.units import format_bits, format_pps, format_time
 from ..clean import clean
 from ..tcp.text import LIMIT_WORDS, headline, name_of_flow
 from ..words import NONE, format_count, format_cycles, format_figure, format_loss, interval_words, typeset
 from .html_data import spark
 from .overlay import Curve
+from .searches import l2_words, line_words, share_words, throughput_words
+from .wans import way_words
 
 DEEPEST_FACT, LONGEST_FACT = 3, 400
 
@@ -67,6 +70,14 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "sparks": spark,
     "efficiency": partial(_figure, lambda bps: f"{bps / 1e6:.3g}"),
     "leg": name_of_flow,
+    "bdp_way": way_words,
+    "size": partial(_figure, format_size),
+    "bits": partial(_figure, format_bits),
+    "ratio": partial(_figure, "{:.2f}".format),
+    "throughput": throughput_words,
+    "l2_words": l2_words,
+    "share_words": share_words,
+    "line_words": line_words,
     "watts": partial(_figure, "{:.1f} W".format),
     "limit": lambda limit: LIMIT_WORDS[limit],
     "headline": headline,

@@ -42,7 +42,10 @@ def sorted_series(rows: Sequence[BdpRow]) -> dict[str, list[BdpRow]]:
 
 
 def find_bounds(result: TcpResult, rows: Sequence[BdpRow]) -> list[Bound]:
-    """Window over round trip, by the rule of each receiver; the line; what losses allow, by congestion control."""
+    """Window over round trip, by the rule of each receiver; the line; what losses allow, by congestion control.
+
+    Of those that would be called the same there is one.
+    """
     slopes = {
         (row.window_predicted_bytes / row.buffer_bytes, row.round_trip_s)
         for row in rows
@@ -62,4 +65,4 @@ def find_bounds(result: TcpResult, rows: Sequence[BdpRow]) -> list[Bound]:
     loss = result.setup.wan.loss if result.setup.wan is not None else 0.0
     for name, bps, law in sorted(laws):
         found.append(Bound(LOSS, f"{name} at a loss of {100 * loss:g} %: {format_bits(bps)}, by {law}", bps))
-    return found
+    return list({one.label: one for one in found}.values())

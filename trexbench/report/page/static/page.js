@@ -204,11 +204,13 @@
 
   var tools = { printed: function () { return printing; }, ticked: ticked, width: width, wrapped: wrapped, data: data, id: id, all: all, plain: plain, chosen: chosen, label: label, look: look, css: css, axis: axis,
     layout: layout, digits: digits, mpps: mpps, decades: decades, backwards: backwards, draw: draw };
-  var drawRamps = rampsPlot(tools), drawLatency = latencyPlot(tools), tcp = tcpPlots(tools);
+  var drawRamps = rampsPlot(tools), drawLatency = latencyPlot(tools), tcp = tcpPlots(tools), drawWans = wanPlot(tools), drawSizes = sizesPlot(tools);
 
   function drawAll() {
     var now = choice();
     if (id("plot-tcp")) { tcp.bars(now); tcp.series(now); }
+    if (id("plot-wans")) { drawWans(now); }
+    if (id("plot-sizes")) { drawSizes(now); }
     if (id("plot-ramps")) { drawRamps(now); }
     if (id("plot-costs")) { drawCosts(now); }
     if (id("plot-latency")) { drawLatency(now); }
