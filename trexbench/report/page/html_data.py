@@ -285,7 +285,7 @@ def _sized(one: SizedDut, cell: int) -> dict[str, Any]:
     return {
         "cell": cell,
         "name": clean(one.name),
-        "speeds": f" at {clean(one.speeds)}",
+        "speeds": f" at {clean(one.speeds)}{f', {ways} directions' if (ways := len(plans[0].directions)) > 1 else ''}",
         "x": [plan.offers[0].mean_frame_bytes for plan in plans],
         "line": [round(sum(offer.line_rate_pps for offer in plan.offers)) for plan in plans],
         "series": [

@@ -80,6 +80,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "line_words": line_words,
     "watts": partial(_figure, "{:.1f} W".format),
     "limit": lambda limit: LIMIT_WORDS[limit],
+    "limit_word": lambda value: {limit.value: words for limit, words in LIMIT_WORDS.items()}.get(value, value),
     "headline": headline,
     "megabits": partial(_figure, lambda bps: f"{bps / 1e6:.1f}"),
     "against": _against,

@@ -26,9 +26,10 @@ function sizesPlot(page) {
 
   return function (now) {
     var traces = [], lines = [], shown = [], sizes = [];
-    data.sizes.forEach(function (one) {
+    var ofDuts = data.sizes.filter(function (one) { return now.columns[data.cells[one.cell].column]; });
+    var ofTraffic = ofDuts.filter(function (one) { return !now.traffic || (now.traffic === "bidir") === data.cells[one.cell].bidir; });
+    (ofTraffic.length ? ofTraffic : ofDuts).forEach(function (one) {
       var cell = data.cells[one.cell], key = JSON.stringify([one.x, one.line]);
-      if (!now.columns[cell.column] || (now.traffic && (now.traffic === "bidir") !== cell.bidir)) { return; }
       shown.push(cell);
       if (lines.indexOf(key) < 0) { lines.push(key); traces.push(line(one)); }
       one.series.forEach(function (series, number) { traces.push(found(one, series, number)); });
