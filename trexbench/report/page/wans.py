@@ -13,7 +13,7 @@ from ...core.tcp.cpu import COLUMNS, ProcessShare, mean_columns, told_processes
 from ...core.tcp.model import TcpMode, Way
 from ...core.tcp.result import TcpResult
 from ...core.tcp.tunnel import hosts_of
-from ...core.tcp.wan import format_size
+from ...core.tcp.wan import Wan, format_size
 from ...core.units import format_bits, format_share
 from ..tcp.curves import Bound, find_bounds, sized_rows, sorted_series
 from ..words import nominal
@@ -97,7 +97,7 @@ def way_words(row: BdpRow) -> str:
 
 
 def find_wan_runs(runs: Mapping[Cell, TcpResult]) -> tuple[WanRun, ...]:
-    """Of each cell those legs that its mode names, in the order of the cells."""
+    """Of each cell those legs that its mode names; the DUTs in the order of the cells, each with shorter WANs first."""
     groups: dict[tuple[object, ...], WanRun] = {}
     for cell, result in runs.items():
         mode, setup = TcpMode.parse(cell.mode), result.setup
@@ -107,7 +107,13 @@ def find_wan_runs(runs: Mapping[Cell, TcpResult]) -> tuple[WanRun, ...]:
         key = (cell.dut, cell.variant, cell.simulated, str(setup.wan), setup.wan_by, str(setup.wan_asked))
         before = groups.setdefault(key, WanRun(cell, result, ()))
         groups[key] = replace(before, rows=(*before.rows, *rows))
-    return tuple(replace(one, rows=tuple(sorted(one.rows, key=_order))) for one in groups.values() if one.rows)
+    found = [replace(one, rows=tuple(sorted(one.rows, key=_order))) for one in groups.values() if one.rows]
+    names = [one.name for one in found]
+    return tuple(sorted(found, key=lambda one: (names.index(one.name), _length(one.result.setup.wan or Wan()))))
+
+
+def _length(wan: Wan) -> tuple[float, float, float]:
+    return wan.delay_s, wan.rate_bps or 0.0, wan.loss
 
 
 def _order(row: BdpRow) -> tuple[object, ...]:

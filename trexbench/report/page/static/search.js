@@ -3,13 +3,13 @@ function sizesPlot(page) {
   var data = page.data, plain = page.plain;
 
   function line(one) {
-    var name = "line rate (theoretical maximum)" + plain(one.speeds);
+    var name = legendWords(page, "line rate (theoretical maximum)" + plain(one.speeds));
     return { x: one.x, y: one.line, type: "scatter", mode: "lines", name: name, legendgroup: name, line: { color: page.css("--soft"), width: 1.4, dash: "dash" }, hoverinfo: "text",
       hovertext: one.line.map(function (pps, at) { return name + "<br>" + page.mpps(pps) + " at " + one.x[at] + " B"; }) };
   }
 
   function found(one, series, number) {
-    var look = page.look(data.cells[one.cell]), name = plain(one.name) + ", loss ≤ " + page.digits(100 * series.loss) + " %";
+    var look = page.look(data.cells[one.cell]), name = legendWords(page, plain(one.name) + ", loss ≤ " + page.digits(100 * series.loss) + " %");
     return { x: series.x, y: series.y, type: "scatter", mode: "lines+markers", name: name, line: { color: look.colour, width: 1.5, dash: number ? "dot" : "solid" },
       marker: { color: look.colour, size: 9 + 2 * number, symbol: series.bound.map(function (is) { return look.marker + (is ? "-open" : ""); }) }, hoverinfo: "text", hoverlabel: { align: "left" },
       hovertext: series.y.map(function (pps, at) {
@@ -35,8 +35,9 @@ function sizesPlot(page) {
       one.series.forEach(function (series, number) { traces.push(found(one, series, number)); });
       one.x.forEach(function (size) { if (sizes.indexOf(size) < 0) { sizes.push(size); } });
     });
+    sizes.sort(function (a, b) { return a - b; });
     page.draw("sizes", traces, page.layout(shown, {
-      xaxis: page.axis("frame size with FCS, bytes", { type: "log", tickmode: "array", tickvals: sizes, ticktext: sizes.map(String) }),
+      xaxis: sizesAxis(page, "frame size with FCS, bytes", sizes.map(function (size) { return [size, String(size)]; }), [(sizes[0] || 64) / 1.2, 1.2 * (sizes[sizes.length - 1] || 1518)], 36),
       yaxis: page.axis("", ticks()), legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom", font: { size: 11 } }
     }), 400 + 24 * traces.length);
   };
