@@ -188,8 +188,8 @@ def test_its_maximum_is_ours(place: Path, exported: dict[str, tuple[str, Documen
     """graph.rb's: the rate at the first second of a loss that is still there in the last one."""
     saturated = 0
     for path in place.glob("results/*/*/*.json"):
-        run, parts = load_run(path), "-".join(path.with_suffix(".loadtest.json").parts)
-        (document,) = [one for name, (_, one) in exported.items() if parts.endswith(name)]
+        run, ending = load_run(path), f"{path.parts[-3]}-{path.stem}.loadtest.json"
+        (document,) = [one for name, (_, one) in exported.items() if name == f"{run.dut['name']}-{ending}"]
         for direction, (tx, rx) in zip(run.analysis.directions, (("0", "1"), ("1", "0")), strict=False):
             found = None
             for one in seconds(document):

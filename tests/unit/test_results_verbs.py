@@ -79,6 +79,38 @@ def test_the_list_is_newest_first_and_names_what_cannot_be_read(capfd: pytest.Ca
     assert "no such directory" in said(capfd, "results", "list", "--results", str(bad), code=9)[1]
 
 
+@pytest.mark.parametrize("width", [80, 140])
+def test_list_and_compare_fit_a_terminal_and_leave_out_no_rate(
+    width: int, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(1, dut="netgate-linux", variant="hugepages-1g"), store(2, dut="netgate-vpp", variant="hugepages-1g", run=FAST)
+    monkeypatch.setenv("COLUMNS", str(width))
+    listed = said(capfd, "results", "list")[0]
+    sets = said(capfd, "compare", "netgate-linux", "netgate-vpp")[0]
+    runs = said(capfd, "compare", *(str(Path("results", row.path)) for row in rows()))[0]
+    for text in (listed, sets, runs):
+        assert max(map(len, text.splitlines())) <= width, text
+        assert "599.9 kpps" in text and "900." in text, "rates stay whole"
+    for words in ("2026-03-02 12:00", "2026-03-01 12:00", "netgate-linux", "hugepages-1g", "var2-64b", "dut,"):
+        assert words in listed
+    assert f"left out for want of room: {'queues' if width < 100 else 'document'}" in listed and "document" in listed
+    assert listed.count("simulated") == 2 and "faster" in sets and "faster" in runs
+    assert "+50.1 %" in sets and "+50.1 %" in runs
+
+
+@pytest.mark.parametrize("columns", ["", "200"])
+def test_a_pipe_and_a_wide_terminal_have_every_column(
+    columns: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = store(1, variant="v" * 20)
+    monkeypatch.setenv("COLUMNS", columns)
+    listed = said(capfd, "results", "list")[0]
+    assert len(listed.splitlines()) == 2 and "left out" not in listed
+    assert listed.splitlines()[1].endswith(str(path.relative_to("results"))) and "v" * 20 in listed
+    for head in ("queues", "of line", "loss in hold", "cycles/packet", "latency", "document"):
+        assert head in listed
+
+
 def test_a_run_that_was_killed_before_it_saw_anything_is_listed_without_a_rate() -> None:
     store(1)
     (whole,) = rows()
@@ -226,8 +258,11 @@ def test_no_path_leads_out_of_the_results(tmp_path: Path) -> None:
 # Importing
 
 
-def loadtest(name: str, run: RunResult = SLOW) -> str:
-    Path(name).write_bytes(to_loadtest(run))
+def loadtest(name: str, run: RunResult = SLOW, dut: str | None = None) -> str:
+    """As others write it: without the DUT's name, unless one is given."""
+    document = json.loads(to_loadtest(run))
+    document["vars"] |= {"dut": dut}
+    Path(name).write_text(json.dumps(document))
     return name
 
 
@@ -276,10 +311,26 @@ def test_exports_of_several_duts_do_not_overwrite_one_another(capfd: pytest.Capt
     paths = [str(store(1)), str(store(1, dut="other")), str(store(2))]
     out, _ = said(capfd, "export", "--loadtest", *paths, "-o", "out/")
     assert len(set(out.splitlines())) == 3 == len(os.listdir("out"))
-    assert "2026-03-01-other-120000-var2-64b-uni.loadtest.json" in os.listdir("out")
-    out, _ = said(capfd, "export", "--loadtest", *paths[:2], "-o", "two/")
-    assert sorted(os.listdir("two")) == [f"{dut}-120000-var2-64b-uni.loadtest.json" for dut in ("lab-linux", "other")]
+    days = (("lab-linux", 1), ("lab-linux", 2), ("other", 1))
+    assert sorted(os.listdir("out")) == [f"{dut}-2026-03-0{day}-120000-var2-64b-uni.loadtest.json" for dut, day in days]
     said(capfd, "export", "--loadtest", paths[0], paths[0], "-o", "same/", code=2)
+
+
+def test_a_series_is_named_by_its_dut_and_variant_and_its_file_knows_both_duts(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    path = store(1, dut="other", variant="nat")
+    said(capfd, "export", "--loadtest", str(path), "-o", "out/")
+    (name,) = os.listdir("out")
+    assert name.startswith("other-nat-2026-03-01-120000-var2-64b")
+    said(capfd, "results", "import", "--speed", "1gbit", "--results", "theirs", f"out/{name}")
+    with open_index(Path("theirs"), print) as index:
+        assert [row.cell.dut for row in index.rows()] == ["other"]
+
+
+def test_a_file_whose_dut_has_no_name_is_called_as_the_file(capfd: pytest.CaptureFixture[str]) -> None:
+    said(capfd, "results", "import", "--speed", "1gbit", loadtest("pf.loadtest.json", dut="../pf"))
+    assert [row.cell.dut for row in rows()] == ["pf"]
 
 
 # Comparing

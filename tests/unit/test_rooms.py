@@ -82,6 +82,7 @@ THEIRS: Mapping[str, str] = {
     "numpy": "core/* stlserver/* twin",
     "paramiko": "transport/cli",
     "prometheus_client": "suite/notify",
+    "pyarrow": "report/parquet",
     "pyroute2": "lab/endpoints lab/net lab/sixinfour lab/steering",
     "regex": "core/patterns",
     "requests": "host/power_http suite/notify",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -25,16 +26,19 @@ def compare(first: str, second: str, results: Path, anyway: bool, as_json: bool)
 
     Each is a file, a directory or a glob of files, the date of a night, a label, the name of a suite or of a DUT (with
     @DATE: of that night), or `latest`. Unlike runs are refused: simulated and measured ones, different traffic or line
-    rate, a DUT configured differently.
+    rate, a DUT configured differently. On a terminal the table is as wide as that; in a pipe as it has to be, or as the
+    variable COLUMNS says.
     """
     from ..report import compare as forms
+    from ..report.fit import room_of
     from ..review.compare import RunComparison, compare
 
+    room = room_of(sys.stdout)
     found = compare(first, second, results, anyway, note)
     if isinstance(found, RunComparison):
         runs = found.first, found.second, found.unlike
-        print_json(forms.comparison_values(*runs)) if as_json else click.echo(forms.format_comparison(*runs))
+        print_json(forms.comparison_values(*runs)) if as_json else click.echo(forms.format_comparison(*runs, room))
     elif as_json:
         print_json(forms.set_comparison_values(first, second, found))
     else:
-        click.echo(forms.format_set_comparison(first, second, found))
+        click.echo(forms.format_set_comparison(first, second, found, room))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -63,8 +64,10 @@ def report(
                 f"{place} is not a directory", f"name one for the {'tables' if what == 'csv' else what} after --{what}"
             )
     from ..review.report import collect, make_page
+    from ..suite.table import published_lines
 
     found = collect(results, warn, suite=suite, duts=duts, since=since, night=night)
+    found = replace(found, published=published_lines(found.table, results, warn))
     if markdown is not None:
         from ..report.page.markdown import to_markdown
 

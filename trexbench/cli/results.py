@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,6 +26,9 @@ from .options import (
     results_option,
 )
 from .output import make_directory, note, print_json, print_result, print_tcp, warn, write
+
+if TYPE_CHECKING:
+    from ..core.history.rows import RunRow
 
 _RESULTS = results_option()
 _run = click.argument("run", type=click.Path(path_type=Path), required=False)
@@ -71,24 +76,29 @@ def show(run: Path | None, results: Path, picture: Path | None, as_json: bool, b
 )
 def export(runs: tuple[Path, ...], loadtest: bool, iperf3: bool, named: str) -> None:
     """Write stored runs in another tool's format, one file for each run, or for each leg of it."""
-    from ..report.run.loadtest import to_loadtest
+    from ..report.run.loadtest import name_of_series, to_loadtest
     from ..report.tcp.iperf3 import to_iperf3
     from ..results.store import load_run, load_tcp
 
     if loadtest == iperf3:
         raise ConfigError("export needs to know the format", "give --loadtest or --iperf3, and only one")
-    output, names = Path(named), _names_apart(runs)
+    output = Path(named)
     if loadtest:
-        files = ((f"{name}.loadtest.json", to_loadtest(load_run(path))) for path, name in zip(runs, names, strict=True))
+        loaded = ((path, load_run(path)) for path in runs)
+        files = ((f"{name_of_series(run, path.stem)}.loadtest.json", to_loadtest(run)) for path, run in loaded)
         legs = 1
     else:
-        found = [(name, load_tcp(path)) for path, name in zip(runs, names, strict=True)]
+        found = [(name, load_tcp(path)) for path, name in zip(runs, _names_apart(runs), strict=True)]
         legs = max(len(one.legs) for _, one in found)
         files = ((f"{name}.{leg}.iperf3.json", data) for name, one in found for leg, data in to_iperf3(one))
     many = len(runs) > 1 or legs > 1 or output.is_dir() or named.endswith("/")
     if many:
         make_directory(output)
+    written: set[str] = set()
     for name, data in files:
+        if name in written:
+            raise _SAME_FILE
+        written.add(name)
         write(str(output / name if many else output), data)
 
 
@@ -98,12 +108,15 @@ def _names_apart(runs: Sequence[Path]) -> list[str]:
         names = ["-".join(path.absolute().with_suffix("").parts[-parts:]) for path in runs]
         if len(set(names)) == len(names):
             return names
-    raise ConfigError("two of these runs would be written to the same file", "export them one by one")
+    raise _SAME_FILE
+
+
+_SAME_FILE = ConfigError("two of these runs would be written to the same file", "export them one by one")
 
 
 @click.group()
 def results() -> None:
-    """The stored runs: list, show, query, prune, import.
+    """The stored runs: list, show, query, export, prune, import.
 
     An index beside them, results/index.sqlite, finds them; it is rebuilt from the documents whenever needed.
     """
@@ -112,37 +125,51 @@ def results() -> None:
 results.add_command(show)
 
 
-@results.command(
-    "list", epilog="\b\nExamples:\n  trexbench results list --dut netgate-vpp --since 2026-11-01 --limit 20\n"
+_CHOICES = (
+    click.option("--dut", shell_complete=complete_duts, help="Only runs of this DUT."),
+    click.option("--mode", shell_complete=complete_modes, help="Only runs of this mode."),
+    click.option("--suite", shell_complete=complete_suites, help="Only runs of this suite."),
+    click.option("--label", help="Only runs with this label."),
+    click.option("--since", type=DATE, help="Only runs that began on this day (UTC) or later: 2026-11-01."),
+    click.option("--limit", type=click.IntRange(1, 1 << 31), help="Only the newest N.", metavar="N"),
 )
-@_RESULTS
-@click.option("--dut", shell_complete=complete_duts, help="Only runs of this DUT.")
-@click.option("--mode", shell_complete=complete_modes, help="Only runs of this mode.")
-@click.option("--suite", shell_complete=complete_suites, help="Only runs of this suite.")
-@click.option("--label", help="Only runs with this label.")
-@click.option("--since", type=DATE, help="Only runs that began on this day (UTC) or later: 2026-11-01.")
-@click.option("--limit", type=click.IntRange(1, 1 << 31), help="Only the newest N.", metavar="N")
-@JSON
-def list_runs(
-    results: Path,
-    dut: str | None,
-    mode: str | None,
-    suite: str | None,
-    label: str | None,
-    since: str | None,
-    limit: int | None,
-    as_json: bool,
-) -> None:
-    """Stored runs, newest first; documents that cannot be read are named at the end."""
-    from ..report.listing import format_rows, row_values
+
+
+def _choosing_runs(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that say which runs, for ``_chosen_rows``."""
+    for option in reversed(_CHOICES):
+        command = option(command)
+    return command
+
+
+def _chosen_rows(results: Path, **choice: Any) -> tuple[list[RunRow], list[tuple[str, str]]]:
+    """The index's rows of these runs, oldest first, and what could not be read."""
     from ..results.index import open_index
     from ..review.find import check_results
 
     check_results(results)
-    mode = mode and full_mode_name(mode)
+    mode = choice["mode"] and full_mode_name(choice["mode"])
     with open_index(results, note) as index:
-        rows = index.rows(dut=dut, mode=mode, suite=suite, label=label, since=since, limit=limit)[::-1]
-        problems = index.problems()
+        return index.rows(**choice | {"mode": mode}), index.problems()
+
+
+@results.command(
+    "list", epilog="\b\nExamples:\n  trexbench results list --dut netgate-vpp --since 2026-11-01 --limit 20\n"
+)
+@_RESULTS
+@_choosing_runs
+@JSON
+def list_runs(results: Path, as_json: bool, **choice: Any) -> None:
+    """Stored runs, newest first; documents that cannot be read are named at the end.
+
+    On a terminal the table is as wide as that: columns are left out where they do not fit, the document first. In a
+    pipe it is as wide as it has to be, or as the variable COLUMNS says.
+    """
+    from ..report.fit import room_of
+    from ..report.listing import format_rows, row_values
+
+    rows, problems = _chosen_rows(results, **choice)
+    rows.reverse()
     if as_json:
         values = {
             "runs": [row_values(row) for row in rows],
@@ -150,9 +177,32 @@ def list_runs(
         }
         print_json(values)
     else:
-        click.echo(format_rows(rows) if rows else f"no such run in {results}")
+        click.echo(format_rows(rows, room_of(sys.stdout)) if rows else f"no such run in {results}")
+    _name_problems(results, problems)
+
+
+def _name_problems(results: Path, problems: Sequence[tuple[str, str]]) -> None:
     for path, reason in problems:
         note(f"not read: {results}/{path}: {reason}")
+
+
+@results.command(
+    "export", epilog="\b\nExamples:\n  trexbench results export --parquet runs.parquet --since 2026-11-01\n"
+)
+@_RESULTS
+@_choosing_runs
+@click.option("--parquet", metavar="FILE", required=True, help="Write an Apache Parquet file, - for standard output.")
+def export_runs(results: Path, parquet: str, **choice: Any) -> None:
+    """Write the index as a table for DuckDB, pandas and their like: one row per run, of TCP one per way and version.
+
+    Columns are typed, and their names have the unit (total_pps, latency_s, hold_loss_share). Needs pyarrow: pip install
+    'trexbench[parquet]'.
+    """
+    from ..report.parquet import to_parquet
+
+    rows, problems = _chosen_rows(results, **choice)
+    write(parquet, to_parquet(rows))
+    _name_problems(results, problems)
 
 
 @results.command(
@@ -223,7 +273,7 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
 )
 @click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
 @_RESULTS
-@click.option("--dut", help="The DUT's name; default: each file's name.")
+@click.option("--dut", help="The DUT's name; default: the one in the file, else the file's name.")
 @click.option(
     "--mode",
     shell_complete=complete_modes,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from operator import itemgetter
 from typing import Any
 
 from ..core.history.compare import CellPair, Difference, SetComparison, Verdict, find_differences
 from ..core.result import RunResult
 from ..core.units import format_scaled, format_share
 from .clean import clean
-from .words import format_bound, lay_out, name_of
+from .fit import TableColumn, format_fitting, wrapped
+from .words import format_bound, name_of
 
 WORDS = {
     Verdict.SAME: "the same, as far as can be told",
@@ -21,12 +23,12 @@ WORDS = {
 HEAD = ("direction", "first", "second", "difference", "noise", "second is")
 
 
-def format_comparison(first: RunResult, second: RunResult, unlike: Sequence[str]) -> str:
-    """Which runs are compared, what makes them unlike, and a line per direction."""
+def format_comparison(first: RunResult, second: RunResult, unlike: Sequence[str], room: int | None = None) -> str:
+    """Which runs are compared, what makes them unlike, and a line per direction. room: columns, as of fit."""
     lines = [f"first   {name_of(first)}, {first.started}", f"second  {name_of(second)}, {second.started}"]
     lines += [f"*** UNLIKE: {reason} ***" for reason in unlike]
-    rows = [HEAD, *((str(direction), *_figure_words(one)) for direction, one in find_differences(first, second))]
-    return "\n".join([*lines, "", *lay_out(rows, "lrrrrl")])
+    rows = [(str(direction), *_figure_words(one)) for direction, one in find_differences(first, second)]
+    return "\n".join([*wrapped(lines, room), "", *format_fitting(_columns(HEAD), rows, room)])
 
 
 def comparison_values(first: RunResult, second: RunResult, unlike: Sequence[str]) -> dict[str, Any]:
@@ -58,18 +60,22 @@ def _figures(pair: Difference) -> dict[str, Any]:
 SET_HEAD = ("cell", "runs", "first", "second", "difference", "noise", "second is")
 
 
-def format_set_comparison(first: str, second: str, compared: SetComparison) -> str:
-    """The sets' names, a line per cell of both, then what makes cells unlike, and cells that only one set has."""
-    lines = [f"first   {clean(first)}", f"second  {clean(second)}", ""]
+def format_set_comparison(first: str, second: str, compared: SetComparison, room: int | None = None) -> str:
+    """The sets' names, a line per cell of both, then what makes cells unlike, and cells that only one set has.
+
+    room: columns, as of fit.
+    """
+    lines = [f"first   {clean(first)}", f"second  {clean(second)}"]
     marks = [f"[{number}]" if pair.unlike else "" for number, pair in enumerate(compared.pairs, start=1)]
     rows = [_set_row(pair, mark) for pair, mark in zip(compared.pairs, marks, strict=True)]
-    lines += lay_out([SET_HEAD, *rows], "lrrrrrl")
+    table = format_fitting(_columns(SET_HEAD), rows, room)
+    lines, remarks = [*wrapped(lines, room), "", *table], list[str]()
     for pair, mark in zip(compared.pairs, marks, strict=True):
-        lines += [f"*** {mark} UNLIKE: {clean(reason)} ***" for reason in pair.unlike]
+        remarks += [f"*** {mark} UNLIKE: {clean(reason)} ***" for reason in pair.unlike]
     for which, cells in (("first", compared.only_first), ("second", compared.only_second)):
-        lines += [f"only in the {which}: {clean(cell)}" for cell in cells]
-    lines += [f"left out, {clean(row.status)}: {clean(row.path)}" for row in compared.left_out]
-    return "\n".join(lines)
+        remarks += [f"only in the {which}: {clean(cell)}" for cell in cells]
+    remarks += [f"left out, {clean(row.status)}: {clean(row.path)}" for row in compared.left_out]
+    return "\n".join([*lines, *wrapped(remarks, room)])
 
 
 def set_comparison_values(first: str, second: str, compared: SetComparison) -> dict[str, Any]:
@@ -82,6 +88,16 @@ def set_comparison_values(first: str, second: str, compared: SetComparison) -> d
         "only_second": [asdict(cell) for cell in compared.only_second],
         "left_out": [row.path for row in compared.left_out],
     }
+
+
+def _columns(heads: Sequence[str]) -> list[TableColumn[tuple[str, ...]]]:
+    """The first and the last are text; the numbers of runs, then the noise can be left out."""
+    ranks = {"runs": 2, "noise": 1}
+    ends = (0, len(heads) - 1)
+    return [
+        TableColumn(head, "l" if at in ends else "r", itemgetter(at), ranks.get(head, 0), at in ends)
+        for at, head in enumerate(heads)
+    ]
 
 
 def _set_values(pair: CellPair) -> dict[str, Any]:

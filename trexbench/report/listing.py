@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,13 +13,13 @@ from ..core.history.rows import RunRow
 from ..core.strategy.table import suffix_of
 from ..core.units import format_share, format_time
 from .clean import clean
+from .fit import TableColumn, format_fitting
 from .words import NONE, format_bound, format_cycles, lay_out, or_dash
 
 
-def format_rows(rows: Sequence[RunRow]) -> str:
-    """The table, in the rows' order; runs that are incomplete or simulated are marked."""
-    heads, sides, cells = zip(*_COLUMNS, strict=True)
-    return "\n".join(lay_out([heads, *([cell(row) for cell in cells] for row in rows)], "".join(sides)))
+def format_rows(rows: Sequence[RunRow], room: int | None = None) -> str:
+    """The table, in the rows' order; runs that are incomplete or simulated are marked. room: columns, as of fit."""
+    return "\n".join(format_fitting(_COLUMNS, rows, room))
 
 
 def row_values(row: RunRow) -> dict[str, Any]:
@@ -53,18 +53,21 @@ def _limit(row: RunRow) -> str:
     return ", ".join([clean(row.limit), *marks])
 
 
-_COLUMNS: Sequence[tuple[str, str, Callable[[RunRow], str]]] = (
-    ("started", "l", lambda row: clean(row.started)),
-    ("DUT", "l", lambda row: clean(" ".join(filter(None, (row.cell.dut, row.cell.variant))))),
-    ("mode", "l", lambda row: f"{clean(row.cell.mode)} {suffix_of(row.cell.kind)}".rstrip()),
-    ("", "l", lambda row: "bidir" if row.cell.bidir else "uni"),
-    ("queues", "r", lambda row: or_dash(row.cell.rx_queues, str)),
-    ("maximum", "r", lambda row: format_bound(row.rate, row.at_least, row.rate_unit) if _measured(row) else NONE),
-    ("of line", "r", lambda row: format_share(row.line_share) if _measured(row) and row.line_rate_bps else NONE),
-    ("limit", "l", _limit),
-    ("loss in hold", "r", lambda row: or_dash(row.hold_loss, format_share)),
-    ("cycles/packet", "r", lambda row: or_dash(row.cycles_per_packet, format_cycles)),
-    ("latency", "r", lambda row: or_dash(row.latency_s, format_time)),
-    ("document", "l", lambda row: clean(row.path)),
+_COLUMNS: Sequence[TableColumn[RunRow]] = (
+    TableColumn("started, UTC", "l", lambda row: clean(row.started)[:16].replace("T", " ")),
+    TableColumn("DUT", "l", lambda row: clean(" ".join(filter(None, (row.cell.dut, row.cell.variant)))), wraps=True),
+    TableColumn("mode", "l", lambda row: f"{clean(row.cell.mode)} {suffix_of(row.cell.kind)}".rstrip(), wraps=True),
+    TableColumn("", "l", lambda row: "bidir" if row.cell.bidir else "uni"),
+    TableColumn("queues", "r", lambda row: or_dash(row.cell.rx_queues, str), 2),
+    TableColumn(
+        "maximum", "r", lambda row: format_bound(row.rate, row.at_least, row.rate_unit) if _measured(row) else NONE
+    ),
+    TableColumn(
+        "of line", "r", lambda row: format_share(row.line_share) if _measured(row) and row.line_rate_bps else NONE, 1
+    ),
+    TableColumn("limit", "l", _limit, wraps=True),
+    TableColumn("loss in hold", "r", lambda row: or_dash(row.hold_loss, format_share), 4),
+    TableColumn("cycles/packet", "r", lambda row: or_dash(row.cycles_per_packet, format_cycles), 3),
+    TableColumn("latency", "r", lambda row: or_dash(row.latency_s, format_time), 5),
+    TableColumn("document", "l", lambda row: clean(row.path), 6),
 )
-"""Head, alignment and cell of each column."""

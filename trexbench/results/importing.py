@@ -19,7 +19,7 @@ from .foreign import Given
 from .index import open_index
 from .iperf3 import joined_stream, run_from_iperf3
 from .kinds import Result
-from .loadtest import run_from_loadtest
+from .loadtest import dut_of_loadtest, run_from_loadtest
 from .store import RunWriter
 from .tcpwriter import TcpWriter
 
@@ -32,7 +32,8 @@ _KINDS = "it takes the JSON of trex-loadtest, of `iperf3 -J`, and flent's data f
 
 @dataclass(frozen=True)
 class Wish:
-    """dut: the DUT's name, None: each file's. mode: what was sent (packets only). speed_bps: of the ports, if known."""
+    """dut: the DUT's name, None: the one in the file, else the file's. mode: what was sent (packets only). speed_bps:
+    of the ports, if known."""
 
     dut: str | None = None
     mode: str | None = None
@@ -78,7 +79,7 @@ def _read(file: Path, wish: Wish) -> Result:
     data = _unpacked(read_bytes(file))
     document = _decoded(data)
     written = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(file.stat().st_mtime))
-    dut = wish.dut or _ENDINGS.sub("", file.name)
+    dut = wish.dut or dut_of_loadtest(document) or _ENDINGS.sub("", file.name)
     if document.keys() & {"vars", "stats"}:
         result = run_from_loadtest(document, dut, wish.speed_bps or USUAL_BPS, written)
         told = {"mode": wish.mode, "label": wish.label}

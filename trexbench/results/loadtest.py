@@ -59,6 +59,13 @@ Second = Mapping[int, PortRates]
 """One entry of ``stats``, by port."""
 
 
+def dut_of_loadtest(document: Mapping[str, Any]) -> str | None:
+    """The DUT's name, which files of trexbench's export have; None in any other."""
+    told = document.get("vars")
+    name = told.get("dut") if isinstance(told, dict) else None
+    return name if is_name(name) else None
+
+
 def run_from_loadtest(document: Any, dut: str, line_rate_bps: float, written: str) -> RunResult:
     """The run of such a file. dut: its name. written: when the file was, UTC, for one that has no times itself.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..config.lookup import SUITES
@@ -25,6 +25,7 @@ from .jobs import Job, begin_night, find_unfinished, resumed
 from .night import NightOptions, measure_night, read_jobs, suite_lock
 from .notify import check_textfile, post, seconds_of, summary, textfile, webhook_url, write_textfile
 from .run import night_code
+from .table import published_lines
 
 RESUME_WITHIN_S = 12 * 3600.0
 """An unfinished night that is older is left as it is, and a new one is started."""
@@ -127,8 +128,10 @@ class Nightly:
 
     def _report(self, suite: str) -> None:
         """results/report.html, of this suite's nights."""
-        path = self.options.results / "report.html"
-        page = make_page(collect(self.options.results, self.options.output.warn, suite=suite))
+        results, warn = self.options.results, self.options.output.warn
+        path = results / "report.html"
+        found = collect(results, warn, suite=suite)
+        page = make_page(replace(found, published=published_lines(found.table, results, warn)))
         replace_file(path, page.encode("utf-8", "replace"))
         self.options.say(f"report   {path}")
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..config.lookup import SUITES, read_suite
-from ..config.suite import Published
-from ..core.errors import StoreError
+from ..config.suite import Published, Suite
+from ..core.errors import BenchError, StoreError
 from ..core.history.night import CellRecord, Night
 from ..core.history.rows import RunRow
 from ..core.tcp.cpu import mean_columns
@@ -26,9 +26,24 @@ def published_table(
     if not nights:
         dated = f" of {date}" if date else ""
         raise StoreError(f"no night{dated} of {suite.name} in {results}", f"measure one: trexbench suite run {name}")
-    night, published = nights[-1], dict(suite.published)
+    return nights[-1], _lines(nights[-1], suite, results, warn)
+
+
+def published_lines(night: Night | None, results: Path, warn: Callable[[str], None]) -> list[Line]:
+    """The cells of a night of which others have published figures; none where its suite is not known any more."""
+    try:
+        suite = read_suite(SUITES.find(night.suite), None) if night is not None else None
+    except BenchError:
+        suite = None
+    if night is None or suite is None or not suite.published:
+        return []
+    return [one for one in _lines(night, suite, results, warn) if one.published is not None]
+
+
+def _lines(night: Night, suite: Suite, results: Path, warn: Callable[[str], None]) -> list[Line]:
+    published = dict(suite.published)
     rows = [next(_rows(results, cell.path, warn), None) for cell in night.cells]
-    return night, [
+    return [
         _line(results, cell, published.get(cell.known_by), row, warn)
         for cell, row in zip(night.cells, rows, strict=True)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
@@ -270,15 +270,18 @@ def _tcp_mode(result: TcpResult, kind: Leg) -> TcpMode:
     return TcpMode(kind.way, kind.version, plan.streams, monitored, kind.buffer_bytes, kind.congestion, plan.pinned)
 
 
+_OTHER_MARKS = ("zerocopy", "pinned", "PPPoE")
+"""Of how TCP is sent; what comes behind them is the WAN and the tunnel."""
+
+
 def _tcp_traffic(result: TcpResult, kind: Leg) -> str:
     """How the payload was sent: another engine, congestion control, tunnel or WAN, and rates are not comparable."""
     plan = result.plan
     legs = [leg for leg in result.legs if leg.leg.kind == kind]
     told = {str(name) for leg in legs for one in leg.program.values() if (name := one.get("congestion")) is not None}
     control = "+".join(sorted(told)) or kind.congestion or plan.congestion or "default"
-    marks = [name for name, on in (("zerocopy", plan.zerocopy), ("pinned", plan.pinned)) if on]
-    if result.setup.pppoe:
-        marks.append("PPPoE")
+    told_of = zip(_OTHER_MARKS, (plan.zerocopy, plan.pinned, result.setup.pppoe), strict=True)
+    marks = [name for name, on in told_of if on]
     if result.setup.wan is not None:
         marks.append(f"WAN of {result.setup.wan} by {result.setup.wan_by}")
     if result.setup.header_bytes(kind.version):
@@ -286,6 +289,28 @@ def _tcp_traffic(result: TcpResult, kind: Leg) -> str:
         marks.append(" by ".join(filter(None, (where, result.setup.tunnel_by))))
         marks += [f"inside an MTU of {result.setup.tunnel_mtu}"] if result.setup.tunnel_mtu is not None else []
     return ", ".join([f"TCP by {plan.engine}", control, *marks])
+
+
+def path_words(traffic: str | None) -> str:
+    """The WAN and the tunnel that TCP went through, of what ``_tcp_traffic`` says; empty: neither."""
+    parts = (traffic or "").split(", ")[2:]
+    while parts and parts[0] in _OTHER_MARKS:
+        del parts[0]
+    return ", ".join(parts)
+
+
+def told_apart(rows: Iterable[RunRow]) -> list[RunRow]:
+    """The rows of TCP, those through different WANs or tunnels in cells of their own.
+
+    A suite tells them apart by its variants; in the cells of runs by hand WAN and tunnel are part of the variant.
+    """
+    return [_named_by_path(row) if row.total_bps is not None and row.suite is None else row for row in rows]
+
+
+def _named_by_path(row: RunRow) -> RunRow:
+    words = path_words(row.traffic)
+    variant = ", ".join(filter(None, (row.cell.variant, words)))
+    return replace(row, cell=replace(row.cell, variant=variant)) if words else row
 
 
 _FIGURES = ("cycles_per_packet", "with_polling", "vectors_per_call", "power_w", "uj_per_packet")

@@ -22,6 +22,7 @@ from .report import Report
 from .sheets import sheets_of
 from .sparks import sparks
 from .templates import fill, read_static
+from .wans import CPU_HEADS
 
 SCRIPTS = (
     "tables.js",
@@ -32,6 +33,8 @@ SCRIPTS = (
     "documents.js",
     "trends.js",
     "tcp.js",
+    "wans.js",
+    "search.js",
     "page.js",
 )
 """They are joined to one script, in this order."""
@@ -53,6 +56,7 @@ def render(report: Report, library: str) -> str:
         "modes": list(dict.fromkeys(cell["mode"] for cell in data["cells"] if "tcp" not in cell)),
         "tcp_choice": default_tcp_mode(report.tcp_cells, report.alarming),
         "columns": data["columns"],
+        "cpu_heads": CPU_HEADS,
         "directions": list(dict.fromkeys(curve.direction for curve in report.curves)),
         "notes": _notes(report),
         "most_failures": MOST_FAILURES,

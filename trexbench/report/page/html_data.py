@@ -10,6 +10,7 @@ from ...core.dut.cycles import Cost
 from ...core.history.rows import Cell, Metric
 from ...core.strategy.table import suffix_of
 from ...core.tcp.result import FlowResult
+from ...core.tcp.wan import format_size
 from ...core.verdict.latency import Latency
 from ..clean import clean
 from ..palette import page_palette
@@ -19,9 +20,11 @@ from .latency import LatencyRow
 from .older import Older
 from .overlay import Curve
 from .report import Report, night_of_run
+from .searches import SizedDut, series_by_loss
 from .tcp import TcpCell, is_tcp, mode_words, points_of
 from .trend_data import trends_data
 from .trends import Change
+from .wans import MARGIN, WanRun
 
 SCALE: Mapping[str, tuple[float, str]] = {
     "pps": (1e-6, "Mpps"),
@@ -36,6 +39,7 @@ def page_data(report: Report) -> dict[str, Any]:
     """The cells once; everything else refers to them by index."""
     curves, trends, costs = report.curves, report.trends, report.costs
     found = [*(c.cell for c in curves), *(t.cell for t in trends), *costs, *(one.cell for one in report.tcp_cells)]
+    found += [one.cell for one in report.sized]
     cells = {cell: at for at, cell in enumerate(dict.fromkeys(found))}
     every = report.columns
     older = [(cell, one) for cell, some in report.older.items() if cell in cells for one in some]
@@ -69,6 +73,8 @@ def page_data(report: Report) -> dict[str, Any]:
         ],
         **trends_data(trends, cells),
         "tcp": [_tcp(one, cells[one.cell]) for one in report.tcp_cells],
+        "wans": [_wan(one, cells[one.cell]) for one in report.wans if one.sized],
+        "sizes": [_sized(one, cells[one.cell]) for one in report.sized],
         "costs": [
             *(_cost(cost, cells[cell]) for cell, stretches in costs.items() for cost in stretches),
             *(_cost(cost, cells[cell]) | _about(one) for cell, one in older for cost in one.costs),
@@ -207,6 +213,64 @@ def _series(flow: FlowResult, both: bool) -> dict[str, Any]:
         "again": [_short(point.retransmitted_ps, 4) for point in points],
         "rtt": [_short(point.rtt_s, 4, scale=1e3) for point in points],
     }
+
+
+def _wan(one: WanRun, cell: int) -> dict[str, Any]:
+    """Rates in Mbit/s; ticks: sizes in bytes and in words; span: of the axis."""
+    sizes = one.sizes
+    return {
+        "cell": cell,
+        "ticks": [[size, format_size(size)] for size in sizes],
+        "span": [sizes[0] / MARGIN, sizes[-1] * MARGIN],
+        "top": _short(one.top_bps, scale=1e-6),
+        "bounds": [
+            {
+                "kind": bound.kind,
+                "name": clean(bound.label),
+                "x": list(map(round, at)),
+                "y": [_mega(bps) for bps in rates],
+            }
+            for bound, at, rates in one.bounds()
+        ],
+        "series": [
+            {
+                "name": clean(name),
+                "x": [row.buffer_bytes for row in rows],
+                "size": [format_size(row.buffer_bytes or 0) for row in rows],
+                "y": [_mega(row.rate_bps) for row in rows],
+                "apart": [_mega(row.uncertainty_bps) for row in rows],
+                "bound": [int(row.at_least) for row in rows],
+                "words": [clean(row.words) for row in rows],
+            }
+            for name, rows in one.series.items()
+        ],
+    }
+
+
+def _sized(one: SizedDut, cell: int) -> dict[str, Any]:
+    """line: the theoretical maximum of all directions together, by size."""
+    plans = [run.plan for run in one.results]
+    return {
+        "cell": cell,
+        "name": clean(one.name),
+        "speeds": f" at {clean(one.speeds)}{f', {ways} directions' if (ways := len(plans[0].directions)) > 1 else ''}",
+        "x": [plan.offers[0].mean_frame_bytes for plan in plans],
+        "line": [round(sum(offer.line_rate_pps for offer in plan.offers)) for plan in plans],
+        "series": [
+            {
+                "loss": loss,
+                "x": [point.frame_bytes for point in points],
+                "y": [round(point.total_pps) for point in points],
+                "share": [_short(100 * point.total_pps / point.line_rate_pps) for point in points],
+                "bound": [int(bool(point.bounds)) for point in points],
+            }
+            for loss, points in series_by_loss(one.rows).items()
+        ],
+    }
+
+
+def _mega(bps: float | None) -> float | None:
+    return _short(bps, scale=1e-6)
 
 
 def _short(value: float | None, digits: int = 6, scale: float = 1.0) -> float | None:

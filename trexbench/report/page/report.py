@@ -14,12 +14,15 @@ from ...core.result import RunResult
 from ...core.tcp.result import TcpResult
 from ..run.costs import known_costs
 from ..run.summary import Summary, summarise
+from ..tcp.table import Line
 from .grid import Column, Grid, build_cost_grid, build_grid, column_of, order_columns
 from .latency import LatencyTable, find_latency_table
 from .older import Older
 from .overlay import Curve, find_curves
+from .searches import SearchRow, SizedDut, find_searches, find_sized
 from .tcp import TcpCell, find_tcp_cells, is_tcp, mode_order, mode_words
 from .trends import Change, Trend, find_trends
+from .wans import TunnelCell, WanRun, find_tunnel_cells, find_wan_runs
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,8 @@ class Report:
 
     runs: each cell's latest run, which is shown in full; tcp: the same of TCP, where cells may share a run. older: runs
     of earlier nights to compare it with, newest first. problems: documents that could not be read, and why. made: when,
-    UTC. judged: the summary of the search for changes; None: there was none.
+    UTC. judged: the summary of the search for changes; None: there was none. published: cells of the table beside the
+    figures of others, where its suite has any.
     """
 
     rows: Sequence[RunRow]
@@ -43,6 +47,7 @@ class Report:
     judged: str | None = None
     remarks: Sequence[str] = ()
     tcp: Mapping[Cell, TcpResult] = field(default_factory=dict)
+    published: Sequence[Line] = ()
 
     @cached_property
     def grid(self) -> Grid:
@@ -96,6 +101,22 @@ class Report:
         places = {column: at for at, column in enumerate(self.columns)}
         found = find_tcp_cells(self.tcp)
         return tuple(sorted(found, key=lambda one: (places[column_of(one.cell)], mode_order(one.cell))))
+
+    @cached_property
+    def wans(self) -> tuple[WanRun, ...]:
+        return find_wan_runs({one.cell: one.result for one in self.tcp_cells})
+
+    @cached_property
+    def tunnels(self) -> tuple[TunnelCell, ...]:
+        return find_tunnel_cells(self.tcp_cells)
+
+    @cached_property
+    def searches(self) -> tuple[SearchRow, ...]:
+        return find_searches(self.runs)
+
+    @cached_property
+    def sized(self) -> tuple[SizedDut, ...]:
+        return find_sized(self.runs)
 
     @property
     def tcp_modes(self) -> Mapping[str, str]:

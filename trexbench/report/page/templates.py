@@ -12,13 +12,16 @@ import jinja2
 from markupsafe import Markup
 
 from ...core.history.rows import Cell
-from ...core.units import format_pps, format_time
+from ...core.tcp.wan import format_size
+from ...core.units import format_bits, format_pps, format_time
 from ..clean import clean
 from ..tcp.text import LIMIT_WORDS, headline, name_of_flow
 from ..words import NONE, format_count, format_cycles, format_figure, format_loss, interval_words, typeset
 from .grid import column_of
+from .searches import l2_words, line_words, share_words, throughput_words
 from .sheets import grid_item
 from .tcp import is_tcp
+from .wans import way_words
 
 DEEPEST_FACT, LONGEST_FACT = 3, 400
 
@@ -68,8 +71,17 @@ def _figure(form: Callable[..., str], value: float | None, *more: Any) -> Markup
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "efficiency": partial(_figure, lambda bps: f"{bps / 1e6:.3g}"),
     "leg": name_of_flow,
+    "bdp_way": way_words,
+    "size": partial(_figure, format_size),
+    "bits": partial(_figure, format_bits),
+    "ratio": partial(_figure, "{:.2f}".format),
+    "throughput": throughput_words,
+    "l2_words": l2_words,
+    "share_words": share_words,
+    "line_words": line_words,
     "watts": partial(_figure, "{:.1f} W".format),
     "limit": lambda limit: LIMIT_WORDS[limit],
+    "limit_word": lambda value: {limit.value: words for limit, words in LIMIT_WORDS.items()}.get(value, value),
     "headline": headline,
     "megabits": partial(_figure, lambda bps: f"{bps / 1e6:.1f}"),
     "shows": _shows,

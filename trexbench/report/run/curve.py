@@ -5,18 +5,21 @@ Plotting libraries for terminals change their interface with every major version
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
+from statistics import median
 
 from ...core.result import RunResult
 from ...core.strategy.base import curve_windows
+from ...core.units import format_share
 
-COLUMNS, ROWS = 64, 16
+COLUMNS, ROWS = 110, 16
 _LEFT = 10
 """Columns left of the curve: of its axis and that one's labels."""
 MARKERS = "ox+*#@"
-BOTH = "8"
-"""The marker where those of several directions coincide."""
+ALIKE = 0.5 / ROWS
+"""Directions whose curves are nowhere farther apart, as a share of the chart's height, share one marker."""
 
 Curve = tuple[str, Sequence[float], Sequence[float]]
 
@@ -24,6 +27,8 @@ Curve = tuple[str, Sequence[float], Sequence[float]]
 def draw_curve(result: RunResult, width: int = 100) -> str:
     """Received over offered in Mpps, one marker per direction, dots on the line of no loss; empty without a ramp.
 
+    Where several directions lie on one place their markers alternate from column to column. Directions that are alike
+    everywhere share one, and the legend says so.
     width: no line is longer than so many columns, if they are 40 at least.
     """
     if not result.plan.seeks_knee:
@@ -38,20 +43,47 @@ def draw_curve(result: RunResult, width: int = 100) -> str:
     if right <= 0 or top <= 0:
         return ""
     columns = max(20, min(COLUMNS, width - _LEFT - len(f" {right:.3f}")))
-    return _framed(_grid(curves, right, top, columns), curves, right, top)
+    places = [_places(one, right, top, columns) for one in curves]
+    names = [name for name, _, _ in curves]
+    if len(curves) > 1 and (apart := _apart(curves, right, columns) / top) <= ALIKE:
+        told = f"{' and '.join(names)}: alike, at most {format_share(apart)} of the height apart"
+        places, names = [frozenset().union(*places)], [told]
+    return _framed(_grid(places, right, top, columns), names, right, top)
 
 
-def _grid(curves: Sequence[Curve], right: float, top: float, columns: int) -> list[list[str]]:
+Places = frozenset[tuple[int, int]]
+"""Rows and columns of the chart."""
+
+
+def _places(curve: Curve, right: float, top: float, columns: int) -> Places:
+    _, offered, received = curve
+    return frozenset(
+        (_place(max(0.0, y), top, ROWS), _place(x, right, columns)) for x, y in zip(offered, received, strict=True)
+    )
+
+
+def _apart(curves: Sequence[Curve], right: float, columns: int) -> float:
+    """The largest distance between the medians of any two curves in one column, in Mpps."""
+    found: list[dict[int, list[float]]] = [{} for _ in curves]
+    for columns_of, (_, offered, received) in zip(found, curves, strict=True):
+        for x, y in zip(offered, received, strict=True):
+            columns_of.setdefault(_place(x, right, columns), []).append(y)
+    shared = set(found[0]).intersection(*found[1:])
+    middles = ([median(one[column]) for one in found] for column in shared)
+    return max((max(values) - min(values) for values in middles), default=math.inf)
+
+
+def _grid(places: Sequence[Places], right: float, top: float, columns: int) -> list[list[str]]:
     grid = [[" "] * columns for _ in range(ROWS)]
     for column in range(columns):
         without_loss = (column + 0.5) / columns * right
         if without_loss <= top:
             grid[_place(without_loss, top, ROWS)][column] = "."
-    for number, (_, offered, received) in enumerate(curves):
-        marker = MARKERS[number % len(MARKERS)]
-        for x, y in zip(offered, received, strict=True):
-            row, column = _place(max(0.0, y), top, ROWS), _place(x, right, columns)
-            grid[row][column] = marker if grid[row][column] in (" ", ".", marker) else BOTH
+    shared = 0
+    for row, column in sorted(frozenset().union(*places), key=lambda place: place[::-1]):
+        there = [number for number, one in enumerate(places) if (row, column) in one]
+        shared += len(there) > 1
+        grid[row][column] = MARKERS[there[shared % len(there)] % len(MARKERS)]
     return grid
 
 
@@ -59,7 +91,7 @@ def _place(value: float, most: float, places: int) -> int:
     return min(places - 1, int(value / most * places))
 
 
-def _framed(grid: Sequence[Sequence[str]], curves: Sequence[Curve], right: float, top: float) -> str:
+def _framed(grid: Sequence[Sequence[str]], names: Sequence[str], right: float, top: float) -> str:
     lines = ["received, Mpps"]
     for row in range(ROWS - 1, -1, -1):
         label = f"{top * (row + 1) / ROWS:8.3f}" if row in (ROWS - 1, ROWS // 2 - 1) else " " * 8
@@ -67,10 +99,9 @@ def _framed(grid: Sequence[Sequence[str]], curves: Sequence[Curve], right: float
     columns = len(grid[0])
     lines.append(f"   0.000 +{'-' * columns} {right:.3f}")
     lines.append("offered per direction, Mpps".rjust(_LEFT + columns))
-    names = [(MARKERS[number % len(MARKERS)], name) for number, (name, _, _) in enumerate(curves)]
-    names += [(BOTH, "several")] if len(curves) > 1 else []
+    marked = [(MARKERS[number % len(MARKERS)], name) for number, name in enumerate(names)]
     # textwrap breaks no line at a no-break space
-    legend = "   ".join(f"{marker}\u00a0{name}" for marker, name in [*names, (".", "no\u00a0loss")])
+    legend = "   ".join(f"{marker} {name}".replace(" ", "\u00a0") for marker, name in [*marked, (".", "no loss")])
     indent = " " * _LEFT
     wrapped = textwrap.wrap(legend, _LEFT + columns, initial_indent=indent, subsequent_indent=indent)
     lines += [line.replace("\u00a0", " ") for line in wrapped]

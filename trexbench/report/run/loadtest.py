@@ -19,6 +19,8 @@ from ...core.errors import StoreError
 from ...core.load.plan import Plan
 from ...core.load.sample import Phase, PortCounters, Sample, find_setback
 from ...core.result import RunResult
+from ..clean import clean
+from ..words import text_of, variant_of
 
 EXPORTED = (Phase.BASELINE, Phase.WARMUP, Phase.RAMP, Phase.HOLD)
 INTERVAL_S = 1.0
@@ -37,10 +39,20 @@ def to_loadtest(result: RunResult) -> bytes:
         raise StoreError(f"run {result.id}: counters too great for rates", "the file is damaged") from None
 
 
+def name_of_series(result: RunResult, stem: str) -> str:
+    """The file's name without its ending, by which a plot's legend tells DUTs, variants and days apart.
+
+    stem: of the run's document.
+    """
+    parts = clean(text_of(result.dut, "name", "unnamed")), variant_of(result), result.started[:10], stem
+    return "-".join(filter(None, parts))
+
+
 def _vars(result: RunResult) -> dict[str, Any]:
     plan = result.plan
     offer = plan.offers[0]
     return {
+        "dut": text_of(result.dut, "name", ""),
         "profile_file": _profile_file(result),
         "warmup_mult": f"{offer.warmup_pps:g}pps",
         "warmup_duration": _number(plan.warmup_s),

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import fill
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from ...core.tcp.bdp import BdpRow, find_product, find_rows
-from ...core.tcp.model import Way
+from ...core.tcp.bdp import LINE, LOSS, WINDOW, BdpRow, find_product, find_rows
 from ...core.tcp.result import TcpResult
 from ...core.tcp.wan import format_size
-from ...core.units import format_bits, format_time
+from ...core.units import format_bits
 from ..palette import GREY, RED
 from ..run.picture import new_figure, style_of, watermark
 from ..words import nominal
+from .curves import find_bounds, sized_rows, sorted_series
 from .text import where_words
 
-_WINDOW = "#222222"
 _MARGIN = 1.6
 """Of the sizes, on both sides of the axis."""
 _ABOVE = 1.15
@@ -28,8 +28,8 @@ _ABOVE = 1.15
 
 def compose_bdp(result: TcpResult) -> Figure | None:
     """The picture before it is rendered; None where the legs do not differ in the size of their buffers."""
-    rows = [row for row in find_rows(result) if row.buffer_bytes]
-    if len({row.buffer_bytes for row in rows}) < 2:
+    rows = sized_rows(find_rows(result))
+    if not rows:
         return None
     figure = new_figure(9.6, 5.6)
     axes = figure.subplots()
@@ -65,37 +65,21 @@ def _under(result: TcpResult) -> str:
 
 
 def _draw_legs(axes: Axes, rows: Sequence[BdpRow]) -> None:
-    """A series for each congestion control, and for each way where there are several."""
-    ways = {(row.kind.way, row.kind.version, row.sender) for row in rows}
-    series: dict[str, list[BdpRow]] = {}
-    for row in rows:
-        way = f"{row.kind.way.value} IPv{row.kind.version}, " if len(ways) > 1 else ""
-        sender = f"{row.sender} sends, " if row.kind.way is Way.BIDIR else ""
-        series.setdefault(f"{way}{sender}{row.congestion}", []).append(row)
-    for number, (name, ones) in enumerate(series.items()):
-        ordered = sorted(ones, key=lambda row: row.buffer_bytes or 0)
-        points = [row.buffer_bytes or 0 for row in ordered], [row.rate_bps for row in ordered]
-        errors = [row.uncertainty_bps or 0.0 for row in ordered]
+    for number, (name, ones) in enumerate(sorted_series(rows).items()):
+        points = [row.buffer_bytes or 0 for row in ones], [row.rate_bps for row in ones]
+        errors = [row.uncertainty_bps or 0.0 for row in ones]
         style = style_of(number)
         axes.errorbar(*points, yerr=errors, label=f"measured, {name}", linewidth=1.2, markersize=6, capsize=3, **style)
 
 
+_STYLES: Mapping[str, Mapping[str, Any]] = {
+    WINDOW: {"color": "#222222", "linewidth": 1.4},
+    LINE: {"color": GREY, "linestyle": "--", "linewidth": 1},
+    LOSS: {"color": RED, "linestyle": ":", "linewidth": 1.4},
+}
+
+
 def _draw_bounds(axes: Axes, result: TcpResult, rows: Sequence[BdpRow], span: tuple[float, float]) -> None:
-    """Window over round trip, by the rule of each receiver; the line; what losses allow, by congestion control."""
-    slopes = {
-        (row.window_predicted_bytes / row.buffer_bytes, row.round_trip_s)
-        for row in rows
-        if row.window_predicted_bytes and row.buffer_bytes and row.round_trip_s
-    }
-    for share, trip_s in sorted(slopes):
-        sizes = [span[0] * (span[1] / span[0]) ** (step / 100) for step in range(101)]
-        label = f"window / round trip: {share:.2g} of the buffer over {format_time(trip_s)}"
-        axes.plot(sizes, [8 * share * size / trip_s for size in sizes], color=_WINDOW, linewidth=1.4, label=label)
-    for line in sorted({row.line_bps for row in rows if row.line_bps}):
-        label = f"payload rate of the line: {format_bits(line)}"
-        axes.axhline(line, color=GREY, linestyle="--", linewidth=1, label=label)
-    laws = {(row.congestion, row.loss_bps, row.loss_law) for row in rows if row.loss_bps}
-    loss = result.setup.wan.loss if result.setup.wan is not None else 0.0
-    for name, bps, law in sorted(laws):
-        label = f"{name} at a loss of {100 * loss:g} %: {format_bits(bps)}, by {law}"
-        axes.axhline(bps, color=RED, linestyle=":", linewidth=1.4, label=label)
+    sizes = [span[0] * (span[1] / span[0]) ** (step / 100) for step in range(101)]
+    for bound in find_bounds(result, rows):
+        axes.plot(sizes, [bound.at(size) for size in sizes], label=bound.label, **_STYLES[bound.kind])

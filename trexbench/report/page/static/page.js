@@ -159,7 +159,7 @@
   var tools = { printed: function () { return printing; }, ticked: ticked, width: width, wrapped: wrapped, data: data, id: id, all: all, plain: plain, chosen: chosen, label: label, look: look, palette: palette, css: css, axis: axis,
     layout: layout, digits: digits, mpps: mpps, decades: decades, fitted: fitted, olderStyle: olderStyle, wanted: wanted, SIGNS: SIGNS, draw: draw };
   var tcp = tcpPlots(tools);
-  var PLOTS = [["tcp", tcp.bars], ["series", tcp.series], ["ramps", rampsPlot(tools)], ["costs", costsPlot(tools)], ["latency", latencyPlot(tools)], ["trends", trendsPlot(tools)]]
+  var PLOTS = [["tcp", tcp.bars], ["series", tcp.series], ["wans", wanPlot(tools)], ["sizes", sizesPlot(tools)], ["ramps", rampsPlot(tools)], ["costs", costsPlot(tools)], ["latency", latencyPlot(tools)], ["trends", trendsPlot(tools)]]
     .filter(function (plot) { return id("plot-" + plot[0]); });
 
   function drawAll() {

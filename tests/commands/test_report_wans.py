@@ -1,0 +1,105 @@
+"""WANs, tunnels, searches and frame sizes on a page in a real browser: drawn with numbers, chosen, in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import Page, find_chromium, open_chromium
+from tools import trexbench
+
+CHROMIUM = find_chromium()
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt install chromium")
+TICKS = (
+    "Array.from(document.querySelectorAll('#plot-{} .{}tick text')).map(function (one) {{ return one.textContent; }})"
+)
+LINES = "document.querySelectorAll('#plot-{} .scatterlayer .trace').length"
+LEGEND = "document.querySelector('#plot-{} .legend').textContent"
+QUICK = ("--sim", "-q", "--no-picture")
+FAST = (*QUICK, "--speedup", "1000")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("wans")
+
+
+@pytest.fixture(scope="module")
+def page(place: Path) -> Path:
+    wans = ("20ms,10gbit", "--buffers", "6mb", "--buffers", "50mb"), ("50ms,1gbit,loss=0.01%", "--sweep")
+    runs = [("bdp", "--dut", "mininet-lab8", "--wan", *wan, "--time", "3s", *QUICK) for wan in wans]
+    runs += [("tcp", "--dut", "vpn-i5-6500", "--variant", "1gbit-relay", "--forward", "--time", "3s", *QUICK)]
+    for size in (64, 512, 1518):
+        runs.append(("search", "--dut", "netgate-linux", "--mode", f"var2-{size}b", "--loss", "0,0.5%", *FAST))
+    for run in (*runs, ("report", "-o", "r.html")):
+        done = trexbench(place, *run)
+        assert done.returncode == 0, done.stderr
+    return place / "r.html"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Page]:
+    assert CHROMIUM is not None
+    with open_chromium(CHROMIUM) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_each_wan_is_drawn_beside_what_bounds_it(chromium: Page, page: Path, scheme: str) -> None:
+    chromium.said.clear()
+    chromium.prefer(scheme)
+    chromium.open(page.as_uri())
+    assert chromium.evaluate(TICKS.format("wans", "x")) == ["6.00 MB", "16.8 MB", "50.0 MB"], "one as found"
+    assert len(chromium.evaluate(TICKS.format("wans", "y"))) > 3
+    assert chromium.evaluate(LINES.format("wans")) == 3, "window, line, measured"
+    chromium.evaluate(
+        "(function (one) { one.value = '1'; one.dispatchEvent(new Event('change', { bubbles: true })); })"
+        "(document.getElementById('wan'))"
+    )
+    assert chromium.evaluate(LINES.format("wans")) == 4 and "Mathis" in chromium.evaluate(LEGEND.format("wans"))
+    assert "Mbit/s" in chromium.evaluate("document.querySelector('#plot-wans .ytitle').textContent")
+    assert chromium.said == []
+    chromium.prefer("light")
+
+
+def test_frame_sizes_are_drawn_with_their_line_rate_and_follow_the_duts(chromium: Page, page: Path) -> None:
+    chromium.said.clear()
+    chromium.open(page.as_uri())
+    assert chromium.evaluate(TICKS.format("sizes", "x")) == ["64", "512", "1518"]
+    assert all("pps" in tick for tick in chromium.evaluate(TICKS.format("sizes", "y")))
+    assert chromium.evaluate(LINES.format("sizes")) == 3, "the line rate, and one for each goal"
+    assert "theoretical maximum" in chromium.evaluate(LEGEND.format("sizes"))
+    chromium.evaluate("document.querySelectorAll('input[name=column]').forEach(function (box) { box.click(); })")
+    assert chromium.evaluate(LINES.format("sizes")) == 0 and chromium.said == []
+
+
+def test_tables_name_goals_tunnels_and_the_processes_of_their_hosts(chromium: Page, page: Path) -> None:
+    chromium.open(page.as_uri())
+    text = "document.getElementById('{}').textContent"
+    searches, tunnels = (chromium.evaluate(text.format(name)) for name in ("searches", "tunnels"))
+    assert searches.count("NDR, 0 %") == searches.count("PDR, 0.5 %") == 3
+    assert "relay, client and server" in tunnels and tunnels.count("endpoint") >= 2
+    wans = chromium.evaluate(text.format("wans"))
+    assert (
+        "WAN of 20 ms, 10 Gbit/s" in wans and "WAN of 50 ms, 1 Gbit/s, loss 0.01 %" in wans and "loss-limited" in wans
+    )
+
+
+def test_a_phones_page_is_not_wider_than_it(chromium: Page, page: Path) -> None:
+    chromium.size(375, 800, phone=True)
+    chromium.open(page.as_uri())
+    assert chromium.evaluate("document.documentElement.scrollWidth") <= 375
+    chromium.size(1280, 900)
+
+
+def test_on_paper_the_plots_are_as_wide_as_it(chromium: Page, page: Path) -> None:
+    chromium.said.clear()
+    chromium.open(page.as_uri())
+    chromium.call("Emulation.setEmulatedMedia", media="print")
+    chromium.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    width = "Math.round(document.querySelector('#plot-{} .main-svg').getBoundingClientRect().width)"
+    assert [chromium.evaluate(width.format(name)) for name in ("wans", "sizes")] == [680, 680]
+    chromium.call("Emulation.setEmulatedMedia", media="")
+    chromium.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert chromium.said == []

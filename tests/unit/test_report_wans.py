@@ -1,0 +1,185 @@
+"""WANs, tunnels, published figures, searches and frame sizes on the page: their figures, and what tells them apart."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from bdp_runs import BEHIND, FULL, LONG, MB, SLOW, F, leg_of, run, told
+from report_cases import HOSTILE, make_run
+from tcp_runs import make_tcp_result
+from test_report_page import LIBRARY, Elements
+from test_report_sizes import sized
+
+from trexbench.core.history.night import CellRecord, State
+from trexbench.core.history.rows import Cell, path_words, rows_of_tcp, told_apart
+from trexbench.core.tcp.bdp import find_rows
+from trexbench.core.tcp.model import Leg, LegReadings, Processes, ProcessTime, Setup
+from trexbench.core.tcp.result import TcpResult
+from trexbench.core.tcp.wan import Wan
+from trexbench.report.page.html import render
+from trexbench.report.page.report import Report
+from trexbench.report.tcp.table import Line
+from trexbench.report.tcp.table import Processes as Took
+
+SIZES = (1 * MB, 5 * MB)
+
+
+def swept(setup: Setup = BEHIND, **changes: Any) -> TcpResult:
+    """A run whose buffers of 1 MB bound the first leg, and of 5 MB the second no more."""
+    return run(
+        *(leg_of(Leg(F, buffer_bytes=size), path, told(size)) for size, path in zip(SIZES, (SLOW, FULL), strict=True)),
+        setup=setup,
+        **changes,
+    )
+
+
+def report_of(*results: TcpResult, **changes: Any) -> Report:
+    rows = told_apart(row for at, one in enumerate(results) for row in rows_of_tcp(one, f"{at}.json"))
+    return Report(**{"rows": rows, "tcp": {row.cell: results[int(row.path[0])] for row in rows}, **changes})
+
+
+def data_of(report: Report) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Elements(render(report, LIBRARY)).scripts[0])
+    return found
+
+
+def text_of(report: Report) -> str:
+    return " ".join(" ".join(Elements(render(report, LIBRARY)).text).split())
+
+
+def test_a_wans_rows_are_those_of_the_terminal_with_their_verdicts() -> None:
+    result = swept()
+    (one,) = report_of(result).wans
+    assert list(one.rows) == sorted(find_rows(result), key=lambda row: row.buffer_bytes or 0)
+    text = text_of(report_of(result))
+    assert "lab-linux, WAN of 20 ms, 1 Gbit/s, by netem, BDP 2.50 MB" in text
+    for row in one.rows:
+        assert row.words.replace(">= ", "≥ ") in text and f"{row.ratio:.2f}" in text
+    assert "1.00 MB" in text and "5.00 MB" in text and "window-limited" in text
+
+
+def test_the_plot_has_the_measured_rates_the_windows_line_and_the_lines_rate() -> None:
+    (wan,) = data_of(report_of(swept()))["wans"]
+    (series,) = wan["series"]
+    assert (
+        series["x"] == list(SIZES) and series["y"] == pytest.approx([300, 940], rel=0.01) and len(series["words"]) == 2
+    )
+    bounds = {one["kind"]: one for one in wan["bounds"]}
+    slope = bounds["window"]["y"][-1] / bounds["window"]["x"][-1]
+    assert bounds["window"]["y"] == pytest.approx([slope * x for x in bounds["window"]["x"]], rel=1e-3)
+    assert slope == pytest.approx(8 * find_rows(swept())[0].window_predicted_bytes / SIZES[0] / 0.02 / 1e6, rel=0.01)  # type: ignore[operator]
+    assert wan["span"][0] < SIZES[0] < SIZES[1] < wan["span"][1] and wan["top"] > 940
+    assert [name for _, name in wan["ticks"]] == ["1.00 MB", "5.00 MB"]
+
+
+def test_losses_draw_their_law() -> None:
+    lossy = replace(BEHIND, wan=replace(LONG, loss=0.0001))
+    kinds = [one["kind"] for one in data_of(report_of(swept(lossy)))["wans"][0]["bounds"]]
+    assert "loss" in kinds and "Mathis" in json.dumps(data_of(report_of(swept(lossy)))["wans"])
+
+
+def test_a_line_that_was_scaled_down_says_so() -> None:
+    scaled = replace(BEHIND, wan_by="cable", wan_asked=Wan(0.02, 10e9))
+    assert "by cable, scaled to 10.0 % of 20.0 ms, 10.00 Gbit/s" in text_of(report_of(swept(scaled)))
+
+
+def test_different_wans_and_tunnels_are_cells_of_their_own_and_never_one_history() -> None:
+    other = swept(replace(BEHIND, wan=Wan(0.05, 1e8)), started="2026-11-21T12:00:00Z")
+    plain = make_tcp_result()
+    through = replace(
+        plain, setup=Setup(tunnel="relay", tunnel_between="client-server", tunnel_by="relay", tunnel_mtu=1400)
+    )
+    report = report_of(swept(), other, plain, through)
+    variants = {cell.variant for cell in report.tcp}
+    assert variants == {
+        None,
+        "WAN of 20.0 ms, 1.000 Gbit/s by netem",
+        "WAN of 50.0 ms, 100.0 Mbit/s by netem",
+        "relay client-server by relay, inside an MTU of 1400",
+    }
+    assert all(len(trend.runs) == 1 for trend in report.trends) and len(report.wans) == 2
+    assert len({column.name for column in report.columns}) == 4, "and columns of their own"
+    assert [one.title for one in report.wans] == [
+        "lab-linux, WAN of 20 ms, 1 Gbit/s",
+        "lab-linux, WAN of 50 ms, 100 Mbit/s",
+    ]
+
+
+def test_a_suite_names_its_wans_by_its_own_variants() -> None:
+    of_suite = {"verb": "tcp", "suite": "bdp-lab8", "variant": "long"}
+    assert {row.cell.variant for row in told_apart(rows_of_tcp(swept(command=of_suite), "x"))} == {"long"}
+    assert path_words("TCP by embedded, cubic, zerocopy, pinned, PPPoE") == "" == path_words(None)
+
+
+def through_a_tunnel() -> TcpResult:
+    times = (
+        ProcessTime(7, "openvpn", 2.0, 5.0, 1.0, (1, 0), role="tunnel"),
+        ProcessTime(8, "iperf", 0.5, 1.5, 0.0, (0,), role="endpoint"),
+    )
+    result = make_tcp_result(legs=[Leg(F)])
+    setup = Setup(tunnel="openvpn", tunnel_between="client-server", tunnel_by="OpenVPN 2.6", tunnel_mtu=1400)
+    legs: tuple[LegReadings, ...] = tuple(
+        replace(leg, processes={host: Processes(10.0, times) for host in ("client", "server")}) for leg in result.legs
+    )
+    return replace(result, setup=setup, legs=legs)
+
+
+def test_a_tunnel_has_its_kind_mtu_and_the_processes_of_every_host() -> None:
+    report = report_of(through_a_tunnel())
+    (one,) = report.tunnels
+    assert one.tunnel == "openvpn, client and server" and one.mtu == 1400
+    assert one.cpu == pytest.approx({"client_tunnel": 0.7, "client": 0.2, "server_tunnel": 0.7, "server": 0.2})
+    text = text_of(report)
+    assert "by OpenVPN 2.6" in text and "70.0 %" in text and "1, 0" in text and "50.0 %" in text
+    busy = 2 * (0.7 + 0.2)
+    assert one.bits_per_cpu_second == f"{940 / busy:.1f} Mbit"
+    assert text.count("openvpn") >= 3 and not report_of(make_tcp_result()).tunnels
+
+
+def test_published_figures_stand_beside_the_measured() -> None:
+    result = through_a_tunnel()
+    (row,) = rows_of_tcp(result, "x.json")
+    record = CellRecord("lab-linux", "forward-ipv4", False, None, State.DONE, kind="tcp")
+    line = Line(record, 950.0, row, 1.0, {"client_tunnel": 0.68}, Took({"client_tunnel": 0.7}))
+    text = text_of(report_of(result, published=[line]))
+    assert "lab-linux forward-ipv4" in text and "950" in text and f"{line.ratio:.2f}" in text
+    assert "68.0 %" in text and "70.0 %" in text and "Beside published figures" in text
+    assert "Beside published figures" not in text_of(report_of(result))
+
+
+def test_a_search_has_a_row_for_each_goal_and_direction() -> None:
+    result = sized(64, bidir=True)
+    cell = Cell("lab-linux", "var2-64b", True, None, "search")
+    report = Report([], runs={cell: result})
+    assert [(one.direction, one.goal_words) for one in report.searches] == [
+        (way, goal) for way in ("0->1", "1->0") for goal in ("NDR, 0 %", "PDR, 1 %")
+    ]
+    first = report.searches[0]
+    assert first.looks > 3 and first.length_s > 5 and not first.at_least
+    assert "NDR, 0 %" in text_of(report) and "Searches" in text_of(report)
+    ramp = Cell("vpp", "64b", False, None)
+    assert not Report([], runs={ramp: make_run(ramp)}).searches
+
+
+def test_several_frame_sizes_make_a_plot_with_the_theoretical_maximum() -> None:
+    runs = {Cell("lab-linux", f"var2-{size}b", False, None, "search"): sized(size) for size in (1518, 64, 512)}
+    (one,) = data_of(Report([], runs=runs))["sizes"]
+    assert one["x"] == [64, 512, 1518] and one["line"][0] == pytest.approx(1e9 / 8 / 84, rel=0.01)
+    assert [series["loss"] for series in one["series"]] == [0.0, 0.01]
+    assert one["series"][0]["y"][0] == pytest.approx(400e3, rel=0.01) and one["series"][0]["bound"] == [0, 1, 1]
+    two = dict(list(runs.items())[:2])
+    assert not Report([], runs=two).sized and "Throughput by frame size" not in text_of(Report([], runs=two))
+    assert "lab-linux var2 uni search" in text_of(Report([], runs=runs))
+
+
+def test_hostile_names_are_text_here_too() -> None:
+    named = {"name": HOSTILE, "facts": {}, "facts_sha256": "ab"}
+    hostile = [replace(one, dut=named, command={"variant": HOSTILE}) for one in (swept(), through_a_tunnel())]
+    harmless = [
+        replace(one, dut={**named, "name": "a"}, command={"variant": "d"}) for one in (swept(), through_a_tunnel())
+    ]
+    shapes = [[tag for tag, _ in Elements(render(report_of(*some), LIBRARY)).found] for some in (hostile, harmless)]
+    assert shapes[0] == shapes[1] and "select" in shapes[0]
