@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ...core.dut.cycles import Cost
+from ...core.history.causes import Group
 from ...core.history.night import Night
 from ...core.history.rows import METRICS, Cell, Metric, RunRow
 from ...core.result import RunResult
@@ -26,7 +27,7 @@ class Report:
 
     runs: each cell's latest run, which is shown in full; tcp: the same of TCP, where cells may share a run. older: runs
     of earlier nights to compare it with, newest first. problems: documents that could not be read, and why. made: when,
-    UTC. judged: the summary of the search for changes; None: there was none.
+    UTC. groups: the changes by their likely cause. judged: the summary of the search for changes; None: there was none.
     """
 
     rows: Sequence[RunRow]
@@ -35,6 +36,7 @@ class Report:
     runs: Mapping[Cell, RunResult] = field(default_factory=dict)
     older: Mapping[Cell, Sequence[Older]] = field(default_factory=dict)
     changes: Sequence[Change] = ()
+    groups: Sequence[Group] = ()
     problems: Sequence[tuple[str, str]] = ()
     title: str = "trexbench"
     made: str = ""

@@ -13,6 +13,18 @@ from markupsafe import Markup
 
 from ...core.units import format_pps, format_time
 from ..clean import clean
+from ..groups import (
+    DIFFERS,
+    NOTHING_DIFFERS,
+    difference_lines,
+    explanation_lines,
+    format_change,
+    format_levels,
+    format_noise,
+)
+from ..groups import (
+    headline as cause_headline,
+)
 from ..tcp.text import LIMIT_WORDS, headline, name_of_flow
 from ..words import NONE, format_count, format_cycles, format_figure, format_loss, interval_words, typeset
 from .html_data import spark
@@ -37,6 +49,7 @@ def fill(template: str, values: Mapping[str, Any], escape: Callable[..., str]) -
         lstrip_blocks=True,
     )
     environment.filters.update(FILTERS, escaped=escape)
+    environment.globals.update(differs=DIFFERS, nothing_differs=NOTHING_DIFFERS)
     return environment.get_template(template).render(values)
 
 
@@ -72,6 +85,12 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "headline": headline,
     "megabits": partial(_figure, lambda bps: f"{bps / 1e6:.1f}"),
     "against": _against,
+    "cause_headline": cause_headline,
+    "cause_explanation": explanation_lines,
+    "cause_differences": difference_lines,
+    "change_share": format_change,
+    "change_levels": format_levels,
+    "change_noise": format_noise,
     "count": format_count,
     "flatten": _flatten,
     "typeset": lambda text: typeset(str(text)),

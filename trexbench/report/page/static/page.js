@@ -236,7 +236,7 @@
   // On paper: a page's width, no dark ground, everything unfolded that is short.
   function paper(on) {
     printing = on;
-    all("#table details").forEach(function (part) { part.open = on; });
+    all("#table details, #changes details").forEach(function (part) { part.open = on; });
     drawAll();
     all(".plot").forEach(function (place) {
       var height = parseInt(place.style.height, 10) || (place.classList.contains("tall") ? 560 : 400);
