@@ -65,9 +65,11 @@ def format_change(finding: Finding) -> str:
 
 
 def format_levels(finding: Finding) -> str:
-    """``5.010 Mpps -> 4.760 Mpps``"""
+    """``5.010 -> 4.760 Mpps``; each with its unit where the units differ."""
     before, after = (format_figure(level, finding.metric) for level in (finding.before, finding.after))
-    return f"{before} -> {'at least ' if finding.at_least else ''}{after}"
+    number, _, unit = before.rpartition(" ")
+    same = number and not unit.isdigit() and after.endswith(f" {unit}")
+    return f"{number if same else before} -> {'at least ' if finding.at_least else ''}{after}"
 
 
 def format_noise(finding: Finding) -> str:

@@ -75,28 +75,26 @@ def _group(group: Group, width: int) -> Iterator[str]:
     for line in difference_lines(group):
         yield from _wrap(line, width, 6)
     for metric, findings in group.by_metric().items():
-        yield f"    {metric}"
-        yield from _figures(findings, group.since, width)
+        yield from _figures(metric, findings, group.since, width)
 
 
-def _figures(findings: Sequence[Finding], since: str, width: int) -> Iterator[str]:
-    """A line for each finding; two where the width is too small for one, so that none is cut."""
-    names = [clean(finding.cell) for finding in findings]
-    figures = list(lay_out([_columns(finding, since) for finding in findings], "rrl"))
-    longest = max(map(len, names))
-    together = 6 + longest + 2 + max(map(len, figures)) <= width
-    for name, line in zip(names, figures, strict=True):
-        if together:
-            yield f"      {name:<{longest}}  {line}"
-        else:
-            yield f"      {name}"
-            yield f"        {line.strip()}"
-
-
-def _columns(finding: Finding, since: str) -> tuple[str, str, str]:
-    own = "" if finding.since == since else f", since {finding.since}"
-    about = f"{format_count(finding.nights, 'night')}, noise {format_noise(finding)}{own}"
-    return format_change(finding), format_levels(finding), about
+def _figures(metric: str, findings: Sequence[Finding], since: str, width: int) -> Iterator[str]:
+    """A table; where the width is too small for it two lines for each finding, so that none is cut."""
+    rows = [[metric, "change", "before -> after", "noise", "nights", "since"]]
+    for one in findings:
+        figures = format_change(one), format_levels(one), format_noise(one), str(one.nights), one.since or ""
+        rows.append([clean(one.cell), *figures])
+    if all(one.since == since for one in findings):
+        rows = [row[:-1] for row in rows]
+    table = [f"    {line}" for line in lay_out(rows, "lrlrrl"[: len(rows[0])])]
+    if max(map(len, table)) <= width:
+        yield from table
+        return
+    yield f"    {metric}"
+    for name, change, levels, noise, nights, *own in rows[1:]:
+        about = f"{format_count(int(nights), 'night')}, noise {noise}{f', since {own[0]}' if own else ''}"
+        yield f"      {name}"
+        yield from _wrap(f"{change}  {levels}  {about}", width, 8)
 
 
 def _wrap(text: str, width: int, indent: int = 0) -> list[str]:
