@@ -44,6 +44,13 @@ def explanation_lines(group: Group) -> Iterator[str]:
         yield f"{group.first.cell}: {sentence}" if several else sentence
 
 
+def own_explanation(group: Group, finding: Finding) -> str:
+    """What explains this finding, as far as neither the group nor the cell's first finding has said it."""
+    first = next(one for one in group.findings if one.cell == finding.cell)
+    said = {*group.explanation, *(first.explanation if first is not finding else ())}
+    return "; ".join(sentence for sentence in finding.explanation if sentence not in said)
+
+
 def also_line(group: Group) -> str:
     """The other metrics of the group in a line; empty where there are none."""
     others = [found for found in group.by_metric().values() if found[0] not in group.leading]

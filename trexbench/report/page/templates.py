@@ -21,6 +21,7 @@ from ..groups import (
     format_change,
     format_levels,
     format_noise,
+    own_explanation,
 )
 from ..groups import (
     headline as cause_headline,
@@ -88,6 +89,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "cause_headline": cause_headline,
     "cause_explanation": explanation_lines,
     "cause_differences": difference_lines,
+    "own_explanation": own_explanation,
     "change_share": format_change,
     "change_levels": format_levels,
     "change_noise": format_noise,
