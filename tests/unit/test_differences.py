@@ -14,11 +14,13 @@ from nights import VPP, date, make_row, make_rows, noisy
 from trexbench.core.history.causes import groups_of
 from trexbench.core.history.differences import Difference, compare_documents
 from trexbench.core.history.regression import Judgement, judge_rows
+from trexbench.host.linux import PLATFORM_FILES, parse_platform
 from trexbench.report.groups import MOST_DIFFERENCES, NOTHING_DIFFERS, difference_lines
 from trexbench.report.regress.forms import judgement_values
 from trexbench.report.regress.text import format_judgement, format_markdown
 from trexbench.results.jumps import levels
 from trexbench.review.differences import with_differences
+from trexbench.session.process import host_facts
 
 FACTS: dict[str, Any] = {
     "kernel": "6.1.0",
@@ -162,3 +164,12 @@ def test_a_document_that_cannot_be_read_costs_a_warning(tmp_path: Path) -> None:
     (group,) = groups_of(judgement)
     assert group.differences is None and NOTHING_DIFFERS not in format_judgement(judgement)
     assert len(said) == 1 and f"what differs since {date(30)} is not told" in said[0] and VPP.dut in said[0]
+
+
+def test_the_testers_firmware_and_board_are_stored_as_far_as_it_tells() -> None:
+    assert parse_platform({PLATFORM_FILES["microcode"]: "0x24\n", PLATFORM_FILES["bios_date"]: " \n"}) == {
+        "microcode": "0x24"
+    }
+    platform = host_facts()["platform"]
+    assert platform == {name: text for name in platform if (text := Path(PLATFORM_FILES[name]).read_text().strip())}
+    assert platform.keys() <= PLATFORM_FILES.keys()

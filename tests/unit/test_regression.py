@@ -193,7 +193,7 @@ def test_a_faster_rate_is_not_explained_by_a_packet_that_costs_more() -> None:
 
 
 def point(nodes: dict[str, float]) -> Point:
-    return Point("2026-11-20", 0.0, False, frozenset(), sum(nodes.values()), nodes)
+    return Point("2026-11-20", 0.0, False, sum(nodes.values()), nodes)
 
 
 NODES = st.dictionaries(st.sampled_from("abcdefg"), st.floats(0, 500), max_size=7)
