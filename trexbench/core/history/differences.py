@@ -23,6 +23,7 @@ _VOLATILE = re.compile(
 _SECRET = re.compile(r"passw|secret|token|credential|private|psk|//[^/ ]*@", re.IGNORECASE)
 _NAMES = ("name", "interface", "direction", "port", "queue", "to", "prefix")
 """Keys by which the entries of a list are told apart."""
+_CONFIG, _TEXT = "DUT's config file", "text"
 _ABSENT = object()
 
 
@@ -55,7 +56,7 @@ def _parts(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     read = isinstance(facts, Mapping) and "not attested" not in facts
     yield "DUT", facts if read else "not read back"
     yield "DUT", dut.get("platform")
-    yield "DUT's config file", config if isinstance(config, Mapping) else {"text": config}
+    yield _CONFIG, config if isinstance(config, Mapping) else {_TEXT: config}
     yield "trexbench", {"version": versions.pop("trexbench", None)}
     yield "generator", {key: value for key, value in generator.items() if key not in ("host", "calibration")}
     yield "tester", {**{key: value for key, value in host.items() if key not in ("versions", "platform")}, **versions}
@@ -69,9 +70,9 @@ def _together(found: Iterable[Difference]) -> Iterator[Difference]:
     """Those of several interfaces, or the like, that differ alike are one."""
     alike: dict[tuple[object, ...], list[Difference]] = {}
     for one in found:
-        alike.setdefault((one.path[:2], len(one.path) > 3 or one.path, one.path[3:], one.before, one.after), []).append(
-            one
-        )
+        path = one.path
+        key = (path[:2], path[3:], one.before, one.after) if len(path) > 3 else (path,)
+        alike.setdefault(key, []).append(one)
     for first, *others in alike.values():
         names = ", ".join(one.path[2] for one in (first, *others)) if others else ""
         yield replace(first, path=(*first.path[:2], names, *first.path[3:])) if others else first
@@ -91,8 +92,8 @@ def _differences(before: Any, after: Any, path: tuple[str, ...]) -> Iterator[Dif
                 yield from _differences(old.get(name, _ABSENT), new.get(name, _ABSENT), (*path, name))
     elif len(path) == 1:
         yield Difference(path, *("read back" if isinstance(one, Mapping) else str(one) for one in (before, after)))
-    elif path[-1] == "text":
-        yield Difference(path[:-1], "one text", "another")
+    elif path == (_CONFIG, _TEXT):
+        yield Difference((_CONFIG,), "one text", "another")
     else:
         words = _words(before), _words(after)
         if words[0] != words[1] and not any(_SECRET.search(word or "") for word in words):
@@ -117,15 +118,11 @@ def _by_name(value: Any) -> Mapping[str, Any] | None:
 
 
 def _words(value: Any) -> str | None:
-    """One line; None: absent, or not known."""
+    """One line; None: absent, empty, or not known."""
     if value is _ABSENT or value is None:
         return None
-    if (
-        isinstance(value, Sequence)
-        and not isinstance(value, str)
-        and not any(isinstance(one, Mapping) for one in value)
-    ):
+    if isinstance(value, list) and not any(isinstance(one, Mapping) for one in value):
         value = ", ".join(map(str, value)) or "none"
     text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
     text = " ".join(text.split())
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return (text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...") or None
