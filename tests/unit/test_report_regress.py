@@ -140,7 +140,7 @@ def test_github_escapes_by_its_rules() -> None:
     odd = replace(SLOWER, cell=replace(VPP, dut="a:b,c%"), explanation=("50 % more",))
     first, *_ = format_github(replace(ALL, findings=(odd,))).splitlines()
     assert first.startswith("::error title=a%3Ab%2Cc%25 5.0 %25 slower since 19 November (1 cell)::")
-    assert "%0A50 %25 more" in first
+    assert "::50 %25 more%0A" in first
 
 
 def test_hostile_names_stay_text() -> None:

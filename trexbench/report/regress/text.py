@@ -181,7 +181,7 @@ def format_github(judgement: Judgement) -> str:
     for group in groups_of(judgement):
         if group.section is Section.REGRESSION:
             figures = (finding_line(finding) for finding in group.findings[1:])
-            text = "\n".join([headline(group), *group_lines(group), *figures])
+            text = "\n".join([*group_lines(group), *figures])
             lines.append(_command("error", headline(group), text))
     lines += [_command("warning", missing.cell, missing_line(missing)) for missing in judgement.missing]
     lines = lines[:ANNOTATIONS]
