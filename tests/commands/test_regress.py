@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,6 +48,8 @@ def test_twelve_nights_the_last_two_slower(nights: Path, twelve_nights: TwelveNi
             assert one["since"] == twelve_nights.slower_from and one["nights"] == 2
             assert one["change"] == pytest.approx(share, abs=0.02), one
     assert {cell.split()[0] for cell, _ in told} == {"netgate-vpp"}
+    (group,) = found["groups"]
+    assert group["kind"] == "regression" and len(group["figures"]) == len(told) and group["worse"]
     assert found["improvements"] == found["known"] == found["missing"] == found["insufficient"] == []
     explained = told["netgate-vpp var2-64b uni 1q simulated", "maximum rate"]["explanation"]
     assert any("cycles/packet since 19 November" in sentence for sentence in explained), explained
@@ -57,9 +60,15 @@ def test_forms_of_one_judgement(nights: Path) -> None:
     assert done.returncode == 3
     assert done.stdout.startswith("::error title=netgate-vpp ")
     failures = ElementTree.parse(nights / "r.xml").getroot().findall(".//failure")
-    assert len(failures) == done.stdout.count("::error ")
+    assert done.stdout.count("::error ") == 1 < len(failures), "an error for the cause, a failure for each figure"
+    headline = done.stdout.partition("::error title=")[2].partition("::")[0].replace("%25", "%")
+    size = r"[456]\.\d( to [456]\.\d)? %"
+    assert re.fullmatch(rf"netgate-vpp \(simulated\) {size} slower since 19 November \(2 cells\)", headline)
+    assert all((failure.text or "").startswith(headline) for failure in failures)
     assert (nights / "r.md").read_text(encoding="utf-8").startswith("**REGRESSION**")
-    assert "since 2026-11-19 (2 nights" in trexbench(nights, "regress").stdout
+    assert headline in (nights / "r.md").read_text(encoding="utf-8")
+    text = trexbench(nights, "regress").stdout
+    assert headline in text and "DUT's config file / twin / cycles_per_packet: 340 -> 357.00" in text
 
 
 @pytest.mark.parametrize(
@@ -127,7 +136,10 @@ def test_what_a_regression_is_held_against_is_kept_until_it_is_acknowledged(
     with chat() as (url, told), monkeypatch.context() as here_only:
         here_only.setenv("TREXBENCH_WEBHOOK", url)
         standing = trexbench(here, *tonight, "2026-11-21")
-    assert "cycles/packet since 19 November" in told[0]["text"], "what explains it is told, too"
+    _, first, second, third, *_ = told[0]["text"].splitlines()
+    assert first.startswith("1 regression in 2 cells (") and "slower since 19 November (2 cells)" in second
+    assert "cycles/packet since 19 November" in third, "what explains it is told, too"
+    assert "differs: DUT's config file / twin / cycles_per_packet: 340 -&gt; 357.00" in told[0]["text"]
     assert standing.returncode == 3 and "pruned" not in standing.stderr
     assert len(load_nights(here / "results", pytest.fail)) == 13
     assert trexbench(here, "regress", "--acknowledge", "*", "--note", "known", "--date", "2026-11-23").returncode == 0

@@ -125,9 +125,10 @@ def slower(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_regression_is_told_in_every_form(slower: Path, tmp_path: Path) -> None:
     assert run("--results", str(slower), "-o", str(tmp_path / "r.html"), "--markdown", str(tmp_path / "r.md")) == 0
     text = (tmp_path / "r.md").read_text()
-    assert "**worse**: vpp 64b uni" in text and "since 2026-11-10" in text and "2 regressions in 1 cell" in text
+    assert "**worse**: vpp 33.3 % slower since 10 November (1 cell)" in text
+    assert "1 regression in 1 cell (2 figures)" in text and "nothing that was read back differs" in text
     page = (tmp_path / "r.html").read_text()
-    assert '<li class="bad">' in page and '"changes":[{"metric":"maximum rate","x":9,' in page
+    assert '<article class="cause bad">' in page and '"changes":[{"metric":"maximum rate","x":9,' in page
 
 
 @browser
@@ -143,6 +144,18 @@ def test_a_findings_link_shows_its_cell(slower: Path, tmp_path: Path, chromium: 
     assert chromium.evaluate("document.getElementById('mode').value") == "64b"
     assert chromium.evaluate("document.querySelectorAll('#plot-trends .shapelayer path').length") == 5
     assert chromium.said == []
+
+
+@browser
+def test_figures_of_a_change_are_folded_and_printed_unfolded(slower: Path, tmp_path: Path, chromium: Page) -> None:
+    path = tmp_path / "r.html"
+    assert run("--results", str(slower), "-o", str(path)) == 0
+    chromium.open(path.as_uri())
+    seen = "document.querySelector('#changes .figures').checkVisibility({contentVisibilityAuto: true})"
+    assert not chromium.evaluate(seen)
+    chromium.call("Emulation.setEmulatedMedia", media="print")
+    assert chromium.evaluate(seen), "without our script, too"
+    chromium.call("Emulation.setEmulatedMedia", media="")
 
 
 LEGEND = "document.querySelector('#plot-ramps .legend').textContent"

@@ -130,6 +130,20 @@ def test_applied_once_it_is_as_wanted_and_reverts_to_what_it_was(
     assert bench.revert() and bench.box == before
 
 
+def test_firmware_and_board_are_told_and_no_part_of_the_configuration(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    before = bench.dut.verify()
+    assert before.to_document()["platform"] == {}
+    bench.box.files |= {
+        "/sys/devices/system/cpu/cpu0/microcode/version": "0x24",
+        "/sys/class/dmi/id/bios_version": " ADI_PLCC-01.00.00.10 ",
+        "/sys/class/dmi/id/product_serial": "1234",
+    }
+    after = bench.dut.verify()
+    assert after.to_document()["platform"] == {"microcode": "0x24", "bios_version": "ADI_PLCC-01.00.00.10"}
+    assert (after.facts, after.digest) == (before.facts, before.digest)
+
+
 def test_everything_is_set(tmp_path: Path) -> None:
     bench = Bench(tmp_path, config=FULL, rx_queues=3)
     bench.apply()

@@ -149,7 +149,10 @@ def test_facts_are_the_same_at_every_look(dpdk: Bench) -> None:
     dpdk.apply()
     again = dpdk.dut.verify()
     assert (again.facts, again.digest) == (first.facts, first.digest)
-    assert first.facts["kernel"] == "5.15.0-generic"
+    assert first.facts["kernel"] == "5.15.0-generic" and first.platform == {}
+    dpdk.box.files["/sys/devices/system/cpu/cpu0/microcode/version"] = "0x24\n"
+    newer = dpdk.dut.verify()
+    assert newer.to_document()["platform"] == {"microcode": "0x24"} and newer.digest == first.digest
     assert first.facts["unknown"] == ["governor", "isolated_cpus", "kernel_command_line", "smt", "turbo_off"]
 
 

@@ -557,7 +557,7 @@ def test_a_query_reads_the_view(tmp_path: Path) -> None:
             1
         ] == [(1,), (2,), (3,)]
         assert [name for name, _ in index.query("select * from problems")[1]] == ["2026-03-01/lab-linux/bad.json"]
-        assert index.query("select json_extract(nodes, '$.dpdk-input') > 0 from runs")[1] == [(1,)]
+        assert index.query("select json_extract(nodes, '$.ethernet-input') > 0 from runs")[1] == [(1,)]
 
 
 @pytest.mark.parametrize(

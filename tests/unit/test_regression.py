@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nights import LINUX, VPP, date, make_row, make_rows, noisy
 
+from trexbench.core.history.explain import part_words
 from trexbench.core.history.known import Known
 from trexbench.core.history.night import Attempt, CellRecord, Night, State
 from trexbench.core.history.regression import NEEDED_NIGHTS, Finding, Judgement, Kind, judge_rows
 from trexbench.core.history.rows import Cell, RunRow
+from trexbench.core.history.series import Point
 from trexbench.results.jumps import levels
 
 RATE = "maximum rate"
@@ -29,6 +32,10 @@ def only(judgement: Judgement, kind: Kind) -> Finding:
     (finding,) = judgement.findings
     assert finding.kind is kind
     return finding
+
+
+def only_of(judgement: Judgement, metric: str) -> Finding:
+    return next(one for one in judgement.findings if one.metric.name == metric)
 
 
 def test_a_slower_cell_is_a_regression_since_its_first_slower_night() -> None:
@@ -154,20 +161,58 @@ def test_a_change_smaller_than_what_one_run_leaves_open_is_not_told() -> None:
     assert judged([make_row(n, v, uncertainty_pps=5e5) for n, v in enumerate(STEP)]).exit_code == 0
 
 
-def test_a_regression_is_explained_by_nodes_and_facts() -> None:
+def test_a_regression_is_explained_by_the_nodes_that_cost_more() -> None:
     rows = []
     for number, value in enumerate(STEP):
         slow = number >= 30
-        nodes = {"ip4-lookup": 131.0 if slow else 100.0, "ip4-rewrite": 60.0, "dpdk-input": 79.0 if slow else 80.0}
-        facts = ("a" if slow else "b") * 64
-        rows.append(make_row(number, value, nodes=nodes, cycles_per_packet=240.0 + 30 * slow, facts=facts))
+        nodes = {"ip4-lookup": 131.0 if slow else 100.0, "ip4-rewrite": 60.0, "arp": 9.0 if slow else 10.0}
+        rows.append(make_row(number, value, nodes=nodes, cycles_per_packet=240.0 + 30 * slow))
     findings = {finding.metric.name: finding for finding in judged(rows).of(Kind.REGRESSION)}
     assert set(findings) == {RATE, "cycles/packet"}
     for finding in findings.values():
-        assert finding.explanation == (
-            "ip4-lookup +31 cycles/packet since 3 February",
-            "the DUT's facts changed the same night",
-        )
+        assert finding.explanation == ("ip4-lookup +31, other nodes -1: +30 cycles/packet since 3 February",)
+
+
+@pytest.mark.parametrize(
+    ("cycles", "words"),
+    [
+        (270.0, ("240 -> 270 cycles/packet since 3 February",)),
+        (241.0, ("a packet costs the DUT as much as before: 240 -> 241 cycles/packet",)),
+        (220.0, ("a packet costs the DUT less than before: 240 -> 220 cycles/packet",)),
+    ],
+)
+def test_a_slower_rate_is_told_beside_what_a_packet_costs(cycles: float, words: tuple[str, ...]) -> None:
+    rows = [make_row(n, v, cycles_per_packet=cycles if n >= 30 else 240.0) for n, v in enumerate(STEP)]
+    assert only_of(judged(rows), RATE).explanation == words
+
+
+def test_a_faster_rate_is_not_explained_by_a_packet_that_costs_more() -> None:
+    values = [*noisy(30), *noisy(3, 5.25e6)]
+    rows = [make_row(n, v, cycles_per_packet=270.0 if n >= 30 else 240.0) for n, v in enumerate(values)]
+    assert only_of(judged(rows), RATE).explanation == ()
+
+
+def point(nodes: dict[str, float]) -> Point:
+    return Point("2026-11-20", 0.0, False, sum(nodes.values()), nodes)
+
+
+NODES = st.dictionaries(st.sampled_from("abcdefg"), st.floats(0, 500), max_size=7)
+
+
+@given(st.lists(NODES, min_size=1, max_size=4), st.lists(NODES, min_size=1, max_size=4), st.floats(-600, 600))
+def test_what_is_told_of_nodes_never_contradicts_the_whole(
+    before: list[dict[str, float]], after: list[dict[str, float]], whole: float
+) -> None:
+    words = part_words([*map(point, before)], [*map(point, after)], whole)
+    told = [int(number) for number in re.findall(r"[+-]\d+", words)]
+    if not words:
+        return
+    *parts, total = told
+    assert total == round(whole)
+    others = [parts.pop()] if "other nodes" in words else []
+    assert all(part * whole > 0 for part in parts), words
+    assert sum(parts) + sum(others) == total if others else abs(sum(parts)) <= abs(total), words
+    assert abs(sum(parts)) >= abs(total) / 4 and abs(sum(others)) <= abs(total) / 4 + 1, words
 
 
 def test_a_drift_is_told_as_drift() -> None:

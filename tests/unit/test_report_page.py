@@ -15,11 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import HOSTILE, figures, make_night, make_record, make_row, make_run
 
-from trexbench.core.history.rows import EFFICIENCY, Cell, row_of
+from trexbench.core.history.causes import Group, groups_of
+from trexbench.core.history.differences import Difference
+from trexbench.core.history.regression import Finding, Judgement, Kind
+from trexbench.core.history.rows import EFFICIENCY, METRICS, Cell, row_of
 from trexbench.core.load.plan import LATENCY_LOADS
 from trexbench.core.result import RunResult
 from trexbench.core.units import format_time
 from trexbench.report.clean import clean
+from trexbench.report.groups import DIFFERS, NOTHING_DIFFERS
 from trexbench.report.page.html import render
 from trexbench.report.page.html_data import embed
 from trexbench.report.page.markdown import escape, to_markdown
@@ -52,6 +56,7 @@ def make_report(name: str = "vpp", mode: str = "64b", **changes: Any) -> Report:
             first: (Older(rows[0], ("night", "change"), otherwise=True, curves=find_curves(first, make_run(first))),)
         },
         "changes": [Change(first, "maximum rate", rows[2].started, f"{name} slower", True, 6e6, 5e6, reasons=(name,))],
+        "groups": make_groups(first, name),
         "problems": [(name, f"{name}: not JSON")],
         "title": name,
         "made": "2026-11-20",
@@ -59,6 +64,17 @@ def make_report(name: str = "vpp", mode: str = "64b", **changes: Any) -> Report:
         "remarks": (name,),
     }
     return Report(**(values | changes))
+
+
+def make_groups(cell: Cell, name: str = "vpp") -> tuple[Group, ...]:
+    """A regression of two figures, and a known change, each explained; what differs at the first."""
+    of = {"told": "2026-11-20", "noise": 1e4, "explanation": (f"{name} +31 of +48 cycles/packet",)}
+    rate = Finding(cell, METRICS[0], Kind.REGRESSION, 2, "2026-11-19", before=6e6, after=5e6, **of)
+    cycles = replace(rate, metric=METRICS[1], before=400.0, after=448.0, noise=1.0)
+    known = replace(cycles, kind=Kind.KNOWN, note=name, since="2026-11-17")
+    differences = (Difference(("DUT", name), name, None), Difference(("DUT", "mtu"), "1500", "9000"))
+    judgement = Judgement((rate, cycles, known), 4, differences={(cell, "2026-11-19"): differences})
+    return groups_of(judgement)
 
 
 class Elements(HTMLParser):
@@ -104,6 +120,32 @@ def test_everything_is_on_the_page() -> None:
         assert words in text, words
     places = {attributes.get("id") for tag, attributes in page.found if tag == "div"}
     assert {"plot-ramps", "plot-trends"} <= places
+
+
+def test_changes_are_told_by_group_with_the_rate_ahead_and_figures_folded() -> None:
+    report = make_report(simulated=True)
+    page = Elements(render(report, LIBRARY))
+    text = " ".join(" ".join(page.text).split())
+    headline = "worse: vpp (simulated) 16.7 % slower since 19 November (1 cell)"
+    assert text.index("1 regression in vpp") < text.index(headline) < text.index("2 figures of 1 cell")
+    for words in ("vpp +31 of +48 cycles/packet", "DUT / vpp: vpp \u2192 absent", "DUT / mtu: 1500 \u2192 9000"):
+        assert text.index(headline) < text.index(words) < text.index("2 figures of 1 cell")
+    for words in ("-16.7 % 6.000 \u2192 5.000 Mpps 0.2 % 2 2026-11-19", "+12.0 % 400 \u2192 448 0.2 %"):
+        assert text.index("2 figures of 1 cell") < text.index(words)
+    assert text.index(headline) < text.index("worse (known): vpp (simulated) cycles/packet 12.0 % higher")
+    shown = [json.loads(str(a["data-show"])) for _, a in page.found if "data-show" in a]
+    assert shown[:2] == [{"mode": "64b", "traffic": "uni", "metric": "maximum rate"}] * 2
+    assert shown[2]["metric"] == "cycles/packet" and len(shown) == 5
+    folded = [attributes for tag, attributes in page.found if tag == "details"][:2]
+    assert all("open" not in one for one in folded)
+
+
+@pytest.mark.parametrize("differences", [None, ()])
+def test_a_change_at_which_nothing_differs_says_so_on_the_page(differences: tuple[Difference, ...] | None) -> None:
+    group = replace(make_groups(Cell("vpp", "64b", False, None))[0], differences=differences)
+    report = make_report(groups=(group,))
+    for text in (render(report, LIBRARY), to_markdown(report)):
+        assert (NOTHING_DIFFERS in text) is (differences == ()) and DIFFERS not in text
 
 
 def test_each_plot_has_words_for_who_cannot_see_it() -> None:
@@ -290,7 +332,7 @@ def test_markdown_has_no_meaning_in_names(text: str) -> None:
 
 def test_markdown_has_the_same_table_and_findings() -> None:
     text = to_markdown(make_report())
-    for words in ("| 64b | **34 %**", "***Bidirectional***", "vpp slower", "no vpp", "5.000 Mpps", "note: "):
+    for words in ("| 64b | **34 %**", "***Bidirectional***", "vpp 16.7 % slower", "no vpp", "5.000 Mpps", "note: "):
         assert words.replace("**34 %**", "34 %") in text, words
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nights import VPP
 
+from trexbench.core.history.differences import Difference
 from trexbench.core.history.regression import Finding, Judgement, Kind, Missing
 from trexbench.core.history.rows import METRICS
 from trexbench.report.clean import escape_markdown
@@ -43,14 +44,17 @@ BAD = replace(
     missing=(Missing(HOSTILE, HOSTILE, "2026-11-20", HOSTILE),),
     remarks=(HOSTILE,),
 )
+BAD = replace(BAD, differences={(BAD.findings[0].cell, "2026-11-19"): (Difference((HOSTILE,), HOSTILE, None),)})
 
 
-def test_text_has_a_line_per_finding_worst_first() -> None:
+def test_text_has_a_block_per_group_worst_first() -> None:
     text = format_judgement(ALL)
-    assert text.startswith("1 regression in 1 cell; 1 cell not measured\n")
-    line = "netgate-vpp var2-64b uni 1q  maximum rate -5.0 %: 5.010 Mpps -> 4.760 Mpps since 2026-11-19 (2 nights;"
-    assert f"{line} noise 0.3 %)" in text
-    assert "      ip4-lookup +31 cycles/packet since 19 November\n" in text
+    assert text.startswith("1 regression in 1 cell (1 figure); 1 cell not measured\n")
+    assert "  netgate-vpp 5.0 % slower since 19 November (1 cell)\n    ip4-lookup +31 cycles/packet since 19" in text
+    assert (
+        "    maximum rate                 change  before -> after      noise  nights\n"
+        "    netgate-vpp var2-64b uni 1q  -5.0 %  5.010 -> 4.760 Mpps  0.3 %       2\n"
+    ) in text
     assert text.index("REGRESSIONS") < text.index("IMPROVEMENTS") < text.index("KNOWN") < text.index("NOT MEASURED")
     assert "netgate-vpp imix uni not measured on 2026-11-20: the tester was not there" in text
     assert (
@@ -58,6 +62,49 @@ def test_text_has_a_line_per_finding_worst_first() -> None:
         and "1 figure not judged: needs 7 nights, has 3" in text
         and "note: a remark" in text
     )
+
+
+CELLS = [replace(VPP, mode=mode, bidir=bidir) for mode in ("var2-64b", "var2-imix-tunnel") for bidir in (False, True)]
+EIGHT = tuple(
+    one
+    for at, cell in enumerate(CELLS)
+    for one in (
+        replace(SLOWER, cell=cell, after=4.6e6 - at * 9e4),
+        replace(SLOWER, cell=cell, metric=METRICS[2], before=0.001, after=0.006, noise=1e-4, since="2026-11-18"),
+    )
+)
+GROUPED = Judgement(EIGHT, 9, nights=("2026-11-18", "2026-11-19", "2026-11-20"))
+HEADLINE = "netgate-vpp 8.2 to 13.6 % slower since 19 November (4 cells)"
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_text_fits_the_terminal_and_cuts_nothing(width: int) -> None:
+    differences = (Difference(("DUT", "interfaces", "ix0, ix1", "driver", "firmware-version"), "1.2.3", "4.5.6" * 9),)
+    text = format_judgement(replace(GROUPED, differences={(CELLS[-1], "2026-11-19"): differences}), width)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= width
+    assert lines[0] == "1 regression in 4 cells (8 figures)" and HEADLINE in " ".join(text.split())
+    assert all(text.replace("\n", " ").count(f"    {cell} ") == 2 for cell in CELLS)
+    told = " ".join(text.split())
+    rate, loss = "-13.6 % 5.010 -> 4.330 Mpps", "+500.0 % 0.100 -> 0.600 %"
+    if width < 100:
+        assert told.count(f"{rate} 2 nights, noise 0.3 %") == 1
+        assert told.count(f"{loss} 2 nights, noise 10.0 %, since 2026-11-18") == 4
+    else:
+        assert told.count(f"{CELLS[-1]} {rate} 0.3 % 2") == 1 and told.count(f"{loss} 10.0 % 2 2026-11-18") == 4
+    assert "DUT / interfaces / ix0, ix1 / driver / firmware-version: 1.2.3 ->" in told
+
+
+def test_every_form_is_headed_by_the_rate() -> None:
+    for text in (format_markdown(GROUPED), format_github(GROUPED)):
+        assert HEADLINE.replace("%", "%25" if text.startswith("::") else "%") in text.splitlines()[text[0] == "*"]
+        assert text.count("worse: " if text[0] == "*" else "::error ") == 1
+    assert "also loss in the hold 500.0 % higher (4 cells)" in format_markdown(GROUPED)
+    (group,) = judgement_values(GROUPED)["groups"]
+    assert group["headline"] == HEADLINE and len(group["figures"]) == 8 and len(group["cells"]) == 4
+    assert (group["kind"], group["worse"], group["since"]) == ("regression", True, "2026-11-19")
+    failures = [*ElementTree.fromstring(format_junit(GROUPED).encode()).iter("failure")]
+    assert len(failures) == 8 and all((one.text or "").startswith(f"{HEADLINE}\n") for one in failures)
 
 
 @pytest.mark.parametrize(
@@ -73,8 +120,8 @@ def test_text_of_other_judgements(judgement: Judgement, words: str) -> None:
 
 
 def test_markdown_is_short() -> None:
-    many = replace(ALL, findings=(SLOWER,) * 100)
-    assert len(format_markdown(many).splitlines()) == 14 and "and 90 more" in format_markdown(many)
+    many = replace(ALL, findings=tuple(replace(SLOWER, cell=replace(VPP, dut=f"dut{at}")) for at in range(100)))
+    assert len(format_markdown(many).splitlines()) == 38 and "and 90 more" in format_markdown(many)
     assert format_markdown(ALL).startswith("**REGRESSION**: 1 regression in 1 cell")
     assert format_markdown(NOTHING).startswith("**OK**") and format_markdown(Judgement((), 0)).startswith(
         "**NO VERDICT**"
@@ -92,8 +139,8 @@ def test_junit_has_a_case_per_figure() -> None:
 def test_github_escapes_by_its_rules() -> None:
     odd = replace(SLOWER, cell=replace(VPP, dut="a:b,c%"), explanation=("50 % more",))
     first, *_ = format_github(replace(ALL, findings=(odd,))).splitlines()
-    assert first.startswith("::error title=a%3Ab%2Cc%25 var2-64b uni 1q%3A maximum rate::")
-    assert "%0A50 %25 more" in first
+    assert first.startswith("::error title=a%3Ab%2Cc%25 5.0 %25 slower since 19 November (1 cell)::")
+    assert "::50 %25 more%0A" in first
 
 
 def test_hostile_names_stay_text() -> None:

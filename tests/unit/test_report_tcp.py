@@ -12,8 +12,10 @@ from report_cases import HOSTILE, figures, make_night, make_record, make_row, ma
 from tcp_runs import Path, make_tcp_result
 from test_report_page import LIBRARY, Elements
 
+from trexbench.core.history.causes import groups_of
 from trexbench.core.history.night import State
-from trexbench.core.history.rows import Cell, rows_of_tcp
+from trexbench.core.history.regression import Finding, Judgement, Kind
+from trexbench.core.history.rows import METRICS, Cell, rows_of_tcp
 from trexbench.core.tcp.model import Leg, Setup, Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.units import tcp_payload_bps
@@ -191,10 +193,20 @@ def test_a_change_of_tcp_chooses_its_way_and_figure_and_leaves_packets_alone() -
     result = make_tcp_result(BUSY, [Leg(Way.FORWARD), Leg(Way.REVERSE)], setup=LINE)
     report = make_tcp_report(result)
     slower = Change(report.rows[1].cell, "TCP rate", report.rows[1].started, "slower", True, 5e8, 4e8)
-    packets = make_row()
+    found = Finding(
+        slower.cell,
+        next(one for one in METRICS if one.name == "TCP rate"),
+        Kind.REGRESSION,
+        2,
+        "2026-11-20",
+        None,
+        5e8,
+        4e8,
+    )
+    packets, groups = make_row(), groups_of(Judgement((found,), 1))
     rows, runs = [packets, *report.rows], {packets.cell: make_run(packets.cell)}
-    page = Elements(render(replace(report, rows=rows, runs=runs, changes=[slower]), LIBRARY))
-    (shown,) = [a["data-show"] for _, a in page.found if "data-show" in a and a.get("class") != "figure"]
+    page = Elements(render(replace(report, rows=rows, runs=runs, changes=[slower], groups=groups), LIBRARY))
+    (shown, _) = [a["data-show"] for _, a in page.found if "data-show" in a]
     assert json.loads(str(shown)) == {"tcp-mode": "reverse-ipv4", "metric": "TCP rate"}
     chosen = [a["value"] for tag, a in page.found if tag == "option" and "selected" in a and "value" in a]
     assert "reverse-ipv4" in chosen and "forward-ipv4" not in chosen

@@ -55,11 +55,11 @@ ROOMS: Mapping[str, str] = {
     "report/page": "core/* report report/run report/tcp",
     "results": "core/* files results/index",
     "results/index": "core/* results",
-    "review": "core/* report report/page report/regress results results/index",
+    "review": "core/* config report report/page report/regress results results/index",
     "session/tcp": "core/* config endpoint host report/tcp results session signals twin",
     "session": "core/* config endpoint files dut dut/linux dut/vpp generator/trex host lab lock report/run results "
     "signals stlserver/rpc transport twin",
-    "suite": "core/* config files lock report/regress report/tcp results review session session/tcp",
+    "suite": "core/* config files lock report report/regress report/tcp results review session session/tcp",
     "doctor": "core/* config generator/trex host lab session",
     "api": "core/* config report/run results results/index review session suite",
     "__init__": "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,6 +102,7 @@ def _write_forms(
 ) -> None:
     from ..report.regress.forms import format_junit, judgement_values
     from ..report.regress.text import format_github, format_judgement, format_markdown
+    from ..report.run.text import width_of
 
     if junit is not None:
         write(junit, format_junit(judgement), aside=True)
@@ -111,7 +113,7 @@ def _write_forms(
     if github:
         click.echo(format_github(judgement), nl=False)
     if not quiet:
-        click.echo(format_judgement(judgement), nl=False)
+        click.echo(format_judgement(judgement, width_of(sys.stdout)), nl=False)
 
 
 def _acknowledge(results: Path, change: Known) -> None:

@@ -269,7 +269,8 @@ class Attestation:
     """What was read back from a DUT. Not ``attested``: nothing was read, and ``facts`` say why.
 
     facts: JSON values; None where the DUT did not say, and then listed under ``unknown``. changed: what apply did
-    before. spreading: how the DUT's queues are served; None: not read.
+    before. spreading: how the DUT's queues are served; None: not read. platform: firmware and board of its host, no
+    part of the configuration and so of the digest.
     """
 
     dut: str
@@ -279,6 +280,7 @@ class Attestation:
     mismatches: Sequence[Mismatch] = field(default_factory=tuple)
     spreading: Spreading | None = None
     changed: Sequence[Change] = ()
+    platform: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def reason(self) -> str:
@@ -299,6 +301,7 @@ class Attestation:
             "applied": [asdict(command) for change in self.changed for command in change.do],
             "facts": dict(self.facts),
             "facts_sha256": self.digest if self.attested else None,
+            "platform": dict(self.platform),
             "mismatches": [asdict(mismatch) for mismatch in self.mismatches],
             "spreading": asdict(self.spreading) if self.spreading else None,
         }
@@ -319,13 +322,18 @@ def not_attested(
 
 
 def attest(
-    wanted: Wanted, facts: Mapping[str, Any], mismatches: Sequence[Mismatch], spreading: Spreading
+    wanted: Wanted,
+    facts: Mapping[str, Any],
+    mismatches: Sequence[Mismatch],
+    spreading: Spreading,
+    platform: Mapping[str, str] | None = None,
 ) -> Attestation:
     """The attestation of a DUT that was read: its facts, what only its host knows, and what is not known."""
     told = {**facts, **{key: value for key, value in wanted.host_facts.items() if facts.get(key) is None}}
     told["unknown"] = sorted(name for name, value in told.items() if value is None)
     config = wanted.config
-    return Attestation(config.name, config.driver, True, told, tuple(mismatches), with_config_rss(spreading, config))
+    spread = with_config_rss(spreading, config)
+    return Attestation(config.name, config.driver, True, told, tuple(mismatches), spread, platform=platform or {})
 
 
 def with_config_rss(spreading: Spreading, config: DutConfig) -> Spreading:

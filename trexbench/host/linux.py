@@ -25,6 +25,18 @@ _QUEUE_STYLES = (
     r"queue_([0-9]{1,5})_rx_cnt",  # ena
 )
 
+_DMI = ("bios_vendor", "bios_version", "bios_date", "product_name", "board_name", "board_version")
+PLATFORM_FILES: Mapping[str, str] = {
+    "microcode": "/sys/devices/system/cpu/cpu0/microcode/version",
+    **{name: f"/sys/class/dmi/id/{name}" for name in _DMI},
+}
+"""What a machine is, below its kernel: each is absent where the machine does not tell."""
+
+
+def parse_platform(files: Mapping[str, str]) -> dict[str, str]:
+    """PLATFORM_FILES that are there and say anything, by name."""
+    return {name: text for name, path in PLATFORM_FILES.items() if (text := files.get(path, "").strip())}
+
 
 def parse_json(text: str, what: str) -> list[dict[str, Any]]:
     """The list that ``ip -json`` and ``ethtool --json`` print; nothing at all is an empty list."""

@@ -13,7 +13,7 @@ from ..core.dut.telemetry import CpuTime, Detail, Missing
 from ..core.errors import DutError
 from ..transport import TIMEOUT_S, Transport, run_checked
 from . import linux as parse
-from .files import parse_cpus, parse_lines
+from .files import parse_cpus, parse_files, parse_lines
 from .totals import Counts, Gathering, HostTotals
 
 Lines = Mapping[str, Sequence[str]]
@@ -45,6 +45,15 @@ class LinuxTotals(HostTotals):
     nics: Counts
     qdiscs: Mapping[str, int]
     drivers: Mapping[str, str]
+
+
+def read_platform(transport: Transport) -> dict[str, str]:
+    """Microcode, BIOS and board, as far as the host tells; they are no setting of it, so no part of a DUT's facts."""
+    try:  # grep's exit code only tells that some file is missing
+        done = transport.run(("grep", "-sH", "", *parse.PLATFORM_FILES.values()), TIMEOUT_S)
+    except DutError:
+        return {}
+    return parse.parse_platform(parse_files(done.stdout))
 
 
 class LinuxHost:

@@ -8,8 +8,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from ..core.errors import StoreError
+from ..core.history.causes import groups_of
 from ..core.history.night import Night
-from ..core.history.regression import Finding, Kind, judge_rows
+from ..core.history.regression import Finding, judge_rows
 from ..core.history.rows import Cell, RunRow, cells_of, told_apart
 from ..core.history.series import night_of
 from ..core.result import RunResult
@@ -25,6 +26,7 @@ from ..results.document import naming
 from ..results.jumps import levels
 from ..results.nights import load_known, load_nights
 from ..results.store import load_document, load_run
+from .differences import with_differences
 from .find import Warn, read_index
 
 MOST_RUNS = 400
@@ -57,8 +59,9 @@ def collect(
             "`trexbench results list` shows what there is",
         )
     judgement = judge_rows(rows, levels, load_known(results), nights)  # of the whole history, also with ``since``
-    found = [one for one in judgement.findings if one.kind is not Kind.INSUFFICIENT and one.since is not None]
-    changes = [change_of(finding, rows) for finding in found]
+    judgement = with_differences(judgement, rows, results, warn)
+    groups = groups_of(judgement)
+    changes = [change_of(finding, rows) for group in groups for finding in group.findings]
     nights = [one for one in nights if (one.cells or one.error) and one.night >= (since or "")]
     rows = [row for row in rows if night_of(row) >= (since or "")]
     table = _table_of(nights, night)
@@ -72,6 +75,7 @@ def collect(
         tcp=load_tcp(results, rows, table, problems),
         older=older,
         changes=changes,
+        groups=groups,
         problems=problems,
         title=f"trexbench: {suite or (table.suite if table else 'stored runs')}",
         made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",

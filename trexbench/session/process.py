@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from importlib import metadata
 from typing import Any
 
+from ..host.linux import PLATFORM_FILES, parse_platform
 from ..signals import ENDING, restore
 from .run import Interrupted
 
@@ -44,7 +45,15 @@ def host_facts() -> dict[str, Any]:
         "cpus": os.cpu_count(),
         "python": platform.python_version(),
         "versions": versions,
+        "platform": parse_platform({path: _first_line(path) for path in PLATFORM_FILES.values()}),
     }
+
+
+def _first_line(path: str) -> str:
+    """Empty where there is no such file, or nobody may read it."""
+    with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+        return file.readline()
+    return ""
 
 
 def _cpu_model() -> str | None:

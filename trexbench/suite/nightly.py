@@ -10,11 +10,13 @@ from pathlib import Path
 from ..config.lookup import SUITES
 from ..config.suite import Suite
 from ..core.errors import BenchError, ConfigError, StoreError, as_bench_error
+from ..core.history.causes import Section, groups_of
 from ..core.history.night import Night, State
 from ..core.history.regression import Judgement, Kind
 from ..core.history.rows import RunRow
 from ..core.names import is_name
-from ..report.regress.text import finding_line, summary_line
+from ..report.groups import headline
+from ..report.regress.text import group_lines, summary_line
 from ..results.nights import NightWriter
 from ..results.prune import find_old_nights, remove
 from ..results.store import load_rows, replace_file
@@ -121,8 +123,9 @@ class Nightly:
     def _judge(self, suite: str) -> None:
         judgement = self.judged = judge(self.options.results, self.options.output.warn, suite=suite)
         self.findings.append(summary_line(judgement))
-        for finding in judgement.regressions:
-            self.findings += [finding_line(finding), *(f"    {sentence}" for sentence in finding.explanation)]
+        for group in groups_of(judgement):
+            if group.section is Section.REGRESSION:
+                self.findings += [headline(group), *(f"    {line}" for line in group_lines(group))]
         if judgement.exit_code != TOO_LITTLE or self.strict:
             self._set_code(judgement.exit_code)
 

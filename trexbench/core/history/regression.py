@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from calendar import month_name
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from statistics import median
 
 from .detect import FIRST_NIGHTS, MEDIAN_ERROR, Change, Segmenter, Shape, find_changes
-from .known import Known, find_note, is_date
+from .differences import Difference
+from .explain import explain
+from .known import Known, find_note
 from .night import Night, State
 from .rows import METRICS, TCP_KIND, Cell, Metric, RunRow, cells_of
-from .series import Point, Series, median_of, night_of, series_of
+from .series import Point, Series, night_of, series_of
 
 NEEDED_NIGHTS = FIRST_NIGHTS + 2
 """With fewer, no change can be found: FIRST_NIGHTS show the usual level and its noise, two more that it changed."""
@@ -20,8 +21,6 @@ RECENT_NIGHTS = 7
 """Improvements, known changes and changed conditions are reported for so many nights."""
 STALE_NIGHTS = 30
 """A cell that was not measured in so many nights is no longer judged."""
-EXPLAINING_NIGHTS = 10
-CAUSES = 3
 
 
 class Kind(str, Enum):
@@ -67,6 +66,10 @@ class Finding:
         """The size of the change as a share, for sorting."""
         return abs(self.share) if self.share is not None else float("inf")
 
+    @property
+    def worse(self) -> bool:
+        return (self.after < self.before) is (self.metric.better == "higher")
+
 
 @dataclass(frozen=True)
 class Missing:
@@ -83,7 +86,9 @@ class Judgement:
     """All findings, worst first. judged: how many figures had enough nights; steady: figures (cell, metric) without a
     finding; remarks: what else to know.
 
-    since: regressions that began before this night do not alarm (None: all do until acknowledged or recovered).
+    since: regressions that began before this night do not alarm (None: all do until acknowledged or recovered). nights:
+    all that have a run, ascending. differences: what differs between the documents of a cell's last run before a night
+    and its first run since; only for those (cell, night) that were compared.
     """
 
     findings: tuple[Finding, ...]
@@ -92,6 +97,8 @@ class Judgement:
     remarks: tuple[str, ...] = ()
     since: str | None = None
     steady: tuple[tuple[Cell, str], ...] = ()
+    nights: tuple[str, ...] = ()
+    differences: Mapping[tuple[Cell, str], tuple[Difference, ...]] = field(default_factory=dict)
 
     def of(self, kind: Kind) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.kind is kind)
@@ -143,7 +150,7 @@ def judge_rows(
         remarks.append(f"{stale} cell{'s' * (stale > 1)} not measured in the last {STALE_NIGHTS} nights, not judged")
     findings.sort(key=lambda one: (list(Kind).index(one.kind), -one.severity, str(one.cell), one.metric.name))
     missing = tuple(find_missing(nights, wanted))
-    return Judgement(tuple(findings), judged, missing, tuple(remarks), since, tuple(steady))
+    return Judgement(tuple(findings), judged, missing, tuple(remarks), since, tuple(steady), tuple(dates))
 
 
 def judge_series(series: Series, segment: Segmenter, known: Sequence[Known] = ()) -> list[Finding]:
@@ -179,10 +186,13 @@ def judge_series(series: Series, segment: Segmenter, known: Sequence[Known] = ()
             news = None
     if news is None or (news[0] is not Kind.REGRESSION and len(points) - news[1].told >= RECENT_NIGHTS):
         return []
-    return [_finding(series, *news, now)]
+    return [_finding(series, *news, now, since)]
 
 
-def _finding(series: Series, kind: Kind, change: Change, before: float, note: str | None, now: float) -> Finding:
+def _finding(
+    series: Series, kind: Kind, change: Change, before: float, note: str | None, now: float, latest: Sequence[Point]
+) -> Finding:
+    """latest: the nights whose level is ``now``."""
     points = series.points
     return Finding(
         cell=series.cell,
@@ -197,41 +207,9 @@ def _finding(series: Series, kind: Kind, change: Change, before: float, note: st
         score=change.score,
         shape=change.shape,
         at_least=2 * sum(point.bound for point in points[change.at :]) > len(points) - change.at,
-        explanation=tuple(explain(points, change)),
+        explanation=tuple(explain(series, change, (before, now), latest)),
         note=note,
     )
-
-
-def explain(points: Sequence[Point], change: Change) -> Iterable[str]:
-    """What else changed with the figure, in sentences, such as the VPP nodes that cost most of the difference."""
-    at = change.at if change.shape is Shape.STEP else min(change.told - 1, len(points) - 1)
-    since = _day_words(points[change.at].night, points[-1].night)
-    if change.shape is Shape.DRIFT:
-        yield f"a slow drift since about {since}, not a step"
-    before, after = points[max(0, at - EXPLAINING_NIGHTS) : at], points[at:][-EXPLAINING_NIGHTS:]
-    costs = _node_costs(before, after)
-    cycles = [median_of(point.cycles for point in part) for part in (before, after)]
-    if costs:
-        yield f"{', '.join(f'{name} {cost:+.0f}' for name, cost in costs)} cycles/packet since {since}"
-    elif cycles[0] and cycles[1] and abs(cycles[1] / cycles[0] - 1) >= 0.01:
-        yield f"{cycles[0]:.0f} -> {cycles[1]:.0f} cycles/packet since {since}"
-    if change.at and change.shape is Shape.STEP and points[change.at].facts != points[change.at - 1].facts:
-        yield "the DUT's facts changed the same night"
-
-
-def _node_costs(before: Sequence[Point], after: Sequence[Point]) -> list[tuple[str, float]]:
-    """Nodes by the cycles per packet that they added, the largest first, from one cycle on."""
-    if not any(point.nodes for point in before) or not any(point.nodes for point in after):
-        return []
-    names = sorted({name for point in (*before, *after) for name in point.nodes})
-    was, is_now = ([p for p in part if p.nodes] for part in (before, after))
-    costs = {
-        name: median(p.nodes.get(name, 0.0) for p in is_now) - median(p.nodes.get(name, 0.0) for p in was)
-        for name in names
-    }
-    total = sum(costs.values())
-    main = [(name, cost) for name, cost in costs.items() if cost * total > 0 and abs(cost) >= max(1.0, abs(total) / 10)]
-    return sorted(main, key=lambda one: (-abs(one[1]), one[0]))[:CAUSES]
 
 
 def find_missing(nights: Sequence[Night], wanted: Callable[[str, str], bool]) -> Iterable[Missing]:
@@ -258,11 +236,3 @@ def _remarks(found: Sequence[Series]) -> Iterable[str]:
             why = "not known to be limited by the DUT" if series.cell.kind == TCP_KIND else "limited by the generator"
             unknown = f"the DUT's own {series.metric.name} is unknown since then"
             yield f"{series.cell}: {why} since {limited[0].night}: {unknown}"
-
-
-def _day_words(night: str, now: str) -> str:
-    """``12 November``, with the year if it is not that of ``now``; text that is not a date is returned as it is."""
-    if not is_date(night) or not 1 <= int(night[5:7]) <= 12:
-        return night
-    year = "" if now.startswith(night[:4]) else f" {night[:4]}"
-    return f"{int(night[8:])} {month_name[int(night[5:7])]}{year}"

@@ -52,8 +52,8 @@ class RunRow:
     all directions, a lower bound where at_least; uncertainty_pps: of that sum; line_share: total in line rates of one
     direction, so up to 2 in both. limit: of the worst direction (``dut``, ``generator-tx`` ...). hold_loss, latency_s:
     the worst direction's; latency_s is the mean at half of the throughput. cycles_per_packet and the like: of
-    RunResult.held_cost. nodes: cycles per packet by VPP's node, over all workers. round_trip_ns: a cache line's between
-    a lab's cores.
+    RunResult.held_cost. nodes: cycles_per_packet by VPP's node, over all workers, so without input nodes, which poll.
+    round_trip_ns: a cache line's between a lab's cores.
 
     A run of TCP has a row for each way and version. Its rate is total_bps, of payload as it was received, and
     uncertainty_bps; total_pps is 0. retransmitted: segments sent again, as a share. cores_per_gbps: of the DUT, per
@@ -159,7 +159,8 @@ def row_of(result: RunResult, path: str) -> RunRow:
     queues = command.get("rx_queues")
     figures: dict[str, Any] = {}
     if (held := result.held_cost) is not None:
-        figures = {name: getattr(held, name) for name in _FIGURES} | {"nodes": _nodes(held.workers)}
+        nodes = _nodes(held.workers) if held.cycles_per_packet is not None else {}
+        figures = {name: getattr(held, name) for name in _FIGURES} | {"nodes": nodes}
     return RunRow(
         path=path,
         id=result.id,
@@ -333,11 +334,11 @@ def _traffic(result: RunResult) -> str | None:
 
 
 def _nodes(workers: Sequence[WorkerEfficiency]) -> dict[str, float]:
-    """Cycles per packet by node: the mean over the packets of all workers."""
+    """Cycles per packet by node: the mean over the packets of all workers. They add up to Cost.cycles_per_packet."""
     packets = sum(worker.packets or 0 for worker in workers)
     found: dict[str, float] = {}
     for worker in workers if packets else ():
-        for node in worker.nodes:
+        for node in (node for node in worker.nodes if not node.is_input):
             share = node.cycles_per_packet * (worker.packets or 0) / packets
             found[node.name] = found.get(node.name, 0.0) + share
     return found

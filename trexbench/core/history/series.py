@@ -19,14 +19,12 @@ LATELY = 10
 class Point:
     """One night of a series: the median of its runs. bound: the value is only a lower bound for the DUT.
 
-    resolution: uncertainty of one run, in the value's unit. facts: digests of what was read back from the DUT that
-    night; nodes: VPP's cycles per packet by node.
+    resolution: uncertainty of one run, in the value's unit. nodes: VPP's cycles per packet by node.
     """
 
     night: str
     value: float
     bound: bool
-    facts: frozenset[str]
     cycles: float | None
     nodes: Mapping[str, float]
     resolution: float = 0.0
@@ -100,7 +98,6 @@ def _point(night: str, rows: Sequence[RunRow], metric: Metric) -> Point | None:
         night=night,
         value=median(value for value, _ in values),
         bound=metric.bounded and 2 * sum(row.at_least for _, row in values) > len(values),
-        facts=frozenset(row.facts for _, row in values if row.facts is not None),
         cycles=median_of(row.cycles_per_packet for _, row in values),
         nodes=nodes,
         resolution=median_of(row.uncertainty for _, row in values) or 0.0 if metric.bounded else 0.0,

@@ -14,7 +14,7 @@ from ...core.dut.telemetry import Observation
 from ...core.errors import DutError
 from ...host import linux as host
 from ...host.files import number, parse_cpus, parse_files
-from ...host.read_linux import BackgroundPerf, LinuxHost
+from ...host.read_linux import BackgroundPerf, LinuxHost, read_platform
 from ...transport import TIMEOUT_S, Transport, run_checked
 from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links
 from . import parse
@@ -80,7 +80,8 @@ class LinuxDut:
     def verify(self) -> Attestation:
         await_links(self._links_up, self._link_wait_s)
         facts = self._facts()
-        return attest(self._wanted, facts, compare(self._wanted, facts), find_spreading(self._wanted, facts))
+        mismatches, spreading = compare(self._wanted, facts), find_spreading(self._wanted, facts)
+        return attest(self._wanted, facts, mismatches, spreading, read_platform(self._transport))
 
     def observe(self, clear: bool = False) -> Observation:
         """clear begins a count of cycles by ``perf stat``, which the next reading returns if it is over by then.

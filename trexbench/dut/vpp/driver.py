@@ -12,6 +12,7 @@ from dataclasses import replace
 from ...core.dut.telemetry import Observation
 from ...core.errors import ConfigError
 from ...host.files import parse_cpus, parse_files
+from ...host.read_linux import read_platform
 from ...transport import TIMEOUT_S, Transport, run_checked
 from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links
 from .changes import plan
@@ -57,7 +58,8 @@ class VppDut:
         await_links(lambda: not links_missing(self._wanted, self._read()), self._link_wait_s)
         facts, config = self._read(), self._wanted.config
         told = {**document(config, facts), **self._host()}
-        return attest(self._wanted, told, compare(self._wanted, facts), spreading(config, facts))
+        platform = read_platform(self._transport)
+        return attest(self._wanted, told, compare(self._wanted, facts), spreading(config, facts), platform)
 
     def observe(self, clear: bool = False) -> Observation:
         return read_counters(self._transport, self._wanted.config, clear)

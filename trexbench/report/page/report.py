@@ -8,6 +8,7 @@ from functools import cached_property
 
 from ...core.dut.cycles import Cost
 from ...core.history.baseline import Level
+from ...core.history.causes import Group
 from ...core.history.night import Night
 from ...core.history.rows import METRICS, Cell, Metric, RunRow, held_pps
 from ...core.result import RunResult
@@ -31,8 +32,8 @@ class Report:
 
     runs: each cell's latest run, which is shown in full; tcp: the same of TCP, where cells may share a run. older: runs
     of earlier nights to compare it with, newest first. problems: documents that could not be read, and why. made: when,
-    UTC. judged: the summary of the search for changes; None: there was none. published: cells of the table beside the
-    figures of others, where its suite has any.
+    UTC. groups: the changes by their likely cause. judged: the summary of the search for changes; None: there was none.
+    published: cells of the table beside the figures of others, where its suite has any.
     """
 
     rows: Sequence[RunRow]
@@ -41,6 +42,7 @@ class Report:
     runs: Mapping[Cell, RunResult] = field(default_factory=dict)
     older: Mapping[Cell, Sequence[Older]] = field(default_factory=dict)
     changes: Sequence[Change] = ()
+    groups: Sequence[Group] = ()
     problems: Sequence[tuple[str, str]] = ()
     title: str = "trexbench"
     made: str = ""

@@ -15,6 +15,19 @@ from ...core.history.rows import Cell
 from ...core.tcp.wan import format_size
 from ...core.units import format_bits, format_pps, format_time
 from ..clean import clean
+from ..groups import (
+    DIFFERS,
+    NOTHING_DIFFERS,
+    difference_lines,
+    explanation_lines,
+    format_change,
+    format_levels,
+    format_noise,
+    own_explanation,
+)
+from ..groups import (
+    headline as cause_headline,
+)
 from ..tcp.text import LIMIT_WORDS, headline, name_of_flow
 from ..words import NONE, format_count, format_cycles, format_figure, format_loss, interval_words, typeset
 from .grid import column_of
@@ -42,6 +55,7 @@ def fill(template: str, values: Mapping[str, Any], escape: Callable[..., str]) -
         lstrip_blocks=True,
     )
     environment.filters.update(FILTERS, escaped=escape)
+    environment.globals.update(differs=DIFFERS, nothing_differs=NOTHING_DIFFERS)
     return environment.get_template(template).render(values)
 
 
@@ -87,6 +101,13 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "shows": _shows,
     "column": column_of,
     "grid_item": grid_item,
+    "cause_headline": cause_headline,
+    "cause_explanation": explanation_lines,
+    "cause_differences": difference_lines,
+    "own_explanation": own_explanation,
+    "change_share": format_change,
+    "change_levels": format_levels,
+    "change_noise": format_noise,
     "count": format_count,
     "flatten": _flatten,
     "typeset": lambda text: typeset(str(text)),

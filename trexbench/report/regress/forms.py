@@ -6,8 +6,10 @@ from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree
 
+from ...core.history.causes import Group, Section, groups_of
 from ...core.history.regression import NEEDED_NIGHTS, Finding, Judgement, Kind
 from ..clean import clean
+from ..groups import difference_lines, headline
 from .text import finding_line, missing_line, summary_line
 
 
@@ -26,6 +28,7 @@ def judgement_values(judgement: Judgement) -> dict[str, Any]:
             {"cell": str(finding.cell), "metric": finding.metric.name, "nights": finding.nights}
             for finding in judgement.of(Kind.INSUFFICIENT)
         ],
+        "groups": [_group_values(group) for group in groups_of(judgement)],
         "missing": [asdict(one) for one in judgement.missing],
         "remarks": list(judgement.remarks),
     }
@@ -53,16 +56,37 @@ def _values(finding: Finding) -> dict[str, Any]:
     }
 
 
+def _group_values(group: Group) -> dict[str, Any]:
+    first = group.first
+    return {
+        "kind": group.section.value,
+        "headline": headline(group),
+        "dut": first.cell.dut,
+        "variant": first.cell.variant,
+        "simulated": first.cell.simulated,
+        "worse": first.worse,
+        "since": group.since,
+        "cells": [str(cell) for cell in group.cells],
+        "figures": [{"cell": str(one.cell), "metric": one.metric.name} for one in group.findings],
+        "explanation": list(group.explanation),
+        "differences": None if group.differences is None else [asdict(one) for one in group.differences],
+        "note": group.note,
+    }
+
+
 def format_junit(judgement: Judgement) -> str:
     """A test case per figure: failed where it regressed, skipped with too few nights; missing cells are errors."""
     suites = ElementTree.Element("testsuites")
     suite = ElementTree.SubElement(suites, "testsuite", name="trexbench regress")
-    alarming = set(map(id, judgement.regressions))
+    groups = [group for group in groups_of(judgement) if group.section is Section.REGRESSION]
+    alarming = {id(finding): group for group in groups for finding in group.findings}
     for finding in sorted(judgement.findings, key=lambda one: (str(one.cell), one.metric.name)):
         case, line = _case(suite, finding.cell, finding.metric.name), clean(finding_line(finding))
-        if id(finding) in alarming:
+        if (group := alarming.get(id(finding))) is not None:
             failure = ElementTree.SubElement(case, "failure", type="regression", message=line)
-            failure.text = "\n".join([line, *map(clean, finding.explanation)])
+            failure.text = "\n".join(
+                map(clean, [headline(group), line, *finding.explanation, *difference_lines(group)])
+            )
         elif finding.kind is Kind.INSUFFICIENT:
             ElementTree.SubElement(case, "skipped", message=f"needs {NEEDED_NIGHTS} nights, has {finding.nights}")
         else:

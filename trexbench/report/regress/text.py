@@ -2,57 +2,138 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 
+from ...core.history.causes import Group, Section, groups_of
 from ...core.history.detect import Shape
 from ...core.history.regression import NEEDED_NIGHTS, Finding, Judgement, Kind, Missing
 from ..clean import clean, escape_markdown
-from ..words import format_count, format_figure
+from ..groups import (
+    DIFFERS,
+    NOTHING_DIFFERS,
+    also_line,
+    difference_lines,
+    explanation_lines,
+    format_change,
+    format_levels,
+    format_noise,
+    headline,
+)
+from ..words import format_count, lay_out
 
+WIDTH = 100
+"""Columns of text where there is no terminal."""
 CHAT_LINES = 12
-"""A chat message shows so many findings and counts the rest."""
+"""A chat message shows so many groups, cells and notes, and counts the rest."""
 ANNOTATIONS = 50
 
 
-def format_judgement(judgement: Judgement) -> str:
-    """A line per finding, the worst first, with its explanation below."""
-    lines = [clean(summary_line(judgement)), ""]
-    lines += _sections(judgement)
+def format_judgement(judgement: Judgement, width: int = WIDTH) -> str:
+    """Groups of findings, the worst first: the headline, what explains it, what differs, and every figure below."""
+    lines = [*_wrap(summary_line(judgement), width), "", *_sections(judgement, width)]
     short = judgement.of(Kind.INSUFFICIENT)
     if short:
         fewest = min(finding.nights for finding in short)
-        lines.append(f"{format_count(len(short), 'figure')} not judged: needs {NEEDED_NIGHTS} nights, has {fewest}")
+        text = f"{format_count(len(short), 'figure')} not judged: needs {NEEDED_NIGHTS} nights, has {fewest}"
+        lines += _wrap(text, width)
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _sections(judgement: Judgement) -> Iterator[str]:
-    for title, findings in (
-        ("REGRESSIONS", judgement.regressions),
-        (f"REGRESSIONS BEFORE {judgement.since}, NOT ALARMING", judgement.older),
-        ("IMPROVEMENTS", judgement.of(Kind.IMPROVEMENT)),
-        ("KNOWN CHANGES", judgement.of(Kind.KNOWN)),
-    ):
-        if findings:
+def _sections(judgement: Judgement, width: int) -> Iterator[str]:
+    titles = {
+        Section.REGRESSION: "REGRESSIONS",
+        Section.OLDER: f"REGRESSIONS BEFORE {judgement.since}, NOT ALARMING",
+        Section.IMPROVEMENT: "IMPROVEMENTS",
+        Section.KNOWN: "KNOWN CHANGES",
+    }
+    groups = groups_of(judgement)
+    for section, title in titles.items():
+        of_section = [group for group in groups if group.section is section]
+        if of_section:
             yield title
-            for finding in findings:
-                yield f"  {clean(finding_line(finding))}"
-                yield from (f"      {clean(sentence)}" for sentence in _sentences(finding))
+        for group in of_section:
+            yield from _group(group, width)
             yield ""
     if judgement.missing:
         yield "NOT MEASURED"
-        yield from (f"  {clean(missing_line(missing))}" for missing in judgement.missing)
+        for missing in judgement.missing:
+            yield from _wrap(missing_line(missing), width, 2)
         yield ""
     if judgement.remarks:
-        yield from (f"note: {clean(remark)}" for remark in judgement.remarks)
+        for remark in judgement.remarks:
+            yield from _wrap(f"note: {remark}", width)
         yield ""
+
+
+def _group(group: Group, width: int) -> Iterator[str]:
+    yield from _wrap(headline(group), width, 2)
+    for sentence in (*explanation_lines(group), *_note(group)):
+        yield from _wrap(sentence, width, 4)
+    if group.differences is not None:
+        yield from _wrap(DIFFERS if group.differences else NOTHING_DIFFERS, width, 4)
+    for line in difference_lines(group):
+        yield from _wrap(line, width, 6)
+    for metric, findings in group.by_metric().items():
+        yield from _figures(metric, findings, group.since, width)
+
+
+def _figures(metric: str, findings: Sequence[Finding], since: str, width: int) -> Iterator[str]:
+    """A table; where the width is too small for it two lines for each finding, so that none is cut."""
+    rows = [[metric, "change", "before -> after", "noise", "nights", "since"]]
+    for one in findings:
+        figures = format_change(one), format_levels(one), format_noise(one), str(one.nights), one.since or ""
+        rows.append([clean(one.cell), *figures])
+    if all(one.since == since for one in findings):
+        rows = [row[:-1] for row in rows]
+    table = [f"    {line}" for line in lay_out(rows, "lrlrrl"[: len(rows[0])])]
+    if max(map(len, table)) <= width:
+        yield from table
+        return
+    yield f"    {metric}"
+    for name, change, levels, noise, nights, *own in rows[1:]:
+        about = f"{format_count(int(nights), 'night')}, noise {noise}{f', since {own[0]}' if own else ''}"
+        yield f"      {name}"
+        yield from _wrap(f"{change}  {levels}  {about}", width, 8)
+
+
+def _wrap(text: str, width: int, indent: int = 0) -> list[str]:
+    """Lines of at most this width, as far as words are not longer; what goes on is indented further."""
+    before = " " * indent
+    return textwrap.wrap(
+        clean(text),
+        max(width, 40),
+        initial_indent=before,
+        subsequent_indent=f"{before}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def group_lines(group: Group) -> Iterator[str]:
+    """What a message says below the headline: explanation, the worst figure, other metrics, what differs."""
+    yield from explanation_lines(group)
+    yield from _note(group)
+    yield finding_line(group.first)
+    if also := also_line(group):
+        yield also
+    if group.differences == ():
+        yield NOTHING_DIFFERS
+    yield from (f"differs: {line}" for line in difference_lines(group))
+
+
+def _note(group: Group) -> tuple[str, ...]:
+    return () if group.note is None else (f"known: {group.note}",)
 
 
 def summary_line(judgement: Judgement) -> str:
-    """The judgement in one line: how many of what."""
+    """The judgement in one line: how many of what. A regression is a group of figures that got worse together."""
     found = judgement.regressions
-    cells = {str(finding.cell) for finding in found}
     if found:
-        verdict = f"{format_count(len(found), 'regression')} in {format_count(len(cells), 'cell')}"
+        groups = [group for group in groups_of(judgement) if group.section is Section.REGRESSION]
+        cells = {finding.cell for finding in found}
+        verdict = f"{format_count(len(groups), 'regression')} in {format_count(len(cells), 'cell')}"
+        verdict += f" ({format_count(len(found), 'figure')})"
     elif judgement.judged:
         verdict = f"no regression in {format_count(judgement.judged, 'figure')}"
     else:
@@ -65,13 +146,10 @@ def summary_line(judgement: Judgement) -> str:
 
 def finding_line(finding: Finding) -> str:
     """``netgate-vpp var2-64b uni 1q  maximum rate  -5.0 %  5.010 -> 4.760 Mpps  since 2026-11-19 (2 nights)``"""
-    change = "from nothing" if finding.share is None else f"{'+' if finding.share > 0 else '-'}{_percent(finding)}"
-    before, after = format_figure(finding.before, finding.metric), format_figure(finding.after, finding.metric)
-    bound = "at least " if finding.at_least else ""
     about = "since about" if finding.shape is Shape.DRIFT else "since"
     return (
-        f"{finding.cell}  {finding.metric.name} {change}: {before} -> {bound}{after} {about} {finding.since} "
-        f"({format_count(finding.nights, 'night')}; noise {_noise(finding)})"
+        f"{finding.cell}  {finding.metric.name} {format_change(finding)}: {format_levels(finding)} {about} "
+        f"{finding.since} ({format_count(finding.nights, 'night')}; noise {format_noise(finding)})"
     )
 
 
@@ -83,15 +161,15 @@ def format_markdown(judgement: Judgement) -> str:
     """A few lines for chat."""
     sign = {0: "OK", 3: "REGRESSION", 4: "NO VERDICT"}[judgement.exit_code]
     lines = [f"**{sign}**: {escape_markdown(summary_line(judgement))}"]
-    shown = [*judgement.regressions, *judgement.of(Kind.IMPROVEMENT), *judgement.of(Kind.KNOWN)]
-    entries = []
-    for finding in shown:
-        mark = {Kind.REGRESSION: "worse", Kind.IMPROVEMENT: "better"}.get(finding.kind, "known")
-        said = "; ".join(_sentences(finding))
-        entries.append(f"{mark}: {finding_line(finding)}{f' -- {said}' if said else ''}")
-    entries += [missing_line(missing) for missing in judgement.missing]
-    entries += [f"note: {remark}" for remark in judgement.remarks]
-    lines += [f"- {escape_markdown(entry)}" for entry in entries[:CHAT_LINES]]
+    entries: list[tuple[str, ...]] = []
+    for group in groups_of(judgement):
+        if group.section is not Section.OLDER:
+            mark = "known" if group.section is Section.KNOWN else "worse" if group.first.worse else "better"
+            entries.append((f"{mark}: {headline(group)}", *group_lines(group)))
+    entries += [(missing_line(missing),) for missing in judgement.missing]
+    entries += [(f"note: {remark}",) for remark in judgement.remarks]
+    for first, *others in entries[:CHAT_LINES]:
+        lines += [f"- {escape_markdown(first)}", *(f"  - {escape_markdown(line)}" for line in others)]
     if len(entries) > CHAT_LINES:
         lines.append(f"- and {len(entries) - CHAT_LINES} more")
     return "\n".join(lines) + "\n"
@@ -100,9 +178,11 @@ def format_markdown(judgement: Judgement) -> str:
 def format_github(judgement: Judgement) -> str:
     """Workflow commands: an error per regression, a warning per cell that was not measured, a notice for the rest."""
     lines = []
-    for finding in judgement.regressions:
-        text = "\n".join([finding_line(finding), *_sentences(finding)])
-        lines.append(_command("error", f"{finding.cell}: {finding.metric.name}", text))
+    for group in groups_of(judgement):
+        if group.section is Section.REGRESSION:
+            figures = (finding_line(finding) for finding in group.findings[1:])
+            text = "\n".join([*group_lines(group), *figures])
+            lines.append(_command("error", headline(group), text))
     lines += [_command("warning", missing.cell, missing_line(missing)) for missing in judgement.missing]
     lines = lines[:ANNOTATIONS]
     lines.append(_command("notice", "trexbench regress", summary_line(judgement)))
@@ -114,18 +194,3 @@ def _command(name: str, title: str, text: str) -> str:
     message = "%0A".join(clean(line).replace("%", "%25") for line in text.split("\n"))
     title = clean(title).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
     return f"::{name} title={title}::{message}"
-
-
-def _sentences(finding: Finding) -> Sequence[str]:
-    return (*finding.explanation, *([f"known: {finding.note}"] if finding.note is not None else []))
-
-
-def _percent(finding: Finding) -> str:
-    share = abs(finding.share or 0.0)
-    return f"{share * 100:.1f} %" if share < 10 else f"{share * 100:.0f} %"
-
-
-def _noise(finding: Finding) -> str:
-    if finding.before:
-        return f"{abs(finding.noise / finding.before) * 100:.1f} %"
-    return format_figure(finding.noise, finding.metric)

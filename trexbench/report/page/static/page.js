@@ -216,8 +216,8 @@
   function paper(on) {
     if (printing === on) { return; }
     printing = on;
+    all("#table details, #changes details").forEach(function (part) { part.open = on; });
     document.documentElement.classList.toggle("paper", on);
-    all("#table details").forEach(function (part) { part.open = on; });
     drawAll();
     if (!on) { all(".plot").forEach(function (place) { if (place.data) { window.Plotly.Plots.resize(place); } }); }
   }

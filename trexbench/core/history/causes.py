@@ -1,0 +1,148 @@
+"""Findings by their likely cause: those of one DUT that began together, headed by what the rate did. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from .detect import Shape
+from .differences import Difference
+from .explain import day_words
+from .regression import Finding, Judgement, Kind
+from .rows import Cell, Metric
+
+ORDER = (
+    "maximum rate",
+    "TCP rate",
+    "cycles/packet",
+    "CPU per Gbit/s",
+    "latency",
+    "ping loaded",
+    "ping idle",
+    "power",
+    "idle power",
+    "loss in the hold",
+    "retransmitted",
+)
+"""Metrics, the most telling first; rates are one."""
+
+
+class Section(str, Enum):
+    """Where a group is listed. older: regressions that do not alarm."""
+
+    REGRESSION = "regression"
+    OLDER = "older"
+    IMPROVEMENT = "improvement"
+    KNOWN = "known"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Findings of one DUT and variant, of one kind and direction, that began in one night or in one beside it.
+
+    findings: the most telling metric first, then the largest change. since: the night in which most of them, of rates
+    first, began; now: the last night that was judged. differences: of the first finding's cell, between the documents
+    of its last run before ``since`` and of its first one from then on; None: not compared.
+    """
+
+    section: Section
+    findings: tuple[Finding, ...]
+    since: str
+    now: str
+    differences: tuple[Difference, ...] | None = None
+
+    @property
+    def first(self) -> Finding:
+        return self.findings[0]
+
+    @property
+    def leading(self) -> tuple[Finding, ...]:
+        """Those of the headline: of all rates, or of the most telling metric that there is."""
+        return tuple(one for one in self.findings if _rank(one.metric) == _rank(self.first.metric))
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        return tuple(dict.fromkeys(finding.cell for finding in self.findings))
+
+    @property
+    def day(self) -> str:
+        """``17 November``."""
+        return day_words(self.since, self.now)
+
+    @property
+    def note(self) -> str | None:
+        return self.first.note
+
+    @property
+    def explanation(self) -> tuple[str, ...]:
+        """What explains the first finding."""
+        return self.first.explanation
+
+    def by_metric(self) -> Mapping[str, Sequence[Finding]]:
+        """The findings by their metric's name, the most telling first."""
+        found: dict[str, list[Finding]] = {}
+        for finding in self.findings:
+            found.setdefault(finding.metric.name, []).append(finding)
+        return found
+
+
+def groups_of(judgement: Judgement) -> tuple[Group, ...]:
+    """All groups of a judgement: what alarms first, then by metric and by the size of the change."""
+    sections = (
+        (Section.REGRESSION, judgement.regressions),
+        (Section.OLDER, judgement.older),
+        (Section.IMPROVEMENT, judgement.of(Kind.IMPROVEMENT)),
+        (Section.KNOWN, judgement.of(Kind.KNOWN)),
+    )
+    return tuple(group for section, findings in sections for group in _groups(section, findings, judgement))
+
+
+def _groups(section: Section, findings: Iterable[Finding], judgement: Judgement) -> list[Group]:
+    alike: dict[tuple[object, ...], list[Finding]] = {}
+    for one in findings:
+        cell = one.cell
+        key = (cell.dut, cell.variant or "", cell.simulated, one.worse, one.shape is Shape.DRIFT, one.note)
+        alike.setdefault(key, []).append(one)
+    found = [
+        _group(section, night, part, judgement)
+        for some in alike.values()
+        for night, part in _by_night(some, judgement.nights)
+    ]
+    return sorted(found, key=lambda one: (*_size(one.first), one.since, str(one.first.cell)))
+
+
+def _group(section: Section, night: str, findings: Iterable[Finding], judgement: Judgement) -> Group:
+    ordered = tuple(sorted(findings, key=lambda one: (*_size(one), ORDER.index(one.metric.name), str(one.cell))))
+    first = ordered[0]
+    now = judgement.nights[-1] if judgement.nights else first.told or night
+    return Group(section, ordered, night, now, judgement.differences.get((first.cell, night)))
+
+
+def _by_night(findings: Sequence[Finding], nights: Sequence[str]) -> Iterator[tuple[str, list[Finding]]]:
+    """Findings by the night in which most of them began, with those that began in the measured night beside it.
+
+    Of two figures that a change moves by different amounts one is told to begin a night later, or earlier by chance.
+    """
+    left = list(findings)
+    while left:
+        counts: dict[str, tuple[int, int]] = {}
+        for one in left:
+            rates, every = counts.get(one.since or "", (0, 0))
+            counts[one.since or ""] = (rates + one.metric.bounded, every + 1)
+        night = min(counts, key=lambda since: (*(-count for count in counts[since]), since))
+        beside = {night}
+        if night in nights:
+            at = nights.index(night)
+            beside |= set(nights[max(0, at - 1) : at + 2])
+        yield night, [one for one in left if (one.since or "") in beside]
+        left = [one for one in left if (one.since or "") not in beside]
+
+
+def _rank(metric: Metric) -> int:
+    return 0 if metric.bounded else ORDER.index(metric.name)
+
+
+def _size(finding: Finding) -> tuple[int, float]:
+    """For sorting: the most telling metric first, then the largest difference."""
+    return _rank(finding.metric), -finding.severity

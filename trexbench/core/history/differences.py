@@ -1,0 +1,128 @@
+"""What differs between two run documents that may matter to their figures: DUT, tester, programs, conditions. Pure.
+
+Documents are read as they were stored, of any version and kind: what is missing in one of them counts as absent.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+LONGEST = 80
+"""Characters of a value; longer ones are cut."""
+_VOLATILE = re.compile(
+    r"uptime|pids?|(?:.*_)?time(?:stamp)?|date|started|finished|since|count(?:er)?s?|(?:rx|tx)?_?(?:packets|bytes|errors)"
+    r"|drops|load(?:avg)?|temperature.*|celsius|.*sha256|digest|boot_id|irq|state|unknown|hostname|address"
+    r"|planned|id|night|label|suite|(?:m|c)hz",
+    re.IGNORECASE,
+)
+"""Names of what changes by itself, or cannot matter; and what may be a secret, in a name or in an address."""
+_SECRET = re.compile(r"passw|secret|token|credential|private|psk|//[^/ ]*@", re.IGNORECASE)
+_NAMES = ("name", "interface", "direction", "port", "queue", "to", "prefix")
+"""Keys by which the entries of a list are told apart."""
+_CONFIG, _TEXT = "DUT's config file", "text"
+_ABSENT = object()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """path: from the part of the test downwards, as in ``("DUT", "interfaces", "ix0", "mtu")``. None: absent."""
+
+    path: tuple[str, ...]
+    before: str | None
+    after: str | None
+
+
+def compare_documents(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Difference, ...]:
+    """All differences, the DUT's first; of one part what stands at the top first, since versions do.
+
+    dut.config may be a mapping, so that its values are compared; of a text is told only that it is another.
+    """
+    found: list[Difference] = []
+    for (part, old), (_, new) in zip(_parts(before), _parts(after), strict=True):
+        found += sorted(_differences(old, new, (part,)), key=lambda one: len(one.path))
+    return tuple(_together(found))
+
+
+def _parts(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The parts that are compared, by the names that they are told by."""
+    dut, host, generator, command, plan = (
+        _mapping(document.get(name)) for name in ("dut", "host", "generator", "command", "plan")
+    )
+    facts, versions, config = dut.get("facts"), dict(_mapping(host.get("versions"))), dut.get("config")
+    read = isinstance(facts, Mapping) and "not attested" not in facts
+    yield "DUT", facts if read else "not read back"
+    yield "DUT", dut.get("platform")
+    yield _CONFIG, config if isinstance(config, Mapping) else {_TEXT: config}
+    yield "trexbench", {"version": versions.pop("trexbench", None)}
+    yield "generator", {key: value for key, value in generator.items() if key not in ("host", "calibration")}
+    yield "tester", {**{key: value for key, value in host.items() if key not in ("versions", "platform")}, **versions}
+    yield "tester", host.get("platform")
+    yield "endpoints", document.get("endpoints")
+    yield "run", {**{key: command.get(key) for key in ("tunables", "telemetry")}, **plan}
+    yield "set-up", document.get("setup")
+
+
+def _together(found: Iterable[Difference]) -> Iterator[Difference]:
+    """Those of several interfaces, or the like, that differ alike are one."""
+    alike: dict[tuple[object, ...], list[Difference]] = {}
+    for one in found:
+        path = one.path
+        key = (path[:2], path[3:], one.before, one.after) if len(path) > 3 else (path,)
+        alike.setdefault(key, []).append(one)
+    for first, *others in alike.values():
+        names = ", ".join(one.path[2] for one in (first, *others)) if others else ""
+        yield replace(first, path=(*first.path[:2], names, *first.path[3:])) if others else first
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _differences(before: Any, after: Any, path: tuple[str, ...]) -> Iterator[Difference]:
+    if before == after or (len(path) == 1 and None in (before, after)):
+        return  # a part that older documents do not have
+    old, new = _by_name(before), _by_name(after)
+    if old is not None and new is not None:
+        for name in dict.fromkeys((*old, *new)):
+            if not _VOLATILE.fullmatch(name) and not _SECRET.search(name):
+                yield from _differences(old.get(name, _ABSENT), new.get(name, _ABSENT), (*path, name))
+    elif len(path) == 1:
+        yield Difference(path, *("read back" if isinstance(one, Mapping) else str(one) for one in (before, after)))
+    elif path == (_CONFIG, _TEXT):
+        yield Difference((_CONFIG,), "one text", "another")
+    else:
+        words = _words(before), _words(after)
+        if words[0] != words[1] and not any(_SECRET.search(word or "") for word in words):
+            yield Difference(path, *words)
+
+
+def _by_name(value: Any) -> Mapping[str, Any] | None:
+    """A mapping, or a list of mappings by what tells them apart; None for anything else. Nothing at all is empty."""
+    if value is _ABSENT or value is None:
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): one for key, one in value.items()}
+    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+        return None
+    if not all(isinstance(one, Mapping) for one in value):
+        return None
+    for key in _NAMES:
+        names = [str(one.get(key)) for one in value]
+        if all(key in one for one in value) and len(set(names)) == len(names):
+            return dict(zip(names, value, strict=True))
+    return {str(at): one for at, one in enumerate(value)}
+
+
+def _words(value: Any) -> str | None:
+    """One line; None: absent, empty, or not known."""
+    if value is _ABSENT or value is None:
+        return None
+    if isinstance(value, list) and not any(isinstance(one, Mapping) for one in value):
+        value = ", ".join(map(str, value)) or "none"
+    text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+    text = " ".join(text.split())
+    return (text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...") or None

@@ -1,0 +1,95 @@
+"""A group of findings in words: its headline, its figures metric by metric, and what differs at the change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..core.history.causes import Group
+from ..core.history.detect import Shape
+from ..core.history.differences import Difference
+from ..core.history.regression import Finding
+from .words import format_count, format_figure
+
+MOST_DIFFERENCES = 8
+NOTHING_DIFFERS = "nothing that was read back differs from the run before"
+DIFFERS = "what differs from the run before:"
+
+
+def headline(group: Group) -> str:
+    """``netgate-vpp 8.1 to 13.8 % slower since 17 November (8 cells)``"""
+    cell, about = group.first.cell, "about " if group.first.shape is Shape.DRIFT else ""
+    variant, simulated = f" {cell.variant}" if cell.variant else "", " (simulated)" if cell.simulated else ""
+    return f"{cell.dut}{variant}{simulated} {figures_words(group.leading, f' since {about}{group.day}')}"
+
+
+def figures_words(findings: Sequence[Finding], since: str = "") -> str:
+    """``8.1 to 13.8 % slower (8 cells)``, ``cycles/packet 9.1 % higher (1 cell)``: of one metric, or of all rates."""
+    metric, rises = findings[0].metric, findings[0].after > findings[0].before
+    count = format_count(len({one.cell for one in findings}), "cell")
+    shares = sorted(abs(one.share) for one in findings if one.share is not None)
+    bound = "at least " if any(one.at_least for one in findings) else ""
+    if not shares:
+        most = format_figure(max(one.after for one in findings), metric)
+        return f"{metric.name} from nothing to {most}{since} ({count})"
+    low, high = (format_percent(share) for share in (shares[0], shares[-1]))
+    size = f"{high} %" if low == high else f"{low} to {high} %"
+    way = ("faster" if rises else "slower") if metric.bounded else ("higher" if rises else "lower")
+    return f"{'' if metric.bounded else f'{metric.name} '}{bound}{size} {way}{since} ({count})"
+
+
+def explanation_lines(group: Group) -> Iterator[str]:
+    """What explains the first finding, with its cell where the headline is about several."""
+    several = len({one.cell for one in group.leading}) > 1
+    for sentence in group.explanation:
+        yield f"{group.first.cell}: {sentence}" if several else sentence
+
+
+def own_explanation(group: Group, finding: Finding) -> str:
+    """What explains this finding, as far as neither the group nor the cell's first finding has said it."""
+    first = next(one for one in group.findings if one.cell == finding.cell)
+    said = {*group.explanation, *(first.explanation if first is not finding else ())}
+    return "; ".join(sentence for sentence in finding.explanation if sentence not in said)
+
+
+def also_line(group: Group) -> str:
+    """The other metrics of the group in a line; empty where there are none."""
+    others = [found for found in group.by_metric().values() if found[0] not in group.leading]
+    return f"also {', '.join(map(figures_words, others))}" if others else ""
+
+
+def difference_lines(group: Group) -> Iterator[str]:
+    """``DUT / kernel: 6.1 -> 6.8``; nothing where no documents were compared."""
+    found = group.differences or ()
+    yield from map(_difference_words, found[:MOST_DIFFERENCES])
+    if len(found) > MOST_DIFFERENCES:
+        yield f"and {len(found) - MOST_DIFFERENCES} more"
+
+
+def format_change(finding: Finding) -> str:
+    """``-13.8 %``"""
+    share = finding.share
+    return "from nothing" if share is None else f"{'+' if share > 0 else '-'}{format_percent(abs(share))} %"
+
+
+def format_levels(finding: Finding) -> str:
+    """``5.010 -> 4.760 Mpps``; each with its unit where the units differ."""
+    before, after = (format_figure(level, finding.metric) for level in (finding.before, finding.after))
+    number, _, unit = before.rpartition(" ")
+    same = number and not unit.isdigit() and after.endswith(f" {unit}")
+    return f"{number if same else before} -> {'at least ' if finding.at_least else ''}{after}"
+
+
+def format_noise(finding: Finding) -> str:
+    """Of a night, as a share of the level before; in the figure's unit where that is 0."""
+    if finding.before:
+        return f"{abs(finding.noise / finding.before) * 100:.1f} %"
+    return format_figure(finding.noise, finding.metric)
+
+
+def format_percent(share: float) -> str:
+    return f"{share * 100:.1f}" if share < 10 else f"{share * 100:.0f}"
+
+
+def _difference_words(one: Difference) -> str:
+    before, after = ("absent" if word is None else word for word in (one.before, one.after))
+    return f"{' / '.join(one.path)}: {before} -> {after}"
