@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -77,7 +78,7 @@ def test_few_nights_tell_no_noise_and_none_no_level() -> None:
 def test_ranges_hold_every_number_and_no_other(numbers: set[int]) -> None:
     found = ranges(sorted(numbers))
     assert [n for first, last in found for n in range(first, last + 1)] == sorted(numbers)
-    assert all(after[0] - before[1] > 1 for before, after in zip(found, found[1:], strict=False))
+    assert all(after[0] - before[1] > 1 for before, after in pairwise(found))
 
 
 def test_the_data_are_small_whole_numbers_that_come_back_within_a_hundred_thousandth() -> None:

@@ -64,8 +64,7 @@ function trendsPlot(page) {
       lines.every(function (line) { return line.trend.line; });
     page.id("relative").disabled = !possible;
     page.id("zero").disabled = relative;
-    return { relative: relative, zero: !relative && page.id("zero").checked, unit: relative ? "relative" : share ? "share" : metric.unit,
-      title: plain(metric.name) + (relative ? ", % off usual level" : share ? ", % of line rate" : ", " + plain(metric.unit)),
+    return { relative: relative, zero: !relative && page.id("zero").checked, title: plain(metric.name) + (relative ? ", % off usual level" : share ? ", % of line rate" : ", " + plain(metric.unit)),
       of: function (line, value) {
         return relative ? 100 * (value / line.level - 1) : share ? 100 * value / line.trend.line : value * metric.scale;
       } };
@@ -184,8 +183,7 @@ function trendsPlot(page) {
     var first = time(nights[chosen[0]]), last = time(nights[chosen[chosen.length - 1]]);
     var days = Number(page.id("nights") && page.id("nights").value), from = days ? Math.max(first, last - days * DAY) : first;
     var room = Math.max(DAY / 2, 0.02 * (last - from));
-    var shape = { type: "date", range: [from - room, last + room], hoverformat: dated ? "%Y-%m-%d" : "%Y-%m-%d %H:%M", tickformat: dated ? "%-d %b\n%Y" : "",
-      tickangle: 0, nticks: 8, uirevision: [days, first, last].join(" ") };
+    var shape = { type: "date", range: [from - room, last + room], hoverformat: dated ? "%Y-%m-%d" : "%Y-%m-%d %H:%M", tickformat: dated ? "%-d %b\n%Y" : "", tickangle: 0, nticks: 8 };
     if (dated && chosen.length <= PLAIN_TICKS) {
       var step = Math.ceil(chosen.length / (page.width() < 640 ? 4 : PLAIN_TICKS));
       shape.tickvals = chosen.filter(function (_, at) { return at % step === 0; }).map(function (at) { return nights[at]; });
@@ -227,16 +225,13 @@ function trendsPlot(page) {
     if (failed) { shape.yaxis2 = counts(failed, [0, 0.12]); }
     page.id("plot-trends").style.height = "";
     page.draw("trends", lines.map(function (line) { return trace(line, metric, scale, now, "", false); })
-      .concat(failed ? Object.assign({}, failed, { hoverinfo: "skip" }) : [], heard(lines, metric, scale, now, failed, x.chosen)), finish(lines, shape, scale, metric, "one"));
+      .concat(failed ? Object.assign({}, failed, { hoverinfo: "skip" }) : [], heard(lines, metric, scale, now, failed, x.chosen)), finish(lines, shape));
   }
 
-  // Plotly keeps a plot's height unless it is told another.
-  function finish(lines, shape, scale, metric, how, height) {
-    var cells = lines.map(function (line) { return line.trend.cell; }).join(" ");
-    Object.keys(shape).forEach(function (key) {
-      if (key.indexOf("yaxis") === 0) { shape[key].uirevision = [metric.name, scale.unit, scale.zero, how, scale.relative ? "" : cells].join("|"); }
-    });
-    return page.layout(lines.map(function (line) { return line.cell; }), Object.assign({ hovermode: "x", hoversubplots: "axis", hoverdistance: -1, height: height || page.id("plot-trends").clientHeight, uirevision: [how, cells].join("|") }, shape));
+  // Ranges are always told, so that a zoom lasts as long as its axis would be the same. Plotly keeps a height unless it is told another.
+  function finish(lines, shape, height) {
+    return page.layout(lines.map(function (line) { return line.cell; }), Object.assign({ hovermode: "x", hoversubplots: "axis", hoverdistance: -1,
+      height: height || page.id("plot-trends").clientHeight }, shape));
   }
 
   // Each panel's place: pixels across and down, as shares of the plot.
@@ -276,7 +271,7 @@ function trendsPlot(page) {
     shape.annotations.push({ xref: "paper", yref: "paper", x: 0, y: 1, xanchor: "left", yanchor: "bottom", yshift: 6, showarrow: false,
       align: "left", text: scale.title + (more > 0 ? ";<br>and " + more + " more: choose a mode or DUT" : "") });
     shape.margin = { l: 60, r: 14, t: 60, b: 44 };
-    page.draw("trends", traces, finish(shown, shape, scale, metric, "panels " + places.columns, places.height + 104), places.height + 104);
+    page.draw("trends", traces, finish(shown, shape, places.height + 104), places.height + 104);
   }
 
   // A name for which there is no room; its entities stay whole.
