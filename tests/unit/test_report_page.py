@@ -370,6 +370,6 @@ def test_pictures_of_hostile_names_are_harmless_files() -> None:
     names = [name for name, _ in draw_pictures(make_report(HOSTILE, f"../../{HOSTILE}"))]
     assert names and all(re.fullmatch(r"[A-Za-z0-9_-]+\.(png|svg)", name) for name in names)
     cells = [Cell("a", mode, False, None) for mode in ("x/y", "x?y")]
-    rows = [make_row("a", cell.mode) for cell in cells]
+    rows = [make_row("a", cell.mode, at) for cell in cells for at in ("2026-11-19", "2026-11-20")]
     names = [name for name, _ in draw_pictures(Report(rows))]
     assert len(set(names)) == len(names) == 4

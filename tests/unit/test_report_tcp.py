@@ -176,7 +176,8 @@ def test_hostile_names_are_text_in_tcp_too() -> None:
 
 
 def test_pictures_have_the_bars_and_each_mode() -> None:
-    simulated = make_tcp_report(replace(make_tcp_result(BUSY, setup=LINE), simulated=True))
+    result = replace(make_tcp_result(BUSY, setup=LINE), simulated=True)
+    simulated = make_tcp_report(replace(result, started="2026-02-01T02:00:00Z"), result)
     pictures = dict(draw_pictures(simulated))
     assert sorted(name for name in pictures if name.endswith("png")) == [
         "tcp-bars.png",

@@ -76,6 +76,7 @@ THEIRS: Mapping[str, str] = {
     "jumpavg": "results/jumps",
     "markupsafe": "report/page/html report/page/markdown report/page/templates",
     "matplotlib": "report/run/picture report/run/picture_costs report/run/picture_sizes report/page/picture_report "
+    "report/page/picture_trend "
     "report/page/picture_tcp report/tcp/picture report/tcp/picture_bdp",
     "msgspec": "core/* dut/* endpoint host lab results results/index",
     "netmiko": "transport/cli",

@@ -56,7 +56,7 @@ def draw_trend(trends: Sequence[Trend], title: str, style: Style) -> Figure:
             place = places[divmod(0 if alone else number, across)]
             axes = figure.add_subplot(place, sharex=first, sharey=first if relative else None)
             first = first or axes
-        _draw(axes, trend, metric, relative, style(trend))
+        _draw(axes, trend, metric, relative, style(trend) | {"markersize": 3 if alone else 1.5})
         if not alone:
             axes.set_title(literal(str(trend.cell)), fontsize=7, loc="left", parse_math=False)
             axes.tick_params(labelsize=6)
@@ -76,7 +76,7 @@ def _draw(axes: Axes, trend: Trend, metric: Metric, relative: bool, style: dict[
     points = sorted((when, value * factor + offset, bound) for when, value, bound in [*placed, *gaps])
     sides = [p[0] for p in points], [p[1] for p in points]
     axes.plot(*sides, label=literal(column_of(trend.cell).name), **style | {"linewidth": 1, "marker": ""})
-    dots = style | {"linestyle": "none", "markersize": 3}
+    dots = style | {"linestyle": "none"}
     for bound, mark in ((False, {}), (True, {"marker": "^", "markerfacecolor": "none"})):
         chosen = [p for p in points if p[2] is bound]
         axes.plot([p[0] for p in chosen], [p[1] for p in chosen], **dots | mark)
@@ -114,7 +114,7 @@ def _scale(every: Sequence[Axes], trends: Sequence[Trend], metric: Metric, relat
     nights = sorted({when for trend in trends for at in trend.instants().values() if (when := instant(at)) is not None})
     locator = AutoDateLocator(minticks=2, maxticks=5 if len(every) > 1 else 9)
     every[0].xaxis.set_major_locator(locator)
-    every[0].xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    every[0].xaxis.set_major_formatter(ConciseDateFormatter(locator, show_offset=len(every) < 3))
     if len(nights) <= PLAIN_TICKS and all(when.is_integer() for when in nights):
         kept = nights if len(every) == 1 else [nights[0], nights[-1]]
         dates = [f"{num2date(when):%m-%d}" for when in kept]

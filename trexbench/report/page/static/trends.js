@@ -1,7 +1,7 @@
 "use strict";
 // Every cell's figures over the nights: lines in one plot while they can be told apart, else a small panel for each.
 function trendsPlot(page) {
-  var TOGETHER = 6, PANELS = 40, NARROW_PANELS = 16, TOLD = 12, CHANGES_TOLD = 3; // lines in one plot, panels, texts in a tooltip
+  var TOGETHER = 6, PANELS = 40, NARROW_PANELS = 16, PRINTED_PANELS = 15, TOLD = 12, CHANGES_TOLD = 3; // lines in one plot, panels, texts in a tooltip
   var DAY = 864e5, PLAIN_TICKS = 12, MANY_NIGHTS = 30, DENSE = 90;
   var BAND = 2; // standard deviations of a night, to each side of a level: about 95 % of the nights
   var LEAST_SPAN = 4; // percent of an axis, so that noise does not fill it
@@ -64,8 +64,7 @@ function trendsPlot(page) {
       lines.every(function (line) { return line.trend.line; });
     page.id("relative").disabled = !possible;
     page.id("zero").disabled = relative;
-    return { relative: relative, zero: !relative && page.id("zero").checked, unit: relative ? "relative" : share ? "share" : metric.unit,
-      title: plain(metric.name) + (relative ? ", % off usual level" : share ? ", % of line rate" : ", " + plain(metric.unit)),
+    return { relative: relative, zero: !relative && page.id("zero").checked, title: plain(metric.name) + (relative ? ", % off usual level" : share ? ", % of line rate" : ", " + plain(metric.unit)),
       of: function (line, value) {
         return relative ? 100 * (value / line.level - 1) : share ? 100 * value / line.trend.line : value * metric.scale;
       } };
@@ -184,8 +183,7 @@ function trendsPlot(page) {
     var first = time(nights[chosen[0]]), last = time(nights[chosen[chosen.length - 1]]);
     var days = Number(page.id("nights") && page.id("nights").value), from = days ? Math.max(first, last - days * DAY) : first;
     var room = Math.max(DAY / 2, 0.02 * (last - from));
-    var shape = { type: "date", range: [from - room, last + room], hoverformat: dated ? "%Y-%m-%d" : "%Y-%m-%d %H:%M", tickformat: dated ? "%-d %b\n%Y" : "",
-      tickangle: 0, nticks: 8, uirevision: [days, first, last].join(" ") };
+    var shape = { type: "date", range: [from - room, last + room], hoverformat: dated ? "%Y-%m-%d" : "%Y-%m-%d %H:%M", tickformat: dated ? "%-d %b\n%Y" : "", tickangle: 0, nticks: page.width() < 640 ? 4 : 8 };
     if (dated && chosen.length <= PLAIN_TICKS) {
       var step = Math.ceil(chosen.length / (page.width() < 640 ? 4 : PLAIN_TICKS));
       shape.tickvals = chosen.filter(function (_, at) { return at % step === 0; }).map(function (at) { return nights[at]; });
@@ -227,40 +225,39 @@ function trendsPlot(page) {
     if (failed) { shape.yaxis2 = counts(failed, [0, 0.12]); }
     page.id("plot-trends").style.height = "";
     page.draw("trends", lines.map(function (line) { return trace(line, metric, scale, now, "", false); })
-      .concat(failed ? Object.assign({}, failed, { hoverinfo: "skip" }) : [], heard(lines, metric, scale, now, failed, x.chosen)), finish(lines, shape, scale, metric, "one"));
+      .concat(failed ? Object.assign({}, failed, { hoverinfo: "skip" }) : [], heard(lines, metric, scale, now, failed, x.chosen)), finish(lines, shape));
   }
 
-  // Plotly keeps a plot's height unless it is told another.
-  function finish(lines, shape, scale, metric, how, height) {
-    var cells = lines.map(function (line) { return line.trend.cell; }).join(" ");
-    Object.keys(shape).forEach(function (key) {
-      if (key.indexOf("yaxis") === 0) { shape[key].uirevision = [metric.name, scale.unit, scale.zero, how, scale.relative ? "" : cells].join("|"); }
-    });
-    return page.layout(lines.map(function (line) { return line.cell; }), Object.assign({ hovermode: "x", hoversubplots: "axis", hoverdistance: -1, height: height || page.id("plot-trends").clientHeight, uirevision: [how, cells].join("|") }, shape));
+  // Ranges are always told, so that a zoom lasts as long as its axis would be the same. Plotly keeps a height unless it is told another.
+  function finish(lines, shape, height) {
+    return page.layout(lines.map(function (line) { return line.cell; }), Object.assign({ hovermode: "x", hoversubplots: "axis", hoverdistance: -1,
+      height: height || page.id("plot-trends").clientHeight }, shape));
   }
 
   // Each panel's place: pixels across and down, as shares of the plot.
-  function grid(count, duts, failed, numbered) {
+  function grid(count, duts, failed, numbered, longest) {
     var width = Math.min(page.width(), 1344) - 100, fit = Math.max(1, Math.min(6, Math.floor(width / (width < 540 ? 120 : 165)), count));
     var columns = duts >= 3 && duts <= fit ? duts : fit, rows = Math.ceil(count / columns), below = failed ? 105 : 0;
-    var height = rows * 132 + below, side = (numbered ? 46 : 14) / width;
-    return { columns: columns, rows: rows, height: height, letters: Math.floor(width / columns / 6.6), strip: [0, 45 / height],
+    var letters = Math.floor(width / columns / 6.6), title = longest > letters ? 34 : 18, each = title + 114;
+    var height = rows * each + below, side = (numbered ? 46 : 14) / width;
+    return { columns: columns, height: height, letters: letters, folded: longest > letters, strip: [0, 45 / height],
       x: function (at) { var column = at % columns; return [(column + (column ? side * columns : 0)) / columns, (column + 1) / columns]; },
-      y: function (at) { var top = Math.floor(at / columns) * 132; return [(height - top - 112) / height, (height - top - 18) / height]; } };
+      y: function (at) { var top = height - Math.floor(at / columns) * each; return [(top - title - 94) / height, (top - title) / height]; } };
   }
 
   function apart(lines, metric, scale, now, trends, x) {
-    var most = page.width() < 640 ? NARROW_PANELS : PANELS, shown = ordered(lines).slice(0, most), traces = [], shape = { shapes: [], annotations: [], showlegend: false };
+    var most = page.printed() ? PRINTED_PANELS : page.width() < 640 ? NARROW_PANELS : PANELS, shown = ordered(lines).slice(0, most), traces = [], shape = { shapes: [], annotations: [], showlegend: false };
     var failed = strip(trends, now, x.span, String(shown.length + 1));
-    var places = grid(shown.length, new Set(shown.map(function (line) { return line.cell.column; })).size, failed, !scale.relative), range = reach(shown, scale);
+    var places = grid(shown.length, new Set(shown.map(function (line) { return line.cell.column; })).size, failed, !scale.relative,
+      Math.max.apply(null, shown.map(function (line) { return page.label(line.cell, now).length + 2; }))), range = reach(shown, scale);
     shown.forEach(function (line, at) {
       var panel = at ? String(at + 1) : "", last = at + places.columns >= shown.length, left = at % places.columns === 0;
       dress([line], now);
-      var marks = changeMarks([line], panel, 0), name = page.label(line.cell, now);
+      var marks = changeMarks([line], panel, 0);
       traces.push(trace(line, metric, scale, now, panel, true));
       shape.shapes = shape.shapes.concat(shapesOf(line, scale, panel), marks.shapes);
-      shape.annotations.push({ xref: "x" + panel + " domain", yref: "y" + panel + " domain", x: 0, y: 1, xanchor: "left", yanchor: "bottom", showarrow: false,
-        font: { size: 11 }, text: (marks.signs.length ? "<span style=\"color:" + colourOf(line.change) + "\">" + signOf(line.change) + "</span> " : "") + cut(name, places.letters) });
+      shape.annotations.push({ xref: "x" + panel + " domain", yref: "y" + panel + " domain", x: 0, y: 1, xanchor: "left", yanchor: "bottom", align: "left", showarrow: false,
+        font: { size: 11 }, text: (marks.signs.length ? "<span style=\"color:" + colourOf(line.change) + "\">" + signOf(line.change) + "</span> " : "") + heading(line, now, places) });
       shape["xaxis" + panel] = page.axis("", Object.assign({}, x.axis, { domain: places.x(at), anchor: "y" + panel, matches: at ? "x" : undefined,
         showticklabels: last, nticks: 3, tickvals: x.axis.tickvals && [x.axis.tickvals[0], x.axis.tickvals[x.axis.tickvals.length - 1]] }));
       shape["yaxis" + panel] = page.axis("", { domain: places.y(at), anchor: "x" + panel, matches: at && scale.relative ? "y" : undefined, nticks: 4,
@@ -276,10 +273,16 @@ function trendsPlot(page) {
     shape.annotations.push({ xref: "paper", yref: "paper", x: 0, y: 1, xanchor: "left", yanchor: "bottom", yshift: 6, showarrow: false,
       align: "left", text: scale.title + (more > 0 ? ";<br>and " + more + " more: choose a mode or DUT" : "") });
     shape.margin = { l: 60, r: 14, t: 60, b: 44 };
-    page.draw("trends", traces, finish(shown, shape, scale, metric, "panels " + places.columns, places.height + 104), places.height + 104);
+    page.draw("trends", traces, finish(shown, shape, places.height + 104), places.height + 104);
   }
 
-  // A name for which there is no room; its entities stay whole.
+  // A panel's name: where there is no room for it, its DUT has a line of its own.
+  function heading(line, now, places) {
+    var name = page.label(line.cell, now), dut = plain(data.columns[line.cell.column].name), rest = name.slice(dut.length).trim();
+    return places.folded ? cut(dut, places.letters) + "<br>" + cut(rest, places.letters) : name;
+  }
+
+  // Its entities stay whole.
   function cut(name, most) {
     var parts = name.match(/&[^;]+;|[^]/g) || [];
     return parts.length > most ? parts.slice(0, most - 1).join("") + "\u2026" : name;

@@ -1,0 +1,159 @@
+"""Trends apart from a browser: usual levels and noise, the page's data of them, sparklines, pictures."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_cases import figures, make_night, make_record, make_row
+
+from trexbench.core.history.rows import METRICS, RunRow
+from trexbench.report.page.html_data import page_data
+from trexbench.report.page.picture_report import draw_pictures
+from trexbench.report.page.picture_trend import MOST_PANELS, draw_trend, has_course
+from trexbench.report.page.report import Report
+from trexbench.report.page.sparks import HEIGHT, sparks
+from trexbench.report.page.trend_data import ranges
+from trexbench.report.page.trends import Change, Trend, find_trends
+
+RATE, POWER = METRICS[0], next(one for one in METRICS if one.name == "power")
+
+
+def night_of(number: int) -> str:
+    return f"2026-{number // 28 + 1:02}-{number % 28 + 1:02}"
+
+
+def make_rows(values: Sequence[float], dut: str = "vpp", **changes: Any) -> list[RunRow]:
+    """A night each."""
+    return [
+        make_row(dut, at=(at := night_of(number)), total_pps=value, path=f"{at}/{dut}/020000-64b-uni.json", **changes)
+        for number, value in enumerate(values)
+    ]
+
+
+def make_change(row: RunRow, before: float, after: float, noise: float = 0.0) -> Change:
+    return Change(row.cell, RATE.name, row.started, "slower", after < before, before, after, noise=noise)
+
+
+def trend_of(rows: Sequence[RunRow], *changes: Change) -> Trend:
+    (trend,) = find_trends(rows, [], changes)
+    return trend
+
+
+def noisy(count: int, level: float = 5e6, noise: float = 0.004, seed: int = 1) -> list[float]:
+    rng = random.Random(seed)
+    return [level * rng.gauss(1, noise) for _ in range(count)]
+
+
+def test_the_usual_level_and_noise_are_those_that_the_change_was_found_with() -> None:
+    rows = make_rows([5e6] * 9 + [4e6] * 3)
+    found = trend_of(rows, make_change(rows[9], 5.1e6, 4e6, noise=2e4)).usual(RATE)
+    assert found is not None and (found.level, found.noise) == (5.1e6, 2e4)
+    other = trend_of(rows, replace(make_change(rows[9], 5.1e6, 4e6, noise=2e4), metric="power")).usual(RATE)
+    assert other is not None and other.level == 5e6, "a change of another figure says nothing of this one"
+
+
+@pytest.mark.parametrize(
+    "values", [noisy(60), noisy(30) + noisy(30, 4e6), [v - 2e3 * i for i, v in enumerate(noisy(60))]]
+)
+def test_noise_is_that_of_nights_whatever_steps_or_drifts_there_are(values: list[float]) -> None:
+    usual = trend_of(make_rows(values)).usual(RATE)
+    assert usual is not None and usual.noise == pytest.approx(0.004 * 5e6, rel=0.35)
+
+
+def test_few_nights_tell_no_noise_and_none_no_level() -> None:
+    usual = trend_of(make_rows([5e6, 6e6, 7e6])).usual(RATE)
+    assert usual is not None and (usual.level, usual.noise) == (6e6, None)
+    assert trend_of(make_rows([5e6])).usual(POWER) is None
+
+
+@given(st.sets(st.integers(0, 60)))
+def test_ranges_hold_every_number_and_no_other(numbers: set[int]) -> None:
+    found = ranges(sorted(numbers))
+    assert [n for first, last in found for n in range(first, last + 1)] == sorted(numbers)
+    assert all(after[0] - before[1] > 1 for before, after in pairwise(found))
+
+
+def test_the_data_are_small_whole_numbers_that_come_back_within_a_hundred_thousandth() -> None:
+    values = noisy(40)
+    rows = make_rows(values)
+    data = page_data(Report(rows))
+    (trend,) = data["trends"]
+    assert figures(trend, RATE.name) == pytest.approx(values, rel=1e-5)
+    assert all(type(one) is int for one in trend["values"][RATE.name]["of"])
+    assert data["nights"] == [row.night for row in rows] and trend["x"] == [[0, 39]]
+
+
+def test_bounds_failures_and_runs_by_hand_have_their_places() -> None:
+    rows = make_rows([5e6] * 4)
+    rows[1] = replace(rows[1], at_least=True)
+    lost = make_row(at=night_of(5))
+    by_hand = replace(rows[3], started=f"{night_of(3)}T14:05:09Z", night=None, path="x.json")
+    report = Report([*rows[:3], by_hand], [make_night(make_record(lost, "no licence"), at=night_of(5))])
+    data = page_data(report)
+    (trend,) = data["trends"]
+    assert data["nights"] == [*map(night_of, range(3)), f"{night_of(3)} 14:05", night_of(5)]
+    assert (trend["x"], trend["bound"]) == ([[0, 3]], [[1, 1]])
+    assert [(data["nights"][at], data["reasons"][why]) for at, why in trend["failed"]] == [(night_of(5), "no licence")]
+
+
+def test_documents_are_told_by_a_rule_and_the_latest_of_other_forms_by_their_paths() -> None:
+    rows = make_rows([5e6] * 100)
+    odd = {0: "elsewhere/a.json", 99: "elsewhere/b.json"}
+    rows = [replace(row, path=odd.get(number, row.path)) for number, row in enumerate(rows)]
+    found = page_data(Report(rows))["trends"][0]["documents"]
+    assert (found["dut"], found["rest"], found["usual"]) == ("vpp", "-64b-uni.json", 7200)
+    assert found["other"] == {99: "elsewhere/b.json"} and found["at"] == [None, *[0] * 98, None]
+
+
+def path_of(svg: str) -> list[float]:
+    """The heights of a sparkline's dots."""
+    line = next(one for one in re.findall(r'<path d="([^"]*)"', svg))
+    return [float(down) for down in re.findall(r"[ML]\d+,([\d.]+)", line)]
+
+
+def test_sparklines_of_a_metric_have_one_scale_in_which_noise_is_no_change() -> None:
+    steady, slower = make_rows(noisy(40)), make_rows([*noisy(30), *noisy(10, 4.3e6)], "linux")
+    trends = find_trends([*steady, *slower], [], [make_change(slower[30], 5e6, 4.3e6, 2e4)])
+    draw = sparks(trends, [RATE])
+    drawn = {trend.cell.dut: draw(trend, RATE) for trend in trends}
+    spans = {dut: max(path_of(svg)) - min(path_of(svg)) for dut, svg in drawn.items()}
+    assert spans["vpp"] < HEIGHT / 8 < HEIGHT / 3 < spans["linux"]
+    assert 'class="change bad"' in drawn["linux"] and "change" not in drawn["vpp"]
+
+
+def test_a_sparkline_breaks_at_failed_nights_and_says_where_it_is_cut_off() -> None:
+    rows = make_rows([5e6, 5e6, 5e6, 5e6, 1e6])
+    lost = make_night(make_record(rows[2], "off"), at=night_of(2))
+    (trend,) = find_trends([*rows[:2], *rows[3:]], [lost], [])
+    svg = sparks([trend], [RATE])(trend, RATE)
+    assert svg.count("M") == 3 and 'class="cut"' in svg, "two stretches, and the mark"
+    assert max(path_of(svg)) <= HEIGHT
+    assert sparks([trend], [RATE])(trend, POWER) == "" == sparks([trend_of(rows[:1])], [RATE])(trend_of(rows[:1]), RATE)
+
+
+def test_a_single_night_has_no_picture_of_a_trend() -> None:
+    one, two = Report(make_rows([5e6])), Report(make_rows([5e6, 5.1e6]))
+    assert not has_course(one.trends) and list(draw_pictures(one)) == []
+    assert [name for name, _ in draw_pictures(two)] == ["trend-64b-uni.png", "trend-64b-uni.svg"]
+
+
+@pytest.mark.parametrize(("cells", "panels"), [(1, 1), (6, 1), (7, 7), (MOST_PANELS + 2, MOST_PANELS)])
+def test_many_lines_have_a_panel_each_and_failures_a_strip(cells: int, panels: int) -> None:
+    rows = [row for number in range(cells) for row in make_rows([5e6 + number, 5.1e6], f"d{number:02}")]
+    lost = make_night(make_record(make_row("d00", at=night_of(2)), "off"), at=night_of(2))
+    trends = find_trends(rows, [lost], [])
+    figure = draw_trend(trends, "a title", lambda trend: {"color": "black", "marker": "o", "linestyle": "-"})
+    assert len(figure.axes) == panels + 1 and figure.axes[-1].get_ylabel() == "failed"
+    words = figure.get_supylabel()
+    assert words == ("maximum rate, % off usual level" if cells > 1 else "maximum rate, % of line rate")
+    assert ("and 2 more" in figure.get_suptitle()) is (cells > MOST_PANELS)
+    ticks = [one.get_text() for one in figure.axes[0].get_xticklabels()]
+    assert ticks[0] == "2026-01-01" and all(re.fullmatch(r"\d\d-\d\d", one) for one in ticks[1:]), "no clock minutes"
