@@ -228,7 +228,8 @@ HIDDEN = """Array.from(document.querySelectorAll('tr.off')).filter(function (one
 LEVELS = "Array.from(document.querySelectorAll('h1, h2, h3')).map(function (one) { return Number(one.tagName[1]); })"
 SIZE = "parseFloat(getComputedStyle(document.querySelector('td')).fontSize)"
 WIDEST = """Math.max.apply(null, Array.from(document.querySelectorAll(
-  '.wide tbody th[scope=row], .wide th:first-child')).filter(function (one) { return one.checkVisibility(); }).map(
+  '.wide tbody th[scope=row], .wide thead th:first-child')).filter(
+  function (one) { return one.checkVisibility(); }).map(
   function (one) { return one.getBoundingClientRect().width; }))"""
 
 
