@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 
-from ...core.history.rows import METRICS, Cell
+from ...core.history.rows import METRICS, Cell, held_pps
 from ...core.strategy.table import has_curve, suffix_of
 from ..clean import clean
 from ..run.picture import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, new_figure, render, watermark
@@ -39,7 +39,7 @@ def draw_pictures(report: Report) -> Iterator[tuple[str, bytes]]:
     def style(one: TcpCell) -> dict[str, Any]:
         return _style(columns, one.cell)
 
-    for group in dict.fromkeys(_group(trend.cell) for trend in report.trends):
+    for group in dict.fromkeys(_group(one.cell) for one in report.trends if held_pps(one.cell.kind) is None):
         mode, bidir, kind = group
         stem = _stem(mode, bidir, kind, taken)
         curves = [curve for curve in report.curves if _group(curve.cell) == group]
