@@ -125,7 +125,7 @@ def table(duts: Mapping[str, TwinSpec], load: Callable[[str, int], Profile], ste
             close = abs(found - figure) <= NEAR + 1e-9
             near += close
             texts.append(f"{found:6.1f} ({figure:5g}, {found - figure:+5.1f}){' ' if close else '*'}")
-        print(f"{mode:<12}{'both ways' if bidir else 'one way':<10}" + " ".join(texts).rstrip())
+        print(f"{mode:<12}{'bidir' if bidir else 'uni':<10}" + " ".join(texts).rstrip())
     print("twin (article, deviation)")
     print(f"{near} of {len(ARTICLE) * len(COLUMNS)} cells within {NEAR:g} points of line rate (* is not)")
 

@@ -136,14 +136,14 @@ def test_csv_is_downloaded_under_the_pages_policy(page: Page, tmp_path: Path) ->
 
 
 FIGURES = """Array.from(document.querySelectorAll("[data-name=trends] tbody tr:not(.off)")).map(function (row) {
-  return row.cells[1].dataset.v; })"""
+  return row.cells[2].dataset.v; })"""
 
 
 @browser
 def test_a_head_sorts_by_value_there_and_back_by_keyboard_too(page: Page) -> None:
     page.evaluate(WHOLE)
     before = page.evaluate(FIGURES)
-    head = "document.querySelector('[data-name=trends] th:nth-child(2)')"
+    head = "document.querySelector('[data-name=trends] th:nth-child(3)')"
     figures = sorted(float(one.removeprefix(">=")) for one in before)
     for state, order in (("ascending", figures), ("descending", figures[::-1])):
         page.evaluate(f"{head}.querySelector('button').focus()")
@@ -228,7 +228,8 @@ HIDDEN = """Array.from(document.querySelectorAll('tr.off')).filter(function (one
 LEVELS = "Array.from(document.querySelectorAll('h1, h2, h3')).map(function (one) { return Number(one.tagName[1]); })"
 SIZE = "parseFloat(getComputedStyle(document.querySelector('td')).fontSize)"
 WIDEST = """Math.max.apply(null, Array.from(document.querySelectorAll(
-  '.wide tbody th[scope=row], .wide th:first-child')).filter(function (one) { return one.checkVisibility(); }).map(
+  '.wide tbody th[scope=row], .wide thead th:first-child')).filter(
+  function (one) { return one.checkVisibility(); }).map(
   function (one) { return one.getBoundingClientRect().width; }))"""
 
 

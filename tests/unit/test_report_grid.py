@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from report_cases import make_night, make_record, make_row
+from report_cases import make_night, make_record, make_row, make_run
 
 from trexbench.core.history.baseline import Level
 from trexbench.core.history.night import State
-from trexbench.core.history.rows import EFFICIENCY, RunRow
+from trexbench.core.history.rows import EFFICIENCY, Cell, RunRow, held_pps, row_of
 from trexbench.report.page.grid import GridCell, build_cost_grid, build_grid
 
 SEED = {
@@ -192,6 +192,15 @@ def test_runs_at_given_rates_are_no_maximum_and_have_a_table_of_their_costs() ->
         ("64b at 1 Mpps", "584", None),
         ("64b at 10 Mpps", "358", None),
     ]
+
+
+def test_a_run_of_efficiency_is_a_cell_of_its_rate() -> None:
+    cell = Cell("vpp", "64b", False, None, "saturate")
+    held, full = (make_run(cell, command={"mode": "64b", "verb": verb}) for verb in ("efficiency", "saturate"))
+    assert row_of(full, "x").cell.kind == "saturate" and row_of(full, "x").packet_rate is not None
+    row = row_of(held, "x")
+    assert held_pps(row.cell.kind) == pytest.approx(held.plan.offers[0].target_pps, rel=1e-3)
+    assert row.packet_rate is None and str(row.cell).startswith("vpp 64b uni efficiency at ")
 
 
 def test_a_suites_own_kind_that_reads_like_a_rate_is_taken_as_a_name() -> None:

@@ -15,11 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import HOSTILE, figures, make_night, make_record, make_row, make_run
 
+from trexbench.core.dut.cycles import Cost
 from trexbench.core.history.causes import Group, groups_of
 from trexbench.core.history.differences import Difference
 from trexbench.core.history.regression import Finding, Judgement, Kind
 from trexbench.core.history.rows import EFFICIENCY, METRICS, Cell, row_of
 from trexbench.core.load.plan import LATENCY_LOADS
+from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
 from trexbench.core.units import format_time
 from trexbench.report.clean import clean
@@ -342,6 +344,18 @@ def test_markdown_has_changes_beside_the_figures_and_costs_at_given_rates() -> N
     text = to_markdown(Report([*rows, held]))
     assert "| 64b | 34 % \u25bc -10.0 % |" in text and "| 64b | 4.500 Mpps |" in text
     assert "| 64b at 1 Mpps | 584 |" in text
+
+
+def test_a_run_at_a_given_rate_is_told_by_its_costs_and_has_no_picture_of_a_maximum() -> None:
+    run = make_run(Cell("vpp", "64b", False, None, "saturate"), command={"mode": "64b", "verb": "efficiency"})
+    cost = Cost(Phase.HOLD, 1, 0.0, 30.0, 1e6, 1e6, 1e6, 30.0, "VPP's show runtime", 584.1)
+    vars(run)["costs"] = (cost,)  # where the cached property keeps it
+    row = row_of(run, "x.json")
+    report = Report([row], runs={row.cell: run})
+    page = render(report, LIBRARY)
+    assert "Cycles per packet at given rates" in page and f"{row.cell}: 584 cycles/packet" in page
+    assert "\u2265 " not in re.sub(r"(?s)<style>.*?</style>|<script.*?</script>", "", page), "no bound of a maximum"
+    assert report.curves == () and list(draw_pictures(report)) == []
 
 
 def test_a_hostile_table_keeps_its_columns_in_markdown() -> None:

@@ -50,7 +50,7 @@ def _modes(text: str) -> tuple[str, ...]:
     default=MODES,
     show_default=True,
     shell_complete=complete_modes,
-    help="What to send, one after the other, each one way and both.",
+    help="What to send, one after the other, each unidirectional and bidirectional.",
 )
 @click.option("--ramp-duration", type=DURATION, default=20.0, help="Of each ramp (20s).")
 @click.option("--latency", type=DURATION, default=5.0, help="At each load, for the latency floor (5s; 0: not at all).")

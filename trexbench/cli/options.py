@@ -215,7 +215,11 @@ CASE = gathered(
     ),
     click.option("--profile", metavar="FILE", help="An STL profile of your own instead of a mode."),
     TUNABLES_OPTION,
-    click.option("--bidir", is_flag=True, help="Send both ways at once; default: one way, first port to second."),
+    click.option(
+        "--bidir",
+        is_flag=True,
+        help="Bidirectional: both ports send at once; default: unidirectional, first port to second.",
+    ),
     click.option("--ports", type=PORTS, help="The tester's ports, in pairs; default: as in the DUT's config."),
     RX_QUEUES,
     VARIANT,

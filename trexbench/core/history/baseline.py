@@ -13,6 +13,8 @@ from .series import LATELY, median_of, night_of, series_of
 
 FAR = 4.0
 """A single night is beyond the noise from so many standard deviations on."""
+RECENT = 6 * LATELY
+"""So many runs are looked through for the nights of a baseline."""
 RATE, TCP_RATE, COST = (
     next(one for one in METRICS if one.name == n) for n in ("maximum rate", "TCP rate", "cycles/packet")
 )
@@ -59,10 +61,10 @@ def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, level: Level
     value = metric.of(row)
     if value is None or (metric.bounded and row.at_least):
         return None
-    before = [one for one in rows if night_of(one) < night_of(row) and bool(one.night) == bool(row.night)]
-    found = series_of(row.cell, [*before, row], [metric])[0].points
     level = level if level is not None and level.at <= row.started else None
     until = night_of(row) if level is None else level.at[:10]
+    before = [one for one in rows if night_of(one) < until and bool(one.night) == bool(row.night)][-RECENT:]
+    found = series_of(row.cell, [*before, row], [metric])[0].points
     points = [one for one in found if one.night < until and not one.bound][-LATELY:]
     base = level.before if level is not None else median_of(one.value for one in points)
     if not base:

@@ -328,7 +328,7 @@ _NOT_RUN = GridCell("missing", "not measured")
 
 def _block_name(kind: str, bidir: bool) -> str:
     if kind == TCP_KIND:
-        return "TCP, both ways at once" if bidir else "TCP"
+        return "TCP, bidirectional" if bidir else "TCP"
     return ", ".join(filter(None, ("Bidirectional" if bidir else "Unidirectional", suffix_of(kind))))
 
 

@@ -10,7 +10,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ...core.history.rows import Cell
+from ...core.history.rows import Cell, held_pps
 from ...core.strategy.table import has_curve, suffix_of
 from ..clean import clean
 from ..palette import GREY, find_look
@@ -36,7 +36,7 @@ def draw_pictures(report: Report) -> Iterator[tuple[str, bytes]]:
     def style_of(cell: Cell) -> dict[str, Any]:
         return _style(columns, cell)
 
-    for group in dict.fromkeys(_group(trend.cell) for trend in report.trends):
+    for group in dict.fromkeys(_group(one.cell) for one in report.trends if held_pps(one.cell.kind) is None):
         mode, bidir, kind = group
         stem = _stem(mode, bidir, kind, taken)
         curves = [curve for curve in report.curves if _group(curve.cell) == group]

@@ -225,7 +225,7 @@ def latency_sheet(report: Report) -> Sheet:
 
 def trend_sheet(report: Report) -> Sheet:
     """A row for each figure of each cell; of a cell that only ever failed one without a figure."""
-    heads = _heads(":Cell; Latest; Change since baseline [%]; Median; Noise [%]; Runs; Failed; :Figure")
+    heads = _heads(":Cell; :Figure; Latest; Change since baseline [%]; Median; Noise [%]; Runs; Failed")
     histories, levels = cells_of(report.rows), report.levels
     lines = []
     for trend in report.trends:
@@ -239,6 +239,12 @@ def trend_sheet(report: Report) -> Sheet:
             bound = metric.bounded and row.at_least
             items = (
                 _text(trend.cell),
+                Item(
+                    metric.name,
+                    metric.name
+                    if metric.unit in metric.name
+                    else f"{metric.name}, {_UNITS.get(metric.unit, metric.unit)}",
+                ),
                 _figure(value, metric, bound),
                 Item(
                     change_text(delta) or NONE,
@@ -248,16 +254,10 @@ def trend_sheet(report: Report) -> Sheet:
                 _figure(trend.middle(metric), metric),
                 Item(NONE, "") if bound else _noise(delta),
                 *counts,
-                Item(
-                    metric.name,
-                    metric.name
-                    if metric.unit in metric.name
-                    else f"{metric.name}, {_UNITS.get(metric.unit, metric.unit)}",
-                ),
             )
             lines.append(Line(items, trend.cell, metric.name))
         if not trend.metrics:
-            lines.append(Line((_text(trend.cell), *[_text("")] * 4, *counts, _text("")), trend.cell))
+            lines.append(Line((_text(trend.cell), *[_text("")] * 5, *counts), trend.cell))
     return Sheet("trends", "Every figure of every cell", heads, tuple(lines))
 
 
