@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,12 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cells = [Cell(dut, mode, bidir, None) for dut in DUTS for mode in ("64b", "imix") for bidir in (False, True)]
     some = [run_of(cell, make_costs(401.0, 430.0), latency_s=3.0, ramp_s=15.0) for cell in cells]
     older = {
-        row.cell: tuple(with_figures(Older(row, (why,)), run) for why in REASONS) for row, run in some if row.cell.bidir
+        row.cell: tuple(
+            with_figures(Older(replace(row, night=f"2026-02-{night:02}"), (why,)), run)
+            for night, why in enumerate(REASONS, 1)
+        )
+        for row, run in some
+        if row.cell.bidir
     }
     path = tmp_path_factory.mktemp("plots") / "report.html"
     path.write_text(render(report_of(*some, older=older), load_library()), encoding="utf-8")
@@ -123,9 +129,10 @@ def test_both_axes_have_numbers_whatever_is_drawn(
     chromium: Page, tmp_path: Path, what: str, costs: tuple[Cost, ...], mode: str
 ) -> None:
     path = tmp_path / "report.html"
-    path.write_text(render(report_of(run_of(Cell("vpp", "64b", False, None), costs)), load_library()), encoding="utf-8")
+    report = report_of(run_of(Cell("vpp", "64b", False, None), costs))
+    path.write_text(render(report, load_library()), encoding="utf-8")
     chromium.open(path.as_uri())
-    ticks = "Array.from(document.querySelectorAll('#plot-costs .{}tick text'), function (one) {{ return one.textContent; }})"
+    ticks = "Array.from(document.querySelectorAll('#plot-costs .{}tick'), (one) => one.textContent)"
     for side in "xy":
         assert len(set(chromium.evaluate(ticks.format(side)))) >= 2, what
     assert chromium.evaluate("document.getElementById('plot-costs').data[0].mode") == mode

@@ -142,10 +142,11 @@
     if (!place) { return; }
     place.style.height = height ? height + "px" : "";
     if (printing) { Object.assign(shape, { width: PAPER, height: height || (place.classList.contains("tall") ? 560 : 400), autosize: false }); }
-    // A zoom belongs to these axes and to this choice.
-    shape.uirevision = JSON.stringify([choice(), Object.keys(shape).map(function (key) {
-      return key.indexOf("axis") === 1 && [shape[key].title && shape[key].title.text, shape[key].type];
-    })]);
+    // A zoom belongs to this axis, in its unit, and to this choice.
+    shape.uirevision = JSON.stringify(choice());
+    Object.keys(shape).filter(function (key) { return key.indexOf("axis") === 1; }).forEach(function (key) {
+      shape[key].uirevision = JSON.stringify([choice(), shape[key].title && shape[key].title.text, shape[key].type]);
+    });
     window.Plotly.react(place, traces, shape, CONFIG);
     place.querySelectorAll("svg.main-svg").forEach(function (picture) { picture.setAttribute("aria-hidden", "true"); }); // the table says the same
   }
