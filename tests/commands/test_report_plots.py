@@ -106,9 +106,8 @@ def test_a_line_looks_on_the_page_as_in_a_picture(opened: Page) -> None:
     choose(opened, "mode", "64b")
     choose(opened, "traffic", "bidir")
     of = "[one.name, one.line.color, one.marker.symbol, one.line.dash, one.marker.size]"
-    drawn = opened.evaluate(
-        f"{LINES.format('ramps')}.filter(function (one) {{ return one.line.width > 1.5; }}).map(function (one) {{ return {of}; }})"
-    )
+    latest = LINES.format("ramps") + ".filter((one) => one.line.width > 1.5)"
+    drawn = opened.evaluate(f"{latest}.map(function (one) {{ return {of}; }})")
     wanted = [find_look(column, place) for column in range(2) for place in range(2)]
     assert [one[1:] for one in drawn] == [[look.colour, look.marker, look.dash, look.size] for look in wanted]
     assert [one[0].split("<br>")[0] for one in drawn] == [f"{dut}, {way}" for dut in DUTS for way in ("0→1", "1→0")]
