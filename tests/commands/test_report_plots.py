@@ -163,6 +163,21 @@ def test_a_zoom_does_not_outlive_its_unit(opened: Page) -> None:
     assert not opened.evaluate(zoomed)
 
 
+def test_a_choice_without_a_run_says_so(opened: Page) -> None:
+    written = "document.querySelector('#plot-ramps .infolayer').textContent.includes('no run of this choice')"
+    assert not opened.evaluate(written)
+    opened.evaluate("document.querySelectorAll('input[name=direction]').forEach(function (box) { box.click(); })")
+    assert opened.evaluate(written)
+
+
+def test_text_in_plots_grows_with_the_pages(opened: Page) -> None:
+    size = "parseFloat(getComputedStyle(document.querySelector('#plot-ramps .xtick text')).fontSize)"
+    before = opened.evaluate(size)
+    opened.evaluate("document.body.style.fontSize = '32px'")
+    opened.evaluate("document.getElementById('log').click()")
+    assert opened.evaluate(size) > 1.8 * before
+
+
 VIEW = "['mode', 'traffic', 'unit'].map(function (name) { return document.getElementById(name).value; }).concat("
 VIEW += "document.getElementById('log').checked, document.querySelectorAll('input[name=column]:checked').length)"
 
@@ -225,6 +240,8 @@ def test_a_plots_buttons_can_be_reached_and_its_drawing_is_not_read_out(opened: 
     assert opened.evaluate(
         f"Array.from({buttons}).every(function (one) {{ return one.tabIndex === 0 && one.ariaLabel; }})"
     )
+    described = "document.getElementById(document.getElementById('plot-ramps').getAttribute('aria-describedby'))"
+    assert opened.evaluate(f"{described}.textContent").startswith("Each line is one direction")
     opened.evaluate(f"{buttons}[0].focus()")
     assert opened.evaluate("getComputedStyle(document.activeElement.closest('.modebar')).opacity") == "1"
     assert opened.evaluate("document.querySelectorAll('.plot svg.main-svg:not([aria-hidden=true])').length") == 0
