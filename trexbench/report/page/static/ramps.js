@@ -64,7 +64,7 @@ function rampsPlot(page) {
       threshold = Math.max(threshold, 100 * curve.threshold);
       [curve].concat(older).forEach(function (one) { top = Math.max(top, scale * Math.max.apply(null, one.x)); });
       older.forEach(function (one, at) {
-        under = under.concat(traces(one, name(one, now, true), page.Object.assign(page.olderStyle(one, look), rises(one) ? {} : { mode: "markers" }), scale, log, rank + 1 + at));
+        under = under.concat(traces(one, name(one, now, true), Object.assign(page.olderStyle(one, look), rises(one) ? {} : { mode: "markers" }), scale, log, rank + 1 + at));
       });
       over = over.concat(traces(curve, name(curve, now, older.length > 0), latestStyle(curve, look), scale, log, rank));
     });
