@@ -12,8 +12,12 @@ import pytest
 from matplotlib.text import Text
 from runs import World, make_plan, make_result
 
+from trexbench.core.load.plan import LATENCY_LOADS
 from trexbench.core.result import RunResult, Status
+from trexbench.core.strategy.base import curve_windows
+from trexbench.core.units import format_time
 from trexbench.report.run.picture import compose, draw
+from trexbench.report.words import typeset
 
 KNEE = World(capacity_pps=660e3, collapse=0.2, noise=0.01)
 
@@ -72,6 +76,31 @@ def test_it_names_the_run_and_its_verdict() -> None:
 )
 def test_it_says_what_must_not_be_overlooked(world: World, changes: dict[str, Any], words: str) -> None:
     assert words in texts(make_result(world=world, **changes))
+
+
+def test_latency_steps_are_named_with_what_was_found() -> None:
+    result = make_result(make_plan(bidir=True, latency_s=3.0), KNEE)
+    slowest = max(one.mean_s or 0.0 for one in result.latencies if one.share == 0.5)
+    assert slowest and f"latency at 50 %: {typeset(format_time(slowest))}" in texts(result)
+    assert sum(text.startswith("latency at ") for text in texts(result)) == len(LATENCY_LOADS)
+
+
+def test_no_loss_is_drawn_below_zero() -> None:
+    result = make_result(make_plan(), World(foreign_pps=1e5))
+    windows = curve_windows(result.plan, result.samples, result.plan.directions[0])
+    assert min(window.loss or 0.0 for window in windows) < 0
+    (loss,) = (axes for axes in compose(result).axes if axes.get_ylabel() == "loss, %")
+    drawn = [value for line in loss.lines for value in line.get_ydata()]
+    assert len(drawn) > len(windows) > 3 and min(drawn) == 0
+
+
+def test_no_direction_hides_another_over_time() -> None:
+    (over_time,) = (
+        axes for axes in compose(make_result(make_plan(bidir=True), KNEE)).axes if axes.get_xlabel() == "time, s"
+    )
+    first, second = (line for line in over_time.lines if str(line.get_label()).startswith("received"))
+    assert first.get_linewidth() > second.get_linewidth() and first.get_linestyle() == "-" != second.get_linestyle()
+    assert first.get_color() != second.get_color()
 
 
 def test_heavy_libraries_are_imported_only_where_they_draw() -> None:

@@ -35,7 +35,7 @@ function latencyPlot(page) {
     var wide = Math.max.apply(null, every) > WIDE * Math.min.apply(null, every);
     page.draw("latency", made, page.layout(shown, {
       xaxis: page.axis("offered, " + (share ? "% of line rate" : "Mpps"), { rangemode: "tozero" }),
-      yaxis: page.axis("latency, µs", wide ? page.decades() : { rangemode: "tozero" })
+      yaxis: page.axis("latency, µs", wide ? page.fitted(every) : { rangemode: "tozero" })
     }));
   };
 }

@@ -50,11 +50,17 @@
   // What is told of a cell beside its DUT: only what the choice leaves open.
   function label(cell, now) {
     var parts = [data.columns[cell.column].name];
-    if (cell.tcp) { return plain(parts.concat(now.tcp ? [] : [cell.tcp]).join(" ")); }
+    if (cell.tcp) { return short(parts.concat(now.tcp ? [] : [cell.tcp])); }
     if (!now.mode) { parts.push(cell.mode); }
     if (!now.traffic) { parts.push(cell.bidir ? "bidir" : "uni"); }
     if (cell.strategy) { parts.push(cell.strategy); }
-    return plain(parts.join(" "));
+    return short(parts);
+  }
+
+  // A legend does not break a name.
+  function short(parts) {
+    var text = parts.join(" "), most = width() < 640 ? 36 : 60;
+    return plain(text.length > most ? text.slice(0, most - 1) + "\u2026" : text);
   }
 
   function palette() {
@@ -71,7 +77,7 @@
       if (!one.tcp !== !cell.tcp || (now && !within(one, now)) || slots.indexOf(slot(one, 0)) >= 0) { return; }
       for (var way = 0; way < Math.max(1, one.ways.length); way++) { slots.push(slot(one, way)); }
     });
-    var hue = cell.column % colours.length, place = Math.max(0, slots.indexOf(slot(cell, Math.max(0, cell.ways.indexOf(direction)))));
+    var hue = cell.column % colours.length, place = Math.max(0, slots.indexOf(slot(cell, Math.max(0, (cell.ways || []).indexOf(direction)))));
     var number = place + Math.max(data.palette.stride, slots.length) * Math.floor(cell.column / colours.length);
     return {
       colour: colours[hue], marker: markers[(hue + number) % markers.length],
@@ -99,11 +105,14 @@
   // An axis with a log scale, whose numbers are plain ones.
   function decades() { return { type: "log", tickformat: ",.4~r" }; }
 
+  // So many numbers that plotly takes 1, 2 and 5 of each power of ten, or over more than two powers these alone.
+  function numbers(powers) { return powers > 2 ? Math.ceil(powers) : Math.max(2, Math.floor(powers / 0.31)); }
+
   // The axis for these values: it has numbers even for a single one, and a difference that means nothing is not drawn as a slope.
   function fitted(values) {
     if (!values.length) { return {}; }
     var low = Math.min.apply(null, values), high = Math.max.apply(null, values), middle = (low + high) / 2;
-    if (low > 0 && high > WIDE * low) { return Object.assign(decades(), { range: [Math.log10(low) - 0.1, Math.log10(high) + 0.1] }); }
+    if (low > 0 && high > WIDE * low) { return Object.assign(decades(), { range: [Math.log10(low) - 0.1, Math.log10(high) + 0.1], nticks: numbers(Math.log10(high / low) + 0.2) }); }
     var half = Math.max(0.6 * (high - low), AROUND * Math.abs(middle)) || 1;
     return { range: [low < 0 ? middle - half : Math.max(0, middle - half), middle + half] };
   }
@@ -121,12 +130,14 @@
       text: "SIMULATED", xref: "paper", yref: "paper", x: 0.5, y: 0.5, showarrow: false, opacity: 0.13, textangle: -24,
       font: { size: narrow ? 38 : 68, color: css("--bad") }
     }] : [];
+    if (!shown.length) { notes.push({ text: "no run of this choice", xref: "paper", yref: "paper", x: 0.5, y: 0.5, showarrow: false }); }
+    var letters = parseFloat(getComputedStyle(document.body).fontSize) * (narrow ? 0.73 : 0.81); // the reader may want larger ones
     var base = {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest", dragmode: touched.matches ? false : "zoom", annotations: notes,
-      font: { color: css("--ink"), family: "system-ui, sans-serif", size: narrow ? 11 : 13 },
+      font: { color: css("--ink"), family: "system-ui, sans-serif", size: letters },
       margin: { l: 60, r: 14, t: 34, b: 44 },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: css("--soft"), activecolor: css("--link") }, hoverlabel: { bgcolor: css("--panel"), bordercolor: css("--line"), font: { color: css("--ink") } },
-      legend: narrow || printing ? { orientation: "h", yref: "container", y: 0, yanchor: "bottom", font: { size: 11 } } : { x: 1.01, y: 1 }
+      legend: narrow || printing ? { orientation: "h", yref: "container", y: 0, yanchor: "bottom", font: { size: 0.9 * letters } } : { x: 1.01, y: 1 }
     };
     Object.keys(more).forEach(function (key) { base[key] = key === "annotations" ? base[key].concat(more[key]) : more[key]; });
     return base;
@@ -141,11 +152,12 @@
     var place = id("plot-" + name);
     if (!place) { return; }
     place.style.height = height ? height + "px" : "";
-    if (printing) { Object.assign(shape, { width: PAPER, height: height || (place.classList.contains("tall") ? 560 : 400), autosize: false }); }
-    // A zoom belongs to these axes and to this choice.
-    shape.uirevision = JSON.stringify([choice(), Object.keys(shape).map(function (key) {
-      return key.indexOf("axis") === 1 && [shape[key].title && shape[key].title.text, shape[key].type];
-    })]);
+    if (printing) { Object.assign(shape, { width: PAPER, height: height || (place.classList.contains("tall") ? 480 : 340), autosize: false }); }
+    // A zoom belongs to this axis, in its unit, and to this choice.
+    shape.uirevision = JSON.stringify(choice());
+    Object.keys(shape).filter(function (key) { return key.indexOf("axis") === 1; }).forEach(function (key) {
+      shape[key].uirevision = JSON.stringify([choice(), shape[key].title && shape[key].title.text, shape[key].type]);
+    });
     window.Plotly.react(place, traces, shape, CONFIG);
     place.querySelectorAll("svg.main-svg").forEach(function (picture) { picture.setAttribute("aria-hidden", "true"); }); // the table says the same
   }
@@ -183,6 +195,9 @@
     id("controls").addEventListener("submit", function (event) { event.preventDefault(); });
     all(".plot").forEach(function (place) {
       place.classList.add("drawn");
+      var told = place.closest("figure").querySelector("figcaption");
+      told.id = told.id || place.id + "-told";
+      place.setAttribute("aria-describedby", told.id);
       // Fingers scroll the page; a tap comes as a click.
       place.addEventListener("touchstart", function (event) { event.stopPropagation(); }, { capture: true, passive: true });
     });

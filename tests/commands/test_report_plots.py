@@ -1,0 +1,288 @@
+"""The page's plots in a real browser: told apart, with numbers on every axis, printed, touched, in the address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from browser import Page, find_chromium, open_chromium
+from report_cases import make_costs, make_row, make_run
+
+from trexbench.core.dut.cycles import Cost
+from trexbench.core.history.rows import Cell, RunRow, row_of
+from trexbench.core.result import RunResult
+from trexbench.report.page.html import render
+from trexbench.report.page.older import REASONS, Older, with_figures
+from trexbench.report.page.report import Report
+from trexbench.report.palette import LIGHT, find_look
+from trexbench.review.report import load_library
+
+CHROMIUM = find_chromium()
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt install chromium")
+DUTS = ("linux", "vpp")
+CHOOSE = (
+    "(function (id, value) { var one = document.getElementById(id); one.value = value;"
+    " one.dispatchEvent(new Event('change', { bubbles: true })); })"
+)
+LINES = """Array.from(document.getElementById('plot-{0}').data).filter(function (one) {{
+  return one.line && !one.yaxis && one.name !== 'no loss'; }})"""
+
+
+def run_of(cell: Cell, costs: tuple[Cost, ...] = (), **changes: Any) -> tuple[RunRow, RunResult]:
+    run = make_run(cell, **changes)
+    vars(run)["costs"] = costs  # where the cached property keeps it
+    return row_of(run, f"{cell}.json"), run
+
+
+def report_of(*some: tuple[RunRow, RunResult], **changes: Any) -> Report:
+    return Report([row for row, _ in some], runs={row.cell: run for row, run in some}, **changes)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Page]:
+    assert CHROMIUM is not None
+    with open_chromium(CHROMIUM) as opened:
+        opened.size(1280, 900)
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two DUTs, two modes, both directions, with costs, latencies and older nights of every kind."""
+    cells = [Cell(dut, mode, bidir, None) for dut in DUTS for mode in ("64b", "imix") for bidir in (False, True)]
+    some = [run_of(cell, make_costs(401.0, 430.0), latency_s=3.0, ramp_s=15.0) for cell in cells]
+    older = {
+        row.cell: tuple(
+            with_figures(Older(replace(row, night=f"2026-02-{night:02}"), (why,)), run)
+            for night, why in enumerate(REASONS, 1)
+        )
+        for row, run in some
+        if row.cell.bidir
+    }
+    path = tmp_path_factory.mktemp("plots") / "report.html"
+    path.write_text(render(report_of(*some, older=older), load_library()), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def opened(chromium: Page, page: Path) -> Iterator[Page]:
+    """The page, which stays silent."""
+    chromium.prefer("light")
+    chromium.call("Page.navigate", url="about:blank")  # so that a mere other hash opens it anew
+    chromium.said.clear()
+    chromium.open(page.as_uri())
+    yield chromium
+    assert chromium.said == []
+
+
+def choose(chromium: Page, name: str, value: str) -> None:
+    chromium.evaluate(f"{CHOOSE}('{name}', '{value}')")
+
+
+def show_all(chromium: Page) -> None:
+    """Every mode, direction, older night, p99 and polling at once."""
+    for box in ("input[name=older]", "#p99", "#polling"):
+        chromium.evaluate(f"document.querySelectorAll('{box}').forEach(function (one) {{ one.checked = true; }})")
+    choose(chromium, "mode", "")
+    choose(chromium, "traffic", "")
+
+
+@pytest.mark.parametrize(
+    ("plot", "least"), [("ramps", 2 * 2 * 3 + 4 * 2 * 4), ("costs", 8 * 2 + 16), ("latency", 24 + 32)]
+)
+def test_no_two_lines_that_are_drawn_at_once_look_alike(opened: Page, plot: str, least: int) -> None:
+    show_all(opened)
+    of = "[one.line.color, one.line.dash, one.marker.symbol].join(' ')"
+    looks = opened.evaluate(f"{LINES.format(plot)}.map(function (one) {{ return {of}; }})")
+    assert len(looks) >= least and len(set(looks)) == len(looks)
+
+
+def test_a_line_looks_on_the_page_as_in_a_picture(opened: Page) -> None:
+    choose(opened, "mode", "64b")
+    choose(opened, "traffic", "bidir")
+    of = "[one.name, one.line.color, one.marker.symbol, one.line.dash, one.marker.size]"
+    latest = LINES.format("ramps") + ".filter((one) => one.line.width > 1.5)"
+    drawn = opened.evaluate(f"{latest}.map(function (one) {{ return {of}; }})")
+    wanted = [find_look(column, place) for column in range(2) for place in range(2)]
+    assert [one[1:] for one in drawn] == [[look.colour, look.marker, look.dash, look.size] for look in wanted]
+    assert [one[0].split("<br>")[0] for one in drawn] == [f"{dut}, {way}" for dut in DUTS for way in ("0→1", "1→0")]
+
+
+@pytest.mark.parametrize(
+    ("what", "costs", "mode"),
+    [
+        ("one point", make_costs(401.0), "markers"),
+        ("two at one rate", (*make_costs(401.0), *make_costs(403.0)), "markers"),
+        ("two that are equal", make_costs(401.0, 401.0), "lines+markers"),
+        ("two that are near", make_costs(401.0, 403.0), "lines+markers"),
+        ("far apart", make_costs(401.0, 9000.0), "lines+markers"),
+        ("of a slow DUT", make_costs(401.0, pps=3.2), "markers"),
+    ],
+)
+def test_both_axes_have_numbers_whatever_is_drawn(
+    chromium: Page, tmp_path: Path, what: str, costs: tuple[Cost, ...], mode: str
+) -> None:
+    path = tmp_path / "report.html"
+    report = report_of(run_of(Cell("vpp", "64b", False, None), costs))
+    path.write_text(render(report, load_library()), encoding="utf-8")
+    chromium.open(path.as_uri())
+    ticks = "Array.from(document.querySelectorAll('#plot-costs .{}tick'), (one) => one.textContent)"
+    for side in "xy":
+        assert len(set(chromium.evaluate(ticks.format(side)))) >= 2, what
+    assert chromium.evaluate("document.getElementById('plot-costs').data[0].mode") == mode
+    if what != "far apart":
+        low, high = chromium.evaluate("document.getElementById('plot-costs')._fullLayout.yaxis.range")
+        assert high - low >= 0.2 * 401, "two cycles are no slope"
+
+
+def test_runs_at_given_rates_are_one_line_of_the_costs(chromium: Page, tmp_path: Path) -> None:
+    runs = {}
+    for rate in (1, 2, 4):
+        cell = Cell("vpp", "64b", False, None, f"efficiency at {rate} Mpps")
+        _, runs[cell] = run_of(Cell("vpp", "64b", False, None, "saturate"), make_costs(800 / rate, pps=rate * 1e6))
+    rows = [make_row("vpp", "64b", kind=cell.kind) for cell in runs]
+    path = tmp_path / "report.html"
+    path.write_text(render(Report(rows, runs=runs), load_library()), encoding="utf-8")
+    chromium.open(path.as_uri())
+    (line,) = chromium.evaluate(f"{LINES.format('costs')}.map(function (one) {{ return [one.name, one.x, one.y]; }})")
+    assert line == ["vpp efficiency", [1, 2, 4], [800, 400, 200]]
+
+
+def test_a_zoom_does_not_outlive_its_unit(opened: Page) -> None:
+    plot = "document.getElementById('plot-ramps')"
+    zoomed = f"{plot}._fullLayout.xaxis.autorange !== true"
+    opened.evaluate(f"Plotly.relayout({plot}, {{ 'xaxis.range': [3, 4] }}).then(Boolean)")
+    opened.evaluate("document.getElementById('log').click()")
+    assert opened.evaluate(zoomed), "another axis only"
+    choose(opened, "unit", "pps")
+    assert not opened.evaluate(zoomed)
+
+
+def test_a_choice_without_a_run_says_so(opened: Page) -> None:
+    written = "document.querySelector('#plot-ramps .infolayer').textContent.includes('no run of this choice')"
+    assert not opened.evaluate(written)
+    opened.evaluate("document.querySelectorAll('input[name=direction]').forEach(function (box) { box.click(); })")
+    assert opened.evaluate(written)
+
+
+def test_text_in_plots_grows_with_the_pages(opened: Page) -> None:
+    size = "parseFloat(getComputedStyle(document.querySelector('#plot-ramps .xtick text')).fontSize)"
+    before = opened.evaluate(size)
+    opened.evaluate("document.body.style.fontSize = '32px'")
+    opened.evaluate("document.getElementById('log').click()")
+    assert opened.evaluate(size) > 1.8 * before
+
+
+VIEW = "['mode', 'traffic', 'unit'].map(function (name) { return document.getElementById(name).value; }).concat("
+VIEW += "document.getElementById('log').checked, document.querySelectorAll('input[name=column]:checked').length)"
+
+
+def test_the_address_has_the_view_and_opens_it_again(opened: Page, page: Path) -> None:
+    choose(opened, "mode", "imix")
+    choose(opened, "unit", "pps")
+    opened.evaluate("document.getElementById('log').click()")
+    opened.evaluate("document.querySelector('input[name=column]').click()")
+    opened.evaluate("location.hash = 'trends'")
+    opened.wait("location.hash.includes('at=trends')")
+    address, view = opened.evaluate("location.href"), opened.evaluate(VIEW)
+    assert view[0] == "imix" and view[2:] == ["pps", False, 1] and "dut=vpp" in address
+    opened.call("Page.navigate", url="about:blank")
+    opened.open(address)
+    assert opened.evaluate(VIEW) == view and opened.evaluate("window.scrollY") > 500
+    assert "linux" not in opened.evaluate("document.querySelector('#plot-ramps .legend').textContent")
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "mode=<img src=x onerror=alert(1)>&unit=furlongs&dut=nobody&log=maybe&older=ever",
+        "__proto__=1&constructor=2&at=<script>&data=1&plot-ramps=1",
+        "%E0%A4%A",
+        "at=controls&metric=" + "x" * 4000,
+        '"]},section,',
+    ],
+)
+def test_a_hostile_address_changes_nothing(opened: Page, page: Path, hostile: str) -> None:
+    before = opened.evaluate(VIEW)
+    opened.call("Page.navigate", url="about:blank")
+    opened.open(f"{page.as_uri()}#{quote(hostile, safe='=&%+')}")
+    assert opened.evaluate(VIEW) == before and opened.evaluate("window.scrollY") == 0
+    opened.evaluate(f"location.hash = {hostile!r}")
+    assert opened.evaluate(VIEW) == before
+
+
+def test_a_swipe_over_a_plot_scrolls_the_page(opened: Page) -> None:
+    opened.call("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=5)
+    try:
+        opened.evaluate("document.getElementById('plot-ramps').scrollIntoView()")
+        before = opened.evaluate("window.scrollY")
+        place = "document.getElementById('plot-ramps').getBoundingClientRect()"
+        x, y = (opened.evaluate(f"{place}.{side} + 300") for side in "xy")
+        opened.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
+        for step in range(20, 220, 20):
+            opened.call("Input.dispatchTouchEvent", type="touchMove", touchPoints=[{"x": x, "y": y - step}])
+        opened.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+        opened.wait(f"window.scrollY > {before} + 100")
+        assert opened.evaluate("document.getElementById('plot-ramps')._fullLayout.xaxis.autorange"), "not zoomed"
+    finally:
+        opened.call("Emulation.setTouchEmulationEnabled", enabled=False)
+
+
+def test_a_plots_buttons_can_be_reached_and_its_drawing_is_not_read_out(opened: Page) -> None:
+    assert opened.evaluate("document.querySelectorAll('[role=img] button, [aria-hidden=true] button').length") == 0
+    buttons = "document.querySelectorAll('#plot-ramps .modebar button')"
+    assert opened.evaluate(f"{buttons}.length") > 3
+    assert opened.evaluate(
+        f"Array.from({buttons}).every(function (one) {{ return one.tabIndex === 0 && one.ariaLabel; }})"
+    )
+    described = "document.getElementById(document.getElementById('plot-ramps').getAttribute('aria-describedby'))"
+    assert opened.evaluate(f"{described}.textContent").startswith("Each line is one direction")
+    opened.evaluate(f"{buttons}[0].focus()")
+    assert opened.evaluate("getComputedStyle(document.activeElement.closest('.modebar')).opacity") == "1"
+    assert opened.evaluate("document.querySelectorAll('.plot svg.main-svg:not([aria-hidden=true])').length") == 0
+
+
+def test_a_menu_closes_on_escape_and_on_a_click_elsewhere(opened: Page) -> None:
+    menus = "document.querySelectorAll('details.pick')"
+    is_open = f"Array.from({menus}).some(function (one) {{ return one.open; }})"
+    opened.evaluate(f"{menus}[0].open = true; {menus}[0].querySelector('input').focus()")
+    opened.evaluate(f"{menus}[0].querySelector('label').click()")
+    assert opened.evaluate(is_open), "a click within leaves it"
+    opened.call("Input.dispatchKeyEvent", type="keyDown", key="Escape", code="Escape")
+    assert not opened.evaluate(is_open) and opened.evaluate("document.activeElement.textContent") == "DUTs"
+    opened.evaluate(f"{menus}[0].open = true; document.querySelector('h1').click()")
+    assert not opened.evaluate(is_open)
+
+
+BOXES = "Array.from(document.querySelectorAll('.plot .main-svg:first-child')).map(function (one) {"
+BOXES += " var at = one.getBoundingClientRect(); return [at.top, at.bottom, at.width]; })"
+
+
+def test_paper_is_light_and_has_every_plot_in_its_place(opened: Page) -> None:
+    opened.prefer("dark")
+    colours = "[getComputedStyle(document.querySelector('#plot-ramps .xtitle')).fill,"
+    colours += " document.getElementById('plot-ramps').data[0].line.color]"
+    opened.wait(f"{colours}[1] !== '{LIGHT[0]}'")
+    dark, wide = opened.evaluate(colours), opened.evaluate(BOXES)
+    opened.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    ink, line = opened.evaluate(colours)
+    red, green, blue = (int(one) for one in ink[4:-1].split(","))
+    assert max(red, green, blue) < 90 and line in LIGHT and [ink, line] != dark
+    boxes = opened.evaluate(BOXES)
+    assert len(boxes) == len(wide) >= 4 and {width for _, _, width in boxes} == {680}
+    assert all(one[1] <= other[0] for one, other in pairwise(boxes)), "none over another"
+    opened.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    opened.wait(f"JSON.stringify({BOXES}) === {str(wide).replace(' ', '')!r}")
+    assert opened.evaluate(colours) == dark
+
+
+def test_the_page_has_loaded_only_when_its_plots_are_drawn(opened: Page) -> None:
+    """So that whoever prints it unseen (--print-to-pdf) finds them."""
+    loaded = opened.evaluate("performance.getEntriesByType('navigation')[0].loadEventStart")
+    assert loaded >= float(opened.evaluate("document.documentElement.dataset.ready")) > 0
+    assert opened.evaluate("document.querySelectorAll('iframe').length") == 0
