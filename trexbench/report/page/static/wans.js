@@ -20,8 +20,8 @@ function wanPlot(page) {
 
   function scaled(values, unit) { return values.map(function (value) { return value === null ? null : value * unit.scale; }); }
 
-  function measured(series, number, unit) {
-    var look = page.look({ column: number }), name = legendWords(page, "measured, " + plain(series.name));
+  function measured(series, number, unit, cell) {
+    var look = page.look(Object.assign({}, cell, { column: number })), name = legendWords(page, "measured, " + plain(series.name));
     return { x: series.x, y: scaled(series.y, unit), type: "scatter", mode: "lines+markers", name: name, line: { color: look.colour, width: 1.4, dash: number ? "dash" : "solid" },
       marker: { color: look.colour, size: 9, symbol: series.bound.map(function (is) { return look.marker + (is ? "-open" : ""); }) },
       error_y: { type: "data", array: scaled(series.apart, unit), visible: true, color: look.colour, thickness: 1.2, width: 4 }, hoverinfo: "text", hoverlabel: { align: "left" },
@@ -39,7 +39,7 @@ function wanPlot(page) {
 
   return function (now) {
     var run = data.wans[Number(page.id("wan").value)], unit = run.top > 2000 ? { name: "Gbit/s", scale: 1e-3 } : { name: "Mbit/s", scale: 1 };
-    var traces = run.bounds.map(function (one) { return bound(one, unit); }).concat(run.series.map(function (one, number) { return measured(one, number, unit); }));
+    var traces = run.bounds.map(function (one) { return bound(one, unit); }).concat(run.series.map(function (one, number) { return measured(one, number, unit, data.cells[run.cell]); }));
     page.draw("wans", traces, page.layout([data.cells[run.cell]], {
       xaxis: sizesAxis(page, "buffers of both hosts", run.ticks, run.span, 56),
       yaxis: page.axis("payload received, " + unit.name, { range: [0, run.top * unit.scale] }),
