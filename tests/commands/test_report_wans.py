@@ -14,6 +14,13 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt 
 TICKS = (
     "Array.from(document.querySelectorAll('#plot-{} .{}tick text')).map(function (one) {{ return one.textContent; }})"
 )
+SUITE = """
+method: tcp
+tcp: {time: 3s, ping: 1}
+duts: [{name: vpn-i5-2400, variants: [1gbit-relay]}]
+modes: [forward-ipv4, reverse-ipv4]
+published: {vpn-i5-2400 1gbit-relay forward-ipv4: {mbps: 931, client_tunnel: 67.6}}
+"""
 LINES = "document.querySelectorAll('#plot-{} .scatterlayer .trace').length"
 LEGEND = "document.querySelector('#plot-{} .legend').textContent"
 QUICK = ("--sim", "-q", "--no-picture")
@@ -84,6 +91,26 @@ def test_tables_name_goals_tunnels_and_the_processes_of_their_hosts(chromium: Pa
     assert (
         "WAN of 20 ms, 10 Gbit/s" in wans and "WAN of 50 ms, 1 Gbit/s, loss 0.01 %" in wans and "loss-limited" in wans
     )
+
+
+def test_a_suites_page_has_its_published_figures_beside_the_measured(
+    chromium: Page, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place = tmp_path_factory.mktemp("published")
+    (place / "suites").mkdir()
+    (place / "suites" / "mine.yaml").write_text(SUITE)
+    for command in (("suite", "run", "mine", "--sim"), ("report", "-o", "r.html")):
+        done = trexbench(place, *command)
+        assert done.returncode == 0, done.stderr
+    chromium.open((place / "r.html").as_uri())
+    table = (
+        "Array.from(document.querySelectorAll('#published tbody tr')).map(function (row) { return row.textContent; })"
+    )
+    (row,) = chromium.evaluate(table)
+    assert "vpn-i5-2400 1gbit-relay forward-ipv4" in row and "931" in row and "67.6 %" in row and "line was full" in row
+    (place / "suites" / "mine.yaml").unlink()
+    assert trexbench(place, "report", "-o", "r.html").returncode == 0, "a suite that is gone has no published figures"
+    assert 'id="published"' not in (place / "r.html").read_text()
 
 
 def test_a_phones_page_is_not_wider_than_it(chromium: Page, page: Path) -> None:

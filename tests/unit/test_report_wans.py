@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from bdp_runs import BEHIND, FULL, LONG, MB, SLOW, F, leg_of, run, told
-from report_cases import HOSTILE, make_run
+from report_cases import HOSTILE, make_row, make_run
 from tcp_runs import make_tcp_result
 from test_report_page import LIBRARY, Elements
 from test_report_sizes import sized
@@ -111,7 +111,25 @@ def test_different_wans_and_tunnels_are_cells_of_their_own_and_never_one_history
 def test_a_suite_names_its_wans_by_its_own_variants() -> None:
     of_suite = {"verb": "tcp", "suite": "bdp-lab8", "variant": "long"}
     assert {row.cell.variant for row in told_apart(rows_of_tcp(swept(command=of_suite), "x"))} == {"long"}
-    assert path_words("TCP by embedded, cubic, zerocopy, pinned, PPPoE") == "" == path_words(None)
+
+
+@pytest.mark.parametrize(
+    ("traffic", "words"),
+    [
+        (None, ""),
+        ("TCP by embedded, cubic, zerocopy, pinned, PPPoE", ""),
+        ("TCP by embedded, cubic, pinned, WAN of 20 ms by netem", "WAN of 20 ms by netem"),
+    ],
+)
+def test_what_lies_behind_how_tcp_is_sent_is_its_path(traffic: str | None, words: str) -> None:
+    (row, *_) = rows_of_tcp(swept(), "x")
+    assert path_words(replace(row, traffic=traffic)) == words
+
+
+def test_packets_over_a_wan_are_cells_of_their_own_as_well() -> None:
+    plain = make_row(suite=None)
+    far = replace(plain, traffic="ab12, WAN of 20 ms, 1 Gbit/s")
+    assert [row.cell.variant for row in told_apart([plain, far])] == [None, "WAN of 20 ms, 1 Gbit/s"]
 
 
 def through_a_tunnel() -> TcpResult:

@@ -292,24 +292,27 @@ def _tcp_traffic(result: TcpResult, kind: Leg) -> str:
     return ", ".join([f"TCP by {plan.engine}", control, *marks])
 
 
-def path_words(traffic: str | None) -> str:
-    """The WAN and the tunnel that TCP went through, of what ``_tcp_traffic`` says; empty: neither."""
-    parts = (traffic or "").split(", ")[2:]
+def path_words(row: RunRow) -> str:
+    """The WAN and the tunnel that a run went through, of what its traffic says; empty: neither."""
+    if row.total_bps is None:
+        _, mark, wan = (row.traffic or "").partition(", WAN of ")
+        return f"WAN of {wan}" if mark else ""
+    parts = (row.traffic or "").split(", ")[2:]  # behind the engine and the congestion control
     while parts and parts[0] in _OTHER_MARKS:
         del parts[0]
     return ", ".join(parts)
 
 
 def told_apart(rows: Iterable[RunRow]) -> list[RunRow]:
-    """The rows of TCP, those through different WANs or tunnels in cells of their own.
+    """The rows, those through different WANs or tunnels in cells of their own.
 
     A suite tells them apart by its variants; in the cells of runs by hand WAN and tunnel are part of the variant.
     """
-    return [_named_by_path(row) if row.total_bps is not None and row.suite is None else row for row in rows]
+    return [_named_by_path(row) if row.suite is None else row for row in rows]
 
 
 def _named_by_path(row: RunRow) -> RunRow:
-    words = path_words(row.traffic)
+    words = path_words(row)
     variant = ", ".join(filter(None, (row.cell.variant, words)))
     return replace(row, cell=replace(row.cell, variant=variant)) if words else row
 

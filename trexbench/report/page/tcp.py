@@ -117,12 +117,13 @@ def find_tcp_cells(runs: Mapping[Cell, TcpResult]) -> tuple[TcpCell, ...]:
     return tuple(found)
 
 
-def mode_order(cell: Cell) -> tuple[int, int, int, int, bool, bool]:
-    """IPv4 first, fewer streams, forward before reverse, smaller buffers, what was pinned or not monitored last."""
+def mode_order(cell: Cell) -> tuple[int, int, int, str, int, bool, bool]:
+    """IPv4 first, fewer streams, forward before reverse, each congestion control with its smaller buffers first, what
+    was pinned or not monitored last."""
     mode = TcpMode.parse(cell.mode)
     if mode is None:
-        return (0, 0, 0, 0, False, False)
-    marks = mode.buffer_bytes or 0, mode.pinned, not mode.monitored
+        return (0, 0, 0, "", 0, False, False)
+    marks = mode.congestion or "", mode.buffer_bytes or 0, mode.pinned, not mode.monitored
     return (mode.version, mode.streams, list(Way).index(mode.way), *marks)
 
 

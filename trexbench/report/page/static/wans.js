@@ -45,6 +45,6 @@ function wanPlot(page) {
       xaxis: sizesAxis(page, "buffers of both hosts", run.ticks, run.span, 56),
       yaxis: page.axis("payload received, " + unit.name, { range: [0, run.top * unit.scale] }),
       legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom", font: { size: 11 } }
-    }), 400 + 30 * traces.length);
+    }), (page.width() < 600 ? 400 : 440) + (page.width() < 600 ? 30 : 12) * traces.length);
   };
 }
