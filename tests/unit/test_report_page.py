@@ -135,6 +135,8 @@ def test_changes_are_told_by_group_with_the_rate_ahead_and_figures_folded() -> N
     for words in ("-16.7 % 6.000 \u2192 5.000 Mpps 0.2 % 2 2026-11-19", "+12.0 % 400 \u2192 448 0.2 %"):
         assert text.index("2 figures of 1 cell") < text.index(words)
     assert text.index(headline) < text.index("worse (known): vpp (simulated) cycles/packet 12.0 % higher")
+    assert "vpp 64b uni simulated: 400 \u2192 448 Run change" in text, "a single figure is told where it is folded"
+    assert [a["class"] for tag, a in page.found if tag == "article"] == ["cause bad", "cause known"]
     shown = [json.loads(str(a["data-show"])) for _, a in page.found if "data-show" in a]
     assert shown[:2] == [{"mode": "64b", "traffic": "uni", "metric": "maximum rate"}] * 2
     assert shown[2]["metric"] == "cycles/packet" and len(shown) == 5
