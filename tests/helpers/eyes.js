@@ -262,6 +262,22 @@
     });
   }
 
+  function choices() {
+    return Array.prototype.slice.call(document.querySelectorAll("main select, main input")).map(function (one) {
+      var chooses = one.tagName === "SELECT", label = one.labels && one.labels.length ? one.labels[0] : one;
+      var values = Array.from(one.options || []).map(function (option) { return option.value; });
+      return { kind: chooses ? "select" : one.type, now: chooses ? one.value : one.checked, name: one.id || words(label.textContent),
+        values: values.filter(function (value) { return value !== one.value; }) };
+    });
+  }
+
+  // Of the axes of each plot.
+  function titles() {
+    return plots().flatMap(function (plot) {
+      return Array.from(plot.querySelectorAll(".xtitle, .ytitle, .y2title")).map(function (one) { return ["#" + plot.id, one.textContent]; });
+    });
+  }
+
   // What has the focus: whether that can be seen, and whether it is in sight.
   function focused() {
     var one = document.activeElement;
@@ -285,5 +301,5 @@
   }
 
   window.eyes = { texts: texts, overlaps: overlaps, cuts: cuts, paleText: paleText, paleMarks: paleMarks, axes: axes, controls: controls, name: name, focused: focused,
-    still: still, plots: plots, words: words, where: where };
+    choices: choices, titles: titles, still: still, plots: plots, words: words, where: where };
 })();

@@ -87,7 +87,7 @@ class Eyes:
         return self.told("paleText", "paleMarks")
 
     def choices(self, most: int = 30) -> list[str]:
-        """Of every choice that the controls offer, one at a time: whether axes keep their numbers, texts their places."""
+        """Each choice that the controls offer, one at a time: axes keep their numbers, texts their places."""
         found: dict[str, str] = {}
         for words, choose, back in self._choices()[:most]:
             self.page.evaluate(choose)
@@ -105,7 +105,7 @@ class Eyes:
     def _choices(self) -> list[tuple[str, str, str]]:
         """Words, what makes the choice, and what takes it back."""
         found: list[tuple[str, str, str]] = []
-        for at, of in enumerate(self.page.evaluate(_CONTROLS)):
+        for at, of in enumerate(self.page.evaluate("eyes.choices()")):
             one = f"document.querySelectorAll('main select, main input')[{at}]"
             if of["kind"] == "checkbox":
                 found.append((f"{of['name']} {'off' if of['now'] else 'on'}", f"{one}.click()", f"{one}.click()"))
@@ -227,7 +227,9 @@ class Eyes:
         self.open(path, text=32)
         after = self.page.evaluate(sizes)
         small = [
-            f"text of {name} stays at {now:g} px" for name, was, now in zip(names, before, after) if now < 1.4 * was
+            f"text of {name} stays at {now:g} px"
+            for name, was, now in zip(names, before, after, strict=True)
+            if now < 1.4 * was
         ]
         found = [*small, *self.layout()]
         self.page.text_size(16)
@@ -236,7 +238,7 @@ class Eyes:
     def paper(self, path: Path, pdf: Path, scheme: str = "dark") -> list[str]:
         """Printed: light ground, dark words that lie apart, every plot and every warning."""
         self.open(path, scheme=scheme, unfolded=False)
-        titles = self.page.evaluate(_TITLES)
+        titles = self.page.evaluate("eyes.titles()")
         doubts = self.page.evaluate("Array.from(document.querySelectorAll('.doubt')).map(one => one.textContent)")
         words = read_words(self.page.pdf(pdf))
         text = _letters("".join(word.text for word in words))
@@ -247,16 +249,6 @@ class Eyes:
             f"the warning {one.strip()[:60]!r} is not printed" for one in doubts if _letters(one)[:40] not in text
         ]
         return _shortened([*wrong, *overprinted(words), *pale(pdf, words)])
-
-
-_CONTROLS = """Array.from(document.querySelectorAll('main select, main input')).map(function (one) {
-  var values = one.tagName === 'SELECT' ? Array.from(one.options).map(function (o) { return o.value; }).filter(function (v) { return v !== one.value; }) : [];
-  var label = one.labels && one.labels.length ? one.labels[0] : one;
-  return { kind: one.tagName === 'SELECT' ? 'select' : one.type, now: one.tagName === 'SELECT' ? one.value : one.checked,
-    name: one.id || eyes.words(label.textContent), values: values };
-})"""
-_TITLES = """eyes.plots().flatMap(function (plot) { return Array.from(plot.querySelectorAll('.xtitle, .ytitle, .y2title')).map(
-  function (one) { return ['#' + plot.id, one.textContent]; }); })"""
 
 
 def _of(node: dict[str, Any], what: str) -> str:

@@ -14,8 +14,8 @@ from typing import Any
 
 from bdp_runs import BEHIND, FOUND, FULL, MB, SET, SLOW, leg_of, told
 from bdp_runs import run as bdp_run
-from report_cases import HOSTILE, ODD, make_night, make_record, make_run
 from copies import copy_run
+from report_cases import HOSTILE, ODD, make_night, make_record, make_run
 from runs import World, make_plan, make_result
 from seen import kernel, vpp
 from tcp_runs import Path as TcpPath
