@@ -71,7 +71,7 @@ BAD = {
     "a fold that stays shut": Bad(
         "keyboard",
         "<details id='fold'><summary>more</summary></details><script>['keydown', 'keyup'].forEach(function (one) {"
-        "document.getElementById('fold').addEventListener(one, function (told) { told.preventDefault(); }); })</script>",
+        "document.getElementById('fold').addEventListener(one, function (key) { key.preventDefault(); }); })</script>",
         "does not open or close",
     ),
     "a menu deaf to Escape": Bad(
