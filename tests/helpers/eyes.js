@@ -148,7 +148,7 @@
     texts().forEach(function (one) {
       var x = window.scrollX, y = window.scrollY;
       var svg = one.element.ownerSVGElement;
-      if (one.left < -SLACK) { found.push(where(one.element) + ": \"" + one.text + "\" begins left of the page"); }
+      if (one.left < -SLACK && one.right > SLACK) { found.push(where(one.element) + ": \"" + one.text + "\" begins left of the page"); }
       var scrolls = false;
       above(svg || one.element).forEach(function (up) {
         var style = getComputedStyle(up), its = up.getBoundingClientRect();

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from browser import Page
-from printed import overprinted, pale, read_words
+from printed import dark_sheets, overprinted, pale, read_words
 
 SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
 NAMED_ROLES = frozenset(
@@ -45,9 +45,9 @@ class Eyes:
         """A page, seen on a screen so wide; all that can be unfolded is, but menus."""
         self.page.said.clear()
         self.page.asked.clear()
-        self.page.text_size(text)
         self.page.prefer(scheme)
         self.page.size(width, 900, phone=width < 500)
+        self.page.text_size(text)
         self.page.open(path.as_uri())
         self.page.evaluate(SCRIPT)
         if unfolded:
@@ -248,7 +248,7 @@ class Eyes:
         wrong += [
             f"the warning {one.strip()[:60]!r} is not printed" for one in doubts if _letters(one)[:40] not in text
         ]
-        return _shortened([*wrong, *overprinted(words), *pale(pdf, words)])
+        return _shortened([*wrong, *dark_sheets(pdf), *overprinted(words), *pale(words)])
 
 
 def _of(node: dict[str, Any], what: str) -> str:

@@ -2,67 +2,77 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pypdfium2
+from pypdfium2 import raw
 
-SCALE = 1.5
-"""Pixels for each point."""
-DARK = 150
-"""Of 255: every printed word has ink at least as dark."""
 SLACK = 2.5
 """Points that the boxes of two words may share."""
+CONTRAST = 4.5
 
 
 class Words(NamedTuple):
-    """Words of one line and one look on a sheet, their box in points from its upper left corner."""
+    """Words of one look on a sheet: their box in points from its lower left corner, their contrast with white."""
 
     sheet: int
     text: str
     left: float
-    top: float
-    right: float
     bottom: float
+    right: float
+    top: float
+    contrast: float
 
 
 def read_words(pdf: Path) -> list[Words]:
-    found = []
-    for number, sheet in enumerate(pypdfium2.PdfDocument(pdf), start=1):
-        text, height = sheet.get_textpage(), sheet.get_height()
-        for at in range(text.count_rects()):
-            left, bottom, right, top = text.get_rect(at)
-            written = text.get_text_bounded(left, bottom, right, top).strip()
-            if written:
-                found.append(Words(number, written, left, height - top, right, height - bottom))
-    return found
+    """All that stand level or upright: a tilted word is a watermark."""
+    return [one for at, sheet in enumerate(pypdfium2.PdfDocument(pdf), start=1) for one in _words_of(at, sheet)]
+
+
+def _words_of(number: int, sheet: pypdfium2.PdfPage) -> Iterator[Words]:
+    textpage = sheet.get_textpage()
+    for one in sheet.get_objects(filter=[raw.FPDF_PAGEOBJ_TEXT]):
+        parts = [ctypes.c_uint() for _ in range(4)]
+        raw.FPDFPageObj_GetFillColor(one, *parts)
+        matrix, colour = one.get_matrix(), [part.value for part in parts[:3]]
+        tilted = min(abs(matrix.a), abs(matrix.b)) > 0.1 * max(abs(matrix.a), abs(matrix.b))
+        length = raw.FPDFTextObj_GetText(one, textpage, None, 0)
+        buffer = ctypes.create_string_buffer(length)
+        raw.FPDFTextObj_GetText(one, textpage, ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)), length)
+        text = buffer.raw.decode("utf-16-le").rstrip("\0")
+        if text.strip() and not tilted:
+            yield Words(number, text, *one.get_bounds(), _contrast(*colour))
+
+
+def _contrast(*colour: int) -> float:
+    """Of WCAG, with white."""
+    parts = [value / 255 / 12.92 if value <= 10 else ((value / 255 + 0.055) / 1.055) ** 2.4 for value in colour]
+    return 1.05 / (0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2] + 0.05)
 
 
 def overprinted(words: Sequence[Words]) -> list[str]:
-    found, ordered = [], sorted(words, key=lambda one: (one.sheet, one.top))
+    found, ordered = [], sorted(words, key=lambda one: (one.sheet, one.bottom))
     for at, one in enumerate(ordered):
         for other in ordered[at + 1 :]:
-            if other.sheet != one.sheet or other.top > one.bottom - SLACK:
+            if other.sheet != one.sheet or other.bottom > one.top - SLACK:
                 break
             wide = min(one.right, other.right) - max(one.left, other.left)
-            if wide > SLACK < min(one.bottom, other.bottom) - other.top:
+            if wide > SLACK < min(one.top, other.top) - other.bottom:
                 found.append(f"on sheet {one.sheet} {one.text!r} and {other.text!r} are printed over each other")
     return found
 
 
-def pale(pdf: Path, words: Sequence[Words]) -> list[str]:
-    """Words without dark ink, and sheets whose ground is not white."""
-    found = []
-    for number, sheet in enumerate(pypdfium2.PdfDocument(pdf), start=1):
-        grey = sheet.render(scale=SCALE).to_pil().convert("L")
-        if sum(grey.histogram()[250:]) < 0.6 * grey.width * grey.height:
-            found.append(f"the ground of sheet {number} is not white")
-        for one in words:
-            if one.sheet == number and re.search(r"\w", one.text):
-                box = (one.left * SCALE, one.top * SCALE, one.right * SCALE + 1, one.bottom * SCALE + 1)
-                darkest = grey.crop(tuple(map(int, box))).getextrema()[0]
-                if darkest > DARK:
-                    found.append(f"on sheet {number} {one.text!r} is printed pale ({darkest} of 255)")
-    return found
+def pale(words: Sequence[Words]) -> list[str]:
+    lettered = [one for one in words if re.search(r"\w", one.text) and one.contrast < CONTRAST]
+    return [f"on sheet {one.sheet} {one.text!r} is printed pale, {one.contrast:.1f} : 1" for one in lettered]
+
+
+def dark_sheets(pdf: Path) -> list[str]:
+    """Those whose ground is not white."""
+    grey = [sheet.render(scale=0.5).to_pil().convert("L") for sheet in pypdfium2.PdfDocument(pdf)]
+    light = [sum(one.histogram()[250:]) / (one.width * one.height) for one in grey]
+    return [f"the ground of sheet {at} is not white" for at, share in enumerate(light, start=1) if share < 0.6]
