@@ -20,13 +20,14 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt 
 EVERY = ("silent", "axes", "layout", "light", "dark", "reader")
 SEEN = dict.fromkeys(STATES, EVERY) | {
     "one_run": (*EVERY, "tablet", "phone", "choices", "larger", "paper"),
-    "one_night": (*EVERY, "phone", "choices"),
+    "one_night": (*EVERY, "phone"),
     "change": (*EVERY, "tablet", "phone", "choices", "larger", "keyboard", "touch", "paper"),
     "tcp": (*EVERY, "tablet", "phone", "choices", "larger", "keyboard", "touch", "paper"),
     "wans": (*EVERY, "phone", "paper"),
     "searches": (*EVERY, "phone", "paper"),
-    "simulated": (*EVERY, "choices", "keyboard", "paper"),
+    "simulated": (*EVERY, "paper"),
     "failed": (*EVERY, "phone", "paper"),
+    "hostile": (*EVERY, "phone"),
     "year": ("silent", "axes", "layout", "light", "phone"),
 }
 """State -> what of it is looked at."""

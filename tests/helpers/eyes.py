@@ -35,41 +35,37 @@ LONGEST = 12
 """So many sentences of one kind are told; more would say nothing new."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Eyes:
-    """Looks at what is open in this browser."""
+    """Looks at what is open in this browser. A page that nothing was done to stays open for the next look."""
 
     page: Page
+    _open: tuple[Path, int, int] | None = None
 
     def open(self, path: Path, width: int = 1440, scheme: str = "light", text: int = 16, unfolded: bool = True) -> None:
         """A page, seen on a screen so wide; all that can be unfolded is, but menus."""
-        self.page.said.clear()
-        self.page.asked.clear()
         self.page.prefer(scheme)
-        self.page.size(width, 900, phone=width < 500)
-        self.page.text_size(text)
-        self.page.open(path.as_uri())
-        self.page.evaluate(SCRIPT)
-        if unfolded:
-            self.page.evaluate(UNFOLD)
+        if not unfolded or self._open != (path, width, text):
+            self.page.said.clear()
+            self.page.asked.clear()
+            self.page.size(width, 900, phone=width < 500)
+            self.page.text_size(text)
+            self.page.open(path.as_uri())
+            self.page.evaluate(SCRIPT)
+            if unfolded:
+                self.page.evaluate(UNFOLD)
+        self._open = (path, width, text) if unfolded else None
         self.settle()
 
     def settle(self) -> None:
         """Until nothing moves any more."""
         before, deadline = "", time.monotonic() + 5
         while time.monotonic() < deadline:
-            now = self.page.evaluate(
-                "new Promise(function (done) { requestAnimationFrame(function () { done(eyes.still()); }); })"
-            )
+            now = self.page.evaluate("eyes.frame()")
             if now == before:
                 return
             before = now
             time.sleep(0.05)
-
-    def resize(self, width: int) -> None:
-        self.page.size(width, 900, phone=width < 500)
-        time.sleep(0.15)  # the plots wait a little before they follow
-        self.settle()
 
     def noise(self, path: Path) -> list[str]:
         """What the console said, and what was asked for beside the page."""
@@ -89,6 +85,7 @@ class Eyes:
     def choices(self, most: int = 30) -> list[str]:
         """Each choice that the controls offer, one at a time: axes keep their numbers, texts their places."""
         found: dict[str, str] = {}
+        self._open = None
         for words, choose, back in self._choices()[:most]:
             self.page.evaluate(choose)
             self.settle()
@@ -120,6 +117,7 @@ class Eyes:
 
     def keyboard(self) -> list[str]:
         """Tab reaches every control and leaves the page; the focus is seen; Enter, Space and Escape do their work."""
+        self._open = None
         self.page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
         names = self.page.evaluate("eyes.controls().map(eyes.name)")
         reached, wrong, left = set[int](), list[str](), False
@@ -231,9 +229,7 @@ class Eyes:
             for name, was, now in zip(names, before, after, strict=True)
             if now < 1.4 * was
         ]
-        found = [*small, *self.layout()]
-        self.page.text_size(16)
-        return found
+        return _shortened([*small, *self.layout()])
 
     def paper(self, path: Path, pdf: Path, scheme: str = "dark") -> list[str]:
         """Printed: light ground, dark words that lie apart, every plot and every warning."""
