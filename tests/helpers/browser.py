@@ -19,6 +19,8 @@ from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WITHIN_S = 60.0
+KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), "Escape": (27, ""), " ": (32, " ")}
+"""Keys that can be pressed: their number, and the text that they type."""
 _AT_3_AND_4 = """
 import os, sys
 ends = [os.dup2(int(one), number) for one, number in zip(sys.argv[1:3], (1003, 1004))]
@@ -87,9 +89,41 @@ class Page:
     def size(self, width: int, height: int, phone: bool = False) -> None:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
 
-    def prefer(self, scheme: str) -> None:
+    def prefer(self, scheme: str, media: str = "") -> None:
+        """scheme: ``light`` or ``dark``; media: ``print`` as styles see paper, empty: a screen."""
         features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.call("Emulation.setEmulatedMedia", features=features)
+        self.call("Emulation.setEmulatedMedia", media=media, features=features)
+
+    def text_size(self, pixels: int) -> None:
+        """What the reader chose as the size of text; 16 is Chromium's own."""
+        self.call("Page.setFontSizes", fontSizes={"standard": pixels, "fixed": round(pixels * 13 / 16)})
+
+    def touched(self, yes: bool) -> None:
+        """Whether a finger points instead of a mouse."""
+        self.call("Emulation.setTouchEmulationEnabled", enabled=yes)
+
+    def press(self, key: str) -> None:
+        number, text = KEYS[key]
+        named: dict[str, Any] = {"key": key, "code": "Space" if key == " " else key, "windowsVirtualKeyCode": number}
+        self.call("Input.dispatchKeyEvent", type="keyDown", text=text, **named)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **named)
+
+    def swipe(self, x: float, y: float, up: float) -> None:
+        """A finger put down here and moved up by so many pixels, in ten steps."""
+        steps = [("touchStart", y), *(("touchMove", y - up * part / 10) for part in range(1, 11))]
+        for kind, at in steps:
+            self.call("Input.dispatchTouchEvent", type=kind, touchPoints=[{"x": x, "y": at}])
+        self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+
+    def tree(self) -> list[dict[str, Any]]:
+        """What a screen reader is given: the nodes that are not ignored, in the page's order."""
+        nodes = self.call("Accessibility.getFullAXTree")["nodes"]
+        return [node for node in nodes if not node.get("ignored")]
+
+    def pdf(self, path: Path) -> Path:
+        printed = self.call("Page.printToPDF", printBackground=True, paperWidth=8.27, paperHeight=11.69)
+        path.write_bytes(base64.b64decode(printed["data"]))
+        return path
 
     def _next(self, deadline: float) -> dict[str, Any]:
         while b"\0" not in self._rest:

@@ -1,0 +1,99 @@
+"""The report's page in all its states, as an eye, a keyboard, a finger, a screen reader and a printer meet it.
+
+``SEEN`` says what is looked at in which state; pages that are bad on purpose prove that each look can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from bad_pages import BAD, GOOD, page
+from browser import find_chromium, open_chromium
+from eyes import Eyes
+from page_states import STATES
+
+CHROMIUM = find_chromium()
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt install chromium")
+
+EVERY = ("silent", "axes", "layout", "light", "dark", "reader")
+SEEN = dict.fromkeys(STATES, EVERY) | {
+    "one_run": (*EVERY, "tablet", "phone", "choices", "larger", "paper"),
+    "one_night": (*EVERY, "phone"),
+    "change": (*EVERY, "tablet", "phone", "choices", "larger", "keyboard", "touch", "paper"),
+    "tcp": (*EVERY, "tablet", "phone", "choices", "larger", "keyboard", "touch", "paper"),
+    "wans": (*EVERY, "phone", "paper"),
+    "searches": (*EVERY, "phone", "paper"),
+    "simulated": (*EVERY, "paper"),
+    "failed": (*EVERY, "phone", "paper"),
+    "hostile": (*EVERY, "phone"),
+    "year": ("silent", "axes", "layout", "light", "phone"),
+}
+"""State -> what of it is looked at."""
+PAGES = [(state, check) for state, checks in SEEN.items() for check in checks]
+
+
+@pytest.fixture(scope="module")
+def eyes() -> Iterator[Eyes]:
+    assert CHROMIUM is not None
+    with open_chromium(CHROMIUM) as opened:
+        yield Eyes(opened)
+
+
+@pytest.fixture(scope="module")
+def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A state's page, made when it is asked for first."""
+    made: dict[str, Path] = {}
+
+    def of(state: str) -> Path:
+        if state not in made:
+            made[state] = STATES[state](tmp_path_factory.mktemp(state))
+        return made[state]
+
+    return of
+
+
+def look(eyes: Eyes, path: Path, check: str, folder: Path) -> list[str]:
+    if check == "touch":
+        return eyes.touch(path)
+    if check == "paper":
+        return eyes.paper(path, folder / "page.pdf")
+    if check == "larger":
+        return eyes.larger_text(path)
+    eyes.open(path, width={"phone": 375, "tablet": 768}.get(check, 1440), scheme="dark" if check == "dark" else "light")
+    if check in ("light", "dark"):
+        return eyes.contrast()
+    if check in ("layout", "tablet", "phone"):
+        return eyes.layout()
+    measures: dict[str, Callable[[], list[str]]] = {
+        "silent": lambda: eyes.noise(path),
+        "axes": lambda: eyes.told("axes"),
+        "choices": eyes.choices,
+        "keyboard": eyes.keyboard,
+        "reader": eyes.reader,
+    }
+    return measures[check]()
+
+
+@pytest.mark.parametrize(("state", "check"), PAGES, ids=lambda one: one)
+def test_nothing_is_wrong_with(
+    state: str, check: str, eyes: Eyes, page_of: Callable[[str], Path], tmp_path: Path
+) -> None:
+    found = look(eyes, page_of(state), check, tmp_path)
+    assert found == [], "\n".join(["", *found])
+
+
+@pytest.mark.parametrize("wrong", BAD, ids=lambda one: one.replace(" ", "_"))
+def test_it_is_told_that_a_page_has(wrong: str, eyes: Eyes, tmp_path: Path) -> None:
+    path = tmp_path / "bad.html"
+    path.write_text(page(BAD[wrong].body), encoding="utf-8")
+    found = look(eyes, path, BAD[wrong].check, tmp_path)
+    assert any(BAD[wrong].words in one for one in found), found
+
+
+@pytest.mark.parametrize("check", sorted({bad.check for bad in BAD.values()} - {"touch"}))
+def test_a_good_page_passes(check: str, eyes: Eyes, tmp_path: Path) -> None:
+    path = tmp_path / "good.html"
+    path.write_text(page(GOOD), encoding="utf-8")
+    assert look(eyes, path, check, tmp_path) == []

@@ -1,0 +1,122 @@
+"""Small pages, each with one thing that is wrong, and one with nothing wrong."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+READY = "<script>document.documentElement.dataset.ready = '1'</script>"
+LINE = "<path d='M100,20L400,250' style='stroke:{};fill:none'/>"
+
+
+def page(body: str) -> str:
+    head = "<!doctype html><html lang='en'><title>x</title><body><main><h1>Figures</h1>"
+    return f"{head}{body}</main>{READY}"
+
+
+def plot(*texts: tuple[int, int, str], drawn: str = "", style: str = "") -> str:
+    """A plot of 500 x 300 pixels with these texts in it: their places and words."""
+    words = "".join(f"<text x='{x}' y='{y}' style='font-size:1em'>{text}</text>" for x, y, text in texts)
+    named = "class='plot' id='plot-x' role='img' aria-label='A plot' aria-description='Of figures'"
+    return f"<div {named}><svg width='500' height='300' style='{style}'>{words}{drawn}</svg></div>"
+
+
+class Bad(NamedTuple):
+    """check: the look that tells it; words: of the sentence that tells it."""
+
+    check: str
+    body: str
+    words: str
+
+
+BAD = {
+    "overlapping labels": Bad(
+        "layout", plot((9, 30, "10 Mpps"), (25, 34, "20 Mpps")), '#plot-x: "10 Mpps" and "20 Mpps" share'
+    ),
+    "a line under another": Bad(
+        "layout", "<p>one two</p><p style='margin-top:-30px'>three</p>", '"one two" and "three" share'
+    ),
+    "a page too wide": Bad(
+        "layout", "<table style='width:3000px'><caption>c</caption><tr><td>x</table>", "wider than the screen"
+    ),
+    "text cut off": Bad(
+        "layout", "<p style='width:40px;overflow:hidden;white-space:nowrap'>a long name</p>", '"a long name" is cut by'
+    ),
+    "a label outside its drawing": Bad("layout", plot((480, 20, "10 Mpps")), '"10 Mpps" is cut by'),
+    "pale text": Bad("light", "<p style='color:#aaa'>figures</p>", '"figures" is 2.3 : 1, #aaaaaa on #ffffff'),
+    "faded text": Bad("light", "<p style='opacity:.5;color:#333'>figures</p>", '"figures" is 2.8 : 1'),
+    "a pale line": Bad("light", plot(drawn=LINE.format("#e69f00")), "a line is 2.3 : 1, #e69f00 on #ffffff"),
+    "dark text on a dark ground": Bad("dark", "<p style='background:#14171a;color:#3a4149'>figures</p>", " is 1.7 : 1"),
+    "an axis without numbers": Bad("axes", plot((150, 290, "1"), (300, 290, "2")), "#plot-x: its y axis has no number"),
+    "an empty plot": Bad("axes", "<div class='plot' id='plot-x'></div>", "#plot-x: nothing is drawn"),
+    "a control that Tab cannot reach": Bad(
+        "keyboard", "<button tabindex='-1'>a</button><button>b</button>", 'Tab does not reach page button "a"'
+    ),
+    "a focus that cannot be seen": Bad(
+        "keyboard", "<button style='outline:none'>a</button>", 'button "a": its focus cannot be seen'
+    ),
+    "a focus behind a bar": Bad(
+        "keyboard",
+        "<button>a</button><div style='position:fixed;inset:0;background:#fff'>bar</div>",
+        'button "a": focused behind page div "bar"',
+    ),
+    "a focus in a faded part": Bad(
+        "keyboard", "<div style='opacity:0'><button>a</button></div>", 'button "a": focused, and not to be seen'
+    ),
+    "a trap": Bad(
+        "keyboard",
+        "<button>a</button><button id='trap'>b</button><button>c</button>"
+        "<script>document.getElementById('trap').onkeydown = function (event) { event.preventDefault(); }</script>",
+        "Tab does not get out of the page",
+    ),
+    "a fold that stays shut": Bad(
+        "keyboard",
+        "<details id='fold'><summary>more</summary></details><script>['keydown', 'keyup'].forEach(function (one) {"
+        "document.getElementById('fold').addEventListener(one, function (key) { key.preventDefault(); }); })</script>",
+        "does not open or close",
+    ),
+    "a menu deaf to Escape": Bad(
+        "keyboard",
+        "<details class='pick'><summary>DUTs</summary><label><input type='checkbox'> a</label></details>",
+        "Escape does not close the menu",
+    ),
+    "a control without a name": Bad("reader", "<input type='checkbox'>", "a checkbox has no name"),
+    "a heading left out": Bad("reader", "<h3>deep</h3>", "heading 'deep' is of level 3 after one of level 1"),
+    "a table without a name": Bad("reader", "<table><tr><th>a<tr><td>1</table>", "neither caption nor label"),
+    "a plot without a description": Bad(
+        "reader", "<div class='plot' role='img' aria-label='A plot'>x</div>", "'A plot' has no description"
+    ),
+    "buttons in a picture": Bad(
+        "reader", "<div role='img' aria-label='x'><button>zoom</button></div>", "1 controls stand inside a picture"
+    ),
+    "a plot that eats swipes": Bad(
+        "touch",
+        plot((9, 9, "1"), style="touch-action:none") + "<p style='height:3000px'>far</p>",
+        "a swipe over #plot-x does not scroll the page",
+    ),
+    "text that does not grow": Bad(
+        "larger", "<style>body { font-size: 16px }</style><p>figures</p>", "text of the page stays at 16 px"
+    ),
+    "text that grows out of its box": Bad(
+        "larger", "<p style='height:60px;width:20rem;overflow:hidden'>first line<br>second</p>", '"second" is cut'
+    ),
+    "pale print": Bad("paper", "<p style='color:#ccc'>figures</p>", "'figures' is printed pale"),
+    "a dark sheet": Bad(
+        "paper", "<style>body { background: #000; color: #fff; height: 900px }</style>", "the ground of sheet 1 is not"
+    ),
+    "a warning that is not printed": Bad(
+        "paper", "<p>x</p><p class='doubt' hidden>lost frames</p>", "the warning 'lost frames' is not printed"
+    ),
+    "words printed over others": Bad(
+        "paper", "<p>one two</p><p style='margin-top:-36px'>three</p>", "are printed over each other"
+    ),
+    "words in the console": Bad("silent", "<script>console.log('here')</script>", "the console said: here"),
+    "a request": Bad("silent", "<img src='other.png' alt='x'>", "other.png"),
+}
+"""What is wrong -> a page that has it."""
+
+GOOD = (
+    "<h2>Plot</h2>"
+    + plot((150, 290, "1"), (350, 290, "2"), (10, 40, "3"), (9, 200, "4"), drawn=LINE.format("#0072b2"))
+    + "<table><caption>Rates</caption><tr><th scope='col'>DUT<tr><td>10</table>"
+    + "<details><summary>more</summary><p>text</p></details><button>go</button>"
+)

@@ -1,0 +1,259 @@
+"""What an eye, a keyboard, a finger, a screen reader and a printer would meet on a page, measured in Chromium.
+
+Every measure returns sentences, each of one thing that is wrong; none: nothing is.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from browser import Page
+from printed import dark_sheets, overprinted, pale, read_words
+
+SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
+NAMED_ROLES = frozenset(
+    (
+        "button",
+        "checkbox",
+        "combobox",
+        "link",
+        "DisclosureTriangle",
+        "radio",
+        "searchbox",
+        "slider",
+        "switch",
+        "textbox",
+    )
+)
+UNFOLD = "document.querySelectorAll('details:not(.pick)').forEach(function (one) { one.open = true; })"
+LONGEST = 12
+"""So many sentences of one kind are told; more would say nothing new."""
+
+
+@dataclass
+class Eyes:
+    """Looks at what is open in this browser. A page that nothing was done to stays open for the next look."""
+
+    page: Page
+    _open: tuple[Path, int, int] | None = None
+
+    def open(self, path: Path, width: int = 1440, scheme: str = "light", text: int = 16, unfolded: bool = True) -> None:
+        """A page, seen on a screen so wide; all that can be unfolded is, but menus."""
+        self.page.prefer(scheme)
+        if not unfolded or self._open != (path, width, text):
+            self.page.said.clear()
+            self.page.asked.clear()
+            self.page.size(width, 900, phone=width < 500)
+            self.page.text_size(text)
+            self.page.open(path.as_uri())
+            self.page.evaluate(SCRIPT)
+            if unfolded:
+                self.page.evaluate(UNFOLD)
+        self._open = (path, width, text) if unfolded else None
+        self.settle()
+
+    def settle(self) -> None:
+        """Until nothing moves any more."""
+        before, deadline = "", time.monotonic() + 5
+        while time.monotonic() < deadline:
+            now = self.page.evaluate("eyes.frame()")
+            if now == before:
+                return
+            before = now
+            time.sleep(0.05)
+
+    def noise(self, path: Path) -> list[str]:
+        """What the console said, and what was asked for beside the page."""
+        asked = [one for one in self.page.asked if one != path.as_uri() and not one.startswith("data:")]
+        return [*(f"the console said: {one}" for one in self.page.said), *(f"it asked for {one}" for one in asked)]
+
+    def told(self, *measures: str) -> list[str]:
+        found = [one for measure in measures for one in self.page.evaluate(f"eyes.{measure}()")]
+        return _shortened(found)
+
+    def layout(self) -> list[str]:
+        return self.told("overlaps", "cuts")
+
+    def contrast(self) -> list[str]:
+        return self.told("paleText", "paleMarks")
+
+    def choices(self, most: int = 30) -> list[str]:
+        """Each choice that the controls offer, one at a time: axes keep their numbers, texts their places."""
+        found: dict[str, str] = {}
+        self._open = None
+        for words, choose, back in self._choices()[:most]:
+            self.page.evaluate(choose)
+            self.settle()
+            for measure in ("axes()", *self._plots_overlaps()):
+                for one in self.page.evaluate(f"eyes.{measure}"):
+                    found.setdefault(one, words)
+            self.page.evaluate(back)
+        self.settle()
+        return _shortened([f"with {words}: {one}" for one, words in found.items()])
+
+    def _plots_overlaps(self) -> list[str]:
+        return [f"overlaps(eyes.plots()[{at}])" for at in range(self.page.evaluate("eyes.plots().length"))]
+
+    def _choices(self) -> list[tuple[str, str, str]]:
+        """Words, what makes the choice, and what takes it back."""
+        found: list[tuple[str, str, str]] = []
+        for at, of in enumerate(self.page.evaluate("eyes.choices()")):
+            one = f"document.querySelectorAll('main select, main input')[{at}]"
+            if of["kind"] == "checkbox":
+                found.append((f"{of['name']} {'off' if of['now'] else 'on'}", f"{one}.click()", f"{one}.click()"))
+            elif of["kind"] == "radio" and not of["now"]:
+                found.append((of["name"], f"{one}.click()", "0"))
+            for value in of["values"]:
+                choose = "(function (one, value) {{ one.value = value;"
+                choose += " one.dispatchEvent(new Event('change', {{ bubbles: true }})); }})({}, {!r})"
+                told = f"{of['name']} {value or 'all'}"
+                found.append((told, choose.format(one, value), choose.format(one, of["now"])))
+        return found
+
+    def keyboard(self) -> list[str]:
+        """Tab reaches every control and leaves the page; the focus is seen; Enter, Space and Escape do their work."""
+        self._open = None
+        self.page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
+        names = self.page.evaluate("eyes.controls().map(eyes.name)")
+        reached, wrong, left = set[int](), list[str](), False
+        for _ in range(2 * len(names) + 10):
+            self.page.press("Tab")
+            here = self.page.evaluate("eyes.focused()")
+            if here is None or (here["number"] in reached and here["number"] == min(reached)):
+                left = True
+                break
+            reached.add(here["number"])
+            wrong += here["wrong"]
+        wrong += [f"Tab does not reach {name}" for at, name in enumerate(names) if at not in reached]
+        wrong += [] if left else ["Tab does not get out of the page"]
+        return _shortened(list(dict.fromkeys([*wrong, *self._folds()])))
+
+    def _folds(self) -> Iterator[str]:
+        for at in range(min(3, self.page.evaluate("document.querySelectorAll('summary').length"))):
+            fold = f"document.querySelectorAll('summary')[{at}]"
+            for key in ("Enter", " "):
+                before = self.page.evaluate(f"{fold}.focus(), {fold}.parentElement.open")
+                self.page.press(key)
+                if self.page.evaluate(f"{fold}.parentElement.open") == before:
+                    yield f"{key!r} does not open or close {self.page.evaluate(f'eyes.name({fold})')}"
+        if self.page.evaluate("Boolean(document.querySelector('details.pick'))"):
+            self.page.evaluate("document.querySelector('details.pick').open = true")
+            self.page.evaluate("document.querySelector('details.pick input').focus()")
+            self.page.press("Escape")
+            if self.page.evaluate("document.querySelector('details.pick').open"):
+                yield "Escape does not close the menu of DUTs"
+                self.page.evaluate("document.querySelector('details.pick').open = false")
+            elif not self.page.evaluate("document.activeElement.matches('details.pick summary')"):
+                yield "Escape loses the focus of the menu of DUTs"
+
+    def touch(self, path: Path) -> list[str]:
+        """A swipe over a plot scrolls a phone's page."""
+        self.page.touched(True)
+        try:
+            self.open(path, 375, unfolded=False)
+            return [one for at in range(self.page.evaluate("eyes.plots().length")) for one in self._swiped(at)]
+        finally:
+            self.page.touched(False)
+
+    def _swiped(self, at: int) -> Iterator[str]:
+        plot = f"eyes.plots()[{at}]"
+        self.page.evaluate(f"{plot}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
+        self.settle()
+        up = 1 if self.page.evaluate("scrollY + innerHeight + 250 < document.scrollingElement.scrollHeight") else -1
+        before = self.page.evaluate("scrollY")
+        middle = self.page.evaluate(
+            f"(function (box) {{ return box.top + box.height / 2; }})({plot}.getBoundingClientRect())"
+        )
+        self.page.swipe(180, middle, 200 * up)
+        deadline = time.monotonic() + 1
+        while abs(self.page.evaluate("scrollY") - before) < 100:
+            if time.monotonic() > deadline:
+                yield f"a swipe over #{self.page.evaluate(plot + '.id')} does not scroll the page"
+                return
+
+    def reader(self) -> list[str]:
+        """The accessibility tree: headings in order; controls, plots and tables with names."""
+        nodes = self.page.tree()
+        wrong, by_id, level = [], {node["nodeId"]: node for node in nodes}, 0
+        for node in nodes:
+            role, name = _of(node, "role"), _of(node, "name")
+            if role == "heading":
+                now = next(one["value"]["value"] for one in node["properties"] if one["name"] == "level")
+                if now > level + 1:
+                    wrong.append(f"heading {name!r} is of level {now} after one of level {level}")
+                level = now
+            elif role in NAMED_ROLES and not name.strip():
+                wrong.append(f"a {role} has no name")
+            elif role == "table" and not name and not _of(by_id.get(node.get("parentId", ""), {}), "name"):
+                wrong.append(f"a table has neither caption nor label: it begins {self._begin(node)!r}")
+        wrong += [] if any(_of(node, "role") == "main" for node in nodes) else ["there is no main part"]
+        return _shortened([*wrong, *self._drawings()])
+
+    def _begin(self, node: dict[str, Any]) -> str:
+        found = self.page.call("DOM.resolveNode", backendNodeId=node["backendDOMNodeId"])["object"]["objectId"]
+        asked = "function () { return eyes.words(this.textContent); }"
+        return str(
+            self.page.call("Runtime.callFunctionOn", objectId=found, functionDeclaration=asked)["result"]["value"]
+        )
+
+    def _drawings(self) -> Iterator[str]:
+        root = self.page.call("DOM.getDocument")["root"]["nodeId"]
+        for number in self.page.call("DOM.querySelectorAll", nodeId=root, selector=".plot")["nodeIds"]:
+            node = self.page.call("Accessibility.getPartialAXTree", nodeId=number, fetchRelatives=False)["nodes"][0]
+            if node.get("ignored") or not _of(node, "name"):
+                yield "a plot has no name"
+            elif not _of(node, "description"):
+                yield f"the plot {_of(node, 'name')!r} has no description"
+        inside = "document.querySelectorAll('[role=img] :is(a, button, input, select, [tabindex])').length"
+        if number := self.page.evaluate(inside):
+            yield f"{number} controls stand inside a picture, where no screen reader finds them"
+
+    def larger_text(self, path: Path) -> list[str]:
+        """A reader who chose letters twice as large gets them, and nothing is cut or covered."""
+        sizes = "[document.body, ...eyes.plots().map(function (one) { return one.querySelector('svg text'); })].map("
+        sizes += "function (one) { return one ? parseFloat(getComputedStyle(one).fontSize) : 0; })"
+        self.open(path)
+        before, names = (
+            self.page.evaluate(sizes),
+            ["the page", *self.page.evaluate("eyes.plots().map(p => '#' + p.id)")],
+        )
+        self.open(path, text=32)
+        after = self.page.evaluate(sizes)
+        small = [
+            f"text of {name} stays at {now:g} px"
+            for name, was, now in zip(names, before, after, strict=True)
+            if now < 1.4 * was
+        ]
+        return _shortened([*small, *self.layout()])
+
+    def paper(self, path: Path, pdf: Path, scheme: str = "dark") -> list[str]:
+        """Printed: light ground, dark words that lie apart, every plot and every warning."""
+        self.open(path, scheme=scheme, unfolded=False)
+        titles = self.page.evaluate("eyes.titles()")
+        doubts = self.page.evaluate("Array.from(document.querySelectorAll('.doubt')).map(one => one.textContent)")
+        words = read_words(self.page.pdf(pdf))
+        text = _letters("".join(word.text for word in words))
+        wrong = [
+            f"the axis title {one!r} of {plot} is not printed" for plot, one in titles if _letters(one) not in text
+        ]
+        wrong += [
+            f"the warning {one.strip()[:60]!r} is not printed" for one in doubts if _letters(one)[:40] not in text
+        ]
+        return _shortened([*wrong, *dark_sheets(pdf), *overprinted(words), *pale(words)])
+
+
+def _of(node: dict[str, Any], what: str) -> str:
+    return str(node.get(what, {}).get("value") or "")
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[^\w%/]", "", text)
+
+
+def _shortened(found: Sequence[str]) -> list[str]:
+    return [*found[:LONGEST], *([f"and {len(found) - LONGEST} more"] if len(found) > LONGEST else [])]
