@@ -14,7 +14,7 @@ from nights import VPP, date, make_row, make_rows, noisy
 from trexbench.core.history.causes import groups_of
 from trexbench.core.history.differences import Difference, compare_documents
 from trexbench.core.history.regression import Judgement, judge_rows
-from trexbench.host.linux import PLATFORM_FILES, parse_platform
+from trexbench.host.linux import PLATFORM_FILES, platform_of
 from trexbench.report.groups import MOST_DIFFERENCES, NOTHING_DIFFERS, difference_lines
 from trexbench.report.regress.forms import judgement_values
 from trexbench.report.regress.text import format_judgement, format_markdown
@@ -167,7 +167,7 @@ def test_a_document_that_cannot_be_read_costs_a_warning(tmp_path: Path) -> None:
 
 
 def test_the_testers_firmware_and_board_are_stored_as_far_as_it_tells() -> None:
-    assert parse_platform({PLATFORM_FILES["microcode"]: "0x24\n", PLATFORM_FILES["bios_date"]: " \n"}) == {
+    assert platform_of({PLATFORM_FILES["microcode"]: "0x24\n", PLATFORM_FILES["bios_date"]: " \n"}) == {
         "microcode": "0x24"
     }
     platform = host_facts()["platform"]

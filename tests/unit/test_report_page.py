@@ -112,7 +112,6 @@ def test_everything_is_on_the_page() -> None:
     for words in (
         "Unidirectional",
         "Bidirectional",
-        "vpp slower",
         "no vpp",
         "not JSON",
         "34 %",
@@ -139,7 +138,7 @@ def test_changes_are_told_by_group_with_the_rate_ahead_and_figures_folded() -> N
     assert [a["class"] for tag, a in page.found if tag == "article"] == ["cause bad", "cause known"]
     shown = [json.loads(str(a["data-show"])) for _, a in page.found if "data-show" in a]
     assert shown[:2] == [{"mode": "64b", "traffic": "uni", "metric": "maximum rate"}] * 2
-    assert shown[2]["metric"] == "cycles/packet" and len(shown) == 5
+    assert shown[2]["metric"] == "cycles/packet"
     folded = [attributes for tag, attributes in page.found if tag == "details"][:2]
     assert all("open" not in one for one in folded)
 

@@ -207,8 +207,8 @@ def test_a_change_of_tcp_chooses_its_way_and_figure_and_leaves_packets_alone() -
     packets, groups = make_row(), groups_of(Judgement((found,), 1))
     rows, runs = [packets, *report.rows], {packets.cell: make_run(packets.cell)}
     page = Elements(render(replace(report, rows=rows, runs=runs, changes=[slower], groups=groups), LIBRARY))
-    (shown, _) = [a["data-show"] for _, a in page.found if "data-show" in a]
-    assert json.loads(str(shown)) == {"tcp-mode": "reverse-ipv4", "metric": "TCP rate"}
+    shown = [a["data-show"] for _, a in page.found if "data-show" in a]
+    assert json.loads(str(shown[0])) == {"tcp-mode": "reverse-ipv4", "metric": "TCP rate"}
     chosen = [a["value"] for tag, a in page.found if tag == "option" and "selected" in a and "value" in a]
     assert "reverse-ipv4" in chosen and "forward-ipv4" not in chosen
     trend = next(one for one in json.loads(page.scripts[0])["trends"] if one["changes"])

@@ -33,7 +33,7 @@ PLATFORM_FILES: Mapping[str, str] = {
 """What a machine is, below its kernel: each is absent where the machine does not tell."""
 
 
-def parse_platform(files: Mapping[str, str]) -> dict[str, str]:
+def platform_of(files: Mapping[str, str]) -> dict[str, str]:
     """PLATFORM_FILES that are there and say anything, by name."""
     return {name: text for name, path in PLATFORM_FILES.items() if (text := files.get(path, "").strip())}
 

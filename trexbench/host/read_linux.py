@@ -53,7 +53,7 @@ def read_platform(transport: Transport) -> dict[str, str]:
         done = transport.run(("grep", "-sH", "", *parse.PLATFORM_FILES.values()), TIMEOUT_S)
     except DutError:
         return {}
-    return parse.parse_platform(parse_files(done.stdout))
+    return parse.platform_of(parse_files(done.stdout))
 
 
 class LinuxHost:

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from importlib import metadata
 from typing import Any
 
-from ..host.linux import PLATFORM_FILES, parse_platform
+from ..host.linux import PLATFORM_FILES, platform_of
 from ..signals import ENDING, restore
 from .run import Interrupted
 
@@ -45,7 +45,7 @@ def host_facts() -> dict[str, Any]:
         "cpus": os.cpu_count(),
         "python": platform.python_version(),
         "versions": versions,
-        "platform": parse_platform({path: _first_line(path) for path in PLATFORM_FILES.values()}),
+        "platform": platform_of({path: _first_line(path) for path in PLATFORM_FILES.values()}),
     }
 
 
