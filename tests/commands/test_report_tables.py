@@ -192,7 +192,7 @@ def test_a_figure_leads_to_its_trend_and_its_change_has_words(page: Page) -> Non
     ]
     page.wait(f"{ROWS.format('trends')} === 2")
     assert page.evaluate(ROWS.format("maximum-rate")) == 6
-    assert page.evaluate("location.hash").startswith("#trends")
+    assert page.evaluate("location.hash").endswith("at=trends")
     assert "1 worse" in page.evaluate("document.querySelector('[data-name=maximum-rate] th[data-column]').textContent")
 
 

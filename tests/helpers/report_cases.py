@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -82,3 +85,8 @@ def figures(trend: dict[str, Any], metric: str) -> list[float | None]:
     """A trend's figures, from the page's data."""
     values = trend["values"][metric]
     return [None if one is None else values["level"] + values["step"] * one for one in values["of"]]
+
+
+def unpacked(text: str) -> Any:
+    """What a page's script unpacks."""
+    return json.loads(gzip.decompress(base64.b64decode(text)))

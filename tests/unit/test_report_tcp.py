@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from report_cases import HOSTILE, figures, make_night, make_record, make_row, make_run
+from report_cases import HOSTILE, figures, make_night, make_record, make_row, make_run, unpacked
 from tcp_runs import Path, make_tcp_result
 from test_report_page import LIBRARY, Elements
 
@@ -39,7 +39,7 @@ def make_tcp_report(*results: TcpResult, **changes: Any) -> Report:
 
 
 def data_of(report: Report) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Elements(render(report, LIBRARY)).scripts[0])
+    found: dict[str, Any] = unpacked(Elements(render(report, LIBRARY)).scripts[0])
     return found
 
 
@@ -211,7 +211,7 @@ def test_a_change_of_tcp_chooses_its_way_and_figure_and_leaves_packets_alone() -
     assert json.loads(str(shown[0])) == {"tcp-mode": "reverse-ipv4", "metric": "TCP rate"}
     chosen = [a["value"] for tag, a in page.found if tag == "option" and "selected" in a and "value" in a]
     assert "reverse-ipv4" in chosen and "forward-ipv4" not in chosen
-    trend = next(one for one in json.loads(page.scripts[0])["trends"] if one["changes"])
+    trend = next(one for one in unpacked(page.scripts[0])["trends"] if one["changes"])
     assert trend["changes"][0]["before"] == 5e8 and figures(trend, "TCP rate") == [pytest.approx(4e8)]
 
 

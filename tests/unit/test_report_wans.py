@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from bdp_runs import BEHIND, FULL, LONG, MB, SLOW, F, leg_of, run, told
-from report_cases import HOSTILE, make_row, make_run
+from report_cases import HOSTILE, make_row, make_run, unpacked
 from tcp_runs import make_tcp_result
 from test_report_page import LIBRARY, Elements
 from test_report_sizes import sized
@@ -42,7 +42,7 @@ def report_of(*results: TcpResult, **changes: Any) -> Report:
 
 
 def data_of(report: Report) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Elements(render(report, LIBRARY)).scripts[0])
+    found: dict[str, Any] = unpacked(Elements(render(report, LIBRARY)).scripts[0])
     return found
 
 

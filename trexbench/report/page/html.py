@@ -1,8 +1,8 @@
 """The report as one self-contained HTML page: no network, no other file.
 
-Whatever comes from documents is escaped where it is put into the page (by the template engine, by ``embed``, by the
-script before it gives text to the plots). Should that ever fail, the page's policy still keeps it from running: only
-scripts with the digests of ours may run, and nothing may be loaded.
+Whatever comes from documents is escaped where it is put into the page (by the template engine, by the script before it
+gives text to the plots; the plots' data are packed). Should that ever fail, the page's policy still keeps it from
+running: only scripts with the digests of ours may run, and nothing may be loaded.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import json
 from functools import lru_cache
 
 from markupsafe import Markup
 
 from ...core.history.rows import Cell
 from ..clean import clean
-from .html_data import default_choice, default_tcp_mode, embed, page_data
+from .html_data import default_choice, default_tcp_mode, page_data
 from .older import REASONS
 from .report import Report
 from .sheets import sheets_of
@@ -70,8 +71,8 @@ def render(report: Report, library: str) -> str:
         "policy": _policy(script, library),
         "style": Markup(read_static("page.css")),
         "script": Markup(script),
-        "data": Markup(embed(data)),
-        "library": Markup(_packed(library)),
+        "data": Markup(_packed(json.dumps(data, separators=(",", ":"), allow_nan=False))),
+        "library": Markup(_packed_library(library)),
         "spark": lambda trend, metric: Markup(spark(trend, metric)),
     }
     return fill("page.html", values, clean)
@@ -97,7 +98,11 @@ def _policy(*scripts: str) -> str:
     )
 
 
-@lru_cache(maxsize=1)
-def _packed(library: str) -> str:
-    """Compressed to a third; the page's script unpacks it."""
-    return base64.b64encode(gzip.compress(library.encode(), 9, mtime=0)).decode()
+@lru_cache(maxsize=1)  # the library's, which is always the same
+def _packed_library(library: str) -> str:
+    return _packed(library)
+
+
+def _packed(text: str) -> str:
+    """Compressed to a third or less; the page's script unpacks it. It has no character that means anything to HTML."""
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -80,12 +79,6 @@ def page_data(report: Report) -> dict[str, Any]:
             *(_cost(cost, cells[cell]) | _about(one) for cell, one in older for cost in one.costs),
         ],
     }
-
-
-def embed(values: Any) -> str:
-    """JSON for inside a script element: it has no character that means anything to HTML."""
-    text = json.dumps(values, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def default_choice(curves: Sequence[Curve], alarming: Change | None) -> tuple[str, bool] | None:

@@ -1,7 +1,10 @@
 "use strict";
-(function () {
+(async function () {
+  if (!id("controls")) { document.documentElement.dataset.ready = "nothing to draw"; return; }
+  if (typeof DecompressionStream === "undefined") { id("plain").hidden = false; return; }
+  var loaded = loading();
   var CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "sendChartToCloud"] };
-  var data = JSON.parse(document.getElementById("data").textContent);
+  var data = JSON.parse(await unpacked("data"));
   data.cells.forEach(function (cell) { cell.ways = []; });
   data.curves.concat(data.latency).forEach(function (one) {
     var ways = data.cells[one.cell].ways;
@@ -237,8 +240,8 @@
     if (!on) { all(".plot").forEach(function (place) { if (place.data) { window.Plotly.Plots.resize(place); } }); }
   }
 
-  async function unpack() {
-    var packed = atob(id("library").textContent), bytes = new Uint8Array(packed.length);
+  async function unpacked(name) {
+    var packed = atob(id(name).textContent), bytes = new Uint8Array(packed.length);
     for (var at = 0; at < packed.length; at++) { bytes[at] = packed.charCodeAt(at); }
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
   }
@@ -252,20 +255,14 @@
     return function () { within.contentDocument.close(); within.remove(); };
   }
 
-  async function begin() {
-    if (!id("controls")) { document.documentElement.dataset.ready = "nothing to draw"; return; }
-    if (typeof DecompressionStream === "undefined") { id("plain").hidden = false; return; }
-    var loaded = loading(), script = document.createElement("script");
-    script.textContent = await unpack();
-    document.head.appendChild(script); // the page's policy knows its digest
-    if (window.Plotly) {
-      settle();
-      view.open();
-      await drawFirst();
-      document.documentElement.dataset.ready = String(Math.round(performance.now()));
-    } else { id("plain").hidden = false; }
-    loaded();
-  }
-
-  begin();
+  var script = document.createElement("script");
+  script.textContent = await unpacked("library");
+  document.head.appendChild(script); // the page's policy knows its digest
+  if (window.Plotly) {
+    settle();
+    view.open();
+    await drawFirst();
+    document.documentElement.dataset.ready = String(Math.round(performance.now()));
+  } else { id("plain").hidden = false; }
+  loaded();
 })();
