@@ -30,6 +30,8 @@ NAMED_ROLES = frozenset(
         "textbox",
     )
 )
+MOST_OPTIONS = 6
+"""So many options of one list are tried."""
 UNFOLD = "document.querySelectorAll('details:not(.pick)').forEach(function (one) { one.open = true; })"
 LONGEST = 12
 """So many sentences of one kind are told; more would say nothing new."""
@@ -88,7 +90,7 @@ class Eyes:
         self._open = None
         for words, choose, back in self._choices()[:most]:
             self.page.evaluate(choose)
-            self.settle()
+            self.page.evaluate("eyes.frame()")
             for measure in ("axes()", *self._plots_overlaps()):
                 for one in self.page.evaluate(f"eyes.{measure}"):
                     found.setdefault(one, words)
@@ -108,11 +110,12 @@ class Eyes:
                 found.append((f"{of['name']} {'off' if of['now'] else 'on'}", f"{one}.click()", f"{one}.click()"))
             elif of["kind"] == "radio" and not of["now"]:
                 found.append((of["name"], f"{one}.click()", "0"))
-            for value in of["values"]:
+            for value in of["values"][:MOST_OPTIONS]:
                 choose = "(function (one, value) {{ one.value = value;"
                 choose += " one.dispatchEvent(new Event('change', {{ bubbles: true }})); }})({}, {!r})"
                 told = f"{of['name']} {value or 'all'}"
-                found.append((told, choose.format(one, value), choose.format(one, of["now"])))
+                last = value == of["values"][:MOST_OPTIONS][-1]
+                found.append((told, choose.format(one, value), choose.format(one, of["now"]) if last else "0"))
         return found
 
     def keyboard(self) -> list[str]:

@@ -83,7 +83,6 @@ def store_night(
     failed: Mapping[Cell, str] = {},
     latency_s: float = 2.0,
     facts: Mapping[str, Any] = {},
-    loss: float = 0.0,
 ) -> None:
     """One night of these cells, 0.3 % of noise by the date. slower: by DUT, what is left of its rate."""
     day, records = int(at[-2:]), []
