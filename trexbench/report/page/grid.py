@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -340,7 +341,16 @@ def _rows_of(name: str, of: Sequence[Cell], cells: Sequence[GridCell]) -> Iterat
         return
     for traffic in traffics:
         chosen = [cell if cell.traffic in (None, traffic) else _NOT_RUN for cell in cells]
-        yield GridRow(f"{name}, traffic {traffic[:8]}", _with_best(chosen), tuple(of))
+        yield GridRow(f"{name}, {_traffic_words(traffic)}", _with_best(chosen), tuple(of))
+
+
+def _traffic_words(traffic: str) -> str:
+    """Of packets the beginning of each digest; of TCP it is in words already."""
+    return (
+        traffic
+        if traffic.startswith("TCP")
+        else f"traffic {re.sub('[0-9a-f]{9,}', lambda found: found[0][:8], traffic)}"
+    )
 
 
 def _of_night(rows: Iterable[RunRow], night: Night) -> Mapping[Cell, GridCell]:

@@ -127,6 +127,9 @@
       zerolinecolor: css("--line"), showline: true, automargin: true }, more || {});
   }
 
+  // Their size in pixels: the reader may want larger ones.
+  function letters() { return parseFloat(getComputedStyle(document.body).fontSize) * (document.documentElement.clientWidth < 640 ? 0.73 : 0.81); }
+
   function layout(shown, more) {
     var narrow = document.documentElement.clientWidth < 640;
     var notes = shown.some(function (cell) { return data.columns[cell.column].simulated; }) ? [{
@@ -134,13 +137,12 @@
       font: { size: narrow ? 38 : 68, color: css("--bad") }
     }] : [];
     if (!shown.length) { notes.push({ text: "no run of this choice", xref: "paper", yref: "paper", x: 0.5, y: 0.5, showarrow: false }); }
-    var letters = parseFloat(getComputedStyle(document.body).fontSize) * (narrow ? 0.73 : 0.81); // the reader may want larger ones
     var base = {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest", dragmode: touched.matches ? false : "zoom", annotations: notes,
-      font: { color: css("--ink"), family: "system-ui, sans-serif", size: letters },
+      font: { color: css("--ink"), family: "system-ui, sans-serif", size: letters() },
       margin: { l: 60, r: 14, t: 34, b: 44 },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: css("--soft"), activecolor: css("--link") }, hoverlabel: { bgcolor: css("--panel"), bordercolor: css("--line"), font: { color: css("--ink") } },
-      legend: narrow || printing ? { orientation: "h", yref: "container", y: 0, yanchor: "bottom", font: { size: 0.9 * letters } } : { x: 1.01, y: 1 }
+      legend: narrow || printing ? { orientation: "h", yref: "container", y: 0, yanchor: "bottom", font: { size: 0.9 * letters() } } : { x: 1.01, y: 1 }
     };
     Object.keys(more).forEach(function (key) { base[key] = key === "annotations" ? base[key].concat(more[key]) : more[key]; });
     return base;
@@ -171,7 +173,7 @@
     return plain(text).replace(/(.{40,60}?) /g, "$1<br>");
   }
 
-  var tools = { printed: function () { return printing; }, ticked: ticked, width: width, wrapped: wrapped, data: data, id: id, all: all, plain: plain, chosen: chosen, label: label, look: look, palette: palette, css: css, axis: axis,
+  var tools = { printed: function () { return printing; }, ticked: ticked, width: width, wrapped: wrapped, data: data, id: id, all: all, plain: plain, chosen: chosen, label: label, look: look, palette: palette, letters: letters, css: css, axis: axis,
     layout: layout, digits: digits, mpps: mpps, decades: decades, fitted: fitted, olderStyle: olderStyle, wanted: wanted, SIGNS: SIGNS, draw: draw };
   var tcp = tcpPlots(tools);
   var PLOTS = [["tcp", tcp.bars], ["series", tcp.series], ["wans", wanPlot(tools)], ["sizes", sizesPlot(tools)], ["ramps", rampsPlot(tools)], ["costs", costsPlot(tools)], ["latency", latencyPlot(tools)], ["trends", trendsPlot(tools)]]

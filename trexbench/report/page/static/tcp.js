@@ -1,6 +1,6 @@
 // Runs of TCP: bars over the DUTs, what they cost beside them; and each leg over time.
 function tcpPlots(page) {
-  var ROW = 19, HEAD = 24, TOP = 44, BOTTOM = 46, BAR = 0.66; // pixels of a bar's row, a DUT's head, a panel's edges; a bar's share of its row
+  var ROW = 1.46, HEAD = 1.85, TOP = 3.4, BOTTOM = 3.54, BAR = 0.66; // heights of a bar's row, a DUT's head, a panel's edges, in letters; a bar's share of its row
   var ROOM = 1.55; // a panel reaches so many times as far as its longest bar: the numbers stand behind
   var data = page.data, plain = page.plain;
 
@@ -24,6 +24,8 @@ function tcpPlots(page) {
   function rounded(value) { return value >= 100 ? value.toFixed(0) : Number(value.toPrecision(3)).toString(); }
 
   function short(value) { return Number(value.toPrecision(3)).toString(); }
+
+  function cut(text, most) { return text.length > most ? text.slice(0, most - 1) + "\u2026" : text; }
 
   function of(one, what) { return !what ? null : typeof what === "function" ? what(one) : one[what]; }
 
@@ -76,7 +78,7 @@ function tcpPlots(page) {
       error_x: { type: "data", array: rows.map(function (row) { return row.one.apart || 0; }), visible: rate, color: page.css("--ink"), thickness: 1.4, width: 4 } }, now));
     var known = rows.filter(function (row) { return of(row.one, panel.filled) !== null || of(row.one, panel.open) !== null; });
     made.push({ type: "scatter", mode: "text", x: known.map(function () { return top; }), y: known.map(function (row) { return row.at; }), xaxis: axes.x, yaxis: axes.y,
-      text: known.map(function (row) { return panel.words(row.one); }), textposition: "middle left", textfont: { size: 12 }, hoverinfo: "skip", showlegend: false, cliponaxis: false });
+      text: known.map(function (row) { return panel.words(row.one); }), textposition: "middle left", textfont: { size: 0.92 * page.letters() }, hoverinfo: "skip", showlegend: false, cliponaxis: false });
     return made;
   }
 
@@ -92,8 +94,8 @@ function tcpPlots(page) {
     var panels = PANELS.filter(function (panel) {
       return rows.some(function (row) { return of(row.one, panel.filled) !== null || of(row.one, panel.open) !== null; });
     });
-    var abreast = width < 600 ? 1 : width < 1000 ? 3 : panels.length, bands = Math.ceil(panels.length / abreast) || 1;
-    var band = found.length * ROW + TOP + BOTTOM, height = bands * band;
+    var across = width / page.letters(), abreast = across < 46 ? 1 : across < 77 ? 3 : panels.length, bands = Math.ceil(panels.length / abreast) || 1;
+    var band = found.length * ROW + TOP + BOTTOM, height = bands * band, most = width < 600 ? 20 : 80;
     panels.forEach(function (panel, number) {
       var line = Math.floor(number / abreast), same = panels.slice(line * abreast, (line + 1) * abreast), place = number - line * abreast;
       var total = same.reduce(function (sum, one) { return sum + one.share; }, 0), gap = 0.03;
@@ -107,13 +109,13 @@ function tcpPlots(page) {
         more[keyY] = page.axis("", { domain: [1 - (line * band + TOP + found.length * ROW) / height, 1 - (line * band + TOP) / height], range: [found.length, 0], fixedrange: true,
           tickvals: rows.map(function (row) { return row.at; }), ticktext: rows.map(function (row) { return row.name; }), showgrid: false, zeroline: false, anchor: axes.x });
         found.heads.forEach(function (head) {
-          more.annotations.push({ text: "<b>" + plain(data.columns[head.column].name) + "</b>", x: 0, xref: axes.x + " domain", xanchor: "left", y: head.at, yref: axes.y, showarrow: false });
+          more.annotations.push({ text: "<b>" + plain(cut(data.columns[head.column].name, most)) + "</b>", x: 0, xref: axes.x + " domain", xanchor: "left", y: head.at, yref: axes.y, showarrow: false });
         });
       }
       more.annotations.push({ text: plain(panel.title), x: 0, xref: axes.x + " domain", xanchor: "left", y: 1, yref: axes.y + " domain", yanchor: "bottom", yshift: 4, showarrow: false });
     });
     more.margin = { l: 10, r: 14, t: 0, b: 0 };
-    page.draw("tcp", made, page.layout(rows.map(function (row) { return row.cell; }), more), height);
+    page.draw("tcp", made, page.layout(rows.map(function (row) { return row.cell; }), more), height * page.letters());
   }
 
   function series(now) {

@@ -134,7 +134,7 @@ function trendsPlot(page) {
       found.push(Object.assign({ type: "rect", layer: "below", fillcolor: line.look.colour, opacity: 0.13, line: { width: 0 },
         y0: scale.of(line, one[2] - noise), y1: scale.of(line, one[2] + noise) }, basic));
       if (line.change) {
-        found.push(Object.assign({ type: "line", line: { color: line.look.colour, width: 3 }, opacity: 0.5,
+        found.push(Object.assign({ type: "line", line: { color: line.look.colour, width: 3 }, opacity: 0.95,
           y0: scale.of(line, one[2]), y1: scale.of(line, one[2]) }, basic));
       }
     });
