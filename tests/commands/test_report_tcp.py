@@ -68,9 +68,8 @@ def test_bars_and_series_follow_what_is_chosen(chromium: Page, page: Path) -> No
 @browser
 def test_the_first_figure_of_trends_is_the_rate(chromium: Page, page: Path) -> None:
     chromium.open(page.as_uri())
-    assert (
-        chromium.evaluate("document.querySelector('#plot-trends .ytitle').textContent") == "TCP rate, % off usual level"
-    )
+    title = "document.querySelector('#plot-trends .ytitle').textContent"
+    assert chromium.evaluate(title) == "TCP rate, % off usual level"
 
 
 @browser

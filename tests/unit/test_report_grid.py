@@ -61,7 +61,7 @@ def test_percentages_have_the_digits_that_an_eye_wants(share: float, text: str) 
 def test_runs_of_one_mode_name_with_other_traffic_share_no_row() -> None:
     rows = [make_row("a"), make_row("b"), make_row("c", traffic="64b instead"), make_row("d", traffic=None)]
     first, second = build_grid(rows, None).blocks[0].rows
-    assert (first.mode, second.mode) == ("64b, traffic 0", "64b, traffic 64b inst")
+    assert (first.mode, second.mode) == ("64b, traffic 0", "64b, traffic 64b instead")
     assert [cell.state for cell in first.cells] == ["value", "value", "missing", "value"]
     assert [cell.state for cell in second.cells] == ["missing", "missing", "value", "value"]
 

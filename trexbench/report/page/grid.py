@@ -346,11 +346,8 @@ def _rows_of(name: str, of: Sequence[Cell], cells: Sequence[GridCell]) -> Iterat
 
 def _traffic_words(traffic: str) -> str:
     """Of packets the beginning of each digest; of TCP it is in words already."""
-    return (
-        traffic
-        if traffic.startswith("TCP")
-        else f"traffic {re.sub('[0-9a-f]{9,}', lambda found: found[0][:8], traffic)}"
-    )
+    short = re.sub("[0-9a-f]{9,}", lambda found: found[0][:8], traffic)
+    return short if short.startswith("TCP") else f"traffic {short}"
 
 
 def _of_night(rows: Iterable[RunRow], night: Night) -> Mapping[Cell, GridCell]:
