@@ -36,6 +36,16 @@ def test_runs_cut_short_have_the_curve_that_they_have() -> None:
     assert len(find_curves(CELL, make_run(CELL, samples=run.samples[:20]))[0].offered_pps) < 20
 
 
+def test_the_curve_of_a_search_goes_by_the_offered_rate_not_by_time() -> None:
+    run = make_result(make_plan(kind="search", goals=(0.0, 0.01)), World(capacity_pps=660e3, noise=0.01))
+    asked = [
+        window.sent_pps
+        for window in measured_windows(run.plan, run.samples, run.plan.directions[0], run.plan.curve_phases)
+    ]
+    (curve,) = find_curves(Cell("vpp", "64b", False, None, kind="search"), run)
+    assert asked != sorted(asked) and list(curve.offered_pps) == sorted(curve.offered_pps)
+
+
 def test_a_line_filled_at_once_is_points_at_its_one_rate() -> None:
     cell = Cell("vpp", "64b", False, None, kind="saturate")
     (curve,) = find_curves(cell, make_result(make_plan(kind="saturate", hold_s=10.0), World(capacity_pps=660e3)))

@@ -20,7 +20,7 @@ AROUND_KNEE = 12
 
 @dataclass(frozen=True)
 class Curve:
-    """One direction of one run. Rates in frames per second; loss: per point, a share.
+    """One direction of one run, by the offered rate. Rates in frames per second; loss: per point, a share.
 
     knee_pps: the last rate within the loss limit, None where the DUT did not saturate; bound_pps: a rate that was
     carried, where the DUT's own limit is unknown.
@@ -68,7 +68,7 @@ def _curve_of(cell: Cell, result: RunResult, one: DirectionResult, most: int) ->
     """The direction of this verdict; None where it was not measured."""
     plan = result.plan
     windows = [w for w in measured_windows(plan, result.samples, one.direction, plan.curve_phases) if w.sent]
-    points = reduce_windows(windows, one.first_bad_pps, most)
+    points = sorted(reduce_windows(windows, one.first_bad_pps, most))  # a search, and a ramp's zoom, go back
     if not points:
         return None
     offered, received, loss = zip(*points, strict=True)

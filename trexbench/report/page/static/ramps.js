@@ -4,16 +4,10 @@ function rampsPlot(page) {
   var LOSS_FLOOR = 0.001; // percent; less has no place on an axis of powers of ten
   var data = page.data, plain = page.plain;
 
-  // A search goes back and forth: what it offered one after the other is no line.
-  function rises(curve) {
-    return curve.x.length > 2 && curve.x.every(function (value, at) { return !at || value > 0.9 * curve.x[at - 1]; });
-  }
-
   function latestStyle(curve, look) {
-    var line = rises(curve);
     return { line: { color: look.colour, width: 1.8, dash: look.dash },
-      marker: { color: look.colour, symbol: look.marker, size: look.size, maxdisplayed: line ? page.SIGNS : 0, line: look.ring },
-      mode: line ? "lines+markers" : "markers", opacity: 1 };
+      marker: { color: look.colour, symbol: look.marker, size: look.size, maxdisplayed: page.SIGNS, line: look.ring },
+      mode: curve.x.length > 2 ? "lines+markers" : "markers", opacity: 1 };
   }
 
   // The line, the same run's loss, and the mark of its knee or bound.
@@ -64,7 +58,7 @@ function rampsPlot(page) {
       threshold = Math.max(threshold, 100 * curve.threshold);
       [curve].concat(older).forEach(function (one) { top = Math.max(top, scale * Math.max.apply(null, one.x)); });
       older.forEach(function (one, at) {
-        under = under.concat(traces(one, name(one, now, true), Object.assign(page.olderStyle(one, look), rises(one) ? {} : { mode: "markers" }), scale, log, rank + 1 + at));
+        under = under.concat(traces(one, name(one, now, true), page.olderStyle(one, look), scale, log, rank + 1 + at));
       });
       over = over.concat(traces(curve, name(curve, now, older.length > 0), latestStyle(curve, look), scale, log, rank));
     });
