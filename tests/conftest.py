@@ -11,6 +11,9 @@ from hypothesis import HealthCheck, settings
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# Workers of pytest-xdist say that a terminal has 80 columns: what is written into a pipe has no width.
+os.environ.pop("COLUMNS", None)
+
 # A busy machine is no defect: no example is too slow. CI judges a change, with the same examples every time;
 # new ones are sought wherever else the tests run.
 settings.register_profile(

@@ -25,7 +25,7 @@ from trexbench.core.history.rows import RunRow
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import Status
 from trexbench.core.strategy.base import LoadStep
-from trexbench.report.page.older import older_curves
+from trexbench.report.page.older import Older, with_figures
 from trexbench.report.page.overlay import find_curves
 from trexbench.report.run.loadtest import to_loadtest
 from trexbench.results.index import open_index
@@ -160,7 +160,7 @@ def check(path: Path, results: Path) -> None:
         return
     assert not refused and listed == [load_row(path, name)]
     assert figures_of(listed[0]) == figures_of_document(shown(path))
-    assert [one.result for one in older_curves(listed[0], run)] == [
+    assert [one.result for one in with_figures(Older(listed[0], ("night",)), run).curves] == [
         one.result for one in find_curves(listed[0].cell, run)
     ]
     try:
