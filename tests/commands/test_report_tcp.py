@@ -68,8 +68,9 @@ def test_bars_and_series_follow_what_is_chosen(chromium: Page, page: Path) -> No
 @browser
 def test_the_first_figure_of_trends_is_the_rate(chromium: Page, page: Path) -> None:
     chromium.open(page.as_uri())
-    title = "document.querySelector('#plot-trends .ytitle').textContent"
-    assert chromium.evaluate(title) == "TCP rate, % off usual level"
+    title = "document.querySelector('#plot-trends .ytitle')"
+    chromium.wait(f"{title} !== null")
+    assert chromium.evaluate(f"{title}.textContent") == "TCP rate, % off usual level"
 
 
 @browser
