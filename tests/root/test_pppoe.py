@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from endpoints import payload, run
 from targets import NEEDS_ROOT
+from wire import devices, processes, wired
 
 from trexbench.core.errors import DutError
 from trexbench.endpoint import EndpointHost, PppEnd
@@ -27,24 +28,11 @@ OWN, PEER = "100.66.2.2", "100.66.2.1"
 OWN6, PEER6 = "fd14:9aa4:e604:ec36::1", "fd14:9aa4:e604:ec36::2"
 
 
-def ip(*words: str) -> str:
-    return subprocess.run(["ip", *words], check=True, timeout=20, stdout=subprocess.PIPE, text=True).stdout
-
-
 @pytest.fixture(scope="module")
 def wire() -> Iterator[None]:
     """Two namespaces and a cable between them, without any address."""
-    try:
-        for name in NAMES.values():
-            ip("netns", "add", name)
-            ip("-n", name, "link", "set", "lo", "up")
-        ip("-n", NAMES["server"], "link", "add", "v0", "type", "veth", "peer", "name", "v0", "netns", NAMES["client"])
-        for name in NAMES.values():
-            ip("-n", name, "link", "set", "v0", "up")
+    with wired(NAMES):
         yield
-    finally:
-        for name in NAMES.values():
-            subprocess.run(["ip", "netns", "del", name], timeout=20)
 
 
 @contextmanager
@@ -61,23 +49,15 @@ def client(**options: Any) -> Iterator[PppEnd]:
         yield end
 
 
-def links(role: str) -> set[str]:
-    return {line.split()[0].partition("@")[0] for line in ip("-n", NAMES[role], "-br", "link").splitlines()}
-
-
-def programs(role: str) -> list[int]:
-    return [int(pid) for pid in ip("netns", "pids", NAMES[role]).split()]
-
-
 def kill(role: str, sign: signal.Signals) -> None:
-    for pid in programs(role):
+    for pid in processes(NAMES[role]):
         with contextlib.suppress(ProcessLookupError):  # what it had started ends meanwhile
             os.kill(pid, sign)
 
 
 def assert_nothing_is_left() -> None:
     for role in NAMES:
-        assert links(role) == {"lo", "v0"} and not programs(role)
+        assert devices(NAMES[role]) == {"lo", "v0"} and not processes(NAMES[role])
 
 
 def pings(address: str) -> bool:
@@ -113,7 +93,7 @@ def test_a_session_carries_tcp_and_leaves_nothing(wire: None, method: str) -> No
         one.hear(2)
         with pytest.raises(DutError, match=r"the PPPoE session is down \(the peer ended it"):
             one.require_up()
-        assert links("server") == {"lo", "v0"}
+        assert devices(NAMES["server"]) == {"lo", "v0"}
         # The concentrator serves whoever dials next.
         with client() as other:
             other.wait_up(10)
@@ -156,7 +136,7 @@ def test_a_killed_peer_is_noticed(wire: None) -> None:
             one.hear(1)
         assert time.monotonic() - killed_s < 5
         assert one.down == ["the peer has not been heard for 4 s"]
-        assert links("server") == {"lo", "v0"} == links("client")
+        assert devices(NAMES["server"]) == {"lo", "v0"} == devices(NAMES["client"])
     assert_nothing_is_left()
 
 
@@ -183,6 +163,6 @@ def test_secrets_are_in_no_argument(wire: None) -> None:
     with server(), client() as other:
         other.wait_up(10)
         for role in NAMES:
-            for pid in programs(role):
+            for pid in processes(NAMES[role]):
                 assert b"s3cret" not in Path(f"/proc/{pid}/cmdline").read_bytes()
                 assert b"s3cret" not in Path(f"/proc/{pid}/environ").read_bytes()

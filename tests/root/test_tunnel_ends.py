@@ -16,6 +16,7 @@ import pytest
 from endpoints import alive, payload, run
 from sshd import eventually
 from targets import NEEDS_ROOT
+from wire import devices, ip, processes, wired
 
 from trexbench.core.errors import DutError
 from trexbench.core.tcp.model import Way
@@ -32,25 +33,13 @@ NEEDS = {"openvpn": ["openvpn"], "wireguard": ["wg", "wireguard-go"]}
 OPENED = [name for name in KINDS if parse_tunnel(name).is_opened]
 
 
-def ip(*words: str) -> str:
-    return subprocess.run(["ip", *words], check=True, timeout=20, stdout=subprocess.PIPE, text=True).stdout
-
-
 @pytest.fixture(scope="module")
 def wire() -> Iterator[None]:
     """Two namespaces and a cable between them."""
-    try:
-        for name in NAMES.values():
-            ip("netns", "add", name)
-            ip("-n", name, "link", "set", "lo", "up")
-        ip("-n", NAMES["server"], "link", "add", "v0", "type", "veth", "peer", "name", "v0", "netns", NAMES["client"])
+    with wired(NAMES):
         for role, name in NAMES.items():
             ip("-n", name, "address", "add", f"{OUTER[role]}/24", "dev", "v0")
-            ip("-n", name, "link", "set", "v0", "up")
         yield
-    finally:
-        for name in NAMES.values():
-            subprocess.run(["ip", "netns", "del", name], timeout=20)
 
 
 def require(kind: str) -> None:
@@ -83,17 +72,9 @@ def tunnel(kind: str, keys: Any = None, **more: Any) -> Iterator[OpenTunnel]:
         yield OpenTunnel(parse_tunnel(kind), "server", by, 1500, parse_tunnel(kind).inner_mtu(1500), ends)
 
 
-def links(role: str) -> set[str]:
-    return {line.split()[0].partition("@")[0] for line in ip("-n", NAMES[role], "-br", "link").splitlines()}
-
-
-def programs(role: str) -> list[int]:
-    return [int(pid) for pid in ip("netns", "pids", NAMES[role]).split()]
-
-
 def nothing_is_left() -> bool:
     made = {"gre0", "gretap0", "erspan0"}  # which the kernel adds by itself
-    return all(not programs(role) and links(role) - made <= {"lo", "v0"} for role in NAMES)
+    return all(not processes(NAMES[role]) and devices(NAMES[role]) - made <= {"lo", "v0"} for role in NAMES)
 
 
 def host(role: str) -> EndpointHost:
@@ -112,7 +93,7 @@ def test_tcp_passes_both_ways_and_nothing_is_left(wire: None, kind: str) -> None
             assert payload(sends, sends=True) > 1e6
             assert 500 < sends[-1].streams[0].info["snd_mss"] <= found.mss
         for role in NAMES:
-            for pid in programs(role):
+            for pid in processes(NAMES[role]):
                 told = Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
                 assert not [key for own in keys for key in secrets_of(own) if key in told]
         assert not found.lost
@@ -170,21 +151,23 @@ def test_a_line_that_takes_less_is_noticed(wire: None) -> None:
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM])
 def test_an_end_that_is_ended_takes_its_program_along(wire: None, kind: str, sign: signal.Signals) -> None:
     with tunnel(kind) as found:
-        held = [pid for pid in programs("client") if b"trexbench-relay" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-        there = programs("client")
+        held = [
+            pid for pid in processes(NAMES["client"]) if b"trexbench-relay" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        ]
+        there = processes(NAMES["client"])
         for pid in held:
             os.kill(pid, sign)
         eventually(lambda: not any(map(alive, there)), "its program has ended", 10)
         eventually(lambda: bool(found.lost), "that is told", 10)
         if sign is signal.SIGTERM or kind == "relay":
-            assert links("client") == {"lo", "v0"}
+            assert devices(NAMES["client"]) == {"lo", "v0"}
     eventually(nothing_is_left, "nothing is left", 10)
 
 
 def test_what_a_killed_program_has_left_is_taken_away(wire: None) -> None:
     ip("-n", NAMES["client"], "link", "add", "name", "tbvpnold", "type", "vxlan", "id", "9", "dstport", "4789")
     with tunnel("relay"):
-        assert "tbvpnold" not in links("client")
+        assert "tbvpnold" not in devices(NAMES["client"])
     assert nothing_is_left()
 
 
@@ -192,7 +175,7 @@ def test_an_end_that_is_forgotten_ends(wire: None) -> None:
     keys = make_keys(parse_tunnel("relay"))[0]
     with end("server", "relay", keys, deadline_s=1) as server:
         server.wait_up(20)
-        eventually(lambda: not programs("server"), "its deadline is over", 10)
+        eventually(lambda: not processes(NAMES["server"]), "its deadline is over", 10)
         with pytest.raises(DutError, match="did not end in time"):
             server.require_up()
     assert nothing_is_left()

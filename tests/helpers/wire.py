@@ -1,0 +1,39 @@
+"""Two network namespaces and a cable between them, for what needs two hosts and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+
+def ip(*words: str) -> str:
+    """What ``ip`` prints."""
+    return subprocess.run(["ip", *words], check=True, timeout=20, stdout=subprocess.PIPE, text=True).stdout
+
+
+@contextmanager
+def wired(names: Mapping[str, str]) -> Iterator[None]:
+    """Namespaces of these names, by their roles; each has one end of the cable, v0, which is up and has no address."""
+    first, second = names.values()
+    try:
+        for name in (first, second):
+            ip("netns", "add", name)
+            ip("-n", name, "link", "set", "lo", "up")
+        ip("-n", first, "link", "add", "v0", "type", "veth", "peer", "name", "v0", "netns", second)
+        for name in (first, second):
+            ip("-n", name, "link", "set", "v0", "up")
+        yield
+    finally:
+        for name in (first, second):
+            subprocess.run(["ip", "netns", "del", name], timeout=20)
+
+
+def devices(name: str) -> set[str]:
+    """Of this namespace."""
+    return {line.split()[0].partition("@")[0] for line in ip("-n", name, "-br", "link").splitlines()}
+
+
+def processes(name: str) -> list[int]:
+    """Those in this namespace."""
+    return [int(pid) for pid in ip("netns", "pids", name).split()]
