@@ -8,7 +8,7 @@ from ..core.history.causes import Group
 from ..core.history.detect import Shape
 from ..core.history.differences import Difference
 from ..core.history.regression import Finding
-from .words import format_count, format_figure
+from .words import digits_of, format_change, format_count, format_figure
 
 MOST_DIFFERENCES = 8
 NOTHING_DIFFERS = "nothing that was read back differs from the run before"
@@ -31,7 +31,7 @@ def figures_words(findings: Sequence[Finding], since: str = "") -> str:
     if not shares:
         most = format_figure(max(one.after for one in findings), metric)
         return f"{metric.name} from nothing to {most}{since} ({count})"
-    low, high = (format_percent(share) for share in (shares[0], shares[-1]))
+    low, high = (digits_of(share) for share in (shares[0], shares[-1]))
     size = f"{high} %" if low == high else f"{low} to {high} %"
     way = ("faster" if rises else "slower") if metric.bounded else ("higher" if rises else "lower")
     return f"{'' if metric.bounded else f'{metric.name} '}{bound}{size} {way}{since} ({count})"
@@ -65,10 +65,9 @@ def difference_lines(group: Group) -> Iterator[str]:
         yield f"and {len(found) - MOST_DIFFERENCES} more"
 
 
-def format_change(finding: Finding) -> str:
+def change_words(finding: Finding) -> str:
     """``-13.8 %``"""
-    share = finding.share
-    return "from nothing" if share is None else f"{'+' if share > 0 else '-'}{format_percent(abs(share))} %"
+    return "from nothing" if finding.share is None else format_change(finding.share)
 
 
 def format_levels(finding: Finding) -> str:
@@ -84,10 +83,6 @@ def format_noise(finding: Finding) -> str:
     if finding.before:
         return f"{abs(finding.noise / finding.before) * 100:.1f} %"
     return format_figure(finding.noise, finding.metric)
-
-
-def format_percent(share: float) -> str:
-    return f"{share * 100:.1f}" if share < 10 else f"{share * 100:.0f}"
 
 
 def _difference_words(one: Difference) -> str:

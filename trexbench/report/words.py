@@ -79,9 +79,14 @@ def format_cycles(value: float) -> str:
 
 
 def format_change(share: float) -> str:
-    """``-8.1 %``, ``+0.4 %``, ``+-0.0 %``."""
-    text = f"{100 * share:+.1f} %"
-    return f"+-{text[1:]}" if text[1:] == "0.0 %" else text
+    """``-8.1 %``, ``+0.4 %``, ``+-0.0 %``, ``+5031 %``."""
+    digits = digits_of(abs(share))
+    return f"{'+-' if digits == '0.0' else '+' if share > 0 else '-'}{digits} %"
+
+
+def digits_of(share: float) -> str:
+    """In percent, of the size of a change: ``8.1``, ``5031``."""
+    return f"{100 * share:.1f}" if share < 10 else f"{100 * share:.0f}"
 
 
 def format_count(number: int, noun: str) -> str:

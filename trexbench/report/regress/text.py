@@ -13,9 +13,9 @@ from ..groups import (
     DIFFERS,
     NOTHING_DIFFERS,
     also_line,
+    change_words,
     difference_lines,
     explanation_lines,
-    format_change,
     format_levels,
     format_noise,
     headline,
@@ -82,7 +82,7 @@ def _figures(metric: str, findings: Sequence[Finding], since: str, width: int) -
     """A table; where the width is too small for it two lines for each finding, so that none is cut."""
     rows = [[metric, "change", "before -> after", "noise", "nights", "since"]]
     for one in findings:
-        figures = format_change(one), format_levels(one), format_noise(one), str(one.nights), one.since or ""
+        figures = change_words(one), format_levels(one), format_noise(one), str(one.nights), one.since or ""
         rows.append([clean(one.cell), *figures])
     if all(one.since == since for one in findings):
         rows = [row[:-1] for row in rows]
@@ -148,7 +148,7 @@ def finding_line(finding: Finding) -> str:
     """``netgate-vpp var2-64b uni 1q  maximum rate  -5.0 %  5.010 -> 4.760 Mpps  since 2026-11-19 (2 nights)``"""
     about = "since about" if finding.shape is Shape.DRIFT else "since"
     return (
-        f"{finding.cell}  {finding.metric.name} {format_change(finding)}: {format_levels(finding)} {about} "
+        f"{finding.cell}  {finding.metric.name} {change_words(finding)}: {format_levels(finding)} {about} "
         f"{finding.since} ({format_count(finding.nights, 'night')}; noise {format_noise(finding)})"
     )
 

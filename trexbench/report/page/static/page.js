@@ -173,7 +173,7 @@
     return plain(text).replace(/(.{40,60}?) /g, "$1<br>");
   }
 
-  var tools = { printed: function () { return printing; }, ticked: ticked, width: width, wrapped: wrapped, data: data, id: id, all: all, plain: plain, chosen: chosen, label: label, look: look, palette: palette, letters: letters, css: css, axis: axis,
+  var tools = { printed: function () { return printing; }, ticked: ticked, width: width, wrapped: wrapped, data: data, id: id, plain: plain, chosen: chosen, label: label, look: look, palette: palette, letters: letters, css: css, axis: axis,
     layout: layout, digits: digits, mpps: mpps, decades: decades, fitted: fitted, olderStyle: olderStyle, wanted: wanted, SIGNS: SIGNS, draw: draw };
   var tcp = tcpPlots(tools);
   var PLOTS = [["tcp", tcp.bars], ["series", tcp.series], ["wans", wanPlot(tools)], ["sizes", sizesPlot(tools)], ["ramps", rampsPlot(tools)], ["costs", costsPlot(tools)], ["latency", latencyPlot(tools)], ["trends", trendsPlot(tools)]]
