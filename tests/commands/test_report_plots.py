@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -11,6 +12,7 @@ from urllib.parse import quote
 
 import pytest
 from browser import Page, find_chromium, open_chromium
+from printed import read_words
 from report_cases import make_costs, make_row, make_run
 
 from trexbench.core.dut.cycles import Cost
@@ -281,8 +283,40 @@ def test_paper_is_light_and_has_every_plot_in_its_place(opened: Page) -> None:
     assert opened.evaluate(colours) == dark
 
 
-def test_the_page_has_loaded_only_when_its_plots_are_drawn(opened: Page) -> None:
-    """So that whoever prints it unseen (--print-to-pdf) finds them."""
+def bare(text: str) -> str:
+    """Kerning may cut a word of a PDF anywhere."""
+    return "".join(text.split())
+
+
+def test_a_page_printed_unseen_has_every_plot(opened: Page, tmp_path: Path) -> None:
+    titles = "Array.from(document.querySelectorAll('.plot .xtitle, .plot .ytitle'))"
+    titles += ".map(function (one) { return one.textContent; })"
+    wanted, pdf = opened.evaluate(titles), tmp_path / "page.pdf"
+    program, address = find_chromium() or "", opened.evaluate("location.href")
+    command = [
+        program,
+        "--headless=new",
+        "--no-sandbox",
+        f"--user-data-dir={tmp_path}",
+        f"--print-to-pdf={pdf}",
+        address,
+    ]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    printed = bare("".join(one.text for one in read_words(pdf)))
+    assert len(wanted) >= 3 and all(printed.count(bare(title)) >= wanted.count(title) for title in wanted)
+
+
+def test_a_page_has_loaded_when_the_plots_in_sight_are_drawn(opened: Page) -> None:
     loaded = opened.evaluate("performance.getEntriesByType('navigation')[0].loadEventStart")
-    assert loaded >= float(opened.evaluate("document.documentElement.dataset.ready")) > 0
+    assert 0 < loaded <= float(opened.evaluate("document.documentElement.dataset.ready"))
     assert opened.evaluate("document.querySelectorAll('iframe').length") == 0
+
+
+def test_a_choice_is_drawn_first_where_the_reader_is(opened: Page) -> None:
+    opened.size(1440, 500)
+    opened.evaluate("document.getElementById('trends').scrollIntoView()")
+    still = "Array.from(document.querySelectorAll('.plot[aria-busy=true]')).map(function (one) { return one.id; })"
+    choose = "(function (one) { one.value = 'pps'; one.dispatchEvent(new Event('change', { bubbles: true })); })"
+    waiting = opened.evaluate(f"{choose}(document.getElementById('unit')); {still}")
+    assert "plot-ramps" in waiting and "plot-trends" not in waiting
+    assert opened.evaluate(still) == []

@@ -21,6 +21,12 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WITHIN_S = 60.0
 KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), "Escape": (27, ""), " ": (32, " ")}
 """Keys that can be pressed: their number, and the text that they type."""
+DRAWN = """(async function () {
+  for (var left = 1000; document.querySelector("[aria-busy=true]") && left; left--) {
+    await new Promise(function (done) { setTimeout(done, 10); });
+  }
+})()"""
+"""Waits until no plot is still to be drawn, for ten seconds at most."""
 _AT_3_AND_4 = """
 import os, sys
 ends = [os.dup2(int(one), number) for one, number in zip(sys.argv[1:3], (1003, 1004))]
@@ -63,6 +69,11 @@ class Page:
         raise TimeoutError(f"{method}: no answer within {WITHIN_S:g} s")
 
     def evaluate(self, expression: str) -> Any:
+        """The expression's value; a report's plots that are still to be drawn are drawn before."""
+        self._evaluate(DRAWN)
+        return self._evaluate(expression)
+
+    def _evaluate(self, expression: str) -> Any:
         outcome = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in outcome, outcome["exceptionDetails"]
         return outcome["result"].get("value")
@@ -77,7 +88,7 @@ class Page:
         deadline = time.monotonic() + WITHIN_S
         while True:
             act()
-            if self.evaluate(condition):
+            if self._evaluate(condition):
                 return
             assert time.monotonic() < deadline, f"not within {WITHIN_S:g} s: {condition}; it said {self.said}"
             time.sleep(0.02)

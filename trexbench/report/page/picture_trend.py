@@ -18,7 +18,7 @@ from ..run.picture import new_figure, watermark
 from .grid import column_of
 from .picture_tcp import literal
 from .tcp import is_tcp
-from .trends import Trend
+from .trends import Trend, place_of
 
 TOGETHER, MOST_PANELS, ACROSS = 6, 24, 4
 """Lines in one plot; more have a panel each, so many at most, and so many beside each other."""
@@ -33,7 +33,7 @@ Style = Callable[[Trend], dict[str, Any]]
 
 def has_course(trends: Sequence[Trend]) -> bool:
     """Whether any cell has two nights; a single one has no trend."""
-    return any(len(set(trend.instants().values())) > 1 for trend in trends)
+    return any(len(set(trend.instants())) > 1 for trend in trends)
 
 
 def draw_trend(trends: Sequence[Trend], title: str, style: Style) -> Figure:
@@ -69,9 +69,9 @@ def draw_trend(trends: Sequence[Trend], title: str, style: Style) -> Figure:
 
 
 def _draw(axes: Axes, trend: Trend, metric: Metric, relative: bool, style: dict[str, Any]) -> None:
-    usual, at = trend.usual(metric), trend.instants()
+    usual = trend.usual(metric)
     factor, offset = (100 / usual.level, -100.0) if relative and usual is not None else (_factor(trend, metric), 0.0)
-    placed = [(when, value, row.at_least) for row, value in trend.values(metric) if (when := instant(at[row.started]))]
+    placed = [(when, value, row.at_least) for row, value in trend.values(metric) if (when := instant(place_of(row)))]
     gaps = [(when, float("nan"), False) for night, _ in trend.failed if (when := instant(night))]
     points = sorted((when, value * factor + offset, bound) for when, value, bound in [*placed, *gaps])
     sides = [p[0] for p in points], [p[1] for p in points]
@@ -81,7 +81,7 @@ def _draw(axes: Axes, trend: Trend, metric: Metric, relative: bool, style: dict[
         chosen = [p for p in points if p[2] is bound]
         axes.plot([p[0] for p in chosen], [p[1] for p in chosen], **dots | mark)
     change = trend.change_of(metric)
-    since = instant(at.get(change.at, change.at)) if change is not None else None
+    since = instant(trend.instant_of_change(change)) if change is not None else None
     if change is not None and since is not None:
         axes.axvline(since, color=RED if change.bad else GREEN, linestyle="--", linewidth=1.2)
     if usual is None or not placed:
@@ -111,7 +111,7 @@ def _scale(every: Sequence[Axes], trends: Sequence[Trend], metric: Metric, relat
     own = "mean rate, Mbit/s" if tcp else "maximum rate, % of line rate" if line else "maximum rate, Mpps"
     words = f"{metric.name}, % off usual level" if relative else own
     every[0].figure.supylabel(words, fontsize=9)
-    nights = sorted({when for trend in trends for at in trend.instants().values() if (when := instant(at)) is not None})
+    nights = sorted({when for trend in trends for at in trend.instants() if (when := instant(at)) is not None})
     locator = AutoDateLocator(minticks=2, maxticks=5 if len(every) > 1 else 9)
     every[0].xaxis.set_major_locator(locator)
     every[0].xaxis.set_major_formatter(ConciseDateFormatter(locator, show_offset=len(every) < 3))

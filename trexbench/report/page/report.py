@@ -79,7 +79,7 @@ class Report:
     @property
     def trend_nights(self) -> int:
         """The nights, or runs outside any, of the cell that has most of them."""
-        return max((len(set(trend.instants().values())) for trend in self.trends), default=0)
+        return max((len(set(trend.instants())) for trend in self.trends), default=0)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:

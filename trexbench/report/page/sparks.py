@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from ...core.history.rows import Metric
-from .trends import Trend
+from .trends import Trend, place_of
 
 WIDTH, HEIGHT, EDGE = 150, 26, 3
 """Of a sparkline, in pixels."""
@@ -19,7 +19,7 @@ Dot = tuple[int, float]
 
 def sparks(trends: Sequence[Trend], metrics: Sequence[Metric]) -> Callable[[Trend, Metric], str]:
     """Draws a trend's sparkline as SVG, which holds numbers only; nothing for a single night or a usual level of 0."""
-    nights = sorted({one for trend in trends for one in (*trend.instants().values(), *(at for at, _ in trend.failed))})
+    nights = sorted({one for trend in trends for one in (*trend.instants(), *(at for at, _ in trend.failed))})
     columns = {night: _column(at, len(nights)) for at, night in enumerate(nights)}
     lines = {
         (trend.cell, metric.name): _line(trend, metric, columns)
@@ -38,10 +38,9 @@ def sparks(trends: Sequence[Trend], metrics: Sequence[Metric]) -> Callable[[Tren
         line = lines.get((trend.cell, metric.name), [])
         if len(line) < 2:
             return ""
-        at = trend.instants()
         failed = {columns[night] for night, _ in trend.failed} - {x for x, _ in line}
         change = trend.change_of(metric)
-        where = None if change is None else columns.get(at.get(change.at, change.at))
+        where = None if change is None else columns.get(trend.instant_of_change(change))
         bad = change is not None and change.bad
         return "".join(_svg(line, failed, min(max(spans[metric.name], LEAST), MOST), where, bad))
 
@@ -53,10 +52,10 @@ def _column(at: int, count: int) -> int:
 
 
 def _line(trend: Trend, metric: Metric, columns: dict[str, int]) -> list[Dot]:
-    usual, at = trend.usual(metric), trend.instants()
+    usual = trend.usual(metric)
     if usual is None or not usual.level:
         return []
-    shares = sorted((columns[at[row.started]], value / usual.level - 1) for row, value in trend.values(metric))
+    shares = sorted((columns[place_of(row)], value / usual.level - 1) for row, value in trend.values(metric))
     groups = [(x, [share for _, share in some]) for x, some in groupby(shares, key=lambda one: one[0])]
     return [(x, sum(some) / len(some)) for x, some in groups]
 

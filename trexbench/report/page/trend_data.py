@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.history.rows import Cell, Metric, RunRow
 from ..clean import clean
-from .trends import Change, Trend
+from .trends import Trend, place_of
 
 STEP = 1e-5
 """Of a figure, as a share of its usual level."""
@@ -25,10 +25,8 @@ Places = Mapping[str, int]
 
 def trends_data(trends: Sequence[Trend], cells: Mapping[Cell, int]) -> dict[str, Any]:
     """nights: dates, or instants to the minute (UTC) of runs outside any; everything else refers to them by index."""
-    texts = {
-        short_instant(at) for trend in trends for at in (*trend.instants().values(), *(at for at, _ in trend.failed))
-    }
-    texts |= {short_instant(_instant_of_change(trend, change)) for trend in trends for change in trend.changes}
+    texts = {short_instant(at) for trend in trends for at in (*trend.instants(), *(at for at, _ in trend.failed))}
+    texts |= {short_instant(trend.instant_of_change(change)) for trend in trends for change in trend.changes}
     places = {text: at for at, text in enumerate(sorted(texts))}
     whys = dict.fromkeys(clean(reason)[:LONGEST_REASON] for trend in trends for _, reason in trend.failed)
     reasons = {reason: at for at, reason in enumerate(whys)}
@@ -45,8 +43,7 @@ def short_instant(text: str) -> str:
 
 
 def ordered_runs(trend: Trend) -> list[RunRow]:
-    at = trend.instants()
-    return sorted(trend.runs, key=lambda row: at[row.started])
+    return sorted(trend.runs, key=place_of)
 
 
 def ranges(numbers: Iterable[int]) -> list[list[int]]:
@@ -62,11 +59,11 @@ def ranges(numbers: Iterable[int]) -> list[list[int]]:
 
 def _trend(trend: Trend, cell: int, places: Places, reasons: Mapping[str, int]) -> dict[str, Any]:
     """x: places of runs; bound: which of the runs are bounds; line: the rate that is 100 % of line rate."""
-    at, runs = trend.instants(), ordered_runs(trend)
+    runs = ordered_runs(trend)
     last = trend.runs[-1] if trend.runs else None
     return {
         "cell": cell,
-        "x": ranges(places[short_instant(at[row.started])] for row in runs),
+        "x": ranges(places[short_instant(place_of(row))] for row in runs),
         "bound": ranges(number for number, row in enumerate(runs) if row.at_least),
         "line": float(f"{last.rate / last.line_share:.6g}") if last is not None and last.line_share else None,
         "values": {metric.name: _values(trend, metric, runs) for metric in trend.metrics},
@@ -74,7 +71,7 @@ def _trend(trend: Trend, cell: int, places: Places, reasons: Mapping[str, int]) 
         "changes": [
             {
                 "metric": clean(change.metric),
-                "x": places[short_instant(_instant_of_change(trend, change))],
+                "x": places[short_instant(trend.instant_of_change(change))],
                 "text": clean(change.text),
                 "bad": change.bad,
                 "before": change.before,
@@ -82,7 +79,7 @@ def _trend(trend: Trend, cell: int, places: Places, reasons: Mapping[str, int]) 
             }
             for change in trend.changes
         ],
-        "documents": _documents([(short_instant(at[row.started]), row) for row in runs]),
+        "documents": _documents([(short_instant(place_of(row)), row) for row in runs]),
     }
 
 
@@ -134,7 +131,3 @@ def _seconds_after(place: str, started: str) -> int | None:
         return (datetime.fromisoformat(started[:19]) - datetime.fromisoformat(place[:10])) // timedelta(seconds=1)
     except ValueError:
         return None
-
-
-def _instant_of_change(trend: Trend, change: Change) -> str:
-    return trend.instants().get(change.at, change.at)

@@ -49,11 +49,16 @@ class Usual:
 
 
 def instant_of(started: str, night: str | None) -> str:
-    """A run's place on the time axis: the date of its night, or its start where it belongs to none."""
+    """A place on the time axis: the date of the night, or the start of a run that belongs to none."""
     try:
         return date.fromisoformat(night).isoformat() if night else started
     except ValueError:
         return started
+
+
+def place_of(row: RunRow) -> str:
+    """A run's place on the time axis."""
+    return instant_of(row.started, row.night)
 
 
 @dataclass(frozen=True)
@@ -73,9 +78,12 @@ class Trend:
     def values(self, metric: Metric) -> list[tuple[RunRow, float]]:
         return [(row, value) for row in self.runs if (value := metric.of(row)) is not None]
 
-    def instants(self) -> dict[str, str]:
-        """Each run's place on the time axis, by its start."""
-        return {row.started: instant_of(row.started, row.night) for row in self.runs}
+    def instants(self) -> list[str]:
+        """The runs' places on the time axis."""
+        return [place_of(row) for row in self.runs]
+
+    def instant_of_change(self, change: Change) -> str:
+        return max((place_of(row) for row in self.runs if row.started == change.at), default=change.at)
 
     def middle(self, metric: Metric) -> float | None:
         known = [value for _, value in self.values(metric)]

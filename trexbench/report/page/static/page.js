@@ -156,6 +156,7 @@
   function draw(name, traces, shape, height) {
     var place = id("plot-" + name);
     if (!place) { return; }
+    var paper = place.layout && place.layout.autosize === false; // as it was drawn before
     place.style.height = height ? height + "px" : "";
     if (printing) { Object.assign(shape, { width: PAPER, height: height || (place.classList.contains("tall") ? 480 : 340), autosize: false }); }
     // A zoom belongs to this axis, in its unit, and to this choice.
@@ -164,6 +165,7 @@
       shape[key].uirevision = JSON.stringify([choice(), shape[key].title && shape[key].title.text, shape[key].type]);
     });
     window.Plotly.react(place, traces, shape, CONFIG);
+    if (paper && !printing) { window.Plotly.Plots.resize(place); }
     place.querySelectorAll("svg.main-svg").forEach(function (picture) { picture.setAttribute("aria-hidden", "true"); }); // the table says the same
   }
 
@@ -179,19 +181,33 @@
   var PLOTS = [["tcp", tcp.bars], ["series", tcp.series], ["wans", wanPlot(tools)], ["sizes", sizesPlot(tools)], ["ramps", rampsPlot(tools)], ["costs", costsPlot(tools)], ["latency", latencyPlot(tools)], ["trends", trendsPlot(tools)]]
     .filter(function (plot) { return id("plot-" + plot[0]); });
 
-  function drawAll() {
-    var now = choice();
-    PLOTS.forEach(function (plot) { plot[1](now); });
+  // Those in sight at once, on paper all; then one after the other, the nearest first, whenever the browser has time.
+  // A later choice ends an earlier one's drawing.
+  var turn = 0, LONGEST_WAIT_MS = 100;
+  async function drawAll() {
+    var mine = ++turn;
+    var waiting = PLOTS.map(function (plot) {
+      var place = id("plot-" + plot[0]);
+      place.setAttribute("aria-busy", "true");
+      return { place: place, away: away(place), draw: plot[1] };
+    }).sort(function (one, other) { return one.away - other.away; });
+    for (var at = 0; at < waiting.length; at++) {
+      if (waiting[at].away > 0 && !printing) { await idle(); }
+      if (mine !== turn) { return; }
+      waiting[at].draw(choice());
+      waiting[at].place.removeAttribute("aria-busy");
+    }
+    document.documentElement.dataset.ready = String(Math.round(performance.now()));
   }
 
-  // One after the other, those in sight first: each is shown before the next is drawn.
-  async function drawFirst() {
-    function away(plot) { var top = id("plot-" + plot[0]).getBoundingClientRect(); return top.bottom < 0 ? -top.bottom : Math.max(0, top.top - window.innerHeight); }
-    var waiting = PLOTS.map(function (plot) { return [away(plot), plot]; }).sort(function (a, b) { return a[0] - b[0]; });
-    for (var at = 0; at < waiting.length; at++) {
-      waiting[at][1][1](choice());
-      await new Promise(function (done) { setTimeout(done); });
-    }
+  // How far the place is out of sight, in pixels.
+  function away(place) {
+    var box = place.getBoundingClientRect();
+    return Math.max(0, -box.bottom, box.top - window.innerHeight);
+  }
+
+  function idle() {
+    return new Promise(function (done) { (window.requestIdleCallback || setTimeout)(done, { timeout: LONGEST_WAIT_MS }); });
   }
 
   function settle() {
@@ -239,7 +255,6 @@
     all("#table details, #changes details").forEach(function (part) { part.open = on; });
     document.documentElement.classList.toggle("paper", on);
     drawAll();
-    if (!on) { all(".plot").forEach(function (place) { if (place.data) { window.Plotly.Plots.resize(place); } }); }
   }
 
   async function unpacked(name) {
@@ -248,7 +263,7 @@
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
   }
 
-  // The page has loaded only when its plots are drawn: whoever prints it unseen waits for that. An open document within delays it.
+  // The page has loaded only when the plots in sight are drawn and all can be: whoever prints it unseen waits for that. An open document within delays it.
   function loading() {
     var within = document.createElement("iframe");
     within.hidden = true;
@@ -263,8 +278,7 @@
   if (window.Plotly) {
     settle();
     view.open();
-    await drawFirst();
-    document.documentElement.dataset.ready = String(Math.round(performance.now()));
+    drawAll();
   } else { id("plain").hidden = false; }
   loaded();
 })();
