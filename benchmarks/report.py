@@ -3,10 +3,13 @@
     python benchmarks/report.py [--cells 40] [--nights 365] [--samples 660] [--keep report.html] [--beside other.html]
 
 The rows are made here (an index would deliver them); the latest documents of all cells and those of the older nights
-that are laid beside them are real files and are read as the verb reads them. Opening: from the begin of the navigation
-until every plot is drawn, the median of five; cold is the first page of a new Chromium, whose own start is not in it,
-warm the same page once more. --beside: another page, opened in turns with this one; one of another version is what that
-version's benchmarks/report.py leaves with --keep. Aim: made in under 10 s, below 1.5 MB, open cold in under 1 s.
+that are laid beside them are real files and are read as the verb reads them. Opening: from the begin of the
+navigation, the median of five: until the first text is there; until the page has loaded, which is when the plots in
+sight are drawn, at its top and at its trends (the largest plot); and until every plot is drawn. Cold is the first page
+of a new Chromium, whose own start is not in it, warm the same page once more. --beside: another page, opened in turns
+with this one; one of another version is what that version's benchmarks/report.py leaves with --keep (before plots out
+of sight waited, a page had loaded only when all were drawn). Aim: made in under 10 s, below 1.5 MB, loaded cold in
+under 1 s.
 """
 
 from __future__ import annotations
@@ -30,26 +33,33 @@ from trexbench.report.page.html import render  # noqa: E402
 from trexbench.review.report import load_library  # noqa: E402
 
 ROUNDS = 5
+SIZE = 1440, 900
 MOST_MADE_S, MOST_MB, MOST_COLD_S = 10.0, 1.5, 1.0
-PAINTED = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+TIMES = """[performance.getEntriesByName('first-contentful-paint')[0].startTime,
+  performance.getEntriesByType('navigation')[0].loadEventEnd, Number(document.documentElement.dataset.ready)]"""
 
 
 def open_in_turns(program: str, pages: Sequence[Path]) -> dict[Path, tuple[float, ...]]:
-    """The medians of the seconds until each page shows its first text, cold, and is drawn, cold and warm."""
+    """The medians of the seconds until each page shows text, has loaded and has all plots, cold; all plots, warm; and
+    until it has loaded at its trends, cold.
+    """
     taken: dict[Path, list[tuple[float, ...]]] = {path: [] for path in pages}
     for _ in range(ROUNDS):
         for path in pages:
+            address = path.resolve().as_uri()
             with open_chromium(program) as browser:
-                drawn_s = opening(browser, path)
-                painted_s = browser.evaluate(PAINTED) / 1000
-                taken[path].append((painted_s, drawn_s, opening(browser, path)))
+                cold, warm = opening(browser, address), opening(browser, address)
+            with open_chromium(program) as browser:
+                trends = opening(browser, f"{address}#at=trends")
+            taken[path].append((*cold, warm[2], trends[1]))
     return {path: tuple(map(statistics.median, zip(*some, strict=True))) for path, some in taken.items()}
 
 
-def opening(browser: Page, path: Path) -> float:
-    begun = time.monotonic()
-    browser.open(path.resolve().as_uri())
-    return time.monotonic() - begun
+def opening(browser: Page, address: str) -> list[float]:
+    """Seconds until there is text, until the page has loaded, until all plots are drawn."""
+    browser.size(*SIZE)
+    browser.open(address)
+    return [ms / 1000 for ms in browser.evaluate(TIMES)]
 
 
 def main() -> None:
@@ -70,13 +80,20 @@ def main() -> None:
         for one in pages:
             size = one.stat().st_size / 1e6
             times = (
-                "text {:5.2f} s  all plots: cold {:5.2f} s, warm {:5.2f} s".format(*opened[one])
+                "text {:.2f} s, loaded {:.2f} s, all plots {:.2f} s (warm {:.2f} s), at trends {:.2f} s".format(
+                    *opened[one]
+                )
                 if opened
                 else "no Chromium here"
             )
             print(f"{'this page' if one == path else one.name:<24} {size:6.2f} MB  {times}")
-        small, soon = path.stat().st_size < MOST_MB * 1e6, bool(opened) and opened[path][1] < MOST_COLD_S
-        print(f"aim: below {MOST_MB:g} MB: {small}; cold in under {MOST_COLD_S:g} s: {soon}")
+        small, soon = (
+            path.stat().st_size < MOST_MB * 1e6,
+            bool(opened) and max(opened[path][1], opened[path][4]) < MOST_COLD_S,
+        )
+        print(
+            f"aim: below {MOST_MB:g} MB: {small}; loaded cold in under {MOST_COLD_S:g} s at the top and at trends: {soon}"
+        )
 
 
 def make(results: Path, path: Path, given: argparse.Namespace) -> float:
