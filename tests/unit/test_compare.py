@@ -80,6 +80,13 @@ def test_like_runs_and_runs_of_two_duts_are_alike() -> None:
     assert list(find_unlike(run(), replace(run(), dut={"name": "netgate-vpp", "facts_sha256": "c"}))) == []
 
 
+def nested(inside: object) -> object:
+    """As deep as a document that can be read."""
+    for _ in range(800):
+        inside = {"in": inside, "mtu": 1}
+    return inside
+
+
 @pytest.mark.parametrize(
     ("one", "other", "told"),
     [
@@ -89,8 +96,9 @@ def test_like_runs_and_runs_of_two_duts_are_alike() -> None:
         ({"ports": {}, "mtu": 1}, {"ports": {}, "mtu": 1, "sysctls": {"x": "1"}}, " (sysctls)"),
         ({"not attested": "--no-apply"}, {"mtu": 1}, ""),
         (None, {"mtu": 1}, ""),
+        ({"deep": nested(1)}, {"deep": nested(2)}, " (deep)"),
     ],
-    ids=["read-by-one", "changed", "came", "a-variant-has-it", "not-read-back", "none"],
+    ids=["read-by-one", "changed", "came", "a-variant-has-it", "not-read-back", "none", "deep"],
 )
 def test_only_facts_that_both_have_read_can_differ(one: object, other: object, told: str | None) -> None:
     assert differing_facts(one, other) == differing_facts(other, one) == told

@@ -121,10 +121,15 @@ def _by_name(value: Any) -> Mapping[str, Any] | None:
 
 def agree(one: Any, other: Any) -> bool:
     """Whether facts of two documents are the same, as far as both have read them."""
-    old, new = _by_name(one), _by_name(other)
-    if old is None or new is None:
-        return bool(one == other)
-    return all(agree(old.get(name), new.get(name)) for name in _read_by_both(old, new))
+    pairs = [(one, other)]
+    while pairs:
+        before, after = pairs.pop()
+        old, new = _by_name(before), _by_name(after)
+        if old is not None and new is not None:
+            pairs += [(old.get(name), new.get(name)) for name in _read_by_both(old, new)]
+        elif before != after:
+            return False
+    return True
 
 
 def _read_by_both(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
