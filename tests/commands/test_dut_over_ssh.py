@@ -221,6 +221,7 @@ def test_the_verbs(place: Place) -> None:
     assert "nothing to change" in place.verb("apply") and place.settings == applied
     document = json.loads(place.verb("verify", "--json"))
     assert document["attested"] and document["mismatches"] == [] and document["facts_sha256"]
+    assert document["platform"].get("bios_version") == getattr(place.box, "bios", None)
     assert place.verb("telemetry", "--seconds", "1s")
     assert "reverted" in place.verb("revert") and place.settings == before
     assert place.verb("revert").strip() == "nothing to revert"

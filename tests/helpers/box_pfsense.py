@@ -41,7 +41,11 @@ def _nics() -> dict[str, Nic]:
 
 @dataclass
 class PfsenseBox:
-    """queues: receive queues of each ix. routes: (to, gateway, flags, interface). arp: by address."""
+    """queues: receive queues of each ix. routes: (to, gateway, flags, interface). arp: by address.
+
+    sysctls: values beside those that every box has. microcode: what ``cpucontrol`` prints of it; None: cpuctl(4) is not
+    loaded. denied: the user may not ask it. booted: messages of the boot.
+    """
 
     modern: bool = False
     nics: dict[str, Nic] = field(default_factory=_nics)
@@ -56,6 +60,11 @@ class PfsenseBox:
     bound: bool = True
     boot_s: int = 1637938203
     ticks: int = 1000
+    sysctls: dict[str, str] = field(default_factory=dict)
+    bios: str = "ADI_PLCC-01.00.00.10"
+    microcode: str | None = None
+    denied: bool = False
+    booted: str = "CPU microcode: updated from 0x20 to 0x24\n"
     programs: Sequence[str] = (
         "ifconfig",
         "route",
@@ -67,6 +76,8 @@ class PfsenseBox:
         "vmstat",
         "cpuset",
         "grep",
+        "kenv",
+        "cpucontrol",
     )
 
     def run(self, argv: Sequence[str], input: str) -> Said:
@@ -292,12 +303,13 @@ class PfsenseBox:
             nic, dev = self.nics.get(f"ix{unit}") or Nic(""), f"dev.ix.{unit}"
             values[f"{dev}.%desc"] = "Intel(R) X553 N (SFP+)"
             values[f"{dev}.fw_version"] = "eTrack 0x80000877"
+            values[f"{dev}.iflib.driver_version"] = "4.0.1-k"
             values[f"{dev}.iflib.override_nrxqs"] = "0"
             for queue in range(self.queues):
                 values[f"{dev}.iflib.txq{queue}.r_drops"] = "0"
                 values[f"{dev}.queue{queue}.rx_packets"] = str(nic.rx // self.queues)
                 values[f"{dev}.queue{queue}.tx_packets"] = str(nic.tx // self.queues)
-        return values
+        return values | self.sysctls
 
     def _netstat(self, words: list[str]) -> Said:
         if words[0] == "-rnW":
@@ -347,7 +359,22 @@ class PfsenseBox:
         irq = int(words[2])
         return Said(f"irq {irq} mask: {(irq - 264) % 5 % 4 if self.bound else '0, 1, 2, 3'}\n")
 
+    def _kenv(self, words: list[str]) -> Said:
+        return Said(
+            f'smbios.bios.reldate="04/02/2021"\nsmbios.bios.vendor="ADI"\nsmbios.bios.version="{self.bios} "\n'
+            'smbios.planar.product="Cordoba"\nsmbios.planar.serial="1234"\nsmbios.planar.version=""\n'
+            'smbios.system.product="6100"\nzfs_load="YES"\n'
+        )
+
+    def _cpucontrol(self, words: list[str]) -> Said:
+        why = "Permission denied" if self.denied else "No such file or directory" if self.microcode is None else ""
+        if why:
+            return Said("", f"cpucontrol: error opening {words[2]} for reading: {why}\n", 1)
+        return Said(f"MSR {words[1]}: {self.microcode}\n")
+
     def _grep(self, words: list[str]) -> Said:
+        if words[0] == "-sh":
+            return Said(self.booted if words[1] in self.booted else "", "", words[1] not in self.booted)
         return Said("/etc/version:21.05-RELEASE\n/etc/platform:pfSense\n")
 
 

@@ -57,6 +57,12 @@ ix0    1500 <Link#1>      90:ec:77:1b:63:55  1218965     3     4   73137900  121
 ix0       - 100.65.1.0/24 100.65.1.1               2     -     -        168        2     -        168     -     -
 lo0*  16384 <Link#5>      lo0                      0     0     0          0        0     0          0     0     0
 """
+_KENV = """\
+smbios.bios.version="ADI_PLCC-01.00.00.10"
+smbios.planar.product="Cordoba"
+smbios.system.product="6100"
+zfs_load="YES"
+"""
 _NETISR = """\
 Configuration:
 Setting                        Current        Limit
@@ -67,6 +73,39 @@ WSID CPU   Name     Len WMark   Disp'd  HDisp'd   QDrops   Queued  Handled
    0   0   ip         0   256        0  1218965       12        7  1218972
    1   1   ip         0     9        0        0        3        9        9
    1   1   arp        0     1        2        0        0        0        2
+"""
+RINGS = """\
+Ring parameters for enp3s0f0:
+Pre-set maximums:
+RX:\t\t\t4096
+RX Mini:\t\tn/a
+RX Jumbo:\t\tn/a
+TX:\t\t\t4096
+TX push buff len:\tn/a
+Current hardware settings:
+RX:\t\t\t512
+RX Mini:\t\tn/a
+RX Jumbo:\t\tn/a
+TX:\t\t\t256
+RX Buf Len:\t\tn/a
+TX Push:\t\toff
+"""
+COALESCING = """\
+Coalesce parameters for enp3s0f0:
+Adaptive RX: on  TX: off
+stats-block-usecs:\tn/a
+sample-interval:\tn/a
+
+rx-usecs:\t50
+rx-frames:\tn/a
+rx-usecs-irq:\tn/a
+rx-frames-irq:\t256
+
+tx-usecs:\t30
+tx-frames:\t0
+tx-usecs-irq:\tn/a
+
+CQE mode RX: n/a  TX: n/a
 """
 _CHANNELS = """\
 Channel parameters for enp3s0f0:
@@ -275,6 +314,11 @@ SAMPLES: Mapping[str, Sequence[str]] = {
     "host.freebsd.parse_cpus": ("irq 264 mask: 0, 1, 2, 3\n",),
     "host.freebsd.parse_interface_counts": (_NETSTAT_I,),
     "host.freebsd.parse_interrupts": ("interrupt  total  rate\nirq264: ix0:rxq0    1218965    12\n",),
+    "host.freebsd.parse_kenv": (_KENV,),
+    "host.freebsd.parse_microcode": (
+        "MSR 0x8b: 0x0000002e 0x00000000\n",
+        "CPU microcode: updated from 0x20 to 0x24\n",
+    ),
     "host.freebsd.parse_netisr_drops": (_NETISR,),
     "host.freebsd.parse_protocol": ("ip:\n\t14 total packets received\n\t3 output packets discarded\n",),
     "host.files.number": ("17", "-3"),
@@ -302,7 +346,8 @@ SAMPLES: Mapping[str, Sequence[str]] = {
     ),
     "dut.linux.parse.count_iptables_rules": ("*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -i lo -j ACCEPT\nCOMMIT\n",),
     "dut.linux.parse.count_nft_rules": (_NFT,),
-    "dut.linux.parse.parse_channels": (_CHANNELS,),
+    "dut.linux.parse.parse_channels": (_CHANNELS, RINGS),
+    "dut.linux.parse.parse_coalescing": (COALESCING,),
     "host.files.parse_cpus": ("0-3,8", "0"),
     "host.linux.parse_driver": ("driver: ixgbe\nversion: 6.18.5\nfirmware-version: 0x800\nbus-info: 0000:03:00.0\n",),
     "dut.linux.parse.parse_hash": (_HASH,),

@@ -8,7 +8,7 @@ from math import inf
 import pytest
 from runs import World, make_plan, make_result
 
-from trexbench.core.history.compare import Verdict, find_differences, find_unlike
+from trexbench.core.history.compare import Verdict, differing_facts, find_differences, find_unlike
 from trexbench.core.load.plan import Direction
 from trexbench.core.result import RunResult, Status
 from trexbench.report.compare import comparison_values, format_comparison
@@ -78,6 +78,30 @@ def test_unlike_runs_are_told_apart(changes: dict[str, object], words: str) -> N
 def test_like_runs_and_runs_of_two_duts_are_alike() -> None:
     assert list(find_unlike(run(6e5), run(7e5))) == []
     assert list(find_unlike(run(), replace(run(), dut={"name": "netgate-vpp", "facts_sha256": "c"}))) == []
+
+
+def nested(inside: object) -> object:
+    """As deep as a document that can be read."""
+    for _ in range(800):
+        inside = {"in": inside, "mtu": 1}
+    return inside
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        ({"mtu": 1, "ports": {"a": {"up": 1}}}, {"mtu": 1, "ports": {"a": {"up": 1, "rings": 5}}}, None),
+        ({"ports": {"a": {"up": 1}}}, {"ports": {"a": {"up": 2, "rings": 5}}}, " (ports)"),
+        ({"ports": {"a": {"up": 1}}}, {"ports": {"a": {"up": 1}, "b": {"up": 1}}}, " (ports)"),
+        ({"ports": {}, "mtu": 1}, {"ports": {}, "mtu": 1, "sysctls": {"x": "1"}}, " (sysctls)"),
+        ({"not attested": "--no-apply"}, {"mtu": 1}, ""),
+        (None, {"mtu": 1}, ""),
+        ({"deep": nested(1)}, {"deep": nested(2)}, " (deep)"),
+    ],
+    ids=["read-by-one", "changed", "came", "a-variant-has-it", "not-read-back", "none", "deep"],
+)
+def test_only_facts_that_both_have_read_can_differ(one: object, other: object, told: str | None) -> None:
+    assert differing_facts(one, other) == differing_facts(other, one) == told
 
 
 def test_the_text_shows_bounds_as_bounds_and_marks_what_is_unlike() -> None:

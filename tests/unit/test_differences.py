@@ -94,6 +94,25 @@ def test_a_mapping_that_older_documents_do_not_have_is_no_difference() -> None:
     assert told(before, after) == ["DUT/microcode: 0x20 0x24"]
 
 
+def test_a_fact_that_older_versions_did_not_read_is_no_difference() -> None:
+    port = {"mtu": 1500, "driver": {"firmware-version": "1.3"}, "rings": {"now": {"rx": 512}}}
+    before, after = document(interfaces={"ix0": {"mtu": 1500, "driver": {}, "firmware": "1.2"}}), document()
+    after["dut"] |= {"facts": {**after["dut"]["facts"], "interfaces": {"ix0": port}, "governor": "powersave"}}
+    before["dut"]["platform"], after["dut"]["platform"] = {}, {"microcode": "0x24", "bios_version": "1"}
+    after["host"] |= {"governor": "powersave"}
+    after["generator"]["ports"] = [{"port": 0, "driver": "net_ixgbe"}]
+    assert told(before, after) == told(after, before) == []
+
+
+def test_what_the_dut_stopped_telling_and_what_came_or_went_is_a_difference() -> None:
+    before, after = document(governor="powersave"), document(governor=None)
+    after["dut"]["facts"]["interfaces"] = {"ix0": FACTS["interfaces"]["ix0"]}
+    after["command"]["tunables"]["seed"] = "7"
+    governor, gone, seed = told(before, after)
+    assert (governor, seed) == ("DUT/governor: powersave None", "run/tunables/seed: None 7")
+    assert gone.startswith("DUT/interfaces/ix1: {") and gone.endswith(" None")
+
+
 def test_facts_that_were_read_back_once_are_told_in_one_line() -> None:
     after = document()
     after["dut"]["facts"] = {"not attested": "--no-apply"}
@@ -140,10 +159,11 @@ def test_a_change_at_which_nothing_differs_says_so(tmp_path: Path) -> None:
 
 
 def test_many_differences_are_counted(tmp_path: Path) -> None:
-    (group,) = groups_of(stored(tmp_path, {30: {f"setting{number}": number for number in range(30)}}))
+    before, after = ({f"setting{number}": number + more for number in range(30)} for more in (0, 1))
+    (group,) = groups_of(stored(tmp_path, {0: before, 30: after}))
     lines = [*difference_lines(group)]
     assert len(lines) == MOST_DIFFERENCES + 1 and lines[-1] == f"and {30 - MOST_DIFFERENCES} more"
-    assert lines[0] == "DUT / setting0: absent -> 0"
+    assert lines[0] == "DUT / setting0: 0 -> 1"
 
 
 def test_values_of_the_config_file_are_compared(tmp_path: Path) -> None:

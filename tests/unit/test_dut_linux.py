@@ -144,6 +144,17 @@ def test_firmware_and_board_are_told_and_no_part_of_the_configuration(tmp_path: 
     assert (after.facts, after.digest) == (before.facts, before.digest)
 
 
+def test_rings_and_coalescing_are_told_and_the_same_under_load(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    before = bench.dut.verify()
+    for name, nic in bench.box.nics.items():
+        nic.stats["rx"]["packets"] += 70  # the box's adaptive delay follows it
+        port = before.facts["interfaces"][name]
+        assert port["rings"] == {"max": {"rx": 4096, "tx": 4096}, "now": {"rx": 512, "tx": 512}}
+        assert port["coalescing"] == {"adaptive-rx": True, "adaptive-tx": False, "tx-usecs": 10}
+    assert bench.dut.verify().digest == before.digest
+
+
 def test_everything_is_set(tmp_path: Path) -> None:
     bench = Bench(tmp_path, config=FULL, rx_queues=3)
     bench.apply()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import COALESCING, RINGS
 
 from trexbench.core.dut.telemetry import CpuTime
 from trexbench.core.errors import DutError
@@ -85,8 +86,20 @@ Combined:\t{now}
 def test_channels_of_the_kernels_two_ways_to_say_none() -> None:
     found = parse.parse_channels(CHANNELS.format(most=63, now=4))
     assert found == {"max": {"other": 1, "combined": 63}, "now": {"rx": 0, "tx": 0, "other": 1, "combined": 4}}
-    with pytest.raises(DutError, match="printed no channels"):
+    with pytest.raises(DutError, match="printed no settings"):
         parse.parse_channels("netlink error: Operation not supported")
+
+
+def test_descriptors_of_rings() -> None:
+    assert parse.parse_channels(RINGS) == {"max": {"rx": 4096, "tx": 4096}, "now": {"rx": 512, "tx": 256}}
+
+
+def test_an_adaptive_direction_has_no_numbers_of_its_own() -> None:
+    sending = {"tx-usecs": 30, "tx-frames": 0}
+    assert parse.parse_coalescing(COALESCING) == {"adaptive-rx": True, "adaptive-tx": False, **sending}
+    fixed = COALESCING.replace("RX: on", "RX: off").replace("TX: off", "TX: n/a")
+    assert parse.parse_coalescing(fixed) == {"adaptive-rx": False, "rx-usecs": 50, **sending}
+    assert parse.parse_coalescing("Coalesce parameters for d0:\n") is None
 
 
 HASH = """RX flow hash indirection table for eth0 with 4 RX ring(s):
@@ -278,6 +291,7 @@ def defects(text: str) -> list[str]:
         parse.parse_offloads,
         files.number,
         parse.parse_channels,
+        parse.parse_coalescing,
         counters.parse_driver,
         parse.parse_hash,
         parse.parse_hash_fields,

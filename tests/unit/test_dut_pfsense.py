@@ -24,6 +24,7 @@ from trexbench.dut.apply import apply, revert
 from trexbench.dut.freebsd.changes import plan_from_nothing
 from trexbench.dut.freebsd.driver import PfsenseDut
 from trexbench.dut.journal import FileJournal
+from trexbench.host.linux import PLATFORM_FILES
 
 ROOT = Path(__file__).parents[2]
 CONFIG = load_dut(str(ROOT / "dut_configs/netgate-pfsense.yaml"))
@@ -49,6 +50,8 @@ READERS = (
     "vmstat",
     "cpuset",
     "grep",
+    "kenv",
+    "cpucontrol",
 )
 
 
@@ -297,8 +300,56 @@ def test_facts_are_the_same_for_the_same_box(bench: Bench) -> None:
     again = bench.dut.verify()
     assert first.digest == again.digest
     assert first.facts["pfsense"] == "21.05-RELEASE" and first.facts["cpu"].startswith("Intel(R) Atom")
-    assert first.facts["interfaces"]["ix0"]["firmware"] == "eTrack 0x80000877"
+    driver = {"driver": "ix", "version": "4.0.1-k", "firmware-version": "eTrack 0x80000877"}
+    assert first.facts["interfaces"]["ix0"]["driver"] == driver
     assert first.facts["interfaces"]["ix0"]["speed_bps"] == 10e9 and first.facts["rx_queues"] == {"ix0": 4, "ix1": 4}
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [
+        ("igc0", "dev.igc.0.fw_version"),
+        ("mce1", "dev.mlx5_core.1.hw.fw_version"),
+        ("bnxt2", "dev.bnxt.2.ver.fw_ver"),
+    ],
+)
+def test_firmware_is_found_where_each_driver_has_it(tmp_path: Path, name: str, variable: str) -> None:
+    first, other = CONFIG.ports
+    box = PfsenseBox(nics={name: Nic("90:ec:77:1b:63:58"), "ix1": Nic("90:ec:77:1b:63:56")}, sysctls={variable: "1.2"})
+    config = replace(CONFIG, cables=(replace(first, interface=name), other))
+    found = Bench(tmp_path, box, config).dut.verify().facts["interfaces"]
+    assert found[name]["driver"] == {"driver": name[:-1], "firmware-version": "1.2"}
+
+
+@pytest.mark.parametrize(
+    ("box", "microcode"),
+    [
+        (PfsenseBox(), "0x24"),
+        (PfsenseBox(booted="CPU microcode: no matching update found\n"), None),
+        (PfsenseBox(microcode="0x0000002e 0x00000000"), "0x2e"),
+        (PfsenseBox(microcode="0x00000000 0x08701021"), "0x8701021"),
+        (PfsenseBox(denied=True), None),
+    ],
+    ids=["updated-at-boot", "not-told", "intel", "amd", "cpuctl-may-have-updated-it-since"],
+)
+def test_firmware_and_board_are_told_by_linux_names(tmp_path: Path, box: PfsenseBox, microcode: str | None) -> None:
+    bench, plain = Bench(tmp_path, box), Bench(tmp_path, PfsenseBox(bios="other"))
+    found = bench.dut.verify()
+    assert found.to_document()["platform"] == {
+        "bios_vendor": "ADI",
+        "bios_version": "ADI_PLCC-01.00.00.10",
+        "bios_date": "04/02/2021",
+        "product_name": "6100",
+        "board_name": "Cordoba",
+        **({"microcode": microcode} if microcode else {}),
+    }
+    assert found.platform.keys() <= PLATFORM_FILES.keys() and found.digest == plain.dut.verify().digest
+
+
+def test_a_box_without_kenv_is_measured_as_it_is(tmp_path: Path) -> None:
+    box = PfsenseBox()
+    box.programs = [program for program in box.programs if program != "kenv"]
+    assert Bench(tmp_path, box).dut.verify().platform == {}
 
 
 def test_queues_and_their_cpus(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from trexbench.report.page.older import MOST_POINTS, REASONS, Older, choose_olde
 from trexbench.report.page.overlay import Curve, find_curves
 from trexbench.report.page.trends import Change
 from trexbench.results.store import RunWriter, load_run
-from trexbench.review.report import change_of
+from trexbench.review.report import change_of, collect
 
 CELL = Cell("vpp", "64b", True, None)
 YEAR = [f"{year}-{month:02}-{day:02}" for year, month in ((2025, 11), (2026, 10), (2026, 11)) for day in range(1, 21)]
@@ -112,6 +112,15 @@ def test_another_configuration_is_told_and_laid_over_all_the_same() -> None:
     (one,) = choose_older(latest, [before, latest], ())
     assert one.otherwise and not one.unlike
     assert not choose_older(before, [make_row(at="2026-11-18", facts="a"), before], ())[0].otherwise
+
+
+@pytest.mark.parametrize("mtu", [1500, 9000])
+def test_facts_that_only_a_newer_version_reads_are_no_other_configuration(tmp_path: Path, mtu: int) -> None:
+    for day, port in enumerate(({"mtu": 1500}, {"mtu": mtu, "rings": {"now": {"rx": 512}}}), 1):
+        dut = {"name": "vpp", "facts_sha256": str(port), "facts": {"interfaces": {"ix0": port}}}
+        RunWriter(tmp_path, print).end(replace(RUN, dut=dut, started=f"2026-03-0{day}T12:00:00Z"))
+    ((older,),) = collect(tmp_path, pytest.fail).older.values()
+    assert older.otherwise == (mtu == 9000)
 
 
 @given(st.lists(st.dates().map(str), min_size=1, max_size=40, unique=True), st.dates().map(str))

@@ -394,6 +394,20 @@ def test_facts_that_differ_are_named(capfd: pytest.CaptureFixture[str]) -> None:
     assert "x was not configured alike (kernel)" in said(capfd, "compare", "2026-03-01", "2026-03-02", code=2)[1]
 
 
+@pytest.mark.parametrize(("mtu", "code"), [(1500, 0), (9000, 2)])
+def test_facts_that_only_a_newer_version_reads_make_no_other_dut(
+    capfd: pytest.CaptureFixture[str], mtu: int, code: int
+) -> None:
+    names, ports = [], ({"mtu": 1500}, {"mtu": mtu, "rings": {"now": {"rx": 512}}})
+    for day, port in enumerate(ports, 1):
+        dut = {"name": "x", "facts_sha256": str(port), "facts": {"interfaces": {"ix0": port}}}
+        path = RunWriter(Path("results"), print).end(replace(SLOW, dut=dut, started=f"2026-03-0{day}T12:00:00Z"))
+        names.append(str(path))
+    for first, second in (names, ("2026-03-01", "2026-03-02")):
+        out, err = said(capfd, "compare", first, second, code=code)
+        assert ("x was not configured alike (interfaces)" in err) == (code == 2) and "alike" not in out
+
+
 def test_what_means_no_run_is_said_so(capfd: pytest.CaptureFixture[str]) -> None:
     store(1)
     for name in ("2025-01-01", "nobody", "nobody@2026-03-01", "results/*/*/x*.json"):

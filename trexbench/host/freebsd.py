@@ -25,6 +25,21 @@ FREQUENCY = re.compile(r"dev\.cpu\.[0-9]{1,4}\.freq")
 IFLIB = re.compile(r"dev\.[a-z][a-z0-9_]*\.[0-9]{1,4}\.iflib\.override_nrxqs")
 """Exists where the driver is built on iflib."""
 
+PLATFORM_VARIABLES: Mapping[str, str] = {
+    "bios_vendor": "smbios.bios.vendor",
+    "bios_version": "smbios.bios.version",
+    "bios_date": "smbios.bios.reldate",
+    "product_name": "smbios.system.product",
+    "board_name": "smbios.planar.product",
+    "board_version": "smbios.planar.version",
+}
+"""By Linux' names, kernel variables that the loader sets (stand/libsa/smbios.c); a machine without SMBIOS has none."""
+_KENV = re.compile(r'([^=]+)="(.*)"')
+_MICROCODE = re.compile(
+    r"MSR 0x8b: 0x([0-9a-f]{1,8}) 0x([0-9a-f]{1,8})|CPU microcode: updated from 0x[0-9a-f]{1,16} to 0x([0-9a-f]{1,16})"
+)
+"""Printed by ``cpucontrol -m 0x8b`` (usr.sbin/cpucontrol), and by the kernel while it boots (sys/x86/x86/ucode.c)."""
+
 DROPS_OF_RING = re.compile(r"dev\.([a-z][a-z0-9_]*)\.([0-9]{1,4})\.iflib\.txq([0-9]{1,4})\.r_drops")
 """Frames that found the ring in front of one transmit queue full (iflib)."""
 
@@ -40,6 +55,19 @@ def parse_sysctl(text: str) -> dict[str, str]:
         elif name and line.strip():
             found[name] += f" {line.strip()}"
     return found
+
+
+def parse_kenv(text: str) -> dict[str, str]:
+    """``kenv``: PLATFORM_VARIABLES that say anything, by name."""
+    found = {match[1]: match[2].strip() for match in map(_KENV.fullmatch, text.splitlines()) if match}
+    return {name: found[variable] for name, variable in PLATFORM_VARIABLES.items() if found.get(variable)}
+
+
+def parse_microcode(text: str) -> str | None:
+    """The revision, as in ``0x24``: Intel's CPUs have it in the register's upper half, AMD's in its lower one."""
+    found = _MICROCODE.search(text)
+    revision = next((int(digits, 16) for digits in found.groups("0") if int(digits, 16)), 0) if found else 0
+    return f"{revision:#x}" if revision else None
 
 
 def device(interface: str) -> tuple[str, str] | None:

@@ -14,6 +14,9 @@ from .files import number
 from .totals import Counts, Gathering, HostTotals
 
 _CPU = ("kern.cp_times", "kern.clockrate")
+_REVISION = ("cpucontrol", "-m", "0x8b", "/dev/cpuctl0")
+_BOOT_MESSAGES = ("/var/run/dmesg.boot", "/var/log/dmesg.boot")
+"""FreeBSD's and pfSense's."""
 _COUNTERS = (parse.PACKETS_OF_QUEUE, parse.DROPS_OF_RING, parse.FREQUENCY, parse.IFLIB)
 
 
@@ -23,6 +26,27 @@ class FreebsdTotals(HostTotals):
 
     ring_drops: Mapping[str, Sequence[int]]
     netisr_drops: int | None
+
+
+def read_platform(transport: Transport) -> dict[str, str]:
+    """Microcode, BIOS and board, as far as the host tells, by the names that Linux has for them."""
+    try:
+        found = parse.parse_kenv(transport.run(("kenv",), TIMEOUT_S).stdout)
+        microcode = _microcode(transport)
+    except DutError:
+        return {}
+    return {**found, "microcode": microcode} if microcode else found
+
+
+def _microcode(transport: Transport) -> str | None:
+    """The CPU's answer where cpuctl(4) is loaded; else what the kernel said at boot: nothing can have updated it since.
+
+    Nothing is written to the CPU, and no module is loaded.
+    """
+    done = transport.run(_REVISION, TIMEOUT_S)
+    if done.returncode and "No such file" in done.stderr:
+        done = transport.run(("grep", "-sh", "CPU microcode: updated from", *_BOOT_MESSAGES), TIMEOUT_S)
+    return parse.parse_microcode(done.stdout)
 
 
 class FreebsdHost:

@@ -53,8 +53,8 @@ def _refuse(names: str, unlike: list[str]) -> NoReturn:
     raise ConfigError(f"{names} are not comparable: {' | '.join(unlike[:3])}{more}", "compare them with --anyway")
 
 
-def _differing(results: Path, one: RunRow, other: RunRow) -> str:
-    """The facts in which two runs' DUTs differ, in words; empty where that is not known."""
+def _differing(results: Path, one: RunRow, other: RunRow) -> str | None:
+    """As differing_facts; empty where a document cannot be read."""
     facts = []
     for row in (one, other):
         place = Path(row.path) if Path(row.path).is_file() else results / row.path

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..core.errors import StoreError
 from ..core.history.causes import groups_of
+from ..core.history.compare import differing_facts
 from ..core.history.night import Night
 from ..core.history.regression import Finding, judge_rows
 from ..core.history.rows import Cell, RunRow, cells_of, told_apart
@@ -184,18 +185,21 @@ def load_older(
         if latest is None:
             continue
         chosen = choose_older(latest, history, [change for change in changes if change.cell == cell])
-        read = [one if one.unlike else _read_older(results, one, problems, warn) for one in chosen]
+        facts = runs[cell].dut.get("facts")
+        read = [one if one.unlike else _read_older(results, one, facts, problems, warn) for one in chosen]
         if any(read):
             found[cell] = tuple(filter(None, read))
     return found
 
 
-def _read_older(results: Path, one: Older, problems: list[tuple[str, str]], warn: Warn) -> Older | None:
+def _read_older(results: Path, one: Older, facts: object, problems: list[tuple[str, str]], warn: Warn) -> Older | None:
+    """facts: of the DUT in the latest run."""
     path = results / one.row.path
     try:
         result = load_run(path)
+        otherwise = one.otherwise and differing_facts(result.dut.get("facts"), facts) is not None
         with naming(path):
-            return with_figures(one, result)
+            return with_figures(replace(one, otherwise=otherwise), result)
     except StoreError as error:
         problems.append((one.row.path, str(error).removeprefix(f"{path}: ")))
         warn(f"{error}; the night of {one.night} is not drawn beside the latest of {one.row.cell}")

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import islice
 from math import hypot, sqrt
 from statistics import median, stdev
 
 from ..load.plan import Direction
 from ..result import RunResult, Status
 from ..units import format_bits, format_share
+from .differences import agree
 from .rows import Cell, RunRow, are_apart, cells_of
 
-Differing = Callable[[RunRow, RunRow], str]
+Differing = Callable[[RunRow, RunRow], str | None]
 
 _STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 """Two-sided 95 % quantiles of Student's t for 1, 2, ... degrees of freedom; 2 beyond."""
@@ -96,7 +98,8 @@ def find_unlike(first: RunResult, second: RunResult) -> Iterator[str]:
     yield from _unlike_round_trips([first.round_trip_ns, second.round_trip_ns])
     name, facts = first.dut.get("name"), [run.dut.get("facts_sha256") for run in (first, second)]
     if name == second.dut.get("name") and facts[0] != facts[1]:  # two DUTs may differ: that is what is compared
-        yield f"{name} was not configured alike{differing_facts(first.dut.get('facts'), second.dut.get('facts'))}"
+        words = differing_facts(first.dut.get("facts"), second.dut.get("facts"))
+        yield from () if words is None else (f"{name} was not configured alike{words}",)
     for run in (first, second):
         if run.status is not Status.COMPLETE:
             yield f"the run of {run.started} is {run.status.value}"
@@ -120,12 +123,16 @@ def _unlike_round_trips(times_ns: Iterable[float | None]) -> Iterator[str]:
         yield f"a cache line's round trip between the lab's cores of {known[0]:.0f} and {known[-1]:.0f} ns"
 
 
-def differing_facts(one: object, other: object) -> str:
-    """The names of differing facts, in brackets; empty where there are none to name."""
-    if not isinstance(one, dict) or not isinstance(other, dict):
+def differing_facts(one: object, other: object) -> str | None:
+    """The names of differing facts, in brackets; empty where there are none to name.
+
+    None: the facts that both runs have read are the same, and one trexbench has read more of them than the other.
+    """
+    if not isinstance(one, dict) or not isinstance(other, dict) or "not attested" in {**one, **other}:
         return ""
-    keys = sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
-    return f" ({', '.join(keys[:4])}{', ...' if len(keys) > 4 else ''})" if keys else ""
+    both = one.keys() & other.keys()
+    keys = sorted([*(one.keys() ^ other.keys()), *(key for key in both if not agree(one[key], other[key]))])
+    return f" ({', '.join(keys[:4])}{', ...' if len(keys) > 4 else ''})" if keys else None
 
 
 @dataclass(frozen=True)
@@ -215,9 +222,10 @@ def _unlike_rows(first: Sequence[RunRow], second: Sequence[RunRow], differing: D
     yield from _unlike("line rates", sorted(row.line_rate_bps for row in both), format_bits)
     yield from _unlike("loss thresholds", sorted(row.loss_threshold for row in both), format_share)
     yield from _unlike_round_trips(row.round_trip_ns for row in both)
-    if first[0].cell.dut == second[0].cell.dut and len({row.facts for row in both}) > 1:
-        other = next(row for row in reversed(both) if row.facts != first[0].facts)
-        yield f"{first[0].cell.dut} was not configured alike{differing(first[0], other)}"
+    if first[0].cell.dut == second[0].cell.dut:
+        others = {row.facts: row for row in both if row.facts != first[0].facts}
+        told = (words for row in others.values() if (words := differing(first[0], row)) is not None)
+        yield from (f"{first[0].cell.dut} was not configured alike{words}" for words in islice(told, 1))
 
 
 def _grouped(rows: Sequence[RunRow], two_duts: bool) -> dict[Cell, list[RunRow]]:

@@ -24,6 +24,8 @@ _SECRET = re.compile(r"passw|secret|token|credential|private|psk|//[^/ ]*@", re.
 _NAMES = ("name", "interface", "direction", "port", "queue", "to", "prefix")
 """Keys by which the entries of a list are told apart."""
 _CONFIG, _TEXT = "DUT's config file", "text"
+_READ = ("DUT", "generator", "tester", "endpoints")
+"""Parts whose facts are read: a fact that one document has no name for is one that its trexbench did not read."""
 _ABSENT = object()
 
 
@@ -87,7 +89,7 @@ def _differences(before: Any, after: Any, path: tuple[str, ...]) -> Iterator[Dif
         return  # a part that older documents do not have
     old, new = _by_name(before), _by_name(after)
     if old is not None and new is not None:
-        for name in dict.fromkeys((*old, *new)):
+        for name in _read_by_both(old, new) if path[0] in _READ else dict.fromkeys((*old, *new)):
             if not _VOLATILE.fullmatch(name) and not _SECRET.search(name):
                 yield from _differences(old.get(name, _ABSENT), new.get(name, _ABSENT), (*path, name))
     elif len(path) == 1:
@@ -115,6 +117,25 @@ def _by_name(value: Any) -> Mapping[str, Any] | None:
         if all(key in one for one in value) and len(set(names)) == len(names):
             return dict(zip(names, value, strict=True))
     return {str(at): one for at, one in enumerate(value)}
+
+
+def agree(one: Any, other: Any) -> bool:
+    """Whether facts of two documents are the same, as far as both have read them."""
+    pairs = [(one, other)]
+    while pairs:
+        before, after = pairs.pop()
+        old, new = _by_name(before), _by_name(after)
+        if old is not None and new is not None:
+            pairs += [(old.get(name), new.get(name)) for name in _read_by_both(old, new)]
+        elif before != after:
+            return False
+    return True
+
+
+def _read_by_both(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """The names to compare: all of a table, whose entries (interfaces, routes) come and go; else those in both."""
+    is_table = all(one is None or isinstance(one, Mapping) for one in (*old.values(), *new.values()))
+    return (name for name in dict.fromkeys((*old, *new)) if is_table or (name in old and name in new))
 
 
 def _words(value: Any) -> str | None:

@@ -14,7 +14,7 @@ from ...core.dut.telemetry import Observation
 from ...core.errors import DutError
 from ...host import freebsd as counters
 from ...host.files import parse_files
-from ...host.read_freebsd import FreebsdHost
+from ...host.read_freebsd import FreebsdHost, read_platform
 from ...transport import TIMEOUT_S, Transport, run_checked
 from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links, is_inside
 from . import parse
@@ -39,11 +39,15 @@ _SETTINGS = {
 }
 _OF_DEVICE = {
     "device": "%desc",
-    "firmware": "fw_version",
     "flow_control": "fc",
     "override_nrxqs": "iflib.override_nrxqs",
     "override_nrxds": "iflib.override_nrxds",
 }
+_VERSION = "dev.{}.{}.iflib.driver_version"
+_FIRMWARE = {"mce": "dev.mlx5_core.{1}.hw.fw_version", "bnxt": "dev.bnxt.{1}.ver.fw_ver"}
+_FIRMWARE_ELSE = "dev.{}.{}.fw_version"
+"""ix, ixl, ice, em, igb, igc: sys/dev/ixgbe, ixl, ice, e1000, igc. Of mce it is the PCI device's, whose number is the
+same (sys/dev/mlx5/mlx5_en), of bnxt that of sys/dev/bnxt. Other drivers have none, or another place for it."""
 _FILES = {"pfsense": "/etc/version", "platform": "/etc/platform"}
 
 Queues = Mapping[str, Mapping[int, int]]
@@ -74,7 +78,8 @@ class PfsenseDut:
         await_links(self._links_up, self._link_wait_s)
         queues = self._queues()
         facts = self._facts(queues)
-        return attest(self._wanted, facts, compare(self._wanted, facts), self._spreading(queues))
+        platform = read_platform(self._transport)
+        return attest(self._wanted, facts, compare(self._wanted, facts), self._spreading(queues), platform)
 
     def observe(self, clear: bool = False) -> Observation:
         """clear has no effect: all of FreeBSD's counters are totals."""
@@ -139,15 +144,21 @@ class PfsenseDut:
         return counters.parse_sysctl(self._transport.run(("sysctl", "-ei", *names), TIMEOUT_S).stdout)
 
     def _device_names(self) -> list[str]:
-        found = map(counters.device, self._wanted.interfaces)
-        return [f"dev.{one[0]}.{one[1]}.{leaf}" for one in found if one for leaf in _OF_DEVICE.values()]
+        found = [one for one in map(counters.device, self._wanted.interfaces) if one]
+        leaves = [f"dev.{driver}.{unit}.{leaf}" for driver, unit in found for leaf in _OF_DEVICE.values()]
+        return [*leaves, *(name for which in found for name in _versions(*which).values())]
 
     def _interface(self, found: dict[str, Any] | None, name: str, values: dict[str, str]) -> dict[str, Any] | None:
         which = counters.device(name)
         if found is None or which is None:
             return found
         prefix = f"dev.{which[0]}.{which[1]}"
-        return {**found, **{key: values.get(f"{prefix}.{leaf}") for key, leaf in _OF_DEVICE.items()}}
+        told = {key: values[name] for key, name in _versions(*which).items() if values.get(name)}
+        return {
+            **found,
+            **{key: values.get(f"{prefix}.{leaf}") for key, leaf in _OF_DEVICE.items()},
+            "driver": {"driver": which[0], **told},
+        }
 
     def _neighbours(self) -> dict[str, dict[str, Any]]:
         """Only those of the test: others come and go."""
@@ -200,3 +211,9 @@ class PfsenseDut:
         """-a includes queues that have not had an interrupt yet."""
         done = self._transport.run(("vmstat", "-ia"), TIMEOUT_S)
         return counters.receive_queues(counters.parse_interrupts(done.stdout)) if done.returncode == 0 else {}
+
+
+def _versions(driver: str, unit: str) -> dict[str, str]:
+    """Names in sysctl of what ``ethtool -i`` tells on Linux, by its words."""
+    firmware = _FIRMWARE.get(driver, _FIRMWARE_ELSE)
+    return {"version": _VERSION.format(driver, unit), "firmware-version": firmware.format(driver, unit)}

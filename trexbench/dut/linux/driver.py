@@ -243,7 +243,7 @@ class LinuxDut:
         return {key: features[key] for key in wanted if key in features}
 
     def _nic(self, name: str) -> dict[str, Any]:
-        """Driver, channels, hash and interrupts; None where this device, or this ethtool, does not tell."""
+        """Driver, channels, rings, coalescing, hash and interrupts; None where the device or ethtool does not tell."""
         rss = self._try(("ethtool", "-x", name), parse.parse_hash)
         if rss is not None:
             for version in self._wanted.config.versions:
@@ -251,6 +251,8 @@ class LinuxDut:
                 rss["fields" if version == 4 else f"ipv{version}_fields"] = self._try(argv, parse.parse_hash_fields)
         return {
             "channels": self._try(("ethtool", "-l", name), parse.parse_channels),
+            "rings": self._try(("ethtool", "-g", name), parse.parse_channels),
+            "coalescing": self._try(("ethtool", "-c", name), parse.parse_coalescing),
             "driver": self._try(("ethtool", "-i", name), host.parse_driver),
             "rss": rss,
             "irqs": self._irqs(name),

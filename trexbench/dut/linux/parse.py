@@ -13,6 +13,7 @@ from ...core.errors import DutError
 from ...host.linux import parse_json
 
 _COUNT = re.compile(r"(RX|TX|Other|Combined):\s+([0-9]{1,9}|n/a)")
+_DELAY = re.compile(r"((rx|tx)-(?:usecs|frames)):\s+([0-9]{1,9})")
 _ROW = re.compile(r"\s*([0-9]{1,6}):\s*([0-9]+(?: +[0-9]+)*:?)$")
 _KEY = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2})+")
 _QUEUE = re.compile(r"(?:txrx|tx-rx|rx|comp|input)[-.]?([0-9]{1,5})(?![0-9])", re.IGNORECASE)
@@ -121,7 +122,10 @@ def queue_files(files: Mapping[str, str], interface: str, name: str) -> dict[str
 
 
 def parse_channels(text: str) -> dict[str, dict[str, int]]:
-    """``ethtool -l``: ``{"max": {"rx": 2, "tx": 2}, "now": {...}}``; what the device does not have is left out."""
+    """``ethtool -l``: ``{"max": {"rx": 2, "tx": 2}, "now": {...}}``; what the device does not have is left out.
+
+    The same of ``ethtool -g``: the descriptors of its rings.
+    """
     found: dict[str, dict[str, int]] = {"max": {}, "now": {}}
     part: dict[str, int] | None = None
     for line in text.splitlines():
@@ -132,8 +136,22 @@ def parse_channels(text: str) -> dict[str, dict[str, int]]:
         elif (match := _COUNT.match(line.strip())) and part is not None and match[2] != "n/a":
             part[match[1].lower()] = int(match[2])
     if part is not found["now"]:
-        raise DutError(f"ethtool -l printed no channels ({_brief(text)})")
+        raise DutError(f"ethtool -l or -g printed no settings ({_brief(text)})")
     return found
+
+
+def parse_coalescing(text: str) -> dict[str, bool | int] | None:
+    """``ethtool -c``: adaptive-rx, rx-usecs, rx-frames, and tx's; None where it prints none of them.
+
+    While a direction is adaptive its numbers may change by themselves, and are left out.
+    """
+    adaptive = re.search(r"^Adaptive RX: (on|off|n/a) +TX: (on|off|n/a)", text, re.MULTILINE)
+    ways = zip(("rx", "tx"), adaptive.groups(), strict=True) if adaptive else ()
+    found: dict[str, bool | int] = {f"adaptive-{way}": word == "on" for way, word in ways if word != "n/a"}
+    for line in text.splitlines():
+        if (match := _DELAY.fullmatch(line.strip())) and not found.get(f"adaptive-{match[2]}"):
+            found[match[1]] = int(match[3])
+    return found or None
 
 
 def parse_hash(text: str) -> dict[str, Any]:
