@@ -91,9 +91,7 @@ def main() -> None:
             path.stat().st_size < MOST_MB * 1e6,
             bool(opened) and max(opened[path][1], opened[path][4]) < MOST_COLD_S,
         )
-        print(
-            f"aim: below {MOST_MB:g} MB: {small}; loaded cold in under {MOST_COLD_S:g} s at the top and at trends: {soon}"
-        )
+        print(f"aim: below {MOST_MB:g} MB: {small}; loaded cold, at trends too, in under {MOST_COLD_S:g} s: {soon}")
 
 
 def make(results: Path, path: Path, given: argparse.Namespace) -> float:
