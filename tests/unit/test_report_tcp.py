@@ -15,7 +15,8 @@ from test_report_page import LIBRARY, Elements
 from trexbench.core.history.causes import groups_of
 from trexbench.core.history.night import State
 from trexbench.core.history.regression import Finding, Judgement, Kind
-from trexbench.core.history.rows import METRICS, Cell, rows_of_tcp
+from trexbench.core.history.rows import METRICS, Cell
+from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.model import Leg, Setup, Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.units import tcp_payload_bps

@@ -14,11 +14,13 @@ from test_report_page import LIBRARY, Elements
 from test_report_sizes import sized
 
 from trexbench.core.history.night import CellRecord, State
-from trexbench.core.history.rows import Cell, path_words, rows_of_tcp, told_apart
+from trexbench.core.history.paths import short_path, split_traffic
+from trexbench.core.history.rows import Cell, told_apart
+from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.bdp import find_rows
 from trexbench.core.tcp.model import Leg, LegReadings, Processes, ProcessTime, Setup
 from trexbench.core.tcp.result import TcpResult
-from trexbench.core.tcp.wan import Wan
+from trexbench.core.tcp.wan import Wan, parse_wan
 from trexbench.report.page.html import render
 from trexbench.report.page.report import Report
 from trexbench.report.tcp.table import Line
@@ -37,7 +39,7 @@ def swept(setup: Setup = BEHIND, **changes: Any) -> TcpResult:
 
 
 def report_of(*results: TcpResult, **changes: Any) -> Report:
-    rows = told_apart(row for at, one in enumerate(results) for row in rows_of_tcp(one, f"{at}.json"))
+    rows = [row for at, one in enumerate(results) for row in rows_of_tcp(one, f"{at}.json")]
     return Report(**{"rows": rows, "tcp": {row.cell: results[int(row.path[0])] for row in rows}, **changes})
 
 
@@ -93,11 +95,11 @@ def test_different_wans_and_tunnels_are_cells_of_their_own_and_never_one_history
         plain, setup=Setup(tunnel="relay", tunnel_between="client-server", tunnel_by="relay", tunnel_mtu=1400)
     )
     report = report_of(swept(), other, plain, through)
-    variants = {cell.variant for cell in report.tcp}
-    assert variants == {
-        None,
-        "WAN of 20.0 ms, 1.000 Gbit/s by netem",
-        "WAN of 50.0 ms, 100.0 Mbit/s by netem",
+    assert {cell.variant for cell in report.tcp} == {None}
+    assert {cell.over for cell in report.tcp} == {
+        "",
+        "WAN 20ms,1gbit by netem",
+        "WAN 50ms,100mbit by netem",
         "relay client-server by relay, inside an MTU of 1400",
     }
     assert all(len(trend.runs) == 1 for trend in report.trends) and len(report.wans) == 2
@@ -110,26 +112,44 @@ def test_different_wans_and_tunnels_are_cells_of_their_own_and_never_one_history
 
 def test_a_suite_names_its_wans_by_its_own_variants() -> None:
     of_suite = {"verb": "tcp", "suite": "bdp-lab8", "variant": "long"}
-    assert {row.cell.variant for row in told_apart(rows_of_tcp(swept(command=of_suite), "x"))} == {"long"}
+    assert {(row.cell.variant, row.cell.over) for row in rows_of_tcp(swept(command=of_suite), "x")} == {("long", "")}
 
 
 @pytest.mark.parametrize(
-    ("traffic", "words"),
+    ("traffic", "split"),
     [
-        (None, ""),
-        ("TCP by embedded, cubic, zerocopy, pinned, PPPoE", ""),
-        ("TCP by embedded, cubic, pinned, WAN of 20 ms by netem", "WAN of 20 ms by netem"),
+        (None, ("", "")),
+        ("ab12+cd34", ("ab12+cd34", "")),
+        ("ab12, WAN of 20.0 ms, 1.000 Gbit/s by cable", ("ab12", "WAN 20ms,1gbit by cable")),
+        ("TCP by embedded, cubic, zerocopy, pinned, PPPoE", ("TCP by embedded, cubic, zerocopy, pinned, PPPoE", "")),
+        (
+            "TCP by embedded, cubic, pinned, WAN of 20 ms by netem",
+            ("TCP by embedded, cubic, pinned", "WAN 20ms by netem"),
+        ),
+        (
+            "TCP by iperf3, bbr, openvpn dut-server, inside an MTU of 1400",
+            ("TCP by iperf3, bbr", "openvpn dut-server, inside an MTU of 1400"),
+        ),
+        ("ab12, WAN of what nobody understands", ("ab12", "WAN what nobody understands")),
     ],
 )
-def test_what_lies_behind_how_tcp_is_sent_is_its_path(traffic: str | None, words: str) -> None:
-    (row, *_) = rows_of_tcp(swept(), "x")
-    assert path_words(replace(row, traffic=traffic)) == words
+def test_traffic_tells_what_was_sent_and_what_it_went_through(traffic: str | None, split: tuple[str, str]) -> None:
+    assert split_traffic(traffic) == split
+
+
+@pytest.mark.parametrize("text", ["20ms,1gbit", "2.5ms,100mbit,queue=2.5mb,loss=0.01%,jitter=1ms", "1s", "loss=1%"])
+def test_a_wan_in_a_name_reads_as_it_was_asked_for(text: str) -> None:
+    assert short_path(f"WAN of {parse_wan(text)} by netem") == f"WAN {text} by netem"
 
 
 def test_packets_over_a_wan_are_cells_of_their_own_as_well() -> None:
     plain = make_row(suite=None)
-    far = replace(plain, traffic="ab12, WAN of 20 ms, 1 Gbit/s")
-    assert [row.cell.variant for row in told_apart([plain, far])] == [None, "WAN of 20 ms, 1 Gbit/s"]
+    far = told_apart(replace(plain, traffic="ab12, WAN of 20.0 ms, 1.000 Gbit/s by netem"))
+    assert [str(row.cell) for row in (told_apart(plain), far)] == [
+        "vpp 64b uni",
+        "vpp 64b uni over WAN 20ms,1gbit by netem",
+    ]
+    assert told_apart(far) == far and told_apart(replace(far, suite="nightly")).cell == plain.cell
 
 
 def through_a_tunnel() -> TcpResult:

@@ -93,7 +93,7 @@ def find_sized(runs: Mapping[Cell, RunResult]) -> tuple[SizedDut, ...]:
     for cell, run in runs.items():
         mode = _SIZE.fullmatch(cell.mode)
         if mode is not None:
-            key = (cell.dut, cell.variant, mode[1], cell.bidir, cell.rx_queues, cell.kind, cell.simulated)
+            key = (cell.dut_words, mode[1], cell.bidir, cell.rx_queues, cell.kind, cell.simulated)
             groups.setdefault(key, {})[cell] = run
     return tuple(
         SizedDut(next(iter(some)), tuple(sorted(some.values(), key=_frame_bytes)))

@@ -15,7 +15,8 @@ from ...core.units import format_pps, format_time
 from ..clean import clean
 from ..tcp.text import LIMIT_WORDS as TCP_LIMITS
 from ..words import NONE, format_change, format_cycles, format_figure, format_loss, interval_words
-from .grid import Grid, GridCell, change_text
+from .figures import GridCell, change_text
+from .grid import Grid
 from .overlay import Curve
 from .report import Report
 

@@ -57,7 +57,7 @@ class TcpCell:
     @property
     def name(self) -> str:
         """The DUT, its variant and the way in words."""
-        return f"{self.cell.dut} {self.cell.variant or ''}".rstrip() + f" {mode_words(self.cell)}"
+        return f"{self.cell.dut_words} {mode_words(self.cell)}"
 
     @property
     def rate(self) -> str:

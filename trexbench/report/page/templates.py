@@ -30,7 +30,7 @@ from ..groups import (
 )
 from ..tcp.text import LIMIT_WORDS, headline, name_of_flow
 from ..words import NONE, format_count, format_cycles, format_figure, format_loss, interval_words, typeset
-from .grid import column_of
+from .columns import column_of
 from .searches import l2_words, line_words, share_words, throughput_words
 from .sheets import grid_item
 from .tcp import is_tcp
