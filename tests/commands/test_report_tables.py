@@ -16,7 +16,8 @@ from report_cases import make_night, make_record, make_row, make_run
 from trexbench.core.history.night import State
 from trexbench.core.history.rows import EFFICIENCY, Cell
 from trexbench.report.page.report import Report
-from trexbench.report.page.sheets import harmless, sheets_of, to_csv
+from trexbench.report.page.sheet import harmless, to_csv
+from trexbench.report.page.sheets import sheets_of
 from trexbench.report.page.trends import Change
 from trexbench.review.report import make_page
 

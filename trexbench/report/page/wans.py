@@ -14,7 +14,7 @@ from ...core.tcp.model import TcpMode, Way
 from ...core.tcp.result import TcpResult
 from ...core.tcp.tunnel import hosts_of
 from ...core.tcp.wan import Wan, format_size
-from ...core.units import format_bits, format_share
+from ...core.units import format_share
 from ..tcp.curves import Bound, find_bounds, sized_rows, sorted_series
 from ..words import nominal
 from .tcp import TcpCell
@@ -145,19 +145,15 @@ class TunnelCell:
         """Of the tunnel's inside, where it was set."""
         return self.of.result.setup.tunnel_mtu if self.tunnel != "none" else None
 
-    @property
-    def rate(self) -> str:
-        return self.of.rate
-
     @cached_property
     def cpu(self) -> Mapping[str, float]:
         """Shares of one core by COLUMNS, the mean over the repetitions."""
         return mean_columns([one.shares for one in self.of.flows])
 
     @property
-    def bits_per_cpu_second(self) -> str:
+    def bits_per_cpu_second(self) -> float | None:
         known = [bits for one in self.of.flows if (bits := one.bits_per_cpu_second) is not None]
-        return format_bits(fmean(known)).removesuffix("/s") if known else "-"
+        return fmean(known) if known else None
 
     @property
     def processes(self) -> tuple[tuple[str, ProcessShare], ...]:
