@@ -7,40 +7,23 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from bdp_runs import BEHIND, FULL, LONG, MB, SLOW, F, leg_of, run, told
-from report_cases import HOSTILE, make_row, make_run, unpacked
-from tcp_runs import make_tcp_result
+from bdp_runs import BEHIND, LONG, SIZES, swept
+from report_cases import HOSTILE, make_row, make_run, report_of, unpacked
+from runs import sized
+from tcp_runs import make_tcp_result, through_a_tunnel
 from test_report_page import LIBRARY, Elements
-from test_report_sizes import sized
 
 from trexbench.core.history.night import CellRecord, State
 from trexbench.core.history.paths import short_path, split_traffic
 from trexbench.core.history.rows import Cell, told_apart
 from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.bdp import find_rows
-from trexbench.core.tcp.model import Leg, LegReadings, Processes, ProcessTime, Setup
-from trexbench.core.tcp.result import TcpResult
+from trexbench.core.tcp.model import Setup
 from trexbench.core.tcp.wan import Wan, parse_wan
 from trexbench.report.page.html import render
 from trexbench.report.page.report import Report
 from trexbench.report.tcp.table import Line
 from trexbench.report.tcp.table import Processes as Took
-
-SIZES = (1 * MB, 5 * MB)
-
-
-def swept(setup: Setup = BEHIND, **changes: Any) -> TcpResult:
-    """A run whose buffers of 1 MB bound the first leg, and of 5 MB the second no more."""
-    return run(
-        *(leg_of(Leg(F, buffer_bytes=size), path, told(size)) for size, path in zip(SIZES, (SLOW, FULL), strict=True)),
-        setup=setup,
-        **changes,
-    )
-
-
-def report_of(*results: TcpResult, **changes: Any) -> Report:
-    rows = [row for at, one in enumerate(results) for row in rows_of_tcp(one, f"{at}.json")]
-    return Report(**{"rows": rows, "tcp": {row.cell: results[int(row.path[0])] for row in rows}, **changes})
 
 
 def data_of(report: Report) -> dict[str, Any]:
@@ -150,19 +133,6 @@ def test_packets_over_a_wan_are_cells_of_their_own_as_well() -> None:
         "vpp 64b uni over WAN 20ms,1gbit by netem",
     ]
     assert told_apart(far) == far and told_apart(replace(far, suite="nightly")).cell == plain.cell
-
-
-def through_a_tunnel() -> TcpResult:
-    times = (
-        ProcessTime(7, "openvpn", 2.0, 5.0, 1.0, (1, 0), role="tunnel"),
-        ProcessTime(8, "iperf", 0.5, 1.5, 0.0, (0,), role="endpoint"),
-    )
-    result = make_tcp_result(legs=[Leg(F)])
-    setup = Setup(tunnel="openvpn", tunnel_between="client-server", tunnel_by="OpenVPN 2.6", tunnel_mtu=1400)
-    legs: tuple[LegReadings, ...] = tuple(
-        replace(leg, processes={host: Processes(10.0, times) for host in ("client", "server")}) for leg in result.legs
-    )
-    return replace(result, setup=setup, legs=legs)
 
 
 def test_a_tunnel_has_its_kind_mtu_and_the_processes_of_every_host() -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ...core.history.rows import Cell
-from ...core.units import format_bits, format_pps, format_share, format_time
+from ...core.units import format_bits, format_pps, format_scaled, format_share, format_time
 from ..clean import clean
 from ..words import NONE, format_change
 
@@ -146,7 +146,7 @@ def of_time(value_s: float | None) -> Item:
 
 def of_apart(value: float | None) -> Item:
     """Half of an interval of bit/s."""
-    return figure(value, lambda bps: f"+- {format_bits(bps)}")
+    return figure(value, lambda bps: f"+- {format_scaled(bps, 'bit/s', 2)}")
 
 
 def of_interval(low: float | None, high: float | None) -> Item:
