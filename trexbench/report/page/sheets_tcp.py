@@ -121,12 +121,13 @@ def _bdp(run: WanRun, row: BdpRow) -> Iterator[Item]:
 def tunnel_sheet(report: Report) -> Sheet:
     cpus = "; ".join(f"CPU of the {head} [share of a core]" for head in CPU_HEADS.values())
     heads = heads_of(f":Run; :Tunnel; MTU; Mean rate [bit/s]; {cpus}; Payload per CPU second [bit]; :Limit")
-    lines = tuple(Line((_run(one.of), *_tunnel(one))) for one in report.tunnels)
+    lines = tuple(Line(tuple(_tunnel(one))) for one in report.tunnels)
     return Sheet("tunnels", "Tunnels, and the CPU that they take", heads, lines)
 
 
 def _tunnel(one: TunnelCell) -> Iterator[Item]:
     of = one.of.summary
+    yield named(one.name, one.of.cell.simulated)
     yield of_text(" by ".join(filter(None, (one.tunnel, one.made))))
     yield of_count(one.mtu)
     yield of_bits(of.rate_bps, of.at_least)
@@ -137,8 +138,7 @@ def _tunnel(one: TunnelCell) -> Iterator[Item]:
 
 def process_sheet(report: Report) -> Sheet:
     heads = heads_of(
-        ":Run; :Host; :Role; :Process; usr [share of a core]; sys [share of a core]; :Cores; "
-        "Run delay [share of a core]"
+        ":Host; :Role; :Process; usr [share of a core]; sys [share of a core]; :Cores; Run delay [share of a core]"
     )
     lines = []
     for one in report.tunnels:
@@ -146,13 +146,16 @@ def process_sheet(report: Report) -> Sheet:
             names = (process.whose or host, process.role or "-", process.name)
             shares = of_share(process.user), of_share(process.system)
             cores = of_text(", ".join(map(str, process.cpus)) or "-")
-            lines.append(Line((_run(one.of), *map(of_text, names), *shares, cores, of_share(process.waiting))))
-    return Sheet("tunnel-processes", "Processes of every host", heads, tuple(lines))
+            items = (*map(of_text, names), *shares, cores, of_share(process.waiting))
+            lines.append(Line(items, block=_run(one.of).text))
+    return Sheet("tunnel-processes", "Processes of every host", heads, tuple(lines), "Run")
 
 
 def published_sheet(report: Report) -> Sheet:
-    """CPU of processes only where any was published."""
-    columns = CPU_HEADS if any(one.published_cpu for one in report.published) else {}
+    """CPU of processes only where any was published, of those that are known."""
+    known = [cpu for one in report.published for cpu in (one.published_cpu, one.processes.cpu)]
+    published = any(one.published_cpu for one in report.published)
+    columns = {key: head for key, head in CPU_HEADS.items() if published and any(key in cpu for cpu in known)}
     cpus = "".join(
         f"CPU of the {head}, {whose} [share of a core]; "
         for head in columns.values()

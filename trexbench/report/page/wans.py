@@ -17,7 +17,7 @@ from ...core.tcp.wan import Wan, format_size
 from ...core.units import format_share
 from ..tcp.curves import Bound, find_bounds, sized_rows, sorted_series
 from ..words import nominal
-from .tcp import TcpCell
+from .tcp import TcpCell, mode_words
 
 STEPS = 32
 """Of a line that is curved on the plot's axis of sizes."""
@@ -127,6 +127,12 @@ class TunnelCell:
     """A cell of TCP beside its processes' CPU: through a tunnel, or without one for comparison."""
 
     of: TcpCell
+
+    @property
+    def name(self) -> str:
+        """The DUT, its variant and the way; the tunnel has a column of its own."""
+        cell = self.of.cell
+        return f"{replace(cell, over='').dut_words} {mode_words(cell)}"
 
     @property
     def tunnel(self) -> str:
