@@ -94,6 +94,9 @@ def test_a_wan_is_put_beside_the_same_one_where_there_is_one() -> None:
     assert [(pair.unlike, pair.verdict) for pair in found.pairs] == [((), Verdict.SAME)] * 2
     found = compare_sets([near, far], [far])
     assert not found.pairs[0].unlike and found.only_first == (near.cell,) and "over" not in str(near.cell)
+    (unlike,) = compare_sets([near], [far]).pairs
+    assert unlike.unlike == ("over no WAN and over WAN 20ms,1gbit by netem",)
+    assert f"{near.cell} | over WAN 20ms,1gbit by netem" in format_set_comparison("a", "b", compare_sets([near], [far]))
     text = format_set_comparison("a", "b", found)
     values = set_comparison_values("a", "b", found)["cells"][0]["cell"]
     assert str(far.cell) in text and values["over"] == "WAN 20ms,1gbit by netem"
