@@ -9,9 +9,7 @@ from pathlib import Path
 
 from browser import Page
 
-LINKS = (
-    """Array.from(document.querySelectorAll('a.csv:not([hidden])')).map(function (link) { return link.download; })"""
-)
+LINKS = """Array.from(document.querySelectorAll('a.csv')).map(function (link) { return link.download; })"""
 BARE = """Array.from(document.querySelectorAll('table')).filter(function (table) { return !table.closest('.sheet'); })
   .map(function (table) { return [table.className, Array.from(table.querySelectorAll('tbody tr')).map(function (row) {
     return Array.from(row.cells).map(function (cell) { return cell.textContent.trim(); }); })]; })"""

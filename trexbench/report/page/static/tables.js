@@ -3,7 +3,7 @@
 (function () {
   var NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/;
   var touched = false; // the tables above the controls follow them only when somebody used them
-  var tables = all(document, ".wide table:not(.facts)"), controls = document.getElementById("controls");
+  var tables = all(document, ".sheet table"), controls = document.getElementById("controls");
 
   function all(root, selector) { return Array.prototype.slice.call(root.querySelectorAll(selector)); }
 
@@ -95,13 +95,12 @@
   }
 
   function equip(table) {
-    var sheet = table.closest(".sheet"), region = table.closest(".wide");
+    var region = table.closest(".wide");
     var bar = make("p", "sheetbar unprinted"), count = make("span", "rows"), whole = make("button", "whole", "all rows"), link = make("a", "csv", "CSV");
     whole.type = "button";
     whole.hidden = true;
     link.href = "#";
-    link.download = sheet ? sheet.dataset.name + ".csv" : "";
-    link.hidden = !sheet; // its rows are part of the file of all changes
+    link.download = table.closest(".sheet").dataset.name + ".csv";
     link.setAttribute("aria-label", "This table as CSV");
     link.addEventListener("click", function () { save(link, table); });
     whole.addEventListener("click", function () { table.dataset.whole = "1"; filter(table); });
