@@ -66,7 +66,7 @@ def _rates(one: TcpCell) -> Iterator[Item]:
 def leg_sheet(report: Report) -> Sheet:
     """As ``datamash`` sums up the intervals of each leg."""
     heads = heads_of(
-        ":Run; :Leg; Min [bit/s]; Max [bit/s]; Mean [bit/s]; Median [bit/s]; Sstdev [bit/s]; Retransmitted [share]"
+        ":Leg; Min [bit/s]; Max [bit/s]; Mean [bit/s]; Median [bit/s]; Sstdev [bit/s]; Retransmitted [share]"
     )
     lines = []
     for one in report.tcp_cells:
@@ -75,19 +75,20 @@ def leg_sheet(report: Report) -> Sheet:
                 least = flow.verdict.at_least
                 figures = (of_bits(of.min), of_bits(of.max), of_bits(of.mean, least), of_bits(of.median))
                 about = (of_bits(of.sstdev), of_share(flow.retransmitted))
-                lines.append(Line((_run(one), of_text(name_of_flow(flow)), *figures, *about)))
-    return Sheet("tcp-legs", "Every leg of TCP", heads, tuple(lines))
+                lines.append(Line((of_text(name_of_flow(flow)), *figures, *about), block=_run(one).text))
+    return Sheet("tcp-legs", "Every leg of TCP", heads, tuple(lines), "Run")
 
 
 def ping_sheet(report: Report) -> Sheet:
-    heads = heads_of(":Run; :While; Min [\u00b5s]; Avg [\u00b5s]; Max [\u00b5s]; Mdev [\u00b5s]; Lost [share]")
+    heads = heads_of(":While; Min [\u00b5s]; Avg [\u00b5s]; Max [\u00b5s]; Mdev [\u00b5s]; Lost [share]")
     lines = []
     for one in report.tcp_cells:
         for ping in one.pings:
             of = ping.statistics
             times = map(of_time, (of.min_s, of.avg_s, of.max_s, of.mdev_s))
-            lines.append(Line((_run(one), of_text("loaded" if ping.loaded else "idle"), *times, of_share(of.loss))))
-    return Sheet("tcp-pings", "Every ping", heads, tuple(lines))
+            items = (of_text("loaded" if ping.loaded else "idle"), *times, of_share(of.loss))
+            lines.append(Line(items, block=_run(one).text))
+    return Sheet("tcp-pings", "Every ping", heads, tuple(lines), "Run")
 
 
 def wan_sheet(report: Report) -> Sheet:
