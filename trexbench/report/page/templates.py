@@ -12,7 +12,7 @@ import jinja2
 from markupsafe import Markup
 
 from ...core.history.rows import Cell
-from ...core.units import format_pps, format_time
+from ...core.units import format_time
 from ..clean import clean
 from ..groups import (
     DIFFERS,
@@ -28,7 +28,7 @@ from ..groups import (
     headline as cause_headline,
 )
 from ..tcp.text import headline
-from ..words import NONE, format_count, format_cycles, format_figure, format_loss, interval_words, typeset
+from ..words import NONE, format_count, format_figure, typeset
 from .columns import column_of
 from .facts import facts_of
 from .sheets import grid_item
@@ -85,9 +85,4 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "tojson_text": json.dumps,
     "figure": partial(_figure, format_figure),
     "duration": partial(_figure, format_time),
-    "pps": partial(_figure, format_pps),
-    "interval": interval_words,
-    "cycles": partial(_figure, format_cycles),
-    "digits": partial(_figure, "{:.4g}".format),
-    "share": partial(_figure, format_loss),
 }
