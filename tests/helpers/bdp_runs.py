@@ -38,3 +38,15 @@ def run(*legs: LegReadings, setup: Setup = BEHIND, **changes: Any) -> TcpResult:
     pings = (Ping(plan.legs[0], False, 5, (0.0408, 0.0200, 0.0201, 0.0199, 0.0200)),)
     result = make_tcp_result(plan=plan, setup=setup, **{"pings": pings, **changes})
     return replace(result, legs=legs)
+
+
+SIZES = (1 * MB, 5 * MB)
+
+
+def swept(setup: Setup = BEHIND, **changes: Any) -> TcpResult:
+    """A run whose buffers of 1 MB bound the first leg, and of 5 MB the second no more."""
+    return run(
+        *(leg_of(Leg(F, buffer_bytes=size), path, told(size)) for size, path in zip(SIZES, (SLOW, FULL), strict=True)),
+        setup=setup,
+        **changes,
+    )

@@ -13,8 +13,11 @@ from runs import World, make_plan, make_result
 from trexbench.core.dut.cycles import Cost
 from trexbench.core.history.night import Attempt, CellRecord, Night, State
 from trexbench.core.history.rows import Cell, RunRow
+from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
+from trexbench.core.tcp.result import TcpResult
+from trexbench.report.page.report import Report
 
 HOSTILE = "<script>window.canary=1</script>\"'><img src=x onerror=canary=1></script><!--\0\u2028{{7*7}}$x$%{x}|`"
 
@@ -90,3 +93,9 @@ def figures(trend: dict[str, Any], metric: str) -> list[float | None]:
 def unpacked(text: str) -> Any:
     """What a page's script unpacks."""
     return json.loads(gzip.decompress(base64.b64decode(text)))
+
+
+def report_of(*results: TcpResult, **changes: Any) -> Report:
+    """Of all cells of these runs of TCP."""
+    rows = [row for at, one in enumerate(results) for row in rows_of_tcp(one, f"{at}.json")]
+    return Report(**{"rows": rows, "tcp": {row.cell: results[int(row.path[0])] for row in rows}, **changes})

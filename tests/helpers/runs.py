@@ -356,3 +356,12 @@ PROFILE: dict[str, Any] = {
     "streams": [{"frame_bytes": 64, "share": 1.0, "flows": 251, "varied": []}],
 }
 """What ``core.profile.Profile.to_dict`` says of var2-64b."""
+
+
+SIZED_PPS = 400e3
+
+
+def sized(frame_bytes: int, goals: tuple[float, ...] = (0.0, 0.01), bidir: bool = False, **changes: Any) -> RunResult:
+    """A search of a line of 1 Gbit/s through a router of 400 kpps per direction, whatever the size."""
+    plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0, goals=goals, bidir=bidir, frame_bytes=frame_bytes)
+    return make_result(plan, World(capacity_pps=SIZED_PPS), **changes)

@@ -12,6 +12,8 @@ from trexbench.core.tcp.model import (
     Leg,
     LegReadings,
     Ping,
+    Processes,
+    ProcessTime,
     Setup,
     StreamCount,
     TcpPlan,
@@ -175,3 +177,17 @@ def make_tcp_result(
         ceilings=tuple(make_leg(plan, leg, ceiling) for leg in plan.legs) if ceiling else (),
         **(values | changes),
     )
+
+
+def through_a_tunnel() -> TcpResult:
+    """OpenVPN between client and server, each of whose processes was read."""
+    times = (
+        ProcessTime(7, "openvpn", 2.0, 5.0, 1.0, (1, 0), role="tunnel"),
+        ProcessTime(8, "iperf", 0.5, 1.5, 0.0, (0,), role="endpoint"),
+    )
+    result = make_tcp_result(legs=[Leg(Way.FORWARD)])
+    setup = Setup(tunnel="openvpn", tunnel_between="client-server", tunnel_by="OpenVPN 2.6", tunnel_mtu=1400)
+    legs: tuple[LegReadings, ...] = tuple(
+        replace(leg, processes={host: Processes(10.0, times) for host in ("client", "server")}) for leg in result.legs
+    )
+    return replace(result, setup=setup, legs=legs)

@@ -267,6 +267,6 @@ def test_the_command_says_which_way_it_went(tmp_path: Path) -> None:
         assert trexbench(tmp_path, *run).returncode == 0
         compared = trexbench(tmp_path, "compare", *map(str, sorted((tmp_path / "results").rglob("*-tcp-*.json"))))
         if setup["tunnel"] == "6in4":
-            assert "different traffic" in compared.stdout + compared.stderr
+            assert "over 6in4" in compared.stdout + compared.stderr
     finally:
         trexbench(tmp_path, "lab", "down", "--dut", str(path), "--force")

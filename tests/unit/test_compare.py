@@ -53,6 +53,11 @@ def test_a_difference_counts_beyond_the_noise_and_bounds_only_where_they_decide(
             "different traffic",
             id="other frames",
         ),
+        pytest.param(
+            {"command": {"mode": "var2-64b", "wan": "20.0 ms, 1.000 Gbit/s by netem"}},
+            "over no WAN and over WAN 20ms,1gbit by netem",
+            id="another WAN",
+        ),
         pytest.param({"status": Status.INCOMPLETE}, "is incomplete", id="a run that ended early"),
         pytest.param(
             {"dut": DUT | {"facts_sha256": "b", "facts": {"kernel": "6.2"}}},

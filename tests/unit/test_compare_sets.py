@@ -10,16 +10,17 @@ import pytest
 from runs import make_result
 
 from trexbench.core.history.compare import Verdict, compare_sets, is_bound, noise_of
-from trexbench.core.history.rows import Cell, RunRow, row_of
+from trexbench.core.history.rows import Cell, RunRow, row_of, told_apart
 from trexbench.report.compare import format_set_comparison, set_comparison_values
 
+FAR = "WAN of 20.0 ms, 1.000 Gbit/s by netem"
 ROW = replace(row_of(make_result(), "x.json"), uncertainty_pps=0.0, at_least=False, total_pps=1e6)
 
 
 def row(pps: float = 1e6, noise: float = 0.0, at_least: bool = False, **changes: Any) -> RunRow:
     cell = {name: changes.pop(name) for name in ("dut", "mode", "bidir", "rx_queues", "simulated") if name in changes}
     values = {"total_pps": pps, "uncertainty_pps": noise, "at_least": at_least, "cell": replace(ROW.cell, **cell)}
-    return replace(ROW, **(values | changes))
+    return told_apart(replace(ROW, **(values | changes)))
 
 
 HIGH_BOUND = [row(0.9e6), row(0.9e6), row(0.901e6, at_least=True)]
@@ -87,6 +88,20 @@ def test_a_dut_with_one_number_of_queues_stands_beside_all_of_another() -> None:
     assert [cell.rx_queues for cell in found.only_second] == [4]
 
 
+def test_a_wan_is_put_beside_the_same_one_where_there_is_one() -> None:
+    near, far = row(), row(0.5e6, traffic=f"{ROW.traffic}, {FAR}")
+    found = compare_sets([near, far], [far, near])
+    assert [(pair.unlike, pair.verdict) for pair in found.pairs] == [((), Verdict.SAME)] * 2
+    found = compare_sets([near, far], [far])
+    assert not found.pairs[0].unlike and found.only_first == (near.cell,) and "over" not in str(near.cell)
+    (unlike,) = compare_sets([near], [far]).pairs
+    assert unlike.unlike == ("over no WAN and over WAN 20ms,1gbit by netem",)
+    assert f"{near.cell} | over WAN 20ms,1gbit by netem" in format_set_comparison("a", "b", compare_sets([near], [far]))
+    text = format_set_comparison("a", "b", found)
+    values = set_comparison_values("a", "b", found)["cells"][0]["cell"]
+    assert str(far.cell) in text and values["over"] == "WAN 20ms,1gbit by netem"
+
+
 def test_runs_that_ended_early_are_left_out_and_named() -> None:
     early = row(2e6, status="incomplete", path="early.json")
     found = compare_sets([row(), early], [row()])
@@ -99,6 +114,8 @@ def test_runs_that_ended_early_are_left_out_and_named() -> None:
     [
         ({"simulated": False}, "one is simulated, the other measured"),
         ({"traffic": "other"}, "different traffic"),
+        ({"traffic": f"{ROW.traffic}, {FAR}", "suite": "a"}, "over no WAN and over WAN 20ms,1gbit by netem"),
+        ({"traffic": f"{ROW.traffic}, {FAR}"}, "over no WAN and over WAN 20ms,1gbit by netem"),
         ({"line_rate_bps": 1e10}, "line rates of 1.000 Gbit/s and 10.00 Gbit/s"),
         ({"loss_threshold": 0.01}, "loss thresholds of"),
         ({"facts": "other"}, "lab-linux was not configured alike (kernel)"),

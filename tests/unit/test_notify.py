@@ -22,7 +22,8 @@ from tcp_runs import make_tcp_result
 
 from trexbench.core.errors import BenchError, ConfigError
 from trexbench.core.history.night import Attempt, CellRecord, Night, State
-from trexbench.core.history.rows import Cell, RunRow, row_of, rows_of_tcp
+from trexbench.core.history.rows import Cell, RunRow, row_of
+from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.model import Leg, Way
 from trexbench.suite.notify import MOST_LETTERS, post, summary, textfile, webhook_url, write_textfile
 

@@ -17,7 +17,8 @@ from tcp_runs import make_tcp_result
 
 from trexbench.cli import main
 from trexbench.core.errors import ConfigError
-from trexbench.core.history.rows import Cell, RunRow, rows_of_tcp
+from trexbench.core.history.rows import Cell, RunRow
+from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.report.parquet import to_parquet
 
 parquet = pytest.importorskip("pyarrow.parquet", reason="needs pip install 'trexbench[parquet]'")

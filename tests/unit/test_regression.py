@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,11 +17,14 @@ from trexbench.core.history.explain import part_words
 from trexbench.core.history.known import Known
 from trexbench.core.history.night import Attempt, CellRecord, Night, State
 from trexbench.core.history.regression import NEEDED_NIGHTS, Finding, Judgement, Kind, judge_rows
-from trexbench.core.history.rows import Cell, RunRow
+from trexbench.core.history.rows import Cell, RunRow, told_apart
 from trexbench.core.history.series import Point
+from trexbench.report.regress.forms import format_junit, judgement_values
+from trexbench.report.regress.text import format_judgement, format_markdown
 from trexbench.results.jumps import levels
 
 RATE = "maximum rate"
+FAR = "WAN of 20.0 ms, 1.000 Gbit/s by netem"
 STEP = [*noisy(30), *noisy(3, 4.75e6, seed=2)]
 
 
@@ -121,6 +125,7 @@ def test_bounds_prove_only_what_they_bound(before: Any, first: float, after: Any
     ("changes", "words"),
     [
         ({"traffic": "1" * 64}, "other traffic"),
+        ({"traffic": f"{'0' * 64}, {FAR}"}, "over no WAN -> over WAN 20ms,1gbit by netem since"),
         ({"line_rate_bps": 1e9}, "line rate 10.00 Gbit/s -> 1.000 Gbit/s"),
         ({"loss_threshold": 0.01}, "loss threshold"),
     ],
@@ -136,6 +141,24 @@ def test_simulated_and_measured_runs_are_two_cells() -> None:
     simulated = Cell("netgate-vpp", "var2-64b", False, 1, simulated=True)
     rows = [*make_rows(noisy(30)), *make_rows(noisy(33, 4e6), simulated)]
     assert judged(rows).exit_code == 0
+
+
+def test_runs_by_hand_over_different_wans_have_histories_of_their_own() -> None:
+    def over(wan: str, value: float) -> list[RunRow]:
+        by_hand = {"night": None, "suite": None, "traffic": f"0, WAN of {wan} by netem"}
+        return [told_apart(make_row(number, one, **by_hand)) for number, one in enumerate(noisy(30, value))]
+
+    near, far = over("1.0 ms", 5e6), over("20.0 ms, 1.000 Gbit/s", 1e6)
+    slower = [replace(row, total_pps=0.9 * row.total_pps) if at >= 25 else row for at, row in enumerate(far)]
+    judgement = judged([row for pair in zip(near, slower, strict=True) for row in pair])
+    finding = only(judgement, Kind.REGRESSION)
+    name = "netgate-vpp var2-64b uni 1q over WAN 20ms,1gbit by netem"
+    assert str(finding.cell) == name and judgement.remarks == () and judgement.judged == 2
+    assert judgement.steady == ((replace(finding.cell, over="WAN 1ms by netem"), RATE),)
+    for text in (format_judgement(judgement), format_markdown(judgement).replace("\\", ""), format_junit(judgement)):
+        assert name in text and "netgate-vpp over WAN 20ms,1gbit by netem 9.9 % slower" in text
+    (values,) = judgement_values(judgement)["groups"]
+    assert values["over"] == "WAN 20ms,1gbit by netem" and values["cells"] == [name]
 
 
 def test_runs_of_one_night_count_as_their_median() -> None:

@@ -10,7 +10,8 @@ from report_cases import make_night, make_record, make_row, make_run
 from trexbench.core.history.baseline import Level
 from trexbench.core.history.night import State
 from trexbench.core.history.rows import EFFICIENCY, Cell, RunRow, held_pps, row_of
-from trexbench.report.page.grid import GridCell, build_cost_grid, build_grid
+from trexbench.report.page.figures import GridCell
+from trexbench.report.page.grid import build_cost_grid, build_grid
 
 SEED = {
     ("1514b", False): "97 97 97 97 97",

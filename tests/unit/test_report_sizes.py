@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from matplotlib.text import Text
-from runs import World, make_plan, make_result
+from runs import SIZED_PPS, sized
 
 from trexbench.core.load.plan import Direction
 from trexbench.core.result import RunResult, Status
@@ -17,13 +16,6 @@ from trexbench.report.run.picture_sizes import compose_sizes, draw_sizes
 from trexbench.report.run.sizes import format_sizes, throughputs
 
 FORTH, BACK = Direction(0, 1), Direction(1, 0)
-CAPACITY_PPS = 400e3
-
-
-def sized(frame_bytes: int, goals: tuple[float, ...] = (0.0, 0.01), bidir: bool = False, **changes: Any) -> RunResult:
-    """A search of a line of 1 Gbit/s through a router of 400 kpps per direction, whatever the size."""
-    plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0, goals=goals, bidir=bidir, frame_bytes=frame_bytes)
-    return make_result(plan, World(capacity_pps=CAPACITY_PPS), **changes)
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +38,8 @@ def test_a_row_for_each_size_and_goal_with_rates_shares_and_limit(both_ways: lis
 def test_its_figures_are_those_of_the_knee(both_ways: list[RunResult]) -> None:
     small, more, large, _ = throughputs(both_ways)
     assert small.rates_pps == {
-        FORTH: pytest.approx(CAPACITY_PPS, rel=0.01),
-        BACK: pytest.approx(CAPACITY_PPS, rel=0.01),
+        FORTH: pytest.approx(SIZED_PPS, rel=0.01),
+        BACK: pytest.approx(SIZED_PPS, rel=0.01),
     }
     assert more.total_pps > small.total_pps and not small.bounds and large.bounds == {FORTH, BACK}
     assert small.l2_bps == pytest.approx(small.total_pps * 512)
@@ -88,7 +80,7 @@ def test_the_picture_shows_line_rate_and_throughput_over_the_size(both_ways: lis
     line, first, *_ = upper.get_lines()
     assert list(line.get_xdata()) == list(first.get_xdata()) == [64, 1518]
     assert list(line.get_ydata()) == pytest.approx([2 * line_rate_pps(size, 1e9) for size in (64, 1518)])
-    assert list(first.get_ydata()) == pytest.approx([2 * CAPACITY_PPS, 2 * line_rate_pps(1518, 1e9)], rel=0.04)
+    assert list(first.get_ydata()) == pytest.approx([2 * SIZED_PPS, 2 * line_rate_pps(1518, 1e9)], rel=0.04)
     assert all(0 < share <= 1 for share in lower.get_lines()[0].get_ydata())
     assert "SIMULATED" in [text.get_text() for text in figure.findobj(Text)]
     real = compose_sizes([replace(one, simulated=False) for one in both_ways])

@@ -7,38 +7,23 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from bdp_runs import BEHIND, FULL, LONG, MB, SLOW, F, leg_of, run, told
-from report_cases import HOSTILE, make_row, make_run, unpacked
-from tcp_runs import make_tcp_result
+from bdp_runs import BEHIND, LONG, SIZES, swept
+from report_cases import HOSTILE, make_row, make_run, report_of, unpacked
+from runs import sized
+from tcp_runs import make_tcp_result, through_a_tunnel
 from test_report_page import LIBRARY, Elements
-from test_report_sizes import sized
 
 from trexbench.core.history.night import CellRecord, State
-from trexbench.core.history.rows import Cell, path_words, rows_of_tcp, told_apart
+from trexbench.core.history.paths import short_path, split_traffic
+from trexbench.core.history.rows import Cell, told_apart
+from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.bdp import find_rows
-from trexbench.core.tcp.model import Leg, LegReadings, Processes, ProcessTime, Setup
-from trexbench.core.tcp.result import TcpResult
-from trexbench.core.tcp.wan import Wan
+from trexbench.core.tcp.model import Setup
+from trexbench.core.tcp.wan import Wan, parse_wan
 from trexbench.report.page.html import render
 from trexbench.report.page.report import Report
 from trexbench.report.tcp.table import Line
 from trexbench.report.tcp.table import Processes as Took
-
-SIZES = (1 * MB, 5 * MB)
-
-
-def swept(setup: Setup = BEHIND, **changes: Any) -> TcpResult:
-    """A run whose buffers of 1 MB bound the first leg, and of 5 MB the second no more."""
-    return run(
-        *(leg_of(Leg(F, buffer_bytes=size), path, told(size)) for size, path in zip(SIZES, (SLOW, FULL), strict=True)),
-        setup=setup,
-        **changes,
-    )
-
-
-def report_of(*results: TcpResult, **changes: Any) -> Report:
-    rows = told_apart(row for at, one in enumerate(results) for row in rows_of_tcp(one, f"{at}.json"))
-    return Report(**{"rows": rows, "tcp": {row.cell: results[int(row.path[0])] for row in rows}, **changes})
 
 
 def data_of(report: Report) -> dict[str, Any]:
@@ -93,11 +78,11 @@ def test_different_wans_and_tunnels_are_cells_of_their_own_and_never_one_history
         plain, setup=Setup(tunnel="relay", tunnel_between="client-server", tunnel_by="relay", tunnel_mtu=1400)
     )
     report = report_of(swept(), other, plain, through)
-    variants = {cell.variant for cell in report.tcp}
-    assert variants == {
-        None,
-        "WAN of 20.0 ms, 1.000 Gbit/s by netem",
-        "WAN of 50.0 ms, 100.0 Mbit/s by netem",
+    assert {cell.variant for cell in report.tcp} == {None}
+    assert {cell.over for cell in report.tcp} == {
+        "",
+        "WAN 20ms,1gbit by netem",
+        "WAN 50ms,100mbit by netem",
         "relay client-server by relay, inside an MTU of 1400",
     }
     assert all(len(trend.runs) == 1 for trend in report.trends) and len(report.wans) == 2
@@ -110,39 +95,44 @@ def test_different_wans_and_tunnels_are_cells_of_their_own_and_never_one_history
 
 def test_a_suite_names_its_wans_by_its_own_variants() -> None:
     of_suite = {"verb": "tcp", "suite": "bdp-lab8", "variant": "long"}
-    assert {row.cell.variant for row in told_apart(rows_of_tcp(swept(command=of_suite), "x"))} == {"long"}
+    assert {(row.cell.variant, row.cell.over) for row in rows_of_tcp(swept(command=of_suite), "x")} == {("long", "")}
 
 
 @pytest.mark.parametrize(
-    ("traffic", "words"),
+    ("traffic", "split"),
     [
-        (None, ""),
-        ("TCP by embedded, cubic, zerocopy, pinned, PPPoE", ""),
-        ("TCP by embedded, cubic, pinned, WAN of 20 ms by netem", "WAN of 20 ms by netem"),
+        (None, ("", "")),
+        ("ab12+cd34", ("ab12+cd34", "")),
+        ("ab12, WAN of 20.0 ms, 1.000 Gbit/s by cable", ("ab12", "WAN 20ms,1gbit by cable")),
+        ("TCP by embedded, cubic, zerocopy, pinned, PPPoE", ("TCP by embedded, cubic, zerocopy, pinned, PPPoE", "")),
+        (
+            "TCP by embedded, cubic, pinned, WAN of 20 ms by netem",
+            ("TCP by embedded, cubic, pinned", "WAN 20ms by netem"),
+        ),
+        (
+            "TCP by iperf3, bbr, openvpn dut-server, inside an MTU of 1400",
+            ("TCP by iperf3, bbr", "openvpn dut-server, inside an MTU of 1400"),
+        ),
+        ("ab12, WAN of what nobody understands", ("ab12", "WAN what nobody understands")),
     ],
 )
-def test_what_lies_behind_how_tcp_is_sent_is_its_path(traffic: str | None, words: str) -> None:
-    (row, *_) = rows_of_tcp(swept(), "x")
-    assert path_words(replace(row, traffic=traffic)) == words
+def test_traffic_tells_what_was_sent_and_what_it_went_through(traffic: str | None, split: tuple[str, str]) -> None:
+    assert split_traffic(traffic) == split
+
+
+@pytest.mark.parametrize("text", ["20ms,1gbit", "2.5ms,100mbit,queue=2.5mb,loss=0.01%,jitter=1ms", "1s", "loss=1%"])
+def test_a_wan_in_a_name_reads_as_it_was_asked_for(text: str) -> None:
+    assert short_path(f"WAN of {parse_wan(text)} by netem") == f"WAN {text} by netem"
 
 
 def test_packets_over_a_wan_are_cells_of_their_own_as_well() -> None:
     plain = make_row(suite=None)
-    far = replace(plain, traffic="ab12, WAN of 20 ms, 1 Gbit/s")
-    assert [row.cell.variant for row in told_apart([plain, far])] == [None, "WAN of 20 ms, 1 Gbit/s"]
-
-
-def through_a_tunnel() -> TcpResult:
-    times = (
-        ProcessTime(7, "openvpn", 2.0, 5.0, 1.0, (1, 0), role="tunnel"),
-        ProcessTime(8, "iperf", 0.5, 1.5, 0.0, (0,), role="endpoint"),
-    )
-    result = make_tcp_result(legs=[Leg(F)])
-    setup = Setup(tunnel="openvpn", tunnel_between="client-server", tunnel_by="OpenVPN 2.6", tunnel_mtu=1400)
-    legs: tuple[LegReadings, ...] = tuple(
-        replace(leg, processes={host: Processes(10.0, times) for host in ("client", "server")}) for leg in result.legs
-    )
-    return replace(result, setup=setup, legs=legs)
+    far = told_apart(replace(plain, traffic="ab12, WAN of 20.0 ms, 1.000 Gbit/s by netem"))
+    assert [str(row.cell) for row in (told_apart(plain), far)] == [
+        "vpp 64b uni",
+        "vpp 64b uni over WAN 20ms,1gbit by netem",
+    ]
+    assert told_apart(far) == far and told_apart(replace(far, suite="nightly")).cell == plain.cell
 
 
 def test_a_tunnel_has_its_kind_mtu_and_the_processes_of_every_host() -> None:
@@ -153,7 +143,7 @@ def test_a_tunnel_has_its_kind_mtu_and_the_processes_of_every_host() -> None:
     text = text_of(report)
     assert "by OpenVPN 2.6" in text and "70.0 %" in text and "1, 0" in text and "50.0 %" in text
     busy = 2 * (0.7 + 0.2)
-    assert one.bits_per_cpu_second == f"{940 / busy:.1f} Mbit"
+    assert one.bits_per_cpu_second == pytest.approx(940e6 / busy) and f"{940 / busy:.1f} Mbit" in text
     assert text.count("openvpn") >= 3 and not report_of(make_tcp_result()).tunnels
 
 

@@ -209,6 +209,15 @@ def test_figures_of_another_version_of_the_analysis_are_derived_anew(
     assert load_row(path, "x") == wanted
 
 
+def test_a_row_sealed_before_cells_named_their_wan_has_it_in_its_name(tmp_path: Path) -> None:
+    over = b"WAN 20ms,1gbit by netem"
+    path = stored(tmp_path, replace(RUN, command={**RUN.command, "wan": "20.0 ms, 1.000 Gbit/s by netem"}))
+    assert load_row(path, "x").cell.over.encode() == over
+    path.write_bytes(resealed(path.read_bytes().replace(b',"over":"' + over + b'"', b"")))
+    assert over not in path.read_bytes() and read_derived(path.read_bytes()) is not None
+    assert str(load_row(path, "x").cell).endswith("over WAN 20ms,1gbit by netem simulated")
+
+
 def resealed(data: bytes) -> bytes:
     end = data.rindex(b',"digest":"')
     return data[:end] + b',"digest":"' + blake2b(data[:end], digest_size=16).hexdigest().encode() + b'"}\n}\n'

@@ -16,7 +16,7 @@ from trexbench.config.schema import read_dut
 from trexbench.config.suite import Instead
 from trexbench.config.transport import TransportConfig
 from trexbench.core.errors import ConfigError
-from trexbench.core.history.rows import rows_of_tcp
+from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.load.profile import MODES
 from trexbench.core.strategy.table import STRATEGIES
 from trexbench.core.tcp.limit import TcpLimit

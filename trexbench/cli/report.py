@@ -79,7 +79,8 @@ def report(
         for name, data in draw_pictures(found):
             write(str(pictures / name), data)
     if tables is not None:
-        from ..report.page.sheets import sheets_of, to_csv
+        from ..report.page.sheet import to_csv
+        from ..report.page.sheets import sheets_of
 
         make_directory(tables)
         for sheet in sheets_of(found):

@@ -113,7 +113,9 @@ def _set_values(pair: CellPair) -> dict[str, Any]:
 def _set_row(pair: CellPair, mark: str) -> tuple[str, ...]:
     other = pair.second[0].cell
     queues = f" {other.rx_queues}q" if other.rx_queues is not None and other.rx_queues != pair.cell.rx_queues else ""
-    name = clean(pair.cell) + (f" | {clean(other.dut)}{queues}" if other.dut != pair.cell.dut else "")
+    apart = [f"{other.dut}{queues}"] if other.dut != pair.cell.dut else []
+    apart += [f"over {other.over or 'none'}"] if other.over != pair.cell.over else []
+    name = clean(" | ".join([str(pair.cell), *apart]))
     runs = f"{len(pair.first)}:{len(pair.second)}"
     *figures, verdict = _figure_words(pair)
     return name, runs, *figures, f"{verdict} {mark}".rstrip()

@@ -18,8 +18,8 @@ DIFFERS = "what differs from the run before:"
 def headline(group: Group) -> str:
     """``netgate-vpp 8.1 to 13.8 % slower since 17 November (8 cells)``"""
     cell, about = group.first.cell, "about " if group.first.shape is Shape.DRIFT else ""
-    variant, simulated = f" {cell.variant}" if cell.variant else "", " (simulated)" if cell.simulated else ""
-    return f"{cell.dut}{variant}{simulated} {figures_words(group.leading, f' since {about}{group.day}')}"
+    simulated = " (simulated)" if cell.simulated else ""
+    return f"{cell.dut_words}{simulated} {figures_words(group.leading, f' since {about}{group.day}')}"
 
 
 def figures_words(findings: Sequence[Finding], since: str = "") -> str:

@@ -55,7 +55,7 @@ def _limit(row: RunRow) -> str:
 
 _COLUMNS: Sequence[TableColumn[RunRow]] = (
     TableColumn("started, UTC", "l", lambda row: clean(row.started)[:16].replace("T", " ")),
-    TableColumn("DUT", "l", lambda row: clean(" ".join(filter(None, (row.cell.dut, row.cell.variant)))), wraps=True),
+    TableColumn("DUT", "l", lambda row: clean(row.cell.dut_words), wraps=True),
     TableColumn("mode", "l", lambda row: f"{clean(row.cell.mode)} {suffix_of(row.cell.kind)}".rstrip(), wraps=True),
     TableColumn("", "l", lambda row: "bidir" if row.cell.bidir else "uni"),
     TableColumn("queues", "r", lambda row: or_dash(row.cell.rx_queues, str), 2),

@@ -52,6 +52,7 @@ _FIELDS: Sequence[_Field] = (
     _Field("simulated", "truth", lambda row: row.cell.simulated),
     _Field("dut", "text", lambda row: row.cell.dut),
     _Field("variant", "text", lambda row: row.cell.variant),
+    _Field("over", "text", lambda row: row.cell.over or None),
     _Field("mode", "text", lambda row: row.cell.mode),
     _Field("bidir", "truth", lambda row: row.cell.bidir),
     _Field("rx_queues", "integer", lambda row: row.cell.rx_queues),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..core.history.paths import WAN, short_path
 from ..core.history.rows import Cell, Metric, RunRow
 from ..core.result import RunResult, Status
 from ..core.units import format_pps, format_scaled, format_share, format_time
@@ -17,7 +18,9 @@ NONE = "-"
 def name_of(result: RunResult) -> str:
     """The cell of a run without its queues: ``lab-linux var2-64b bidir``."""
     dut, mode = text_of(result.dut, "name", "?"), text_of(result.command, "mode", "?")
-    return str(Cell(dut, mode, result.plan.bidir, None, result.plan.kind, result.simulated, variant_of(result)))
+    wan = text_of(result.command, "wan", "")
+    over = short_path(f"{WAN}{wan}") if wan else ""
+    return str(Cell(dut, mode, result.plan.bidir, None, result.plan.kind, result.simulated, variant_of(result), over))
 
 
 def variant_of(result: RunResult) -> str | None:

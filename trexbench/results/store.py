@@ -23,7 +23,7 @@ from .. import files
 from ..core.dut.telemetry import DutReading
 from ..core.errors import StoreError
 from ..core.history.known import is_date
-from ..core.history.rows import RunRow
+from ..core.history.rows import RunRow, told_apart
 from ..core.load.sample import Sample
 from ..core.result import RunResult, Status
 from ..core.strategy.base import LoadStep
@@ -167,7 +167,7 @@ def load_rows(path: Path, name: str) -> tuple[RunRow, ...]:
         if rows is None:
             document, result = _read(data, path)
             rows = kind_of(document).rows(result)
-        return tuple(replace(row, path=name) for row in rows)
+        return tuple(told_apart(replace(row, path=name)) for row in rows)
 
 
 def load_row(path: Path, name: str) -> RunRow:

@@ -12,7 +12,8 @@ import msgspec
 
 from ..core.damage import find_tcp_damage
 from ..core.errors import StoreError
-from ..core.history.rows import RunRow, rows_of_tcp
+from ..core.history.rows import RunRow
+from ..core.history.rows_tcp import rows_of_tcp
 from ..core.tcp.bdp import bdp_part
 from ..core.tcp.result import TcpResult, from_document, raw_part, readings_part, to_document
 from ..core.typed import Status

@@ -12,7 +12,7 @@ from ..core.history.causes import groups_of
 from ..core.history.compare import differing_facts
 from ..core.history.night import Night
 from ..core.history.regression import Finding, judge_rows
-from ..core.history.rows import Cell, RunRow, cells_of, told_apart
+from ..core.history.rows import Cell, RunRow, cells_of
 from ..core.history.series import night_of
 from ..core.result import RunResult
 from ..core.tcp.result import TcpResult
@@ -53,7 +53,7 @@ def collect(
     """
     rows, problems = read_index(results, warn, suite=suite)
     nights = [_with_duts(one, duts) for one in load_nights(results, warn) if suite in (None, one.suite)]
-    rows = told_apart(row for row in rows if not duts or row.cell.dut in duts)
+    rows = [row for row in rows if not duts or row.cell.dut in duts]
     if (suite or duts) and not rows and not any(one.cells or one.error for one in nights):
         raise StoreError(
             f"no run in {results} is of {' or '.join([*([suite] if suite else []), *duts])}",

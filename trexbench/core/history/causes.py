@@ -39,7 +39,7 @@ class Section(str, Enum):
 
 @dataclass(frozen=True)
 class Group:
-    """Findings of one DUT and variant, of one kind and direction, that began in one night or in one beside it.
+    """Findings of one DUT, variant and WAN, of one kind and direction, that began in one night or in one beside it.
 
     findings: the most telling metric first, then the largest change. since: the night in which most of them, of rates
     first, began; now: the last night that was judged. differences: of the first finding's cell, between the documents
@@ -102,7 +102,7 @@ def _groups(section: Section, findings: Iterable[Finding], judgement: Judgement)
     alike: dict[tuple[object, ...], list[Finding]] = {}
     for one in findings:
         cell = one.cell
-        key = (cell.dut, cell.variant or "", cell.simulated, one.worse, one.shape is Shape.DRIFT, one.note)
+        key = (cell.dut_words, cell.simulated, one.worse, one.shape is Shape.DRIFT, one.note)
         alike.setdefault(key, []).append(one)
     found = [
         _group(section, night, part, judgement)

@@ -13,6 +13,7 @@ from ..load.plan import Direction
 from ..result import RunResult, Status
 from ..units import format_bits, format_share
 from .differences import agree
+from .paths import WAN, short_path, unlike_traffic
 from .rows import Cell, RunRow, are_apart, cells_of
 
 Differing = Callable[[RunRow, RunRow], str | None]
@@ -90,6 +91,9 @@ def find_unlike(first: RunResult, second: RunResult) -> Iterator[str]:
     both = first.profiles.keys() & second.profiles.keys()
     if any(first.profiles[d].get("digest") != second.profiles[d].get("digest") for d in both):
         yield f"different traffic: {first.profile.get('mix')} and {second.profile.get('mix')}, or other headers"
+    ways = [run.command.get("wan") and short_path(f"{WAN}{run.command['wan']}") for run in (first, second)]
+    if ways[0] != ways[1]:
+        yield " and ".join(f"over {way or 'no WAN'}" for way in ways)
     common = set(first.plan.directions) & set(second.plan.directions)
     if any(first.plan.offer(d).line_rate_bps != second.plan.offer(d).line_rate_bps for d in common):
         speeds = [", ".join(map(format_bits, run.plan.line_rates_bps)) for run in (first, second)]
@@ -217,8 +221,8 @@ def _unlike_rows(first: Sequence[RunRow], second: Sequence[RunRow], differing: D
     both = [*first, *second]
     if len({row.cell.simulated for row in both}) > 1:
         yield _one_simulated(first[0].cell.simulated)
-    if len({row.traffic for row in both}) > 1:
-        yield "different traffic"
+    paths = [paths for other in both for paths in unlike_traffic(first[0].traffic, other.traffic)]
+    yield from (" and ".join(one) or "different traffic" for one in dict.fromkeys(paths))
     yield from _unlike("line rates", sorted(row.line_rate_bps for row in both), format_bits)
     yield from _unlike("loss thresholds", sorted(row.loss_threshold for row in both), format_share)
     yield from _unlike_round_trips(row.round_trip_ns for row in both)
@@ -237,11 +241,13 @@ def _grouped(rows: Sequence[RunRow], two_duts: bool) -> dict[Cell, list[RunRow]]
 def _partners(key: Cell, ours: Mapping[Cell, object], theirs: Mapping[Cell, object], two_duts: bool) -> list[Cell]:
     """The other set's cells to compare this one with: the same one, else a simulated one with a measured one.
 
-    Two DUTs need not have the same numbers of queues: a single one is compared with all of the other DUT's.
+    Else those through another WAN or tunnel, which are unlike. Two DUTs need not have the same numbers of queues: a
+    single one is compared with all of the other DUT's.
     """
-    for wanted in (key, replace(key, simulated=not key.simulated)):
+    elsewhere = (replace(key, over=over) for over in dict.fromkeys(other.over for other in theirs) if over != key.over)
+    for wanted in (key, replace(key, simulated=not key.simulated), *elsewhere):
         if wanted != key and wanted in ours:
-            break
+            continue
         alike = [other for other in theirs if replace(other, rx_queues=wanted.rx_queues) == wanted]
         own = [other for other in ours if replace(other, rx_queues=key.rx_queues) == key]
         if not two_duts or (len(alike) > 1 and len(own) > 1):
@@ -251,6 +257,6 @@ def _partners(key: Cell, ours: Mapping[Cell, object], theirs: Mapping[Cell, obje
     return []
 
 
-def _order(cell: Cell) -> tuple[str, str, str, bool, int, str, bool]:
+def _order(cell: Cell) -> tuple[str, str, str, str, bool, int, str, bool]:
     queues = -1 if cell.rx_queues is None else cell.rx_queues
-    return cell.dut, cell.variant or "", cell.mode, cell.bidir, queues, cell.kind, cell.simulated
+    return cell.dut, cell.variant or "", cell.over, cell.mode, cell.bidir, queues, cell.kind, cell.simulated

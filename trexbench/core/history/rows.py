@@ -12,19 +12,18 @@ from ..errors import ConfigError
 from ..load.conditions import ALIKE
 from ..result import RunResult, Status
 from ..strategy.table import suffix_of
-from ..tcp.limit import TcpLimit
-from ..tcp.model import Leg, TcpMode, Way
-from ..tcp.result import Summary, TcpResult
 from ..units import Rate, parse_rate
 from ..verdict.latency import history_latency
 from ..verdict.model import Limit
+from .paths import WAN, split_traffic
 
 
 @dataclass(frozen=True, order=True)
 class Cell:
     """What is measured again every night: runs of one cell are comparable over time. rx_queues: None where unknown.
 
-    variant: of the DUT; None: without any.
+    variant: of the DUT; None: without any. over: the WAN and the tunnel that a run by hand went through, as in ``WAN
+    20ms,1gbit by netem``; empty: none, or a suite's run, as a suite tells them apart by its variants.
     """
 
     dut: str
@@ -34,13 +33,20 @@ class Cell:
     kind: str = "ramp"
     simulated: bool = False
     variant: str | None = None
+    over: str = ""
+
+    @property
+    def dut_words(self) -> str:
+        """The DUT, its variant, and what its runs went through."""
+        return " ".join(filter(None, (self.dut, self.variant, self.over and f"over {self.over}")))
 
     def __str__(self) -> str:
         variant = f" {self.variant}" if self.variant is not None else ""
+        over = f" over {self.over}" if self.over else ""
         queues = f" {self.rx_queues}q" if self.rx_queues is not None else ""
         kind = f" {suffix}" if (suffix := suffix_of(self.kind)) else ""
         simulated = " simulated" if self.simulated else ""
-        return f"{self.dut}{variant} {self.mode} {'bidir' if self.bidir else 'uni'}{queues}{kind}{simulated}"
+        return f"{self.dut}{variant} {self.mode} {'bidir' if self.bidir else 'uni'}{queues}{kind}{over}{simulated}"
 
 
 @dataclass(frozen=True)
@@ -161,7 +167,7 @@ def row_of(result: RunResult, path: str) -> RunRow:
     if (held := result.held_cost) is not None:
         nodes = _nodes(held.workers) if held.cycles_per_packet is not None else {}
         figures = {name: getattr(held, name) for name in _FIGURES} | {"nodes": nodes}
-    return RunRow(
+    row = RunRow(
         path=path,
         id=result.id,
         started=result.started,
@@ -173,15 +179,15 @@ def row_of(result: RunResult, path: str) -> RunRow:
             rx_queues=queues if type(queues) is int else None,
             kind=kind_of(result),
             simulated=result.simulated,
-            variant=_text(command.get("variant")),
+            variant=text_of(command.get("variant")),
         ),
         traffic=_traffic(result),
         line_rate_bps=fmean(offer.line_rate_bps for offer in result.plan.offers),
         loss_threshold=result.plan.loss_threshold,
-        facts=_text(result.dut.get("facts_sha256")),
-        suite=_text(command.get("suite")),
-        night=_text(command.get("night")),
-        label=_text(command.get("label")),
+        facts=text_of(result.dut.get("facts_sha256")),
+        suite=text_of(command.get("suite")),
+        night=text_of(command.get("night")),
+        label=text_of(command.get("label")),
         total_pps=total_pps,
         at_least=result.analysis.at_least,
         uncertainty_pps=sum(one.uncertainty_pps**2 for one in directions) ** 0.5,
@@ -193,8 +199,10 @@ def row_of(result: RunResult, path: str) -> RunRow:
         warnings=len(result.caveats) + len(result.analysis_caveats) + len(result.dut_caveats),
         **figures,
     )
+    return told_apart(row)
 
 
+TCP_KIND = "tcp"
 EFFICIENCY = "efficiency at "
 """The kind of a run that counts what packets cost at a given rate begins so, and ends with that rate."""
 
@@ -214,107 +222,10 @@ def held_pps(kind: str) -> float | None:
         return None
 
 
-def rows_of_tcp(result: TcpResult, path: str) -> tuple[RunRow, ...]:
-    """A row for each kind of leg of the plan; one without a figure is incomplete, whatever the run is."""
-    found = {one.kind: one for one in result.summaries}
-    kinds = dict.fromkeys([*(leg.kind for leg in result.plan.legs), *found])
-    return tuple(_row_of_tcp(result, path, kind, found.get(kind)) for kind in kinds)
-
-
-def _row_of_tcp(result: TcpResult, path: str, kind: Leg, found: Summary | None) -> RunRow:
-    command = result.command
-    figures: dict[str, Any] = {name: getattr(found, name, None) for name in _TCP_FIGURES}
-    link_bps = (found and found.link_bps) or 0.0
-    rate_bps = found.rate_bps if found is not None else 0.0
-    status = result.status
-    return RunRow(
-        path=path,
-        id=result.id,
-        started=result.started,
-        status=(Status.INCOMPLETE if status is Status.COMPLETE and found is None else status).value,
-        cell=Cell(
-            dut=str(result.dut.get("name", "")),
-            mode=str(_tcp_mode(result, kind)),
-            bidir=kind.way is Way.BIDIR,
-            rx_queues=None,
-            kind=TCP_KIND,
-            simulated=result.simulated,
-            variant=_text(command.get("variant")),
-        ),
-        traffic=_tcp_traffic(result, kind),
-        line_rate_bps=result.setup.line_bps or 0.0,
-        loss_threshold=0.0,
-        facts=_text(result.dut.get("facts_sha256")),
-        suite=_text(command.get("suite")),
-        night=_text(command.get("night")),
-        label=_text(command.get("label")),
-        total_pps=0.0,
-        at_least=found.at_least if found is not None else True,
-        uncertainty_pps=0.0,
-        line_share=rate_bps / link_bps if link_bps else 0.0,
-        limit=(found.limit if found is not None else TcpLimit.UNKNOWN).value,
-        warnings=len(result.caveats) + len(result.analysis_caveats),
-        total_bps=rate_bps,
-        uncertainty_bps=(found and found.uncertainty_bps) or 0.0,
-        **figures,
-    )
-
-
-_TCP_FIGURES = ("power_w", "idle_power_w", "retransmitted", "cores_per_gbps", "ping_idle_s", "ping_loaded_s")
-"""Fields that a Summary and a RunRow share."""
-TCP_KIND = "tcp"
-
-
-def _tcp_mode(result: TcpResult, kind: Leg) -> TcpMode:
-    monitored = result.command.get("telemetry") is not False
-    plan = result.plan
-    return TcpMode(kind.way, kind.version, plan.streams, monitored, kind.buffer_bytes, kind.congestion, plan.pinned)
-
-
-_OTHER_MARKS = ("zerocopy", "pinned", "PPPoE")
-"""Of how TCP is sent; what comes behind them is the WAN and the tunnel."""
-
-
-def _tcp_traffic(result: TcpResult, kind: Leg) -> str:
-    """How the payload was sent: another engine, congestion control, tunnel or WAN, and rates are not comparable."""
-    plan = result.plan
-    legs = [leg for leg in result.legs if leg.leg.kind == kind]
-    told = {str(name) for leg in legs for one in leg.program.values() if (name := one.get("congestion")) is not None}
-    control = "+".join(sorted(told)) or kind.congestion or plan.congestion or "default"
-    told_of = zip(_OTHER_MARKS, (plan.zerocopy, plan.pinned, result.setup.pppoe), strict=True)
-    marks = [name for name, on in told_of if on]
-    if result.setup.wan is not None:
-        marks.append(f"WAN of {result.setup.wan} by {result.setup.wan_by}")
-    if result.setup.header_bytes(kind.version):
-        where = " ".join(filter(None, (result.setup.tunnel, result.setup.tunnel_between)))
-        marks.append(" by ".join(filter(None, (where, result.setup.tunnel_by))))
-        marks += [f"inside an MTU of {result.setup.tunnel_mtu}"] if result.setup.tunnel_mtu is not None else []
-    return ", ".join([f"TCP by {plan.engine}", control, *marks])
-
-
-def path_words(row: RunRow) -> str:
-    """The WAN and the tunnel that a run went through, of what its traffic says; empty: neither."""
-    if row.total_bps is None:
-        _, mark, wan = (row.traffic or "").partition(", WAN of ")
-        return f"WAN of {wan}" if mark else ""
-    parts = (row.traffic or "").split(", ")[2:]  # behind the engine and the congestion control
-    while parts and parts[0] in _OTHER_MARKS:
-        del parts[0]
-    return ", ".join(parts)
-
-
-def told_apart(rows: Iterable[RunRow]) -> list[RunRow]:
-    """The rows, those through different WANs or tunnels in cells of their own.
-
-    A suite tells them apart by its variants; in the cells of runs by hand WAN and tunnel are part of the variant.
-    """
-    return [_named_by_path(row) if row.suite is None else row for row in rows]
-
-
-def _named_by_path(row: RunRow) -> RunRow:
-    words = path_words(row)
-    variant = ", ".join(filter(None, (row.cell.variant, words)))
-    return replace(row, cell=replace(row.cell, variant=variant)) if words else row
+def told_apart(row: RunRow) -> RunRow:
+    """The row, its cell with what it went through; also of documents that did not name it yet."""
+    over = split_traffic(row.traffic)[1] if row.suite is None else ""
+    return row if over == row.cell.over else replace(row, cell=replace(row.cell, over=over))
 
 
 _FIGURES = ("cycles_per_packet", "with_polling", "vectors_per_call", "power_w", "uj_per_packet")
@@ -330,10 +241,10 @@ def _traffic(result: RunResult) -> str | None:
     """
     first, *others = result.profiles.values()
     unlike = [one for one in others if one.get("mix") != first.get("mix")]
-    digests = [_text(one.get("digest")) for one in (first, *unlike)]
+    digests = [text_of(one.get("digest")) for one in (first, *unlike)]
     sent = "+".join(digest for digest in digests if digest)
-    wan = _text(result.command.get("wan"))
-    return ", ".join(filter(None, (sent, wan and f"WAN of {wan}"))) or None
+    wan = text_of(result.command.get("wan"))
+    return ", ".join(filter(None, (sent, wan and f"{WAN}{wan}"))) or None
 
 
 def _nodes(workers: Sequence[WorkerEfficiency]) -> dict[str, float]:
@@ -360,5 +271,6 @@ def cells_of(rows: Iterable[RunRow]) -> dict[Cell, list[RunRow]]:
     return found
 
 
-def _text(value: object) -> str | None:
+def text_of(value: object) -> str | None:
+    """Of a document's value: None for nothing, and for what is no text."""
     return value if isinstance(value, str) and value else None

@@ -9,6 +9,7 @@ from statistics import median
 
 from ..units import format_bits, format_share
 from .detect import Smallest
+from .paths import unlike_traffic
 from .rows import Cell, Metric, RunRow, are_apart
 
 LATELY = 10
@@ -122,8 +123,8 @@ def _split_bounds(points: Sequence[Point], metric: Metric) -> tuple[list[Point],
 
 def differences(before: RunRow, after: RunRow) -> Iterator[str]:
     """How the conditions of two runs differ that separate the histories of their figures, in words."""
-    if before.traffic != after.traffic:
-        yield "other traffic"
+    for paths in unlike_traffic(before.traffic, after.traffic):
+        yield " -> ".join(paths) or "other traffic"
     if before.line_rate_bps != after.line_rate_bps:
         yield f"line rate {format_bits(before.line_rate_bps)} -> {format_bits(after.line_rate_bps)}"
     if before.loss_threshold != after.loss_threshold:

@@ -6,153 +6,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...core.history.baseline import Delta, Level, find_delta, metric_of
-from ...core.history.detect import FIRST_NIGHTS
+from ...core.history.baseline import Level, find_delta, metric_of
 from ...core.history.night import CellRecord, Night, State
+from ...core.history.paths import split_traffic
 from ...core.history.rows import TCP_KIND, Cell, RunRow, cells_of, held_pps
 from ...core.strategy.saturate import Saturate
 from ...core.strategy.table import suffix_of
-from ...core.units import format_pps, format_scaled
+from ...core.units import format_pps
 from ..words import (
-    NONE,
-    format_bound,
-    format_change,
-    format_count,
-    format_cycles,
-    format_figure,
     format_limit,
     nominal,
-    status_words,
 )
+from .columns import Column, column_of, order_columns
+from .figures import NOT_RUN, GridCell, figure_of, percent_words
 
 NO_REASON = "no reason was recorded"
-
-
-@dataclass(frozen=True)
-class Column:
-    """One DUT, in one of its variants or in none, with one number of queues (None: unknown)."""
-
-    dut: str
-    rx_queues: int | None
-    simulated: bool
-    variant: str | None = None
-
-    @property
-    def title(self) -> str:
-        """The DUT and its variant."""
-        return self.dut if self.variant is None else f"{self.dut} {self.variant}"
-
-    @property
-    def queues(self) -> str:
-        return "" if self.rx_queues is None else f"{self.rx_queues}Q"
-
-    @property
-    def name(self) -> str:
-        """The short name, for pictures that are marked as simulated as a whole."""
-        return f"{self.title} {self.queues}".rstrip() + (" sim" if self.simulated else "")
-
-    def __str__(self) -> str:
-        return f"{self.title} {self.queues}".rstrip() + (" (simulated)" if self.simulated else "")
-
-
-@dataclass(frozen=True)
-class GridCell:
-    """One figure of the table. share: of one direction's line rate, so up to 2 for bidirectional runs; None: unknown.
-
-    state: ``value``, ``failed`` or ``missing``; about: the figure in full, or why there is none. row: the run's; None
-    where there is no figure. delta: against the baseline, where one is known.
-    """
-
-    state: str
-    about: str
-    row: RunRow | None = None
-    best: bool = False
-    delta: Delta | None = None
-
-    @property
-    def share(self) -> float | None:
-        """None where the line's rate is not known, as of a virtual one."""
-        return self.row.line_share if self.row is not None and self.row.line_rate_bps and not self.is_cost else None
-
-    @property
-    def at_least(self) -> bool:
-        return self.row is not None and self.row.at_least and not self.is_cost
-
-    @property
-    def warnings(self) -> int:
-        return self.row.warnings if self.row is not None else 0
-
-    @property
-    def traffic(self) -> str | None:
-        """Its digest."""
-        return self.row.traffic if self.row is not None else None
-
-    @property
-    def is_cost(self) -> bool:
-        """Whether the figure is what packets cost at a given rate."""
-        return self.row is not None and held_pps(self.row.cell.kind) is not None
-
-    @property
-    def metric(self) -> str:
-        """The name of the figure that the run was made for."""
-        return "" if self.row is None else metric_of(self.row).name
-
-    @property
-    def value(self) -> float | None:
-        """The figure: of costs in cycles per packet, else in the unit of the rate."""
-        return None if self.row is None else metric_of(self.row).of(self.row)
-
-    @property
-    def percent(self) -> str:
-        """The rate itself where the line's is not known."""
-        return self.rate if self.share is None else f"{'>= ' if self.at_least else ''}{_percent(self.share)} %"
-
-    @property
-    def rate(self) -> str:
-        if self.row is None or self.value is None:
-            return "failed" if self.state == "failed" else NONE
-        return (
-            format_cycles(self.value) if self.is_cost else format_bound(self.value, self.at_least, self.row.rate_unit)
-        )
-
-    @property
-    def detail(self) -> str:
-        """The uncertainty and the limit of a rate; of costs the rate that was forwarded."""
-        if self.row is None:
-            return ""
-        if self.is_cost:
-            return f"at {format_pps(self.row.total_pps)} forwarded"
-        apart = f"+- {format_scaled(self.row.uncertainty, self.row.rate_unit, 2)}, " if self.row.uncertainty else ""
-        return f"{apart}limit: {self.row.limit}"
-
-    @property
-    def change(self) -> str:
-        """The change against the baseline, signed; with a sign for the worse or the better where it is beyond noise."""
-        return change_text(self.delta)
-
-    @property
-    def change_words(self) -> str:
-        """The baseline of the change, in words."""
-        if self.delta is None or self.row is None:
-            return ""
-        return f"{delta_words(self.delta)} ({format_figure(self.delta.before, metric_of(self.row))})"
-
-
-def change_text(delta: Delta | None) -> str:
-    """The change against the baseline, signed; with a sign for the worse or the better where it is beyond the noise."""
-    if delta is None:
-        return ""
-    sign = ("\u25bc " if delta.worse else "\u25b2 ") if delta.beyond else ""
-    return f"{sign}{format_change(delta.share)}"
-
-
-def delta_words(delta: Delta) -> str:
-    """``worse than the median of 9 nights before``."""
-    nights = format_count(delta.nights, "night")
-    than = "the level before the change" if delta.found else f"the median of {nights} before"
-    if not delta.found and delta.noise is None:
-        return f"against {than}; to judge it needs {FIRST_NIGHTS} nights, has {delta.nights}"
-    return f"{'worse' if delta.worse else 'better'} than {than}" if delta.beyond else f"within the noise of {than}"
 
 
 @dataclass(frozen=True)
@@ -205,7 +73,7 @@ class Grid:
     def missing(self) -> tuple[tuple[str, int], ...]:
         """Why planned cells were not measured, and how many of them."""
         cells = [cell for block in self.blocks for row in block.rows for cell in row.cells if cell.state == "missing"]
-        reasons = [cell.about for cell in cells if cell.about != _NOT_RUN.about]
+        reasons = [cell.about for cell in cells if cell.about != NOT_RUN.about]
         return tuple((one, reasons.count(one)) for one in dict.fromkeys(reasons))
 
 
@@ -216,7 +84,7 @@ def build_grid(
     paths = {record.path for record in night.cells} if night is not None else set()
     shown = [row for row in rows if row.path in paths] if night else list({row.cell: row for row in rows}.values())
     shown = [row for row in shown if held_pps(row.cell.kind) is None]
-    found = _of_night(shown, night) if night is not None else {row.cell: _figure(row) for row in shown}
+    found = _of_night(shown, night) if night is not None else {row.cell: figure_of(row) for row in shown}
     found = _compared(found, rows, levels or {})
     columns = order_columns(column_of(cell) for cell in found)
     blocks: list[Block] = []
@@ -226,8 +94,8 @@ def build_grid(
         lines: list[GridRow] = []
         for mode in modes:
             # in the table's order
-            cells = [Cell(c.dut, mode, bidir, c.rx_queues, kind, c.simulated, c.variant) for c in columns]
-            lines += _rows_of(mode, cells, [found.get(cell, _NOT_RUN) for cell in cells])
+            cells = [column.cell(mode, bidir, kind) for column in columns]
+            lines += _rows_of(mode, cells, [found.get(cell, NOT_RUN) for cell in cells])
             failures += [
                 (str(cell), found[cell].about) for cell in cells if cell in found and found[cell].state == "failed"
             ]
@@ -253,7 +121,7 @@ def build_grid(
 def build_cost_grid(rows: Sequence[RunRow], levels: Mapping[tuple[Cell, str], Level] | None = None) -> Grid:
     """Cycles per packet at given rates: the latest run of every cell that has one; rates in rows."""
     latest = {row.cell: row for row in rows if held_pps(row.cell.kind) is not None}
-    found = _compared({cell: _figure(row) for cell, row in latest.items()}, rows, levels or {})
+    found = _compared({cell: figure_of(row) for cell, row in latest.items()}, rows, levels or {})
     columns = order_columns(column_of(cell) for cell in found)
     blocks: list[Block] = []
     for bidir in sorted({cell.bidir for cell in found}):
@@ -264,11 +132,11 @@ def build_cost_grid(rows: Sequence[RunRow], levels: Mapping[tuple[Cell, str], Le
         }
         made: list[GridRow] = []
         for mode, kind in lines:
-            cells = [Cell(c.dut, mode, bidir, c.rx_queues, kind, c.simulated, c.variant) for c in columns]
+            cells = [column.cell(mode, bidir, kind) for column in columns]
             made += _rows_of(
                 f"{mode} at {nominal(format_pps(held_pps(kind) or 0.0))}",
                 cells,
-                [found.get(c, _NOT_RUN) for c in cells],
+                [found.get(c, NOT_RUN) for c in cells],
             )
         blocks.append(Block(_block_name("ramp", bidir), tuple(made)))
     return Grid("the latest run of each cell", columns, tuple(blocks), (), "the limit")
@@ -286,23 +154,6 @@ def _compared(
             one = replace(one, delta=find_delta(one.row, histories.get(cell, ()), metric_of(one.row), level))
         done[cell] = one
     return done
-
-
-def order_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """DUTs and their variants in their order of appearance, each with its numbers of queues ascending."""
-    every = list(dict.fromkeys(columns))
-    duts = list(dict.fromkeys((column.dut, column.simulated) for column in every))
-    names = list(dict.fromkeys(column.variant for column in every))
-    return tuple(
-        sorted(
-            every,
-            key=lambda one: (duts.index((one.dut, one.simulated)), names.index(one.variant), one.rx_queues or 0),
-        )
-    )
-
-
-def column_of(cell: Cell) -> Column:
-    return Column(cell.dut, cell.rx_queues, cell.simulated, cell.variant)
 
 
 def cell_of(record: CellRecord, night: Night) -> Cell:
@@ -324,9 +175,6 @@ def reason_of(record: CellRecord, night: Night) -> str:
     return f"not measured: {night.error or 'the night did not end'}"
 
 
-_NOT_RUN = GridCell("missing", "not measured")
-
-
 def _block_name(kind: str, bidir: bool) -> str:
     if kind == TCP_KIND:
         return "TCP, bidirectional" if bidir else "TCP"
@@ -340,14 +188,15 @@ def _rows_of(name: str, of: Sequence[Cell], cells: Sequence[GridCell]) -> Iterat
         yield GridRow(name, _with_best(cells), tuple(of))
         return
     for traffic in traffics:
-        chosen = [cell if cell.traffic in (None, traffic) else _NOT_RUN for cell in cells]
+        chosen = [cell if cell.traffic in (None, traffic) else NOT_RUN for cell in cells]
         yield GridRow(f"{name}, {_traffic_words(traffic)}", _with_best(chosen), tuple(of))
 
 
 def _traffic_words(traffic: str) -> str:
     """Of packets the beginning of each digest; of TCP it is in words already."""
-    short = re.sub("[0-9a-f]{9,}", lambda found: found[0][:8], traffic)
-    return short if short.startswith("TCP") else f"traffic {short}"
+    sent, path = split_traffic(traffic)
+    short = re.sub("[0-9a-f]{9,}", lambda found: found[0][:8], sent)
+    return ", ".join(filter(None, (short if short.startswith("TCP") else f"traffic {short}", path)))
 
 
 def _of_night(rows: Iterable[RunRow], night: Night) -> Mapping[Cell, GridCell]:
@@ -361,30 +210,12 @@ def _of_night(rows: Iterable[RunRow], night: Night) -> Mapping[Cell, GridCell]:
         elif row is None:
             found[cell] = GridCell("failed", f"its document {record.path or ''} cannot be read")
         else:
-            found[cell] = _figure(row)
+            found[cell] = figure_of(row)
     return found
-
-
-def _figure(row: RunRow) -> GridCell:
-    if not row.complete:
-        return GridCell("failed", f"the run of {row.started} is {status_words(row)}")
-    words = f"{'at least ' if row.at_least else ''}{format_scaled(row.rate, row.rate_unit)}"
-    if row.uncertainty:
-        words += f" +- {format_scaled(row.uncertainty, row.rate_unit)}"
-    words += f", limit: {row.limit}, {row.started}"
-    return GridCell("value", words, row)
 
 
 def _with_best(cells: Sequence[GridCell]) -> tuple[GridCell, ...]:
     """Mark the largest figure of a row, and those that read the same; none in a row of a single figure."""
     known = [cell.share for cell in cells if cell.share is not None]
-    best = _percent(max(known)) if len(known) > 1 else None
-    return tuple(replace(cell, best=cell.share is not None and _percent(cell.share) == best) for cell in cells)
-
-
-def _percent(share: float) -> str:
-    """``97``, ``4.4``, ``0.02``."""
-    percent = 100 * share
-    if percent >= 9.95:
-        return f"{percent:.0f}"
-    return f"{percent:.1f}" if percent >= 0.95 or not percent else f"{percent:.2f}"
+    best = percent_words(max(known)) if len(known) > 1 else None
+    return tuple(replace(cell, best=cell.share is not None and percent_words(cell.share) == best) for cell in cells)

@@ -23,7 +23,6 @@ from .report import Report
 from .sheets import sheets_of
 from .sparks import sparks
 from .templates import fill, read_static
-from .wans import CPU_HEADS
 
 SCRIPTS = (
     "tables.js",
@@ -57,7 +56,6 @@ def render(report: Report, library: str) -> str:
         "modes": list(dict.fromkeys(cell["mode"] for cell in data["cells"] if "tcp" not in cell)),
         "tcp_choice": default_tcp_mode(report.tcp_cells, report.alarming),
         "columns": data["columns"],
-        "cpu_heads": CPU_HEADS,
         "directions": list(dict.fromkeys(curve.direction for curve in report.curves)),
         "notes": _notes(report),
         "most_failures": MOST_FAILURES,

@@ -14,7 +14,7 @@ from ...core.verdict.latency import Latency
 from ..clean import clean
 from ..palette import page_palette
 from ..tcp.text import LIMIT_WORDS
-from .grid import column_of
+from .columns import column_of
 from .latency import LatencyRow
 from .older import Older
 from .overlay import Curve

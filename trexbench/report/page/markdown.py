@@ -5,15 +5,26 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from ..clean import escape_markdown
+from ..words import NONE
 from .report import Report
+from .sheets import sheets_of
 from .templates import fill
 
 MOST_FAILURES = 40
+SHEETS = ("tcp", "wans", "tunnels", "published", "searches", "frame-sizes")
+"""Tables that are as on the page; of others there is less, or nothing where the page folds them away."""
 
 
 def to_markdown(report: Report) -> str:
     """Title, changes, tables, failures, trends; names are escaped, they cannot become links, tags or mentions."""
-    return fill("report.md", {"report": report, "most_failures": MOST_FAILURES}, escape)
+    sheets = {sheet.name: sheet for sheet in sheets_of(report)}
+    values = {
+        "report": report,
+        "most_failures": MOST_FAILURES,
+        "sheets": [sheets[name] for name in SHEETS if name in sheets],
+        "none_sign": NONE,
+    }
+    return fill("report.md", values, escape)
 
 
 def escape(text: object, most: int = 300) -> Markup:

@@ -8,6 +8,7 @@ from datetime import date
 
 from ...core.dut.cycles import Cost
 from ...core.errors import StoreError
+from ...core.history.paths import unlike_traffic
 from ...core.history.rows import RunRow, are_apart
 from ...core.history.series import night_of
 from ...core.result import RunResult
@@ -105,13 +106,13 @@ def _days_between(row: RunRow, latest: RunRow) -> int | None:
 
 def _unlike(row: RunRow, latest: RunRow) -> list[str]:
     """How the two runs' conditions differ: those that separate the histories of a figure as well."""
+    traffic = [paths[0] if paths else "other traffic" for paths in unlike_traffic(row.traffic, latest.traffic)]
     conditions = (
-        (row.traffic != latest.traffic, "other traffic"),
         (row.line_rate_bps != latest.line_rate_bps, f"line rate of {format_bits(row.line_rate_bps)}"),
         (row.loss_threshold != latest.loss_threshold, f"loss threshold of {format_share(row.loss_threshold)}"),
         (are_apart(row.round_trip_ns, latest.round_trip_ns), "another way between the lab's cores"),
     )
-    return [words for differ, words in conditions if differ]
+    return traffic + [words for differ, words in conditions if differ]
 
 
 def with_figures(one: Older, result: RunResult, most: int = MOST_POINTS) -> Older:

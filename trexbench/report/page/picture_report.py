@@ -15,7 +15,7 @@ from ...core.strategy.table import has_curve, suffix_of
 from ..clean import clean
 from ..palette import GREY, find_look
 from ..run.picture import new_figure, render, watermark
-from .grid import Column, column_of
+from .columns import Column, column_of
 from .overlay import Curve
 from .picture_tcp import by_mode, draw_bars, draw_series, literal
 from .picture_trend import draw_trend, has_course

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from ..clean import clean
 from ..run.picture import new_figure, watermark
 from ..words import typeset
-from .grid import Column, column_of
+from .columns import Column, column_of
 from .tcp import TcpCell, mode_words, points_of
 
 Style = Callable[[TcpCell], Mapping[str, Any]]

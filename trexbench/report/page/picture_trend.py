@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from ...core.history.rows import METRICS, Metric
 from ..palette import GREEN, RED
 from ..run.picture import new_figure, watermark
-from .grid import column_of
+from .columns import column_of
 from .picture_tcp import literal
 from .tcp import is_tcp
 from .trends import Trend, place_of

@@ -16,7 +16,8 @@ from ...core.tcp.result import TcpResult
 from ..run.costs import cost_words, known_costs
 from ..run.summary import Summary, summarise
 from ..tcp.table import Line
-from .grid import Column, Grid, build_cost_grid, build_grid, column_of, order_columns
+from .columns import Column, column_of, order_columns
+from .grid import Grid, build_cost_grid, build_grid
 from .latency import LatencyTable, find_latency_table
 from .older import Older
 from .overlay import Curve, find_curves

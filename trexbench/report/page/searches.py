@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from ...core.history.rows import Cell
 from ...core.load.sample import Phase
 from ...core.result import RunResult
-from ...core.units import format_bits, format_pps, format_share
 from ...core.verdict.model import DirectionResult, Goal
 from ..run.plans import line_speeds
 from ..run.sizes import Throughput, throughputs
-from ..run.summary import LIMIT_WORDS
-from ..words import NONE, format_bound, format_limit
+from ..words import format_limit
 
 FEWEST_SIZES = 3
 """Of one DUT, that make a plot over the frame size."""
@@ -42,14 +40,6 @@ class SearchRow:
     def at_least(self) -> bool:
         """Whether the loss was never more than this goal's: the rate is only a lower bound."""
         return self.verdict.at_least or self.goal.high_pps is None
-
-    @property
-    def share(self) -> str:
-        return format_share(self.goal.maximum_pps / self.line_rate_pps)
-
-    @property
-    def limit(self) -> str:
-        return LIMIT_WORDS[self.verdict.limit]
 
 
 def find_searches(runs: Mapping[Cell, RunResult]) -> tuple[SearchRow, ...]:
@@ -93,7 +83,7 @@ def find_sized(runs: Mapping[Cell, RunResult]) -> tuple[SizedDut, ...]:
     for cell, run in runs.items():
         mode = _SIZE.fullmatch(cell.mode)
         if mode is not None:
-            key = (cell.dut, cell.variant, mode[1], cell.bidir, cell.rx_queues, cell.kind, cell.simulated)
+            key = (cell.dut_words, mode[1], cell.bidir, cell.rx_queues, cell.kind, cell.simulated)
             groups.setdefault(key, {})[cell] = run
     return tuple(
         SizedDut(next(iter(some)), tuple(sorted(some.values(), key=_frame_bytes)))
@@ -104,24 +94,6 @@ def find_sized(runs: Mapping[Cell, RunResult]) -> tuple[SizedDut, ...]:
 
 def _frame_bytes(run: RunResult) -> float:
     return run.plan.offers[0].mean_frame_bytes
-
-
-def throughput_words(one: Throughput) -> str:
-    return format_bound(one.total_pps, bool(one.bounds)) if one.total_pps else NONE
-
-
-def l2_words(one: Throughput) -> str:
-    return format_bits(one.l2_bps) if one.total_pps else NONE
-
-
-def share_words(one: Throughput) -> str:
-    """Of one direction's line rate, so up to 200 % in both."""
-    return format_share(one.result.plan.line_share(one.rates_pps)) if one.total_pps else NONE
-
-
-def line_words(one: Throughput) -> str:
-    """Of each direction."""
-    return " / ".join(dict.fromkeys(format_pps(offer.line_rate_pps) for offer in one.result.plan.offers))
 
 
 def series_by_loss(rows: Sequence[Throughput]) -> dict[float, list[Throughput]]:

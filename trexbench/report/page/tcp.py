@@ -12,8 +12,6 @@ from ...core.history.rows import TCP_KIND, Cell
 from ...core.tcp.intervals import Interval
 from ...core.tcp.model import TcpMode, Way
 from ...core.tcp.result import FlowResult, PingResult, Summary, TcpResult
-from ...core.units import format_scaled
-from ..words import format_bound
 
 MOST_POINTS = 240
 """Of a series; neighbouring intervals of a longer one are pooled."""
@@ -57,17 +55,7 @@ class TcpCell:
     @property
     def name(self) -> str:
         """The DUT, its variant and the way in words."""
-        return f"{self.cell.dut} {self.cell.variant or ''}".rstrip() + f" {mode_words(self.cell)}"
-
-    @property
-    def rate(self) -> str:
-        return format_bound(self.summary.rate_bps, self.summary.at_least, "bit/s")
-
-    @property
-    def uncertainty(self) -> str | None:
-        """Half of the mean's 95 % interval; None where it is not known."""
-        apart_bps = self.summary.uncertainty_bps
-        return None if apart_bps is None else f"+- {format_scaled(apart_bps, 'bit/s', 2)}"
+        return f"{self.cell.dut_words} {mode_words(self.cell)}"
 
     @property
     def reasons(self) -> tuple[str, ...]:

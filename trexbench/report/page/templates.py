@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import resources
 from typing import Any
@@ -12,8 +12,7 @@ import jinja2
 from markupsafe import Markup
 
 from ...core.history.rows import Cell
-from ...core.tcp.wan import format_size
-from ...core.units import format_bits, format_pps, format_time
+from ...core.units import format_time
 from ..clean import clean
 from ..groups import (
     DIFFERS,
@@ -28,15 +27,12 @@ from ..groups import (
 from ..groups import (
     headline as cause_headline,
 )
-from ..tcp.text import LIMIT_WORDS, headline, name_of_flow
-from ..words import NONE, format_count, format_cycles, format_figure, format_loss, interval_words, typeset
-from .grid import column_of
-from .searches import l2_words, line_words, share_words, throughput_words
+from ..tcp.text import headline
+from ..words import NONE, format_count, format_figure, typeset
+from .columns import column_of
+from .facts import facts_of
 from .sheets import grid_item
 from .tcp import is_tcp
-from .wans import way_words
-
-DEEPEST_FACT, LONGEST_FACT = 3, 400
 
 
 def read_static(name: str) -> str:
@@ -59,17 +55,6 @@ def fill(template: str, values: Mapping[str, Any], escape: Callable[..., str]) -
     return environment.get_template(template).render(values)
 
 
-def _flatten(values: Any, before: str = "", depth: int = 1) -> Iterator[tuple[str, str]]:
-    """Nested facts as ``interfaces / ix0 / mtu``, with their values; deeper levels as JSON."""
-    for key, value in values.items() if isinstance(values, Mapping) else ():
-        name = f"{before}{clean(key, 100)}"
-        if isinstance(value, Mapping) and value and depth < DEEPEST_FACT:
-            yield from _flatten(value, f"{name} / ", depth + 1)
-        else:
-            text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
-            yield name, clean(text, LONGEST_FACT)
-
-
 def _shows(cell: Cell, metric: str) -> str:
     """What a link sets in the page's controls, as JSON: of this cell this figure."""
     if is_tcp(cell):
@@ -83,21 +68,7 @@ def _figure(form: Callable[..., str], value: float | None, *more: Any) -> Markup
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    "efficiency": partial(_figure, lambda bps: f"{bps / 1e6:.3g}"),
-    "leg": name_of_flow,
-    "bdp_way": way_words,
-    "size": partial(_figure, format_size),
-    "bits": partial(_figure, format_bits),
-    "ratio": partial(_figure, "{:.2f}".format),
-    "throughput": throughput_words,
-    "l2_words": l2_words,
-    "share_words": share_words,
-    "line_words": line_words,
-    "watts": partial(_figure, "{:.1f} W".format),
-    "limit": lambda limit: LIMIT_WORDS[limit],
-    "limit_word": lambda value: {limit.value: words for limit, words in LIMIT_WORDS.items()}.get(value, value),
     "headline": headline,
-    "megabits": partial(_figure, lambda bps: f"{bps / 1e6:.1f}"),
     "shows": _shows,
     "column": column_of,
     "grid_item": grid_item,
@@ -109,14 +80,9 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "change_levels": format_levels,
     "change_noise": format_noise,
     "count": format_count,
-    "flatten": _flatten,
+    "flatten": facts_of,
     "typeset": lambda text: typeset(str(text)),
     "tojson_text": json.dumps,
     "figure": partial(_figure, format_figure),
     "duration": partial(_figure, format_time),
-    "pps": partial(_figure, format_pps),
-    "interval": interval_words,
-    "cycles": partial(_figure, format_cycles),
-    "digits": partial(_figure, "{:.4g}".format),
-    "share": partial(_figure, format_loss),
 }

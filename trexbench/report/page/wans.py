@@ -14,10 +14,10 @@ from ...core.tcp.model import TcpMode, Way
 from ...core.tcp.result import TcpResult
 from ...core.tcp.tunnel import hosts_of
 from ...core.tcp.wan import Wan, format_size
-from ...core.units import format_bits, format_share
+from ...core.units import format_share
 from ..tcp.curves import Bound, find_bounds, sized_rows, sorted_series
 from ..words import nominal
-from .tcp import TcpCell
+from .tcp import TcpCell, mode_words
 
 STEPS = 32
 """Of a line that is curved on the plot's axis of sizes."""
@@ -104,7 +104,7 @@ def find_wan_runs(runs: Mapping[Cell, TcpResult]) -> tuple[WanRun, ...]:
         if mode is None or not tells_bdp(result):
             continue
         rows = tuple(row for row in find_rows(result) if row.kind == mode.leg)
-        key = (cell.dut, cell.variant, cell.simulated, str(setup.wan), setup.wan_by, str(setup.wan_asked))
+        key = (cell.dut_words, cell.simulated, str(setup.wan), setup.wan_by, str(setup.wan_asked))
         before = groups.setdefault(key, WanRun(cell, result, ()))
         groups[key] = replace(before, rows=(*before.rows, *rows))
     found = [replace(one, rows=tuple(sorted(one.rows, key=_order))) for one in groups.values() if one.rows]
@@ -129,6 +129,12 @@ class TunnelCell:
     of: TcpCell
 
     @property
+    def name(self) -> str:
+        """The DUT, its variant and the way; the tunnel has a column of its own."""
+        cell = self.of.cell
+        return f"{replace(cell, over='').dut_words} {mode_words(cell)}"
+
+    @property
     def tunnel(self) -> str:
         """``openvpn, client and DUT``; none."""
         setup = self.of.result.setup
@@ -145,19 +151,15 @@ class TunnelCell:
         """Of the tunnel's inside, where it was set."""
         return self.of.result.setup.tunnel_mtu if self.tunnel != "none" else None
 
-    @property
-    def rate(self) -> str:
-        return self.of.rate
-
     @cached_property
     def cpu(self) -> Mapping[str, float]:
         """Shares of one core by COLUMNS, the mean over the repetitions."""
         return mean_columns([one.shares for one in self.of.flows])
 
     @property
-    def bits_per_cpu_second(self) -> str:
+    def bits_per_cpu_second(self) -> float | None:
         known = [bits for one in self.of.flows if (bits := one.bits_per_cpu_second) is not None]
-        return format_bits(fmean(known)).removesuffix("/s") if known else "-"
+        return fmean(known) if known else None
 
     @property
     def processes(self) -> tuple[tuple[str, ProcessShare], ...]:

@@ -63,6 +63,7 @@ def _group_values(group: Group) -> dict[str, Any]:
         "headline": headline(group),
         "dut": first.cell.dut,
         "variant": first.cell.variant,
+        "over": first.cell.over,
         "simulated": first.cell.simulated,
         "worse": first.worse,
         "since": group.since,

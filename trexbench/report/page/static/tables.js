@@ -3,7 +3,7 @@
 (function () {
   var NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/;
   var touched = false; // the tables above the controls follow them only when somebody used them
-  var tables = all(document, ".wide table:not(.facts)"), controls = document.getElementById("controls");
+  var tables = all(document, ".sheet table"), controls = document.getElementById("controls");
 
   function all(root, selector) { return Array.prototype.slice.call(root.querySelectorAll(selector)); }
 
@@ -56,7 +56,7 @@
 
   // The rows that are shown, in the order in which they are shown.
   function csv(table) {
-    var deltas = table.dataset.deltas !== undefined, blocks = table.classList.contains("grid");
+    var deltas = table.dataset.deltas !== undefined, blocks = table.dataset.blocks;
     function shown(cell) { return !cell.classList.contains("off") && !cell.classList.contains("skip"); }
     var heads = [];
     Array.prototype.filter.call(table.tHead.rows[table.tHead.rows.length - 1].cells, shown).forEach(function (head) {
@@ -64,9 +64,9 @@
       heads.push(head.dataset.unit ? name + ", " + head.dataset.unit : name);
       if (deltas && head.dataset.column) { heads.push(name + ", change, %"); }
     });
-    var text = line((blocks ? ["Direction"] : []).concat(heads));
+    var text = line((blocks ? [blocks] : []).concat(heads));
     all(table, "tbody").forEach(function (body) {
-      var block = blocks ? [body.rows[0].textContent.trim()] : [];
+      var block = blocks ? [raw(body.rows[0].cells[0])] : [];
       all(body, "tr:not(.block):not(.off)").forEach(function (row) {
         var texts = [];
         Array.prototype.filter.call(row.cells, shown).forEach(function (cell) {
@@ -95,13 +95,12 @@
   }
 
   function equip(table) {
-    var sheet = table.closest(".sheet") || table.closest(".wide"), region = table.closest(".wide");
-    var name = sheet.dataset.name || region.getAttribute("aria-label").replace(/^Table: /, "").replace(/[^A-Za-z0-9]+/g, "-");
+    var region = table.closest(".wide");
     var bar = make("p", "sheetbar unprinted"), count = make("span", "rows"), whole = make("button", "whole", "all rows"), link = make("a", "csv", "CSV");
     whole.type = "button";
     whole.hidden = true;
     link.href = "#";
-    link.download = name + ".csv";
+    link.download = table.closest(".sheet").dataset.name + ".csv";
     link.setAttribute("aria-label", "This table as CSV");
     link.addEventListener("click", function () { save(link, table); });
     whole.addEventListener("click", function () { table.dataset.whole = "1"; filter(table); });

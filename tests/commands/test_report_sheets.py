@@ -1,0 +1,155 @@
+"""Every table of the page is a CSV file beside it, and markdown has those that the page does not fold away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from bdp_runs import swept
+from browser import Page, find_chromium, open_chromium
+from nights import VPP, make_rows, noisy
+from page_states import wans
+from report_cases import make_run, report_of
+from runs import sized
+from saved_tables import check_page, rows_of
+from tcp_runs import through_a_tunnel
+from tools import trexbench
+
+from trexbench.core.history.causes import groups_of
+from trexbench.core.history.night import CellRecord, State
+from trexbench.core.history.regression import judge_rows
+from trexbench.core.history.rows import Cell
+from trexbench.core.history.rows_tcp import rows_of_tcp
+from trexbench.report.page.markdown import SHEETS, to_markdown
+from trexbench.report.page.report import Report
+from trexbench.report.page.sheet import Sheet, to_csv
+from trexbench.report.page.sheets import sheets_of
+from trexbench.report.tcp.table import Line
+from trexbench.report.tcp.table import Processes as Took
+from trexbench.report.words import typeset
+from trexbench.results.jumps import levels
+from trexbench.review.report import make_page
+
+CHROMIUM = find_chromium()
+browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt install chromium")
+
+
+def with_tcp() -> Report:
+    """WANs, a tunnel with its processes, and a published figure beside it."""
+    through = through_a_tunnel()
+    record = CellRecord("lab-linux", "forward-ipv4", False, None, State.DONE, kind="tcp")
+    line = Line(record, 950.0, rows_of_tcp(through, "x")[0], 1.0, {"client_tunnel": 0.68}, Took({"client_tunnel": 0.7}))
+    return report_of(swept(), through, published=[line, Line(record, None, None)])
+
+
+def with_sizes() -> Report:
+    cells = [Cell("lab-linux", f"var2-{size}b", True, None, "search") for size in (64, 512, 1518)]
+    return Report([], runs={cell: sized(size, bidir=True) for cell, size in zip(cells, (64, 512, 1518), strict=True)})
+
+
+def with_changes() -> Report:
+    rows = make_rows([*noisy(30), *noisy(3, 4.5e6, seed=2)])
+    judgement = judge_rows(rows, levels)
+    return Report(rows, groups=groups_of(judgement), runs={VPP: make_run(VPP)}, judged="1 regression")
+
+
+REPORTS: Mapping[str, Callable[[], Report]] = {
+    "tcp": with_tcp,
+    "sizes": with_sizes,
+    "changes": with_changes,
+}
+TOLD = {
+    "tcp": "maximum-rate maximum-rate-absolute tcp tcp-legs tcp-pings wans tunnels tunnel-processes published trends",
+    "sizes": "searches frame-sizes ramps",
+    "changes": "changes maximum-rate maximum-rate-absolute ramps trends facts",
+}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_each_table_has_as_many_cells_in_every_row_as_heads(name: str) -> None:
+    sheets = list(sheets_of(REPORTS[name]()))
+    assert [sheet.name for sheet in sheets] == TOLD[name].split()
+    for sheet in sheets:
+        heads, *lines = rows_of(to_csv(sheet))
+        assert lines and all(len(line) == len(heads) for line in lines) and len(set(heads)) == len(heads), sheet.name
+
+
+def test_figures_are_raw_and_texts_say_what_they_mean() -> None:
+    sheets = [sheet for make in REPORTS.values() for sheet in sheets_of(make())]
+    found = {sheet.name: rows_of(to_csv(sheet)) for sheet in sheets}
+
+    def column(name: str, head: str) -> list[str]:
+        return [row[found[name][0].index(head)] for row in found[name][1:]]
+
+    assert column("wans", "WAN") == ["lab-linux, WAN of 20 ms, 1 Gbit/s, by netem, BDP 2.50 MB"] * 2
+    assert column("wans", "Buffers, B") == ["1000000", "5000000"]
+    assert all(rate.startswith(">=") and float(rate[2:]) > 2e8 for rate in column("wans", "Measured, bit/s"))
+    assert column("tunnels", "MTU") == ["1400"] or "1400" in column("tunnels", "MTU")
+    assert "0.7" in column("tunnels", "CPU of the client's tunnel, share of a core")
+    assert column("published", "Published, Mbit/s") == ["950", ""] and column("published", "Limit")[1] == "done"
+    assert column("published", "CPU of the client's tunnel, published, share of a core") == ["0.68", ""]
+    assert column("searches", "Goal") == ["NDR, 0 %", "PDR, 1 %"] * 6
+    assert column("frame-sizes", "Frame, B") == ["64", "64", "512", "512", "1518", "1518"]
+    assert column("frame-sizes", "Loss allowed, %") == ["0", "1"] * 3
+    assert [float(change) for change in column("changes", "Change, %")] == [pytest.approx(-10, abs=0.3)]
+    assert column("changes", "Figure") == ["maximum rate, pps"] and column("changes", "Which") == ["worse"]
+
+
+@pytest.mark.parametrize("name", ["tcp", "sizes"])
+def test_markdown_has_the_same_tables_with_the_same_words(name: str) -> None:
+    report = REPORTS[name]()
+    text = to_markdown(report).replace("\\", "")
+    shown = [sheet for sheet in sheets_of(report) if sheet.name in SHEETS]
+    assert shown and all(f"\n\n## {sheet.caption}\n\n|" in text for sheet in shown)
+    for sheet in shown:
+        table = text.partition(f"## {sheet.caption}\n\n")[2].partition("\n\n")[0].splitlines()
+        blocks = len(sheet.parts) if sheet.blocks else 0
+        assert len(table) == 2 + blocks + len(sheet.lines)
+        assert {line.count("|") for line in table} == {len(sheet.heads) + 1}
+        assert all(f"| {typeset(sheet.lines[-1].items[at].text)} |" in table[-1] for at in (0, 1))
+    assert "tcp-legs" not in SHEETS, "what is folded away on the page would be long in a chat"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Page]:
+    assert CHROMIUM is not None
+    with open_chromium(CHROMIUM) as opened:
+        opened.size(1280, 900)
+        yield opened
+
+
+@browser
+@pytest.mark.parametrize("name", REPORTS)
+def test_each_table_of_the_page_is_a_file_with_the_same_rows(chromium: Page, tmp_path: Path, name: str) -> None:
+    report = REPORTS[name]()
+    path = tmp_path / "report.html"
+    path.write_text(make_page(report), encoding="utf-8")
+    check_page(chromium, path, {f"{sheet.name}.csv": to_csv(sheet) for sheet in sheets_of(report)})
+
+
+@browser
+def test_the_command_writes_a_file_for_each_table(chromium: Page, tmp_path: Path) -> None:
+    path = wans(tmp_path)
+    done = trexbench(tmp_path, "report", "--results", "results", "--csv", "tables")
+    assert done.returncode == 0, done.stderr
+    files = {file.name: file.read_text(encoding="utf-8") for file in (tmp_path / "tables").iterdir()}
+    assert {"wans.csv", "tunnels.csv", "tcp-legs.csv", "tcp-pings.csv"} <= files.keys()
+    check_page(chromium, path, files)
+
+
+@browser
+def test_a_head_sorts_the_rows_below_each_wan(chromium: Page, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(make_page(with_tcp()), encoding="utf-8")
+    chromium.open(path.as_uri())
+    cells = "document.querySelectorAll('table.wans tbody tr:not(.block) td:nth-child(2)')"
+    buffers = f"Array.from({cells}).map(function (one) {{ return one.textContent; }})"
+    assert chromium.evaluate(buffers) == ["1.00 MB", "5.00 MB"]
+    for _ in range(2):
+        chromium.evaluate("document.querySelector('table.wans th:nth-child(2) button').click()")
+    assert chromium.evaluate(buffers) == ["5.00 MB", "1.00 MB"]
+
+
+def test_a_sheet_without_blocks_has_no_column_for_them() -> None:
+    assert Sheet("a", "b", (), ()).rows == [[]] and Sheet("a", "b", (), (), "Change").rows == [["Change"]]

@@ -1,0 +1,86 @@
+"""Runs of TCP as rows: one for each way and version. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..result import Status
+from ..tcp.limit import TcpLimit
+from ..tcp.model import Leg, TcpMode, Way
+from ..tcp.result import Summary, TcpResult
+from .paths import MARKS, WAN
+from .rows import TCP_KIND, Cell, RunRow, text_of, told_apart
+
+
+def rows_of_tcp(result: TcpResult, path: str) -> tuple[RunRow, ...]:
+    """A row for each kind of leg of the plan; one without a figure is incomplete, whatever the run is."""
+    found = {one.kind: one for one in result.summaries}
+    kinds = dict.fromkeys([*(leg.kind for leg in result.plan.legs), *found])
+    return tuple(_row_of_tcp(result, path, kind, found.get(kind)) for kind in kinds)
+
+
+def _row_of_tcp(result: TcpResult, path: str, kind: Leg, found: Summary | None) -> RunRow:
+    command = result.command
+    figures: dict[str, Any] = {name: getattr(found, name, None) for name in _TCP_FIGURES}
+    link_bps = (found and found.link_bps) or 0.0
+    rate_bps = found.rate_bps if found is not None else 0.0
+    status = result.status
+    row = RunRow(
+        path=path,
+        id=result.id,
+        started=result.started,
+        status=(Status.INCOMPLETE if status is Status.COMPLETE and found is None else status).value,
+        cell=Cell(
+            dut=str(result.dut.get("name", "")),
+            mode=str(_tcp_mode(result, kind)),
+            bidir=kind.way is Way.BIDIR,
+            rx_queues=None,
+            kind=TCP_KIND,
+            simulated=result.simulated,
+            variant=text_of(command.get("variant")),
+        ),
+        traffic=_tcp_traffic(result, kind),
+        line_rate_bps=result.setup.line_bps or 0.0,
+        loss_threshold=0.0,
+        facts=text_of(result.dut.get("facts_sha256")),
+        suite=text_of(command.get("suite")),
+        night=text_of(command.get("night")),
+        label=text_of(command.get("label")),
+        total_pps=0.0,
+        at_least=found.at_least if found is not None else True,
+        uncertainty_pps=0.0,
+        line_share=rate_bps / link_bps if link_bps else 0.0,
+        limit=(found.limit if found is not None else TcpLimit.UNKNOWN).value,
+        warnings=len(result.caveats) + len(result.analysis_caveats),
+        total_bps=rate_bps,
+        uncertainty_bps=(found and found.uncertainty_bps) or 0.0,
+        **figures,
+    )
+    return told_apart(row)
+
+
+_TCP_FIGURES = ("power_w", "idle_power_w", "retransmitted", "cores_per_gbps", "ping_idle_s", "ping_loaded_s")
+"""Fields that a Summary and a RunRow share."""
+
+
+def _tcp_mode(result: TcpResult, kind: Leg) -> TcpMode:
+    monitored = result.command.get("telemetry") is not False
+    plan = result.plan
+    return TcpMode(kind.way, kind.version, plan.streams, monitored, kind.buffer_bytes, kind.congestion, plan.pinned)
+
+
+def _tcp_traffic(result: TcpResult, kind: Leg) -> str:
+    """How the payload was sent: another engine, congestion control, tunnel or WAN, and rates are not comparable."""
+    plan = result.plan
+    legs = [leg for leg in result.legs if leg.leg.kind == kind]
+    told = {str(name) for leg in legs for one in leg.program.values() if (name := one.get("congestion")) is not None}
+    control = "+".join(sorted(told)) or kind.congestion or plan.congestion or "default"
+    told_of = zip(MARKS, (plan.zerocopy, plan.pinned, result.setup.pppoe), strict=True)
+    marks = [name for name, on in told_of if on]
+    if result.setup.wan is not None:
+        marks.append(f"{WAN}{result.setup.wan} by {result.setup.wan_by}")
+    if result.setup.header_bytes(kind.version):
+        where = " ".join(filter(None, (result.setup.tunnel, result.setup.tunnel_between)))
+        marks.append(" by ".join(filter(None, (where, result.setup.tunnel_by))))
+        marks += [f"inside an MTU of {result.setup.tunnel_mtu}"] if result.setup.tunnel_mtu is not None else []
+    return ", ".join([f"TCP by {plan.engine}", control, *marks])

@@ -1,0 +1,60 @@
+"""The columns of tables: DUTs with their variants and numbers of queues; their place is their colour in plots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ...core.history.rows import Cell
+
+
+@dataclass(frozen=True)
+class Column:
+    """One DUT, in one of its variants or in none, with one number of queues (None: unknown). over: as of Cell."""
+
+    dut: str
+    rx_queues: int | None
+    simulated: bool
+    variant: str | None = None
+    over: str = ""
+
+    def cell(self, mode: str, bidir: bool, kind: str) -> Cell:
+        return Cell(self.dut, mode, bidir, self.rx_queues, kind, self.simulated, self.variant, self.over)
+
+    @property
+    def title(self) -> str:
+        """The DUT, its variant, and what its runs went through."""
+        return self.cell("", False, "").dut_words
+
+    @property
+    def queues(self) -> str:
+        return "" if self.rx_queues is None else f"{self.rx_queues}Q"
+
+    @property
+    def name(self) -> str:
+        """The short name, for pictures that are marked as simulated as a whole."""
+        return f"{self.title} {self.queues}".rstrip() + (" sim" if self.simulated else "")
+
+    def __str__(self) -> str:
+        return f"{self.title} {self.queues}".rstrip() + (" (simulated)" if self.simulated else "")
+
+
+def order_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """DUTs, their variants and WANs in their order of appearance, each with its numbers of queues ascending."""
+    every = list(dict.fromkeys(columns))
+    duts = list(dict.fromkeys((column.dut, column.simulated) for column in every))
+    names = list(dict.fromkeys((column.variant, column.over) for column in every))
+    return tuple(
+        sorted(
+            every,
+            key=lambda one: (
+                duts.index((one.dut, one.simulated)),
+                names.index((one.variant, one.over)),
+                one.rx_queues or 0,
+            ),
+        )
+    )
+
+
+def column_of(cell: Cell) -> Column:
+    return Column(cell.dut, cell.rx_queues, cell.simulated, cell.variant, cell.over)

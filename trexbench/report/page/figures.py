@@ -1,0 +1,133 @@
+"""One figure of a table: its rate or its costs in words, and how it differs from what was usual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...core.history.baseline import Delta, metric_of
+from ...core.history.detect import FIRST_NIGHTS
+from ...core.history.rows import RunRow, held_pps
+from ...core.units import format_pps, format_scaled
+from ..words import NONE, format_bound, format_change, format_count, format_cycles, format_figure, status_words
+
+
+@dataclass(frozen=True)
+class GridCell:
+    """One figure of the table. share: of one direction's line rate, so up to 2 for bidirectional runs; None: unknown.
+
+    state: ``value``, ``failed`` or ``missing``; about: the figure in full, or why there is none. row: the run's; None
+    where there is no figure. delta: against the baseline, where one is known.
+    """
+
+    state: str
+    about: str
+    row: RunRow | None = None
+    best: bool = False
+    delta: Delta | None = None
+
+    @property
+    def share(self) -> float | None:
+        """None where the line's rate is not known, as of a virtual one."""
+        return self.row.line_share if self.row is not None and self.row.line_rate_bps and not self.is_cost else None
+
+    @property
+    def at_least(self) -> bool:
+        return self.row is not None and self.row.at_least and not self.is_cost
+
+    @property
+    def warnings(self) -> int:
+        return self.row.warnings if self.row is not None else 0
+
+    @property
+    def traffic(self) -> str | None:
+        """Its digest."""
+        return self.row.traffic if self.row is not None else None
+
+    @property
+    def is_cost(self) -> bool:
+        """Whether the figure is what packets cost at a given rate."""
+        return self.row is not None and held_pps(self.row.cell.kind) is not None
+
+    @property
+    def metric(self) -> str:
+        """The name of the figure that the run was made for."""
+        return "" if self.row is None else metric_of(self.row).name
+
+    @property
+    def value(self) -> float | None:
+        """The figure: of costs in cycles per packet, else in the unit of the rate."""
+        return None if self.row is None else metric_of(self.row).of(self.row)
+
+    @property
+    def percent(self) -> str:
+        """The rate itself where the line's is not known."""
+        return self.rate if self.share is None else f"{'>= ' if self.at_least else ''}{percent_words(self.share)} %"
+
+    @property
+    def rate(self) -> str:
+        if self.row is None or self.value is None:
+            return "failed" if self.state == "failed" else NONE
+        return (
+            format_cycles(self.value) if self.is_cost else format_bound(self.value, self.at_least, self.row.rate_unit)
+        )
+
+    @property
+    def detail(self) -> str:
+        """The uncertainty and the limit of a rate; of costs the rate that was forwarded."""
+        if self.row is None:
+            return ""
+        if self.is_cost:
+            return f"at {format_pps(self.row.total_pps)} forwarded"
+        apart = f"+- {format_scaled(self.row.uncertainty, self.row.rate_unit, 2)}, " if self.row.uncertainty else ""
+        return f"{apart}limit: {self.row.limit}"
+
+    @property
+    def change(self) -> str:
+        """The change against the baseline, signed; with a sign for the worse or the better where it is beyond noise."""
+        return change_text(self.delta)
+
+    @property
+    def change_words(self) -> str:
+        """The baseline of the change, in words."""
+        if self.delta is None or self.row is None:
+            return ""
+        return f"{delta_words(self.delta)} ({format_figure(self.delta.before, metric_of(self.row))})"
+
+
+def change_text(delta: Delta | None) -> str:
+    """The change against the baseline, signed; with a sign for the worse or the better where it is beyond the noise."""
+    if delta is None:
+        return ""
+    sign = ("\u25bc " if delta.worse else "\u25b2 ") if delta.beyond else ""
+    return f"{sign}{format_change(delta.share)}"
+
+
+def delta_words(delta: Delta) -> str:
+    """``worse than the median of 9 nights before``."""
+    nights = format_count(delta.nights, "night")
+    than = "the level before the change" if delta.found else f"the median of {nights} before"
+    if not delta.found and delta.noise is None:
+        return f"against {than}; to judge it needs {FIRST_NIGHTS} nights, has {delta.nights}"
+    return f"{'worse' if delta.worse else 'better'} than {than}" if delta.beyond else f"within the noise of {than}"
+
+
+NOT_RUN = GridCell("missing", "not measured")
+
+
+def figure_of(row: RunRow) -> GridCell:
+    """What the run found; failed where it is not complete."""
+    if not row.complete:
+        return GridCell("failed", f"the run of {row.started} is {status_words(row)}")
+    words = f"{'at least ' if row.at_least else ''}{format_scaled(row.rate, row.rate_unit)}"
+    if row.uncertainty:
+        words += f" +- {format_scaled(row.uncertainty, row.rate_unit)}"
+    words += f", limit: {row.limit}, {row.started}"
+    return GridCell("value", words, row)
+
+
+def percent_words(share: float) -> str:
+    """``97``, ``4.4``, ``0.02``."""
+    percent = 100 * share
+    if percent >= 9.95:
+        return f"{percent:.0f}"
+    return f"{percent:.1f}" if percent >= 0.95 or not percent else f"{percent:.2f}"

@@ -1,0 +1,156 @@
+"""A table as values: what stands in each cell, and the raw figure behind it for sorting and for CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from ...core.history.rows import Cell
+from ...core.units import format_bits, format_pps, format_scaled, format_share, format_time
+from ..clean import clean
+from ..words import NONE, format_change
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
+
+
+@dataclass(frozen=True)
+class Head:
+    """unit: of the raw figures; words: the column is text, aligned to the left."""
+
+    name: str
+    unit: str = ""
+    words: bool = False
+
+    @property
+    def raw(self) -> str:
+        return f"{self.name}, {self.unit}" if self.unit else self.name
+
+
+@dataclass(frozen=True)
+class Item:
+    """text: as it is shown; raw: as CSV has it. mark: its class on the page; about: what more is told of it there."""
+
+    text: str
+    raw: str
+    mark: str = ""
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row. cell: whose choice among the plots it follows, None: none; metric: its name, where the row tells of one.
+
+    block: what the row stands below, with those beside it.
+    """
+
+    items: tuple[Item, ...]
+    cell: Cell | None = None
+    metric: str | None = None
+    block: str = ""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """name: of its CSV file, without ending; caption: what it shows. blocks: the head of what its rows stand below;
+    empty: it has no blocks.
+    """
+
+    name: str
+    caption: str
+    heads: tuple[Head, ...]
+    lines: tuple[Line, ...]
+    blocks: str = ""
+
+    @property
+    def parts(self) -> list[tuple[str, list[Line]]]:
+        """The rows below each block, in their order."""
+        return [(block, list(lines)) for block, lines in groupby(self.lines, key=lambda line: line.block)]
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """Heads and raw figures, the block first where there are any."""
+        lines = [(line.block, [item.raw for item in line.items]) for line in self.lines]
+        rows = [(self.blocks, [head.raw for head in self.heads]), *lines]
+        return [[*([block] if self.blocks else []), *row] for block, row in rows]
+
+
+def to_csv(sheet: Sheet) -> str:
+    """With heads; text that a spreadsheet would take for a formula is quoted as text."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows([*map(harmless, row)] for row in sheet.rows)
+    return file.getvalue()
+
+
+def harmless(text: str) -> str:
+    """The text, with an apostrophe before it where a spreadsheet would take it for a formula."""
+    return f"'{text}" if text[:1] in tuple("=+-@\t\r") and not _NUMBER.fullmatch(text) else text
+
+
+def heads_of(names: str) -> tuple[Head, ...]:
+    """Separated by semicolons; a unit stands in brackets, and a colon before a name whose column is text."""
+    found = (re.fullmatch(r"(:?)(.*?)(?: \[(.*)\])?", name.strip()) for name in names.split(";"))
+    return tuple(Head(one[2], one[3] or "", bool(one[1])) for one in found if one is not None)
+
+
+def of_text(value: object, about: Sequence[str] = ()) -> Item:
+    text = clean(value)
+    return Item(text, text, about="; ".join(map(clean, about)))
+
+
+def named(name: str, simulated: bool) -> Item:
+    """Of whose figures it is, by another name than a cell's."""
+    return of_text(f"{name}{' simulated' if simulated else ''}")
+
+
+def raw_of(value: float, bound: bool = False) -> str:
+    return f"{'>=' if bound else ''}{value:.8g}"
+
+
+def figure(
+    value: float | None, form: Callable[[float], str] = "{:.4g}".format, scale: float = 1.0, bound: bool = False
+) -> Item:
+    """As it is shown, and raw times ``scale``; a dash for None. bound: it is at least so much."""
+    return Item(NONE, "") if value is None else Item(f"{'>= ' * bound}{form(value)}", raw_of(scale * value, bound))
+
+
+def of_count(value: int | None) -> Item:
+    return figure(value, str)
+
+
+def of_pps(value: float | None, bound: bool = False) -> Item:
+    return figure(value, format_pps, bound=bound)
+
+
+def of_bits(value: float | None, bound: bool = False) -> Item:
+    return figure(value, format_bits, bound=bound)
+
+
+def of_share(value: float | None) -> Item:
+    """A share as it is raw, shown in percent."""
+    return figure(value, lambda share: format_share(share) if share else "0 %")
+
+
+def of_change(value: float | None) -> Item:
+    """A share, raw in percent, with its sign."""
+    return figure(value, format_change, 100)
+
+
+def of_time(value_s: float | None) -> Item:
+    """Raw in microseconds."""
+    return figure(value_s, format_time, 1e6)
+
+
+def of_apart(value: float | None) -> Item:
+    """Half of an interval of bit/s."""
+    return figure(value, lambda bps: f"+- {format_scaled(bps, 'bit/s', 2)}")
+
+
+def of_interval(low: float | None, high: float | None) -> Item:
+    """Of rates in frames per second; a dash where one is not known."""
+    if low is None or high is None:
+        return Item(NONE, "")
+    return Item(f"{format_pps(low)} to {format_pps(high)}", f"{raw_of(low)} to {raw_of(high)}")

@@ -1,0 +1,85 @@
+"""The page's tables over the nights: what changed, and every figure of every cell."""
+
+from __future__ import annotations
+
+from ...core.history.baseline import Delta, find_delta
+from ...core.history.causes import Section
+from ...core.history.detect import FIRST_NIGHTS
+from ...core.history.rows import Metric, cells_of
+from ..groups import format_noise, headline
+from ..words import NONE, format_figure
+from .figures import change_text
+from .report import Report
+from .sheet import Item, Line, Sheet, figure, heads_of, of_change, of_count, of_text, raw_of
+
+_UNITS = {"us": "\u00b5s"}
+
+
+def change_sheet(report: Report) -> Sheet:
+    """A row for each finding, below its group's headline."""
+    heads = heads_of(":Cell; :Figure; :Which; Change [%]; Before; After; Noise [%]; Nights; :Since")
+    lines = []
+    for group in report.groups:
+        known = group.section is Section.KNOWN
+        for finding in (one for some in group.by_metric().values() for one in some):
+            metric, before = finding.metric, finding.before
+            items = (
+                of_text(finding.cell),
+                _metric(metric),
+                of_text(f"{'worse' if finding.worse else 'better'}{' (known)' * known}"),
+                of_change(finding.share),
+                _level(before, metric),
+                _level(finding.after, metric, finding.at_least),
+                Item(format_noise(finding), raw_of(100 * abs(finding.noise / before)) if before else ""),
+                of_count(finding.nights),
+                of_text(finding.since or NONE),
+            )
+            lines.append(Line(items, block=headline(group)))
+    return Sheet("changes", "What changed", heads, tuple(lines), "Change")
+
+
+def trend_sheet(report: Report) -> Sheet:
+    """A row for each figure of each cell; of a cell that only ever failed one without a figure."""
+    heads = heads_of(":Cell; :Figure; Latest; Change since baseline [%]; Median; Noise [%]; Runs; Failed")
+    histories, levels = cells_of(report.rows), report.levels
+    lines = []
+    for trend in report.trends:
+        counts = tuple(of_count(len(some)) for some in (trend.runs, trend.failed))
+        for metric in trend.metrics:
+            row, value = trend.values(metric)[-1]
+            delta = find_delta(row, histories[trend.cell], metric, levels.get((trend.cell, metric.name)))
+            bound = metric.bounded and row.at_least
+            items = (
+                of_text(trend.cell),
+                _metric(metric),
+                _level(value, metric, bound),
+                Item(
+                    change_text(delta) or NONE,
+                    "" if delta is None else raw_of(100 * delta.share),
+                    "bad" if delta is not None and delta.beyond and delta.worse else "",
+                ),
+                _level(trend.middle(metric), metric),
+                Item(NONE, "") if bound else _noise(delta),
+                *counts,
+            )
+            lines.append(Line(items, trend.cell, metric.name))
+        if not trend.metrics:
+            lines.append(Line((of_text(trend.cell), *[of_text("")] * 5, *counts), trend.cell))
+    return Sheet("trends", "Every figure of every cell", heads, tuple(lines))
+
+
+def _noise(delta: Delta | None) -> Item:
+    """Of the nights that are the baseline."""
+    if delta is None or delta.noise is None:
+        return Item(f"needs {FIRST_NIGHTS} nights, has {0 if delta is None else delta.nights}", "")
+    return Item(f"{100 * delta.noise:.1f} %", raw_of(100 * delta.noise))
+
+
+def _metric(metric: Metric) -> Item:
+    """CSV names the unit."""
+    unit = "" if metric.unit in metric.name else f", {_UNITS.get(metric.unit, metric.unit)}"
+    return Item(metric.name, f"{metric.name}{unit}")
+
+
+def _level(value: float | None, metric: Metric, bound: bool = False) -> Item:
+    return figure(value, lambda known: format_figure(known, metric), bound=bound)
