@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from runs import HeldClock
 from twins import stream
@@ -56,8 +56,11 @@ def send(router: TwinRouter, pps: float, spread: Sequence[float], seconds: float
 
 def lost_with_full_rings(spec: TwinSpec, pps: float, spread: Sequence[float], span_s: float) -> float:
     router = TwinRouter(spec)
-    fill_s = spec.ring * spec.queues / (pps - KNEE_PPS)
-    send(router, pps, spread, fill_s + 0.2, 0.1)
+    held, before = 0.0, -1.0
+    while held - before > pps / 1e6:  # a queue that little comes to fills slowly, and what it gains is not lost
+        before = held
+        send(router, pps, spread, 1.0, 0.1)
+        held = router.kept(0, 0)
     return 1 - send(router, pps, spread, 1.0, span_s)
 
 
@@ -81,6 +84,7 @@ def test_what_is_lost_past_the_knee(pps: float, drop_cycles: float, share: float
 
 
 @settings(max_examples=60, deadline=None)
+@example(1.6640625, 0.38671875, 1085, [0.8125, 0.9375, 0.1875, 0.1875], 0.01)
 @given(
     over=st.floats(1.005, 12),
     share=st.one_of(st.floats(0, 0.95), st.floats(1, 4)),
