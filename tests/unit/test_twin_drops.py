@@ -56,7 +56,7 @@ def send(router: TwinRouter, pps: float, spread: Sequence[float], seconds: float
 
 def lost_with_full_rings(spec: TwinSpec, pps: float, spread: Sequence[float], span_s: float) -> float:
     router = TwinRouter(spec)
-    held, before = 0.0, -1.0
+    held, before = 0.0, -1e9
     while held - before > pps / 1e6:  # a queue that little comes to fills slowly, and what it gains is not lost
         before = held
         send(router, pps, spread, 1.0, 0.1)
