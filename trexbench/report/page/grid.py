@@ -12,7 +12,7 @@ from ...core.history.night import CellRecord, Night, State
 from ...core.history.rows import TCP_KIND, Cell, RunRow, cells_of, held_pps
 from ...core.strategy.saturate import Saturate
 from ...core.strategy.table import suffix_of
-from ...core.units import format_pps, format_scaled
+from ...core.units import format_pps, format_scaled, nominal
 from ..words import (
     NONE,
     format_bound,
@@ -21,7 +21,6 @@ from ..words import (
     format_cycles,
     format_figure,
     format_limit,
-    nominal,
     status_words,
 )
 

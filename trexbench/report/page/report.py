@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ...core.dut.cycles import Cost
@@ -13,7 +13,7 @@ from ...core.history.night import Night
 from ...core.history.rows import METRICS, Cell, Metric, RunRow, held_pps
 from ...core.result import RunResult
 from ...core.tcp.result import TcpResult
-from ..run.costs import cost_words, known_costs
+from ..run.costs import known_costs
 from ..run.summary import Summary, summarise
 from ..tcp.table import Line
 from .grid import Column, Grid, build_cost_grid, build_grid, column_of, order_columns
@@ -152,12 +152,7 @@ class Report:
 
     @cached_property
     def summaries(self) -> Mapping[Cell, Summary]:
-        """A run at a given rate is summed up by what packets cost there."""
-        found = {cell: summarise(run) for cell, run in self.runs.items()}
-        held = {cell: run.costs[0] for cell, run in self.runs.items() if held_pps(cell.kind) and run.costs}
-        return found | {
-            cell: replace(found[cell], headline=f"{cell}: {cost_words(cost)}") for cell, cost in held.items()
-        }
+        return {cell: summarise(run) for cell, run in self.runs.items()}
 
     @property
     def alarming(self) -> Change | None:
