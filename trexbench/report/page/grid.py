@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...core.history.baseline import Delta, Level, find_delta, metric_of
-from ...core.history.detect import FIRST_NIGHTS
 from ...core.history.night import CellRecord, Night, State
+from ...core.history.regression import NEEDED_NIGHTS
 from ...core.history.rows import TCP_KIND, Cell, RunRow, cells_of, held_pps
 from ...core.strategy.saturate import Saturate
 from ...core.strategy.table import suffix_of
 from ...core.units import format_pps, format_scaled, nominal
+from ..groups import too_few
 from ..words import (
     NONE,
     format_bound,
@@ -150,7 +151,8 @@ def delta_words(delta: Delta) -> str:
     nights = format_count(delta.nights, "night")
     than = "the level before the change" if delta.found else f"the median of {nights} before"
     if not delta.found and delta.noise is None:
-        return f"against {than}; to judge it needs {FIRST_NIGHTS} nights, has {delta.nights}"
+        short = f"; to judge it {too_few(delta.measured)}" if delta.measured < NEEDED_NIGHTS else ""
+        return f"against {than}{short}"
     return f"{'worse' if delta.worse else 'better'} than {than}" if delta.beyond else f"within the noise of {than}"
 
 

@@ -10,7 +10,7 @@ from ...core.dut.cycles import Cost
 from ...core.history.baseline import Level
 from ...core.history.causes import Group
 from ...core.history.night import Night
-from ...core.history.rows import METRICS, Cell, Metric, RunRow, held_pps
+from ...core.history.rows import METRICS, Cell, Metric, RunRow, by_given_rate, held_pps
 from ...core.result import RunResult
 from ...core.tcp.result import TcpResult
 from ..run.costs import known_costs
@@ -90,7 +90,7 @@ class Report:
     @cached_property
     def costs(self) -> Mapping[Cell, tuple[Cost, ...]]:
         """The costs that have a figure, of every run that has any."""
-        found = {cell: known_costs(run) for cell, run in self.runs.items()}
+        found = {cell: known_costs(self.runs[cell]) for cell in by_given_rate(self.runs)}
         return {cell: costs for cell, costs in found.items() if costs}
 
     @cached_property

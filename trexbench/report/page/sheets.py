@@ -8,11 +8,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ...core.history.baseline import Delta, find_delta
-from ...core.history.detect import FIRST_NIGHTS
-from ...core.history.rows import Cell, Metric, cells_of
+from ...core.history.baseline import Delta, find_delta, nights_measured
+from ...core.history.regression import NEEDED_NIGHTS
+from ...core.history.rows import Cell, Metric, RunRow, cells_of
 from ...core.units import format_pps, format_time
 from ..clean import clean
+from ..groups import too_few
 from ..tcp.text import LIMIT_WORDS as TCP_LIMITS
 from ..words import NONE, format_change, format_cycles, format_figure, format_loss, interval_words
 from .grid import Grid, GridCell, change_text
@@ -252,7 +253,7 @@ def trend_sheet(report: Report) -> Sheet:
                     _mark(delta is not None and delta.beyond and delta.worse),
                 ),
                 _figure(trend.middle(metric), metric),
-                Item(NONE, "") if bound else _noise(delta),
+                Item(NONE, "") if bound else _noise(delta, histories[trend.cell], metric),
                 *counts,
             )
             lines.append(Line(items, trend.cell, metric.name))
@@ -261,10 +262,11 @@ def trend_sheet(report: Report) -> Sheet:
     return Sheet("trends", "Every figure of every cell", heads, tuple(lines))
 
 
-def _noise(delta: Delta | None) -> Item:
+def _noise(delta: Delta | None, rows: Sequence[RunRow], metric: Metric) -> Item:
     """Of the nights that are the baseline."""
     if delta is None or delta.noise is None:
-        return Item(f"needs {FIRST_NIGHTS} nights, has {0 if delta is None else delta.nights}", "")
+        nights = nights_measured(rows, metric)
+        return Item(too_few(nights) if nights < NEEDED_NIGHTS else NONE, "")
     return Item(f"{100 * delta.noise:.1f} %", _raw(100 * delta.noise))
 
 
