@@ -258,3 +258,19 @@ def test_tables_have_captions_heads_and_a_way_to_them(page: Page) -> None:
     levels = page.evaluate(LEVELS)
     assert levels[0] == 1 and all(after - before <= 1 for before, after in pairwise(levels))
     assert page.evaluate("document.querySelector(document.querySelector('a.skip').hash) !== null")
+
+
+@browser
+def test_given_rates_are_sorted_by_their_numbers(chromium: Page, tmp_path: Path) -> None:
+    rates = ("10mpps", "148.8kpps", "1kpps", "1mpps")
+    rows = [make_row(kind=f"{EFFICIENCY}{rate}", cycles_per_packet=584.1, night=None) for rate in rates]
+    (tmp_path / "rates.html").write_text(make_page(Report(rows)), encoding="utf-8")
+    chromium.open((tmp_path / "rates.html").as_uri())
+    names = (
+        "Array.from(document.querySelectorAll('table.trends tbody th')).map(function (one) { return one.textContent; })"
+    )
+    told = chromium.evaluate(names)
+    assert [one.partition(" at ")[2] for one in told] == ["1 kpps", "148.8 kpps", "1 Mpps", "10 Mpps"]
+    for expected in (told, told[::-1]):
+        chromium.evaluate("document.querySelector('table.trends th button').click()")
+        assert chromium.evaluate(names) == expected

@@ -149,7 +149,7 @@ def test_a_change_smaller_than_the_run_is_certain_has_no_sign() -> None:
 
 def test_few_nights_before_show_a_change_and_do_not_judge_it() -> None:
     cell = last(nights_of(5.0, 5.0, 2.5))
-    assert cell.change == "-50.0 %" and "needs 5 nights, has 2" in cell.change_words
+    assert cell.change == "-50.0 %" and "needs 7 nights, has 3" in cell.change_words
     assert last(nights_of(5.0)).change == ""
 
 

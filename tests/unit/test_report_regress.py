@@ -111,7 +111,7 @@ def test_every_form_is_headed_by_the_rate() -> None:
     ("judgement", "words"),
     [
         (NOTHING, "no regression in 4 figures"),
-        (Judgement((), 0), "not enough nights to judge anything yet (have 0, need 7)"),
+        (Judgement((), 0), "not enough nights to judge anything yet: needs 7 nights, has 0"),
         (replace(ALL, since="2026-11-20"), "REGRESSIONS BEFORE 2026-11-20, NOT ALARMING"),
     ],
 )

@@ -17,11 +17,11 @@ from runs import PROFILE, World, make_plan, make_result
 from trexbench.core.damage import find_damage
 from trexbench.core.errors import StoreError
 from trexbench.core.result import RunResult, Status, from_document, to_document
+from trexbench.core.units import nominal
 from trexbench.core.verdict.model import Caveat
 from trexbench.report.run.loadtest import to_loadtest
 from trexbench.report.run.summary import summarise, traffic_words
 from trexbench.report.run.text import format_summary, print_summary
-from trexbench.report.words import nominal
 
 SATURATED = World(capacity_pps={"0->1": 660e3, "1->0": 500e3})
 

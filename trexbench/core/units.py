@@ -145,6 +145,11 @@ def format_scaled(value: float, unit: str, digits: int = 4) -> str:
     return f"{_significant(value / divisor, digits)} {prefix}{unit}"
 
 
+def nominal(text: str) -> str:
+    """A round figure without trailing zeros, as for what was chosen and not measured: ``1 Gbit/s``, ``97 %``."""
+    return re.sub(r"(\d+\.\d*?)0+(?= )", r"\1", text).replace(". ", " ")
+
+
 def format_pps(pps: float) -> str:
     return format_scaled(pps, "pps")
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 from ..core.history.compare import CellPair, Difference, SetComparison, Verdict, find_differences
+from ..core.load.plan import Direction
 from ..core.result import RunResult
 from ..core.units import format_scaled, format_share
 from .clean import clean
 from .fit import TableColumn, format_fitting, wrapped
-from .words import format_bound, name_of
+from .words import format_cycles, name_of
 
 WORDS = {
     Verdict.SAME: "the same, as far as can be told",
     Verdict.FASTER: "faster",
     Verdict.SLOWER: "slower",
+    Verdict.CHEAPER: "cheaper",
+    Verdict.DEARER: "dearer",
     Verdict.UNKNOWN: "unknown: the DUT was not the limit",
 }
 HEAD = ("direction", "first", "second", "difference", "noise", "second is")
@@ -27,7 +31,7 @@ def format_comparison(first: RunResult, second: RunResult, unlike: Sequence[str]
     """Which runs are compared, what makes them unlike, and a line per direction. room: columns, as of fit."""
     lines = [f"first   {name_of(first)}, {first.started}", f"second  {name_of(second)}, {second.started}"]
     lines += [f"*** UNLIKE: {reason} ***" for reason in unlike]
-    rows = [(str(direction), *_figure_words(one)) for direction, one in find_differences(first, second)]
+    rows = [(_direction(direction), *_figure_words(one)) for direction, one in find_differences(first, second)]
     return "\n".join([*wrapped(lines, room), "", *format_fitting(_columns(HEAD), rows, room)])
 
 
@@ -38,13 +42,21 @@ def comparison_values(first: RunResult, second: RunResult, unlike: Sequence[str]
         "second": {"id": second.id, "simulated": second.simulated},
         "unlike": list(unlike),
         "directions": [
-            {"direction": str(direction)} | _figures(one) for direction, one in find_differences(first, second)
+            {"direction": _direction(direction)} | _figures(one) for direction, one in find_differences(first, second)
         ],
     }
 
 
+def _direction(one: Direction | None) -> str:
+    return "all" if one is None else str(one)
+
+
+def _cost(cycles: float) -> str:
+    return f"{format_cycles(cycles)} cycles/packet"
+
+
 def _figures(pair: Difference) -> dict[str, Any]:
-    unit = {"pps": "pps", "bit/s": "bps"}[pair.unit]
+    unit = {"pps": "pps", "bit/s": "bps", "cycles": "cycles_per_packet"}[pair.unit]
     return {
         f"first_{unit}": pair.rates[0],
         "first_at_least": pair.bounds[0],
@@ -74,7 +86,10 @@ def format_set_comparison(first: str, second: str, compared: SetComparison, room
         remarks += [f"*** {mark} UNLIKE: {clean(reason)} ***" for reason in pair.unlike]
     for which, cells in (("first", compared.only_first), ("second", compared.only_second)):
         remarks += [f"only in the {which}: {clean(cell)}" for cell in cells]
-    remarks += [f"left out, {clean(row.status)}: {clean(row.path)}" for row in compared.left_out]
+    remarks += [
+        f"left out, {clean(row.status if not row.complete else 'no figure')}: {clean(row.path)}"
+        for row in compared.left_out
+    ]
     return "\n".join([*lines, *wrapped(remarks, room)])
 
 
@@ -122,8 +137,9 @@ def _set_row(pair: CellPair, mark: str) -> tuple[str, ...]:
 
 
 def _figure_words(pair: Difference) -> tuple[str, ...]:
-    """Both rates, the difference, the noise and the verdict."""
-    rates = (format_bound(rate, bound, pair.unit) for rate, bound in zip(pair.rates, pair.bounds, strict=True))
-    noise = f"+- {format_scaled(pair.noise_pps, pair.unit)}" if pair.noise_pps else "-"
+    """Both figures, the difference, the noise and the verdict."""
+    form: Callable[[float], str] = _cost if pair.unit == "cycles" else partial(format_scaled, unit=pair.unit)
+    rates = (f"{'>= ' * bound}{form(rate)}" for rate, bound in zip(pair.rates, pair.bounds, strict=True))
+    noise = f"+- {form(pair.noise_pps)}" if pair.noise_pps else "-"
     difference = "-" if pair.share is None else f"{'+' if pair.share >= 0 else '-'}{format_share(abs(pair.share))}"
     return *rates, difference, noise, WORDS[pair.verdict]

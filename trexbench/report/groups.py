@@ -7,12 +7,18 @@ from collections.abc import Iterator, Sequence
 from ..core.history.causes import Group
 from ..core.history.detect import Shape
 from ..core.history.differences import Difference
-from ..core.history.regression import Finding
+from ..core.history.regression import NEEDED_NIGHTS, Finding
 from .words import digits_of, format_change, format_count, format_figure
 
 MOST_DIFFERENCES = 8
 NOTHING_DIFFERS = "nothing that was read back differs from the run before"
 DIFFERS = "what differs from the run before:"
+
+
+def too_few(*nights: int) -> str:
+    """``needs 7 nights, has 3``; of several figures ``needs 7 nights, has 1 to 3``."""
+    least, most = min(nights, default=0), max(nights, default=0)
+    return f"needs {NEEDED_NIGHTS} nights, has {f'{least} to ' if least < most else ''}{most}"
 
 
 def headline(group: Group) -> str:

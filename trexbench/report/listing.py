@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ..core.history.rows import RunRow
-from ..core.strategy.table import suffix_of
+from ..core.history.rows import RunRow, held_pps, kind_words
 from ..core.units import format_share, format_time
+from ..core.verdict.model import Limit
 from .clean import clean
 from .fit import TableColumn, format_fitting
 from .words import NONE, format_bound, format_cycles, lay_out, or_dash
@@ -42,28 +42,29 @@ def format_query(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: st
     return "".join(f"{line}\n" for line in lay_out(cells, "l" * len(columns)))
 
 
-def _measured(row: RunRow) -> bool:
-    """Not killed before it measured anything."""
-    return row.complete or row.rate != 0
+def _has_maximum(row: RunRow) -> bool:
+    """Neither killed before it measured anything, nor a run at a given rate, which looks for no maximum."""
+    return (row.complete or row.rate != 0) and held_pps(row.cell.kind) is None
 
 
 def _limit(row: RunRow) -> str:
     marks = [] if row.complete else [row.status]
     marks += ["simulated"] if row.cell.simulated else []
-    return ", ".join([clean(row.limit), *marks])
+    carried = held_pps(row.cell.kind) is not None and row.limit == Limit.NONE.value
+    return ", ".join([*([] if carried else [clean(row.limit)]), *marks]) or NONE
 
 
 _COLUMNS: Sequence[TableColumn[RunRow]] = (
     TableColumn("started, UTC", "l", lambda row: clean(row.started)[:16].replace("T", " ")),
     TableColumn("DUT", "l", lambda row: clean(row.cell.dut_words), wraps=True),
-    TableColumn("mode", "l", lambda row: f"{clean(row.cell.mode)} {suffix_of(row.cell.kind)}".rstrip(), wraps=True),
+    TableColumn("mode", "l", lambda row: f"{clean(row.cell.mode)} {kind_words(row.cell.kind)}".rstrip(), wraps=True),
     TableColumn("", "l", lambda row: "bidir" if row.cell.bidir else "uni"),
     TableColumn("queues", "r", lambda row: or_dash(row.cell.rx_queues, str), 2),
     TableColumn(
-        "maximum", "r", lambda row: format_bound(row.rate, row.at_least, row.rate_unit) if _measured(row) else NONE
+        "maximum", "r", lambda row: format_bound(row.rate, row.at_least, row.rate_unit) if _has_maximum(row) else NONE
     ),
     TableColumn(
-        "of line", "r", lambda row: format_share(row.line_share) if _measured(row) and row.line_rate_bps else NONE, 1
+        "of line", "r", lambda row: format_share(row.line_share) if _has_maximum(row) and row.line_rate_bps else NONE, 1
     ),
     TableColumn("limit", "l", _limit, wraps=True),
     TableColumn("loss in hold", "r", lambda row: or_dash(row.hold_loss, format_share), 4),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core.history.paths import WAN, short_path
-from ..core.history.rows import Cell, Metric, RunRow
+from ..core.history.rows import Cell, Metric, RunRow, kind_of
 from ..core.result import RunResult, Status
 from ..core.units import format_pps, format_scaled, format_share, format_time
 from ..core.verdict.model import Goal, Verdict
@@ -15,12 +15,12 @@ from ..core.verdict.model import Goal, Verdict
 NONE = "-"
 
 
-def name_of(result: RunResult) -> str:
-    """The cell of a run without its queues: ``lab-linux var2-64b bidir``."""
+def name_of(result: RunResult, kind: str | None = None) -> str:
+    """The cell of a run without its queues: ``lab-linux var2-64b bidir``. kind: in place of its own."""
     dut, mode = text_of(result.dut, "name", "?"), text_of(result.command, "mode", "?")
     wan = text_of(result.command, "wan", "")
-    over = short_path(f"{WAN}{wan}") if wan else ""
-    return str(Cell(dut, mode, result.plan.bidir, None, result.plan.kind, result.simulated, variant_of(result), over))
+    over, variant = short_path(f"{WAN}{wan}") if wan else "", variant_of(result)
+    return str(Cell(dut, mode, result.plan.bidir, None, kind or kind_of(result), result.simulated, variant, over))
 
 
 def variant_of(result: RunResult) -> str | None:
@@ -105,11 +105,6 @@ def lay_out(rows: Sequence[Sequence[str]], sides: str) -> Iterator[str]:
             for cell, width, side in zip(row, widths, sides, strict=True)
         )
         yield "  ".join(cells).rstrip()
-
-
-def nominal(text: str) -> str:
-    """A round figure without trailing zeros, as for what was chosen and not measured: ``1 Gbit/s``, ``97 %``."""
-    return re.sub(r"(\d+\.\d*?)0+(?= )", r"\1", text).replace(". ", " ")
 
 
 def typeset(text: str) -> str:

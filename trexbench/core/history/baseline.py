@@ -8,6 +8,7 @@ from math import inf
 from statistics import stdev
 
 from .detect import FIRST_NIGHTS
+from .regression import NEEDED_NIGHTS
 from .rows import METRICS, Metric, RunRow, held_pps
 from .series import LATELY, median_of, night_of, series_of
 
@@ -26,7 +27,8 @@ class Delta:
 
     worse: for the worse, whether beyond the noise or not. before: the baseline, in the metric's unit; found: it is the
     level before a change that a search found, else the median of the nights before. nights: of these, LATELY at most;
-    noise: their standard deviation as a share, None where they are fewer than FIRST_NIGHTS.
+    noise: their standard deviation as a share, None where the search for changes would not judge so few. measured: all
+    nights with a figure, the run's own as well.
     """
 
     share: float
@@ -36,6 +38,15 @@ class Delta:
     found: bool
     nights: int
     noise: float | None
+    measured: int
+
+
+def nights_measured(rows: Sequence[RunRow], metric: Metric) -> int:
+    """Nights in which a cell's figure was measured as in the last one, as the search for changes counts them.
+
+    rows: the complete ones of the cell, oldest first; the latest RECENT count.
+    """
+    return sum(len(one.points) for one in series_of(rows[-1].cell, rows[-RECENT:], [metric])) if rows else 0
 
 
 @dataclass(frozen=True)
@@ -69,7 +80,8 @@ def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, level: Level
     base = level.before if level is not None else median_of(one.value for one in points)
     if not base:
         return None
-    noise = stdev(one.value for one in points) if len(points) >= FIRST_NIGHTS else None
+    least_nights = FIRST_NIGHTS if level is not None else NEEDED_NIGHTS - 1
+    noise = stdev(one.value for one in points) if len(points) >= least_nights else None
     least = max(metric.minimum * abs(base), metric.absolute, row.uncertainty if metric.bounded else 0.0)
     if level is None:
         least = inf if noise is None else max(least, FAR * noise)
@@ -81,4 +93,5 @@ def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, level: Level
         found=level is not None,
         nights=len(points),
         noise=None if noise is None else noise / abs(base),
+        measured=len(found),
     )

@@ -12,9 +12,10 @@ from statistics import median, stdev
 from ..load.plan import Direction
 from ..result import RunResult, Status
 from ..units import format_bits, format_share
+from .baseline import COST, metric_of
 from .differences import agree
 from .paths import WAN, short_path, unlike_traffic
-from .rows import Cell, RunRow, are_apart, cells_of
+from .rows import Cell, RunRow, are_apart, cells_of, held_pps, kind_of, kind_words
 
 Differing = Callable[[RunRow, RunRow], str | None]
 
@@ -30,14 +31,16 @@ class Verdict(str, Enum):
     SAME = "same"
     FASTER = "faster"
     SLOWER = "slower"
+    CHEAPER = "cheaper"
+    DEARER = "dearer"
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Two rates in frames per second, of TCP in bit/s of payload: see unit. bounds: which are only lower bounds.
+    """Two rates in frames per second, of TCP in bit/s of payload, or two costs in cycles per packet: see unit.
 
-    noise_pps: their uncertainty together, in the same unit.
+    bounds: which are only lower bounds. noise_pps: their uncertainty together, in the same unit.
     """
 
     rates: tuple[float, float]
@@ -60,7 +63,14 @@ class Difference:
 
     @property
     def verdict(self) -> Verdict:
-        """A bound decides only where it is beyond the other value: at least 5 is faster than 4."""
+        """A bound decides only where it is beyond the other value: at least 5 is faster than 4.
+
+        A cost has no uncertainty: what is too small to report as a change of its history is no difference.
+        """
+        if self.unit == COST.unit:
+            if abs(self.difference_pps) <= max(self.noise_pps, COST.minimum * self.rates[0]):
+                return Verdict.SAME
+            return Verdict.CHEAPER if self.difference_pps < 0 else Verdict.DEARER
         first_bound, second_bound = self.bounds
         if self.difference_pps > self.noise_pps and not first_bound:
             return Verdict.FASTER
@@ -69,8 +79,13 @@ class Difference:
         return Verdict.UNKNOWN if first_bound or second_bound else Verdict.SAME
 
 
-def find_differences(first: RunResult, second: RunResult) -> Iterator[tuple[Direction, Difference]]:
-    """The directions that both runs have, in the order of the first."""
+def find_differences(first: RunResult, second: RunResult) -> Iterator[tuple[Direction | None, Difference]]:
+    """The directions that both runs have, in the order of the first; None: of all, the cost at a given rate."""
+    if any(held_pps(kind_of(run)) is not None for run in (first, second)):
+        costs = [cost.cycles_per_packet for run in (first, second) if (cost := run.held_cost) is not None]
+        if len(costs) == 2 and costs[0] is not None and costs[1] is not None:
+            yield None, CostDifference((costs[0], costs[1]), (False, False), 0.0)
+        return
     others = {one.direction: one for one in second.analysis.directions}
     for one in first.analysis.directions:
         if (other := others.get(one.direction)) is not None:
@@ -83,8 +98,8 @@ def find_unlike(first: RunResult, second: RunResult) -> Iterator[str]:
     """Why a difference between these runs may have another cause than the DUTs; nothing where it may not."""
     if first.simulated != second.simulated:
         yield _one_simulated(first.simulated)
-    if type(first.plan) is not type(second.plan):
-        yield f"one is a {first.plan.kind}, the other a {second.plan.kind}"
+    if kind_of(first) != kind_of(second):
+        yield f"one is {_kind_words(first)}, the other {_kind_words(second)}"
     if first.plan.directions != second.plan.directions:
         one, other = (", ".join(map(str, run.plan.directions)) for run in (first, second))
         yield f"directions {one} and {other}"
@@ -107,6 +122,11 @@ def find_unlike(first: RunResult, second: RunResult) -> Iterator[str]:
     for run in (first, second):
         if run.status is not Status.COMPLETE:
             yield f"the run of {run.started} is {run.status.value}"
+
+
+def _kind_words(run: RunResult) -> str:
+    kind = kind_of(run)
+    return f"a {kind}" if held_pps(kind) is None else kind_words(kind)
 
 
 def _one_simulated(first_simulated: bool) -> str:
@@ -140,6 +160,15 @@ def differing_facts(one: object, other: object) -> str | None:
 
 
 @dataclass(frozen=True)
+class CostDifference(Difference):
+    """What packets cost in two runs at one given rate, all directions together."""
+
+    @property
+    def unit(self) -> str:
+        return COST.unit
+
+
+@dataclass(frozen=True)
 class CellPair(Difference):
     """One cell in both sets, complete runs only. unlike: see find_unlike.
 
@@ -156,12 +185,14 @@ class CellPair(Difference):
 
     @property
     def unit(self) -> str:
-        return self.first[0].rate_unit
+        return metric_of(self.first[0]).unit
 
 
 @dataclass(frozen=True)
 class SetComparison:
-    """Two sets, cell by cell. only_first, only_second: cells of one set. left_out: runs that ended early."""
+    """Two sets, cell by cell. only_first, only_second: cells of one set. left_out: runs that ended early or have no
+    figure.
+    """
 
     pairs: tuple[CellPair, ...]
     only_first: tuple[Cell, ...]
@@ -170,22 +201,26 @@ class SetComparison:
 
 
 def _median(rows: Sequence[RunRow]) -> float:
-    return median(row.rate for row in rows)
+    return median(_figures(rows))
+
+
+def _figures(rows: Iterable[RunRow]) -> list[float]:
+    return [value for row in rows if (value := metric_of(row).of(row)) is not None]
 
 
 def is_bound(rows: Sequence[RunRow]) -> bool:
     """Whether a higher value of a bound among them would raise the median."""
-    return any(row.at_least and row.rate <= _median(rows) for row in rows)
+    return any(metric_of(row).bounded and row.at_least and row.rate <= _median(rows) for row in rows)
 
 
 def noise_of(rows: Sequence[RunRow]) -> float:
     """The uncertainty of the median: that of a single run, and the spread of the runs (95 %)."""
-    own = median(row.uncertainty for row in rows)
+    own = median(row.uncertainty if metric_of(row).bounded else 0.0 for row in rows)
     count = len(rows)
     if count < 2:
         return own
     factor = _STUDENT[count - 2] if count - 2 < len(_STUDENT) else 2.0
-    error = stdev(row.rate for row in rows) / sqrt(count) * (_MEDIAN if count > 2 else 1.0)
+    error = stdev(_figures(rows)) / sqrt(count) * (_MEDIAN if count > 2 else 1.0)
     return hypot(own, factor * error)
 
 
@@ -196,7 +231,8 @@ def compare_sets(
 
     differing: says in which facts two runs differ, as differing_facts.
     """
-    left_out = tuple(row for row in (*first, *second) if not row.complete)
+    left_out = tuple(row for row in (*first, *second) if not (row.complete and _figures([row])))
+    first, second = ([row for row in rows if _figures([row])] for rows in (first, second))
     names = [{row.cell.dut for row in rows if row.complete} for rows in (first, second)]
     two_duts = len(names[0]) == len(names[1]) == 1 and names[0] != names[1]
     ours, theirs = _grouped(first, two_duts), _grouped(second, two_duts)
@@ -257,6 +293,7 @@ def _partners(key: Cell, ours: Mapping[Cell, object], theirs: Mapping[Cell, obje
     return []
 
 
-def _order(cell: Cell) -> tuple[str, str, str, str, bool, int, str, bool]:
+def _order(cell: Cell) -> tuple[object, ...]:
     queues = -1 if cell.rx_queues is None else cell.rx_queues
-    return cell.dut, cell.variant or "", cell.over, cell.mode, cell.bidir, queues, cell.kind, cell.simulated
+    kind = held_pps(cell.kind) or 0.0, cell.kind
+    return cell.dut, cell.variant or "", cell.over, cell.mode, cell.bidir, queues, *kind, cell.simulated

@@ -12,7 +12,7 @@ from ..errors import ConfigError
 from ..load.conditions import ALIKE
 from ..result import RunResult, Status
 from ..strategy.table import suffix_of
-from ..units import Rate, parse_rate
+from ..units import Rate, format_pps, nominal, parse_rate
 from ..verdict.latency import history_latency
 from ..verdict.model import Limit
 from .paths import WAN, split_traffic
@@ -44,7 +44,7 @@ class Cell:
         variant = f" {self.variant}" if self.variant is not None else ""
         over = f" over {self.over}" if self.over else ""
         queues = f" {self.rx_queues}q" if self.rx_queues is not None else ""
-        kind = f" {suffix}" if (suffix := suffix_of(self.kind)) else ""
+        kind = f" {suffix}" if (suffix := kind_words(self.kind)) else ""
         simulated = " simulated" if self.simulated else ""
         return f"{self.dut}{variant} {self.mode} {'bidir' if self.bidir else 'uni'}{queues}{kind}{over}{simulated}"
 
@@ -220,6 +220,20 @@ def held_pps(kind: str) -> float | None:
         return parse_rate(kind.removeprefix(EFFICIENCY)).value if kind.startswith(EFFICIENCY) else None
     except ConfigError:
         return None
+
+
+def kind_words(kind: str) -> str:
+    """What tells a cell's runs from ramps: ``saturate``, ``efficiency at 1 Mpps``; empty for ramps."""
+    pps = held_pps(kind)
+    return suffix_of(kind) if pps is None else f"{EFFICIENCY}{nominal(format_pps(pps))}"
+
+
+def by_given_rate(cells: Iterable[Cell]) -> list[Cell]:
+    """The cells in this order, but those that differ in their given rate alone together, the lowest rate first."""
+    every = dict.fromkeys(cells)
+    families = {one: replace(one, kind=EFFICIENCY) if held_pps(one.kind) is not None else one for one in every}
+    places = list(dict.fromkeys(families.values()))
+    return sorted(every, key=lambda one: (places.index(families[one]), held_pps(one.kind) or 0.0))
 
 
 def told_apart(row: RunRow) -> RunRow:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core.history.baseline import Delta, metric_of
-from ...core.history.detect import FIRST_NIGHTS
+from ...core.history.regression import NEEDED_NIGHTS
 from ...core.history.rows import RunRow, held_pps
 from ...core.units import format_pps, format_scaled
+from ..groups import too_few
 from ..words import NONE, format_bound, format_change, format_count, format_cycles, format_figure, status_words
 
 
@@ -107,7 +108,8 @@ def delta_words(delta: Delta) -> str:
     nights = format_count(delta.nights, "night")
     than = "the level before the change" if delta.found else f"the median of {nights} before"
     if not delta.found and delta.noise is None:
-        return f"against {than}; to judge it needs {FIRST_NIGHTS} nights, has {delta.nights}"
+        short = f"; to judge it {too_few(delta.measured)}" if delta.measured < NEEDED_NIGHTS else ""
+        return f"against {than}{short}"
     return f"{'worse' if delta.worse else 'better'} than {than}" if delta.beyond else f"within the noise of {than}"
 
 

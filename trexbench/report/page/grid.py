@@ -12,10 +12,9 @@ from ...core.history.paths import split_traffic
 from ...core.history.rows import TCP_KIND, Cell, RunRow, cells_of, held_pps
 from ...core.strategy.saturate import Saturate
 from ...core.strategy.table import suffix_of
-from ...core.units import format_pps
+from ...core.units import format_pps, nominal
 from ..words import (
     format_limit,
-    nominal,
 )
 from .columns import Column, column_of, order_columns
 from .figures import NOT_RUN, GridCell, figure_of, percent_words

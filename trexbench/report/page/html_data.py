@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.dut.cycles import Cost
-from ...core.history.rows import Cell, Metric
-from ...core.strategy.table import suffix_of
+from ...core.history.rows import Cell, Metric, kind_words
 from ...core.tcp.result import FlowResult
 from ...core.tcp.wan import format_size
 from ...core.verdict.latency import Latency
@@ -50,7 +49,7 @@ def page_data(report: Report) -> dict[str, Any]:
                 "name": clean(str(cell)),
                 "mode": clean(cell.mode),
                 "bidir": cell.bidir,
-                "strategy": suffix_of(cell.kind),
+                "strategy": kind_words(cell.kind),
                 "column": every.index(column_of(cell)),
                 **({"tcp": clean(mode_words(cell))} if is_tcp(cell) else {}),
             }

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ...core.dut.cycles import Cost
 from ...core.history.baseline import Level
 from ...core.history.causes import Group
 from ...core.history.night import Night
-from ...core.history.rows import METRICS, Cell, Metric, RunRow, held_pps
+from ...core.history.rows import METRICS, Cell, Metric, RunRow, by_given_rate, held_pps
 from ...core.result import RunResult
 from ...core.tcp.result import TcpResult
-from ..run.costs import cost_words, known_costs
+from ..run.costs import known_costs
 from ..run.summary import Summary, summarise
 from ..tcp.table import Line
 from .columns import Column, column_of, order_columns
@@ -91,7 +91,7 @@ class Report:
     @cached_property
     def costs(self) -> Mapping[Cell, tuple[Cost, ...]]:
         """The costs that have a figure, of every run that has any."""
-        found = {cell: known_costs(run) for cell, run in self.runs.items()}
+        found = {cell: known_costs(self.runs[cell]) for cell in by_given_rate(self.runs)}
         return {cell: costs for cell, costs in found.items() if costs}
 
     @cached_property
@@ -153,12 +153,7 @@ class Report:
 
     @cached_property
     def summaries(self) -> Mapping[Cell, Summary]:
-        """A run at a given rate is summed up by what packets cost there."""
-        found = {cell: summarise(run) for cell, run in self.runs.items()}
-        held = {cell: run.costs[0] for cell, run in self.runs.items() if held_pps(cell.kind) and run.costs}
-        return found | {
-            cell: replace(found[cell], headline=f"{cell}: {cost_words(cost)}") for cell, cost in held.items()
-        }
+        return {cell: summarise(run) for cell, run in self.runs.items()}
 
     @property
     def alarming(self) -> Change | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from ...core.history.baseline import Delta, find_delta
+from collections.abc import Sequence
+
+from ...core.history.baseline import Delta, find_delta, nights_measured
 from ...core.history.causes import Section
-from ...core.history.detect import FIRST_NIGHTS
-from ...core.history.rows import Metric, cells_of
-from ..groups import format_noise, headline
+from ...core.history.regression import NEEDED_NIGHTS
+from ...core.history.rows import Metric, RunRow, cells_of
+from ..groups import format_noise, headline, too_few
 from ..words import NONE, format_figure
 from .figures import change_text
 from .report import Report
@@ -59,7 +61,7 @@ def trend_sheet(report: Report) -> Sheet:
                     "bad" if delta is not None and delta.beyond and delta.worse else "",
                 ),
                 _level(trend.middle(metric), metric),
-                Item(NONE, "") if bound else _noise(delta),
+                Item(NONE, "") if bound else _noise(delta, histories[trend.cell], metric),
                 *counts,
             )
             lines.append(Line(items, trend.cell, metric.name))
@@ -68,10 +70,11 @@ def trend_sheet(report: Report) -> Sheet:
     return Sheet("trends", "Every figure of every cell", heads, tuple(lines))
 
 
-def _noise(delta: Delta | None) -> Item:
+def _noise(delta: Delta | None, rows: Sequence[RunRow], metric: Metric) -> Item:
     """Of the nights that are the baseline."""
     if delta is None or delta.noise is None:
-        return Item(f"needs {FIRST_NIGHTS} nights, has {0 if delta is None else delta.nights}", "")
+        nights = nights_measured(rows, metric)
+        return Item(too_few(nights) if nights < NEEDED_NIGHTS else NONE, "")
     return Item(f"{100 * delta.noise:.1f} %", raw_of(100 * delta.noise))
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import median
 
 from ...core.history.night import Night, State
-from ...core.history.rows import METRICS, Cell, Metric, RunRow, cells_of
+from ...core.history.rows import METRICS, Cell, Metric, RunRow, by_given_rate, cells_of
 from ...core.history.series import like_the_last
 from ..words import status_words
 from .grid import cell_of, reason_of
@@ -110,7 +110,7 @@ def _noise(values: Sequence[float]) -> float | None:
 
 
 def find_trends(rows: Sequence[RunRow], nights: Iterable[Night], changes: Sequence[Change]) -> tuple[Trend, ...]:
-    """In the order in which cells first appeared; a cell that only ever failed has a trend without runs.
+    """In the order in which cells first appeared, given rates ascending; one that only ever failed has no runs.
 
     A night without cells, whose suite could not be read, counts as failed for all cells of that suite.
     """
@@ -129,7 +129,7 @@ def find_trends(rows: Sequence[RunRow], nights: Iterable[Night], changes: Sequen
     for row in rows:
         if not row.complete and row.path not in counted:
             failed.setdefault(row.cell, {})[instant_of(row.started, row.night)] = f"the run is {status_words(row)}"
-    order = dict.fromkeys([*(row.cell for row in rows), *failed])
+    order = [*(row.cell for row in rows), *failed]
     return tuple(
         Trend(
             cell,
@@ -137,5 +137,5 @@ def find_trends(rows: Sequence[RunRow], nights: Iterable[Night], changes: Sequen
             tuple(sorted(failed.get(cell, {}).items())),
             tuple(change for change in changes if change.cell == cell),
         )
-        for cell in order
+        for cell in by_given_rate(order)
     )

@@ -14,9 +14,8 @@ from ...core.tcp.model import TcpMode, Way
 from ...core.tcp.result import TcpResult
 from ...core.tcp.tunnel import hosts_of
 from ...core.tcp.wan import Wan, format_size
-from ...core.units import format_share
+from ...core.units import format_share, nominal
 from ..tcp.curves import Bound, find_bounds, sized_rows, sorted_series
-from ..words import nominal
 from .tcp import TcpCell, mode_words
 
 STEPS = 32

@@ -7,9 +7,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ...core.history.causes import Group, Section, groups_of
-from ...core.history.regression import NEEDED_NIGHTS, Finding, Judgement, Kind
+from ...core.history.regression import Finding, Judgement, Kind
 from ..clean import clean
-from ..groups import difference_lines, headline
+from ..groups import difference_lines, headline, too_few
 from .text import finding_line, missing_line, summary_line
 
 
@@ -89,7 +89,7 @@ def format_junit(judgement: Judgement) -> str:
                 map(clean, [headline(group), line, *finding.explanation, *difference_lines(group)])
             )
         elif finding.kind is Kind.INSUFFICIENT:
-            ElementTree.SubElement(case, "skipped", message=f"needs {NEEDED_NIGHTS} nights, has {finding.nights}")
+            ElementTree.SubElement(case, "skipped", message=too_few(finding.nights))
         else:
             ElementTree.SubElement(case, "system-out").text = line
     for cell, metric in judgement.steady:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ...core.history.causes import Group, Section, groups_of
 from ...core.history.detect import Shape
-from ...core.history.regression import NEEDED_NIGHTS, Finding, Judgement, Kind, Missing
+from ...core.history.regression import Finding, Judgement, Kind, Missing
 from ..clean import clean, escape_markdown
 from ..groups import (
     DIFFERS,
@@ -19,6 +19,7 @@ from ..groups import (
     format_levels,
     format_noise,
     headline,
+    too_few,
 )
 from ..words import format_count, lay_out
 
@@ -33,9 +34,8 @@ def format_judgement(judgement: Judgement, width: int = WIDTH) -> str:
     """Groups of findings, the worst first: the headline, what explains it, what differs, and every figure below."""
     lines = [*_wrap(summary_line(judgement), width), "", *_sections(judgement, width)]
     short = judgement.of(Kind.INSUFFICIENT)
-    if short:
-        fewest = min(finding.nights for finding in short)
-        text = f"{format_count(len(short), 'figure')} not judged: needs {NEEDED_NIGHTS} nights, has {fewest}"
+    if short and judgement.judged:
+        text = f"{format_count(len(short), 'figure')} not judged: {too_few(*(finding.nights for finding in short))}"
         lines += _wrap(text, width)
     return "\n".join(lines).rstrip() + "\n"
 
@@ -137,8 +137,8 @@ def summary_line(judgement: Judgement) -> str:
     elif judgement.judged:
         verdict = f"no regression in {format_count(judgement.judged, 'figure')}"
     else:
-        have = max((finding.nights for finding in judgement.of(Kind.INSUFFICIENT)), default=0)
-        verdict = f"not enough nights to judge anything yet (have {have}, need {NEEDED_NIGHTS})"
+        nights = (finding.nights for finding in judgement.of(Kind.INSUFFICIENT))
+        verdict = f"not enough nights to judge anything yet: {too_few(*nights)}"
     if judgement.missing:
         verdict += f"; {format_count(len(judgement.missing), 'cell')} not measured"
     return verdict

@@ -13,7 +13,7 @@ from ...core.verdict.model import DirectionResult
 from ..clean import clean
 from ..words import format_count, format_limit, interval_words, name_of
 from .costs import cost_table, cost_words
-from .summary import answer_words, limit_words, rate_words, summarise
+from .summary import answer_words, held_cost_of, limit_words, rate_words, summarise
 
 LINES = 10
 DIRECTIONS = 4
@@ -21,6 +21,8 @@ DIRECTIONS = 4
 
 def format_brief(result: RunResult, document: str | None, width: int) -> str:
     """document: the path of the run's; width: longer lines are cut, but for the answer and the path."""
+    if held_cost_of(result) is not None:
+        return format_brief_costs([result], [document] if document else [], width)
     lines = [*_banners([result]), clean(f"{name_of(result)}: {answer_words(result, brief=True)}")]
     found = result.analysis.directions
     shown = found if len(found) <= DIRECTIONS else found[: DIRECTIONS - 1]
@@ -36,9 +38,12 @@ def format_brief(result: RunResult, document: str | None, width: int) -> str:
 def format_brief_costs(results: Sequence[RunResult], documents: Sequence[str], width: int) -> str:
     """What a packet costs at each rate, a line per rate; below it the doubts and where the runs are."""
     costs = [cost for result in results for cost in result.costs]
-    lines = [*_banners(results), clean(f"{name_of(results[0])}: cost of a packet"), *cost_table(costs)]
-    place = paths.commonpath([paths.dirname(one) for one in documents]) if documents else ""
-    end = [f"{'results':<10} {place}, {format_count(len(documents), 'run')}"] if documents else []
+    kind = None if len(results) == 1 else "efficiency"
+    lines = [*_banners(results), clean(f"{name_of(results[0], kind)}: cost of a packet"), *cost_table(costs)]
+    end = [f"{'result':<10} {one}" for one in documents]
+    if len(documents) > 1:
+        place = paths.commonpath([paths.dirname(one) for one in documents])
+        end = [f"{'results':<10} {place}, {format_count(len(documents), 'run')}"]
     doubts = dict.fromkeys(text for result in results for text in summarise(result).doubts)
     return _joined(lines, list(doubts), end, width)
 

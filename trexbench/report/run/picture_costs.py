@@ -33,7 +33,7 @@ def draw_costs(result: RunResult, costs: Sequence[Cost]) -> bytes:
     rows[0][0].set_title(told, fontsize=9, color=GREY, parse_math=False)
     if result.simulated:
         watermark(figure, 60)
-    return render(figure, "png", {"Software": "trexbench", "Title": f"efficiency of {name_of(result)}"})
+    return render(figure, "png", {"Software": "trexbench", "Title": name_of(result, "efficiency")})
 
 
 def _draw_cycles(axes: Axes, costs: Sequence[Cost]) -> None:

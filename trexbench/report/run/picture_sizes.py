@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator, PercentFormatter
 
 from ...core.result import RunResult
-from ...core.units import format_pps
+from ...core.units import format_pps, nominal
 from ..palette import GREY
-from ..words import format_limit, name_of, nominal, text_of
+from ..words import format_limit, name_of, text_of
 from .picture import new_figure, render, style_of, watermark
 from .plans import line_speeds
 from .sizes import Throughput, throughputs

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from ...core.load.plan import Direction, Offer
 from ...core.strategy.base import Strategy
-from ...core.units import format_bits, format_duration, format_pps, format_share
-from ..words import nominal
+from ...core.units import format_bits, format_duration, format_pps, format_share, nominal
 
 _ANY = Direction(-1, -1)
 

@@ -11,6 +11,8 @@ from functools import partial
 from typing import Any
 
 from ...core.calibration import floors_of
+from ...core.dut.cycles import Cost
+from ...core.history.rows import held_pps, kind_of
 from ...core.load.sample import Phase
 from ...core.load.windows import phase_window
 from ...core.result import RunResult, Status
@@ -73,6 +75,8 @@ def rate_words(one: DirectionResult) -> str:
 
 def answer_words(result: RunResult, brief: bool = False) -> str:
     """A run's result in one line: rates, share of line rate, verdict. brief: of the total only, and no verdict."""
+    if (cost := held_cost_of(result)) is not None:
+        return cost_words(cost, cpus=not brief)
     plan, found = result.plan, result.analysis.directions
     rates = {one.direction: one.maximum_pps for one in found}
     if not any(rates.values()):
@@ -88,6 +92,11 @@ def answer_words(result: RunResult, brief: bool = False) -> str:
     if brief:
         return f"{words}, {share}"
     return f"{words}, {format_bits(plan.l1_bps(rates))} L1, {share}: {verdict_words(result)}"
+
+
+def held_cost_of(result: RunResult) -> Cost | None:
+    """Of a run at a given rate, which is summed up by what packets cost there; None for others."""
+    return result.held_cost if held_pps(kind_of(result)) is not None else None
 
 
 def _offered_pps(result: RunResult, one: DirectionResult) -> float:
@@ -137,7 +146,8 @@ def _rows(result: RunResult) -> tuple[tuple[str, ...], ...]:
         rows[f"rate with loss <= {format_limit(plan.loss_threshold)}"] = rate_words
     else:
         rows["offered"] = lambda one: format_pps(_offered_pps(result, one))
-        rows["received"] = rate_words
+        held = held_cost_of(result) is not None
+        rows["received"] = (lambda one: format_pps(one.maximum_pps)) if held else rate_words
     rows["  on the wire (L1)"] = lambda one: format_bits(plan.offer(one.direction).l1_bps(one.maximum_pps))
     rows["  of line rate"] = lambda one: format_share(plan.offer(one.direction).line_share(one.maximum_pps))
     if plan.seeks_knee:

@@ -12,10 +12,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from ...core.tcp.result import FlowResult, TcpResult
-from ...core.units import format_bits
+from ...core.units import format_bits, nominal
 from ..palette import BLUE, GREEN, GREY, VERMILION
 from ..run.picture import new_figure, render, style_of, watermark
-from ..words import NONE, nominal
+from ..words import NONE
 from .picture_bdp import compose_bdp
 from .text import answer_words, name_of_flow, where_words
 

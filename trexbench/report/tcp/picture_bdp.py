@@ -13,10 +13,9 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from ...core.tcp.bdp import LINE, LOSS, WINDOW, BdpRow, find_product, find_rows
 from ...core.tcp.result import TcpResult
 from ...core.tcp.wan import format_size
-from ...core.units import format_bits
+from ...core.units import format_bits, nominal
 from ..palette import GREY, RED
 from ..run.picture import new_figure, style_of, watermark
-from ..words import nominal
 from .curves import find_bounds, sized_rows, sorted_series
 from .text import where_words
 

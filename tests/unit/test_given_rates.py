@@ -1,0 +1,109 @@
+"""Runs of ``trexbench efficiency`` hold given rates: what they say in names, lists, comparisons and judgements."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from nights import VPP, make_row, make_rows
+from runs import World, make_plan, make_result
+
+from trexbench.core.dut.cycles import Cost
+from trexbench.core.history.compare import Verdict, compare_sets, find_differences, find_unlike
+from trexbench.core.history.regression import judge_rows
+from trexbench.core.history.rows import EFFICIENCY, by_given_rate, kind_of
+from trexbench.core.load.sample import Phase
+from trexbench.core.result import RunResult
+from trexbench.report.compare import format_comparison, format_set_comparison
+from trexbench.report.listing import format_rows
+from trexbench.report.page.trends import find_trends
+from trexbench.report.run.brief import format_brief
+from trexbench.report.run.summary import summarise
+from trexbench.report.words import name_of
+from trexbench.results.jumps import levels
+
+HELD = replace(VPP, kind=f"{EFFICIENCY}1mpps")
+COSTS: dict[str, Any] = {"at_least": True, "limit": "none", "hold_loss": 0.0, "total_pps": 1e6}
+
+
+def held(cycles: float, rate: float = 1e5) -> RunResult:
+    plan = make_plan(kind="saturate", hold_s=10.0)
+    plan = replace(plan, offers=tuple(replace(offer, target_pps=rate) for offer in plan.offers))
+    result = make_result(plan, World(), command={"verb": "efficiency", "mode": "64b"})
+    cost = Cost(Phase.HOLD, 1, 0.0, 30.0, rate, rate, rate, 30.0, "VPP's show runtime", cycles)
+    vars(result)["costs"] = (cost,)  # where the cached property keeps it
+    return result
+
+
+def test_the_rate_is_told_as_all_rates_are() -> None:
+    for rate, words in ((1e6, "1 Mpps"), (1.488e4, "14.88 kpps"), (1.443e6, "1.443 Mpps")):
+        result = held(584.0, rate)
+        cell = replace(VPP, kind=kind_of(result))
+        assert str(cell).endswith(f" efficiency at {words}") and f"efficiency at {words}" in name_of(result)
+        assert "saturate" not in summarise(result).headline
+    assert name_of(held(584.0), "efficiency").split(" simulated")[0].endswith("uni efficiency")
+
+
+def test_rates_stand_in_the_order_of_their_numbers() -> None:
+    cells = [replace(VPP, kind=f"{EFFICIENCY}{rate}") for rate in ("148.8kpps", "10mpps", "1kpps", "1.443mpps")]
+    ordered = by_given_rate([cells[0], VPP, *cells])
+    assert [str(one).partition("efficiency at ")[2] for one in ordered] == [
+        "1 kpps", "148.8 kpps", "1.443 Mpps", "10 Mpps", ""
+    ]  # fmt: skip
+    trends = find_trends([make_row(at, cell=one) for at, one in enumerate(cells)], [], [])
+    assert [one.cell for one in trends] == ordered[:-1]
+
+
+def test_a_run_is_summed_up_by_its_cost_and_never_by_a_bound_of_a_maximum() -> None:
+    result = held(584.0)
+    told = summarise(result)
+    assert "584 cycles/packet" in told.headline and ">=" not in str((told.headline, told.rows))
+    brief = format_brief(result, "a/run.json", 100)
+    assert "584" in brief and ">=" not in brief and brief.endswith(" a/run.json\n")
+
+
+def test_the_list_has_a_cost_and_no_maximum() -> None:
+    row = make_row(cell=HELD, cycles_per_packet=584.1, line_share=0.07, **COSTS)
+    text = format_rows([row])
+    assert "efficiency at 1 Mpps" in text and " 584 " in text
+    assert ">=" not in text and " %" not in text.replace("0.000 %", "") and "none" not in text
+    assert "dut" in format_rows([replace(row, limit="dut")]), "a rate that was not carried has a limit"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict", "words"),
+    [
+        (584.0, 586.0, Verdict.SAME, "the same"),
+        (584.0, 640.0, Verdict.DEARER, "dearer"),
+        (640.0, 584.0, Verdict.CHEAPER, "cheaper"),
+    ],
+)
+def test_costs_are_compared_where_there_is_no_maximum(
+    before: float, after: float, verdict: Verdict, words: str
+) -> None:
+    ((direction, one),) = find_differences(held(before), held(after))
+    assert (direction, one.verdict, one.rates) == (None, verdict, (before, after))
+    assert words in format_comparison(held(before), held(after), ())
+    rows = [[make_row(cell=HELD, cycles_per_packet=cycles, **COSTS)] for cycles in (before, after)]
+    compared = compare_sets(*rows)
+    assert [pair.verdict for pair in compared.pairs] == [verdict]
+    text = format_set_comparison("one", "other", compared)
+    assert f"{before:.0f} cycles/packet" in text and text.count("pps") == 1, "the name has the only rate"
+
+
+def test_other_rates_are_not_compared_and_runs_without_a_cost_are_left_out() -> None:
+    told = "; ".join(find_unlike(held(584.0), held(358.0, 1e6)))
+    assert "one is efficiency at 100 kpps, the other efficiency at 1 Mpps" in told
+    compared = compare_sets([make_row(cell=HELD, **COSTS)], [make_row(cell=HELD, cycles_per_packet=1.0, **COSTS)])
+    assert not compared.pairs and [row.cycles_per_packet for row in compared.left_out] == [None]
+    assert "left out, no figure: " in format_set_comparison("one", "other", compared)
+
+
+def test_a_rate_that_is_no_longer_carried_is_a_regression_and_a_maximum_is_never_judged() -> None:
+    rows = make_rows([1e6] * 13, HELD, cycles_per_packet=584.0, at_least=True, hold_loss=0.0)
+    rows[-3:] = [replace(row, hold_loss=0.05, total_pps=9.5e5, at_least=False, limit="dut") for row in rows[-3:]]
+    (finding,) = judge_rows(rows, levels).findings
+    assert (finding.metric.name, finding.worse, finding.after) == ("loss in the hold", True, 0.05)
+    slight = [replace(row, hold_loss=min(row.hold_loss or 0.0, 0.0009)) for row in rows]
+    assert judge_rows(slight, levels).findings == (), "within the loss limit"
