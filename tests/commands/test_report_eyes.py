@@ -26,7 +26,7 @@ SEEN = dict.fromkeys(STATES, EVERY) | {
     "wans": (*EVERY, "phone", "paper"),
     "searches": (*EVERY, "phone", "paper"),
     "simulated": (*EVERY, "paper"),
-    "failed": (*EVERY, "phone", "paper"),
+    "failed": (*EVERY, "phone", "larger", "paper"),
     "hostile": (*EVERY, "phone"),
     "year": ("silent", "axes", "layout", "light", "phone"),
 }
