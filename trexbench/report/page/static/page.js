@@ -15,7 +15,7 @@
   });
   var dark = window.matchMedia("(prefers-color-scheme: dark)");
   var touched = window.matchMedia("(pointer: coarse)"); // a swipe over a plot scrolls the page
-  var view = addressed(drawAll), printing = false, unfolded = [], PAPER = 680;
+  var view = addressed(drawAll), printing = false, PAPER = 680;
   var SIGNS = 9; // markers along a line at most
   var WIDE = 10, AROUND = 0.1; // times the least, from which an axis has a log scale; the share around a value that an axis spans at least
 
@@ -248,13 +248,10 @@
     view.keep();
   }
 
-  // On paper: a page's width, no dark ground, everything unfolded that is short.
+  // On paper: a page's width, no dark ground; tables.js unfolds.
   function paper(on) {
     if (printing === on) { return; }
     printing = on;
-    var parts = all("#table details, #changes details");
-    if (on) { unfolded = parts.filter(function (part) { return part.open; }); }
-    parts.forEach(function (part) { part.open = on || unfolded.indexOf(part) >= 0; });
     document.documentElement.classList.toggle("paper", on);
     drawAll();
   }

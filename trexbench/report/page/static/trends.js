@@ -120,11 +120,11 @@ function trendsPlot(page) {
     });
   }
 
-  // Many nights of a line: its runs as faint points, and a line of their median.
+  // Many nights of a line: its runs as small points, and a line of their median.
   function dense(one, line, scale) {
     var name = one.name, median = smoothed(line).map(function (value) { return value === null ? null : scale.of(line, value); });
-    return [Object.assign({}, one, { mode: "markers", showlegend: false, legendgroup: name, opacity: 0.4, marker: Object.assign({}, one.marker, { size: 3.5 }) }),
-      Object.assign({}, one, { mode: "lines", y: median, connectgaps: true, legendgroup: name, line: Object.assign({}, one.line, { width: 2 }) })];
+    return [Object.assign({}, one, { mode: "markers", showlegend: false, legendgroup: name, marker: Object.assign({}, one.marker, { size: 2.5 }) }),
+      Object.assign({}, one, { mode: "lines", y: median, connectgaps: true, legendgroup: name, line: Object.assign({}, one.line, { width: 2.5 }) })];
   }
 
   function trace(line, metric, scale, now, panel, small) {
