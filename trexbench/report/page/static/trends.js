@@ -95,7 +95,7 @@ function trendsPlot(page) {
         changes[at[point.x]] = changes[at[point.x]].concat(changeTold(line, point.x));
       });
     });
-    return { x: chosen.map(function (x) { return nights[x]; }), type: "scatter", mode: "markers", name: "told", showlegend: false, marker: { opacity: 0, size: 1 },
+    return { x: chosen.map(function (x) { return nights[x]; }), type: "scatter", mode: "lines", name: "told", showlegend: false, line: { width: 0 },
       y: nightly.map(function (some) { return some.length ? Math.max.apply(null, some.map(function (one) { return one.y; })) : scale.of(lines[0], lines[0].level); }),
       hoverinfo: "text", hovertext: nightly.map(function (some, place) {
         var most = some.sort(function (a, b) { return b.y - a.y; }).map(function (one) { return one.text; });
@@ -120,10 +120,11 @@ function trendsPlot(page) {
     });
   }
 
-  // Many nights of a line: its runs as small points, and a line of their median.
+  // Many nights of a line: its runs as small points, and a line of their median. The points have an axis over the other,
+  // so that the overview below, which draws all of its axis again, has the lines only.
   function dense(one, line, scale) {
     var name = one.name, median = smoothed(line).map(function (value) { return value === null ? null : scale.of(line, value); });
-    return [Object.assign({}, one, { mode: "markers", showlegend: false, legendgroup: name, marker: Object.assign({}, one.marker, { size: 2.5 }) }),
+    return [Object.assign({}, one, { xaxis: "x3", mode: "markers", showlegend: false, legendgroup: name, marker: Object.assign({}, one.marker, { size: 2.5 }) }),
       Object.assign({}, one, { mode: "lines", y: median, connectgaps: true, legendgroup: name, line: Object.assign({}, one.line, { width: 2.5 }) })];
   }
 
@@ -133,7 +134,7 @@ function trendsPlot(page) {
       y: line.points.map(function (one) { return one.value === null ? null : scale.of(line, one.value); }), name: name, connectgaps: false,
       showlegend: !small, line: { color: line.look.colour, width: 1.2, dash: small ? "solid" : line.look.dash }, meta: line.trend.cell,
       marker: { color: line.look.colour, size: small ? 3 : 6.5,
-        symbol: line.points.map(function (one) { return one.bound ? "triangle-up-open" : line.look.marker; }) },
+        symbol: line.points.some(function (one) { return one.bound; }) ? line.points.map(function (one) { return one.bound ? "triangle-up-open" : line.look.marker; }) : line.look.marker },
       hoverinfo: small ? "text" : "skip", hovertext: small ? line.points.map(function (one) {
         return one.value === null ? "" : ["<b>" + plain(nights[one.x]) + "</b>", told(line, one, metric, name)].concat(changeTold(line, one.x)).join("<br>");
       }) : [] };
@@ -249,6 +250,7 @@ function trendsPlot(page) {
         rangeslider: { visible: slider, range: x.full, thickness: 0.09, bordercolor: page.css("--line"), borderwidth: 1 } }, x.axis)),
       yaxis: page.axis(scale.title.replace(", % off", ",<br>% off"), { domain: [bottom, 1], range: reach(lines, scale), fixedrange: false, tickformat: scale.relative ? "+~g" : "" }) };
     if (failed) { shape.yaxis2 = counts(failed, [0, 0.12]); shape.annotations.push(countsTitle("2")); }
+    if (x.dense) { shape.xaxis3 = { type: "date", overlaying: "x", matches: "x", anchor: "y", range: x.axis.range, visible: false }; }
     page.id("plot-trends").style.height = "";
     var traces = lines.map(function (line) {
       var one = trace(line, metric, scale, now, "", false);
