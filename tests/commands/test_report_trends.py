@@ -34,7 +34,8 @@ CHOOSE = (
 )
 PLOT = "document.getElementById('plot-trends')"
 LINES = f"{PLOT}.data.filter(function (one) {{ return one.type === 'scatter' && one.name !== 'told'; }})"
-LOOKS = f"{LINES}.map(function (one) {{ return [one.xaxis, one.line.color, one.line.dash, [].concat(one.marker.symbol)[0]]; }})"
+LOOK = "[one.xaxis, one.line.color, one.line.dash, [].concat(one.marker.symbol)[0]]"
+LOOKS = f"{LINES}.map(function (one) {{ return {LOOK}; }})"
 BOX = f"{PLOT}.querySelector('.nsewdrag').getBoundingClientRect()"
 RANGE = f"{PLOT}._fullLayout.yaxis.range"
 

@@ -124,7 +124,7 @@ function trendsPlot(page) {
   // so that the overview below, which draws all of its axis again, has the lines only.
   function dense(one, line, scale) {
     var name = one.name, median = smoothed(line).map(function (value) { return value === null ? null : scale.of(line, value); });
-    return [Object.assign({}, one, { xaxis: "x3", mode: "markers", showlegend: false, legendgroup: name, marker: Object.assign({}, one.marker, { size: 2.5 }) }),
+    return [Object.assign({}, one, { xaxis: "x3", mode: "markers", showlegend: false, legendgroup: name, marker: Object.assign({}, one.marker, { size: page.width() < 640 ? 1.5 : 2.5 }) }),
       Object.assign({}, one, { mode: "lines", y: median, connectgaps: true, legendgroup: name, line: Object.assign({}, one.line, { width: 2.5 }) })];
   }
 
