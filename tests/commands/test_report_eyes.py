@@ -21,12 +21,12 @@ EVERY = ("silent", "axes", "layout", "light", "dark", "reader")
 SEEN = dict.fromkeys(STATES, EVERY) | {
     "one_run": (*EVERY, "tablet", "phone", "choices", "larger", "paper"),
     "one_night": (*EVERY, "phone"),
-    "change": (*EVERY, "tablet", "phone", "choices", "larger", "keyboard", "touch", "paper"),
-    "tcp": (*EVERY, "tablet", "phone", "choices", "larger", "keyboard", "touch", "paper"),
+    "change": (*EVERY, "forced", "tablet", "phone", "choices", "larger", "keyboard", "touch", "paper"),
+    "tcp": (*EVERY, "forced", "tablet", "phone", "choices", "larger", "keyboard", "touch", "paper"),
     "wans": (*EVERY, "phone", "paper"),
     "searches": (*EVERY, "phone", "paper"),
     "simulated": (*EVERY, "paper"),
-    "failed": (*EVERY, "phone", "paper"),
+    "failed": (*EVERY, "phone", "larger", "paper"),
     "hostile": (*EVERY, "phone"),
     "year": ("silent", "axes", "layout", "light", "phone"),
 }
@@ -61,8 +61,13 @@ def look(eyes: Eyes, path: Path, check: str, folder: Path) -> list[str]:
         return eyes.paper(path, folder / "page.pdf")
     if check == "larger":
         return eyes.larger_text(path)
-    eyes.open(path, width={"phone": 375, "tablet": 768}.get(check, 1440), scheme="dark" if check == "dark" else "light")
-    if check in ("light", "dark"):
+    eyes.open(
+        path,
+        width={"phone": 375, "tablet": 768}.get(check, 1440),
+        scheme="dark" if check in ("dark", "forced") else "light",
+        forced=check == "forced",
+    )
+    if check in ("light", "dark", "forced"):
         return eyes.contrast()
     if check in ("layout", "tablet", "phone"):
         return eyes.layout()

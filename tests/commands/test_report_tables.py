@@ -252,6 +252,18 @@ def test_paper_has_every_row_and_the_warnings(page: Page) -> None:
 
 
 @browser
+def test_after_printing_what_the_reader_had_unfolded_is_unfolded_and_no_more(page: Page) -> None:
+    unfolded = EVERY.format("#table details, #changes details", "one.open").replace(".every(", ".map(")
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    page.evaluate(unfolded.replace("return one.open", "one.open = false"))
+    page.evaluate("document.querySelector('#table details').open = true")
+    before = page.evaluate(unfolded)
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(unfolded) == before and len(before) > 1 and before.count(True) == 1
+
+
+@browser
 def test_tables_have_captions_heads_and_a_way_to_them(page: Page) -> None:
     assert page.evaluate(EVERY.format(".sheet table", "one.caption.textContent"))
     assert page.evaluate(EVERY.format(".wide", "one.tabIndex === 0"))

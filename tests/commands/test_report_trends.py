@@ -34,7 +34,8 @@ CHOOSE = (
 )
 PLOT = "document.getElementById('plot-trends')"
 LINES = f"{PLOT}.data.filter(function (one) {{ return one.type === 'scatter' && one.name !== 'told'; }})"
-LOOKS = f"{LINES}.map(function (one) {{ return [one.xaxis, one.line.color, one.line.dash, one.marker.symbol[0]]; }})"
+LOOK = "[one.xaxis, one.line.color, one.line.dash, [].concat(one.marker.symbol)[0]]"
+LOOKS = f"{LINES}.map(function (one) {{ return {LOOK}; }})"
 BOX = f"{PLOT}.querySelector('.nsewdrag').getBoundingClientRect()"
 RANGE = f"{PLOT}._fullLayout.yaxis.range"
 
@@ -106,7 +107,7 @@ def test_several_cells_are_drawn_against_their_own_levels_and_one_in_its_unit(sh
     page = show(make_report(CELLS, 12, slower=CELLS[-1]))
     title = f"{PLOT}._fullLayout.yaxis.title.text"
     page.evaluate(f"{CHOOSE}('mode', 'imix'); {CHOOSE}('traffic', 'bidir')")
-    assert page.evaluate(title) == "maximum rate, % off usual level"
+    assert page.evaluate(title) == "maximum rate,<br>% off usual level"
     drawn = page.evaluate(f"{LINES}.map(function (one) {{ return one.y; }})")
     assert all(abs(value) < 2.5 for line in drawn[:-1] for value in line) and drawn[-1][-1] == pytest.approx(
         -12, abs=2.5
@@ -121,6 +122,33 @@ def test_several_cells_are_drawn_against_their_own_levels_and_one_in_its_unit(sh
     )
     low, high = page.evaluate(RANGE)
     assert low < 12 * 0.88 < 12 < high
+
+
+def test_a_line_of_many_nights_is_their_median_and_the_runs_stay_as_points(show: Any) -> None:
+    page = show(make_report(CELLS, 120, failed=[3], slower=CELLS[-1]))
+    page.evaluate(f"{CHOOSE}('mode', 'imix'); {CHOOSE}('traffic', 'bidir')")
+    drawn = page.evaluate(f"{LINES}.map(function (one) {{ return [one.mode, one.y]; }})")
+    assert [mode for mode, _ in drawn] == ["markers", "lines"] * 3
+    for (_, runs), (_, medians) in zip(drawn[::2], drawn[1::2], strict=True):
+        assert [one is None for one in runs] == [one is None for one in medians] and runs.count(None) == 1
+    runs, medians = drawn[4][1], drawn[5][1]
+    assert medians[50] == pytest.approx(sorted(runs[43:58])[7]), "the median of the 15 around it"
+    page.evaluate(f"{CHOOSE}('nights', '30')")
+    assert page.evaluate(f"{LINES}.map(function (one) {{ return one.mode; }})") == ["lines+markers"] * 3
+
+
+def test_the_title_of_failed_nights_is_apart_from_the_figures_at_every_height(show: Any) -> None:
+    page = show(make_report(CELLS, 12, failed=[3]))
+    page.evaluate(f"{CHOOSE}('mode', '64b'); {CHOOSE}('traffic', 'uni')")
+    for pixels in (300, 432, 800):
+        page.evaluate(f"Plotly.relayout({PLOT}, {{ height: {pixels} }}).then(function () {{}})")
+        box = "Array.from({plot}.querySelectorAll('{part}')).map(one => one.getBoundingClientRect())"
+        (title,) = page.evaluate(box.format(plot=PLOT, part=".ytitle") + ".map(one => [one.right, one.bottom])")
+        failed = page.evaluate(
+            f"Array.from({PLOT}.querySelectorAll('.annotation-text')).filter(one => one.textContent === "
+            "'cells that failed').map(one => one.getBoundingClientRect()).map(one => [one.left, one.top])"
+        )
+        assert len(failed) == 1 and (failed[0][0] >= title[0] or failed[0][1] >= title[1])
 
 
 def test_a_zoom_does_not_outlive_the_unit_it_was_made_in(show: Any) -> None:
@@ -233,7 +261,8 @@ def test_panels_have_numbers_titles_and_one_scale_and_are_bounded(show: Any, chr
     most = 16 if width < 500 else 40
     assert page.evaluate(f"{LINES}.length") == most
     titles = page.evaluate(f"{PLOT}.layout.annotations.map(function (one) {{ return one.text; }})")
-    assert titles[-1].endswith(f"and {48 - most} more: choose a mode or DUT") and len(set(titles[:-1])) == most
+    assert titles[-1].endswith(f"and {48 - most} more: choose a mode or DUT") and titles[-2] == "cells that failed"
+    assert len(set(titles[:-2])) == most
     assert page.evaluate(f"{PLOT}.querySelectorAll('.xaxislayer-above text').length") > 2
     assert page.evaluate(f"{PLOT}.querySelectorAll('.yaxislayer-above text').length") > 2
     ranges = page.evaluate(

@@ -15,7 +15,9 @@ def page(body: str) -> str:
 
 def plot(*texts: tuple[int, int, str], drawn: str = "", style: str = "") -> str:
     """A plot of 500 x 300 pixels with these texts in it: their places and words."""
-    words = "".join(f"<text x='{x}' y='{y}' style='font-size:1em'>{text}</text>" for x, y, text in texts)
+    words = "".join(
+        f"<text x='{x}' y='{y}' style='font-size:1em;fill:currentColor'>{text}</text>" for x, y, text in texts
+    )
     named = "class='plot' id='plot-x' role='img' aria-label='A plot' aria-description='Of figures'"
     return f"<div {named}><svg width='500' height='300' style='{style}'>{words}{drawn}</svg></div>"
 
@@ -35,6 +37,11 @@ BAD = {
     "a line under another": Bad(
         "layout", "<p>one two</p><p style='margin-top:-30px'>three</p>", '"one two" and "three" share'
     ),
+    "axis titles that touch": Bad(
+        "layout",
+        plot(drawn="<text class='ytitle' x='20' y='40'>rate</text><text class='y2title' x='20' y='58'>failed</text>"),
+        'the titles "rate" and "failed" touch',
+    ),
     "a page too wide": Bad(
         "layout", "<table style='width:3000px'><caption>c</caption><tr><td>x</table>", "wider than the screen"
     ),
@@ -46,6 +53,9 @@ BAD = {
     "faded text": Bad("light", "<p style='opacity:.5;color:#333'>figures</p>", '"figures" is 2.8 : 1'),
     "a pale line": Bad("light", plot(drawn=LINE.format("#e69f00")), "a line is 2.3 : 1, #e69f00 on #ffffff"),
     "dark text on a dark ground": Bad("dark", "<p style='background:#14171a;color:#3a4149'>figures</p>", " is 1.7 : 1"),
+    "pale text in the reader's own colours": Bad(
+        "forced", "<p style='forced-color-adjust:none;color:#333'>figures</p>", '"figures" is '
+    ),
     "an axis without numbers": Bad("axes", plot((150, 290, "1"), (300, 290, "2")), "#plot-x: its y axis has no number"),
     "an empty plot": Bad("axes", "<div class='plot' id='plot-x'></div>", "#plot-x: nothing is drawn"),
     "a control that Tab cannot reach": Bad(

@@ -100,9 +100,13 @@ class Page:
     def size(self, width: int, height: int, phone: bool = False) -> None:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
 
-    def prefer(self, scheme: str, media: str = "") -> None:
-        """scheme: ``light`` or ``dark``; media: ``print`` as styles see paper, empty: a screen."""
+    def prefer(self, scheme: str, media: str = "", forced: bool = False) -> None:
+        """scheme: ``light`` or ``dark``; media: ``print`` as styles see paper, empty: a screen.
+
+        forced: the reader's own colours.
+        """
         features = [{"name": "prefers-color-scheme", "value": scheme}]
+        features += [{"name": "forced-colors", "value": "active" if forced else "none"}]
         self.call("Emulation.setEmulatedMedia", media=media, features=features)
 
     def text_size(self, pixels: int) -> None:

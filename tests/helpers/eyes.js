@@ -84,7 +84,8 @@
         if (fill && holds) { layers.push(Object.assign(fill, { a: fill.a * Number(style.fillOpacity) * opacity(before) })); }
       }
     });
-    var paper = getComputedStyle(document.documentElement).colorScheme.indexOf("dark") >= 0 && matchMedia("(prefers-color-scheme: dark)").matches && !matchMedia("print").matches;
+    var darkens = getComputedStyle(document.documentElement).colorScheme.indexOf("dark") >= 0 || matchMedia("(forced-colors: active)").matches;
+    var paper = darkens && matchMedia("(prefers-color-scheme: dark)").matches && !matchMedia("print").matches;
     var base = paper ? { r: 18, g: 18, b: 18, a: 1 } : { r: 255, g: 255, b: 255, a: 1 };
     return layers.filter(Boolean).reverse().reduce(function (under, top) { return over(top, under); }, base);
   }
@@ -133,7 +134,21 @@
         found.push(where(one.element) + ": \"" + one.text + "\" and \"" + other.text + "\" share " + Math.round(wide) + " x " + Math.round(high) + " pixels");
       }
     });
-    return once(found);
+    return once(found.concat(touching(root)));
+  }
+
+  // Titles of a plot's axes without room between them read as one.
+  function touching(root) {
+    return (root ? [root] : plots()).flatMap(function (plot) {
+      var all = Array.from(plot.querySelectorAll("text[class*=title]")).filter(shown);
+      return all.flatMap(function (one, at) {
+        var box = one.getBoundingClientRect();
+        return all.slice(at + 1).filter(function (other) {
+          var its = other.getBoundingClientRect();
+          return Math.max(box.left, its.left) - Math.min(box.right, its.right) < 2 * SLACK && Math.max(box.top, its.top) - Math.min(box.bottom, its.bottom) < 2 * SLACK;
+        }).map(function (other) { return where(one) + ": the titles \"" + words(one.textContent) + "\" and \"" + words(other.textContent) + "\" touch"; });
+      });
+    });
   }
 
   // Text that its frame cuts off, where nothing scrolls; and whatever makes the page wider than the screen.

@@ -44,9 +44,20 @@ class Eyes:
     page: Page
     _open: tuple[Path, int, int] | None = None
 
-    def open(self, path: Path, width: int = 1440, scheme: str = "light", text: int = 16, unfolded: bool = True) -> None:
-        """A page, seen on a screen so wide; all that can be unfolded is, but menus."""
-        self.page.prefer(scheme)
+    def open(
+        self,
+        path: Path,
+        width: int = 1440,
+        scheme: str = "light",
+        text: int = 16,
+        unfolded: bool = True,
+        forced: bool = False,
+    ) -> None:
+        """A page, seen on a screen so wide; all that can be unfolded is, but menus.
+
+        forced: in the reader's own colours.
+        """
+        self.page.prefer(scheme, forced=forced)
         if not unfolded or self._open != (path, width, text):
             self.page.said.clear()
             self.page.asked.clear()

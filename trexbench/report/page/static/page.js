@@ -248,11 +248,10 @@
     view.keep();
   }
 
-  // On paper: a page's width, no dark ground, everything unfolded that is short.
+  // On paper: a page's width, no dark ground; tables.js unfolds.
   function paper(on) {
     if (printing === on) { return; }
     printing = on;
-    all("#table details, #changes details").forEach(function (part) { part.open = on; });
     document.documentElement.classList.toggle("paper", on);
     drawAll();
   }

@@ -158,8 +158,12 @@
     var link = event.target.closest("a[href^='#']"), target = link && document.getElementById(link.getAttribute("href").slice(1));
     if (target && target.nodeName === "DETAILS") { target.open = true; }
   });
+  var folded = []; // what printing unfolded, and folds again
+  window.addEventListener("afterprint", function () { folded.splice(0).forEach(function (part) { part.open = false; }); });
   window.addEventListener("beforeprint", function () {
-    all(document, "#table details, details.doubtful, #trends > details").forEach(function (part) { part.open = true; });
+    all(document, "#table details, #changes details, details.doubtful, #trends > details").forEach(function (part) {
+      if (!part.open) { part.open = true; folded.push(part); }
+    });
   });
   tables.forEach(equip);
   if (!controls) { return; }

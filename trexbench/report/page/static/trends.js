@@ -2,7 +2,7 @@
 // Every cell's figures over the nights: lines in one plot while they can be told apart, else a small panel for each.
 function trendsPlot(page) {
   var TOGETHER = 6, PANELS = 40, NARROW_PANELS = 16, PRINTED_PANELS = 15, TOLD = 12, CHANGES_TOLD = 3; // lines in one plot, panels, texts in a tooltip
-  var DAY = 864e5, PLAIN_TICKS = 12, MANY_NIGHTS = 30, DENSE = 90;
+  var DAY = 864e5, PLAIN_TICKS = 12, MANY_NIGHTS = 30, DENSE = 90, SMOOTHED = 15; // from DENSE nights on, a line is the median of SMOOTHED runs
   var BAND = 2; // standard deviations of a night, to each side of a level: about 95 % of the nights
   var LEAST_SPAN = 4; // percent of an axis, so that noise does not fill it
   var data = page.data, nights = data.nights, plain = page.plain;
@@ -95,7 +95,7 @@ function trendsPlot(page) {
         changes[at[point.x]] = changes[at[point.x]].concat(changeTold(line, point.x));
       });
     });
-    return { x: chosen.map(function (x) { return nights[x]; }), type: "scatter", mode: "markers", name: "told", showlegend: false, marker: { opacity: 0, size: 1 },
+    return { x: chosen.map(function (x) { return nights[x]; }), type: "scatter", mode: "lines", name: "told", showlegend: false, line: { width: 0 },
       y: nightly.map(function (some) { return some.length ? Math.max.apply(null, some.map(function (one) { return one.y; })) : scale.of(lines[0], lines[0].level); }),
       hoverinfo: "text", hovertext: nightly.map(function (some, place) {
         var most = some.sort(function (a, b) { return b.y - a.y; }).map(function (one) { return one.text; });
@@ -108,13 +108,33 @@ function trendsPlot(page) {
     return texts.length > most ? texts.slice(0, most).concat("and " + (texts.length - most) + " more") : texts;
   }
 
+  // At each run the median of those around it: a step stays a step.
+  function smoothed(line) {
+    var half = (SMOOTHED - 1) / 2, place = 0;
+    return line.points.map(function (one) {
+      if (one.value === null) { return null; }
+      var around = line.known.slice(Math.max(0, place - half), place + half + 1).map(function (known) { return known.value; });
+      place++;
+      around.sort(function (a, b) { return a - b; });
+      return (around[Math.floor((around.length - 1) / 2)] + around[Math.ceil((around.length - 1) / 2)]) / 2;
+    });
+  }
+
+  // Many nights of a line: its runs as small points, and a line of their median. The points have an axis over the other,
+  // so that the overview below, which draws all of its axis again, has the lines only.
+  function dense(one, line, scale) {
+    var name = one.name, median = smoothed(line).map(function (value) { return value === null ? null : scale.of(line, value); });
+    return [Object.assign({}, one, { xaxis: "x3", mode: "markers", showlegend: false, legendgroup: name, marker: Object.assign({}, one.marker, { size: page.width() < 640 ? 1.5 : 2.5 }) }),
+      Object.assign({}, one, { mode: "lines", y: median, connectgaps: true, legendgroup: name, line: Object.assign({}, one.line, { width: 2.5 }) })];
+  }
+
   function trace(line, metric, scale, now, panel, small) {
-    var name = page.label(line.cell, now), many = line.points.length > DENSE;
+    var name = page.label(line.cell, now);
     return { x: line.points.map(function (one) { return nights[one.x]; }), xaxis: "x" + panel, yaxis: "y" + panel, type: "scatter", mode: "lines+markers",
       y: line.points.map(function (one) { return one.value === null ? null : scale.of(line, one.value); }), name: name, connectgaps: false,
       showlegend: !small, line: { color: line.look.colour, width: 1.2, dash: small ? "solid" : line.look.dash }, meta: line.trend.cell,
-      marker: { color: line.look.colour, size: small ? 3 : many ? 5 : 6.5, maxdisplayed: many ? 2 * MANY_NIGHTS : 0,
-        symbol: line.points.map(function (one) { return one.bound ? "triangle-up-open" : line.look.marker; }) },
+      marker: { color: line.look.colour, size: small ? 3 : 6.5,
+        symbol: line.points.some(function (one) { return one.bound; }) ? line.points.map(function (one) { return one.bound ? "triangle-up-open" : line.look.marker; }) : line.look.marker },
       hoverinfo: small ? "text" : "skip", hovertext: small ? line.points.map(function (one) {
         return one.value === null ? "" : ["<b>" + plain(nights[one.x]) + "</b>", told(line, one, metric, name)].concat(changeTold(line, one.x)).join("<br>");
       }) : [] };
@@ -127,11 +147,12 @@ function trendsPlot(page) {
     return [[first, Math.max(first, change.x), change.before], [Math.max(first, change.x), last, change.after]];
   }
 
-  function shapesOf(line, scale, panel) {
+  // many: of so many lines in one plot, whose bands lie over each other.
+  function shapesOf(line, scale, panel, many) {
     var found = [], x = "x" + panel, y = "y" + panel;
     levels(line).forEach(function (one) {
       var noise = BAND * (line.noise || 0), basic = { xref: x, yref: y, x0: nights[one[0]], x1: nights[one[1]] };
-      found.push(Object.assign({ type: "rect", layer: "below", fillcolor: line.look.colour, opacity: 0.13, line: { width: 0 },
+      found.push(Object.assign({ type: "rect", layer: "below", fillcolor: line.look.colour, opacity: many > 3 ? 0.05 : 0.13, line: { width: 0 },
         y0: scale.of(line, one[2] - noise), y1: scale.of(line, one[2] + noise) }, basic));
       if (line.change) {
         found.push(Object.assign({ type: "line", line: { color: line.look.colour, width: 3 }, opacity: 0.95,
@@ -188,7 +209,8 @@ function trendsPlot(page) {
       var step = Math.ceil(chosen.length / (page.width() < 640 ? 4 : PLAIN_TICKS));
       shape.tickvals = chosen.filter(function (_, at) { return at % step === 0; }).map(function (at) { return nights[at]; });
     }
-    return { axis: shape, full: [first - room, last + room], span: last + room - (from - room), chosen: chosen };
+    return { axis: shape, full: [first - room, last + room], span: last + room - (from - room), chosen: chosen,
+      dense: chosen.filter(function (at) { return time(nights[at]) >= from; }).length > DENSE };
   }
 
   // Below the plot: how many cells failed in a night; who points at one is told all of them.
@@ -210,22 +232,31 @@ function trendsPlot(page) {
 
   function counts(bars, domain) {
     var most = Math.max.apply(null, bars.y);
-    return page.axis("failed", { domain: domain, range: [0, most * 1.1], tickvals: [0, most], fixedrange: true });
+    return page.axis("", { domain: domain, range: [0, most * 1.1], tickvals: [0, most], fixedrange: true });
+  }
+
+  // Level, in the gap above the bars: beside the figure's own title there is no room at every height.
+  function countsTitle(panel) {
+    return { xref: "paper", yref: "y" + panel + " domain", x: 0, y: 1, xanchor: "left", yanchor: "bottom", showarrow: false, text: "cells that failed" };
   }
 
   function together(lines, metric, scale, now, failed, x) {
     var shapes = [], marks = changeMarks(lines, "", x.span * 14 / page.width()), bottom = failed ? 0.22 : 0;
     var slider = lines[0].points.length > MANY_NIGHTS && !touched.matches && !page.printed();
     dress(lines, now);
-    lines.forEach(function (line) { shapes = shapes.concat(shapesOf(line, scale, "")); });
+    lines.forEach(function (line) { shapes = shapes.concat(shapesOf(line, scale, "", lines.length)); });
     var shape = { shapes: shapes.concat(marks.shapes), annotations: marks.signs,
       xaxis: page.axis("", Object.assign({ anchor: failed ? "y2" : "y", showspikes: true, spikemode: "across", spikethickness: 1, spikedash: "dot", spikecolor: page.css("--soft"),
         rangeslider: { visible: slider, range: x.full, thickness: 0.09, bordercolor: page.css("--line"), borderwidth: 1 } }, x.axis)),
-      yaxis: page.axis(scale.title, { domain: [bottom, 1], range: reach(lines, scale), fixedrange: false, tickformat: scale.relative ? "+~g" : "" }) };
-    if (failed) { shape.yaxis2 = counts(failed, [0, 0.12]); }
+      yaxis: page.axis(scale.title.replace(", % off", ",<br>% off"), { domain: [bottom, 1], range: reach(lines, scale), fixedrange: false, tickformat: scale.relative ? "+~g" : "" }) };
+    if (failed) { shape.yaxis2 = counts(failed, [0, 0.12]); shape.annotations.push(countsTitle("2")); }
+    if (x.dense) { shape.xaxis3 = { type: "date", overlaying: "x", matches: "x", anchor: "y", range: x.axis.range, visible: false }; }
     page.id("plot-trends").style.height = "";
-    page.draw("trends", lines.map(function (line) { return trace(line, metric, scale, now, "", false); })
-      .concat(failed ? Object.assign({}, failed, { hoverinfo: "skip" }) : [], heard(lines, metric, scale, now, failed, x.chosen)), finish(lines, shape));
+    var traces = lines.map(function (line) {
+      var one = trace(line, metric, scale, now, "", false);
+      return x.dense ? dense(one, line, scale) : [one];
+    });
+    page.draw("trends", [].concat.apply([], traces).concat(failed ? Object.assign({}, failed, { hoverinfo: "skip" }) : [], heard(lines, metric, scale, now, failed, x.chosen)), finish(lines, shape));
   }
 
   // Ranges are always told, so that a zoom lasts as long as its axis would be the same. Plotly keeps a height unless it is told another.
@@ -255,7 +286,7 @@ function trendsPlot(page) {
       dress([line], now);
       var marks = changeMarks([line], panel, 0);
       traces.push(trace(line, metric, scale, now, panel, true));
-      shape.shapes = shape.shapes.concat(shapesOf(line, scale, panel), marks.shapes);
+      shape.shapes = shape.shapes.concat(shapesOf(line, scale, panel, 1), marks.shapes);
       shape.annotations.push({ xref: "x" + panel + " domain", yref: "y" + panel + " domain", x: 0, y: 1, xanchor: "left", yanchor: "bottom", align: "left", showarrow: false,
         font: { size: 11 }, text: (marks.signs.length ? "<span style=\"color:" + colourOf(line.change) + "\">" + signOf(line.change) + "</span> " : "") + heading(line, now, places) });
       shape["xaxis" + panel] = page.axis("", Object.assign({}, x.axis, { domain: places.x(at), anchor: "y" + panel, matches: at ? "x" : undefined,
@@ -268,6 +299,7 @@ function trendsPlot(page) {
       traces.push(failed);
       shape["xaxis" + own] = page.axis("", Object.assign({}, x.axis, { anchor: "y" + own, matches: "x" }));
       shape["yaxis" + own] = Object.assign(counts(failed, places.strip), { anchor: "x" + own });
+      shape.annotations.push(countsTitle(own));
     }
     var more = lines.length - shown.length;
     shape.annotations.push({ xref: "paper", yref: "paper", x: 0, y: 1, xanchor: "left", yanchor: "bottom", yshift: 6, showarrow: false,
