@@ -6,11 +6,12 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...core.history.baseline import Delta, find_delta, nights_measured
 from ...core.history.regression import NEEDED_NIGHTS
 from ...core.history.rows import Cell, Metric, RunRow, cells_of
+from ...core.history.series import night_of
 from ...core.units import format_pps, format_time
 from ..clean import clean
 from ..groups import too_few
@@ -78,7 +79,17 @@ def sheets_of(report: Report) -> Iterator[Sheet]:
         latency_sheet(report),
         trend_sheet(report),
     )
-    return (one for one in every if one.lines)
+    return (_dated(one, report) for one in every if one.lines)
+
+
+def _dated(sheet: Sheet, report: Report) -> Sheet:
+    """With the night in the names of runs that are not of the report's night."""
+    if sheet.heads[0].name != "Run" or sheet.heads[1].name == "Night":
+        return sheet
+    names = {clean(cell): clean(report.name_of(cell)) for cell in report.dated}
+    found = ((line, names.get(line.items[0].text)) for line in sheet.lines)
+    lines = (replace(line, items=(Item(name, name), *line.items[1:])) if name else line for line, name in found)
+    return replace(sheet, lines=tuple(lines))
 
 
 def to_csv(sheet: Sheet) -> str:
@@ -246,7 +257,7 @@ def trend_sheet(report: Report) -> Sheet:
                     if metric.unit in metric.name
                     else f"{metric.name}, {_UNITS.get(metric.unit, metric.unit)}",
                 ),
-                _figure(value, metric, bound),
+                _with_night(_figure(value, metric, bound), row, report),
                 Item(
                     change_text(delta) or NONE,
                     "" if delta is None else _raw(100 * delta.share),
@@ -260,6 +271,11 @@ def trend_sheet(report: Report) -> Sheet:
         if not trend.metrics:
             lines.append(Line((_text(trend.cell), *[_text("")] * 5, *counts), trend.cell))
     return Sheet("trends", "Every figure of every cell", heads, tuple(lines))
+
+
+def _with_night(item: Item, row: RunRow, report: Report) -> Item:
+    """The figure with the night of its run in brackets, if that is not the report's."""
+    return item if night_of(row) == report.night else replace(item, text=f"{item.text} ({clean(night_of(row))})")
 
 
 def _noise(delta: Delta | None, rows: Sequence[RunRow], metric: Metric) -> Item:
