@@ -146,7 +146,11 @@ def test_runs_at_given_rates_are_one_line_of_the_costs(chromium: Page, tmp_path:
     runs = {}
     for rate in (1, 2, 4):
         cell = Cell("vpp", "64b", False, None, f"efficiency at {rate} Mpps")
-        _, runs[cell] = run_of(Cell("vpp", "64b", False, None, "saturate"), make_costs(800 / rate, pps=rate * 1e6))
+        _, runs[cell] = run_of(
+            Cell("vpp", "64b", False, None, "saturate"),
+            make_costs(800 / rate, pps=rate * 1e6),
+            started="2026-11-20T02:00:00Z",
+        )
     rows = [make_row("vpp", "64b", kind=cell.kind) for cell in runs]
     path = tmp_path / "report.html"
     path.write_text(render(Report(rows, runs=runs), load_library()), encoding="utf-8")

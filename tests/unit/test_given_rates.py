@@ -11,6 +11,7 @@ from runs import World, make_plan, make_result
 
 from trexbench.core.dut.cycles import Cost
 from trexbench.core.history.compare import Verdict, compare_sets, find_differences, find_unlike
+from trexbench.core.history.known import Known
 from trexbench.core.history.regression import judge_rows
 from trexbench.core.history.rows import EFFICIENCY, by_given_rate, kind_of
 from trexbench.core.load.sample import Phase
@@ -107,3 +108,10 @@ def test_a_rate_that_is_no_longer_carried_is_a_regression_and_a_maximum_is_never
     assert (finding.metric.name, finding.worse, finding.after) == ("loss in the hold", True, 0.05)
     slight = [replace(row, hold_loss=min(row.hold_loss or 0.0, 0.0009)) for row in rows]
     assert judge_rows(slight, levels).findings == (), "within the loss limit"
+
+
+def test_a_note_made_before_rates_were_written_with_a_space_still_counts() -> None:
+    name = str(HELD).replace("1 Mpps", "1mpps")
+    assert Known("2026-11-01", name, None, "new firmware").is_about(HELD, "cycles/packet")
+    assert Known("2026-11-01", str(HELD), None, "new firmware").is_about(HELD, "cycles/packet")
+    assert not Known("2026-11-01", name.replace("1mpps", "2mpps"), None, "").is_about(HELD, "cycles/packet")

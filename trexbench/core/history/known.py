@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import ConfigError, StoreError
 from ..typed import read_stored
-from .rows import Cell
+from .rows import Cell, held_pps, kind_words
 
 SCHEMA, VERSION = "trexbench/acknowledged", 1
 GRACE_NIGHTS = 3
@@ -29,7 +29,10 @@ class Known:
     note: str
 
     def is_about(self, cell: Cell, metric: str) -> bool:
-        return (self.metric is None or self.metric == metric) and fnmatchcase(str(cell), self.cell)
+        names = [str(cell)]
+        if held_pps(cell.kind) is not None:  # notes may be older than the way in which rates are written
+            names.append(names[0].replace(kind_words(cell.kind), cell.kind))
+        return self.metric in (None, metric) and any(fnmatchcase(name, self.cell) for name in names)
 
 
 def find_note(known: Iterable[Known], nights: list[str], places: list[int], at: int) -> str | None:

@@ -52,6 +52,7 @@ def page_data(report: Report) -> dict[str, Any]:
                 "strategy": kind_words(cell.kind),
                 "column": every.index(column_of(cell)),
                 **({"tcp": clean(mode_words(cell))} if is_tcp(cell) else {}),
+                **({"night": clean(report.dated[cell])} if cell in report.dated else {}),
             }
             for cell in cells
         ],

@@ -11,11 +11,13 @@ from ...core.history.baseline import Level
 from ...core.history.causes import Group
 from ...core.history.night import Night
 from ...core.history.rows import METRICS, Cell, Metric, RunRow, by_given_rate, held_pps
+from ...core.history.series import night_of
 from ...core.result import RunResult
 from ...core.tcp.result import TcpResult
 from ..run.costs import known_costs
 from ..run.summary import Summary, summarise
 from ..tcp.table import Line
+from ..words import format_count
 from .columns import Column, column_of, order_columns
 from .grid import Grid, build_cost_grid, build_grid
 from .latency import LatencyTable, find_latency_table
@@ -144,6 +146,27 @@ class Report:
         every: list[tuple[Cell, RunResult | TcpResult]] = [*self.runs.items(), *self.tcp.items()]
         latest = {column_of(cell): run for cell, run in sorted(every, key=lambda item: item[1].started)}
         return {column: latest[column] for column in (column_of(cell) for cell, _ in every)}
+
+    @property
+    def night(self) -> str:
+        """That of the table; without one the newest of all runs."""
+        return self.table.night if self.table is not None else max(map(night_of, self.rows), default="")
+
+    @cached_property
+    def dated(self) -> Mapping[Cell, str]:
+        """The night of each run that is shown and is not of the report's night, as where the newest one failed."""
+        every: list[tuple[Cell, RunResult | TcpResult]] = [*self.runs.items(), *self.tcp.items()]
+        nights = {cell: night_of_run(run) for cell, run in every}
+        return {cell: night for cell, night in nights.items() if night != self.night}
+
+    @property
+    def dated_words(self) -> str:
+        of = format_count(len(self.dated), "cell")
+        return f"The latest run of {of} is not of the night of {self.night}: it is shown with its own night"
+
+    def name_of(self, cell: Cell) -> str:
+        """The cell, with the night of its run if that is not the report's."""
+        return f"{cell}, {self.dated[cell]}" if cell in self.dated else str(cell)
 
     @property
     def tcp_runs(self) -> tuple[tuple[TcpResult, tuple[str, ...]], ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ..clean import clean
 from .facts import facts_of
@@ -24,7 +25,23 @@ def sheets_of(report: Report) -> Iterator[Sheet]:
         grid_sheet("cycles-at-rates", "Cycles per packet at given rates", report.cost_grid, rates=True),
         *(make(report) for make in _MAKERS),
     )
-    return (one for one in every if one.lines)
+    return (_dated(one, report) for one in every if one.lines)
+
+
+def _dated(sheet: Sheet, report: Report) -> Sheet:
+    """With the night in the names of runs that are not of the report's night."""
+    if sheet.heads[0].name != "Run" or sheet.heads[1].name == "Night":
+        return sheet
+    lines = (_with_night(line, report.dated.get(line.cell)) if line.cell is not None else line for line in sheet.lines)
+    return replace(sheet, lines=tuple(lines))
+
+
+def _with_night(line: Line, night: str | None) -> Line:
+    if night is None:
+        return line
+    run = line.items[0]
+    named = replace(run, text=f"{run.text}, {clean(night)}", raw=f"{run.raw}, {clean(night)}")
+    return replace(line, items=(named, *line.items[1:]))
 
 
 def grid_sheet(name: str, caption: str, grid: Grid, rates: bool) -> Sheet:

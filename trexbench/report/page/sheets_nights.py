@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ...core.history.baseline import Delta, find_delta, nights_measured
 from ...core.history.causes import Section
 from ...core.history.regression import NEEDED_NIGHTS
 from ...core.history.rows import Metric, RunRow, cells_of
+from ...core.history.series import night_of
+from ..clean import clean
 from ..groups import format_noise, headline, too_few
 from ..words import NONE, format_figure
 from .figures import change_text
@@ -54,7 +57,7 @@ def trend_sheet(report: Report) -> Sheet:
             items = (
                 of_text(trend.cell),
                 _metric(metric),
-                _level(value, metric, bound),
+                _with_night(_level(value, metric, bound), night_of(row), report),
                 Item(
                     change_text(delta) or NONE,
                     "" if delta is None else raw_of(100 * delta.share),
@@ -68,6 +71,11 @@ def trend_sheet(report: Report) -> Sheet:
         if not trend.metrics:
             lines.append(Line((of_text(trend.cell), *[of_text("")] * 5, *counts), trend.cell))
     return Sheet("trends", "Every figure of every cell", heads, tuple(lines))
+
+
+def _with_night(item: Item, night: str, report: Report) -> Item:
+    """The figure with the night of its run in brackets, if that is not the report's."""
+    return item if night == report.night else replace(item, text=f"{item.text} ({clean(night)})")
 
 
 def _noise(delta: Delta | None, rows: Sequence[RunRow], metric: Metric) -> Item:

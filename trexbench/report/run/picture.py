@@ -209,7 +209,7 @@ def _draw_over_time(axes: Axes, result: RunResult, found: Sequence[DirectionResu
         if number == 0:
             asked = [w.asked_pps for w in windows]
             axes.plot(times, asked, color=GREY, linestyle="--", linewidth=1, label="asked", zorder=4)
-        label = f"received {one.direction}" + ("" if plan.seeks_knee else f", mean {rate_words(one)}")
+        label = f"received {one.direction}" + ("" if plan.seeks_knee else f", mean {format_pps(one.maximum_pps)}")
         # The later lies on the earlier, which it would hide if it were as wide and without gaps.
         style = style_of(number) | {"marker": "", "linewidth": 1.4, "linestyle": (0, (4, 3))}
         style |= {} if number else {"linewidth": 2.8, "linestyle": "-"}

@@ -23,8 +23,10 @@ function costsPlot(page) {
       lines.set(key, (lines.get(key) || []).concat(cost));
     });
     lines.forEach(function (costs) {
-      var cell = data.cells[costs[0].cell], look = page.look(cell, now), older = costs[0].why && page.olderStyle(costs[0], look);
-      var name = page.label(family(cell), now) + (older ? "<br>" + page.plain(costs[0].night) + ", " + page.plain(costs[0].label) : "");
+      var first = data.cells[costs[0].cell], cell = family(first), look = page.look(first, now), older = costs[0].why && page.olderStyle(costs[0], look);
+      var nights = costs.map(function (cost) { return data.cells[cost.cell].night || ""; });
+      cell.night = nights.some(function (night) { return night !== nights[0]; }) ? "several nights" : nights[0];
+      var name = (older ? page.label : page.dated)(cell, now) + (older ? "<br>" + page.plain(costs[0].night) + ", " + page.plain(costs[0].label) : "");
       costs.sort(function (a, b) { return a.x - b.x; });
       shown.push(cell);
       [["y", name, ""], ["polling", name + ", with polling", "-open"]].forEach(function (kind) {

@@ -8,8 +8,6 @@ function latencyPlot(page) {
       page.mpps(one.x) + (one.lossy ? "<br>" + page.digits(100 * one.loss) + " % of the frames were lost: full queues" : "");
   }
 
-  function dated(one) { return one.why ? "<br>" + plain(one.night) + ", " + plain(one.label) : ""; }
-
   return function (now) {
     var lines = new Map(), made = [], shown = [], share = now.unit === "share", kinds = page.ticked("older");
     data.latency.forEach(function (one) {
@@ -19,7 +17,8 @@ function latencyPlot(page) {
     });
     lines.forEach(function (loads, key) {
       var first = loads[0], cell = data.cells[first.cell], look = page.look(cell, now, first.direction), older = first.why && page.olderStyle(first, look);
-      var name = page.label(cell, now) + (cell.bidir ? ", " + plain(first.direction) : "") + dated(first), scale = share ? 100 / first.line : 1e-6;
+      var night = first.why ? plain(first.night) + ", " + plain(first.label) : plain(cell.night || "");
+      var name = page.label(cell, now) + (cell.bidir ? ", " + plain(first.direction) : "") + (night && "<br>" + night), scale = share ? 100 / first.line : 1e-6;
       shown.push(cell);
       // One entry in the legend hides and shows both.
       [["mean", true, 1.8, "", look.ring], ["p99", false, 1, "-open", { width: 1.2 }]].forEach(function (kind) {

@@ -60,6 +60,9 @@
     return short(parts);
   }
 
+  // With the night of a run that is not of the report's.
+  function dated(cell, now) { return label(cell, now) + (cell.night ? "<br>" + plain(cell.night) : ""); }
+
   // A legend does not break a name.
   function short(parts) {
     var text = parts.join(" "), most = width() < 640 ? 36 : 60;
@@ -175,7 +178,7 @@
     return plain(text).replace(/(.{40,60}?) /g, "$1<br>");
   }
 
-  var tools = { printed: function () { return printing; }, ticked: ticked, width: width, wrapped: wrapped, data: data, id: id, plain: plain, chosen: chosen, label: label, look: look, palette: palette, letters: letters, css: css, axis: axis,
+  var tools = { printed: function () { return printing; }, ticked: ticked, width: width, wrapped: wrapped, data: data, id: id, plain: plain, chosen: chosen, label: label, dated: dated, look: look, palette: palette, letters: letters, css: css, axis: axis,
     layout: layout, digits: digits, mpps: mpps, decades: decades, fitted: fitted, olderStyle: olderStyle, wanted: wanted, SIGNS: SIGNS, draw: draw };
   var tcp = tcpPlots(tools);
   var PLOTS = [["tcp", tcp.bars], ["series", tcp.series], ["wans", wanPlot(tools)], ["sizes", sizesPlot(tools)], ["ramps", rampsPlot(tools)], ["costs", costsPlot(tools)], ["latency", latencyPlot(tools)], ["trends", trendsPlot(tools)]]

@@ -40,7 +40,7 @@ function rampsPlot(page) {
   function name(curve, now, dated) {
     var cell = data.cells[curve.cell], night = plain(curve.night);
     var base = page.label(cell, now) + (cell.bidir ? ", " + plain(curve.direction) : "");
-    if (!curve.why) { return dated ? base + "<br>" + night + ", latest" : base; }
+    if (!curve.why) { return dated || cell.night ? base + "<br>" + night + ", latest" : base; }
     return base + "<br>" + night + ", " + plain(curve.label);
   }
 

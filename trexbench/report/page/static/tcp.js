@@ -125,7 +125,7 @@ function tcpPlots(page) {
       var cell = data.cells[one.cell], look = page.look(cell, now), ping = pings(one);
       shown.push(cell);
       one.series.forEach(function (line, number) {
-        var key = one.cell + " " + number, name = page.label(cell, now) + (line.name ? ", " + plain(line.name) : "");
+        var key = one.cell + " " + number, name = page.dated(cell, now) + (line.name ? ", " + plain(line.name) : "");
         [["y", "y", "Mbit/s"], ["again", "y2", "segments/s sent again"], ["rtt", "y3", "ms round trip"]].forEach(function (part, at) {
           var values = line[part[0]];
           if (part[0] === "rtt") { every = every.concat(values.filter(Boolean)); }
