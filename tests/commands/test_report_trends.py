@@ -131,6 +131,8 @@ def test_a_line_of_many_nights_is_their_median_and_the_runs_stay_as_points(show:
     assert [mode for mode, _ in drawn] == ["markers", "lines"] * 3
     for (_, runs), (_, medians) in zip(drawn[::2], drawn[1::2], strict=True):
         assert [one is None for one in runs] == [one is None for one in medians] and runs.count(None) == 1
+    overview = f"Array.from({PLOT}.querySelectorAll('.rangeslider-container .scatterlayer {{}}')).length"
+    assert page.evaluate(overview.format(".js-line")) and not page.evaluate(overview.format(".point"))
     runs, medians = drawn[4][1], drawn[5][1]
     assert medians[50] == pytest.approx(sorted(runs[43:58])[7]), "the median of the 15 around it"
     page.evaluate(f"{CHOOSE}('nights', '30')")
