@@ -22,6 +22,7 @@ from trexbench.core.tcp.model import Setup
 from trexbench.core.tcp.wan import Wan, parse_wan
 from trexbench.report.page.html import render
 from trexbench.report.page.report import Report
+from trexbench.report.page.sheets_packets import search_sheet
 from trexbench.report.tcp.table import Line
 from trexbench.report.tcp.table import Processes as Took
 
@@ -165,6 +166,7 @@ def test_a_search_has_a_row_for_each_goal_and_direction() -> None:
     assert [(one.direction, one.goal_words) for one in report.searches] == [
         (way, goal) for way in ("0->1", "1->0") for goal in ("NDR, 0 %", "PDR, 1 %")
     ]
+    assert {line.cell for line in search_sheet(report).lines} == set(report.runs), "rows follow the choice"
     first = report.searches[0]
     assert first.looks > 3 and first.length_s > 5 and not first.at_least
     assert "NDR, 0 %" in text_of(report) and "Searches" in text_of(report)

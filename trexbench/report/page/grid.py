@@ -182,20 +182,21 @@ def _block_name(kind: str, bidir: bool) -> str:
 
 def _rows_of(name: str, of: Sequence[Cell], cells: Sequence[GridCell]) -> Iterator[GridRow]:
     """One row for a mode; one for each traffic where its runs sent different traffic."""
-    traffics = list(dict.fromkeys(cell.traffic for cell in cells if cell.traffic is not None))
+    told = [one.traffic and _traffic_words(one.traffic, cell) for cell, one in zip(of, cells, strict=True)]
+    traffics = list(dict.fromkeys(filter(None, told)))
     if len(traffics) < 2:
         yield GridRow(name, _with_best(cells), tuple(of))
         return
     for traffic in traffics:
-        chosen = [cell if cell.traffic in (None, traffic) else NOT_RUN for cell in cells]
-        yield GridRow(f"{name}, {_traffic_words(traffic)}", _with_best(chosen), tuple(of))
+        chosen = [one if words in (None, traffic) else NOT_RUN for words, one in zip(told, cells, strict=True)]
+        yield GridRow(f"{name}, {traffic}", _with_best(chosen), tuple(of))
 
 
-def _traffic_words(traffic: str) -> str:
-    """Of packets the beginning of each digest; of TCP it is in words already."""
+def _traffic_words(traffic: str, cell: Cell) -> str:
+    """Of packets the beginning of each digest; of TCP it is in words already. A path is told where no column has it."""
     sent, path = split_traffic(traffic)
     short = re.sub("[0-9a-f]{9,}", lambda found: found[0][:8], sent)
-    return ", ".join(filter(None, (short if short.startswith("TCP") else f"traffic {short}", path)))
+    return ", ".join(filter(None, (short if short.startswith("TCP") else f"traffic {short}", path * (not cell.over))))
 
 
 def _of_night(rows: Iterable[RunRow], night: Night) -> Mapping[Cell, GridCell]:

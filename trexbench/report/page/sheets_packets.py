@@ -148,7 +148,7 @@ def search_sheet(report: Report) -> Sheet:
             figure(one.length_s, format_time),
             of_text(LIMIT_WORDS[one.verdict.limit]),
         )
-        lines.append(Line(items))
+        lines.append(Line(items, one.cell))
     return Sheet("searches", "Searches", heads, tuple(lines))
 
 

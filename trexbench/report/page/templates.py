@@ -11,7 +11,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from ...core.history.rows import Cell
+from ...core.history.rows import Cell, by_given_rate
 from ...core.units import format_time
 from ..clean import clean
 from ..groups import (
@@ -73,6 +73,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "column": column_of,
     "grid_item": grid_item,
     "cause_headline": cause_headline,
+    "by_given_rate": by_given_rate,
     "cause_explanation": explanation_lines,
     "cause_differences": difference_lines,
     "own_explanation": own_explanation,

@@ -112,7 +112,8 @@ function tcpPlots(page) {
           more.annotations.push({ text: "<b>" + plain(cut(data.columns[head.column].name, most)) + "</b>", x: 0, xref: axes.x + " domain", xanchor: "left", y: head.at, yref: axes.y, showarrow: false });
         });
       }
-      more.annotations.push({ text: plain(panel.title), x: 0, xref: axes.x + " domain", xanchor: "left", y: 1, yref: axes.y + " domain", yanchor: "bottom", yshift: 4, showarrow: false });
+      var last = abreast === 3 && place === 2; // its title has room to the left only
+      more.annotations.push({ text: plain(panel.title), x: last ? 1 : 0, xref: axes.x + " domain", xanchor: last ? "right" : "left", y: 1, yref: axes.y + " domain", yanchor: "bottom", yshift: 4, showarrow: false });
     });
     more.margin = { l: 10, r: 14, t: 0, b: 0 };
     page.draw("tcp", made, page.layout(rows.map(function (row) { return row.cell; }), more), height * page.letters());

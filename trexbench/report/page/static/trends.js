@@ -248,7 +248,7 @@ function trendsPlot(page) {
     var shape = { shapes: shapes.concat(marks.shapes), annotations: marks.signs,
       xaxis: page.axis("", Object.assign({ anchor: failed ? "y2" : "y", showspikes: true, spikemode: "across", spikethickness: 1, spikedash: "dot", spikecolor: page.css("--soft"),
         rangeslider: { visible: slider, range: x.full, thickness: 0.09, bordercolor: page.css("--line"), borderwidth: 1 } }, x.axis)),
-      yaxis: page.axis(scale.title.replace(", % off", ",<br>% off"), { domain: [bottom, 1], range: reach(lines, scale), fixedrange: false, tickformat: scale.relative ? "+~g" : "" }) };
+      yaxis: page.axis(scale.title.replace(", % off", ",<br>% off"), { domain: [bottom, 1], range: reach(lines, scale), fixedrange: false, tickformat: scale.relative ? "~g" : "" }) };
     if (failed) { shape.yaxis2 = counts(failed, [0, 0.12]); shape.annotations.push(countsTitle("2")); }
     if (x.dense) { shape.xaxis3 = { type: "date", overlaying: "x", matches: "x", anchor: "y", range: x.axis.range, visible: false }; }
     page.id("plot-trends").style.height = "";
@@ -292,7 +292,7 @@ function trendsPlot(page) {
       shape["xaxis" + panel] = page.axis("", Object.assign({}, x.axis, { domain: places.x(at), anchor: "y" + panel, matches: at ? "x" : undefined,
         showticklabels: last, nticks: 3, tickvals: x.axis.tickvals && [x.axis.tickvals[0], x.axis.tickvals[x.axis.tickvals.length - 1]] }));
       shape["yaxis" + panel] = page.axis("", { domain: places.y(at), anchor: "x" + panel, matches: at && scale.relative ? "y" : undefined, nticks: 4,
-        range: scale.relative ? range : reach([line], scale), showticklabels: left || !scale.relative, tickformat: scale.relative ? "+~g" : "" });
+        range: scale.relative ? range : reach([line], scale), showticklabels: left || !scale.relative, tickformat: scale.relative ? "~g" : "" });
     });
     if (failed) {
       var own = String(shown.length + 1);
