@@ -1,6 +1,7 @@
 // Runs of TCP: bars over the DUTs, what they cost beside them; and each leg over time.
 function tcpPlots(page) {
   var ROW = 1.46, HEAD = 1.85, TOP = 3.4, BOTTOM = 3.54, BAR = 0.66; // heights of a bar's row, a DUT's head, a panel's edges, in letters; a bar's share of its row
+  var USUAL_NAME = 13; // letters of a row's name; a longer one takes half a letter's size for each from the panels
   var ROOM = 1.55; // a panel reaches so many times as far as its longest bar: the numbers stand behind
   var data = page.data, plain = page.plain;
 
@@ -94,7 +95,8 @@ function tcpPlots(page) {
     var panels = PANELS.filter(function (panel) {
       return rows.some(function (row) { return of(row.one, panel.filled) !== null || of(row.one, panel.open) !== null; });
     });
-    var across = width / page.letters(), abreast = across < 46 ? 1 : across < 77 ? 3 : panels.length, bands = Math.ceil(panels.length / abreast) || 1;
+    var longest = Math.max.apply(null, rows.map(function (row) { return row.name.length; }).concat(USUAL_NAME));
+    var across = width / page.letters() - (longest - USUAL_NAME) / 2, abreast = across < 46 ? 1 : across < 57 ? 2 : across < 77 ? 3 : panels.length, bands = Math.ceil(panels.length / abreast) || 1;
     var band = found.length * ROW + TOP + BOTTOM, height = bands * band, most = width < 600 ? 20 : 80;
     panels.forEach(function (panel, number) {
       var line = Math.floor(number / abreast), same = panels.slice(line * abreast, (line + 1) * abreast), place = number - line * abreast;
@@ -112,8 +114,7 @@ function tcpPlots(page) {
           more.annotations.push({ text: "<b>" + plain(cut(data.columns[head.column].name, most)) + "</b>", x: 0, xref: axes.x + " domain", xanchor: "left", y: head.at, yref: axes.y, showarrow: false });
         });
       }
-      var last = abreast === 3 && place === 2; // its title has room to the left only
-      more.annotations.push({ text: plain(panel.title), x: last ? 1 : 0, xref: axes.x + " domain", xanchor: last ? "right" : "left", y: 1, yref: axes.y + " domain", yanchor: "bottom", yshift: 4, showarrow: false });
+      more.annotations.push({ text: plain(panel.title), x: 0, xref: axes.x + " domain", xanchor: "left", y: 1, yref: axes.y + " domain", yanchor: "bottom", yshift: 4, showarrow: false });
     });
     more.margin = { l: 10, r: 14, t: 0, b: 0 };
     page.draw("tcp", made, page.layout(rows.map(function (row) { return row.cell; }), more), height * page.letters());
