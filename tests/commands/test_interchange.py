@@ -71,7 +71,7 @@ def test_every_reader_takes_what_was_imported(tmp_path: Path) -> None:
     said(tmp_path, "show", paths[0], "--picture", "x.png")
     said(tmp_path, "report", "-o", "page.html")
     assert "forward-ipv4-2-streams-unmonitored" in (tmp_path / "page.html").read_text()
-    assert "12 figures not judged" in trexbench(tmp_path, "regress").stdout
+    assert "needs 7 nights, has 1" in trexbench(tmp_path, "regress").stdout
     said(tmp_path, "results", "import", "--dut", "named", "--speed", "100mbit", "forward.json")
     assert listed(tmp_path)["named forward-ipv4-2-streams-unmonitored"]["limit"] == "link"
 

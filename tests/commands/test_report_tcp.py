@@ -70,7 +70,7 @@ def test_the_first_figure_of_trends_is_the_rate(chromium: Page, page: Path) -> N
     chromium.open(page.as_uri())
     title = "document.querySelector('#plot-trends .ytitle')"
     chromium.wait(f"{title} !== null")
-    assert chromium.evaluate(f"{title}.textContent") == "TCP rate, % off usual level"
+    assert chromium.evaluate(f"{title}.textContent") == "TCP rate,% off usual level"
 
 
 @browser
