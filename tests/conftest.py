@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import time
+from collections.abc import Iterator, Sequence
 
+import pytest
+from effort import NIGHTLY, scaled
 from hypothesis import HealthCheck, settings
 
 # A shell's background jobs ignore Ctrl-C, nohup's SIGHUP, and what they start inherits that: tests would wait for ever.
@@ -19,7 +23,43 @@ os.environ.pop("COLUMNS", None)
 settings.register_profile(
     "trexbench",
     deadline=None,
+    max_examples=scaled(100, 25),
     suppress_health_check=[HealthCheck.too_slow],
     derandomize="TREXBENCH_CI" in os.environ,
 )
 settings.load_profile("trexbench")
+
+_BEGUN_S = pytest.StashKey[float]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave nights' tests to nights, and give all tests of a file to one worker, unless they name another group."""
+    if not NIGHTLY:
+        left: Sequence[pytest.Item] = [item for item in items if item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+def cpu_s() -> float:
+    """CPU time of this process and of all children that ended."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    item.stash[_BEGUN_S] = cpu_s()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """Note the test's CPU time, its fixtures' included: .ci/steps.py holds unit tests to a limit."""
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append(("cpu_s", round(cpu_s() - item.stash[_BEGUN_S], 3)))
