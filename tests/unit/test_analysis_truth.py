@@ -6,13 +6,14 @@ import random
 from statistics import fmean, median
 
 import pytest
+from effort import scaled
 from runs import World, make_plan, simulate
 
 from trexbench.core.load.plan import Plan
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.verdict.model import DirectionResult, Limit
 
-RUNS = 200
+RUNS = scaled(200, 12)
 
 
 def verdict(plan: Plan, world: World) -> DirectionResult:

@@ -19,6 +19,8 @@ import trexbench
 from trexbench import api
 from trexbench.core.history.rows import row_of
 
+pytestmark = pytest.mark.portable
+
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = {"sim": True, "speedup": 10000.0, "ramp_duration": 20, "hold": 4, "confirm": 0, "warmup_duration": 2}
 HEAVY = (

@@ -15,6 +15,8 @@ import pytest
 from trexbench.cli import main
 from trexbench.cli.options import complete_duts, complete_suites
 
+pytestmark = pytest.mark.portable
+
 ROOT = Path(__file__).resolve().parents[2]
 RAMP = ("ramp", "--dut", "netgate-vpp", "--mode", "64b", "--no-apply", "-q")
 SATURATE = ("saturate", *RAMP[1:])

@@ -15,6 +15,8 @@ import zmq
 from trexbench.core.errors import GeneratorError
 from trexbench.generator.trex.client import TREX_DIR_VARIABLE, load_client
 
+pytestmark = pytest.mark.portable
+
 REPOSITORY = Path(__file__).parents[2]
 
 

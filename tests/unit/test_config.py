@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.config.lookup import DUTS, find_profile, load_dut
 from trexbench.config.schema import read_dut
 from trexbench.core.errors import ConfigError
 from trexbench.core.units import Rate
+
+pytestmark = pytest.mark.portable
 
 GOOD = """\
 description: a router
@@ -169,7 +172,7 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
         load_dut(str(tmp_path / "nope.yaml"))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.binary(max_size=200) | st.text(alphabet="ab:{}[]-#&*!|>'\"\n \t0.,?%@`", max_size=200).map(str.encode))
 def test_anything_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "fuzz.yaml"
@@ -186,7 +189,7 @@ _json = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.sampled_from(["ports", "routes", "plan", "lab", "generator", "transport", "speed", "rx_queues"]), _json)
 def test_any_value_at_any_key_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, key: str, value: object

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from effort import scaled
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trexbench.config.model import DutConfig
@@ -196,6 +196,7 @@ def test_counters_of_what_is_printed(tmp_path: Path) -> None:
     assert [(one.what, one.reason) for one in found.missing] == [("tx_dropped", r"/no such line (\d+)/ found nothing")]
 
 
+@settings(max_examples=scaled(100, 12))
 @given(st.text(alphabet="eth1: 0123456789einfa.-\n cpu", max_size=80), st.data())
 def test_damaged_output_is_counted_or_missing(text: str, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -245,10 +246,8 @@ def test_a_long_output_is_cut_off(tmp_path: Path) -> None:
 
 
 def test_a_pattern_that_goes_back_and_forth_is_given_up() -> None:
-    begun = time.monotonic()
     with pytest.raises(DutError, match=r"looking for '\(a\+\)\+b' took more than 0.25 s"):
         find("(a+)+b", "a" * 5000)
-    assert time.monotonic() - begun < 5
 
 
 @pytest.mark.parametrize("pattern", ["a(b", "*", "(?P<x>a)(?P<x", "[z-a]", "(?<=a*b", "\\", "a{99999999999}", "(?1"])

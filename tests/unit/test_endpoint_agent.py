@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from effort import examples, scaled
 from endpoints import LOOPBACK, agent, free_port, host
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from samples import PROC_STAT
 
@@ -61,6 +62,7 @@ def test_it_is_python_3_7_and_needs_nothing_else() -> None:
     )
 
 
+@pytest.mark.portable
 @given(st.dictionaries(st.text(max_size=20), JSON, max_size=5))
 def test_json_arrives_as_it_was_sent(value: dict[str, Any]) -> None:
     ours, theirs = socket.socketpair()
@@ -69,6 +71,7 @@ def test_json_arrives_as_it_was_sent(value: dict[str, Any]) -> None:
         assert json.dumps(spoken.receive_json(theirs, 1 << 20)) == json.dumps(value)
 
 
+@pytest.mark.portable
 @given(st.binary(max_size=200), st.booleans())
 def test_damaged_json_is_a_failure(data: bytes, sized: bool) -> None:
     with told(struct.pack("!I", len(data)) + data if sized else data) as sock:
@@ -121,24 +124,22 @@ def test_a_silent_end_is_given_up() -> None:
 def test_an_end_that_drips_is_given_up_as_well() -> None:
     """Each byte comes in time; all of them do not."""
     ours, theirs = socket.socketpair()
+    over = threading.Event()
 
     def drip() -> None:
-        with contextlib.suppress(OSError):
-            for _ in range(100):
-                theirs.send(b"x")
-                time.sleep(0.02)
+        while not over.wait(0.02):
+            theirs.send(b"x")
 
     dripping = threading.Thread(target=drip)
     with ours, theirs:
         dripping.start()
-        begun = time.monotonic()
         with pytest.raises(Failure, match=r"did not answer within 0\.2 s"):
-            spoken.receive(ours, 1000, 0.2)
-        assert time.monotonic() - begun < 1
-    dripping.join()
+            spoken.receive(ours, 10**6, 0.2)
+        over.set()
+        dripping.join()
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.dictionaries(NAMES, ODD | JSON, max_size=6), st.booleans())
 def test_parameters_are_within_limits_or_refused(asked: dict[str, Any], tcp: bool) -> None:
     try:
@@ -163,6 +164,7 @@ def test_what_this_server_cannot_do_is_refused(asked: dict[str, Any], words: str
         spoken.asked_of(asked)
 
 
+@pytest.mark.portable
 @pytest.mark.parametrize("way", ["forward", "reverse", "bidir"])
 def test_our_client_and_our_server_agree(way: str) -> None:
     options = {"omit_s": 0, "time_s": 2.5, "streams": 3, "way": way, "window": 65536, "zerocopy": True}
@@ -209,10 +211,10 @@ def connect(port: int) -> socket.socket:
     return socket.create_connection((LOOPBACK[4], port), 5)
 
 
-def garbage(source: random.Random, port: int, until: float) -> None:
+def garbage(source: random.Random, port: int, over: threading.Event) -> None:
     """Connections that tell nothing, half a cookie, a wrong one, or what comes to mind."""
     kept = []
-    while time.monotonic() < until:
+    while not over.is_set():
         with contextlib.suppress(OSError):
             sock = connect(port)
             sock.settimeout(0.2)
@@ -236,23 +238,25 @@ def client_options(port: int, cookie: str) -> dict[str, Any]:
 
 
 def until_ended(one: Any, ready: bool = False) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not (one.ended or (ready and one.ready)):
         assert time.monotonic() < deadline
         one.hear()
 
 
+@pytest.mark.portable
 def test_hostile_peers_are_cut_off_and_the_test_goes_on() -> None:
-    port = free_port()
+    port, over = free_port(), threading.Event()
     with agent(**server_options(port, TOKEN)) as server:
         until_ended(server, ready=True)
-        noise = threading.Thread(target=garbage, args=(random.Random(5), port, time.monotonic() + 2.5))
+        noise = threading.Thread(target=garbage, args=(random.Random(5), port, over))
         noise.start()
         with agent(**client_options(port, TOKEN)) as client:
             until_ended(client)
             assert client.error is None and client.readings[-1].streams[1].payload_bytes > 0
         until_ended(server)
         assert server.error is None and len(server.readings[-1].streams) == 2
+        over.set()
         noise.join()
         with pytest.raises(OSError):  # one test only
             connect(port)
@@ -266,7 +270,7 @@ def test_a_peer_that_is_slow_to_tell_its_cookie_is_cut_off() -> None:
             slow.settimeout(0.5)
             begun, answer = time.monotonic(), None
             while answer is None:
-                assert time.monotonic() - begun < spoken.COOKIE_S + 2
+                assert time.monotonic() - begun < spoken.COOKIE_S + 30
                 with contextlib.suppress(socket.timeout):
                     slow.send(TOKEN[:1].encode())
                     answer = slow.recv(1)
@@ -276,7 +280,7 @@ def test_a_peer_that_is_slow_to_tell_its_cookie_is_cut_off() -> None:
             assert client.error is None
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(scaled(6, 4)))
 def test_a_client_that_knows_the_token_and_then_says_anything_ends_the_test_in_one_line(seed: int) -> None:
     """At each step of the protocol: the parameters, the streams, the traffic, the results."""
     source, port = random.Random(seed), free_port()
@@ -336,6 +340,7 @@ def test_it_ends_at_its_own_deadline() -> None:
         assert "did not end within" in str(server.error)
 
 
+@pytest.mark.portable
 def test_it_ends_when_its_stdin_does() -> None:
     with agent(**server_options(free_port(), TOKEN)) as server:
         until_ended(server, ready=True)
@@ -343,6 +348,7 @@ def test_it_ends_when_its_stdin_does() -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.portable
 def test_a_program_that_is_only_watched() -> None:
     with agent(role="program", argv=["sh", "-c", "sleep 0.6; echo out; echo err >&2; exit 3"], port=1) as one:
         until_ended(one)
@@ -353,6 +359,7 @@ def test_a_program_that_is_only_watched() -> None:
     assert core.user_s is not None and core.system_s is not None and core.user_s + core.system_s <= core.busy_s
 
 
+@pytest.mark.portable
 def test_a_host_tells_what_it_is() -> None:
     found = spoken.facts()
     assert found["kernel"] == os.uname().release and found["machine"] == os.uname().machine

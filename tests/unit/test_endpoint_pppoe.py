@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.endpoint import pppoe
@@ -344,7 +345,7 @@ OPTIONS = st.lists(st.tuples(st.integers(0, 20), st.binary(max_size=8)), max_siz
 PACKETS = st.tuples(PROTOCOLS, CODES, st.integers(0, 255), OPTIONS | st.binary(max_size=40))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(PACKETS, max_size=30), st.integers(0, 12), st.booleans())
 def test_garbage_is_no_traceback(packets: list[tuple[int, int, int, bytes]], begun: int, serves: bool) -> None:
     """At whatever point of the session it comes, and for each its answers are few."""
@@ -366,7 +367,7 @@ def test_garbage_is_no_traceback(packets: list[tuple[int, int, int, bytes]], beg
         assert all(one.isprintable() for one in end.link.why)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.binary(max_size=80), max_size=10), st.booleans(), st.booleans())
 def test_garbage_of_any_stage(packets: list[bytes], serves: bool, headed: bool) -> None:
     wire = Wire()

@@ -6,8 +6,9 @@ import copy
 from typing import Any
 
 import pytest
+from effort import examples
 from flents import STEP_S, T0, data_file, netperf, pings, rrul
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mutate import LEAVES, places
 
@@ -151,7 +152,7 @@ def test_other_files_are_refused_in_one_line(document: Any, words: str) -> None:
     assert "\n" not in str(failure.value)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(place=st.sampled_from(places(SMALL)), value=st.sampled_from([*LEAVES, 2**63, 1e-9, 3600.0, T0 + 7, "x" * 999]))
 def test_any_one_wrong_value_is_refused_or_gives_a_sound_run(place: tuple[Any, ...], value: Any) -> None:
     try:

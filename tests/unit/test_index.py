@@ -10,8 +10,6 @@ import re
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from children import start_child
+from effort import examples, scaled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutate import places
@@ -182,6 +182,7 @@ DAMAGES = """
 """
 
 
+@pytest.mark.portable
 @pytest.mark.parametrize("what", [one.strip() for line in DAMAGES.strip().splitlines() for one in line.split("|")])
 def test_a_damaged_document_is_named_and_stops_no_other(tmp_path: Path, what: str) -> None:
     good = str(store(tmp_path, RUN).relative_to(tmp_path))
@@ -195,7 +196,7 @@ def test_a_damaged_document_is_named_and_stops_no_other(tmp_path: Path, what: st
         load_run(path)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_damage_to_the_bytes_is_refused_or_the_line_is_what_the_whole_document_says(
     tmp_path: Path, data: st.DataObject
@@ -237,7 +238,7 @@ JSON = st.recursive(
 PLACES = places(HEAD)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(where=st.sampled_from(PLACES), value=JSON)
 def test_any_wrong_value_in_a_head_is_refused_or_harmless(tmp_path: Path, where: tuple[Any, ...], value: Any) -> None:
     document = json.loads(json.dumps(HEAD))
@@ -439,6 +440,7 @@ def ruin(what: str, file: Path) -> None:
         db.close()
 
 
+@pytest.mark.portable
 @pytest.mark.parametrize(
     "what",
     [
@@ -482,6 +484,7 @@ def test_a_directory_that_may_only_be_read(tmp_path: Path) -> None:
     assert len(warnings) == 1 and "in memory" in warnings[0]
 
 
+@pytest.mark.portable
 def test_many_open_it_at_once(tmp_path: Path) -> None:
     paths = [store(tmp_path, RUN, id=str(number)) for number in range(12)]
     found: list[int] = []
@@ -503,15 +506,15 @@ def test_many_open_it_at_once(tmp_path: Path) -> None:
 
 
 CHILD = """
-import sys
-sys.path[:0] = {path!r}
-from pathlib import Path
-from test_index import RUN, open_index, store
-results = Path({results!r})
+import pickle, sys
+from dataclasses import replace
+from trexbench.results.index import open_index
+from trexbench.results.store import RunWriter
+results, run = pickle.load(sys.stdin.buffer)
 print("begun", flush=True)
 number = 0
 while True:
-    path = store(results, RUN, id=str(number))
+    path = RunWriter(results, print).end(replace(run, id=str(number)))
     with open_index(results, print) as index:
         index.rows()
     if number % 3:
@@ -521,12 +524,10 @@ while True:
 
 
 def test_killed_at_any_moment_it_agrees_with_the_documents(tmp_path: Path) -> None:
-    rng, here = random.Random(3), Path(__file__).parent
-    path = [str(here), str(here.parent / "helpers"), str(here.parents[1])]
-    code = CHILD.format(path=path, results=str(tmp_path))
-    children = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    rng = random.Random(3)
+    children = [start_child(CHILD, (tmp_path, RUN)) for _ in range(scaled(4, 2))]
     for child in children:
-        assert child.stdout is not None and child.stdout.readline() == "begun\n"
+        assert child.stdout is not None and child.stdout.readline() == b"begun\n"
         time.sleep(rng.uniform(0.05, 0.3))
         child.send_signal(signal.SIGKILL)
         child.wait()
@@ -543,6 +544,7 @@ def test_killed_at_any_moment_it_agrees_with_the_documents(tmp_path: Path) -> No
 # Questions
 
 
+@pytest.mark.portable
 def test_a_query_reads_the_view(tmp_path: Path) -> None:
     path = store(tmp_path, RUN)
     (path.parent / "bad.json").write_text("{")
@@ -560,6 +562,7 @@ def test_a_query_reads_the_view(tmp_path: Path) -> None:
         assert index.query("select json_extract(nodes, '$.ethernet-input') > 0 from runs")[1] == [(1,)]
 
 
+@pytest.mark.portable
 @pytest.mark.parametrize(
     "sql",
     [

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from mutate import LEAVES, places
 
@@ -217,7 +218,7 @@ SOUND = ("forward", "reverse", "bidir-both-ends", "server", "interrupted")
 PLACES = {name: places(printed(name)) for name in SOUND}
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(data=st.data())
 def test_any_one_wrong_value_is_refused_or_gives_a_sound_run(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(SOUND))

@@ -12,6 +12,8 @@ from trexbench.core.errors import ConfigError, StoreError
 from trexbench.core.history.known import Known, parse_date
 from trexbench.results.nights import KNOWN_FILE, add_known, load_known, remove_known
 
+pytestmark = pytest.mark.portable
+
 ONE = Known("2026-11-20", "netgate-vpp *", "power", "a <b> fan")
 OTHER = Known("2026-11-21", "*", None, "moved")
 

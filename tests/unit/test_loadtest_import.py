@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from runs import World, make_plan, make_result
 
@@ -191,7 +192,7 @@ def test_direction_is_what_ruby_makes_of_it() -> None:
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.lists(st.none(), max_size=1)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     where=st.sampled_from(
         [("vars", name) for name in DOCUMENT["vars"]]

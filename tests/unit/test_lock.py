@@ -14,6 +14,8 @@ import pytest
 from trexbench.core import errors
 from trexbench.lock import RUN_DIR_ENV, locked, run_dir
 
+pytestmark = pytest.mark.portable
+
 ROOT = Path(__file__).resolve().parents[2]
 HOLDER = """
 import sys

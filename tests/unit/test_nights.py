@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.core.errors import StoreError
 from trexbench.core.history.night import Attempt, CellRecord, Night, State, night_to_dict
 from trexbench.results.nights import MAX_BYTES, NightWriter, find_nights, load_nights, read_night
+
+pytestmark = pytest.mark.portable
 
 CELLS = (
     CellRecord(
@@ -142,7 +145,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.data())
 def test_a_mutated_night_is_a_night_or_a_named_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

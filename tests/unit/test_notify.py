@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from runs import make_result
@@ -26,6 +26,8 @@ from trexbench.core.history.rows import Cell, RunRow, row_of
 from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.model import Leg, Way
 from trexbench.suite.notify import MOST_LETTERS, post, summary, textfile, webhook_url, write_textfile
+
+pytestmark = pytest.mark.portable
 
 SECRET = "T0psecret"
 ROW = replace(
@@ -192,7 +194,6 @@ def test_gauges_of_tcp_name_the_way_and_the_version() -> None:
     assert packets == ["var2-64b"] and "tcp_bits" not in textfile(NIGHT, [ROW], 0).replace("or tcp_bits", "")
 
 
-@settings(deadline=None)
 @given(st.text(), st.text(), st.floats())
 def test_no_name_and_no_number_breaks_the_text_format(dut: str, suite: str, cycles: float) -> None:
     row: RunRow = replace(ROW, cell=replace(ROW.cell, dut=dut), cycles_per_packet=cycles)

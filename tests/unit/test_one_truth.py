@@ -13,6 +13,7 @@ from typing import Any
 
 import golden
 import pytest
+from effort import scaled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutate import places
@@ -109,7 +110,7 @@ def shown(path: Path) -> dict[str, Any]:
     return found
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(250, 16), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_all_readers_agree(
     tmp_path: Path, originals: dict[str, tuple[bytes, bytes | None]], data: st.DataObject

@@ -21,6 +21,8 @@ from trexbench.core.history.rows import Cell, RunRow
 from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.report.parquet import to_parquet
 
+pytestmark = pytest.mark.portable
+
 parquet = pytest.importorskip("pyarrow.parquet", reason="needs pip install 'trexbench[parquet]'")
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "results.md"
 RENAMED = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.core.dut.runtime import NodeRuntime
@@ -163,13 +164,13 @@ LINES = sorted({line for text in (*RECORDED.values(), OF_2019) for line in text.
 PIECES = st.sampled_from([*LINES, *HOSTILE])
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.lists(PIECES, max_size=30), st.sampled_from(["\n", "\r\n", " ", "\n\n"]))
 def test_lines_of_real_output_in_any_order(lines: list[str], between: str) -> None:
     _only_its_own_error(between.join(lines))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.sampled_from(sorted(RECORDED)), st.data())
 def test_real_output_with_a_piece_replaced(name: str, data: st.DataObject) -> None:
     text = RECORDED[name]

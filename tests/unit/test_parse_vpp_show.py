@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.core.errors import DutError
@@ -168,7 +169,7 @@ def test_crlf_changes_nothing(name: str) -> None:
     assert parse(text(fixture).replace("\n", "\r\n")) == parse(text(fixture))
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(st.sampled_from(sorted(PARSERS)), st.data())
 def test_any_text_gives_a_value_or_a_named_error(name: str, data: st.DataObject) -> None:
     parse, fixture = PARSERS[name]

@@ -7,7 +7,6 @@ import hashlib
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -201,19 +200,15 @@ def test_a_slow_one_is_given_up(first: bytes) -> None:
 
     def slow(handler: BaseHTTPRequestHandler) -> None:
         handler.wfile.write(first)
-        for _ in range(200):
-            if over.wait(0.02):
-                return
+        while not over.wait(0.02):
             if first:
                 handler.wfile.write(b" ")
                 handler.wfile.flush()
 
     with plug({"/status": slow}) as there:
-        begun = time.monotonic()
         with pytest.raises(DutError, match=r"did not answer within 0\.3 s: see whether the meter is up"):
-            power_http.fetch_json(f"{there.url}/status", 0.3)
+            power_http.fetch_json(f"{there.url}/status", 0.3)  # would not end if each drop had 0.3 s of its own
         over.set()
-        assert time.monotonic() - begun < 3, "not a fraction of a second for each drop"
 
 
 def test_nobody_there_and_no_server_of_the_web() -> None:

@@ -17,6 +17,8 @@ from trexbench.session.pppoe import Pppoe, dialled
 from trexbench.session.tcp.request import TcpSetup, TcpWish, make_tcp_request
 from trexbench.transport import LocalTransport, Running
 
+pytestmark = pytest.mark.portable
+
 ENDS = """endpoints:
   client: {transport: {type: ssh, host: left}, interface: eth1, address: 10.1.0.2/24, CLIENT}
   server: {transport: {type: ssh, host: right}, interface: eth2, address: 10.2.0.2/24, SERVER}
@@ -121,15 +123,18 @@ def test_what_goes_wrong_is_told_in_one_line(case: str) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_a_session_that_ends_meanwhile() -> None:
+def test_a_session_that_ends_meanwhile(tmp_path: Path) -> None:
+    ended = tmp_path / "ended"
     server = Host(
-        TOLD + "import time\nsay(up=up)\ntime.sleep(1)\nsay(down={'why': 'the peer is silent'})\nsys.stdin.read()\n"
+        TOLD + f"import os, time\nsay(up=up)\nwhile not os.path.exists({str(ended)!r}):\n    time.sleep(0.01)\n"
+        "say(down={'why': 'the peer is silent'})\nsys.stdin.read()\n"
     )
-    until = time.monotonic() + 10
     with session(config(LINUX + "variants: {ppp: {pppoe: true}}\n", "ppp"), server) as found:
-        assert found is not None
+        assert found is not None and not found.lost
+        ended.touch()
+        until = time.monotonic() + 60
         while not found.lost and time.monotonic() < until:
-            time.sleep(0.05)
+            time.sleep(0.01)
         assert found.lost.startswith("server (this machine): the PPPoE session is down (the peer is silent)")
 
 

@@ -12,7 +12,8 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.core.errors import ConfigError
@@ -23,6 +24,8 @@ from trexbench.generator.trex.client import load_client
 from trexbench.generator.trex.profile_loader import PORT_MACS, decode, load_profile, timed_frames, write_pcap
 from trexbench.session.process import signals_as_exceptions
 from trexbench.session.run import Interrupted
+
+pytestmark = pytest.mark.portable
 
 BENCH = Path(__file__).parents[2] / "stl_profiles" / "bench.py"
 
@@ -105,7 +108,7 @@ def test_var2_steps_both_ends_in_lockstep() -> None:
 
 
 @given(st.integers(64, 9216), st.sampled_from(["none", "var1", "var2", "random", "tuple"]))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_every_size_counts_its_fcs(size: int, vm: str) -> None:
     (stream,) = bench(size=str(size), vm=vm).streams
     assert len(stream.packet) == size - 4 and stream.frame_bytes == size

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given, settings
+from effort import examples
+from hypothesis import example, given
 from hypothesis import strategies as st
 from runs import HeldClock, Silent, SimulatedGenerator, World, asked, make_plan, simulate
 
@@ -48,7 +49,7 @@ def plans(draw: st.DrawFn) -> Plan:
     )
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @example(make_plan(sample_s=0.05, warmup_s=0.1, warmup_pps=100.0, ramp_s=8.625, hold_s=0.0, confirm_s=0.0))
 @given(plans())
 def test_the_ramp_rises_to_the_target_in_the_time_planned(plan: Plan) -> None:
@@ -70,7 +71,7 @@ def test_the_ramp_rises_to_the_target_in_the_time_planned(plan: Plan) -> None:
 LONG_SAMPLES = {"warmup_s": 18.0, "ramp_s": 117.0, "hold_s": 0.5, "confirm_s": 0.0, "sample_s": 9.0}
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @example(make_plan(line_rate_bps=1e7, warmup_pps=100.0, target=1.0, **LONG_SAMPLES), 0.375, 248)
 @given(plans(), st.floats(0, 0.45), st.integers(0, 1000))
 def test_lateness_neither_adds_up_nor_skips_a_phase(plan: Plan, late: float, seed: int) -> None:
@@ -86,7 +87,7 @@ def test_lateness_neither_adds_up_nor_skips_a_phase(plan: Plan, late: float, see
     assert all(0 < asked(a) <= asked(b) <= plan.offers[0].target_pps for a, b in itertools.pairwise(ramp))
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(
     plans(), st.floats(2, 8), st.sampled_from([None, 0.3, 0.5]), st.booleans(), st.floats(0, 0.45), st.integers(0, 1000)
 )

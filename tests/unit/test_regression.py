@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from effort import examples, scaled
+from hypothesis import given
 from hypothesis import strategies as st
 from nights import LINUX, VPP, date, make_row, make_rows, noisy
 
@@ -73,11 +74,11 @@ def test_verdicts(values: list[float], kind: Kind | None, code: int) -> None:
 @pytest.mark.parametrize("nights", [5, 10, 20])
 def test_a_regression_ends_within_three_nights_of_the_return(nights: int) -> None:
     codes: list[tuple[int, ...]] = []
-    for seed in range(20):
+    for seed in range(scaled(20, 4)):
         level, back = noisy(60 + nights + 20, noise=0.01, seed=seed), 60 + nights
         rows = make_rows([value * (0.95 if 60 <= night < back else 1.0) for night, value in enumerate(level)])
         codes.append(tuple(judged(rows[:end]).exit_code for end in (back, back + 3, back + 20)))
-    assert codes.count((3, 0, 0)) >= 18  # of 20 histories, at 1 % noise
+    assert codes.count((3, 0, 0)) >= 0.9 * len(codes)  # at 1 % noise
 
 
 def test_without_any_run_there_is_no_verdict() -> None:
@@ -295,7 +296,7 @@ def test_cells_that_failed_in_the_last_night_are_told() -> None:
     assert missing.reason == "tester 10.0.0.1 is not there"
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.randoms(use_true_random=False), st.integers(-12, 12))
 def test_neither_the_rows_order_nor_their_unit_matters(rng: random.Random, exponent: int) -> None:
     rows = make_rows([value * 2.0**exponent for value in STEP])
@@ -304,7 +305,7 @@ def test_neither_the_rows_order_nor_their_unit_matters(rng: random.Random, expon
     assert finding.since == date(30) and finding.share == pytest.approx(-0.05, abs=0.01)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.floats(0, 1e9), st.integers(0, 80))
 def test_constant_cells_never_alarm(value: float, count: int) -> None:
     assert not judged(make_rows([value] * count)).regressions

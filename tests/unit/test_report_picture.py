@@ -53,6 +53,7 @@ def test_runs_cut_short_have_one_too(count: int) -> None:
     assert draw(replace(result, samples=result.samples[:count], status=Status.INCOMPLETE, reason="cut"))
 
 
+@pytest.mark.portable
 def test_it_names_the_run_and_its_verdict() -> None:
     shown = texts(make_result(make_plan(bidir=True), KNEE, simulated=False))
     assert "lab-linux var2-64b bidir" in shown
@@ -103,6 +104,7 @@ def test_no_direction_hides_another_over_time() -> None:
     assert first.get_color() != second.get_color()
 
 
+@pytest.mark.portable
 def test_heavy_libraries_are_imported_only_where_they_draw() -> None:
     code = (
         "import sys; import trexbench.report.run.text, trexbench.report.run.live, trexbench.report.run.loadtest, "

@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from runs import PROFILE, World, make_plan, make_result
 
@@ -199,7 +200,7 @@ JSON = st.recursive(
 PLACES = [(key, inner) for key in FREE if isinstance(DOCUMENT[key], dict) for inner in DOCUMENT[key]]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(place=st.sampled_from([*PLACES, *((key,) for key in FREE)]), value=JSON)
 def test_a_run_that_could_be_read_can_be_reported(place: tuple[str, ...], value: Any) -> None:
     document = copy.deepcopy(DOCUMENT)

@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from effort import examples, scaled
+from hypothesis import given
 from hypothesis import strategies as st
 from mutate import places
 from runs import World, make_plan, make_result
@@ -77,7 +78,7 @@ def results(draw: st.DrawFn) -> RunResult:
     )
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(120)
 @given(results())
 def test_what_was_written_is_read_back(result: RunResult) -> None:
     document = to_document(result)
@@ -86,6 +87,7 @@ def test_what_was_written_is_read_back(result: RunResult) -> None:
     assert again.analysis == result.analysis
 
 
+@pytest.mark.portable
 @pytest.mark.parametrize(
     "world",
     [
@@ -144,7 +146,8 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.portable
+@pytest.mark.parametrize("seed", range(scaled(20, 2)))
 def test_a_damaged_document_is_a_store_error_or_a_run_that_can_be_told(seed: int) -> None:
     """Values replaced, removed, added, moved: whatever is not refused can be analysed and written again."""
     rng = random.Random(seed)
@@ -207,6 +210,7 @@ def test_versions(version: Any, words: str) -> None:
         from_document({**DOCUMENT, "version": version})
 
 
+@pytest.mark.portable
 def test_nesting_without_end_is_carried_or_refused() -> None:
     deep: dict[str, Any] = {}
     node = deep
@@ -220,6 +224,7 @@ def test_nesting_without_end_is_carried_or_refused() -> None:
             from_document({**DOCUMENT, name: deep})
 
 
+@pytest.mark.portable
 def test_plans_are_read_back() -> None:
     plan = make_plan(bidir=True, ports=(0, 1, 2, 3), stop_on_saturation=True)
     assert plan_from_dict(json.loads(json.dumps(plan_to_dict(plan)))) == plan

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -187,11 +188,13 @@ def forbidden(one: Import) -> str | None:
     return None
 
 
+@cache
 def every_import() -> list[Import]:
     files = sorted(PACKAGE.rglob("*.py"))
     return [one for f in files for one in imports_of(f.relative_to(PACKAGE).as_posix(), f.read_text(encoding="utf-8"))]
 
 
+@pytest.mark.portable
 def test_no_import_crosses_a_wall() -> None:
     found = every_import()
     assert len(found) > 300

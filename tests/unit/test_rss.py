@@ -7,7 +7,8 @@ from ipaddress import IPv6Address
 from typing import Any
 
 import pytest
-from hypothesis import given
+from effort import scaled
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trexbench.core.dut.rss import (
@@ -39,6 +40,7 @@ def by_definition(key: bytes, data: bytes) -> int:
     return found
 
 
+@settings(max_examples=scaled(100, 10))
 @given(st.binary(min_size=20, max_size=52), st.data())
 def test_the_hash_is_what_the_specification_says(key: bytes, data: st.DataObject) -> None:
     text = data.draw(st.binary(max_size=len(key) - 4))

@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from effort import NIGHTLY, scaled
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate, simulate_with
 
 from trexbench.core.errors import BenchError, DutError, GeneratorError, GeneratorLost, StoreError
@@ -83,7 +84,9 @@ def trip(nth: int | None, what: BaseException, after: bool = False) -> tuple[Tri
     return world, run(TIMED, world, world, world)
 
 
-CALLS = len(trip(None, ValueError())[0].calls)
+CALLS = trip(None, ValueError())[0].calls
+TRIPS = [nth for nth, name in enumerate(CALLS, 1) if NIGHTLY or nth % 11 == 0 or CALLS.count(name) < 10]
+"""Calls at which something is raised: outside of nights every eleventh, and all of the rare ones."""
 
 
 @pytest.mark.parametrize(
@@ -100,7 +103,7 @@ CALLS = len(trip(None, ValueError())[0].calls)
 def test_whatever_is_raised_wherever_the_ports_are_told_to_stop_and_samples_are_kept(
     what: BaseException, after: bool
 ) -> None:
-    for nth in range(1, CALLS + 1):
+    for nth in TRIPS:
         world, outcome = trip(nth, what, after)
         stops, starts = _last(world.calls, "stop"), _last(world.calls, "start")
         assert stops > starts, f"call {nth} ({world.calls[nth - 1]}): started and never told to stop"
@@ -121,7 +124,7 @@ def test_a_signal_at_any_line_of_the_loop_leaves_the_ports_silent() -> None:
     """As a signal's handler would: raised between any two lines of the runner, wherever that is."""
     lines = _lines_until(None)
     assert lines > 200
-    for nth in range(1, lines + 1):
+    for nth in range(1, lines + 1, scaled(1, 3)):
         _lines_until(nth)
 
 

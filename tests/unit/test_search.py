@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from effort import scaled
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate, simulate_with
@@ -31,7 +32,7 @@ def searched(world: World, **changes: Any) -> tuple[DirectionResult, ...]:
     return analyse(plan, outcome.samples).directions
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30, 10))
 @given(
     st.floats(40 * K, 1400 * K),
     st.sampled_from([0.0, 0.3, 0.9]),

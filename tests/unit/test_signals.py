@@ -17,6 +17,8 @@ from trexbench.session.process import signals_as_exceptions
 from trexbench.session.run import Interrupted
 from trexbench.signals import ENDING, restore, uninterrupted
 
+pytestmark = pytest.mark.portable
+
 
 class Referent:
     pass

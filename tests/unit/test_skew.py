@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from effort import scaled
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate
 
 from trexbench.core.load.plan import Plan
@@ -18,7 +19,7 @@ from trexbench.core.verdict.knee import find_loss, find_sustained
 from trexbench.core.verdict.model import Analysis, Limit
 from trexbench.session.run import run
 
-SEEDS = 12
+SEEDS = scaled(12, 2)
 COUNTS = ("opackets", "obytes", "ipackets", "ibytes")
 
 
@@ -121,7 +122,7 @@ def test_what_emerges_from_a_saturated_dut_is_laid_to_it(kind: str, skew_s: floa
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_whole_run_with_rechecks_trials_and_doubts_finds_the_knee(kind: str) -> None:
     plan = make_plan(ramp_s=120.0, confirm_s=5.0)
-    for seed in range(10):
+    for seed in range(scaled(10, 2)):
         analysis = judged(plan, World(7e5, seed=seed), kind, 10e-3)
         (one,) = analysis.directions
         assert one.limit is Limit.DUT and not analysis.stalls
@@ -160,7 +161,7 @@ def test_without_skew_each_single_window_counts() -> None:
 @pytest.mark.parametrize("skew_s", [1e-3, 3e-3, 10e-3])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_search_blames_no_perfect_dut(kind: str, skew_s: float) -> None:
-    for seed in range(SEEDS // 2):
+    for seed in range(scaled(6, 2)):
         plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0, bidir=seed % 2 == 0)
         for result in judged(plan, World(seed=seed), kind, skew_s).directions:
             assert result.limit is Limit.NONE, seed
@@ -169,7 +170,7 @@ def test_a_search_blames_no_perfect_dut(kind: str, skew_s: float) -> None:
 @pytest.mark.parametrize("skew_s", [3e-3, 10e-3])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_search_finds_a_knee_within_its_interval(kind: str, skew_s: float) -> None:
-    for seed in range(SEEDS // 2):
+    for seed in range(scaled(6, 2)):
         rng = random.Random(seed)
         plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0, loss_threshold=rng.choice([1e-3, 1e-2]))
         capacity = plan.offers[0].target_pps * rng.uniform(0.1, 0.9)

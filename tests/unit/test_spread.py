@@ -10,7 +10,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from effort import scaled
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trexbench.core.dut.flowspread import FlowSpread, predict
@@ -216,6 +217,7 @@ def test_to_and_from_json(queues: int) -> None:
 _worker = st.sampled_from([None, "cpu0", "cpu1", "cpu2"])
 
 
+@settings(max_examples=scaled(100, 8))
 @given(st.lists(st.lists(_worker, max_size=4), min_size=1, max_size=4), st.binary(min_size=40, max_size=40))
 def test_shares_are_shares(placed: list[list[str | None]], key: bytes) -> None:
     """Whatever is known: shares of a port and of workers sum to one, and what is told as the least is none too much."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from effort import examples
 from engine_fake import FakeEngine
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.stlserver import wire
@@ -156,7 +157,7 @@ def test_any_json(requests: list[Any]) -> None:
     assert len(found) == len(requests) or [one["error"]["message"] for one in found] == ["Bad JSON Format"]
 
 
-@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@examples(600)
 @given(method=st.sampled_from(sorted(dispatch.METHODS)), params=PARAMS, port=st.integers(0, 1) | SCALARS)
 def test_every_method_with_any_params(method: str, params: dict[str, Any], port: Any) -> None:
     ctx, handler = owned_context()
@@ -178,7 +179,7 @@ GOOD_STREAM: dict[str, Any] = {
 }
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(
     changes=st.dictionaries(st.sampled_from(sorted(GOOD_STREAM)), VALUES, max_size=3),
     instructions=st.lists(PARAMS, max_size=3),

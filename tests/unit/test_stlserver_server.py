@@ -19,6 +19,8 @@ from engine_fake import FakeEngine
 from trexbench.stlserver import __main__ as cli
 from trexbench.stlserver.rpc.server import ServerError, StlServer
 
+pytestmark = pytest.mark.portable
+
 ROOT = Path(__file__).parents[2]
 READY = re.compile(r"ready rpc=tcp://127\.0\.0\.1:(\d+) pub=tcp://127\.0\.0\.1:(\d+) ports=fake0,fake1")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.config.lookup import SUITES, read_suite
@@ -13,6 +13,8 @@ from trexbench.config.model import PlanDefaults
 from trexbench.config.suite import Instead, Suite, SuiteDut, sessions
 from trexbench.core.errors import ConfigError
 from trexbench.core.load.profile import MODES
+
+pytestmark = pytest.mark.portable
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = """\
@@ -100,7 +102,6 @@ def test_suites_are_found_by_name_and_by_path(tmp_path: Path, monkeypatch: pytes
         SUITES.find("owl")
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abcdef"), st.sets(st.integers(1, 8), max_size=4)),

@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from effort import scaled
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tcp_runs import Path, make_tcp_result
 
@@ -249,6 +250,7 @@ def test_nothing_measured_nothing_said() -> None:
     assert flow.statistics is None
 
 
+@settings(max_examples=scaled(100, 10))
 @given(
     busy=st.floats(0, 0.94),
     bps=st.floats(1e6, 8e8),

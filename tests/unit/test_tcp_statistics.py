@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from effort import scaled
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,16 +63,16 @@ def test_the_means_interval_covers_it_where_the_naive_one_does_not(
     count: int, lag1: float, least: float, naive_most: float
 ) -> None:
     rng = np.random.default_rng(14)
-    batch, naive = 0, 0
-    for _ in range(600):
+    runs, batch, naive = scaled(600, 100), 0, 0
+    for _ in range(runs):
         values = series(rng, count, lag1)
         mean = abs(float(np.mean(values)))
         uncertainty = mean_uncertainty(values)
         assert uncertainty is not None
         batch += mean <= uncertainty
         naive += mean <= student(count - 1) * float(np.std(values, ddof=1)) / count**0.5
-    assert batch / 600 >= least
-    assert naive / 600 <= naive_most
+    assert batch / runs >= least
+    assert naive / runs <= naive_most
 
 
 def test_repetitions() -> None:

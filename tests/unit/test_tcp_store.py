@@ -28,6 +28,8 @@ from trexbench.results.store import RunWriter, find_latest, load_document, load_
 from trexbench.results.tcpwriter import TcpWriter
 from trexbench.suite.notify import textfile
 
+pytestmark = pytest.mark.portable
+
 PI = Path(bps=65.6e6, cores={"dut": (0.99,)})
 
 

@@ -18,6 +18,8 @@ from trexbench.session.dut import ConnectedDut
 from trexbench.session.temporary import NAME, Temporary
 from trexbench.transport.completed import Completed
 
+pytestmark = pytest.mark.portable
+
 FOUND = "4096\t131072\t33554432"
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import select
 import signal
-import time
 
 import pytest
 
 from trexbench.core.errors import DutError
 from trexbench.transport import CliLogin, LocalTransport, NetnsTransport, Running, Transport, open_transport
+
+pytestmark = pytest.mark.portable
 
 
 def test_runs_argv_without_a_shell() -> None:
@@ -92,14 +93,12 @@ def test_a_held_process_answers_line_by_line_and_ends_with_its_stdin() -> None:
         running.send(b"o\n")
         assert heard(running, 1) == ["two"]
         done = running.finish()
-    assert (done.returncode, done.argv) == (0, ("cat",)) and done.duration_s < 2
+    assert (done.returncode, done.argv) == (0, ("cat",)) and done.duration_s < 30
 
 
 def test_a_held_process_that_ignores_its_stdin_is_killed() -> None:
     with LocalTransport().start(["sleep", "30"]) as running:
-        begun = time.monotonic()
         assert running.finish(0.1).returncode == -signal.SIGKILL
-    assert time.monotonic() - begun < 5
 
 
 def test_what_a_held_process_complains_of() -> None:

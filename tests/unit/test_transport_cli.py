@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,8 @@ from trexbench.transport.cli import CliLogin, CliTransport
 
 paramiko = pytest.importorskip("paramiko", reason="needs pip install 'trexbench[cli]'")
 from cli_server import PASSWORD, CliServer, cli_server  # noqa: E402
+
+pytestmark = pytest.mark.portable
 
 ADD = "/ip address add address=10.0.0.1/24 interface=ether2"
 
@@ -54,10 +55,9 @@ def test_lines_are_typed_in_one_session(server: CliServer) -> None:
 def test_every_wait_has_an_end(server: CliServer, order: str, kind: type[DutError], words: str) -> None:
     there = transport(server)
     server.orders[":put 1"] = order
-    begun = time.monotonic()
     with pytest.raises(kind) as caught:
         there.run((":put 1",), 1.5)
-    assert time.monotonic() - begun < 20 and words.replace("'", "") in str(caught.value).replace("'", "")
+    assert words.replace("'", "") in str(caught.value).replace("'", "")
     assert "\n" not in str(caught.value)
     server.orders.clear()
     assert there.run((":put [/system resource get board-name]",), 10).stdout == "RB5009UG+S+"  # a new session

@@ -13,7 +13,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.core.errors import DutError
@@ -22,6 +23,8 @@ from trexbench.transport.bounded import run_bounded
 from trexbench.transport.ssh_master import CannotOpen, open_master
 from trexbench.transport.ssh_reasons import explain
 from trexbench.transport.words import LONGEST_COMMAND, OWN_255, remote_command, shown
+
+pytestmark = pytest.mark.portable
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -44,7 +47,7 @@ def test_words_arrive_as_they_are_through_any_login_shell(shell: str) -> None:
     if not shutil.which(shell):
         pytest.skip(f"{shell} is not installed")
 
-    @settings(max_examples=40, deadline=None)
+    @examples(40)
     @given(WORDS)
     def arrives(words: list[str]) -> None:
         done = through(shell, ["printf", "%s\\0", "first", *words])

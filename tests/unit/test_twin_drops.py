@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from effort import scaled
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from runs import HeldClock
@@ -83,7 +84,7 @@ def test_what_is_lost_past_the_knee(pps: float, drop_cycles: float, share: float
     assert lost_with_full_rings(spec, pps, (1.0,), span_s) == pytest.approx(share, rel=1e-4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60, 12))
 @example(1.6640625, 0.38671875, 1085, [0.8125, 0.9375, 0.1875, 0.1875], 0.01)
 @given(
     over=st.floats(1.005, 12),
@@ -101,7 +102,7 @@ def test_the_law_holds_for_any_ring_queues_and_step(
     assert found == pytest.approx(lost(over * KNEE_PPS, share * CYCLES), rel=1e-3, abs=3e-4)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30, 10))
 @given(
     pps=st.floats(0.9e6, 2.2e6),
     spec=st.builds(

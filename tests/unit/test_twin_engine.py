@@ -8,8 +8,9 @@ from math import floor
 from typing import Any
 
 import pytest
+from effort import examples
 from engine_fake import FakeEngine
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from twins import IMIX, PerfectRouter, QueueRouter, stream
 
@@ -131,7 +132,7 @@ STEP_S = 0.01
 STEPS = st.lists(st.tuples(st.floats(0, 0.5), st.sampled_from(["look", "update", "pause", "resume"])), max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(streams=STREAMS, steps=STEPS, duration_s=st.none() | st.floats(0.01, 3))
 def test_with_a_perfect_router_it_is_the_fake_engine(
     streams: list[StreamSpec], steps: list[tuple[float, str]], duration_s: float | None
@@ -172,7 +173,7 @@ def noisy(bench: Bench, **options: Any) -> SimEngine:
     return bench.engine(seed=4, **options)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(looks=st.lists(st.floats(0, 6), max_size=20), tx_limit=st.none() | st.floats(1e5, 2e6))
 @example(looks=[4.0078125], tx_limit=1e5)  # between the end of the traffic and the grid's next line
 def test_looking_changes_nothing(looks: list[float], tx_limit: float | None) -> None:

@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
+from effort import scaled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twins import PerfectRouter, stream
@@ -79,7 +80,6 @@ def check(totals: LatencyTotals) -> None:
 PARTS = st.lists(st.tuples(st.floats(0.01, 50), st.floats(1e-6, 1e-3), st.floats(0, 1e-3)), min_size=1, max_size=6)
 
 
-@settings(deadline=None)
 @given(steps=st.lists(st.tuples(st.floats(0, 500), PARTS), max_size=12), phase=st.floats(0, 1, exclude_max=True))
 def test_every_whole_frame_has_a_time_within_the_ranges(
     steps: Sequence[tuple[float, Sequence[tuple[float, float, float]]]], phase: float
@@ -113,7 +113,7 @@ def test_few_frames_a_step_come_to_the_distribution_of_many(frames: float) -> No
 RATES = st.tuples(st.floats(0, 4e6), st.floats(0, 4e6))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40, 12))
 @given(
     rates=st.lists(RATES, min_size=1, max_size=5), polling=st.booleans(), batch_s=st.sampled_from([0.0, 1e-5, 1e-4]),
     tagged_pps=st.floats(1, 2e5), rx_limit=st.none() | st.floats(1e5, 2e6), flows=st.sampled_from([1, 251]),
@@ -303,7 +303,6 @@ def test_a_slower_router_takes_longer_at_the_same_share_of_its_own_throughput(
     assert least <= work[1] / work[0] - 1 <= most
 
 
-@settings(deadline=None)
 @given(
     rates=st.tuples(st.floats(1, 2e7), st.floats(0, 2e7)), poll=st.floats(0, 5000), batch_s=st.floats(0, 1e-4),
     polling=st.booleans(),

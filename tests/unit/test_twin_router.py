@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.config.schema import read_dut
@@ -70,7 +71,7 @@ def test_what_comes_out(pps: Sequence[float], spread: Sequence[float], out: floa
     assert offer(TwinRouter(PLAIN), pps, 2.0, spread) == pytest.approx(out, abs=2e-4)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(st.tuples(st.floats(0, 4e6), st.floats(0, 4e6), st.floats(0, 1)), min_size=1, max_size=8),
     st.booleans(),

@@ -9,6 +9,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 import pytest
+from effort import scaled
 
 from trexbench.config.schema import read_dut
 from trexbench.config.twin import TwinSpec
@@ -215,7 +216,7 @@ def test_the_same_seed_reads_the_same_and_another_does_not() -> None:
 
 def test_noise_has_the_deviation_and_the_correlation_that_are_given() -> None:
     for lag in (0.0, 0.8):
-        found = steps(run(model(cycles=EACH, noise=PerWay(0.02, 0), lag=lag), time_s=3000))[1:]
+        found = steps(run(model(cycles=EACH, noise=PerWay(0.02, 0), lag=lag), time_s=scaled(3000, 1500)))[1:]
         mean, spread = fmean(found), stdev(found)
         again = fmean((a - mean) * (b - mean) for a, b in pairwise(found)) / spread**2
         assert spread / mean == pytest.approx(0.02, rel=0.1)

@@ -6,7 +6,8 @@ import itertools
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate
 
@@ -121,7 +122,7 @@ def test_a_millisecond_between_the_ports_never_makes_three_bad_windows(sample_s:
     assert not any(all(flags[i : i + 3]) for i in range(len(flags)))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(1, 60), st.sampled_from(["opackets", "ipackets", "ierrors"]), st.integers(1, 10**6))
 def test_windows_end_where_a_counter_goes_backwards(at: int, name: str, by: int) -> None:
     samples = list(simulate(PLAN, World()).samples)

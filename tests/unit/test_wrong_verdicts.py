@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from effort import scaled
 from faulty import compare, measure_with, random_mixed
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result, simulate
 from twins import Box, stream
@@ -338,7 +339,7 @@ def test_case_2_a_simulated_tester_that_loses_silently(bidir: bool) -> None:
 
 
 @pytest.mark.parametrize("stops", [True, False])
-@pytest.mark.parametrize("ramp_s", [60.0, 600.0])
+@pytest.mark.parametrize("ramp_s", [60.0, pytest.param(600.0, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("share", [0.0011, 0.002, 0.05])
 def test_case_5_a_path_that_loses_is_no_limit(share: float, ramp_s: float, stops: bool) -> None:
     plan, _, analysis = measured(World(base_loss=share), stop_on_saturation=stops, ramp_s=ramp_s)
@@ -391,7 +392,7 @@ def test_case_5_few_frames_lost_by_chance_ever_more_often_show_no_path(most: flo
             mean = frames * most * (self.rates.get(direction.tx, 0) / 3e5) ** 2
             return frames - min(frames, max(0, round(self._rng.gauss(mean, mean**0.5))))
 
-    for seed in range(6):
+    for seed in range(scaled(6, 2)):
         plan, clock = make_plan(ramp_s=30.0, target_pps=3e5, loss_threshold=1e-4), HeldClock()
         world = World(latency_s=latency_s, seed=seed)
         analysis = analyse(plan, run(plan, Growing(plan, world, clock), clock, Silent()).samples)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from bpf_vm import MAP_STRIDE, MAPS, PACKET, STACK, Machine
+from effort import examples
 from field_machine import FieldMachine, checked
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.stlserver.engine import EngineError
@@ -204,7 +205,7 @@ INSTRUCTIONS = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(st.lists(INSTRUCTIONS, max_size=5), st.booleans())
 def test_whatever_the_server_lets_through_is_built_or_refused(instructions: list[dict[str, Any]], rest: bool) -> None:
     """The engine relies on the server's checks; nothing that passes them may surprise it."""
@@ -301,7 +302,7 @@ def programs(draw: st.DrawFn) -> tuple[bytes, list[dict[str, Any]]]:
     return packet, instructions
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(programs())
 def test_the_code_makes_the_packets_of_the_interpreter(case: tuple[bytes, list[dict[str, Any]]]) -> None:
     try:

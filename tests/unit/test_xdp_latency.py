@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from bpf_vm import Machine
-from hypothesis import given, settings
+from effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from test_xdp_program import EPOCH_NS, Bench
 
@@ -120,7 +121,7 @@ def test_who_reads_while_a_frame_is_booked_finds_all_of_those_that_are_counted()
         assert one.sum_s >= [0.0, 30e-6, 90e-6][one.received] and (not one.received or one.min_s == 30e-6)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.integers(0, LONGEST_NS), min_size=1, max_size=8))
 def test_the_receiver_adds_up_what_frames_took(latencies_ns: list[int]) -> None:
     found = booked(latencies_ns)

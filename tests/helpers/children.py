@@ -1,0 +1,23 @@
+"""Python processes that a test starts to kill them."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+
+def start_child(code: str, given: object) -> subprocess.Popen[bytes]:
+    """Start Python code that reads what it is given from its standard input, as a pickle."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert child.stdin is not None
+    pickle.dump(given, child.stdin)
+    child.stdin.close()
+    return child
