@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from browser import Page, find_chromium
+from browser import WITHIN_S, Page, find_chromium
 from printed import read_words
 from report_cases import make_costs, make_row, make_run
 
@@ -289,7 +289,7 @@ def test_a_page_printed_unseen_has_every_plot(opened: Page, tmp_path: Path) -> N
         f"--print-to-pdf={pdf}",
         address,
     ]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, check=True, capture_output=True, timeout=WITHIN_S)
     printed = bare("".join(one.text for one in read_words(pdf)))
     assert len(wanted) >= 3 and all(printed.count(bare(title)) >= wanted.count(title) for title in wanted)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from browser import Page
+from browser import WITHIN_S, Page
 from report_cases import make_night, make_record, make_row, make_run
 from saved_tables import check_page
 
@@ -106,11 +107,10 @@ def test_csv_is_downloaded_under_the_pages_policy(page: Page, tmp_path: Path) ->
     page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     page.evaluate("document.querySelector('[data-name=maximum-rate] a.csv').click()")
     saved = tmp_path / "maximum-rate.csv"
-    page.wait("true", lambda: None)
-    for _ in range(500):
-        if saved.is_file() and saved.read_bytes():
-            break
-        page.evaluate("new Promise(function (done) { setTimeout(done, 10); })")
+    deadline = time.monotonic() + WITHIN_S
+    while not (saved.is_file() and saved.read_bytes()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
     assert saved.read_text().startswith("Direction,Traffic,")
 
 
