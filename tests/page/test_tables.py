@@ -207,8 +207,15 @@ WIDEST = """Math.max.apply(null, Array.from(document.querySelectorAll(
   function (one) { return one.getBoundingClientRect().width; }))"""
 
 
-@pytest.mark.parametrize("text", ["100%", "200%"])
-@pytest.mark.parametrize("width", [375, 768])
+@pytest.mark.parametrize(
+    ("width", "text"),
+    [
+        (375, "200%"),
+        (768, "100%"),
+        pytest.param(375, "100%", marks=pytest.mark.nightly),
+        pytest.param(768, "200%", marks=pytest.mark.nightly),
+    ],
+)
 def test_on_a_phone_and_with_large_text_nothing_is_wider_than_the_screen(
     page: Page, path: Path, width: int, text: str
 ) -> None:
