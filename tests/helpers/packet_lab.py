@@ -13,13 +13,13 @@ from tools import ROOT, trexbench
 PLAN = {
     "warmup": "1kpps:500ms",
     "ramp_to": "10kpps",
-    "ramp_duration": "2s",
-    "hold": "1s",
+    "ramp_duration": "1s",
+    "hold": "800ms",
     "confirm": "0s",
     "zoom": "0s",
     "drain": "300ms",
-    "sample": "100ms",
-    "window": "100ms",
+    "sample": "200ms",
+    "window": "200ms",
     "loss": "20%",
 }
 """Short windows, no confirmation. A sender that shares its core may send less than is asked, and a router lose some."""

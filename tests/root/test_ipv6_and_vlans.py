@@ -19,7 +19,7 @@ pytestmark = [
 ]
 
 PREFIX = f"tb6{os.getpid()}"
-RAMP = ("ramp", "--dut", "own.yaml", "--latency", "300ms", "--no-picture")
+RAMP = ("ramp", "--dut", "own.yaml", "--latency", "400ms", "--no-picture")
 TREX_RAMP = (
     "--warmup",
     "1kpps:2s",

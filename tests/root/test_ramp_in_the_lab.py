@@ -99,8 +99,8 @@ def started(run: subprocess.Popen[str]) -> None:
 
 
 def test_ramp_measures_a_router_that_forwards(tmp_path: Path, ephemeral: Path) -> None:
-    command = ("ramp", "--dut", "own.yaml", "--mode", "var2-64b", "--bidir", "--latency", "300ms", "-q")
-    done = trexbench(tmp_path, *command)
+    command = ("ramp", "--dut", "own.yaml", "--mode", "var2-64b", "--bidir", "--latency", "400ms", "-q")
+    done = trexbench(tmp_path, *command, "--ramp-to", "20kpps")  # of less, a tenth is too little to be timed
     assert done.returncode == 0, done.stderr
     found = document(tmp_path)
     assert found["status"] == "complete" and found["simulated"] is False
@@ -217,10 +217,10 @@ def test_a_labs_tester_is_calibrated_through_a_bypass(
         ramp_s=1.0,
         hold_s=0.5,
         confirm_s=0.0,
-        latency_s=0.3,
+        latency_s=0.4,
         drain_s=0.3,
-        sample_s=0.1,
-        window_s=0.1,
+        sample_s=0.2,
+        window_s=0.2,
     )
     series, made = calibrate_tester(without_dut(load_dut(str(ephemeral)), ()), ["var2-64b"], short, Setup(), Output())
     assert made is not None and not series.failures

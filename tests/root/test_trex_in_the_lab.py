@@ -122,7 +122,7 @@ def test_trex_counts_each_stream_by_itself(folder: Path) -> None:
 def test_a_search_with_it_finds_a_routers_rate(folder: Path) -> None:
     """The shaper's rate is far below what a busy machine carries, and is found within 5 %."""
     done(trexbench(folder, "lab", "up", "--dut", "own", "--trex-dir", TREX_DIR))
-    shape(f"{PREFIX}-dut")
+    shape(f"{PREFIX}-dut", "20kb")
     said = done(trexbench(folder, "search", "--dut", "own", *SEARCH))
     (found,) = documents(folder)
     assert found["generator"]["kind"] == "TRex"
