@@ -44,10 +44,11 @@ def lab_up(folder: Path) -> Iterator[None]:
         trexbench(folder, "lab", "down", "--dut", "./own.yaml", "--force")
 
 
-def slow_rules(count: int) -> str:
-    """A firewall that makes a router slow: so many rules that no packet of a test meets."""
-    rules = "".join(f"-A FORWARD -s 10.0.{number >> 8}.{number & 255}/32 -j DROP\n" for number in range(count))
-    return f"*filter\n:FORWARD ACCEPT [0:0]\n{rules}COMMIT\n"
+def slow_rules(times: int) -> str:
+    """A firewall that makes a router slow: each packet passes 1000 rules so many times, and meets none of them."""
+    rules = "".join(f"-A slow -s 10.0.{number >> 8}.{number & 255}/32 -j DROP\n" for number in range(1000))
+    jumps = "-A FORWARD -j slow\n" * times
+    return f"*filter\n:FORWARD ACCEPT [0:0]\n:slow - [0:0]\n{rules}{jumps}COMMIT\n"
 
 
 def document(folder: Path, dut: str = "own") -> dict[str, Any]:

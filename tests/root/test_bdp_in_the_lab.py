@@ -20,22 +20,10 @@ pytestmark = [pytest.mark.root, NEEDS_ROOT]
 
 PREFIX = f"tbb{os.getpid()}"
 LINE = "20ms,100mbit"
-BDP = (
-    "bdp",
-    "--dut",
-    "./own.yaml",
-    "--no-picture",
-    "--ping",
-    "1",
-    "--time",
-    "1s",
-    "--omit",
-    "1s",
-    "--interval",
-    "200ms",
-)
-RAMP = ("ramp", "--dut", "./own.yaml", "--mode", "var2-64b", "--bidir", "--no-picture", "--telemetry", "off")
-STEPS = ("--warmup", "1kpps:1s", "--ramp-to", "4kpps", "--ramp-duration", "3s", "--hold", "1s", "--confirm", "1s")
+BDP = ("bdp", "--dut", "./own.yaml", "--no-picture", "--cc", "cubic", "--buffers", "120kb", "--buffers", "1mb")
+SHORT = ("--ping", "1", "--time", "1s", "--omit", "1s", "--interval", "200ms")
+RAMP = ("ramp", "--dut", "./own.yaml", "--mode", "var2-64b", "--bidir", "--no-picture", "--sample", "200ms")
+STEPS = ("--warmup", "1kpps:1s", "--ramp-to", "4kpps", "--ramp-duration", "4s", "--hold", "1s", "--confirm", "1s")
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +54,7 @@ def test_a_small_buffer_is_the_limit_and_a_large_one_fills_the_line(place: Path)
     The line works in real time, and a window whose answers come late carries less, never more than was predicted.
     """
     before = buffers()
-    done = trexbench(place, *BDP, "--cc", "cubic", "--buffers", "120kb", "--buffers", "1mb", timeout_s=150)
+    done = trexbench(place, *BDP, *SHORT, timeout_s=150)
     assert done.returncode == 0, done.stderr
     assert buffers() == before, "restored"
     run = document(place)

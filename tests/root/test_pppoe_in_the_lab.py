@@ -35,7 +35,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def test_both_families_go_through_the_session(place: Path) -> None:
-    done = trexbench(place, *TCP, "--time", "1s", "--ip", "both", timeout_s=150)
+    done = trexbench(place, *TCP, "--time", "1s", "--interval", "500ms", "--ip", "both", timeout_s=150)
     assert done.returncode == 0, done.stderr
     assert "PPPoE: trexbench at 100.66.2.1, chap, MTU 1492" in done.stderr + done.stdout
     run = document(place)
@@ -105,7 +105,7 @@ def home() -> Iterator[dict[str, str]]:
 def test_a_router_that_dials_by_itself(tmp_path: Path, home: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "home.yaml").write_text(OWN.format(**home))
     monkeypatch.setenv("HOME_PPP", "s3cret")
-    told = ("--time", "1s", "--ping", "0", "--no-picture")
+    told = ("--time", "1s", "--interval", "500ms", "--ping", "0", "--no-picture")
     running = begin(tmp_path, "tcp", "--dut", "./home.yaml", *told)
     options = {"interface": "to-server", "user": "debian", "secret": "s3cret", "tun": "ppp0"}
     out = said = ""

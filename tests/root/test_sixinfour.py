@@ -257,7 +257,8 @@ def test_the_programs_need_a_kernel_that_does_what_is_asked(monkeypatch: pytest.
 
 
 def test_the_command_says_which_way_it_went(place: Path) -> None:
-    run = ("tcp", "--dut", "./own.yaml", "--ip", "6", "--forward", "--time", "1s", "--ping", "0", "--no-picture")
+    asked = ("--ip", "6", "--forward", "--time", "1s", "--interval", "500ms", "--ping", "0", "--no-picture")
+    run = ("tcp", "--dut", "./own.yaml", *asked)
     done = trexbench(place, *run, "--tunnel", "6in4")
     assert done.returncode == 0, done.stderr
     setup = document(place)["setup"]

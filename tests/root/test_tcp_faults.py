@@ -97,7 +97,7 @@ def test_kill_9_leaves_no_process_and_no_listener_in_a_lab_that_stays(stays: Pat
         eventually(lambda: not any(inside(PREFIX)[name] for name in ENDS), "no process is left", 20)
         assert not listens(PREFIX)
     assert len(document(stays)["legs"]) == 1
-    again = trexbench(stays, *LONG, "--time", "1s", "--no-apply")
+    again = trexbench(stays, *LONG, "--time", "1s", "--interval", "500ms", "--no-apply")
     assert again.returncode == 0, again.stderr  # nothing holds a lock
 
 

@@ -165,7 +165,7 @@ def nothing_is_left(bench: Bench) -> Iterator[None]:
     eventually(lambda: not any(bench.others(host) for host in HOSTS), "nothing is left on the hosts", 20)
 
 
-SHORT = ("tcp", "--dut", "./three.yaml", "--time", "1s", "--ping", "1", "-q", "--no-picture")
+SHORT = ("tcp", "--dut", "./three.yaml", "--time", "1s", "--interval", "500ms", "--ping", "1", "-q", "--no-picture")
 
 
 def test_three_hosts_are_configured_measured_and_reverted(bench: Bench) -> None:

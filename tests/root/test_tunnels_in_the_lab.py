@@ -21,7 +21,7 @@ from tools import begin, trexbench
 pytestmark = [pytest.mark.root, NEEDS_ROOT]
 
 PREFIX = f"tbv{os.getpid()}"
-TCP = ("tcp", "--dut", "./own.yaml", "--no-picture", "--ping", "0", "--time", "1s")
+TCP = ("tcp", "--dut", "./own.yaml", "--no-picture", "--ping", "0", "--time", "1s", "--interval", "500ms")
 NEEDS = {"openvpn": "openvpn", "wireguard": "wireguard-go"}
 
 
