@@ -12,13 +12,13 @@ import socket
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sshd import eventually
 from targets import NEEDS_ROOT
 
 from trexbench.config.lookup import load_dut
@@ -42,13 +42,6 @@ def within(space: str, *argv: str) -> str:
     return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True).stdout
 
 
-def await_true(what: Any, within_s: float = 20) -> None:
-    end = time.monotonic() + within_s
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 class Asked:
     """The cable between two namespaces, without a lab."""
 
@@ -56,7 +49,7 @@ class Asked:
         self.path = path
         argv = [sys.executable, "-m", "trexbench.lab.cable", "--ends", f"{HERE}:t0,{THERE}:t0", "--socket", str(path)]
         self.process = subprocess.Popen([*argv, "--wan", '{"delay_s": 0.02}'], stderr=subprocess.PIPE)
-        await_true(lambda: path.exists() or self.process.poll() is not None)
+        eventually(lambda: path.exists() or self.process.poll() is not None, "the cable is there", 60)
 
     def ask(self, question: bytes) -> dict[str, Any]:
         with socket.socket(socket.AF_UNIX) as there:
@@ -138,7 +131,7 @@ def test_a_long_way_is_shortened_at_once(cable: Asked) -> None:
     datagrams(5, 100)
     assert cable.counts()[0]["waiting"] == 5
     cable.set("2ms")
-    await_true(lambda: cable.counts()[0]["waiting"] == 0, within_s=8)
+    eventually(lambda: cable.counts()[0]["waiting"] == 0, "all have passed", 8)
 
 
 @pytest.mark.measures
@@ -167,7 +160,7 @@ def test_what_does_not_fit_into_the_queue_is_dropped_and_counted(cable: Asked) -
     cable.set("2ms,1mbit,queue=10000")
     before = cable.counts()[0]
     datagrams(200, 1000 - 42)
-    await_true(lambda: cable.counts()[0]["waiting"] == 0)
+    eventually(lambda: cable.counts()[0]["waiting"] == 0, "all have passed")
     after = cable.counts()[0]
     passed, dropped = (after[name] - before[name] for name in ("frames", "queue_drops"))
     assert passed + dropped + after["missed"] - before["missed"] >= 200 and 10 <= passed <= 100 and dropped > 50
@@ -205,7 +198,7 @@ def test_an_end_that_is_down_or_gone(cable: Asked) -> None:
     refused = cable.counts()[0]["refused"]
     within(THERE, "ip", "link", "set", "t0", "down")
     datagrams(5, 100)
-    await_true(lambda: cable.counts()[0]["refused"] >= refused + 5)
+    eventually(lambda: cable.counts()[0]["refused"] >= refused + 5, "all were refused")
     within(THERE, "ip", "link", "set", "t0", "up")
     assert min(round_trips_ms(3)) >= 20
     within(THERE, "ip", "link", "delete", "t0")
@@ -271,7 +264,7 @@ def test_in_a_lab_that_stays_it_takes_other_settings_and_its_death_is_told(confi
         CableLine(lab).set(parse_wan("3ms,1gbit"))
         assert lab.cable is not None and lab.cable.process.alive
         os.kill(lab.cable.process.pid, signal.SIGKILL)
-        await_true(lambda: lab.cable is not None and not lab.cable.process.alive)
+        eventually(lambda: lab.cable is not None and not lab.cable.process.alive, "the cable has ended")
         for ask in (CableLine(lab).counts, lambda: CableLine(lab).set(Wan(0.01))):
             with pytest.raises(DutError, match=rf"the cable of lab {PREFIX} \(process \d+\) has died: "):
                 ask()
@@ -285,5 +278,5 @@ def test_it_ends_with_the_keeper_of_its_lab(config: DutConfig) -> None:
         lab_state = state.load(PREFIX)
         assert lab.cable is not None and lab_state is not None
         os.kill(lab_state.owner.pid, signal.SIGKILL)
-        await_true(lambda: lab.cable is not None and not lab.cable.process.alive)
+        eventually(lambda: lab.cable is not None and not lab.cable.process.alive, "the cable has ended")
         raise LabError("the keeper is gone")
