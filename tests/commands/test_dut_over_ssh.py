@@ -342,7 +342,7 @@ def test_hostile_values_in_the_yaml_are_refused(place: Place, key: str, at: tupl
     document["power"] = {"type": "shelly", "url": "http://192.0.2.7"}
     document["vpp"] = {"restart": ["x"], "rx_placement": ["0:0:0"]}
     document.update(linux={}, pfsense={})
-    for value in _hostile(canary, *(HOSTILE if NIGHTLY else HOSTILE[1:7:5])):
+    for value in _hostile(canary, *(HOSTILE if NIGHTLY else HOSTILE[:2])):
         here: Any = document
         for step in at[:-1]:
             here = here[step]
