@@ -33,8 +33,6 @@ NAMED_ROLES = frozenset(
 )
 MOST_OPTIONS = scaled(6, 2)
 """So many options of one list are tried."""
-STEP = scaled(1, 2)
-"""1: every choice is tried; 2: every second."""
 UNFOLD = "document.querySelectorAll('details:not(.pick)').forEach(function (one) { one.open = true; })"
 LONGEST = 12
 """So many sentences of one kind are told; more would say nothing new."""
@@ -96,10 +94,10 @@ class Eyes:
         return self.told("paleText", "paleMarks")
 
     def choices(self, most: int = 30) -> list[str]:
-        """Choices that the controls offer, one at a time: axes keep their numbers, texts their places."""
+        """Each choice that the controls offer, one at a time: axes keep their numbers, texts their places."""
         found: dict[str, str] = {}
         self._open = None
-        for words, choose, back in self._choices()[:most:STEP]:
+        for words, choose, back in self._choices()[:most]:
             self.page.evaluate(choose)
             self.page.evaluate("eyes.frame()")
             for measure in ("axes()", *self._plots_overlaps()):
