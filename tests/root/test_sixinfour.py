@@ -206,7 +206,7 @@ def test_all_of_ipv6_is_protocol_41_between_router_and_server(config: DutConfig,
             for way in (Way.FORWARD, Way.REVERSE):
                 leg = Leg(way, 6)
                 read = bench.flow(leg, TcpPlan((leg,), time_s=1, interval_s=0.5), lambda *_: None, False)
-                assert read.error is None and read.server[-1].streams[0].payload_bytes > 1e6
+                assert read.error is None and read.server[-1].streams[0].payload_bytes > 1e5
                 segments = {one.info["snd_mss"] for end in (read.client, read.server) for one in end[-1].streams}
                 assert segments <= {1408, 1420}
         assert server.seen["6in4"] > 50 and server.seen["IPv6"] == 0
