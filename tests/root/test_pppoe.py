@@ -76,7 +76,7 @@ def host(role: str) -> EndpointHost:
     return EndpointHost(role, NetnsTransport(NAMES[role]), addresses)
 
 
-@pytest.mark.parametrize("method", ["chap", "pap"])
+@pytest.mark.parametrize("method", [pytest.param("chap", marks=pytest.mark.nightly), "pap"])
 def test_a_session_carries_tcp_and_leaves_nothing(wire: None, method: str) -> None:
     with server(auth=[method], ipv6=[OWN6, PEER6]) as one:
         with client(ipv6=[PEER6, OWN6]) as other:

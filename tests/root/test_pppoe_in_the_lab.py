@@ -63,6 +63,8 @@ def test_a_session_that_is_lost_is_told(place: Path) -> None:
         running.kill()
     assert running.returncode == 6, said
     assert "PPPoE" in said and "Traceback" not in said
+    run = document(place)
+    assert run["status"] == "incomplete" and "PPPoE" in run["legs"][0]["error"] and run["legs"][0]["client"]
     assert not [name for host in ("server", "dut") for name in devices(f"{PREFIX}-{host}") if name.startswith("tbppp")]
 
 

@@ -16,6 +16,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
+from effort import NIGHTLY
 from labs import document, lab_up, write_lab
 from targets import NEEDS_ROOT
 from tools import trexbench
@@ -266,6 +267,8 @@ def test_the_command_says_which_way_it_went(place: Path) -> None:
         assert f"tunnel  6in4 between DUT and server, by {setup['tunnel_by']}" in done.stdout
     else:
         assert "IPv6 went without the tunnel: the DUT has no device for 6in4" in done.stdout
+    if not NIGHTLY:
+        return
     assert trexbench(place, *run).returncode == 0
     compared = trexbench(place, "compare", *map(str, sorted((place / "results").rglob("*-tcp-*.json"))))
     if setup["tunnel"] == "6in4":
