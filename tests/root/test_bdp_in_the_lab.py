@@ -49,9 +49,9 @@ def largest() -> set[int]:
 
 @pytest.mark.measures
 def test_a_small_buffer_is_the_limit_and_a_large_one_fills_the_line(place: Path) -> None:
-    """A busy machine may take a third of what the line carries: the larger buffer then still fills more than the other.
+    """A busy machine may halve what a window carries, since answers come late, and make that an endpoint's limit.
 
-    The line works in real time, and a window whose answers come late carries less, never more than was predicted.
+    It is never more than was predicted, the doubt is stored, and the larger buffer still fills more of the line.
     """
     before = buffers()
     done = trexbench(place, *BDP, *SHORT, timeout_s=150)
@@ -64,10 +64,14 @@ def test_a_small_buffer_is_the_limit_and_a_large_one_fills_the_line(place: Path)
     assert min(run["calibration"]["pings"][0]["times_s"]) > 0.0195
     _, small, large = run["bdp"]
     assert (small["set_bytes"], large["set_bytes"]) == (120_000, 1_000_000)
-    assert 0.5 < small["ratio"] < 1.1 and small["limit"] == "window", small["words"]
+    assert small["ratio"] < 1.1
+    if small["limit"] == "window":
+        assert small["ratio"] > 0.5 and "window-limited: " in done.stdout
+    else:
+        assert small["limit"] == "endpoint-cpu", small["words"]
+        assert {"foreign-load", "cores-shared"} & {one["code"] for one in run["warnings"] if "waited" in one["text"]}
     assert large["rate_bps"] > 1.5 * small["rate_bps"] and large["rate_bps"] < 1.05 * large["line_bps"]
     assert "BDP     250 kB: 100.0 Mbit/s x 20.0 ms (the WAN)" in done.stdout
-    assert "window-limited: " in done.stdout
 
 
 @pytest.mark.nightly

@@ -164,7 +164,7 @@ def offloads(name: str, interface: str) -> tuple[bool, bool, bool]:
         pytest.param(
             {"offloads": "packet"}, (False, False, False), (False, False, False), True, marks=pytest.mark.nightly
         ),
-        ({"line_bps": 1e8}, (False, True, False), (True, True, True), False),
+        pytest.param({"line_bps": 1e8}, (False, True, False), (True, True, True), False, marks=pytest.mark.nightly),
     ],
 )
 def test_offloads_and_steering(

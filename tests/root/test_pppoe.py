@@ -76,7 +76,7 @@ def host(role: str) -> EndpointHost:
     return EndpointHost(role, NetnsTransport(NAMES[role]), addresses)
 
 
-@pytest.mark.parametrize("method", ["chap", "pap"])
+@pytest.mark.parametrize("method", [pytest.param("chap", marks=pytest.mark.nightly), "pap"])
 def test_a_session_carries_tcp_and_leaves_nothing(wire: None, method: str) -> None:
     with server(auth=[method], ipv6=[OWN6, PEER6]) as one:
         with client(ipv6=[PEER6, OWN6]) as other:
@@ -86,7 +86,7 @@ def test_a_session_carries_tcp_and_leaves_nothing(wire: None, method: str) -> No
             assert pings(OWN) and pings(OWN6)
             for version in (4, 6):
                 found = run(None, version=version, client=host("client"), server=host("server"), time_s=0.5)
-                assert found.error is None and payload(found.client, sends=True) > 1e6
+                assert found.error is None and payload(found.client, sends=True) > 1e5
                 assert found.client[-1].streams[0].info["snd_mss"] <= 1492 - 40
             one.require_up()
             other.require_up()
@@ -115,6 +115,7 @@ def test_a_wrong_secret_is_refused_in_one_line(wire: None) -> None:
     assert_nothing_is_left()
 
 
+@pytest.mark.nightly
 def test_nobody_answers(wire: None) -> None:
     with client() as other, pytest.raises(DutError, match="no access concentrator answers PADI"):
         other.wait_up(15)

@@ -111,7 +111,8 @@ def test_ctrl_c_keeps_what_was_measured(stays: Path) -> None:
     assert found["status"] == "incomplete" and len(found["legs"]) == 1 and found["reason"] == "interrupted by Ctrl-C"
 
 
-@pytest.mark.parametrize("host", ["server", pytest.param("client", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("host", ["server", "client"])
 def test_an_agent_killed_in_the_middle(stays: Path, host: str) -> None:
     with second_leg(stays) as running:
         (agent,) = [pid for pid in inside(PREFIX)[host] if is_agent(pid)]

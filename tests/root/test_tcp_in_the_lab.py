@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ def stays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     assert not list(Path("/run/netns").glob(f"{PREFIX}s-*"))
 
 
+@pytest.mark.nightly
 def test_each_way_is_measured_with_ceilings_pings_and_the_routers_counters(tmp_path: Path) -> None:
     write_lab(tmp_path, PREFIX, bypass=True)
     _, found = measured(tmp_path, "--time", "1s", "--interval", "500ms", "--ping", "1", "-q", "--no-picture")
@@ -70,40 +72,60 @@ def test_a_line_is_the_limit(tmp_path: Path) -> None:
     assert "forward IPv4 >= " in said
 
 
-def test_each_hosts_processes_are_its_own(stays: Path) -> None:
-    """All namespaces see one /proc; kernel threads are everybody's."""
+@dataclass(frozen=True)
+class Natted:
+    """A run with NAT. busy: the process that worked in the router's namespace all the time."""
+
+    busy: int
+    printed: str
+    document: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def natted(stays: Path) -> Natted:
     busy = [sys.executable, "-c", "import time\nend = time.monotonic() + 120\nwhile time.monotonic() < end: pass"]
     with subprocess.Popen(["ip", "netns", "exec", f"{PREFIX}s-dut", *busy]) as beside:
         try:
-            said, found = measured(stays, *SHORT, "--forward")
+            return Natted(beside.pid, *measured(stays, *SHORT, "--variant", "nat", "--forward"))
         finally:
             beside.kill()
-    took = found["legs"][0]["processes"]
+
+
+def test_each_hosts_processes_are_its_own(natted: Natted) -> None:
+    """All namespaces see one /proc; kernel threads are everybody's."""
+    took = natted.document["legs"][0]["processes"]
     whose = {host: {one["process"]: one["whose"] for one in took[host]["took"]} for host in ("client", "server", "dut")}
-    assert [whose[host].get(beside.pid) for host in whose] == ["elsewhere", "elsewhere", ""]
+    assert [whose[host].get(natted.busy) for host in whose] == ["elsewhere", "elsewhere", ""]
     ends = [[one for one in took[host]["took"] if one["role"] == "endpoint"] for host in ("client", "server")]
     assert [len(ones) for ones in ends] == [1, 1] and ends[0][0]["process"] != ends[1][0]["process"]
     assert all(one["cpus"] and one["waiting_s"] >= 0 for ones in ends for one in ones)
-    assert found["analysis"][0]["bits_per_cpu_second"] > 0
-    (row,) = [one for one in said.splitlines() if f"process {beside.pid}," in one]
+    assert natted.document["analysis"][0]["bits_per_cpu_second"] > 0
+    (row,) = [one for one in natted.printed.splitlines() if f"process {natted.busy}," in one]
     assert "elsewhere" not in row
 
 
-def test_both_at_once_with_both_versions_twice(stays: Path) -> None:
-    _, found = measured(stays, *SHORT, "--bidir", "--ip", "both", "--repeat", "2", "-P", "2")
-    told = [(leg["leg"]["way"], leg["leg"]["version"], leg["leg"]["repetition"]) for leg in found["legs"]]
-    assert told == [("bidir", 4, 1), ("bidir", 4, 2), ("bidir", 6, 1), ("bidir", 6, 2)]
-    assert len(found["analysis"]) == 8 and all(one["statistics"] for one in found["analysis"])
+def test_nat_and_a_lab_left_as_it_is(natted: Natted, stays: Path) -> None:
+    assert any("nat" in str(one) for one in natted.document["dut"]["applied"]) and natted.document["legs"][0]["dut"]
+    assert "their own ceiling (IPv4) is unknown" in natted.printed and not natted.document["ceilings"]
+    _, found = measured(stays, *SHORT, "--no-apply", "--forward")
+    assert not found["dut"]["attested"] and not found["command"]["applied"]
+    assert found["analysis"][0]["statistics"]["mean"] > 0
+
+
+def test_both_at_once_with_both_versions(stays: Path) -> None:
+    _, found = measured(stays, *SHORT, "--bidir", "--ip", "both", "-P", "2")
+    assert [(leg["leg"]["way"], leg["leg"]["version"]) for leg in found["legs"]] == [("bidir", 4), ("bidir", 6)]
+    assert len(found["analysis"]) == 4 and all(one["statistics"] for one in found["analysis"])
     assert all(len(leg["client"][-1]["streams"]) == 4 for leg in found["legs"])
 
 
 @pytest.mark.skipif(not shutil.which("iperf3"), reason="needs iperf3: it is not installed")
 def test_the_genuine_iperf3(stays: Path) -> None:
-    said, found = measured(stays, *SHORT, "--engine", "iperf3")
+    said, found = measured(stays, *SHORT, "--forward", "--engine", "iperf3")
     assert "client  iperf3" in said
     for leg in found["legs"]:
         assert leg["program"]["client"]["name"] == leg["program"]["server"]["name"] == "iperf3"
-        assert leg["server"][-1]["streams"][0]["payload_bytes"] > 1e6 and not leg["error"]
+        assert leg["server"][-1]["streams"][0]["payload_bytes"] > 1e5 and not leg["error"]
 
 
 @pytest.mark.measures
@@ -115,17 +137,9 @@ def test_a_slow_router_is_found_to_be_the_limit(stays: Path) -> None:
     """
     said, found = measured(stays, *SHORT, "--variant", "slow", "--forward")
     (flow,) = found["analysis"]
-    assert found["command"]["variant"] == "slow" and flow["statistics"]["mean"] < 0.2e9
+    assert found["command"]["variant"] == "slow" and flow["statistics"]["mean"] < 0.5e9
     if flow["limit"] == "dut":
         assert ">=" not in said.splitlines()[0] and "the DUT was the limit" in said
     else:
         assert "foreign-load" in {one["code"] for one in found["warnings"]}, flow["reasons"]
         assert ">=" in said.splitlines()[0]
-
-
-def test_nat_and_a_lab_left_as_it_is(stays: Path) -> None:
-    _, found = measured(stays, *SHORT, "--variant", "nat", "--forward")
-    assert any("nat" in str(one) for one in found["dut"]["applied"]) and found["legs"][0]["dut"]
-    _, found = measured(stays, *SHORT, "--no-apply", "--forward")
-    assert not found["dut"]["attested"] and not found["command"]["applied"]
-    assert found["analysis"][0]["statistics"]["mean"] > 0

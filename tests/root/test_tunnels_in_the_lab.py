@@ -38,7 +38,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.mark.parametrize(("tunnel", "by", "mtu"), [
     pytest.param("relay", "trexbench's relay", 1464, marks=pytest.mark.nightly),
     ("relay,client-dut,mtu=1400", "trexbench's relay", 1400),
-    ("openvpn,cipher=AES-128-GCM", "OpenVPN 2", 1448),
+    pytest.param("openvpn,cipher=AES-128-GCM", "OpenVPN 2", 1448, marks=pytest.mark.nightly),
     pytest.param("wireguard,client-dut", "", 1440, marks=pytest.mark.nightly),
 ])  # fmt: skip
 def test_tcp_goes_through_it(place: Path, tunnel: str, by: str, mtu: int) -> None:
