@@ -16,6 +16,7 @@ import threading
 import time
 
 import _veth as veth
+from _ratios import note
 from _veth import EngineError, KernelEngine
 
 ALLOWED = 0.005
@@ -159,6 +160,8 @@ def main() -> int:
         f"{result['quiet_windows']}, {100 * result['quiet_share_within']:.1f} % within 0.5 %; off by "
         f"{100 * result['quiet_median_miss']:.3f} % in the median, {100 * result['quiet_worst_miss']:.3f} % at worst"
     )
+    note("off the asked rate, median", result["quiet_median_miss"], noise=1.0)
+    note("windows within 0.5 % of the asked rate", result["quiet_share_within"], noise=0.1, better="higher")
     if args.json:
         print(json.dumps(result))
     return 0

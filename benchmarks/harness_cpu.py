@@ -20,6 +20,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from _ratios import note, yardstick_s
+
 from trexbench.core.load.plan import Offer, pair_directions
 from trexbench.core.result import RunResult, Status
 from trexbench.core.strategy.ramp import Ramp
@@ -94,6 +96,11 @@ def main() -> int:
         found = [measure(port_count, sample_s, options.seconds) for _ in range(options.repeat)]
         middle = statistics.median(found)
         failed |= middle > aim
+        note(
+            f"{port_count} ports at {1 / sample_s:g} Hz, CPU of a second / yardstick",
+            middle / 100 / yardstick_s(),
+            noise=0.3,
+        )
         shown = ", ".join(f"{one:.2f}" for one in found)
         print(f"{port_count} ports at {1 / sample_s:g} Hz: {middle:.2f} % of a core (median of {shown}); aim {aim:g} %")
     return int(failed)

@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 
+from _ratios import note
+
 from trexbench.config.lookup import find_profile
 from trexbench.config.schema import read_dut
 from trexbench.config.twin import TwinSpec
@@ -113,7 +115,7 @@ def cycles(spec: TwinSpec, profile: Profile) -> None:
 
 def table(duts: Mapping[str, TwinSpec], load: Callable[[str, int], Profile], step: float, seed: int | None) -> None:
     """Every cell, and how many are near."""
-    near = 0
+    near, apart = 0, 0.0
     heads = ("pfSense", "Linux", "VPP 1Q", "VPP 2Q", "VPP 3Q")
     print(f"{'% of line rate':<22}" + "".join(f"{head:^22}" for head in heads))
     for (mode, bidir), article in ARTICLE.items():
@@ -124,10 +126,14 @@ def table(duts: Mapping[str, TwinSpec], load: Callable[[str, int], Profile], ste
             found = 100 * maximum(router, ports, step) * len(ports)
             close = abs(found - figure) <= NEAR + 1e-9
             near += close
+            apart += abs(found - figure) / figure
             texts.append(f"{found:6.1f} ({figure:5g}, {found - figure:+5.1f}){' ' if close else '*'}")
         print(f"{mode:<12}{'bidir' if bidir else 'uni':<10}" + " ".join(texts).rstrip())
+    cells = len(ARTICLE) * len(COLUMNS)
+    note(f"cells within {NEAR:g} points", near / cells, noise=0, better="higher")
+    note("off the article, mean", apart / cells, noise=0.02)
     print("twin (article, deviation)")
-    print(f"{near} of {len(ARTICLE) * len(COLUMNS)} cells within {NEAR:g} points of line rate (* is not)")
+    print(f"{near} of {cells} cells within {NEAR:g} points of line rate (* is not)")
 
 
 def main() -> int:

@@ -26,6 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
 
+from _ratios import leave_out, note, yardstick_s  # noqa: E402
 from browser import Page, find_chromium, open_chromium  # noqa: E402
 from year import SUITE, make_report  # noqa: E402
 
@@ -62,7 +63,7 @@ def opening(browser: Page, address: str) -> list[float]:
     return [ms / 1000 for ms in browser.evaluate(TIMES)]
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, default=40)
     parser.add_argument("--nights", type=int, default=365)
@@ -92,6 +93,12 @@ def main() -> None:
             bool(opened) and max(opened[path][1], opened[path][4]) < MOST_COLD_S,
         )
         print(f"aim: below {MOST_MB:g} MB: {small}; loaded cold, at trends too, in under {MOST_COLD_S:g} s: {soon}")
+        note(f"page / {MOST_MB:g} MB", path.stat().st_size / MOST_MB / 1e6, noise=0.02)
+        if opened:
+            note("loaded / all plots, cold", opened[path][1] / opened[path][2], noise=0.3)
+        else:
+            leave_out("loaded / all plots, cold", "no Chromium here")
+        return int(not small or made_s >= MOST_MADE_S or (bool(opened) and not soon))
 
 
 def make(results: Path, path: Path, given: argparse.Namespace) -> float:
@@ -103,6 +110,7 @@ def make(results: Path, path: Path, given: argparse.Namespace) -> float:
     made_s, cpu_s = time.monotonic() - begun, time.process_time() - cpu
     many = sum(len(one) for one in report.older.values())
     load = os.getloadavg()[0]
+    note("page made, CPU / yardstick", cpu_s / yardstick_s(), noise=0.3)
     print(f"{SUITE}: {len(report.rows)} rows of {given.cells} cells, {len(report.runs)} documents; load {load:.1f}")
     print(f"documents read {read_s:5.2f} s; {many} older ones {older_s:5.2f} s (both {read_cpu_s:.2f} s of CPU)")
     print(f"page made      {made_s:5.2f} s ({cpu_s:.2f} s of CPU)")
@@ -110,4 +118,4 @@ def make(results: Path, path: Path, given: argparse.Namespace) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

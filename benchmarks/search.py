@@ -30,6 +30,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
 
+from _ratios import leave_out, note  # noqa: E402
 from runs import make_plan  # noqa: E402
 from twins import QueueRouter, Twin  # noqa: E402
 
@@ -283,25 +284,43 @@ def missed(name: str, figures: Mapping[int, Figures]) -> Iterator[str]:
                 yield f"{name}: {column.head}: takes {share:.0%} of MLRsearch's time, over {AIM_TIME[column.goals]:.0%}"
 
 
+def ratios(figures: Mapping[int, Figures]) -> Iterator[tuple[str, float]]:
+    """A row's ratios: p95 of each column's error, and what part of MLRsearch's time a search takes."""
+    for at, found in figures.items():
+        head = COLUMNS[at].head
+        if head != "MLRsearch":
+            yield f"{head}: p95 of the error", found.p95
+        if head.startswith("search") and at + 1 in figures:
+            yield f"{head}: time / MLRsearch's", found.time_s / figures[at + 1].time_s
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=60, help="simulated DUTs of each row (60)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="columns whose heading begins so, as in `search`")
+    parser.add_argument("--only", nargs="+", default=[""], help="columns whose headings begin so, as in `search`")
     args = parser.parse_args()
     columns = [
         at
         for at, column in enumerate(COLUMNS)
-        if column.head.startswith(args.only) and (mlr is not None or column.head != "MLRsearch")
+        if column.head.startswith(tuple(args.only)) and (mlr is not None or column.head != "MLRsearch")
     ]
     if mlr is None:
         print("MLRsearch is not installed (pip install MLRsearch): its columns are '-', its times are not compared")
     print(f"{args.runs} DUTs each: seconds (median) / error, median / 95 %")
     print(f"{'':25}" + "".join(f"{column.head:>21}" for column in COLUMNS))
     problems: list[str] = []
+    worst: dict[str, float] = {}
     for name, figures in rows(args.runs, args.seed, columns):
         print(f"{name:25}" + "".join(f"{figures.get(at, '-')!s:>21}" for at in range(len(COLUMNS))), flush=True)
         problems += missed(name, figures)
+        for ratio, value in ratios(figures):
+            worst[ratio] = max(worst.get(ratio, 0.0), value)
+    for ratio, value in worst.items():
+        note(f"{ratio}, worst row", value, noise=0.1)
+    if mlr is None:
+        for column in (COLUMNS[0], COLUMNS[2]):
+            leave_out(f"{column.head}: time / MLRsearch's, worst row", "MLRsearch is not installed")
     print("\n".join(problems) or "all aims hold")
     return 1 if problems else 0
 

@@ -30,6 +30,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from _ratios import note  # noqa: E402
+
 from trexbench.results import document  # noqa: E402
 from trexbench.results.document import read_derived, seal  # noqa: E402
 from trexbench.results.index import INDEX_FILE, open_index  # noqa: E402
@@ -171,6 +173,15 @@ def report(results: Path, runs: int, samples: int, size: int) -> int:
     print(f"{(results / INDEX_FILE).stat().st_size / 1e6:.1f} MB")
     for name, seconds in (("results list", listed), ("results query", asked), ("regress", regressed)):
         print(f"{name:<16} {seconds:7.2f} s, the whole command; aim {AIM_S:g} s")
+    note("index rebuilt / json.load, speed", rate_cpu * plain_cpu / len(files), noise=0.2, better="higher")
+    note(
+        "derived anew / json.load, speed",
+        min(DERIVED_RUNS, len(files)) / anew * plain / len(files),
+        noise=0.2,
+        better="higher",
+    )
+    note("index opened unchanged / rebuilt", again / build, noise=0.3)
+    note("regress / results list", regressed / listed, noise=0.3)
     return int(rate < AIM_RUNS_S or max(listed, regressed) > AIM_S)
 
 

@@ -22,6 +22,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers"), str(ROOT / "tests" / "truth")]
 
+from _ratios import note  # noqa: E402
 from test_twin_truth import all_verdicts, beside, limited, verdicts  # noqa: E402
 from twins import Box, Twin, random_box, random_twin  # noqa: E402
 
@@ -129,6 +130,15 @@ def main() -> int:
             count, mistaken = blamed(args.runs // 5, args.seed, kind, noisy)
             wrong += mistaken
             print(f"{kind + (', a noisy router little above' if noisy else ''):44}{count:6}{mistaken:13}", flush=True)
+    note(
+        "truth within the interval",
+        sum(one.covered for one in everything) / len(everything),
+        noise=0.02,
+        better="higher",
+    )
+    note("error, median", float(np.median([abs(one.error) for one in everything])), noise=0.1)
+    note("interval / truth, median", float(np.median([one.half_pps / one.knee_pps for one in everything])), noise=0.1)
+    note("laid to the DUT and the generator's", wrong, noise=0)
     return 0 if sum(one.covered for one in everything) >= AIM * len(everything) and not wrong else 1
 
 

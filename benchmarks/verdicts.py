@@ -21,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
 
+from _ratios import note  # noqa: E402
 from faulty import Mixed, compare, random_mixed  # noqa: E402
 
 from trexbench.core.verdict.model import DirectionResult  # noqa: E402
@@ -65,6 +66,11 @@ def main() -> int:
     print(f"{'ended by':16}" + "".join(f"{name:>10}" for name in verdicts))
     for limit in sorted({limit for limit, _ in counts}):
         print(f"{limit:16}" + "".join(f"{counts[limit, name]:10}" for name in verdicts))
+    shares = Counter[str]()
+    for (_, verdict), count in counts.items():
+        shares[verdict] += count
+    note("wrong", shares["WRONG"] / shares.total(), noise=0)
+    note("right", shares["right"] / shares.total(), noise=0.02, better="higher")
     return 1 if any(verdict == "WRONG" for _, verdict in counts) else 0
 
 

@@ -24,6 +24,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from _ratios import leave_out, note
+from _veth import need_root
+
 from trexbench.lab import net, tap
 
 HERE, THERE = (f"tbw{os.getpid()}-{name}" for name in ("here", "there"))
@@ -191,6 +194,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0)
     asked = parser.parse_args()
+    need_root()
     lines = {"cable": cable, "netem": netem}
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in lines}
     for _ in range(asked.repeats):
@@ -210,6 +214,15 @@ def main() -> None:
         print(f"{name:18}" + "".join(f"{figure:>10.{0 if figure > 20 else 1}f}" for figure in medians.values()))
         for key in medians:
             print(f"  each {key:9}  " + " ".join(f"{one[key]:.4g}" for one in found))
+
+    for key in runs["cable"][0]:
+        if runs["netem"]:
+            cable_, netem_ = (statistics.median(one[key] for one in runs[name]) for name in lines)
+            note(
+                f"cable / netem: {key}", cable_ / netem_, noise=0.3, better="lower" if key.endswith("us") else "higher"
+            )
+        else:
+            leave_out(f"cable / netem: {key}", "this kernel has no netem")
 
 
 if __name__ == "__main__":

@@ -6,10 +6,12 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 from effort import NIGHTLY, scaled
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 # A shell's background jobs ignore Ctrl-C, nohup's SIGHUP, and what they start inherits that: tests would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -29,19 +31,32 @@ settings.register_profile(
 )
 settings.load_profile("trexbench")
 
+PAGE = "tests/page/"
 _BEGUN_S = pytest.StashKey[float]()
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave nights' tests to nights, and give all tests of a file to one worker, unless they name another group."""
+    """Leave nights' tests to nights."""
     if not NIGHTLY:
         left: Sequence[pytest.Item] = [item for item in items if item.get_closest_marker("nightly")]
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in set(left)]
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+class ByFixtures(LoadScopeScheduling):
+    """Gives all tests of a file to one worker, and all of the page, which share a browser.
+
+    Marks of ``xdist_group`` would say the same, but are ignored by pytest-xdist 3.8.0 on pytest 9.2.0.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return PAGE if path.startswith(PAGE) else path
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFixtures:
+    return ByFixtures(config, log)
 
 
 def cpu_s() -> float:

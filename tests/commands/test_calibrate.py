@@ -19,6 +19,7 @@ def test_simulated_it_is_marked_and_not_kept(tmp_path: Path) -> None:
     assert not (tmp_path / "state").exists() and len(list(tmp_path.glob("results/*/back-to-back/*.json"))) == 2
 
 
+@pytest.mark.nightly
 def test_limits_of_a_server_that_only_simulates_are_told_and_not_kept(tmp_path: Path) -> None:
     with fake_server() as server:
         where = ("--server", "127.0.0.1", "--rpc-port", str(server.rpc_port), "--pub-port", str(server.pub_port))

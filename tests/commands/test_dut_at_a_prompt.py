@@ -118,7 +118,19 @@ def test_facts_and_counters_of_an_edgerouter(tmp_path: Path, edgeos: Path) -> No
 def test_a_run_applies_reads_back_and_counts(tmp_path: Path, mikrotik: CliServer) -> None:
     with fake_server() as server:
         options = [one for one in server.options if one != "--no-apply"]
-        quick = ("--ramp-duration", "4s", "--hold", "3s", "--warmup", "1kpps:2s", "--sample", "0.5s", "--no-picture")
+        quick = (
+            "--ramp-duration",
+            "4s",
+            "--hold",
+            "3s",
+            "--confirm",
+            "0s",
+            "--warmup",
+            "1kpps:2s",
+            "--sample",
+            "0.5s",
+            "--no-picture",
+        )
         done = trexbench(tmp_path, "ramp", "--dut", "mikrotik.yaml", "--mode", "var2-64b", *quick, *options)
     assert done.returncode == 0, done.stderr
     (path,) = tmp_path.glob("results/*/mikrotik/*.json")

@@ -122,6 +122,7 @@ def test_a_killed_genuine_server_keeps_what_was_read() -> None:
     assert found.error is not None and len(found.client) >= 3
 
 
+@pytest.mark.nightly
 @NEEDS_IPERF3
 def test_a_hanging_genuine_server_is_given_up() -> None:
     """iperf3 waits for ever for the other end: its time limit ends it, and what hangs as well."""

@@ -1,4 +1,7 @@
-"""Every kind of DUT, frame and port: a ramp, a search and a suite of both, simulated, from config to report."""
+"""Every kind of DUT, frame and port, simulated, from config to report: each is searched, and a few by every other way.
+
+At night each is ramped, too, and measured by a suite of both.
+"""
 
 from __future__ import annotations
 
@@ -59,9 +62,18 @@ KINDS = {
 }
 
 
-@pytest.fixture(params=KINDS.values(), ids=KINDS)
+SHORT = ("--ramp-duration", "60", "--hold", "4", "--confirm", "2", "--zoom", "30")
+
+
+def some(*by_day: str) -> pytest.MarkDecorator:
+    """All kinds at night, these by day."""
+    marked = [pytest.param(name, marks=[] if name in by_day else pytest.mark.nightly) for name in KINDS]
+    return pytest.mark.parametrize("kind", marked, indirect=True)
+
+
+@pytest.fixture
 def kind(request: pytest.FixtureRequest, tmp_path: Path) -> Kind:
-    found: Kind = request.param
+    found = KINDS[request.param]
     twin = f"twin: {{workers: 1, clock: {CLOCK_HZ / 1e9}ghz, cycles_per_packet: {CLOCK_HZ / found.pps}}}\n"
     (tmp_path / "dut_configs").mkdir()
     (tmp_path / "dut_configs" / "box.yaml").write_text(found.config + twin)
@@ -83,15 +95,24 @@ def assert_measured(found: Any, kind: Kind, both: bool) -> None:
     assert sum(one["maximum_pps"] for one in results) == pytest.approx(kind.pps, rel=0.02)
 
 
-@pytest.mark.parametrize("verb", ["ramp", "search"])
-def test_it_is_measured_one_way(tmp_path: Path, kind: Kind, verb: str) -> None:
-    short = ("--ramp-duration", "60", "--hold", "4", "--confirm", "2", "--zoom", "30") if verb == "ramp" else ()
-    run = trexbench(tmp_path, verb, "--dut", "box", "--mode", kind.mode, "--sim", "--no-picture", *short)
+def assert_measured_one_way(folder: Path, kind: Kind, verb: str, *options: str) -> None:
+    run = trexbench(folder, verb, "--dut", "box", "--mode", kind.mode, "--sim", "--no-picture", "-q", *options)
     assert run.returncode == 0, run.stderr
-    (found,) = documents(tmp_path)
+    (found,) = documents(folder)
     assert_measured(found, kind, both=False)
 
 
+@some(*KINDS)
+def test_it_is_searched_one_way(tmp_path: Path, kind: Kind) -> None:
+    assert_measured_one_way(tmp_path, kind, "search")
+
+
+@some("driver commands", "two tags and IPv6", "9000 B")
+def test_it_is_ramped_one_way(tmp_path: Path, kind: Kind) -> None:
+    assert_measured_one_way(tmp_path, kind, "ramp", *SHORT)
+
+
+@some("four ports of IPv6")
 def test_suites_of_ramps_and_of_searches_measure_it_both_ways(tmp_path: Path, kind: Kind) -> None:
     cells = f"duts: [box]\nmodes: [{kind.mode}]\ndirections: [bidir]\n"
     short = "plan: {ramp_duration: 60s, hold: 4s, confirm: 2s, zoom: 30s}\n"

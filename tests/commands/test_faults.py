@@ -198,6 +198,7 @@ def test_an_answer_that_is_late_or_lost_is_asked_for_once_more(folder: Path, fau
         assert faulty.comes_to(FREE)
 
 
+@pytest.mark.nightly
 def test_a_server_that_hangs_for_longer_is_silenced_after_it(folder: Path) -> None:
     with ramp_against(folder, "hang@1600ms:8s") as faulty:
         assert faulty.done.returncode == 5
@@ -206,6 +207,7 @@ def test_a_server_that_hangs_for_longer_is_silenced_after_it(folder: Path) -> No
         assert faulty.comes_to(FREE)
 
 
+@pytest.mark.nightly
 def test_replies_that_get_lost(folder: Path) -> None:
     with ramp_against(folder, "drop@1600ms:3") as faulty:
         assert faulty.done.returncode == 5
@@ -276,6 +278,7 @@ def test_statistics_that_stand_still_for_a_while_cost_a_doubt_and_no_run(folder:
         assert faulty.comes_to(FREE)
 
 
+@pytest.mark.nightly
 def test_a_process_that_was_stopped_has_a_gap_that_is_a_doubt_and_no_verdict(folder: Path) -> None:
     (folder / "mine.yaml").write_text(DUT)
     with fake_server() as server:

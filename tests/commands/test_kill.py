@@ -1,7 +1,4 @@
-"""kill -9 at random moments of simulated ramps and suites: nothing torn, nothing lost but the last sample.
-
-``TREXBENCH_KILLS=50`` makes fifty of each; without it few, for they take seconds.
-"""
+"""kill -9 at random moments of simulated ramps and suites: nothing torn, nothing lost but the last sample."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from effort import scaled
 from tools import folder_with
 
 from trexbench.core.result import Status
@@ -21,7 +19,8 @@ from trexbench.results.index import open_index
 from trexbench.results.journal import journal_of
 from trexbench.results.store import RunWriter, load_row, load_run
 
-KILLS = int(os.environ.get("TREXBENCH_KILLS", "5"))
+KILLS = scaled(50, 3)
+"""Of each verb."""
 SUITE = """
 duts: [netgate-vpp]
 modes: [64b, 1514b]

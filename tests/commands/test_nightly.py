@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tools import ROOT, folder_with, trexbench
 
-from suites import TINY, chat, without_twin
+from suites import TWO, chat, without_twin
 from trexbench.core.errors import ConfigError
 from trexbench.core.history.night import State
 from trexbench.results.nights import load_nights
@@ -33,7 +33,7 @@ def relabelled(folder: Path, suite: str | None) -> Path:
 
 
 def test_a_night_leaves_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder_with(tmp_path, tiny=TINY + "keep_nights: 2\n")
+    folder_with(tmp_path, tiny=TWO + "keep_nights: 2\n")
     with chat() as (url, told):
         monkeypatch.setenv("TREXBENCH_WEBHOOK", url)
         for date in ("2026-11-01", "2026-11-02", "2026-11-03"):
@@ -44,24 +44,24 @@ def test_a_night_leaves_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPat
                 others = [relabelled(tmp_path, "other"), relabelled(tmp_path, None)]
             assert "T0psecret" not in done.stdout + done.stderr
     assert [body["text"].splitlines()[0] for body in told] == [
-        f"tiny, night of 2026-11-0{day} (simulated): 4 of 4 cells measured" for day in (1, 2, 3)
+        f"tiny, night of 2026-11-0{day} (simulated): 2 of 2 cells measured" for day in (1, 2, 3)
     ]
     assert [night.night for night in load_nights(tmp_path / "results", pytest.fail)] == ["2026-11-02", "2026-11-03"]
-    assert len(list(tmp_path.glob("results/*/netgate-vpp/*.json"))) == 8 + len(others)
+    assert len(list(tmp_path.glob("results/*/netgate-vpp/*.json"))) == 4 + len(others)
     assert all(path.exists() for path in others), "as old as those that went, and another suite's, or nobody's"
     page = (tmp_path / "results" / "report.html").read_text()
     assert "netgate-vpp" in page and "2026-11-03" in page
     gauges = (tmp_path / "out" / "x.prom").read_text()
-    assert len(re.findall(r"^trexbench_maximum_pps{", gauges, re.MULTILINE)) == 4
+    assert len(re.findall(r"^trexbench_maximum_pps{", gauges, re.MULTILINE)) == 2
     assert "not enough nights" in done.stdout
     strict = trexbench(tmp_path, "nightly", "tiny", "--sim", "--date", "2026-11-04", "-q", "--strict", "--json")
     values = json.loads(strict.stdout)
-    assert values["exit_code"] == values["judgement"]["exit_code"] == 4 and len(values["night"]["cells"]) == 4
+    assert values["exit_code"] == values["judgement"]["exit_code"] == 4 and len(values["night"]["cells"]) == 2
     assert strict.returncode == 4 and "the webhook was not told" in strict.stderr and "T0psecret" not in strict.stderr
 
 
 def test_a_night_that_cannot_be_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder_with(tmp_path, broken=TINY.replace("64b", "64bb"))
+    folder_with(tmp_path, broken=TWO.replace("64b", "64bb"))
     with chat() as (url, told):
         monkeypatch.setenv("TREXBENCH_WEBHOOK", url)
         done = trexbench(tmp_path, "nightly", "broken", "--sim", "--prometheus", "x.prom", "--json")
@@ -76,7 +76,7 @@ def test_a_night_that_cannot_be_is_seen(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_failed_cells_decide_the_exit_code_and_the_rest_is_reported(tmp_path: Path) -> None:
     without_twin(tmp_path)
-    folder_with(tmp_path, odd=TINY.replace("[{", "[bare, {"))
+    folder_with(tmp_path, odd=TWO.replace("[{", "[bare, {"))
     done = trexbench(tmp_path, "nightly", "odd", "--sim", "-q")
     assert done.returncode == 2, done.stderr
     assert "describes no twin" in done.stderr and "not measured" in done.stdout
@@ -84,38 +84,38 @@ def test_failed_cells_decide_the_exit_code_and_the_rest_is_reported(tmp_path: Pa
 
 
 def test_an_unfinished_night_is_gone_on_with(tmp_path: Path) -> None:
-    folder_with(tmp_path, tiny=TINY)
+    folder_with(tmp_path, tiny=TWO)
     trexbench(tmp_path, "suite", "run", "tiny", "--sim", "-q")
     (path,) = tmp_path.glob("results/nights/*.json")
     night = json.loads(path.read_text())
-    night["finished"], night["cells"][3] = None, {**night["cells"][3], "state": "waiting", "attempts": []}
+    night["finished"], night["cells"][1] = None, {**night["cells"][1], "state": "waiting", "attempts": []}
     path.write_text(json.dumps(night))
     done = trexbench(tmp_path, "nightly", "tiny", "--sim")
-    assert done.returncode == 0 and "cell 4 of 4" in done.stderr and "cell 3 of 4" not in done.stderr
+    assert done.returncode == 0 and "cell 2 of 2" in done.stderr and "cell 1 of 2" not in done.stderr
     (resumed,) = load_nights(tmp_path / "results", pytest.fail)
-    assert [cell.state for cell in resumed.cells] == [State.DONE] * 4 and resumed.started == night["started"]
+    assert [cell.state for cell in resumed.cells] == [State.DONE] * 2 and resumed.started == night["started"]
     again = trexbench(tmp_path, "nightly", "tiny", "--sim")
-    assert again.returncode == 0 and "cell 1 of 4" in again.stderr
+    assert again.returncode == 0 and "cell 1 of 2" in again.stderr
     assert len(load_nights(tmp_path / "results", pytest.fail)) == 2
 
 
 def test_a_webhook_that_is_no_address_is_refused_before_anything_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder_with(tmp_path, tiny=TINY)
+    folder_with(tmp_path, tiny=TWO)
     monkeypatch.setenv("TREXBENCH_WEBHOOK", "gopher://T0psecret")
     done = trexbench(tmp_path, "nightly", "tiny", "--sim")
     assert done.returncode == 2 and "T0psecret" not in done.stderr and not (tmp_path / "results").exists()
 
 
 def test_gauges_that_nobody_would_read_are_refused_before_anything_runs(tmp_path: Path) -> None:
-    folder_with(tmp_path, tiny=TINY)
+    folder_with(tmp_path, tiny=TWO)
     done = trexbench(tmp_path, "nightly", "tiny", "--sim", "--prometheus", "gauges.txt")
     assert done.returncode == 2 and "end in .prom" in done.stderr and not (tmp_path / "results").exists()
 
 
 def test_where_no_night_can_be_kept_the_webhook_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder_with(tmp_path, tiny=TINY)
+    folder_with(tmp_path, tiny=TWO)
     (tmp_path / "results").write_text("a file")
     with chat() as (url, told):
         monkeypatch.setenv("TREXBENCH_WEBHOOK", url)
@@ -155,6 +155,7 @@ def test_a_step_that_fails_unforeseen_stops_no_other() -> None:
     assert warnings == end.findings
 
 
+@pytest.mark.nightly
 def test_the_commands_of_the_document(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)

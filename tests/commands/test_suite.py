@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from effort import scaled
 from tools import ROOT, await_line, begin, fake_server, folder_with, trexbench
 
-from suites import PLAN, TINY, without_twin
+from suites import PLAN, TINY, TWO, without_twin
 from trexbench.core.history.night import State
 from trexbench.results.index import open_index
 from trexbench.results.nights import load_nights
@@ -67,21 +68,22 @@ def test_a_plan_of_a_simulation_refuses_what_running_it_would(tmp_path: Path) ->
 
 
 def test_a_whole_night_and_another(tmp_path: Path) -> None:
-    folder_with(tmp_path, tiny=TINY)
+    folder_with(tmp_path, tiny=TWO)
     done = trexbench(tmp_path, "suite", "run", "tiny", "--sim", "--date", "2026-11-20")
     assert done.returncode == 0, done.stderr
-    assert [line for line in done.stderr.splitlines() if line.startswith("cell 4 of 4, ")]
+    assert [line for line in done.stderr.splitlines() if line.startswith("cell 2 of 2, ")]
     again = trexbench(tmp_path, "suite", "run", "suites/tiny.yaml", "--sim", "--date", "2026-11-20", "-q", "--json")
     assert again.returncode == 0 and again.stderr == ""
     night = json.loads(again.stdout)
-    assert [cell["state"] for cell in night["cells"]] == ["done"] * 4 and night["simulated"] is True
+    assert [cell["state"] for cell in night["cells"]] == ["done"] * 2 and night["simulated"] is True
     assert night == night_at(tmp_path / "results/nights/2026-11-20-tiny-2.json")
     assert night_at(tmp_path / "results/nights/2026-11-20-tiny.json")["finished"] is not None
     with open_index(tmp_path / "results", pytest.fail) as index:
         rows = index.rows(suite="tiny")
-    assert len(rows) == 8 and {row.night for row in rows} == {"2026-11-20"} and all(row.complete for row in rows)
+    assert len(rows) == 4 and {row.night for row in rows} == {"2026-11-20"} and all(row.complete for row in rows)
 
 
+@pytest.mark.nightly
 def test_a_suite_of_searches_is_measured_judged_and_reported(tmp_path: Path) -> None:
     fast = TINY.replace("uni, bidir", "uni").replace(PLAN, "method: search\nplan: {goals: [0.1%, 0.5%]}")
     folder_with(tmp_path, fast=fast)
@@ -198,7 +200,7 @@ def test_cells_of_one_session_share_the_tester(tmp_path: Path) -> None:
     assert night.error is not None and [len(cell.attempts) for cell in night.cells] == [2, 2]
 
 
-KILLS = 20
+KILLS = scaled(20, 5)
 FIVE = TINY.replace("[64b]", "[64b, 1flow]").replace("[uni, bidir]", "[uni]")
 PRELOADED = [
     "trexbench.suite.run",

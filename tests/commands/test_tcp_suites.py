@@ -11,7 +11,9 @@ from tools import trexbench
 SUITE = "method: tcp\ntcp: {time: 10s, ping: 2}\nduts: [raspberry-pi]\n"
 
 
-@pytest.mark.parametrize(("name", "cells"), [("raspberry-pi-2015", 24), ("home-routers-2022", 16)])
+@pytest.mark.parametrize(
+    ("name", "cells"), [("raspberry-pi-2015", 24), pytest.param("home-routers-2022", 16, marks=pytest.mark.nightly)]
+)
 def test_a_documents_tests_and_its_table(name: str, cells: int, tmp_path: Path) -> None:
     done = trexbench(tmp_path, "suite", "run", name, "--sim")
     assert done.returncode == 0 and f"{cells} of {cells} cells measured" in done.stderr, done.stderr

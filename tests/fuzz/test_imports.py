@@ -1,7 +1,4 @@
-"""Other tools' files, damaged anywhere: each becomes a run that every reader takes, or one line that names it.
-
-How many of each kind: TREXBENCH_FUZZ.
-"""
+"""Other tools' files, damaged anywhere: each becomes a run that every reader takes, or one line that names it."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ import random
 from pathlib import Path
 
 import pytest
+from effort import scaled
 from flents import data_file, netperf, pings
 from mutate import mutate
 
@@ -20,7 +18,8 @@ from trexbench.report.tcp.text import format_tcp
 from trexbench.results.importing import Wish, import_files
 from trexbench.results.store import load_rows, load_tcp
 
-COUNT = int(os.environ.get("TREXBENCH_FUZZ", "1500")) // 25
+COUNT = scaled(60, 12)
+"""Files of each kind."""
 SEED = int(os.environ.get("TREXBENCH_FUZZ_SEED", "1"))
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "iperf3"
 _FLENT = data_file({"TCP upload": netperf(5.0, 2.0), "Ping (ms) ICMP": pings(2.0, 9.0, 2.0)[:20]}, 2.0)

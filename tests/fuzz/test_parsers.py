@@ -1,7 +1,7 @@
 """Every parser of what a device prints gives a value or a named error for any text, and soon.
 
 The parsers are found, not listed: a new one is mutated as soon as it is there, and fails here until some recorded
-output (tests/fixtures) or sample (samples.py) is one that it takes. How many texts each gets: TREXBENCH_FUZZ.
+output (tests/fixtures) or sample (samples.py) is one that it takes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from effort import scaled
 from mutate import mutate
 from samples import SAMPLES
 
@@ -31,7 +32,8 @@ import trexbench.host
 from trexbench.core.errors import BenchError, DutError
 from trexbench.host.power import NOT_AN_ANSWER
 
-COUNT = int(os.environ.get("TREXBENCH_FUZZ", "1500"))
+COUNT = scaled(1500, 100)
+"""Texts that each parser gets."""
 SEED = int(os.environ.get("TREXBENCH_FUZZ_SEED", "1"))
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 CALL_S = 2.0

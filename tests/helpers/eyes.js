@@ -315,14 +315,8 @@
     return Math.round(boxes) + " " + document.querySelectorAll("svg *").length;
   }
 
-  // still() after the next frame, in which a change of ground or width is seen; a busy machine may draw none for a while.
-  function frame() {
-    return new Promise(function (done) {
-      function told() { done(still()); }
-      requestAnimationFrame(told);
-      setTimeout(told, 300);
-    });
-  }
+  // still() in the next frame: changes of ground and of width have been told to the page by then.
+  function frame() { return new Promise(function (done) { requestAnimationFrame(function () { done(still()); }); }); }
 
   window.eyes = { texts: texts, overlaps: overlaps, cuts: cuts, paleText: paleText, paleMarks: paleMarks, axes: axes, controls: controls, name: name, focused: focused,
     choices: choices, titles: titles, frame: frame, plots: plots, words: words, where: where };

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from browser import Page
+from browser import WITHIN_S, Page
+from effort import scaled
 from printed import dark_sheets, overprinted, pale, read_words
 
 SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
@@ -30,7 +31,7 @@ NAMED_ROLES = frozenset(
         "textbox",
     )
 )
-MOST_OPTIONS = 6
+MOST_OPTIONS = scaled(6, 2)
 """So many options of one list are tried."""
 UNFOLD = "document.querySelectorAll('details:not(.pick)').forEach(function (one) { one.open = true; })"
 LONGEST = 12
@@ -71,14 +72,11 @@ class Eyes:
         self.settle()
 
     def settle(self) -> None:
-        """Until nothing moves any more."""
-        before, deadline = "", time.monotonic() + 5
-        while time.monotonic() < deadline:
-            now = self.page.evaluate("eyes.frame()")
-            if now == before:
-                return
+        """Wait until two frames in a row look alike."""
+        before, deadline = "", time.monotonic() + WITHIN_S
+        while (now := self.page.evaluate("eyes.frame()")) != before:
+            assert time.monotonic() < deadline, f"not at rest within {WITHIN_S:g} s"
             before = now
-            time.sleep(0.05)
 
     def noise(self, path: Path) -> list[str]:
         """What the console said, and what was asked for beside the page."""
@@ -183,12 +181,12 @@ class Eyes:
         middle = self.page.evaluate(
             f"(function (box) {{ return box.top + box.height / 2; }})({plot}.getBoundingClientRect())"
         )
+        lifted = "addEventListener('pointerup', function () { window.lifted = true; }, { capture: true, once: true })"
+        self.page.evaluate(f"window.lifted = false; {lifted}")
         self.page.swipe(180, middle, 200 * up)
-        deadline = time.monotonic() + 1
-        while abs(self.page.evaluate("scrollY") - before) < 100:
-            if time.monotonic() > deadline:
-                yield f"a swipe over #{self.page.evaluate(plot + '.id')} does not scroll the page"
-                return
+        self.page.wait(f"lifted || Math.abs(scrollY - {before}) >= 100")
+        if self.page.evaluate("lifted"):  # a finger whose move becomes a scroll is never told to be lifted
+            yield f"a swipe over #{self.page.evaluate(plot + '.id')} does not scroll the page"
 
     def reader(self) -> list[str]:
         """The accessibility tree: headings in order; controls, plots and tables with names."""

@@ -9,10 +9,10 @@ RAMP = ("--mode", "imix", "--warmup", "1kpps:2s", "--ramp-to", "16kpps", "--ramp
 """A ramp of TRex's rates on a busy machine, through the shaper's rate in its first half."""
 
 
-def shape(namespace: str, interface: str = "d1") -> None:
-    """What leaves there is 20 Mbit/s at most, and 2 kB wait for it."""
-    limits = ("rate", "20mbit", "burst", "8kb", "limit", "2kb")
-    subprocess.run(["tc", "-n", namespace, "qdisc", "add", "dev", interface, "root", "tbf", *limits], check=True)
+def shape(namespace: str, waiting: str = "2kb") -> None:
+    """Let 20 Mbit/s leave port 1 at most. waiting: so much is kept meanwhile; the rate's frames of 10 ms are 25 kB."""
+    limits = ("rate", "20mbit", "burst", "8kb", "limit", waiting)
+    subprocess.run(["tc", "-n", namespace, "qdisc", "replace", "dev", "d1", "root", "tbf", *limits], check=True)
 
 
 def assert_large_frames_are_lost_first(run: Any, said: str) -> None:

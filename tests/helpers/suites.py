@@ -22,11 +22,12 @@ modes: [64b]
 directions: [uni, bidir]
 {PLAN}
 """
+TWO = TINY.replace("uni, bidir", "uni")
 FOUR = """
 duts: [{name: netgate-vpp, rx_queues: 1}, netgate-linux]
 modes: [64b]
 directions: [uni, bidir]
-plan: {warmup: 10kpps:2s, ramp_to: 40%, ramp_duration: 60s, hold: 5s, confirm: 5s, zoom: 0s}
+plan: {warmup: 10kpps:2s, ramp_to: 40%, ramp_duration: 20s, hold: 4s, confirm: 2s, zoom: 0s}
 """
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from openwrt import SSH, example, in_lab
+from packet_lab import namespaces, plan
 from sshd import WHY_NOT, running_sshd
 from tools import trexbench
 
@@ -22,22 +22,19 @@ pytestmark = [
 ]
 
 PREFIX = f"tbc{os.getpid()}"
-SHORT = ("--warmup", "1kpps:2s", "--ramp-duration", "6", "--hold", "2", "--confirm", "1", "--no-picture")
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "own.yaml"
-    path.write_text(in_lab(PREFIX))
+    path.write_text(f"{in_lab(PREFIX)}plan: {plan()}\n")
     yield path
     trexbench(tmp_path, "lab", "down", "--dut", str(path), "--force")
-    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
-    assert PREFIX not in listed
+    assert not namespaces(PREFIX)
 
 
 def test_real_packets_pass_a_router_that_only_commands_set_up(tmp_path: Path, lab: Path) -> None:
-    quick = ("--mode", "var2-64b", "--ramp-to", "20kpps", "--loss", "20%", *SHORT)
-    done = trexbench(tmp_path, "ramp", "--dut", str(lab), *quick)
+    done = trexbench(tmp_path, "ramp", "--dut", str(lab), "--mode", "var2-64b", "--no-picture")
     assert done.returncode == 0, done.stderr
     (path,) = tmp_path.glob("results/*/own/*.json")
     found = json.loads(path.read_text())
@@ -48,7 +45,7 @@ def test_real_packets_pass_a_router_that_only_commands_set_up(tmp_path: Path, la
     arrived, left = (
         last["ports"][port][key] - first["ports"][port][key] for port, key in ((0, "rx_packets"), (1, "tx_packets"))
     )
-    assert sent > 10_000 and arrived == pytest.approx(sent, rel=0.01) and 0 < left <= arrived + 100
+    assert sent > 1000 and arrived == pytest.approx(sent, rel=0.01) and 0 < left <= arrived + 100
     assert last["at_s"] > first["at_s"] and len(last["cpus"]) == len(first["cpus"]) >= 1
 
 

@@ -27,7 +27,9 @@ def pair() -> Iterator[CorePair]:
         yield found
 
 
+@pytest.mark.measures
 def test_both_cores_answer(pair: CorePair) -> None:
+    """A busy machine only makes attempts fail: a figure is that of the fastest turns, which nothing interrupted."""
     found = [times for _ in range(50) if (times := pair.measure()) is not None]
     round_trips = [one.round_trip_ns for one in found if one.round_trip_ns is not None]
     assert round_trips, "the cores met in none of 50 attempts"
@@ -48,9 +50,14 @@ def test_a_side_that_is_left_alone_gives_up(pair: CorePair) -> None:
 
 
 def test_its_threads_end_with_it() -> None:
-    before = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    def held() -> tuple[int, int]:
+        return threading.active_count(), len(os.listdir("/proc/self/fd"))
+
+    before = held()
     for _ in range(3):
         with contextlib.closing(CorePair(CPUS[1], CPUS[0])) as pair:
             pair.measure()
-    time.sleep(0.05)
-    assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == before
+    deadline = time.monotonic() + 10
+    while held() != before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert held() == before

@@ -20,6 +20,8 @@ from trexbench.config.model import DutConfig
 from trexbench.core.dut.telemetry import Observation
 from trexbench.core.errors import DutError
 from trexbench.core.load.profile import resolve_mode
+from trexbench.core.load.sample import Reading
+from trexbench.core.protocols import Generator
 from trexbench.dut import Wanted
 from trexbench.dut.apply import apply, revert
 from trexbench.dut.journal import FileJournal
@@ -111,7 +113,7 @@ def in_the_tester(lab: RunningLab, work: Callable[[], None]) -> None:
 
     thread = threading.Thread(target=body)
     thread.start()
-    thread.join(60)
+    thread.join(120)
     assert not thread.is_alive()
     if failures:
         raise failures[0]
@@ -123,6 +125,19 @@ class SystemClock:
 
     def sleep_until(self, t_s: float) -> None:
         time.sleep(max(0.0, t_s - self.now()))
+
+
+def settled(generator: Generator) -> Reading:
+    """The counters once nothing is on its way any more."""
+    last, before = generator.read(), None
+    while before is None or moved(before) != moved(last):
+        time.sleep(0.2)
+        last, before = generator.read(), last
+    return last
+
+
+def moved(reading: Reading) -> list[tuple[int, int]]:
+    return [(one.opackets, one.ipackets) for one in reading.ports.values()]
 
 
 def grown(before: Observation, after: Observation) -> dict[str, int]:
@@ -142,8 +157,10 @@ LOSSES = [
 ]
 
 
+@pytest.mark.measures
 @pytest.mark.parametrize(("steer", "threaded", "counters"), LOSSES, ids=[row[0] for row in LOSSES])
 def test_every_lost_frame_is_in_one_counter(config: DutConfig, steer: str, threaded: bool, counters: set[str]) -> None:
+    """It floods the router for a second; a busy machine makes it lose more, or less, but not in another place."""
     config = with_lab(config, steer=steer, threaded=threaded)
     transport = open_transport(config.transport.type, config.transport.namespace)
     found: dict[str, Any] = {}
@@ -158,10 +175,9 @@ def test_every_lost_frame_is_in_one_counter(config: DutConfig, steer: str, threa
                 generator.load(find_profile(mode.profile), dict(mode.tunables), (0, 1))
                 first, seen = generator.read(), dut.observe(clear=True)
                 generator.start({0: 1.4e6, 1: 1.4e6}, 10)
-                time.sleep(3)
-                generator.stop()
                 time.sleep(1)
-                last = generator.read()
+                generator.stop()
+                last = settled(generator)
                 found["drops"] = grown(seen, dut.observe())
                 found["lost"] = {
                     rx: (last.ports[tx].opackets - first.ports[tx].opackets)

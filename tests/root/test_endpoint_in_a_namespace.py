@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from endpoints import host, run
+from sshd import eventually
 from targets import NEEDS_ROOT
 
 from trexbench.core.errors import DutError
@@ -17,7 +18,7 @@ from trexbench.endpoint import watched_processes
 from trexbench.transport import NetnsTransport
 
 pytestmark = [pytest.mark.root, NEEDS_ROOT]
-NAME = f"tbx-ends-{os.getpid()}"
+NAME = f"tben{os.getpid()}"
 
 
 @pytest.fixture
@@ -46,19 +47,20 @@ def test_a_leg_in_a_namespace(namespace: str) -> None:
 
 def test_a_process_belongs_to_the_host_whose_namespace_it_is_in(namespace: str) -> None:
     """All of them see one /proc."""
-    busy = "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
+    busy = "import time\nend = time.monotonic() + 120\nwhile time.monotonic() < end: pass"
     argv = [sys.executable, "-c", busy]
     with (
         subprocess.Popen(["ip", "netns", "exec", namespace, *argv]) as within,
         subprocess.Popen(argv) as outside,
     ):
         try:
-            with watched_processes(host("dut", NetnsTransport(namespace)), 30.0) as finish:
-                time.sleep(1.0)
-                there = finish()
-            with watched_processes(host("dut"), 30.0) as finish:
-                time.sleep(1.0)
-                here = finish()
+            with (
+                watched_processes(host("dut", NetnsTransport(namespace)), 60.0) as watched_there,
+                watched_processes(host("dut"), 60.0) as watched_here,
+            ):
+                until_s = [worked_s(one) + 0.3 for one in (within, outside)]
+                eventually(lambda: worked_s(within) > until_s[0] and worked_s(outside) > until_s[1], "both worked", 60)
+                there, here = watched_there(), watched_here()
         finally:
             within.kill()
             outside.kill()
@@ -66,3 +68,8 @@ def test_a_process_belongs_to_the_host_whose_namespace_it_is_in(namespace: str) 
     whose = [{one.process: one.whose for one in found.took} for found in (there, here)]
     assert (whose[0][within.pid], whose[0][outside.pid]) == ("", "elsewhere")
     assert (whose[1][within.pid], whose[1][outside.pid]) == ("elsewhere", "")
+
+
+def worked_s(process: subprocess.Popen[bytes]) -> float:
+    """CPU time of this process so far."""
+    return int(Path(f"/proc/{process.pid}/schedstat").read_text().split()[0]) / 1e9

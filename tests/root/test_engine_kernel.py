@@ -37,8 +37,8 @@ def run(*argv: str) -> None:
     subprocess.run(argv, check=True, timeout=20, capture_output=True)
 
 
-@pytest.fixture
-def netns() -> Iterator[str]:
+@contextlib.contextmanager
+def veths() -> Iterator[str]:
     """A namespace with the veth pairs p0-q0 and p1-q1 and nothing else that could send."""
     name = f"tbe{os.getpid()}x{next(_numbers)}"
     run("ip", "netns", "add", name)
@@ -57,10 +57,25 @@ def netns() -> Iterator[str]:
 
 
 @pytest.fixture
+def netns() -> Iterator[str]:
+    with veths() as name:
+        yield name
+
+
+@pytest.fixture
 def engine(netns: str) -> Iterator[KernelEngine]:
-    made = KernelEngine(["p0", "p1"], speed_bps=10e9, netns=netns, random_seed=SEED)
-    yield made
-    made.close()
+    with contextlib.closing(KernelEngine(["p0", "p1"], speed_bps=10e9, netns=netns, random_seed=SEED)) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[tuple[KernelEngine, str]]:
+    """An engine and its namespace, for tests that compare no counters with their beginning."""
+    with (
+        veths() as name,
+        contextlib.closing(KernelEngine(["p0", "p1"], speed_bps=10e9, netns=name, random_seed=SEED)) as made,
+    ):
+        yield made, name
 
 
 class Tap:
@@ -70,7 +85,7 @@ class Tap:
         self.socket = inside(netns, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
         self.socket.setsockopt(socket.SOL_SOCKET, 33, 32 << 20)  # SO_RCVBUFFORCE
         self.socket.bind((interface, 3))
-        self.socket.settimeout(1.0)
+        self.socket.settimeout(10.0)
 
     def take(self, count: int) -> list[bytes]:
         return [self.socket.recv(4096) for _ in range(count)]
@@ -83,7 +98,7 @@ class Tap:
         return True
 
 
-def wait_for(condition: Callable[[], bool], timeout_s: float = 3.0) -> bool:
+def wait_for(condition: Callable[[], bool], timeout_s: float = 20.0) -> bool:
     end = time.monotonic() + timeout_s
     while not (met := condition()) and time.monotonic() < end:
         time.sleep(0.005)
@@ -242,7 +257,8 @@ PROGRAMS: dict[str, tuple[int, list[dict[str, Any]]]] = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_frames_are_those_of_the_reference_interpreter(name: str, engine: KernelEngine, netns: str) -> None:
+def test_the_frames_are_those_of_the_reference_interpreter(name: str, shared: tuple[KernelEngine, str]) -> None:
+    engine, netns = shared
     size, asked = PROGRAMS[name]
     packet = udp_frame(size, version=6 if FIX_UDP6 in asked else 4)
     instructions = checked(packet, asked)
@@ -294,7 +310,8 @@ ORDERS: dict[str, tuple[list[StreamSpec], list[tuple[int, int]]]] = {
 
 
 @pytest.mark.parametrize("name", ORDERS)
-def test_bursts_and_chains_come_in_their_order_and_end(name: str, engine: KernelEngine, netns: str) -> None:
+def test_bursts_and_chains_come_in_their_order_and_end(name: str, shared: tuple[KernelEngine, str]) -> None:
+    engine, netns = shared
     specs, wanted = ORDERS[name]
     tap = Tap(netns, "q0")
     engine.start(0, specs, 1.0, 5.0)
@@ -314,11 +331,12 @@ def continuous(rate_pps: float, **more: Any) -> StreamSpec:
     return replace(StreamSpec(1, udp_frame(60), rate_pps), **more)
 
 
+@pytest.mark.measures
 def test_a_duration_ends_by_itself_with_the_asked_number_of_frames(engine: KernelEngine) -> None:
+    """A core that another process shares loses slots, half of them where both are equal, but never adds any."""
     engine.start(0, [continuous(1000.0)], 10.0, 0.5)
     assert wait_for(lambda: 0 in engine.poll())
     sent = engine.counters(0)
-    # A core that others share may lose slots, but never adds any.
     assert 1000 <= sent.opackets <= 5001 and sent.obytes == 64 * sent.opackets
 
 
@@ -345,7 +363,9 @@ def test_update_takes_effect_at_once_even_from_a_crawl(engine: KernelEngine) -> 
     assert wait_for(lambda: engine.counters(0).opackets >= 2)
     engine.update(0, 50_000.0)
     before = engine.counters(0).opackets
-    assert wait_for(lambda: engine.counters(0).opackets > before + 1000, 1.0)
+    assert wait_for(lambda: engine.counters(0).opackets > before + 1000), (
+        "at a packet in 2 s it would take half an hour"
+    )
     engine.update(0, 0.0)
     time.sleep(0.01)
     before = engine.counters(0).opackets
@@ -356,11 +376,10 @@ def test_update_takes_effect_at_once_even_from_a_crawl(engine: KernelEngine) -> 
 def test_a_weak_tester_sends_less_than_asked_and_says_so(netns: str) -> None:
     engine = KernelEngine(["p0"], speed_bps=10e9, netns=netns, limit_pps=5000.0)
     try:
+        begun_s = time.monotonic()
         engine.start(0, [continuous(50_000.0)], 1.0, None)
-        time.sleep(0.7)
-        load, sent = engine.load(), engine.counters(0)
-        assert 0 < sent.opackets <= 5000 * 0.8
-        assert load.queue_full > 10_000
+        assert wait_for(lambda: engine.load().queue_full > 10_000)
+        assert 0 < engine.counters(0).opackets <= 5000 * (time.monotonic() - begun_s)
         assert wait_for(lambda: engine.load().cpu_percent >= 85.0)
     finally:
         engine.close()
@@ -455,8 +474,7 @@ def test_kill_9_leaves_silent_ports_without_programs(netns: str) -> None:
         assert tap.take(100)
         child.kill()
         child.wait(5)
-    time.sleep(0.2)
-    assert Tap(netns, "q0").silent()
+    assert wait_for(lambda: Tap(netns, "q0").silent())
     shown = subprocess.run(
         ["ip", "-n", netns, "link", "show", "p0"], check=True, capture_output=True, text=True, timeout=10
     )

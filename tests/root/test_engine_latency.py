@@ -77,7 +77,7 @@ def timed(pg_id: int, frame: bytes, rate_pps: float = 1000.0, number: int = 1) -
 def finished(engine: KernelEngine, *ports: int) -> None:
     """Wait for the end of the ports' traffic and for what is on its way."""
     silent: set[int] = set()
-    assert wait_for(lambda: bool(silent.update(engine.poll()) or silent >= set(ports)), 10.0)
+    assert wait_for(lambda: bool(silent.update(engine.poll()) or silent >= set(ports)))
     assert wait_for(lambda: all(one.sent == one.received for port in ports for one in engine.latency(port).values()))
 
 
@@ -126,6 +126,7 @@ def test_groups_are_told_apart_and_begin_anew(routed: tuple[KernelEngine, list[b
 def test_a_hand_that_holds_each_frame_shows_in_the_times(netns: str) -> None:
     engine = KernelEngine(["p0", "p1"], speed_bps=10e9, netns=netns)
     arriving, leaving, done = Tap(netns, "q0"), Tap(netns, "q1"), threading.Event()
+    arriving.socket.settimeout(0.2)
     held_s: list[float] = []
 
     def hold() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools import ROOT, trexbench
+from packet_lab import namespaces, write_lab
+from tools import trexbench
 
 pytestmark = [
     pytest.mark.root,
@@ -18,13 +19,24 @@ pytestmark = [
 ]
 
 PREFIX = f"tb6{os.getpid()}"
-SHORT = ("--bidir", "--warmup", "1kpps:2s", "--ramp-to", "20kpps", "--ramp-duration", "4s", "--hold", "1s")
-ONLY = ("--confirm", "0s", "--zoom", "0s", "--latency", "2s", "--no-picture")
+RAMP = ("ramp", "--dut", "own.yaml", "--latency", "400ms", "--no-picture")
+TREX_RAMP = (
+    "--warmup",
+    "1kpps:2s",
+    "--ramp-to",
+    "20kpps",
+    "--ramp-duration",
+    "4s",
+    "--latency",
+    "2s",
+    "--sample",
+    "1s",
+)
 TREX_DIR = os.environ.get("TREXBENCH_TREX_DIR", "")
 GENERATORS = [
     pytest.param((), id="embedded"),
     pytest.param(
-        ("--trex-dir", TREX_DIR),
+        ("--trex-dir", TREX_DIR, *TREX_RAMP),
         id="TRex",
         marks=pytest.mark.skipif(not TREX_DIR, reason="names no TRex"),
     ),
@@ -33,10 +45,10 @@ GENERATORS = [
 
 def lab(folder: Path, *vlans: str) -> Path:
     """lab-linux in namespaces of our own, each port with these VLANs."""
-    text = (ROOT / "dut_configs" / "lab-linux.yaml").read_text().replace("prefix: tbx ", f"prefix: {PREFIX} ")
+    path = write_lab(folder / "own.yaml", PREFIX)
+    text = path.read_text()
     for port, vlan in enumerate(vlans):
         text = text.replace(f"  - tester: {port}\n", f"  - tester: {port}\n    vlan: {vlan}\n")
-    path = folder / "own.yaml"
     path.write_text(text)
     return path
 
@@ -44,12 +56,12 @@ def lab(folder: Path, *vlans: str) -> Path:
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
-    trexbench(tmp_path, "lab", "down", "--dut", str(tmp_path / "own.yaml"), "--force")
-    assert not list(Path("/run/netns").glob(f"{PREFIX}-*"))
+    trexbench(tmp_path, "lab", "down", "--dut", "own.yaml", "--force")
+    assert not namespaces(PREFIX)
 
 
 def measured(folder: Path, *words: str) -> Any:
-    run = trexbench(folder, "ramp", "--dut", str(folder / "own.yaml"), *words, *SHORT, *ONLY)
+    run = trexbench(folder, *RAMP, "--bidir", *words)
     assert run.returncode == 0, run.stderr
     (path,) = folder.glob("results/*/*/*.json")
     return json.loads(path.read_text())
@@ -66,7 +78,7 @@ def assert_measured(found: Any, frame_bytes: int, spared: float) -> None:
     """Frames of this size went and came back, counted by stream and timed; ``spared``: the share that has to arrive."""
     assert found["status"] == "complete" and found["generator"]["streams_not_counted"] is None
     sent, received = moved(found, "opackets"), moved(found, "ipackets")
-    assert min(sent) > 50_000
+    assert min(sent) > 1000
     assert [octets / count for octets, count in zip(moved(found, "obytes"), sent, strict=True)] == pytest.approx(
         [frame_bytes] * 2, rel=0.001
     )
@@ -78,7 +90,7 @@ def assert_measured(found: Any, frame_bytes: int, spared: float) -> None:
     hold = [one for one in found["samples"] if one["phase"] == "hold"][-1]["streams"]
     for port, other in (("0", "1"), ("1", "0")):
         (by_stream,), (there,) = hold[port]["sent"], hold[port]["received"][other]
-        assert spared * by_stream <= there <= by_stream + 16 and by_stream > 10_000
+        assert spared * by_stream <= there <= by_stream + 16 and by_stream > 500
     # not every load: of what a busy machine lets through, a tenth may be too little to be timed
     assert {one["direction"] for one in found["latency"]} == {"0->1", "1->0"}
     assert all(0.5 * one["sent"] < one["received"] <= one["sent"] and one["mean_s"] > 0 for one in found["latency"])
@@ -117,19 +129,19 @@ def test_tagged_frames_are_counted_and_timed(
     folder: Path, generator: tuple[str, ...], vlans: tuple[str, str], mode: str, frame_bytes: int
 ) -> None:
     path = lab(folder, *vlans)
-    up = trexbench(folder, "lab", "up", "--dut", str(path), *generator)
+    up = trexbench(folder, "lab", "up", "--dut", str(path), *generator[:2])
     assert up.returncode == 0, up.stderr
     bridge(folder)
     assert_measured(measured(folder, "--mode", mode, "--no-apply"), frame_bytes, 0.99 if not generator else 0.9)
 
 
 def test_a_kernel_without_vlans_is_told_with_its_remedy(folder: Path) -> None:
-    path = lab(folder, "100", "100")
+    lab(folder, "100", "100")
     there = subprocess.run(["ip", "link", "add", "link", "lo", "name", PREFIX, "type", "vlan", "id", "7"], check=False)
     if there.returncode == 0:
         subprocess.run(["ip", "link", "del", PREFIX], check=True)
         assert_measured(measured(folder, "--mode", "var2-64b"), 68, 0.99)
         return
-    run = trexbench(folder, "ramp", "--dut", str(path), "--mode", "64b", *SHORT, *ONLY)
+    run = trexbench(folder, *RAMP, "--mode", "64b")
     told = [line for line in run.stderr.splitlines() if line.startswith("trexbench: ")]
     assert run.returncode != 0 and len(told) == 1 and "modprobe 8021q" in told[0] and "Traceback" not in run.stderr

@@ -82,6 +82,29 @@ def spec(config: DutConfig) -> LabSpec:
     return LabSpec.from_config(config)
 
 
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[DutConfig, Path]]:
+    """lab-linux with the embedded server, up for all tests that leave it so; and the directory that knows it."""
+    run_dir, config = tmp_path_factory.mktemp("run"), load_dut("lab-linux").with_lab_prefix(f"tlas{os.getpid()}")
+    spec = LabSpec.from_config(config)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("TREXBENCH_RUN_DIR", str(run_dir))
+        Lab(spec).up()
+    yield config, run_dir
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("TREXBENCH_RUN_DIR", str(run_dir))
+        assert status(spec.prefix).condition == "up"
+        down(spec.prefix)
+    assert remains(spec.prefix) == []
+
+
+@pytest.fixture
+def up(standing: tuple[DutConfig, Path], monkeypatch: pytest.MonkeyPatch) -> DutConfig:
+    config, run_dir = standing
+    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(run_dir))
+    return config
+
+
 def remains(prefix: str) -> list[str]:
     """Namespaces of this prefix, and processes that live in them or name them."""
     found = [path.name for path in Path("/run/netns").glob(f"{prefix}-*")]
@@ -96,7 +119,7 @@ def remains(prefix: str) -> list[str]:
     return found
 
 
-def eventually(condition: Callable[[], object], timeout_s: float = 20.0) -> None:
+def eventually(condition: Callable[[], object], timeout_s: float = 30.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -194,7 +217,7 @@ def test_settings_reach_the_kernel(config: DutConfig, spec: LabSpec) -> None:
         assert sorted(names) == ["lo", "p0", "p1", "p2", "p3"]
 
 
-def test_enter_reaches_the_server(spec: LabSpec) -> None:
+def test_enter_reaches_the_server(up: DutConfig) -> None:
     reached: list[int] = []
 
     def harness(lab: RunningLab) -> None:
@@ -202,14 +225,22 @@ def test_enter_reaches_the_server(spec: LabSpec) -> None:
         with socket.create_connection(("127.0.0.1", 4501), timeout=5):
             reached.append(4501)
 
-    with Lab(spec).running() as lab:
+    with Lab(LabSpec.from_config(up)).running() as lab:
         thread = threading.Thread(target=harness, args=(lab,))
         thread.start()
-        thread.join(10)
+        thread.join(30)
     assert reached == [4501]
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGKILL,
+        pytest.param(signal.SIGINT, marks=pytest.mark.nightly),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.nightly),
+    ],
+    ids=lambda number: number.name,
+)
 def test_nothing_outlives_a_user_that_dies(
     config: DutConfig, spec: LabSpec, trex_dir: Path | None, number: signal.Signals
 ) -> None:
@@ -218,7 +249,7 @@ def test_nothing_outlives_a_user_that_dies(
         until(user, "up")
         assert remains(spec.prefix)
         user.send_signal(number)
-        user.wait(30)
+        user.wait(60)
     eventually(lambda: remains(spec.prefix) == [])
     eventually(lambda: status(spec.prefix).condition == "down")
     assert host_setting() == before
@@ -256,8 +287,8 @@ def test_a_lab_whose_server_died_is_rebuilt(spec: LabSpec) -> None:
     assert lab.up().condition == "up"
 
 
-def test_a_run_uses_the_lab_that_is_up(spec: LabSpec) -> None:
-    Lab(spec).up()
+def test_a_run_uses_the_lab_that_is_up(up: DutConfig) -> None:
+    spec = LabSpec.from_config(up)
     with Lab(spec).running() as running:
         assert not running.ephemeral
         with pytest.raises(errors.TesterBusy, match=r"is in use by"):
@@ -267,7 +298,7 @@ def test_a_run_uses_the_lab_that_is_up(spec: LabSpec) -> None:
     assert status(spec.prefix).condition == "up"
 
 
-def test_one_run_at_a_time(config: DutConfig, spec: LabSpec) -> None:
+def test_one_run_at_a_time_until_force_takes_it_its_own_lab(config: DutConfig, spec: LabSpec) -> None:
     with user_of(config) as user:
         until(user, "up")
         with pytest.raises(errors.TesterBusy, match=f"belongs to the run of process {user.pid}"), Lab(spec).running():
@@ -275,18 +306,13 @@ def test_one_run_at_a_time(config: DutConfig, spec: LabSpec) -> None:
         with pytest.raises(errors.TesterBusy):
             down(spec.prefix)
         assert status(spec.prefix).condition == "up"
-
-
-def test_force_takes_a_run_its_own_lab(config: DutConfig, spec: LabSpec) -> None:
-    with user_of(config) as user:
-        until(user, "up")
         assert down(spec.prefix, force=True) is True
         assert status(spec.prefix).condition == "down"
         assert not list(Path("/run/netns").glob(f"{spec.prefix}-*"))
 
 
-def test_other_settings_are_not_taken_for_these(config: DutConfig, spec: LabSpec) -> None:
-    Lab(spec).up()
+def test_other_settings_are_not_taken_for_these(up: DutConfig) -> None:
+    spec = LabSpec.from_config(up)
     other = LabSpec(spec.prefix, ("d0", "d1"), 1e9)
     assert other != spec
     with pytest.raises(LabError, match="other settings: trexbench lab down"):
@@ -353,7 +379,11 @@ def test_a_server_that_does_not_come_up_is_quoted(config: DutConfig, tmp_path: P
         Lab(spec).up(tmp_path)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda n: n.name)
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.nightly)],
+    ids=lambda number: number.name,
+)
 def test_an_up_that_is_interrupted(config: DutConfig, spec: LabSpec, tmp_path: Path, number: signal.Signals) -> None:
     """Ctrl-C cleans up at once; what kill -9 leaves is known, and the next one cleans it."""
     for name in ("_t-rex-64", "_t-rex-64-o"):
@@ -365,7 +395,7 @@ def test_an_up_that_is_interrupted(config: DutConfig, spec: LabSpec, tmp_path: P
     with subprocess.Popen(argv, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.DEVNULL) as user:
         eventually(lambda: "trex server" in status(spec.prefix).server)
         user.send_signal(number)
-        user.wait(20)
+        user.wait(60)
     if number is signal.SIGINT:
         assert status(spec.prefix).condition == "down"
     else:
@@ -402,23 +432,25 @@ def frame(source_mac: str, target_mac: str, source: str, target: str) -> bytes:
     return ethernet + header + struct.pack("!HHHH", 1025, 12, 26, 0) + b"x" * 18
 
 
-def test_a_program_that_the_dut_lacks(spec: LabSpec) -> None:
-    with Lab(spec).running(), pytest.raises(DutError) as caught:
+def test_a_program_that_the_dut_lacks(up: DutConfig) -> None:
+    spec = LabSpec.from_config(up)
+    with pytest.raises(DutError) as caught:
         run_in(spec.dut, "no-such-program --at-all")
     assert str(caught.value).startswith(f"no-such-program is not installed on namespace {spec.dut}: install")
 
 
-def test_frames_pass_both_ways(config: DutConfig, spec: LabSpec) -> None:
+def test_frames_pass_both_ways(up: DutConfig) -> None:
+    spec = LabSpec.from_config(up)
     with Lab(spec).running() as lab:
-        dut = open_lab_dut(config, lab)
-        applied(config, dut)
+        dut = open_lab_dut(up, lab)
+        applied(up, dut)
         dut.verify().require_match()
         for near, far, source, target in ((0, 1, "16.0.0.4", "48.0.0.4"), (1, 0, "48.0.0.4", "16.0.0.4")):
             before = tx_of(spec, far)
             for _ in range(10):
                 send(spec, near, frame(spec.tester_macs[near], spec.dut_macs[near], source, target))
             # and perhaps a few of its own: with IPv6 it tells which groups it listens to
-            eventually(lambda port=far, least=before + 10: least <= tx_of(spec, port) < least + 8, 5)
+            eventually(lambda port=far, least=before + 10: least <= tx_of(spec, port) < least + 8)
 
 
 def tx_of(spec: LabSpec, port: int) -> int:
@@ -466,11 +498,12 @@ TAMPERED = [
 ]
 
 
-def test_a_tampered_dut_is_refused(config: DutConfig, spec: LabSpec) -> None:
+def test_a_tampered_dut_is_refused(up: DutConfig) -> None:
+    spec = LabSpec.from_config(up)
     with Lab(spec).running() as lab:
         for name, command, message in TAMPERED:
-            dut = open_lab_dut(config, lab)
-            applied(config, dut)
+            dut = open_lab_dut(up, lab)
+            applied(up, dut)
             dut.verify().require_match()
             run_in(spec.dut, command)
             with pytest.raises(DutError) as caught:

@@ -22,7 +22,7 @@ from trexbench.endpoint import EndpointHost, PppEnd
 from trexbench.transport import NetnsTransport
 
 pytestmark = [pytest.mark.root, NEEDS_ROOT]
-NAMES = {role: f"tbx-ppp-{role[0]}{os.getpid()}" for role in ("server", "client")}
+NAMES = {role: f"tbpp{role[0]}{os.getpid()}" for role in ("server", "client")}
 USER = {"interface": "v0", "user": "router", "secret": "s3cret"}
 OWN, PEER = "100.66.2.2", "100.66.2.1"
 OWN6, PEER6 = "fd14:9aa4:e604:ec36::1", "fd14:9aa4:e604:ec36::2"
@@ -60,8 +60,14 @@ def assert_nothing_is_left() -> None:
         assert devices(NAMES[role]) == {"lo", "v0"} and not processes(NAMES[role])
 
 
+def hear_until_down(end: PppEnd, within_s: float) -> None:
+    until_s = time.monotonic() + within_s
+    while end.up is not None and time.monotonic() < until_s:
+        end.hear(1)
+
+
 def pings(address: str) -> bool:
-    command = ["ip", "netns", "exec", NAMES["client"], "ping", "-c", "3", "-i", "0.2", "-W", "2", address]
+    command = ["ip", "netns", "exec", NAMES["client"], "ping", "-c", "1", "-W", "10", address]
     return subprocess.run(command, stdout=subprocess.DEVNULL, timeout=20).returncode == 0
 
 
@@ -70,23 +76,17 @@ def host(role: str) -> EndpointHost:
     return EndpointHost(role, NetnsTransport(NAMES[role]), addresses)
 
 
-@pytest.mark.parametrize("method", ["chap", "pap"])
+@pytest.mark.parametrize("method", [pytest.param("chap", marks=pytest.mark.nightly), "pap"])
 def test_a_session_carries_tcp_and_leaves_nothing(wire: None, method: str) -> None:
     with server(auth=[method], ipv6=[OWN6, PEER6]) as one:
-        begun_s = time.monotonic()
         with client(ipv6=[PEER6, OWN6]) as other:
-            there, here = other.wait_up(10), one.wait_up(10)
-            took_s = time.monotonic() - begun_s
-            assert took_s < 3, took_s
+            there, here = other.wait_up(20), one.wait_up(20)
             assert (there["own"], there["peer"], there["mtu"], there["auth"]) == (PEER, OWN, 1492, method)
             assert here["user"] == "router" and here["session"] == there["session"]
             assert pings(OWN) and pings(OWN6)
             for version in (4, 6):
-                found = run(None, version=version, client=host("client"), server=host("server"), time_s=2.0)
-                assert found.error is None
-                carried = payload(found.client, sends=True) * 8 / 2e9
-                print(f"IPv{version}: {carried:.2f} Gbit/s, up in {took_s:.2f} s")
-                assert carried > 0.05
+                found = run(None, version=version, client=host("client"), server=host("server"), time_s=0.5)
+                assert found.error is None and payload(found.client, sends=True) > 1e5
                 assert found.client[-1].streams[0].info["snd_mss"] <= 1492 - 40
             one.require_up()
             other.require_up()
@@ -96,8 +96,8 @@ def test_a_session_carries_tcp_and_leaves_nothing(wire: None, method: str) -> No
         assert devices(NAMES["server"]) == {"lo", "v0"}
         # The concentrator serves whoever dials next.
         with client() as other:
-            other.wait_up(10)
-            one.wait_up(10)
+            other.wait_up(20)
+            one.wait_up(20)
             assert pings(OWN)
     assert other.counters["from_line"] and one.counters["to_line"] >= other.counters["from_line"]
     assert_nothing_is_left()
@@ -106,7 +106,7 @@ def test_a_session_carries_tcp_and_leaves_nothing(wire: None, method: str) -> No
 def test_a_wrong_secret_is_refused_in_one_line(wire: None) -> None:
     with server() as one, client(secret="wr0ng") as other:
         with pytest.raises(DutError) as raised:
-            other.wait_up(10)
+            other.wait_up(20)
         said = str(raised.value)
         assert "the server refuses user 'router' (wrong user or secret)" in said and "\n" not in said
         assert "wr0ng" not in said
@@ -115,6 +115,7 @@ def test_a_wrong_secret_is_refused_in_one_line(wire: None) -> None:
     assert_nothing_is_left()
 
 
+@pytest.mark.nightly
 def test_nobody_answers(wire: None) -> None:
     with client() as other, pytest.raises(DutError, match="no access concentrator answers PADI"):
         other.wait_up(15)
@@ -128,27 +129,28 @@ def test_a_server_that_is_forgotten_ends(wire: None) -> None:
 
 def test_a_killed_peer_is_noticed(wire: None) -> None:
     with server() as one, client() as other:
-        other.wait_up(10)
-        one.wait_up(10)
+        other.wait_up(20)
+        one.wait_up(20)
         kill("client", signal.SIGKILL)
-        killed_s = time.monotonic()
-        while one.up is not None and time.monotonic() < killed_s + 10:
-            one.hear(1)
-        assert time.monotonic() - killed_s < 5
+        hear_until_down(one, 30)
         assert one.down == ["the peer has not been heard for 4 s"]
         assert devices(NAMES["server"]) == {"lo", "v0"} == devices(NAMES["client"])
     assert_nothing_is_left()
 
 
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "sign",
+    [
+        signal.SIGTERM,
+        pytest.param(signal.SIGINT, marks=pytest.mark.nightly),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.nightly),
+    ],
+)
 def test_an_end_that_is_ended_says_so(wire: None, sign: signal.Signals) -> None:
     with server() as one, client() as other:
-        other.wait_up(10)
+        other.wait_up(20)
         kill("server", sign)
-        ended_s = time.monotonic()
-        while other.up is not None and time.monotonic() < ended_s + 5:
-            other.hear(1)
-        assert time.monotonic() - ended_s < 1
+        hear_until_down(other, 10)
         assert other.down == ["the peer ended it (its end was asked for)"]
         assert one.up is None or one.hear(1) is None
     assert_nothing_is_left()
@@ -161,7 +163,7 @@ def test_an_interface_that_is_not_there(wire: None) -> None:
 
 def test_secrets_are_in_no_argument(wire: None) -> None:
     with server(), client() as other:
-        other.wait_up(10)
+        other.wait_up(20)
         for role in NAMES:
             for pid in processes(NAMES[role]):
                 assert b"s3cret" not in Path(f"/proc/{pid}/cmdline").read_bytes()

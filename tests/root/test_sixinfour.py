@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import struct
 import subprocess
@@ -16,6 +17,8 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
+from labs import document, lab_up, write_lab
+from targets import NEEDS_ROOT
 from tools import trexbench
 
 from trexbench.config.lookup import load_dut
@@ -24,7 +27,7 @@ from trexbench.config.settings import LabEndpoints
 from trexbench.core.tcp.model import Leg, TcpPlan, Way
 from trexbench.dut.apply import revert
 from trexbench.dut.endpoints import router_wanted
-from trexbench.lab import Lab, LabSpec, down, net
+from trexbench.lab import net
 from trexbench.session.buffers import Buffers
 from trexbench.session.dut import connect_dut
 from trexbench.session.endpoints import Endpoints, open_endpoints, revert_endpoints
@@ -34,26 +37,28 @@ from trexbench.session.tcp.bench import HostsBench
 from trexbench.session.tunnel import find_tunnel
 from trexbench.stlserver.kernel import bpf
 
-ROOT = Path(__file__).parents[2]
-PREFIX = f"tbs{os.getpid()}"
+PREFIX = f"tbsi{os.getpid()}"
 NAMES = ("dut", "client", "server")
 ADDRESSES = ("fd2b:656a:6fdb:a3a8::5", "fd14:9aa4:e604:ec36::1")
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
-]
+pytestmark = [pytest.mark.root, NEEDS_ROOT]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The directory of a lab that stays; what runs here finds that lab, too."""
+    folder = tmp_path_factory.mktemp("sixinfour")
+    write_lab(folder, PREFIX, more="variants: {firewall: {firewall: raspberry-pi-2015}}\n")
+    with pytest.MonkeyPatch.context() as patched, lab_up(folder):
+        patched.setenv("TREXBENCH_RUN_DIR", str(folder / "run"))
+        patched.setenv("TREXBENCH_STATE_DIR", str(folder / "state"))
+        yield folder
 
 
 @pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DutConfig]:
-    """lab-linux with the tunnel, under names of its own; skipped where this kernel can do it in neither way."""
-    monkeypatch.setenv("TREXBENCH_RUN_DIR", str(tmp_path / "run"))
-    monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / "state"))
-    found = load_dut(str(ROOT / "dut_configs/lab-linux.yaml")).with_lab_prefix(PREFIX).with_tunnel("6in4")
-    assert found.lab is not None
-    yield replace(found, lab=replace(found.lab, sysctls=()))
-    down(PREFIX, force=True)
+def config(place: Path) -> DutConfig:
+    """lab-linux with the tunnel, under names of its own."""
+    return load_dut(str(place / "own.yaml")).with_tunnel("6in4")
 
 
 def there(name: str, *argv: str) -> str:
@@ -115,40 +120,12 @@ def require_tunnel(found: Endpoints) -> None:
         pytest.skip(f"no 6in4 here: {found.tunnel.without}")
 
 
-@pytest.mark.parametrize("offloads", ["full", "mtu", "packet"])
-def test_all_of_ipv6_is_protocol_41_between_router_and_server(config: DutConfig, offloads: str) -> None:
-    """Frames of all sizes, both ways; the path is proved; the ends are read back."""
-    assert config.lab is not None
-    config = replace(config, lab=replace(config.lab, endpoints=LabEndpoints(offloads)))
-    with open_endpoints(config, "test") as found:
-        require_tunnel(found)
-        ways = prove_path(found)
-        assert [(one.version, one.ttl) for one in ways] == [(4, 63), (4, 63), (6, 63), (6, 63)]
-        assert found.attestation.facts["tunnel"] and found.server.attestation.facts["tunnel"]
-        bench = HostsBench(found, Buffers(found.hosts), RunClock())
-        assert bench.setup.tunnel == "6in4" and bench.setup.tunnel_by in ("sit", "tc-bpf")
-        rates = {}
-        with Wire(f"{PREFIX}-server", "s0") as server, Wire(f"{PREFIX}-client", "c0") as client:
-            for way in (Way.FORWARD, Way.REVERSE):
-                leg = Leg(way, 6)
-                plan = TcpPlan((leg,), time_s=2, interval_s=0.5)
-                read = bench.flow(leg, plan, lambda *_: None, False)
-                assert read.error is None
-                rates[way] = read.server[-1].streams[0].payload_bytes * 8 / 2
-        print({str(way): f"{bps / 1e9:.2f} Gbit/s" for way, bps in rates.items()}, dict(server.seen), dict(client.seen))
-        assert min(rates.values()) > 50e6
-        assert server.seen["6in4"] > 500 and server.seen["IPv6"] == 0
-        assert client.seen["6in4"] == 0 and client.seen["IPv6"] > 500
-        assert server.outer == {("100.66.2.1", "100.66.2.2", 255), ("100.66.2.2", "100.66.2.1", 255)}
-        assert server.sums <= {0xFFFF}
-        segments = [one.info["snd_mss"] for end in (read.client, read.server) for one in end[-1].streams]
-        assert set(segments) <= {1408, 1420}
-
-
 def test_it_is_set_once_and_leaves_nothing(config: DutConfig) -> None:
-    """Applied twice changes nothing; without it everything is as it would be had it never been there; then reverted."""
+    """Applied twice changes nothing; without it everything is as it would be had it never been there; then reverted.
+
+    Comes first, in a lab that nothing has touched.
+    """
     native = config.with_tunnel("none")
-    Lab(LabSpec.from_config(config)).up()
     before = {name: state(name) for name in NAMES}
     with open_endpoints(native, "test"):
         without = {name: state(name) for name in NAMES}
@@ -176,9 +153,8 @@ def test_it_is_set_once_and_leaves_nothing(config: DutConfig) -> None:
     assert not journal.entries()
 
 
-def test_what_a_killed_run_has_left_the_next_one_takes_away(config: DutConfig, tmp_path: Path) -> None:
+def test_what_a_killed_run_has_left_the_next_one_takes_away(config: DutConfig) -> None:
     """Killed between two changes: the first one has an entry in the journal."""
-    Lab(LabSpec.from_config(config)).up()
     with open_endpoints(config.with_tunnel("none"), "test"):
         without = {name: state(name) for name in NAMES}
     way = find_tunnel(config, True).way
@@ -191,7 +167,7 @@ from trexbench.config.lookup import load_dut
 from trexbench.dut.apply import apply
 from trexbench.dut.endpoints import TunnelWay, endpoint_wanted
 from trexbench.session.dut import connect_dut
-config = load_dut({str(ROOT / "dut_configs/lab-linux.yaml")!r}).with_lab_prefix({PREFIX!r}).with_tunnel("6in4")
+config = load_dut({str(config.file)!r}).with_tunnel("6in4")
 wanted = endpoint_wanted(config, "server", way=TunnelWay({way.load!r}))
 made = []
 def announce(change):
@@ -207,6 +183,37 @@ with connect_dut(wanted, "test") as there:
     with open_endpoints(config.with_tunnel("none"), "test") as found:
         assert {name: state(name) for name in NAMES} == without
         prove_path(found, (6,))
+
+
+@pytest.mark.parametrize(
+    "offloads", ["full", *(pytest.param(one, marks=pytest.mark.nightly) for one in ("mtu", "packet"))]
+)
+def test_all_of_ipv6_is_protocol_41_between_router_and_server(config: DutConfig, offloads: str) -> None:
+    """Frames of all sizes, both ways; the path is proved; the ends are read back."""
+    prefix = PREFIX
+    if offloads != "full":  # a lab of its own
+        prefix = f"{PREFIX}o"
+        config = config.with_lab_prefix(prefix)
+        assert config.lab is not None
+        config = replace(config, lab=replace(config.lab, endpoints=LabEndpoints(offloads)))
+    with open_endpoints(config, "test") as found:
+        require_tunnel(found)
+        ways = prove_path(found)
+        assert [(one.version, one.ttl) for one in ways] == [(4, 63), (4, 63), (6, 63), (6, 63)]
+        assert found.attestation.facts["tunnel"] and found.server.attestation.facts["tunnel"]
+        bench = HostsBench(found, Buffers(found.hosts), RunClock())
+        assert bench.setup.tunnel == "6in4" and bench.setup.tunnel_by in ("sit", "tc-bpf")
+        with Wire(f"{prefix}-server", "s0") as server, Wire(f"{prefix}-client", "c0") as client:
+            for way in (Way.FORWARD, Way.REVERSE):
+                leg = Leg(way, 6)
+                read = bench.flow(leg, TcpPlan((leg,), time_s=1, interval_s=0.5), lambda *_: None, False)
+                assert read.error is None and read.server[-1].streams[0].payload_bytes > 1e5
+                segments = {one.info["snd_mss"] for end in (read.client, read.server) for one in end[-1].streams}
+                assert segments <= {1408, 1420}
+        assert server.seen["6in4"] > 50 and server.seen["IPv6"] == 0
+        assert client.seen["6in4"] == 0 and client.seen["IPv6"] > 50
+        assert server.outer == {("100.66.2.1", "100.66.2.2", 255), ("100.66.2.2", "100.66.2.1", 255)}
+        assert server.sums <= {0xFFFF}
 
 
 def test_the_firewall_of_the_document_sees_the_inner_packets(config: DutConfig) -> None:
@@ -250,23 +257,26 @@ def test_the_programs_need_a_kernel_that_does_what_is_asked(monkeypatch: pytest.
         os.close(back)
 
 
-def test_the_command_says_which_way_it_went(tmp_path: Path) -> None:
-    path = tmp_path / "box.yaml"
-    text = (ROOT / "dut_configs/lab-linux.yaml").read_text()
-    path.write_text(text.replace("prefix: tbx ", f"prefix: {PREFIX} "))
-    run = ("tcp", "--dut", str(path), "--ip", "6", "--forward", "--time", "2s", "--ping", "0", "--no-picture")
-    try:
-        done = trexbench(tmp_path, *run, "--tunnel", "6in4")
+SHORT = ("--ip", "6", "--forward", "--time", "1s", "--interval", "500ms", "--ping", "0", "--no-picture")
+
+
+def test_the_command_says_which_way_it_went(place: Path) -> None:
+    done = trexbench(place, "tcp", "--dut", "./own.yaml", *SHORT, "--tunnel", "6in4")
+    assert done.returncode == 0, done.stderr
+    setup = document(place)["setup"]
+    if setup["tunnel"] == "6in4":
+        assert f"tunnel  6in4 between DUT and server, by {setup['tunnel_by']}" in done.stdout
+    else:
+        assert "IPv6 went without the tunnel: the DUT has no device for 6in4" in done.stdout
+
+
+@pytest.mark.nightly
+def test_a_comparison_names_the_tunnel(config: DutConfig, place: Path) -> None:
+    if find_tunnel(config, True).way is None:
+        pytest.skip("no 6in4 here")
+    shutil.rmtree(place / "results", ignore_errors=True)
+    for tunnel in ("6in4", "none"):
+        done = trexbench(place, "tcp", "--dut", "./own.yaml", *SHORT, "--tunnel", tunnel)
         assert done.returncode == 0, done.stderr
-        (document,) = (tmp_path / "results").rglob("*-tcp-*.json")
-        setup = json.loads(document.read_text())["setup"]
-        if setup["tunnel"] == "6in4":
-            assert f"tunnel  6in4 between DUT and server, by {setup['tunnel_by']}" in done.stdout
-        else:
-            assert "IPv6 went without the tunnel: the DUT has no device for 6in4" in done.stdout
-        assert trexbench(tmp_path, *run).returncode == 0
-        compared = trexbench(tmp_path, "compare", *map(str, sorted((tmp_path / "results").rglob("*-tcp-*.json"))))
-        if setup["tunnel"] == "6in4":
-            assert "over 6in4" in compared.stdout + compared.stderr
-    finally:
-        trexbench(tmp_path, "lab", "down", "--dut", str(path), "--force")
+    compared = trexbench(place, "compare", *map(str, sorted((place / "results").rglob("*-tcp-*.json"))))
+    assert "over 6in4" in compared.stdout + compared.stderr

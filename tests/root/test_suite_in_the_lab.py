@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tools import ROOT, await_line, begin, trexbench
+from packet_lab import namespaces, plan, write_lab
+from tools import await_line, begin, folder_with, trexbench
 
 pytestmark = [
     pytest.mark.root,
@@ -21,29 +21,21 @@ pytestmark = [
 
 PREFIX = f"tbs{os.getpid()}"
 CELLS = 3
-SUITE = """
+SUITE = f"""
 duts: [own]
 modes: [64b, imix, 1flow]
 directions: [uni]
-plan: {warmup: 1kpps:1s, ramp_duration: 3s, hold: 1s, confirm: 0s, zoom: 0s, drain: 500ms, sample: 200ms, window: 200ms}
+plan: {plan(ramp_duration="2s", hold="1s")}
 """
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     """With a suite of lab-linux in namespaces of our own."""
-    text = (ROOT / "dut_configs" / "lab-linux.yaml").read_text().replace("prefix: tbx ", f"prefix: {PREFIX} ")
-    for place, content in (("dut_configs/own.yaml", text), ("suites/short.yaml", SUITE)):
-        (tmp_path / place).parent.mkdir()
-        (tmp_path / place).write_text(content)
-    yield tmp_path
+    write_lab(tmp_path / "dut_configs" / "own.yaml", PREFIX)
+    yield folder_with(tmp_path, short=SUITE)
     trexbench(tmp_path, "lab", "down", "--dut", "own", "--force")
-    assert not namespaces()
-
-
-def namespaces() -> list[str]:
-    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
-    return [line.split()[0] for line in listed.splitlines() if line.startswith(PREFIX)]
+    assert not namespaces(PREFIX)
 
 
 def servers() -> set[int]:
@@ -81,7 +73,7 @@ def documents(folder: Path) -> list[Any]:
 def assert_measured(run: Any) -> None:
     assert run["status"] == "complete" and run["simulated"] is False
     assert run["dut"]["attested"] and run["dut"]["facts"]["ip_forward"] == 1
-    assert all(one["received"] > 10_000 for one in run["analysis"]), run["analysis"]
+    assert all(one["received"] > 0.8 * one["sent"] > 1000 for one in run["analysis"]), run["analysis"]
 
 
 def test_cells_of_a_session_share_one_lab(folder: Path) -> None:
@@ -91,12 +83,12 @@ def test_cells_of_a_session_share_one_lab(folder: Path) -> None:
     for number in range(2, CELLS + 1):
         await_line(run, f"cell {number} of {CELLS}")
         seen.append(servers())
-        spaces.append([os.stat(f"/run/netns/{name}").st_ino for name in sorted(namespaces())])
-    _, said = run.communicate(timeout=60)
+        spaces.append([os.stat(f"/run/netns/{name}").st_ino for name in sorted(namespaces(PREFIX))])
+    _, said = run.communicate(timeout=120)
     assert run.returncode == 0 and f"{CELLS} of {CELLS} cells measured" in said, said
     assert len(seen[0]) == 1 and seen[1:] == seen[:-1]
     assert len(spaces[0]) == 4 and spaces[1:] == spaces[:-1]
-    assert not namespaces() and not servers()
+    assert not namespaces(PREFIX) and not servers()
     found = documents(folder)
     assert [one["command"]["mode"] for one in found] == ["var2-64b", "var2-imix", "1flow-64b"]
     for one in found:
@@ -110,16 +102,16 @@ def test_kill_9_takes_the_lab_along_and_the_night_goes_on_in_another(folder: Pat
     suite = ("suite", "run", "short", "--only", "*64b*")
     run = begin(folder, *suite)
     await_line(run, "cell 2 of 2")
-    assert until(lambda: len(documents(folder)) == 2, 15)
-    assert len(servers()) == 1 and len(namespaces()) == 4
+    assert until(lambda: len(documents(folder)) == 2, 30)
+    assert len(servers()) == 1 and len(namespaces(PREFIX)) == 4
     run.kill()
     _, said = run.communicate(timeout=10)
     assert run.returncode == -signal.SIGKILL, said
-    assert until(lambda: not namespaces() and not servers(), 10)
+    assert until(lambda: not namespaces(PREFIX) and not servers(), 30)
     assert [cell["state"] for cell in night(folder)["cells"]] == ["done", "running"] and not night(folder)["finished"]
     resumed = trexbench(folder, *suite, "--resume")
     assert resumed.returncode == 0 and "cell 1 of 2" not in resumed.stderr, resumed.stderr
-    assert not namespaces() and not servers()
+    assert not namespaces(PREFIX) and not servers()
     first, killed, second = documents(folder)
     assert killed["status"] == "running"
     for one in (first, second):

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ pytestmark = [pytest.mark.root, NEEDS_ROOT]
 
 PREFIX = f"tbt{os.getpid()}"
 VARIANTS = "variants: {slow: {firewall: slow.rules}, nat: {nat: true}}\n"
-SHORT = ("--time", "2s", "-q", "--no-picture")
+SHORT = ("--time", "1s", "--interval", "200ms", "--ping", "0", "-q", "--no-picture")
 
 
 def measured(folder: Path, *arguments: str) -> tuple[str, dict[str, Any]]:
@@ -29,40 +30,41 @@ def measured(folder: Path, *arguments: str) -> tuple[str, dict[str, Any]]:
     return done.stdout, document(folder)
 
 
-def lab(folder: Path, prefix: str, cables: str) -> Path:
-    (folder / "slow.rules").write_text(slow_rules(5000))
-    write_lab(folder, prefix, cables, VARIANTS)
-    return folder
-
-
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
     yield
-    assert not [one for one in Path("/run/netns").glob(f"{PREFIX}-*") if not one.name.startswith(f"{PREFIX}s-")]
+    assert not list(Path("/run/netns").glob(f"{PREFIX}-*"))
 
 
 @pytest.fixture(scope="module")
 def stays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A lab that is up, and sends frame by frame: the router has most of the work."""
-    folder = lab(tmp_path_factory.mktemp("stays"), f"{PREFIX}s", "{offloads: packet}")
+    folder = tmp_path_factory.mktemp("stays")
+    (folder / "slow.rules").write_text(slow_rules(20))
+    write_lab(folder, f"{PREFIX}s", "{offloads: packet}", VARIANTS)
     with lab_up(folder):
         yield folder
     assert not list(Path("/run/netns").glob(f"{PREFIX}s-*"))
 
 
+@pytest.mark.nightly
 def test_each_way_is_measured_with_ceilings_pings_and_the_routers_counters(tmp_path: Path) -> None:
-    write_lab(tmp_path, PREFIX)
-    _, found = measured(tmp_path, "--time", "4s", "--ping", "3", "-q", "--no-picture")
+    write_lab(tmp_path, PREFIX, bypass=True)
+    _, found = measured(tmp_path, "--time", "1s", "--interval", "500ms", "--ping", "1", "-q", "--no-picture")
     assert found["status"] == "complete" and not found["simulated"]
     assert len(found["legs"]) == 2 and len(found["ceilings"]) == 2 and len(found["pings"]) == 3
     assert all(leg["dut"] for leg in found["legs"])
     assert set(found["endpoints"]) == {"client", "server"}
 
 
+@pytest.mark.measures
 def test_a_line_is_the_limit(tmp_path: Path) -> None:
-    """94.1 Mbit/s of payload are what 100 Mbit/s of Ethernet carry; a busy machine may lose some of it."""
-    lab(tmp_path, PREFIX, "{line: 100mbit}")
-    said, found = measured(tmp_path, *SHORT, "--forward", "--ping", "0", "--omit", "1s")
+    """94.1 Mbit/s of payload are what 100 Mbit/s of Ethernet carry; a busy machine may lose some of it.
+
+    Then the limit is another one, and the rate below that of the line. At most 15 %: the hosts need a tenth of a core.
+    """
+    write_lab(tmp_path, PREFIX, "{line: 100mbit}")
+    said, found = measured(tmp_path, *SHORT, "--forward", "--omit", "1s")
     (flow,) = found["analysis"]
     assert flow["link_bps"] == pytest.approx(94.1e6, rel=0.001)
     assert 80e6 < flow["statistics"]["mean"] < 94.8e6
@@ -70,57 +72,74 @@ def test_a_line_is_the_limit(tmp_path: Path) -> None:
     assert "forward IPv4 >= " in said
 
 
-def test_each_hosts_processes_are_its_own(stays: Path) -> None:
-    """All namespaces see one /proc; kernel threads are everybody's."""
+@dataclass(frozen=True)
+class Natted:
+    """A run with NAT. busy: the process that worked in the router's namespace all the time."""
+
+    busy: int
+    printed: str
+    document: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def natted(stays: Path) -> Natted:
     busy = [sys.executable, "-c", "import time\nend = time.monotonic() + 120\nwhile time.monotonic() < end: pass"]
     with subprocess.Popen(["ip", "netns", "exec", f"{PREFIX}s-dut", *busy]) as beside:
         try:
-            said, found = measured(stays, *SHORT, "--forward", "--ping", "0")
+            return Natted(beside.pid, *measured(stays, *SHORT, "--variant", "nat", "--forward"))
         finally:
             beside.kill()
-    took = found["legs"][0]["processes"]
+
+
+def test_each_hosts_processes_are_its_own(natted: Natted) -> None:
+    """All namespaces see one /proc; kernel threads are everybody's."""
+    took = natted.document["legs"][0]["processes"]
     whose = {host: {one["process"]: one["whose"] for one in took[host]["took"]} for host in ("client", "server", "dut")}
-    assert [whose[host].get(beside.pid) for host in whose] == ["elsewhere", "elsewhere", ""]
+    assert [whose[host].get(natted.busy) for host in whose] == ["elsewhere", "elsewhere", ""]
     ends = [[one for one in took[host]["took"] if one["role"] == "endpoint"] for host in ("client", "server")]
     assert [len(ones) for ones in ends] == [1, 1] and ends[0][0]["process"] != ends[1][0]["process"]
     assert all(one["cpus"] and one["waiting_s"] >= 0 for ones in ends for one in ones)
-    assert found["analysis"][0]["bits_per_cpu_second"] > 0
-    (row,) = [one for one in said.splitlines() if f"process {beside.pid}," in one]
+    assert natted.document["analysis"][0]["bits_per_cpu_second"] > 0
+    (row,) = [one for one in natted.printed.splitlines() if f"process {natted.busy}," in one]
     assert "elsewhere" not in row
 
 
-def test_both_at_once_with_both_versions_twice(stays: Path) -> None:
-    _, found = measured(stays, *SHORT, "--bidir", "--ip", "both", "--repeat", "2", "--ping", "0", "-P", "2")
-    told = [(leg["leg"]["way"], leg["leg"]["version"], leg["leg"]["repetition"]) for leg in found["legs"]]
-    assert told == [("bidir", 4, 1), ("bidir", 4, 2), ("bidir", 6, 1), ("bidir", 6, 2)]
-    assert len(found["analysis"]) == 8 and all(one["statistics"] for one in found["analysis"])
+def test_nat_and_a_lab_left_as_it_is(natted: Natted, stays: Path) -> None:
+    assert any("nat" in str(one) for one in natted.document["dut"]["applied"]) and natted.document["legs"][0]["dut"]
+    assert "their own ceiling (IPv4) is unknown" in natted.printed and not natted.document["ceilings"]
+    _, found = measured(stays, *SHORT, "--no-apply", "--forward")
+    assert not found["dut"]["attested"] and not found["command"]["applied"]
+    assert found["analysis"][0]["statistics"]["mean"] > 0
+
+
+def test_both_at_once_with_both_versions(stays: Path) -> None:
+    _, found = measured(stays, *SHORT, "--bidir", "--ip", "both", "-P", "2")
+    assert [(leg["leg"]["way"], leg["leg"]["version"]) for leg in found["legs"]] == [("bidir", 4), ("bidir", 6)]
+    assert len(found["analysis"]) == 4 and all(one["statistics"] for one in found["analysis"])
     assert all(len(leg["client"][-1]["streams"]) == 4 for leg in found["legs"])
 
 
 @pytest.mark.skipif(not shutil.which("iperf3"), reason="needs iperf3: it is not installed")
 def test_the_genuine_iperf3(stays: Path) -> None:
-    said, found = measured(stays, *SHORT, "--engine", "iperf3", "--ping", "0")
+    said, found = measured(stays, *SHORT, "--forward", "--engine", "iperf3")
     assert "client  iperf3" in said
     for leg in found["legs"]:
         assert leg["program"]["client"]["name"] == leg["program"]["server"]["name"] == "iperf3"
-        assert leg["server"][-1]["streams"][0]["payload_bytes"] > 1e6 and not leg["error"]
+        assert leg["server"][-1]["streams"][0]["payload_bytes"] > 1e5 and not leg["error"]
 
 
+@pytest.mark.measures
 def test_a_slow_router_is_found_to_be_the_limit(stays: Path) -> None:
-    """Every packet passes 5000 rules. Other work on the endpoints' core may hide it, and is told then."""
-    for _ in range(3):
-        said, found = measured(stays, *SHORT, "--variant", "slow", "--forward", "--ping", "0")
-        (flow,) = found["analysis"]
-        assert found["command"]["variant"] == "slow" and flow["statistics"]["mean"] < 1e9
-        if flow["limit"] == "dut":
-            break
-    assert flow["limit"] == "dut", flow["reasons"]
-    assert ">=" not in said.splitlines()[0] and "the DUT was the limit" in said
+    """Every packet passes 20 000 rules: the hosts' programs sleep nine tenths of the time, on a busy machine, too.
 
-
-def test_nat_and_a_lab_left_as_it_is(stays: Path) -> None:
-    _, found = measured(stays, *SHORT, "--variant", "nat", "--forward", "--ping", "2")
-    assert any("nat" in str(one) for one in found["dut"]["applied"]) and found["legs"][0]["dut"]
-    _, found = measured(stays, *SHORT, "--no-apply", "--forward", "--ping", "0")
-    assert not found["dut"]["attested"] and not found["command"]["applied"]
-    assert found["analysis"][0]["statistics"]["mean"] > 0
+    A process that is always busy on the router's own core takes up to half of it: a verdict on the DUT is not given
+    then, and the doubt is stored.
+    """
+    said, found = measured(stays, *SHORT, "--variant", "slow", "--forward")
+    (flow,) = found["analysis"]
+    assert found["command"]["variant"] == "slow" and flow["statistics"]["mean"] < 0.5e9
+    if flow["limit"] == "dut":
+        assert ">=" not in said.splitlines()[0] and "the DUT was the limit" in said
+    else:
+        assert "foreign-load" in {one["code"] for one in found["warnings"]}, flow["reasons"]
+        assert ">=" in said.splitlines()[0]

@@ -106,8 +106,9 @@ def test_two_runs_of_one_trex(folder: Path) -> None:
     assert second["samples"][0]["ports"]["0"]["opackets"] >= first["samples"][-1]["ports"]["0"]["opackets"] > 0
 
 
+@pytest.mark.measures
 def test_trex_counts_each_stream_by_itself(folder: Path) -> None:
-    """And leaves none of their groups in it."""
+    """And leaves none of their groups in it. The shaper's rate is far below what a busy machine carries."""
     done(trexbench(folder, "lab", "up", "--dut", "own", "--trex-dir", TREX_DIR))
     shape(f"{PREFIX}-dut")
     said = done(trexbench(folder, "ramp", "--dut", "own", *RAMP, "--confirm", "0"))
@@ -117,9 +118,11 @@ def test_trex_counts_each_stream_by_itself(folder: Path) -> None:
     assert_nothing_left()
 
 
+@pytest.mark.measures
 def test_a_search_with_it_finds_a_routers_rate(folder: Path) -> None:
+    """The shaper's rate is far below what a busy machine carries, and is found within 5 %."""
     done(trexbench(folder, "lab", "up", "--dut", "own", "--trex-dir", TREX_DIR))
-    shape(f"{PREFIX}-dut")
+    shape(f"{PREFIX}-dut", "20kb")
     said = done(trexbench(folder, "search", "--dut", "own", *SEARCH))
     (found,) = documents(folder)
     assert found["generator"]["kind"] == "TRex"

@@ -21,29 +21,25 @@ from tools import begin, trexbench
 pytestmark = [pytest.mark.root, NEEDS_ROOT]
 
 PREFIX = f"tbv{os.getpid()}"
-TCP = ("tcp", "--dut", "./own.yaml", "--no-picture", "--ping", "1", "--time", "2s")
+TCP = ("tcp", "--dut", "./own.yaml", "--no-picture", "--ping", "0", "--time", "1s", "--interval", "500ms")
 NEEDS = {"openvpn": "openvpn", "wireguard": "wireguard-go"}
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Path]:
-    write_lab(tmp_path, PREFIX, "{offloads: full}", "\n")
-    yield tmp_path
-    eventually(lambda: not list(Path("/run/netns").glob(f"{PREFIX}-*")), "the lab is gone", 10)
-
-
-@pytest.fixture
-def stays(place: Path) -> Iterator[Path]:
-    """The same, in a lab that stays."""
-    with lab_up(place):
-        yield place
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The directory of a lab that stays."""
+    folder = tmp_path_factory.mktemp("tunnels")
+    write_lab(folder, PREFIX)
+    with lab_up(folder):
+        yield folder
+    assert not list(Path("/run/netns").glob(f"{PREFIX}-*"))
 
 
 @pytest.mark.parametrize(("tunnel", "by", "mtu"), [
-    ("relay", "trexbench's relay", 1464),
+    pytest.param("relay", "trexbench's relay", 1464, marks=pytest.mark.nightly),
     ("relay,client-dut,mtu=1400", "trexbench's relay", 1400),
-    ("openvpn,cipher=AES-128-GCM", "OpenVPN 2", 1448),
-    ("wireguard,client-dut", "", 1440),
+    pytest.param("openvpn,cipher=AES-128-GCM", "OpenVPN 2", 1448, marks=pytest.mark.nightly),
+    pytest.param("wireguard,client-dut", "", 1440, marks=pytest.mark.nightly),
 ])  # fmt: skip
 def test_tcp_goes_through_it(place: Path, tunnel: str, by: str, mtu: int) -> None:
     kind, client_dut = tunnel.partition(",")[0], "client-dut" in tunnel
@@ -53,8 +49,8 @@ def test_tcp_goes_through_it(place: Path, tunnel: str, by: str, mtu: int) -> Non
     assert done.returncode == 0, done.stderr
     seen = done.stderr
     assert f"MTU {mtu}, MSS {mtu - 40}: packets of {mtu} bytes pass, longer ones do not" in seen
-    inner = "client to server, IPv4: 0 routers\nserver to client, IPv4: 0 routers"
-    assert seen.count(inner) == (1 if client_dut else 2), "inside as around the DUT"
+    inside_it = "client to server, IPv4: 0 routers\nserver to client, IPv4: 0 routers"
+    assert (inside_it in seen) != client_dut
     assert "client to server, IPv4: 1 router\n" in seen
     assert ("server to client, IPv4: 1 router\n" in seen) != client_dut, "the DUT masquerades"
     found = document(place)
@@ -67,8 +63,8 @@ def test_tcp_goes_through_it(place: Path, tunnel: str, by: str, mtu: int) -> Non
     assert found["status"] == "complete" and len(found["legs"]) == 2
     for leg in found["legs"]:
         for reading in (leg["client"][-1], leg["server"][-1]):
-            assert 500 < reading["streams"][0]["info"]["snd_mss"] <= mtu - 40
-    assert all(summary["rate_bps"] > 10e6 for summary in found["summaries"])
+            stream = reading["streams"][0]
+            assert 500 < stream["info"]["snd_mss"] <= mtu - 40 and stream["payload_bytes"] > 1e5
     assert f"tunnel  {kind} between client and {'DUT' if client_dut else 'server'}" in done.stdout
     told = json.dumps(found)
     assert not [word for word in ("token", "PRIVATE KEY", "PrivateKey", "certificate") if word in told]
@@ -104,28 +100,35 @@ def rules(prefix: str) -> str:
     return subprocess.run(argv, capture_output=True, text=True, timeout=20).stdout
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-@pytest.mark.parametrize("tunnel", ["relay,client-dut", "openvpn", "wireguard"])
-def test_a_command_that_is_ended_leaves_nothing(stays: Path, tunnel: str, how: signal.Signals) -> None:
+@pytest.mark.parametrize(("tunnel", "how"), [
+    ("openvpn", signal.SIGKILL),
+    ("relay,client-dut", signal.SIGINT),
+    pytest.param("openvpn", signal.SIGINT, marks=pytest.mark.nightly),
+    pytest.param("relay,client-dut", signal.SIGKILL, marks=pytest.mark.nightly),
+    pytest.param("wireguard", signal.SIGKILL, marks=pytest.mark.nightly),
+    pytest.param("wireguard", signal.SIGINT, marks=pytest.mark.nightly),
+])  # fmt: skip
+def test_a_command_that_is_ended_leaves_nothing(place: Path, tunnel: str, how: signal.Signals) -> None:
     if (program := NEEDS.get(tunnel)) is not None and shutil.which(program) is None:
         pytest.skip(f"{program} not installed")
-    with flowing(stays, tunnel) as running:
+    with flowing(place, tunnel) as running:
         there = [pid for name in ENDS for pid in inside(PREFIX)[name]]
         assert len(there) >= 4 and ("trexbench_tunnel" in rules(PREFIX)) == ("client-dut" in tunnel)
         running.send_signal(how)
         running.communicate(timeout=30)
-        eventually(lambda: not any(map(alive, there)), "every process has ended", 10)
-        eventually(lambda: not tunnels(PREFIX), "no interface is left", 10)
-        eventually(lambda: "trexbench_tunnel" not in rules(PREFIX), "no rule is left", 10)
+        eventually(lambda: not any(map(alive, there)), "every process has ended", 20)
+        eventually(lambda: not tunnels(PREFIX), "no interface is left", 20)
+        eventually(lambda: "trexbench_tunnel" not in rules(PREFIX), "no rule is left", 20)
     assert not list(Path("/var/run/wireguard").glob("tbvpn*"))
-    state = [one.read_text() for one in stays.rglob("*") if one.is_file() and "state" in one.parts]
+    state = [one.read_text() for one in place.rglob("*") if one.is_file() and "state" in one.parts]
     assert not [one for one in state if "tbvpn" in one or "PRIVATE KEY" in one]
 
 
 def test_what_the_kernel_does_not_have_is_refused_by_name(place: Path) -> None:
+    before = list(place.glob("results/*/own/*.json"))
     done = trexbench(place, *TCP, "--tunnel", "gre", timeout_s=150)
     if done.returncode == 0:
         pytest.skip("this kernel has gre")
     (line,) = [one for one in done.stderr.splitlines() if one.startswith("trexbench: ")]
     assert "tunnel: the kernel has no device of type gre" in line and "Traceback" not in done.stderr
-    assert not list(place.glob("results/*/own/*.json"))
+    assert list(place.glob("results/*/own/*.json")) == before

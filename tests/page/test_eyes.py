@@ -5,17 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from bad_pages import BAD, GOOD, page
-from browser import find_chromium, open_chromium
+from browser import Page
 from eyes import Eyes
 from page_states import STATES
-
-CHROMIUM = find_chromium()
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt install chromium")
 
 EVERY = ("silent", "axes", "layout", "light", "dark", "reader")
 SEEN = dict.fromkeys(STATES, EVERY) | {
@@ -31,27 +28,26 @@ SEEN = dict.fromkeys(STATES, EVERY) | {
     "year": ("silent", "axes", "layout", "light", "phone"),
 }
 """State -> what of it is looked at."""
-PAGES = [(state, check) for state, checks in SEEN.items() for check in checks]
+OFTEN = {
+    "change": SEEN["change"],
+    "tcp": ("silent", "axes", "layout", "dark", "reader", "phone", "choices", "keyboard", "paper"),
+    "wans": ("silent", "axes", "layout", "phone", "paper"),
+    "failed": ("silent", "axes", "layout", "larger"),
+}
+"""State -> what of it .ci/run looks at; the rest is for nights, and no other state is made before."""
+PAGES = [
+    pytest.param(
+        state, check, id=f"{state}-{check}", marks=() if check in OFTEN.get(state, ()) else pytest.mark.nightly
+    )
+    for state, checks in SEEN.items()
+    for check in checks
+]
 
 
 @pytest.fixture(scope="module")
-def eyes() -> Iterator[Eyes]:
-    assert CHROMIUM is not None
-    with open_chromium(CHROMIUM) as opened:
-        yield Eyes(opened)
-
-
-@pytest.fixture(scope="module")
-def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """A state's page, made when it is asked for first."""
-    made: dict[str, Path] = {}
-
-    def of(state: str) -> Path:
-        if state not in made:
-            made[state] = STATES[state](tmp_path_factory.mktemp(state))
-        return made[state]
-
-    return of
+def eyes(browser: Page) -> Eyes:
+    browser.reset()
+    return Eyes(browser)
 
 
 def look(eyes: Eyes, path: Path, check: str, folder: Path) -> list[str]:
@@ -81,7 +77,7 @@ def look(eyes: Eyes, path: Path, check: str, folder: Path) -> list[str]:
     return measures[check]()
 
 
-@pytest.mark.parametrize(("state", "check"), PAGES, ids=lambda one: one)
+@pytest.mark.parametrize(("state", "check"), PAGES)
 def test_nothing_is_wrong_with(
     state: str, check: str, eyes: Eyes, page_of: Callable[[str], Path], tmp_path: Path
 ) -> None:

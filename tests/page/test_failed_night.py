@@ -6,8 +6,7 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-from browser import find_chromium, open_chromium
+from browser import Page
 from report_cases import make_costs, make_night, make_record, make_row, make_run
 
 from trexbench.core.history.rows import Cell
@@ -17,7 +16,6 @@ from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
 from trexbench.review.report import make_page
 
-CHROMIUM = find_chromium()
 BEFORE, NEWEST = "2026-11-20", "2026-11-21"
 WELL, FAILED = Cell("linux", "64b", False, None), Cell("vpp", "64b", False, None)
 NAMED = f"{FAILED}, {BEFORE}"
@@ -62,19 +60,15 @@ def test_nothing_is_dated_where_the_newest_night_has_all() -> None:
     assert '"night"' not in json.dumps(page_data(report)["cells"])
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt install chromium")
-def test_legends_name_it(tmp_path: Path) -> None:
+def test_legends_name_it(chromium: Page, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text(make_page(make_report()), encoding="utf-8")
-    assert CHROMIUM is not None
-    with open_chromium(CHROMIUM) as page:
-        page.size(1280, 900)
-        page.open(path.as_uri())
-        for plot in ("ramps", "costs", "latency"):
-            names = page.evaluate(
-                f"document.getElementById('plot-{plot}').data.map(function (one) {{ return one.name; }})"
-            )
-            of = {name.partition("<br>")[2] for name in names if name.startswith("vpp")}
-            assert len(of) == 1 and of.pop().startswith(BEFORE), plot
-            assert not [name for name in names if name.startswith("linux") and "<br>" in name], plot
-        assert page.said == []
+    chromium.open(path.as_uri())
+    for plot in ("ramps", "costs", "latency"):
+        names = chromium.evaluate(
+            f"document.getElementById('plot-{plot}').data.map(function (one) {{ return one.name; }})"
+        )
+        of = {name.partition("<br>")[2] for name in names if name.startswith("vpp")}
+        assert len(of) == 1 and of.pop().startswith(BEFORE), plot
+        assert not [name for name in names if name.startswith("linux") and "<br>" in name], plot
+    assert chromium.said == []

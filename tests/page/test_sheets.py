@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from bdp_runs import swept
-from browser import Page, find_chromium, open_chromium
+from browser import Page
 from nights import VPP, make_rows, noisy
-from page_states import wans
 from report_cases import make_run, report_of
 from runs import sized
 from saved_tables import check_page, rows_of
@@ -30,9 +29,6 @@ from trexbench.report.tcp.table import Processes as Took
 from trexbench.report.words import typeset
 from trexbench.results.jumps import levels
 from trexbench.review.report import make_page
-
-CHROMIUM = find_chromium()
-browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt install chromium")
 
 
 def with_tcp() -> Report:
@@ -111,15 +107,6 @@ def test_markdown_has_the_same_tables_with_the_same_words(name: str) -> None:
     assert "tcp-legs" not in SHEETS, "what is folded away on the page would be long in a chat"
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Page]:
-    assert CHROMIUM is not None
-    with open_chromium(CHROMIUM) as opened:
-        opened.size(1280, 900)
-        yield opened
-
-
-@browser
 @pytest.mark.parametrize("name", REPORTS)
 def test_each_table_of_the_page_is_a_file_with_the_same_rows(chromium: Page, tmp_path: Path, name: str) -> None:
     report = REPORTS[name]()
@@ -128,17 +115,15 @@ def test_each_table_of_the_page_is_a_file_with_the_same_rows(chromium: Page, tmp
     check_page(chromium, path, {f"{sheet.name}.csv": to_csv(sheet) for sheet in sheets_of(report)})
 
 
-@browser
-def test_the_command_writes_a_file_for_each_table(chromium: Page, tmp_path: Path) -> None:
-    path = wans(tmp_path)
-    done = trexbench(tmp_path, "report", "--results", "results", "--csv", "tables")
+def test_the_command_writes_a_file_for_each_table(chromium: Page, page_of: Callable[[str], Path]) -> None:
+    path = page_of("wans")
+    done = trexbench(path.parent, "report", "--results", "results", "--csv", "tables")
     assert done.returncode == 0, done.stderr
-    files = {file.name: file.read_text(encoding="utf-8") for file in (tmp_path / "tables").iterdir()}
+    files = {file.name: file.read_text(encoding="utf-8") for file in (path.parent / "tables").iterdir()}
     assert {"wans.csv", "tunnels.csv", "tcp-legs.csv", "tcp-pings.csv"} <= files.keys()
     check_page(chromium, path, files)
 
 
-@browser
 def test_a_head_sorts_the_rows_below_each_wan(chromium: Page, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text(make_page(with_tcp()), encoding="utf-8")

@@ -2,55 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from browser import Page, find_chromium, open_chromium
+from browser import Page
 from tools import trexbench
 
-CHROMIUM = find_chromium()
-browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt install chromium")
-SUITE = """
-method: tcp
-tcp: {time: 10s, ping: 2}
-duts: [raspberry-pi, raspberry-pi-2]
-modes: [forward-ipv4, reverse-ipv4, bidir-ipv6]
-"""
 LINES = "document.querySelectorAll('#plot-series .scatterlayer .trace').length"
 BARS = "document.querySelectorAll('#plot-tcp .barlayer .point path').length"
 CHOOSE = "(function (name, value) { var one = document.getElementById(name); one.value = value;"
 CHOOSE += " one.dispatchEvent(new Event('change', { bubbles: true })); })"
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("tcp")
-    (place / "mine.yaml").write_text(SUITE)
-    for night in (("--date", "2026-11-19"), ()):
-        assert trexbench(place, "suite", "run", "mine.yaml", "--sim", *night).returncode == 0
-    done = trexbench(place, "report", "--markdown", "r.md", "--pictures", "pictures", "-o", "r.html")
-    assert done.returncode == 0, done.stderr
-    return place / "r.html"
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Page]:
-    assert CHROMIUM is not None
-    with open_chromium(CHROMIUM) as opened:
-        yield opened
+@pytest.fixture
+def page(page_of: Callable[[str], Path]) -> Path:
+    return page_of("tcp")
 
 
 def test_every_form_has_the_night(page: Path) -> None:
+    done = trexbench(page.parent, "report", "--markdown", "r.md", "--pictures", "pictures")
+    assert done.returncode == 0, done.stderr
     text = (page.parent / "r.md").read_text()
     assert "**SIMULATED**" in text and "## TCP through the router" in text and "raspberry-pi forward-ipv4" in text
     drawn = {one.name for one in (page.parent / "pictures").glob("*.png")}
     assert {"tcp-bars.png", "tcp-forward-ipv4.png", "tcp-bidir-ipv6.png"} <= drawn
 
 
-@browser
 def test_bars_and_series_follow_what_is_chosen(chromium: Page, page: Path) -> None:
-    chromium.said.clear()
     chromium.open(page.as_uri())
     bars = chromium.evaluate(BARS)
     assert bars > 6 and chromium.evaluate(LINES) == 2 * 3, "two DUTs: rate, retransmits, round trip"
@@ -65,7 +44,6 @@ def test_bars_and_series_follow_what_is_chosen(chromium: Page, page: Path) -> No
     assert chromium.said == []
 
 
-@browser
 def test_the_first_figure_of_trends_is_the_rate(chromium: Page, page: Path) -> None:
     chromium.open(page.as_uri())
     title = "document.querySelector('#plot-trends .ytitle')"
@@ -73,10 +51,9 @@ def test_the_first_figure_of_trends_is_the_rate(chromium: Page, page: Path) -> N
     assert chromium.evaluate(f"{title}.textContent") == "TCP rate,% off usual level"
 
 
-@browser
 def test_a_swipe_over_a_plot_scrolls_a_phones_page(chromium: Page, page: Path) -> None:
     chromium.size(375, 800, phone=True)
-    chromium.call("Emulation.setTouchEmulationEnabled", enabled=True)
+    chromium.touched(True)
     chromium.open(page.as_uri())
     assert chromium.evaluate("document.documentElement.scrollWidth") <= 375
     chromium.evaluate("document.getElementById('plot-series').scrollIntoView()")
@@ -85,13 +62,9 @@ def test_a_swipe_over_a_plot_scrolls_a_phones_page(chromium: Page, page: Path) -
         points = [{"x": 200, "y": y}] if y is not None else []
         chromium.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
     chromium.wait(f"window.scrollY > {before} + 100")
-    chromium.call("Emulation.setTouchEmulationEnabled", enabled=False)
-    chromium.size(1280, 900)
 
 
-@browser
 def test_on_paper_bars_and_series_are_as_wide_as_it_and_come_back(chromium: Page, page: Path) -> None:
-    chromium.said.clear()
     chromium.prefer("dark")
     chromium.open(page.as_uri())
     width = "Math.round(document.querySelector('#plot-{} .main-svg').getBoundingClientRect().width)"
@@ -105,5 +78,4 @@ def test_on_paper_bars_and_series_are_as_wide_as_it_and_come_back(chromium: Page
     chromium.call("Emulation.setEmulatedMedia", media="")
     chromium.evaluate("window.dispatchEvent(new Event('afterprint'))")
     chromium.wait(f"{width.format('tcp')} === {before[0]} && {width.format('series')} === {before[1]}")
-    chromium.prefer("light")
     assert chromium.said == []
