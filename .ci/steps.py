@@ -42,6 +42,7 @@ PACKAGES = {
     "ip": "iproute2", "ping": "iputils-ping", "ethtool": "ethtool", "ssh": "openssh-client", "sshd": "openssh-server",
     "chromium": "chromium", "iperf3": "iperf3", "nft": "nftables", "iptables": "iptables", "openvpn": "openvpn",
     "wireguard-go": "wireguard-go", "wg": "wireguard-tools", "openssl": "openssl",
+    "tcsh": "tcsh", "zsh": "zsh", "fish": "fish",
 }  # fmt: skip
 """Program -> Debian's package."""
 
