@@ -51,12 +51,14 @@ PACKAGES = {
 class Step:
     """A named shell command of the checkout. vital: nothing after it makes sense if it fails.
 
+    waits: its tests wait for clocks, so that there is room for one process more than there are cores;
     most_cpu_s: CPU time allowed to one of its tests, and to all together.
     """
 
     name: str
     command: str
     vital: bool = False
+    waits: bool = False
     most_cpu_s: tuple[float, float] = (math.inf, math.inf)
 
 
@@ -87,7 +89,13 @@ def readme_steps() -> list[Step]:
     commands = section.split("```sh\n")[1].split("\n```")[0].splitlines()
     names = ("install", "lint and types", "unit", "commands and page", "root, side by side", "root, measuring")
     assert len(names) == len(commands), "README's 'Test it' has other commands than .ci/steps.py has names"
-    return [Step(name, command, number < 2) for number, (name, command) in enumerate(zip(names, commands, strict=True))]
+    install, lint, unit, *rest = map(Step, names, commands)
+    return [
+        replace(install, vital=True),
+        replace(lint, vital=True),
+        unit,
+        *(replace(step, waits=True) for step in rest),
+    ]
 
 
 def python_of(version: str) -> str:
@@ -167,7 +175,9 @@ class Runner:
         results.unlink(missing_ok=True)
         options = f"--junitxml={shlex.quote(str(results))} --durations=30 --durations-min=0.5"
         begun_s = time.monotonic()
-        process = start(step.command, {**self.environment, "PYTEST_ADDOPTS": options})
+        workers = str((os.cpu_count() or 1) + step.waits)
+        added = {"PYTEST_ADDOPTS": options, "PYTEST_XDIST_AUTO_NUM_WORKERS": workers}
+        process = start(step.command, {**self.environment, **added})
         assert process.stdout is not None
         try:
             with open(self.logs / f"{file}.log", "w", encoding="utf-8") as log:
@@ -289,10 +299,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", metavar="NAME", help="run this step (again), and no other")
     asked = parser.parse_args(arguments)
     LOGS.mkdir(exist_ok=True)
-    # One process more than there are cores: many tests wait for a clock.
-    environment = {"PYTEST_XDIST_AUTO_NUM_WORKERS": str((os.cpu_count() or 1) + 1)}
-    environment["TREXBENCH_CI" if asked.script == "run" else "TREXBENCH_NIGHTLY"] = "1"
-    runner, steps = Runner(LOGS, commit_of_checkout(), environment), None
+    effort = "TREXBENCH_CI" if asked.script == "run" else "TREXBENCH_NIGHTLY"
+    runner, steps = Runner(LOGS, commit_of_checkout(), {effort: "1"}), None
     stopped = False
     try:
         if asked.script == "run":
