@@ -14,6 +14,7 @@ from typing import Any
 
 import engine_fake
 import pytest
+from effort import NIGHTLY
 
 import trexbench
 from trexbench import api
@@ -65,8 +66,13 @@ def test_every_name_is_there_and_no_other() -> None:
         trexbench.rampp  # noqa: B018
 
 
-def test_the_examples_of_the_document(capsys: pytest.CaptureFixture[str]) -> None:
-    """One after the other in one process, as in a notebook."""
+def test_the_examples_of_the_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One after the other in one process, as in a notebook; the ramps of the suite are shorter outside of nights."""
+    suite = (ROOT / "suites" / "lab.yaml").read_text(encoding="utf-8")
+    (tmp_path / "lab.yaml").write_text(suite if NIGHTLY else suite.replace("2m", "20s").replace("30s", "10s"))
+    monkeypatch.setenv("TREXBENCH_SUITES", str(tmp_path))
     for block in python_blocks():
         exec(compile(block, "docs/python.md", "exec"), {"__name__": "notebook"})
     out, err = capsys.readouterr()

@@ -234,7 +234,7 @@ def server_options(port: int, cookie: str | None) -> dict[str, Any]:
 
 def client_options(port: int, cookie: str) -> dict[str, Any]:
     told = {"role": "client", "address": LOOPBACK[4], "peer": LOOPBACK[4], "port": port, "cookie": cookie}
-    return {**told, "way": "forward", "streams": 2, "time_s": 0.5, "omit_s": 0, "congestion": None, "zerocopy": False}
+    return {**told, "way": "forward", "streams": 2, "time_s": 0.3, "omit_s": 0, "congestion": None, "zerocopy": False}
 
 
 def until_ended(one: Any, ready: bool = False) -> None:
@@ -372,14 +372,14 @@ def test_the_processes_that_took_most_are_told() -> None:
     busy = "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
     beside = subprocess.Popen([sys.executable, "-c", busy])
     try:
-        with agent(role="program", argv=["sleep", "1.2"], port=1) as one:
+        with agent(role="program", argv=["sleep", "0.6"], port=1) as one:
             until_ended(one)
     finally:
         beside.kill()
         beside.wait()
-    assert one.error is None and one.processes is not None and 1.1 < one.processes.over_s < 20
+    assert one.error is None and one.processes is not None and 0.5 < one.processes.over_s < 60
     (found,) = [took for took in one.processes.took if took.process == beside.pid]
-    assert found.name.startswith("python") and 0.1 < found.user_s + found.system_s < one.processes.over_s + 0.1
+    assert found.name.startswith("python") and 0.05 < found.user_s + found.system_s < one.processes.over_s + 0.1
     times = [took.user_s + took.system_s for took in one.processes.took]
     assert times == sorted(times, reverse=True) and len(times) <= 10
 
@@ -432,8 +432,8 @@ def test_a_program_of_ours_in_python_has_its_own_name() -> None:
 
 def test_the_program_of_the_test_and_a_named_tunnel_are_told_as_such() -> None:
     """A process that has ended by then is told as it was when it was last seen."""
-    busy = [sys.executable, "-c", "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass"]
-    beside = subprocess.Popen([*busy[:2], busy[2].replace("0.5", "60")])
+    busy = [sys.executable, "-c", "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"]
+    beside = subprocess.Popen([*busy[:2], busy[2].replace("0.3", "60")])
     try:
         with agent(role="program", argv=busy, port=1, interval_s=0.05, tunnels=[beside.pid]) as one:
             until_ended(one)
@@ -443,7 +443,7 @@ def test_the_program_of_the_test_and_a_named_tunnel_are_told_as_such() -> None:
     assert one.processes is not None
     parts = {took.role: took for took in one.processes.took if took.role in ("endpoint", "tunnel")}
     assert parts["tunnel"].process == beside.pid and parts["tunnel"].cpus
-    assert parts["endpoint"].user_s + parts["endpoint"].system_s == pytest.approx(0.5, abs=0.3)
+    assert parts["endpoint"].user_s + parts["endpoint"].system_s == pytest.approx(0.3, abs=0.2)
     assert parts["endpoint"].waiting_s is None or parts["endpoint"].waiting_s >= 0
 
 
@@ -452,12 +452,12 @@ def test_a_host_that_only_forwards_tells_its_processes_when_asked() -> None:
     beside = subprocess.Popen([sys.executable, "-c", busy])
     try:
         with watched_processes(host("dut"), 30.0) as finish:
-            time.sleep(1.0)
+            time.sleep(0.5)
             found = finish()
     finally:
         beside.kill()
         beside.wait()
-    assert found is not None and 0.9 < found.over_s < 30
+    assert found is not None and 0.4 < found.over_s < 60
     assert beside.pid in [took.process for took in found.took]
     with watched_processes(None, 30.0) as finish:
         assert finish() is None

@@ -488,11 +488,11 @@ def test_a_directory_that_may_only_be_read(tmp_path: Path) -> None:
 def test_many_open_it_at_once(tmp_path: Path) -> None:
     paths = [store(tmp_path, RUN, id=str(number)) for number in range(12)]
     found: list[int] = []
-    barrier = threading.Barrier(6)
+    loops, barrier = scaled(5, 2), threading.Barrier(6)
 
     def one(number: int) -> None:
         barrier.wait()
-        for _ in range(5):
+        for _ in range(loops):
             store(tmp_path, RUN, id=f"{number}")
             found.append(len(rows(tmp_path)))
 
@@ -501,8 +501,9 @@ def test_many_open_it_at_once(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 30 and max(found) == 42 and min(found) > len(paths)
-    assert len(rows(tmp_path)) == 42
+    stored = len(paths) + 6 * loops
+    assert len(found) == 6 * loops and max(found) == stored and min(found) > len(paths)
+    assert len(rows(tmp_path)) == stored
 
 
 CHILD = """

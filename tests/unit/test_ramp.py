@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
-from effort import examples
-from hypothesis import example, given
+from effort import examples, scaled
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from runs import HeldClock, Silent, SimulatedGenerator, World, asked, make_plan, simulate
 
@@ -87,7 +87,7 @@ def test_lateness_neither_adds_up_nor_skips_a_phase(plan: Plan, late: float, see
     assert all(0 < asked(a) <= asked(b) <= plan.offers[0].target_pps for a, b in itertools.pairwise(ramp))
 
 
-@examples(80)
+@settings(max_examples=scaled(80, 20))
 @given(
     plans(), st.floats(2, 8), st.sampled_from([None, 0.3, 0.5]), st.booleans(), st.floats(0, 0.45), st.integers(0, 1000)
 )
@@ -142,7 +142,7 @@ def test_a_target_below_the_least_rate_of_a_ramp_is_not_exceeded() -> None:
 @pytest.mark.parametrize("bidir", [False, True])
 def test_stop_on_saturation_stops_soon_and_only_when_the_verdict_stands(sample_s: float, bidir: bool) -> None:
     rng = random.Random(5)
-    for seed in range(15):
+    for seed in range(scaled(15, 4)):
         plan = make_plan(bidir=bidir, sample_s=sample_s, stop_on_saturation=True, confirm_s=0.0)
         capacity = plan.offers[0].target_pps * rng.uniform(0.2, 0.8)
         samples = simulate(plan, World(capacity, noise=0.003, seed=seed)).samples

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import pytest
+from effort import NIGHTLY
 from report_cases import HOSTILE, figures, make_night, make_record, make_row, make_run, unpacked
 from tcp_runs import Path, make_tcp_result
 from test_report_page import LIBRARY, Elements
@@ -177,19 +179,22 @@ def test_hostile_names_are_text_in_tcp_too() -> None:
     assert all(re.fullmatch(r"[A-Za-z0-9_-]+\.(png|svg)", name) for name, _ in draw_pictures(hostile))
 
 
-def test_pictures_have_the_bars_and_each_mode() -> None:
-    result = replace(make_tcp_result(BUSY, setup=LINE), simulated=True)
-    simulated = make_tcp_report(replace(result, started="2026-02-01T02:00:00Z"), result)
-    pictures = dict(draw_pictures(simulated))
+@pytest.mark.parametrize("ways", [[Way.FORWARD], pytest.param([Way.FORWARD, Way.REVERSE], marks=pytest.mark.nightly)])
+def test_pictures_have_the_bars_and_each_mode(ways: list[Way]) -> None:
+    result = make_tcp_result(BUSY, [Leg(way) for way in ways], setup=LINE)
+    pictures = dict(draw_pictures(make_tcp_report(replace(result, started="2026-02-01T02:00:00Z"), result)))
     assert sorted(name for name in pictures if name.endswith("png")) == [
         "tcp-bars.png",
-        "tcp-forward-ipv4.png",
-        "tcp-reverse-ipv4.png",
-        "trend-forward-ipv4-uni-tcp.png",
-        "trend-reverse-ipv4-uni-tcp.png",
+        *(f"tcp-{way.value}-ipv4.png" for way in ways),
+        *(f"trend-{way.value}-ipv4-uni-tcp.png" for way in ways),
     ]
-    real = dict(draw_pictures(make_tcp_report(make_tcp_result(BUSY, setup=LINE))))
-    assert all(real[name] != pictures[name] for name in pictures if name.startswith("tcp")), "marked as simulated"
+
+
+def test_pictures_of_simulations_are_marked() -> None:
+    real = make_tcp_result(BUSY, [Leg(Way.FORWARD)], setup=LINE)
+    plain, marked = (draw_pictures(make_tcp_report(replace(real, simulated=one))) for one in (False, True))
+    pairs = list(islice(zip(plain, marked, strict=True), None if NIGHTLY else 2))
+    assert pairs and all(name == other and data != watermarked for (name, data), (other, watermarked) in pairs)
 
 
 def test_a_change_of_tcp_chooses_its_way_and_figure_and_leaves_packets_alone() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from effort import scaled
 from faulty import Faults, measure_with
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result, simulate
 from twins import Twin
@@ -41,7 +42,7 @@ def is_the_knee(one: DirectionResult, pps: float = CAPACITY, by: float = 0.004) 
 @pytest.mark.parametrize("length_s", [1.0, 2.5, 5.0])
 def test_a_stall_at_any_moment_of_the_search_is_no_knee_and_is_told(length_s: float, noise: float) -> None:
     rng = random.Random(length_s)
-    for number in range(8):
+    for number in range(scaled(8, 3)):
         plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0)
         twin = Twin(plan, {0: [1.0]}, noise=noise, noise_s=0.25, seed=number, step_s=0.05)
         capacity = rng.uniform(0.2, 0.9) * plan.offers[0].target_pps

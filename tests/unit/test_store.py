@@ -172,7 +172,7 @@ def test_a_reader_meets_a_writer_that_ends(tmp_path: Path) -> None:
 
     reader = threading.Thread(target=read)
     reader.start()
-    for number in range(20):
+    for number in range(scaled(20, 3)):
         one = writer(tmp_path).begin(replace(begun(run), id=str(number)))
         assert one.path is not None
         path = one.path

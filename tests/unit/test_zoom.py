@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from effort import scaled
 from hypothesis import given
 from hypothesis import strategies as st
 from runs import World, make_plan, make_result, simulate
@@ -44,7 +45,7 @@ def shares(plan: Strategy, samples: Sequence[Sample], number: int) -> dict[Direc
 @pytest.mark.parametrize("noise", [0.0, 0.01])
 def test_a_slow_dut_is_found_within_half_a_percent(noise: float) -> None:
     errors = []
-    for seed in range(6):
+    for seed in range(scaled(6, 2)):
         plan = make_plan(line_rate_bps=TEN_GIGABIT, ramp_s=600.0, zoom_s=60.0, stop_on_saturation=True)
         twin = Twin(plan, {0: [SLOW]}, (stream(),), noise=noise, noise_s=0.1, seed=seed)
         analysis = analyse(plan, twin.run().samples)
@@ -54,7 +55,7 @@ def test_a_slow_dut_is_found_within_half_a_percent(noise: float) -> None:
         assert found.uncertainty_pps < 0.015 * knee < plan.step_pps(direction) / 2, "the step is 3.7 %"
         assert found.low_pps is not None and found.low_pps <= found.confirmed_pps * 1.03
         errors.append(abs(found.maximum_pps / knee - 1))
-    assert sorted(errors)[3] < 0.004 and max(errors) < 0.01
+    assert sorted(errors)[len(errors) // 2] < 0.004 and max(errors) < 0.01
 
 
 def test_the_zoom_rises_evenly_across_the_interval_of_the_ramp() -> None:
