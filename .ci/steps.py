@@ -180,7 +180,7 @@ class Runner:
         process = start(step.command, {**self.environment, **added})
         assert process.stdout is not None
         try:
-            with open(self.logs / f"{file}.log", "w", encoding="utf-8") as log:
+            with open(self.logs / f"{file}.log", "w", buffering=1, encoding="utf-8") as log:
                 for line in process.stdout:
                     print(line, end="", flush=True)
                     log.write(line)
