@@ -51,14 +51,14 @@ PACKAGES = {
 class Step:
     """A named shell command of the checkout. vital: nothing after it makes sense if it fails.
 
-    waits: its tests wait for clocks, so that there is room for one process more than there are cores;
+    extra_workers: as its tests wait for clocks, there is room for so many processes more than there are cores;
     most_cpu_s: CPU time allowed to one of its tests, and to all together.
     """
 
     name: str
     command: str
     vital: bool = False
-    waits: bool = False
+    extra_workers: int = 0
     most_cpu_s: tuple[float, float] = (math.inf, math.inf)
 
 
@@ -87,15 +87,16 @@ def readme_steps() -> list[Step]:
     """The commands of README's "Test it", in its order."""
     section = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Test it\n")[1].split("\n## ")[0]
     commands = section.split("```sh\n")[1].split("\n```")[0].splitlines()
-    names = ("install", "lint and types", "unit", "commands and page", "root, side by side", "root, measuring")
-    assert len(names) == len(commands), "README's 'Test it' has other commands than .ci/steps.py has names"
-    install, lint, unit, *rest = map(Step, names, commands)
-    return [
-        replace(install, vital=True),
-        replace(lint, vital=True),
-        unit,
-        *(replace(step, waits=True) for step in rest),
-    ]
+    named = (
+        ("install", True, 0),
+        ("lint and types", True, 0),
+        ("unit", False, 0),
+        ("commands and page", False, 1),
+        ("root, side by side", False, 2),
+        ("root, measuring", False, 0),
+    )
+    assert len(named) == len(commands), "README's 'Test it' has other commands than .ci/steps.py has names"
+    return [Step(name, line, vital, extra) for (name, vital, extra), line in zip(named, commands, strict=True)]
 
 
 def python_of(version: str) -> str:
@@ -175,7 +176,7 @@ class Runner:
         results.unlink(missing_ok=True)
         options = f"--junitxml={shlex.quote(str(results))} --durations=30 --durations-min=0.5"
         begun_s = time.monotonic()
-        workers = str((os.cpu_count() or 1) + step.waits)
+        workers = str((os.cpu_count() or 1) + step.extra_workers)
         added = {"PYTEST_ADDOPTS": options, "PYTEST_XDIST_AUTO_NUM_WORKERS": workers}
         process = start(step.command, {**self.environment, **added})
         assert process.stdout is not None

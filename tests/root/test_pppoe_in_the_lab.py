@@ -51,6 +51,7 @@ def test_both_families_go_through_the_session(place: Path) -> None:
     assert "secret" not in json.dumps(run["endpoints"])
 
 
+@pytest.mark.nightly
 def test_a_session_that_is_lost_is_told(place: Path) -> None:
     running = begin(place, *TCP, "--forward", "--time", "4s", "-q")
     try:

@@ -14,6 +14,7 @@ from tools import ROOT
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
 
 
+@pytest.mark.nightly
 def test_the_script_of_the_document(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

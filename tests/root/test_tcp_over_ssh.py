@@ -185,9 +185,8 @@ def test_three_hosts_are_configured_measured_and_reverted(bench: Bench) -> None:
     assert bench.state() == before
 
 
-@pytest.mark.parametrize(
-    "lost", ["router", *(pytest.param(end, marks=pytest.mark.nightly) for end in ("left", "right"))]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("lost", ["router", "left", "right"])
 def test_ssh_of_one_host_is_lost_in_the_middle(bench: Bench, lost: str) -> None:
     leg = ("--time", "3s", "--interval", "200ms", "--forward", "--ping", "0", "-q", "--no-picture")
     with bench.begin("tcp", "--dut", "./three.yaml", *leg) as running:
