@@ -229,7 +229,7 @@ def table(outcomes: dict[str, Outcome], commit: str) -> str:
     for name, done in outcomes.items():
         counts = f"{done.passed:8}{len(done.failures):8}{done.skipped:8}{done.cpu_s:8.0f}"
         time_taken = f"{done.seconds // 60:.0f}:{done.seconds % 60:02.0f}"
-        ended = "" if done.good else f"  exit code {done.code}"
+        ended = f"  exit code {done.code}" if done.code else ""
         ended += "" if done.commit == commit else f"  of commit {done.commit[:8]}"
         lines.append(f"{name:28}{counts}{time_taken:>8}{ended}")
         lines += [f"    {failure}" for failure in done.failures]
