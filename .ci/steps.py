@@ -302,6 +302,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--keep", action="store_true", help="accept steps that were run on another commit")
     parser.add_argument("--only", metavar="NAME", help="run this step (again), and no other")
     asked = parser.parse_args(arguments)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore Ctrl-C
+        signal.signal(number, signal.default_int_handler)
     LOGS.mkdir(exist_ok=True)
     effort = "TREXBENCH_CI" if asked.script == "run" else "TREXBENCH_NIGHTLY"
     runner, steps = Runner(LOGS, commit_of_checkout(), {effort: "1"}), None
@@ -314,7 +316,7 @@ def main(arguments: Sequence[str]) -> int:
             if asked.afresh:
                 NIGHT.unlink(missing_ok=True)
             night(runner, steps, NIGHT, asked.only, asked.keep)
-    except Stopped:
+    except (Stopped, KeyboardInterrupt):
         stopped = True
     print(f"\n{table(runner.outcomes, runner.commit)}")
     if left := [step.name for step in steps or () if step.name not in runner.outcomes]:
