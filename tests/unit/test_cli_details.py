@@ -23,8 +23,6 @@ from trexbench.lab import Lab, host, state
 from trexbench.lab.spec import LabSpec
 from trexbench.results.store import RunWriter, replace_file
 
-pytestmark = pytest.mark.portable
-
 DAY = "name the day on which the night began"
 ROOT = Path(__file__).resolve().parents[2]
 

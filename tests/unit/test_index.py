@@ -182,7 +182,6 @@ DAMAGES = """
 """
 
 
-@pytest.mark.portable
 @pytest.mark.parametrize("what", [one.strip() for line in DAMAGES.strip().splitlines() for one in line.split("|")])
 def test_a_damaged_document_is_named_and_stops_no_other(tmp_path: Path, what: str) -> None:
     good = str(store(tmp_path, RUN).relative_to(tmp_path))
@@ -440,7 +439,6 @@ def ruin(what: str, file: Path) -> None:
         db.close()
 
 
-@pytest.mark.portable
 @pytest.mark.parametrize(
     "what",
     [

@@ -17,8 +17,6 @@ from trexbench.results.nights import NightWriter, find_nights
 from trexbench.results.prune import AGAINST_NIGHTS, find_old_nights, remove
 from trexbench.results.store import RunWriter
 
-pytestmark = pytest.mark.portable
-
 RESULTS = Path("results")
 SIMULATED = make_result(make_plan(ramp_s=20.0, confirm_s=0.0), World(capacity_pps=6e5))
 CELL = CellRecord("lab-linux", "var2-64b", False, None)
