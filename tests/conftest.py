@@ -25,7 +25,7 @@ os.environ.pop("COLUMNS", None)
 settings.register_profile(
     "trexbench",
     deadline=None,
-    max_examples=scaled(100, 25),
+    max_examples=scaled(100, 20),
     suppress_health_check=[HealthCheck.too_slow],
     derandomize="TREXBENCH_CI" in os.environ,
 )

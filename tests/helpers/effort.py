@@ -11,7 +11,7 @@ from typing import TypeVar
 from hypothesis import settings
 
 NIGHTLY = "TREXBENCH_NIGHTLY" in os.environ
-MOST_EXAMPLES = 40
+MOST_EXAMPLES = 25
 """Examples of one property test outside of a night."""
 
 Count = TypeVar("Count", int, float)
