@@ -117,7 +117,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_ends_as_it_should(line: str, prepared: Path, tmp_path: Path) -> None:
     place = tmp_path / "here"
     shutil.copytree(prepared, place)
-    done = trexbench(place, *words_of(runnable(line), place), timeout_s=300)
+    done = trexbench(place, *words_of(runnable(line), place), timeout_s=550)
     allowed = next((codes for pattern, codes in CODES.items() if re.fullmatch(pattern, line)), (0,))
     assert done.returncode in allowed and "Traceback" not in done.stderr, done.stderr
 
