@@ -42,7 +42,7 @@ PACKAGES = {
     "ip": "iproute2", "ping": "iputils-ping", "ethtool": "ethtool", "ssh": "openssh-client", "sshd": "openssh-server",
     "chromium": "chromium", "iperf3": "iperf3", "nft": "nftables", "iptables": "iptables", "openvpn": "openvpn",
     "wireguard-go": "wireguard-go", "wg": "wireguard-tools", "openssl": "openssl",
-    "tcsh": "tcsh", "zsh": "zsh", "fish": "fish",
+    "tcsh": "tcsh", "zsh": "zsh", "fish": "fish", "trafgen": "netsniff-ng",
 }  # fmt: skip
 """Program -> Debian's package."""
 
@@ -275,7 +275,7 @@ def nightly_steps() -> list[Step]:
         steps.append(Step(f"install, Python {version}", install_python(version), vital=True))
         steps.append(Step(f"unit, Python {version}", f".venv-{version}/bin/pytest -n auto tests/unit"))
     steps += [Step("truth", ".venv/bin/pytest -n auto tests/truth"), *rest]
-    return [*steps, Step("benchmarks", ".venv/bin/python benchmarks/nightly.py")]
+    return [*steps, Step("benchmarks", ".venv/bin/python benchmarks/nightly.py --keep")]
 
 
 def night(runner: Runner, steps: Sequence[Step], state: Path, only: str | None, keep: bool) -> None:
