@@ -30,7 +30,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
 
-from _ratios import leave_out, note  # noqa: E402
+from _ratios import SEEDED, leave_out, note  # noqa: E402
 from runs import make_plan  # noqa: E402
 from twins import QueueRouter, Twin  # noqa: E402
 
@@ -317,7 +317,7 @@ def main() -> int:
         for ratio, value in ratios(figures):
             worst[ratio] = max(worst.get(ratio, 0.0), value)
     for ratio, value in worst.items():
-        note(f"{ratio}, worst row", value, noise=0.1)
+        note(f"{ratio}, worst row", value, noise=SEEDED)
     if mlr is None:
         for column in (COLUMNS[0], COLUMNS[2]):
             leave_out(f"{column.head}: time / MLRsearch's, worst row", "MLRsearch is not installed")

@@ -22,7 +22,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers"), str(ROOT / "tests" / "truth")]
 
-from _ratios import note  # noqa: E402
+from _ratios import SEEDED, note  # noqa: E402
 from test_twin_truth import all_verdicts, beside, limited, verdicts  # noqa: E402
 from twins import Box, Twin, random_box, random_twin  # noqa: E402
 
@@ -133,11 +133,13 @@ def main() -> int:
     note(
         "truth within the interval",
         sum(one.covered for one in everything) / len(everything),
-        noise=0.02,
+        noise=SEEDED,
         better="higher",
     )
-    note("error, median", float(np.median([abs(one.error) for one in everything])), noise=0.1)
-    note("interval / truth, median", float(np.median([one.half_pps / one.knee_pps for one in everything])), noise=0.1)
+    note("error, median", float(np.median([abs(one.error) for one in everything])), noise=SEEDED)
+    note(
+        "interval / truth, median", float(np.median([one.half_pps / one.knee_pps for one in everything])), noise=SEEDED
+    )
     note("laid to the DUT and the generator's", wrong, noise=0)
     return 0 if sum(one.covered for one in everything) >= AIM * len(everything) and not wrong else 1
 

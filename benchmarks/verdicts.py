@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
 
-from _ratios import note  # noqa: E402
+from _ratios import SEEDED, note  # noqa: E402
 from faulty import Mixed, compare, random_mixed  # noqa: E402
 
 from trexbench.core.verdict.model import DirectionResult  # noqa: E402
@@ -70,7 +70,7 @@ def main() -> int:
     for (_, verdict), count in counts.items():
         shares[verdict] += count
     note("wrong", shares["WRONG"] / shares.total(), noise=0)
-    note("right", shares["right"] / shares.total(), noise=0.02, better="higher")
+    note("right", shares["right"] / shares.total(), noise=SEEDED, better="higher")
     return 1 if any(verdict == "WRONG" for _, verdict in counts) else 0
 
 

@@ -12,6 +12,14 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that ask a program to end."""
 
 
+class Interrupted(BaseException):
+    """A signal asked the run to end. BaseException: no handler for errors may swallow it."""
+
+    def __init__(self, signal_name: str, exit_code: int) -> None:
+        super().__init__(f"interrupted by {signal_name}")
+        self.exit_code = exit_code
+
+
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Signals that ask the program to end wait for the end of the block, which must be bounded in time.

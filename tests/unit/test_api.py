@@ -51,12 +51,14 @@ def python_blocks(kind: str = "") -> list[str]:
     return re.findall(rf"^```python{kind}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-def test_importing_it_loads_nothing_heavy() -> None:
-    script = f"import sys, trexbench; print([name for name in {HEAVY!r} if name in sys.modules], len(dir(trexbench)))"
+@pytest.mark.parametrize(("module", "loaded"), [("trexbench", []), ("trexbench.cli.main", ["click", "msgspec"])])
+def test_importing_it_loads_nothing_heavy(module: str, loaded: list[str]) -> None:
+    names = f"[name for name in {HEAVY!r} if name in sys.modules], len(dir(trexbench))"
+    script = f"import sys, trexbench, {module}; print({names})"
     done = subprocess.run(
         [sys.executable, "-c", script], env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60
     )
-    assert done.returncode == 0 and done.stdout.startswith("[] "), done.stdout + done.stderr
+    assert done.returncode == 0 and done.stdout.startswith(f"{loaded} "), done.stdout + done.stderr
 
 
 def test_every_name_is_there_and_no_other() -> None:

@@ -10,7 +10,7 @@ import click
 
 from ..core.errors import BenchError, StoreError
 from ..session.process import Ender, signals_as_exceptions
-from ..session.run import Interrupted
+from ..signals import Interrupted
 from .streams import safe_streams
 
 _VERBS = {

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..core.result import RunResult
     from ..core.tcp.result import TcpResult
     from ..session.keep import Output
-    from ..session.run import Interrupted
+    from ..signals import Interrupted
 
 
 def note(text: str) -> None:

@@ -16,8 +16,7 @@ from importlib import metadata
 from typing import Any
 
 from ..host.linux import PLATFORM_FILES, platform_of
-from ..signals import ENDING, restore
-from .run import Interrupted
+from ..signals import ENDING, Interrupted, restore
 
 SOON_S = 0.1
 CLEANUP_S = 5.0

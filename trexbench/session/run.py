@@ -13,6 +13,7 @@ from ..core.strategy.base import LoadStep, Strategy
 from ..core.verdict.latency import tagged_pps
 from ..core.verdict.model import Caveat
 from ..core.verdict.warmup import check_warmup
+from ..signals import Interrupted as Interrupted
 
 SLACK_S = 5.0
 """How much longer than the plan a start may last before the generator ends it by itself; two samples, if longer.
@@ -22,14 +23,6 @@ Each phase may end late by almost half a sample.
 
 STANDSTILL_S = 10.0
 """A sending port's counters may stand still for so long; a shorter standstill invalidates windows, not the run."""
-
-
-class Interrupted(BaseException):
-    """A signal asked the run to end. BaseException: no handler for errors may swallow it."""
-
-    def __init__(self, signal_name: str, exit_code: int) -> None:
-        super().__init__(f"interrupted by {signal_name}")
-        self.exit_code = exit_code
 
 
 @dataclass(frozen=True)
