@@ -84,6 +84,7 @@ def test_the_life_of_a_mikrotik(tmp_path: Path, mikrotik: CliServer) -> None:
     assert f"/ip arp add address=100.65.1.2 mac-address={MACS[0]} interface=ether2\n" in typed
 
 
+@pytest.mark.nightly
 def test_the_life_of_an_edgerouter(tmp_path: Path, edgeos: Path) -> None:
     life(tmp_path, "edgeos", steps=4, lines=18)
     assert json.loads(edgeos.read_text()) == []
