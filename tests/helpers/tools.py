@@ -84,7 +84,7 @@ def trexbench(cwd: Path, *arguments: str, timeout_s: float = 120) -> subprocess.
         if not (ended := forks.has_ended(timeout_s)):
             os.kill(child, signal.SIGKILL)
         code = forks.exit_code()
-        done = subprocess.CompletedProcess(arguments, code, out.read_text(), err.read_text())
+        done = subprocess.CompletedProcess(arguments, code, out.read_text(errors="replace"), err.read_text())
     if not ended:
         raise subprocess.TimeoutExpired(arguments, timeout_s, done.stdout, done.stderr)
     return done
