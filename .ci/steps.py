@@ -228,10 +228,10 @@ def table(outcomes: dict[str, Outcome], commit: str) -> str:
     lines = [f"{'step':28}{'passed':>8}{'failed':>8}{'skipped':>8}{'CPU s':>8}{'min:s':>8}"]
     for name, done in outcomes.items():
         counts = f"{done.passed:8}{len(done.failures):8}{done.skipped:8}{done.cpu_s:8.0f}"
-        time_taken = f"{done.seconds // 60:.0f}:{done.seconds % 60:02.0f}"
+        minutes, seconds = divmod(round(done.seconds), 60)
         ended = f"  exit code {done.code}" if done.code else ""
         ended += "" if done.commit == commit else f"  of commit {done.commit[:8]}"
-        lines.append(f"{name:28}{counts}{time_taken:>8}{ended}")
+        lines.append(f"{name:28}{counts}{f'{minutes}:{seconds:02}':>8}{ended}")
         lines += [f"    {failure}" for failure in done.failures]
     done_steps = outcomes.values()
     passed, skipped = sum(done.passed for done in done_steps), sum(done.skipped for done in done_steps)
