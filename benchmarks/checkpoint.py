@@ -81,9 +81,9 @@ def main() -> int:
         print(f"{place:>8}" + "".join(f"{value:>{width}.0f}" for value, width in widths))
     print(f"the whole document of {len(samples)} samples, analysed: {ended_s:.2f} s, once")
     first, last = found[PLACES[0]], found[PLACES[-1]]
-    note("sample 10 000 / sample 10, handed on", last[0] / first[0], noise=0.3)
+    note("sample 10 000 / sample 10, handed on", last[0] / first[0], noise=0.4)
     note("sample 10 000 / sample 10, CPU", last[3] / first[3], noise=0.3)
-    note("handed on / a plain append", last[0] / last[2], noise=0.3)
+    note("handed on / a plain append", last[0] / last[2], noise=0.4)
     return int(last[0] > AIM_US or last[3] > AIM_TIMES * first[3])
 
 

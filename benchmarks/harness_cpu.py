@@ -99,7 +99,7 @@ def main() -> int:
         note(
             f"{port_count} ports at {1 / sample_s:g} Hz, CPU of a second / yardstick",
             middle / 100 / yardstick_s(),
-            noise=0.3,
+            noise=0.5,
         )
         shown = ", ".join(f"{one:.2f}" for one in found)
         print(f"{port_count} ports at {1 / sample_s:g} Hz: {middle:.2f} % of a core (median of {shown}); aim {aim:g} %")

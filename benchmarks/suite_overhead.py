@@ -78,7 +78,7 @@ def main() -> int:
     print(f"{cells} cells: {wall_s:.1f} s, of which {planned_s:.1f} s of traffic as planned")
     each_s = (wall_s - planned_s) / cells
     print(f"besides the traffic {each_s:.2f} s a cell (aim: under {AIM_S:g})")
-    note("besides the traffic of a cell / suite plan", each_s / planning_s, noise=0.3)
+    note("besides the traffic of a cell / suite plan", each_s / planning_s, noise=0.5)
     return int(each_s >= AIM_S)
 
 
