@@ -36,7 +36,7 @@ PYTHONS = ("3.10", "3.12", "3.13")
 """Besides the machine's own."""
 UNIT_CPU_S = (2.0, 180.0)
 """CPU time allowed to one unit test, and to all, in .ci/run."""
-MISSING = ("needs root", "not installed", "no chromium")
+MISSING = ("needs root", "not installed", "no chromium", "no iperf3", "needs ip ", "needs pip ")
 """Reasons that no test may skip for where this script installs what it needs."""
 PACKAGES = {
     "ip": "iproute2", "ping": "iputils-ping", "ethtool": "ethtool", "ssh": "openssh-client", "sshd": "openssh-server",
@@ -68,7 +68,7 @@ class Stopped(Exception):
 
 @dataclass
 class Outcome:
-    """What became of a step. failures: tests by id, or other sentences."""
+    """The result of a step. failures: ids of tests, or sentences."""
 
     commit: str
     seconds: float
@@ -99,18 +99,20 @@ def readme_steps() -> list[Step]:
     return [Step(name, line, vital, extra) for (name, vital, extra), line in zip(named, commands, strict=True)]
 
 
-def python_of(version: str) -> str:
-    """A Python of this version; pyenv keeps several beside the default one."""
+def python_of(version: str) -> str | None:
+    """A Python of this version, if there is one; pyenv keeps several beside the default one."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
     for candidate in (shutil.which(f"python{version}"), *map(str, pyenv.glob(f"{version}.*/bin/python3"))):
         if candidate and subprocess.run([candidate, "-c", "import venv"], capture_output=True).returncode == 0:
             return candidate
-    sys.exit(f"no Python {version} here (nor in pyenv): install python{version} and python{version}-venv")
+    return None
 
 
 def install_python(version: str) -> str:
-    """The command that makes .venv-VERSION with the tests' packages."""
-    return f"{python_of(version)} -m venv .venv-{version} && .venv-{version}/bin/pip install -q -e '.[test]'"
+    """The command that makes .venv-VERSION with the tests' packages, or says what is missing, and fails."""
+    if (python := python_of(version)) is None:
+        return f"echo 'no Python {version} here, nor in pyenv: install python{version} and python{version}-venv'; false"
+    return f"{python} -m venv .venv-{version} && .venv-{version}/bin/pip install -q -e '.[test]'"
 
 
 def install_packages() -> str:
@@ -290,36 +292,43 @@ def night(runner: Runner, steps: Sequence[Step], state: Path, only: str | None, 
         stands = known is not None and (keep or (known.commit == runner.commit and runner.commit[-1] != "+"))
         if step.name == only or not (only or stands):
             before[step.name] = runner.go(step)
-            state.write_text(json.dumps({name: asdict(outcome) for name, outcome in before.items()}, indent=1))
+            beside_it = state.with_suffix(".new")
+            beside_it.write_text(json.dumps({name: asdict(outcome) for name, outcome in before.items()}, indent=1))
+            beside_it.replace(state)
         elif known is not None:
             runner.outcomes[step.name] = known
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog=".ci/steps.py", description=__doc__.partition("\n")[0])
-    parser.add_argument("script", choices=("run", "nightly"))
-    parser.add_argument("--afresh", action="store_true", help="forget what the last night has run")
-    parser.add_argument("--keep", action="store_true", help="accept steps that were run on another commit")
-    parser.add_argument("--only", metavar="NAME", help="run this step (again), and no other")
+    scripts = parser.add_subparsers(dest="script", required=True)
+    scripts.add_parser("run", help="judge the checkout")
+    nightly = scripts.add_parser("nightly", help="run everything")
+    nightly.add_argument("--afresh", action="store_true", help="forget what the last night has run")
+    nightly.add_argument("--keep", action="store_true", help="accept steps that were run on another commit")
+    nightly.add_argument("--only", metavar="NAME", help="run this step (again), and no other")
     asked = parser.parse_args(arguments)
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore Ctrl-C
         signal.signal(number, signal.default_int_handler)
     LOGS.mkdir(exist_ok=True)
     effort = "TREXBENCH_CI" if asked.script == "run" else "TREXBENCH_NIGHTLY"
-    runner, steps = Runner(LOGS, commit_of_checkout(), {effort: "1"}), None
+    runner = Runner(LOGS, commit_of_checkout(), {effort: "1"})
+    steps = nightly_steps() if asked.script == "nightly" else []
+    names = [step.name for step in steps]
+    if steps and asked.only not in (None, *names):
+        nightly.error(f"no step {asked.only!r}: there are {', '.join(names)}")
     stopped = False
     try:
         if asked.script == "run":
             run(runner)
         else:
-            steps = nightly_steps()
             if asked.afresh:
                 NIGHT.unlink(missing_ok=True)
             night(runner, steps, NIGHT, asked.only, asked.keep)
     except (Stopped, KeyboardInterrupt):
         stopped = True
     print(f"\n{table(runner.outcomes, runner.commit)}")
-    if left := [step.name for step in steps or () if step.name not in runner.outcomes]:
+    if left := [name for name in names if name not in runner.outcomes]:
         print(f"not run yet: {', '.join(left)}")
     return int(stopped or bool(left) or not all(outcome.good for outcome in runner.outcomes.values()))
 

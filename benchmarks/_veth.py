@@ -120,7 +120,7 @@ def router() -> Iterator[tuple[str, tuple[str, str]]]:
 
 @dataclass(frozen=True)
 class Window:
-    """What went out and came in within ``seconds``."""
+    """Packets sent and received within ``seconds``."""
 
     seconds: float
     sent: int

@@ -1,4 +1,4 @@
-"""What it costs to keep a sample while a run goes on, early and late in the run.
+"""The cost of keeping a sample while a run goes on, early and late in the run.
 
     python benchmarks/checkpoint.py [--samples 200] [--results DIRECTORY]
 

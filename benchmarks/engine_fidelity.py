@@ -1,4 +1,4 @@
-"""How true the kernel engine is to the asked rate: one-second windows of a ramp to 70 % of its maximum.
+"""The kernel engine's rate beside the asked one: one-second windows of a ramp to 70 % of its maximum.
 
 The ramp runs on a veth pair whose sink drops, or (--router, --bidir) through a Linux router in a namespace; there
 the loss beside each rate shows the router's knee. As root:
@@ -41,7 +41,7 @@ def taken_s() -> float:
 
 
 def maximum_pps(engine: KernelEngine, ports: list[int], streams: list[veth.StreamSpec]) -> float:
-    """What each port sends when asked for far too much."""
+    """The rate of each port when asked for far too much."""
     for port in ports:
         engine.start(port, [streams[port]], 50e6, 30.0)
     time.sleep(0.5)

@@ -1,4 +1,4 @@
-"""How fast the kernel engine sends, beside trafgen: 64 B var2 frames, counted as they arrive on another core.
+"""The kernel engine's speed beside trafgen's: 64 B var2 frames, counted as they arrive on another core.
 
 Both send on one veth pair, from one core, to one sink that drops; both step source and destination and renew
 the IP checksum for every frame. Runs alternate; medians are compared. As root:

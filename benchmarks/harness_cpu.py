@@ -1,4 +1,4 @@
-"""What the harness itself costs: CPU time of a whole ramp (loop, client, document, live view) over its wall time.
+"""The cost of the harness itself: CPU time of a whole ramp (loop, client, document, live view) over its wall time.
 
     python benchmarks/harness_cpu.py [--seconds 30]
 

@@ -65,7 +65,7 @@ History = dict[str, Any]
 
 @dataclass
 class Outcome:
-    """What one benchmark did. notes: name of a ratio -> its note; left_out: name -> reason."""
+    """The result of one benchmark. notes: name of a ratio -> its note; left_out: name -> reason."""
 
     code: int
     reason: str = ""

@@ -1,4 +1,4 @@
-"""How long the report of 40 cells and a year of nights takes to make, how large it is, and how soon Chromium shows it.
+"""The report of 40 cells and a year of nights: time to make it, size, and time until Chromium shows it.
 
     python benchmarks/report.py [--cells 40] [--nights 365] [--samples 660] [--keep report.html] [--beside other.html]
 

@@ -248,7 +248,7 @@ class Figures:
 
 
 def one_case(case: Case, columns: Sequence[int]) -> list[tuple[float, list[float]]]:
-    """What each of these columns took, and its error for each of its goals."""
+    """The time of each of these columns, and its error for each of its goals."""
     knee, found = cache(case.knee_pps), []
     for column in (COLUMNS[at] for at in columns):
         seconds, rates = column.find(case)

@@ -1,4 +1,4 @@
-"""How long ``trexbench --help`` takes, beside a Python that does nothing, run in turns.
+"""The time of ``trexbench --help`` beside that of a Python that does nothing, run in turns.
 
     python benchmarks/startup.py
 

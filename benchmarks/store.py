@@ -1,4 +1,4 @@
-"""How fast the index is made of many stored runs, and how soon a verb answers from it.
+"""The speed of making the index of many stored runs, and the time until a verb answers from it.
 
     python benchmarks/store.py [--runs 10000] [--results DIRECTORY]
 
@@ -119,7 +119,7 @@ def load_all(files: list[Path]) -> None:
 
 
 def derive_all(files: list[Path]) -> None:
-    """As where the analysis is of another version than that of the files."""
+    """Derive lines anew, as another version of the analysis has to."""
     document.ANALYSIS_VERSION += 1  # type: ignore[attr-defined]
     for file in files:
         load_row(file, "x")

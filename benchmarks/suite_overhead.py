@@ -1,4 +1,4 @@
-"""What a suite costs besides its traffic: wall time of `trexbench suite run` less what its cells' plans say, per cell.
+"""The cost of a suite besides its traffic: wall time of `trexbench suite run` less what its cells' plans say, per cell.
 
     python benchmarks/suite_overhead.py [--cells 16]
 

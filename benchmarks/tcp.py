@@ -1,4 +1,4 @@
-"""What the embedded endpoint carries beside the genuine iperf3, on loopback, and what readings once a second cost it.
+"""The embedded endpoint's rate beside the genuine iperf3's, on loopback, and the cost of a reading each second.
 
 Runs alternate; medians are compared, of the payload that the receiver got:
 
@@ -28,7 +28,7 @@ ADDRESSES = {4: "127.0.0.1", 6: "::1"}
 
 
 def gbit_per_s(readings: Sequence[HostReading]) -> float:
-    """What one host's program got."""
+    """The payload rate of one host's program."""
     first, last = readings[0], readings[-1]
     got = sum(one.payload_bytes for one in last.streams) - sum(one.payload_bytes for one in first.streams)
     return got * 8e-9 / (last.at_s - first.at_s)
@@ -54,7 +54,7 @@ def reading_cost_s(streams: int, times: int = 300) -> float:
 
 
 def compare_readings(repeats: int, seconds: float) -> None:
-    """The same flow read once a second, and at its ends only."""
+    """Compare a flow read once a second with one read at its ends only."""
     rates: dict[float, list[float]] = {1.0: [], seconds: []}
     for _ in range(repeats):
         for interval_s, found in rates.items():

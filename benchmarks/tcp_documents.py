@@ -138,7 +138,7 @@ def home(seed: int) -> Iterator[Cell]:
 
 
 def details(seed: int) -> Iterator[Cell]:
-    """What document 2022 says of the intervals and of the pings."""
+    """The figures of document 2022 for intervals and pings."""
     for name, ways in INTERVALS.items():
         result = test(name, TcpPlan((Leg(F), Leg(R))), None, seed)
         for flow, cells in zip(result.flows, ways, strict=True):

@@ -1,4 +1,4 @@
-"""How near the reported maximum comes to the truth, over random simulated routers whose limit is known.
+"""The error of the reported maximum over random simulated routers whose limit is known.
 
     python benchmarks/truth.py [--runs 200] [--seed 1]
 

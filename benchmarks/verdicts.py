@@ -28,7 +28,7 @@ from trexbench.core.verdict.model import DirectionResult  # noqa: E402
 
 
 def judge(number: int, seed: int) -> list[tuple[str, str, str]]:
-    """Of each direction: what ended it, how the verdict compares, and in words what was measured."""
+    """Judge each direction: what ended it, how the verdict compares, and in words what was measured."""
     mixed = random_mixed(random.Random(f"{seed} {number}"), number)
     found = []
     for one in mixed.measure().analysis.directions:

@@ -102,7 +102,7 @@ def run(*argv: str) -> None:
 
 
 def both(taking: str, giving: str, *argv: str) -> list[float]:
-    """What the taking side prints; the giving side begins when that is up."""
+    """Run the receiver, then the sender once it listens; return what the receiver prints."""
     with subprocess.Popen(command(THERE, taking, *argv), stdout=subprocess.PIPE, text=True) as there:
         assert there.stdout is not None and there.stdout.readline() == "up\n"
         run(*command(HERE, giving))

@@ -129,11 +129,13 @@ class SystemClock:
 
 def settled(generator: Generator) -> Reading:
     """The counters once nothing is on its way any more."""
-    last, before = generator.read(), None
-    while before is None or moved(before) != moved(last):
+    last = generator.read()
+    for _ in range(100):
         time.sleep(0.2)
-        last, before = generator.read(), last
-    return last
+        before, last = last, generator.read()
+        if moved(before) == moved(last):
+            return last
+    raise AssertionError("frames still arrive 20 s after the last was sent")
 
 
 def moved(reading: Reading) -> list[tuple[int, int]]:

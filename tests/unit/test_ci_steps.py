@@ -93,3 +93,10 @@ def test_a_night_goes_on_where_it_was_cut_off(ci: ModuleType, tmp_path: Path) ->
     assert night("def") == ["first", "second"], "the steps of another commit"
     assert night("def+") == list(names), "files differ from the commit: nobody knows how"
     assert night("def+") == list(names)
+
+
+def test_a_step_that_does_not_exist_is_refused_by_name(ci: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        ci.main(["nightly", "--only", "untis"])
+    printed = capsys.readouterr().err
+    assert ended.value.code == 2 and "no step 'untis': there are Debian's packages, install, lint and types" in printed
