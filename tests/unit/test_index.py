@@ -388,6 +388,15 @@ def test_a_link_to_itself_is_named_and_hides_nothing(tmp_path: Path, place: str)
     assert len(found) == 1 and [name for name, _ in refused] == [place] and "symbolic links" in refused[0][1]
 
 
+def test_nights_that_began_in_one_second_are_in_the_order_of_their_dates(tmp_path: Path) -> None:
+    """Whichever was stored first, and whatever its file is called."""
+    for order in (("2026-03-01", "2026-03-02"), ("2026-03-02", "2026-03-01")):
+        results = tmp_path / order[0]
+        for night in order:
+            store(results, RUN, command={**RUN.command, "suite": "nightly", "night": night})
+        assert [row.night for row in rows(results)] == ["2026-03-01", "2026-03-02"]
+
+
 def test_filters_and_order(tmp_path: Path) -> None:
     for number, (dut, mode, suite, day) in enumerate(
         [("a", "m", "s", "03"), ("a", "n", None, "01"), ("b", "m", "s", "02"), ("b", "n", "s", "04")]

@@ -21,6 +21,7 @@ import msgspec
 
 from ...core.errors import ConfigError, StoreError
 from ...core.history.rows import Cell, RunRow
+from ...core.history.series import night_of
 from ...core.result import ANALYSIS_VERSION
 from ..store import load_rows
 from .scan import Scan, plain, scan
@@ -97,7 +98,7 @@ class Index:
             and label in (None, row.label)
             and row.started >= (since or "")
         ]
-        found.sort(key=lambda row: (row.started, row.path))
+        found.sort(key=lambda row: (row.started, night_of(row), row.path))  # simulated nights may begin in one second
         return found if limit is None else found[max(0, len(found) - limit) :]
 
     def problems(self) -> list[tuple[str, str]]:
