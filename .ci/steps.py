@@ -91,7 +91,7 @@ def readme_steps() -> list[Step]:
         ("install", True, 0),
         ("lint and types", True, 0),
         ("unit", False, 0),
-        ("commands and page", False, 1),
+        ("commands and page", False, 2),
         ("root, side by side", False, 2),
         ("root, measuring", False, 0),
     )

@@ -56,6 +56,7 @@ class ByFixtures(LoadScopeScheduling):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFixtures:
+    config.option.loadscopereorder = False  # the files with the fewest tests are the longest: not last
     return ByFixtures(config, log)
 
 
