@@ -9,7 +9,7 @@ sight are drawn, at its top and at its trends (the largest plot); and until ever
 of a new Chromium, whose own start is not in it, warm the same page once more. --beside: another page, opened in turns
 with this one; one of another version is what that version's benchmarks/report.py leaves with --keep (before plots out
 of sight waited, a page had loaded only when all were drawn). Aim: made in under 10 s, below 1.5 MB, loaded cold in
-under 1 s.
+under 1 s. Only the size fails the benchmark: seconds are this machine's, a night compares the ratios.
 """
 
 from __future__ import annotations
@@ -88,17 +88,17 @@ def main() -> int:
                 else "no Chromium here"
             )
             print(f"{'this page' if one == path else one.name:<24} {size:6.2f} MB  {times}")
-        small, soon = (
-            path.stat().st_size < MOST_MB * 1e6,
-            bool(opened) and max(opened[path][1], opened[path][4]) < MOST_COLD_S,
-        )
-        print(f"aim: below {MOST_MB:g} MB: {small}; loaded cold, at trends too, in under {MOST_COLD_S:g} s: {soon}")
+        small = path.stat().st_size < MOST_MB * 1e6
+        print(f"aim: below {MOST_MB:g} MB: {small}")
         note(f"page / {MOST_MB:g} MB", path.stat().st_size / MOST_MB / 1e6, noise=0.02)
         if opened:
+            _text, top_s, _all, _warm, trends_s = opened[path]
+            soon = {name: seconds < MOST_COLD_S for name, seconds in (("at its top", top_s), ("at trends", trends_s))}
+            print(f"aim: loaded cold in under {MOST_COLD_S:g} s: " + ", ".join(f"{n} {ok}" for n, ok in soon.items()))
             note("loaded / all plots, cold", opened[path][1] / opened[path][2], noise=0.3)
         else:
             leave_out("loaded / all plots, cold", "no Chromium here")
-        return int(not small or made_s >= MOST_MADE_S or (bool(opened) and not soon))
+        return int(not small)
 
 
 def make(results: Path, path: Path, given: argparse.Namespace) -> float:
