@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from hypothesis import settings
 
-NIGHTLY = "TREXBENCH_NIGHTLY" in os.environ
+NIGHTLY = bool(os.environ.get("TREXBENCH_NIGHTLY"))
 MOST_EXAMPLES = 25
 """Examples of one property test outside of a night."""
 
