@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
 from trexbench.config.settings import PfsenseSettings
+from trexbench.core.dut.losses import locate
 from trexbench.core.dut.queues import QueuePlace
 from trexbench.core.dut.telemetry import DropCount, PortCount, QueueCount
 from trexbench.core.errors import DutError
+from trexbench.core.load.plan import Direction
 from trexbench.dut import Wanted
 from trexbench.dut.apply import apply, revert
 from trexbench.dut.freebsd.changes import plan_from_nothing
@@ -365,13 +367,17 @@ def test_queues_and_their_cpus(tmp_path: Path) -> None:
 
 def test_counts(bench: Bench) -> None:
     bench.apply()
-    bench.box.nics["ix0"].rx, bench.box.nics["ix0"].missed, bench.box.nics["ix1"].tx = 4000, 77, 3900
+    first, second = bench.box.nics["ix0"], bench.box.nics["ix1"]
+    first.rx, first.missed, first.crc, second.tx, second.refused = 4000, 77, 5, 3900, 23
     seen = bench.dut.observe()
     assert seen.missing == ()
-    assert seen.ports == (PortCount(0, 4000, 0), PortCount(1, 0, 3900))
+    assert seen.ports == (PortCount(0, 4000, 0), PortCount(1, 0, 3900)), "Ipkts has the missed frames in it"
+    assert seen.at_s == max(cpu.total_s for cpu in seen.cpus)
     assert seen.queues[:4] == tuple(QueueCount(0, queue, 1000) for queue in range(4))
     assert [drop for drop in seen.drops if drop.count] == [
-        DropCount("Idrop", 77, 0),
+        DropCount("rx_missed_packets", 77, 0),
+        DropCount("rx crc_errs", 5, 0),
+        DropCount("Drop", 23, 1),
         DropCount("netisr QDrops", 2),
         DropCount("no route", 3),
     ]
@@ -382,6 +388,40 @@ def test_counts(bench: Bench) -> None:
     asked = len(bench.transport.ran)
     bench.dut.observe()
     assert len(bench.transport.ran) - asked == 5, "names of counters are asked for once"
+
+
+def test_what_an_ix_missed_is_the_loss_and_not_lost_on_the_way(bench: Bench) -> None:
+    """The reference box at overload: by Ipkts all frames came in, by Idrop none was dropped (if_ix.c)."""
+    bench.apply()
+    before = bench.dut.observe()
+    bench.box.nics["ix0"].rx, bench.box.nics["ix0"].missed, bench.box.nics["ix1"].tx = 40_000, 60_000, 40_000
+    direction = Direction(0, 1)
+    report = locate(before, bench.dut.observe(), {direction: 60_000}, {direction: 100_000})
+    assert [(one.what, one.frames) for one in report.places] == [("rx_missed_packets on port 0", 60_000)]
+    assert report.caveats == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "drops", "unknown"),
+    [("igc0", [("Ierrs", 9), ("Oerrs", 0)], False), ("mce0", [("Ierrs", 9), ("Idrop", 0), ("Oerrs", 0)], True)],
+)
+def test_counters_are_those_of_the_nics_driver(
+    tmp_path: Path, name: str, drops: list[tuple[str, int]], unknown: bool
+) -> None:
+    """if_em.c and if_igc.c: Ierrs has the missed frames in it. Where no source was read, that is told."""
+    first, other = CONFIG.ports
+    box = PfsenseBox(nics={name: Nic("90:ec:77:1b:63:58", rx=50, missed=9), "ix1": Nic("90:ec:77:1b:63:56")})
+    seen = Bench(tmp_path, box, replace(CONFIG, cables=(replace(first, interface=name), other))).dut.observe()
+    assert seen.ports[0] == PortCount(0, 50, 0)
+    assert [(one.name, one.count) for one in seen.drops if one.port == 0 and one.name != "Drop"] == drops
+    assert any("driver was not read" in one.reason for one in seen.missing) == unknown
+
+
+def test_an_ix_without_its_main_counter_is_named(bench: Bench) -> None:
+    listed = "\n".join(name for name in bench.box._values() if "rx_missed" not in name)
+    bench.transport.fail = {"sysctl -Ni": Said(listed)}
+    reasons = {one.reason for one in bench.dut.observe().missing}
+    assert "sysctl has no mac_stats.rx_missed_packets of ix0: frames lost there are in no counter" in reasons
 
 
 @pytest.mark.parametrize(

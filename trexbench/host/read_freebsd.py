@@ -10,6 +10,7 @@ from ..core.dut.telemetry import CpuTime, Detail, Missing
 from ..core.errors import DutError
 from ..transport import TIMEOUT_S, Transport, run_checked
 from . import freebsd as parse
+from . import freebsd_nics as nics
 from .files import number
 from .totals import Counts, Gathering, HostTotals
 
@@ -22,9 +23,13 @@ _COUNTERS = (parse.PACKETS_OF_QUEUE, parse.DROPS_OF_RING, parse.FREQUENCY, parse
 
 @dataclass(frozen=True)
 class FreebsdTotals(HostTotals):
-    """links: of ``netstat -i``. ip: of ``netstat -s``. netisr_drops: None where they could not be read."""
+    """links: of ``netstat -i``. ip: of ``netstat -s``. netisr_drops: None where they could not be read.
+
+    ring_drops: of iflib's transmit rings. nic_drops: of the NIC itself, by interface and sysctl leaf.
+    """
 
     ring_drops: Mapping[str, Sequence[int]]
+    nic_drops: Counts
     netisr_drops: int | None
 
 
@@ -74,16 +79,19 @@ class FreebsdHost:
             ip |= {words if name == "ip" else f"{name}: {words}": count for words, count in told.items()}
         interrupts: Mapping[str, int] = gathering.part("interrupts", self._interrupts, {})
         gathering.require_any()
+        queues = {name: _queues(name, values) for name in self._interfaces}
         return FreebsdTotals(
-            at_s=None,
+            # The same sysctl has the packets of the queues; a CPU that idles may be behind, none is ahead.
+            at_s=max((cpu.total_s for cpu in cpus), default=None),
             cpus=cpus,
-            packets={name: (one.get("Ipkts"), one.get("Opkts")) for name, one in links.items()},
-            queues={name: _queues(name, values) for name in self._interfaces},
+            packets={name: _packets(name, links.get(name), queues[name], values) for name in self._interfaces},
+            queues=queues,
             links=links,
             ip=ip,
             details=tuple(Detail(f"irq {name}", count) for name, count in interrupts.items()),
             missing=tuple(gathering.missing),
             ring_drops={name: _ring_drops(name, values) for name in self._interfaces},
+            nic_drops={name: _nic_drops(name, values) for name in self._interfaces},
             netisr_drops=netisr,
         )
 
@@ -103,7 +111,9 @@ class FreebsdHost:
             devices = [parse.device(name) for name in self._interfaces]
             trees = [f"dev.{one[0]}.{one[1]}" for one in devices if one]
             listed = self._transport.run(("sysctl", "-Ni", *trees, "dev.cpu"), TIMEOUT_S).stdout.split()
-            self._names = tuple(name for name in listed if any(form.fullmatch(name) for form in _COUNTERS))
+            self._names = tuple(
+                name for name in listed if nics.is_counter(name) or any(form.fullmatch(name) for form in _COUNTERS)
+            )
         values = parse.parse_sysctl(run_checked(self._transport, ("sysctl", "-ei", *_CPU, *self._names)))
         if not values:
             raise DutError("sysctl printed none of the values asked for", "is it a FreeBSD?")
@@ -127,3 +137,25 @@ def _queues(interface: str, values: Mapping[str, str]) -> dict[int, int]:
 def _ring_drops(interface: str, values: Mapping[str, str]) -> list[int]:
     matches = ((parse.DROPS_OF_RING.fullmatch(name), value) for name, value in values.items())
     return [number(value) or 0 for match, value in matches if match and f"{match[1]}{match[2]}" == interface]
+
+
+def _leaves(interface: str, values: Mapping[str, str]) -> dict[str, int]:
+    """Counts below the device of this interface, by the rest of their names."""
+    found = ((nics.leaf_of(name), number(value)) for name, value in values.items())
+    return {leaf[1]: count for leaf, count in found if leaf and leaf[0] == interface and count is not None}
+
+
+def _nic_drops(interface: str, values: Mapping[str, str]) -> dict[str, int]:
+    told = _leaves(interface, values)
+    return {leaf: told[leaf] for leaf in nics.counters_of(interface).leaves if leaf in told}
+
+
+def _packets(
+    interface: str, link: Mapping[str, int] | None, queues: Mapping[int, int], values: Mapping[str, str]
+) -> tuple[int | None, int | None]:
+    """Received and sent frames; None where the counter that is right for this driver was not read."""
+    row, netstat = nics.counters_of(interface), link or {}
+    if not row.by_queue:
+        return netstat.get("Ipkts"), netstat.get("Opkts")
+    sent = [count for leaf, count in _leaves(interface, values).items() if nics.SENT_BY_QUEUE.fullmatch(leaf)]
+    return sum(queues.values()) if queues else None, sum(sent) if sent else netstat.get("Opkts")
