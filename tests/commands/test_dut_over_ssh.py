@@ -237,6 +237,28 @@ def test_the_verbs(place: Place) -> None:
     assert place.verb("revert").strip() == "nothing to revert"
 
 
+QUICK = "--ramp-duration 4s --hold 2s --confirm 0s --warmup 1kpps:2s --sample 0.5s --no-picture"
+
+
+@pytest.mark.parametrize("served", KINDS[:1], ids=lambda kind: kind.name, indirect=True)
+@pytest.mark.parametrize("alarm", [False, True], ids=["quiet", "reloaded"])
+def test_a_run_in_which_pfsense_turned_its_firewall_on_is_void(place: Place, alarm: bool) -> None:
+    """filter.inc, filter_configure_sync: a reload, for whatever reason, ends with ``pfctl -e``."""
+    place.shim.install(PfsenseBox(alarm=alarm), place.server.process.pid)
+    with fake_server() as server:
+        options = [one for one in server.options if one != "--no-apply"]
+        run = place.trexbench("ramp", "--dut", place.kind.name, "--mode", "var2-64b", *QUICK.split(), *options)
+    (path,) = place.folder.glob("results/*/*/*.json")
+    found = json.loads(path.read_text())
+    assert len(found["telemetry"]["readings"]) >= 2
+    if not alarm:
+        assert run.returncode == 0 and found["status"] == "complete", run.stderr
+        return
+    assert run.returncode == 6 and found["status"] == "incomplete", run.stderr
+    assert found["reason"].startswith("netgate-pfsense is no longer what its config says: firewall: wanted disabled")
+    assert found["reason"] in run.stderr
+
+
 @BY_DAY_ONE
 def test_half_failed_apply_then_revert(place: Place) -> None:
     before = place.settings

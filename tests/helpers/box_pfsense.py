@@ -5,6 +5,10 @@ columns of netstat.
 
 An ix counts as sys/dev/ixgbe/if_ix.c does: frames that it missed are in Ipkts (gprc), never in Idrop, in Ierrs only
 where ``modern``, and by themselves in mac_stats.rx_missed_packets; its queues count what they handed on.
+
+A pfSense answers a link that goes up or down some seconds later (src/etc/rc.linkup): it reloads its rules, with ``pfctl
+-e`` (src/etc/inc/filter.inc, filter_configure_sync), and on an interface that it manages, with a fixed address, it does
+``arp -d -i IF -a`` (src/etc/inc/interfaces.inc, interfaces_staticarp_configure).
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from ipaddress import ip_address, ip_interface, ip_network
 
 from boxes import Said
 
+ANSWERED_AFTER = 12
 _RECEIVED_BADLY = ("recv_undersized", "recv_fragmented", "recv_oversized", "recv_jabberd")
 
 
@@ -51,7 +56,9 @@ class PfsenseBox:
     """queues: receive queues of each ix. routes: (to, gateway, flags, interface). arp: by address.
 
     sysctls: values beside those that every box has. microcode: what ``cpucontrol`` prints of it; None: cpuctl(4) is not
-    loaded. denied: the user may not ask it. booted: messages of the boot.
+    loaded. denied: the user may not ask it. booted: messages of the boot. assigned: interfaces that pfSense manages, by
+    /cf/conf/config.xml. due: links whose event it has not answered yet, with how many commands later it does; it has
+    answered all once ``sleep`` is over. alarm: a gateway's, as soon as counters are read: its rules are reloaded.
     """
 
     modern: bool = False
@@ -72,6 +79,9 @@ class PfsenseBox:
     microcode: str | None = None
     denied: bool = False
     booted: str = "CPU microcode: updated from 0x20 to 0x24\n"
+    assigned: Sequence[str] = ("igc0",)
+    due: list[tuple[str, int]] = field(default_factory=list)
+    alarm: bool = False
     programs: Sequence[str] = (
         "ifconfig",
         "route",
@@ -83,12 +93,27 @@ class PfsenseBox:
         "vmstat",
         "cpuset",
         "grep",
+        "sleep",
         "kenv",
         "cpucontrol",
     )
 
     def run(self, argv: Sequence[str], input: str) -> Said:
+        self.due = [(name, left - 1) for name, left in self.due]
+        self.answer([name for name, left in self.due if left <= 0])
         return getattr(self, f"_{argv[0]}")(list(argv[1:]))
+
+    def answer(self, links: Sequence[str]) -> None:
+        """Do what rc.linkup does for these links."""
+        self.due = [(name, left) for name, left in self.due if name not in links]
+        for link in links:
+            self.firewall = "enabled"
+            if link in self.assigned:
+                self.arp_table = {host: one for host, one in self.arp_table.items() if one[1] != link}
+
+    def _sleep(self, words: list[str]) -> Said:
+        self.answer([name for name, _ in self.due])
+        return Said()
 
     def settings(self) -> object:
         """What can be set, to compare before and after."""
@@ -110,11 +135,14 @@ class PfsenseBox:
             kind = told.get("vlanproto", "802.1q")
             line = f"vlan: {told['vlan']} vlanproto: {kind} vlanpcp: 0 parent interface: {told['vlandev']}"
             self.nics[words[0]] = Nic(parent.mac, up=words[-1] == "up", vlan=line)
+            self.due.append((words[0], ANSWERED_AFTER))
             return Said()
         nic = self.nics.get(words[0])
         if nic is None:
             return Said("", f"ifconfig: interface {words[0]} does not exist\n", 1)
         if words[1:] in (["up"], ["down"]):
+            if nic.up != (words[1] == "up"):
+                self.due.append((words[0], ANSWERED_AFTER))
             nic.up = words[1] == "up"
             return Said()
         if len(words) == 4 and words[1] in ("inet", "inet6") and words[3] == "-alias":
@@ -334,6 +362,7 @@ class PfsenseBox:
                 lines.append(f"{shown:<18} {gateway:<18} {flags:<5} 7  1500 {name:>10}")
             return Said("Routing tables\n\nInternet:\n" + "\n".join(lines) + "\n")
         if words[0] == "-ibdnW":
+            self.firewall = "enabled" if self.alarm else self.firewall
             lines = [
                 "Name    Mtu Network   Address      Ipkts Ierrs Idrop     Ibytes    Opkts Oerrs     Obytes  Coll  Drop"
             ]
@@ -386,6 +415,8 @@ class PfsenseBox:
         return Said(f"MSR {words[1]}: {self.microcode}\n")
 
     def _grep(self, words: list[str]) -> Said:
+        if words[0] == "-sho":
+            return Said("".join(f"<if>{name}</if>\n" for name in self.assigned), "", not self.assigned)
         if words[0] == "-sh":
             return Said(self.booted if words[1] in self.booted else "", "", words[1] not in self.booted)
         return Said("/etc/version:21.05-RELEASE\n/etc/platform:pfSense\n")

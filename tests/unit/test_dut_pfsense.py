@@ -32,15 +32,18 @@ ROOT = Path(__file__).parents[2]
 CONFIG = load_dut(str(ROOT / "dut_configs/netgate-pfsense.yaml"))
 ARTICLE = [
     "ifconfig ix0 up",
+    "ifconfig ix1 up",
+    "sleep 15",
     "ifconfig ix0 inet 100.65.1.1/24 alias",
     "arp -S 100.65.1.2 68:05:ca:32:45:94",
-    "ifconfig ix1 up",
     "ifconfig ix1 inet 100.65.2.1/24 alias",
     "arp -S 100.65.2.2 68:05:ca:32:45:95",
     "route add -net 16.0.0.0/8 100.65.1.2",
     "route add -net 48.0.0.0/8 100.65.2.2",
     "pfctl -d",
 ]
+CHANGES = 9
+"""So many settings these are; the wait is a part of the last link's."""
 READERS = (
     "ifconfig -a",
     "sysctl -ei",
@@ -108,7 +111,8 @@ def test_plan_from_nothing_is_the_articles_notes() -> None:
 def test_apply_makes_it_what_the_config_says(bench: Bench) -> None:
     assert bench.apply() == ARTICLE, "pfSense forwards already"
     assert bench.wrong() == []
-    assert bench.apply() == [] and bench.changing() == ARTICLE, "a second apply changes nothing"
+    waited = [*ARTICLE, "sleep 15"]
+    assert bench.apply() == [] and bench.changing() == waited, "a second apply changes nothing"
 
 
 def test_revert_restores_what_was_there(bench: Bench) -> None:
@@ -182,7 +186,7 @@ def test_what_a_reboot_has_forgotten_is_not_taken_back(bench: Bench) -> None:
     bench.box.nics["ix0"].up = True
     bench.transport.ran.clear()
     done = revert(bench.dut, bench.transport, bench.journal)
-    assert len(done.forgotten) == len(ARTICLE) and not done.reverted and bench.changing() == []
+    assert len(done.forgotten) == CHANGES and not done.reverted and bench.changing() == []
 
 
 def test_an_address_in_another_form_is_refused_before_anything_is_touched(bench: Bench) -> None:
@@ -209,7 +213,7 @@ def test_a_second_hop_is_taken_away_and_put_back(tmp_path: Path) -> None:
     assert bench.apply() == ["route delete -net 16.0.0.0/8 192.168.1.9"]
     assert bench.wrong() == []
     entries = len(bench.journal.entries())
-    assert entries == len(ARTICLE) + 1
+    assert entries == CHANGES + 1
     last = bench.journal.entries()[-1].change.undo[0].argv
     assert " ".join(last) == "route add -net 16.0.0.0/8 192.168.1.9 -proto1 -nostatic"
     bench.transport.run(last, 1)
@@ -220,6 +224,43 @@ def test_the_firewall_stays_where_it_shall(tmp_path: Path) -> None:
     bench = Bench(tmp_path, PfsenseBox(), replace(CONFIG, pfsense=PfsenseSettings("keep")))
     assert "pfctl -d" not in bench.apply() and bench.wrong() == []
     assert bench.dut.verify().facts["firewall_rules"] == 3
+
+
+def test_what_pfsense_does_for_a_link_is_over_before_addresses_pins_and_the_firewall_are_set(bench: Bench) -> None:
+    """rc.linkup, on ports that pfSense manages: pf is on again, and neighbours are gone, some seconds after ``up``."""
+    bench.box.assigned = ("ix0", "ix1")
+    assert bench.apply() == ARTICLE
+    found = bench.dut.verify()
+    assert found.mismatches == () and bench.box.due == []
+    assert [text.partition(",")[0] for text in found.doubts] == [
+        "pfSense manages ix0 itself",
+        "pfSense manages ix1 itself",
+    ]
+    assert found.facts["assigned"] == ["ix0", "ix1"]
+
+
+def test_what_a_late_link_event_undoes_is_seen_once_it_is_over(bench: Bench) -> None:
+    bench.box.assigned = ("ix0",)
+    bench.apply()
+    bench.box.due = [("ix0", 1000)]
+    wrong = bench.wrong()
+    assert len(wrong) == 2
+    assert (
+        "pfSense undoes it when a link changes: remove ix0 from its interfaces (Interfaces > Assignments)" in wrong[0]
+    )
+    assert wrong[0].startswith("neighbour 100.65.1.2: wanted 68:05:ca:32:45:94 permanent on ix0, found none")
+    assert (
+        wrong[1].startswith("firewall: wanted disabled, found enabled") and "Disable all packet filtering" in wrong[1]
+    )
+    waits = bench.transport.ran.count("sleep 15")
+    assert bench.wrong() == wrong and bench.transport.ran.count("sleep 15") == waits, "nothing was set since"
+
+
+def test_a_plain_freebsd_manages_nothing(bench: Bench) -> None:
+    bench.box.assigned = ()
+    bench.apply()
+    found = bench.dut.verify()
+    assert found.facts["assigned"] == [] and found.doubts == []
 
 
 def test_a_kernel_without_pf_has_its_firewall_off(tmp_path: Path) -> None:

@@ -275,6 +275,8 @@ def apply_dut(target: Target) -> None:
         )
         click.echo(summary(changed))
         attested = found.dut.verify().require_match()
+    for doubt in attested.doubts:
+        click.echo(doubt)
     click.echo("it is what its config says" if attested.attested else f"not attested: {attested.reason}")
 
 
@@ -291,8 +293,8 @@ def verify_dut(as_json: bool, target: Target) -> int:
     elif not attested.attested:
         click.echo(f"not attested: {attested.reason}")
     else:
-        for mismatch in attested.mismatches:
-            click.echo(str(mismatch))
+        for line in (*attested.mismatches, *attested.doubts):
+            click.echo(str(line))
         click.echo(f"{'NOT ' if attested.mismatches else ''}what its config says (facts {attested.digest[:16]})")
     return DutError.exit_code if attested.mismatches else 0
 

@@ -28,17 +28,18 @@ class Driver:
     """What a driver asks of a config. transports: types by which its DUT can be reached; none: it is not reached.
 
     knows_system: it sets addresses, routes and queues, and reads the counters, by itself. has_variants: it can set what
-    a variant asks for.
+    a variant asks for. unsteady: its system may undo settings by itself, so that they are read back after a run, too.
     """
 
     transports: tuple[str, ...] = ("netns", "local", "ssh")
     knows_system: bool = True
     has_variants: bool = False
+    unsteady: bool = False
 
 
 DRIVERS: Mapping[str, Driver] = {
     "linux": Driver(has_variants=True),
-    "pfsense": Driver(),
+    "pfsense": Driver(unsteady=True),
     "vpp": Driver(),
     "commands": Driver(transports=("netns", "local", "ssh", "cli"), knows_system=False),
     "none": Driver(transports=(), knows_system=False),
@@ -258,6 +259,11 @@ class DutConfig:
     def is_observed(self) -> bool:
         """Whether anything of the DUT is read during a run."""
         return DRIVERS[self.driver].knows_system or bool(self.commands.counters) or self.power is not None
+
+    @property
+    def is_unsteady(self) -> bool:
+        """Whether its system may undo by itself what was set."""
+        return DRIVERS[self.driver].unsteady
 
     @property
     def versions(self) -> tuple[int, ...]:

@@ -74,6 +74,8 @@ def _look(there: ConnectedDut, config: DutConfig) -> Iterator[Check]:
         attested = there.dut.verify()
         for mismatch in attested.mismatches:
             yield Check(Area.DUT, "settings", State.BAD, str(mismatch))
+        for doubt in attested.doubts:
+            yield Check(Area.DUT, "settings", State.DOUBTFUL, doubt)
         if not attested.attested:
             yield Check(Area.DUT, "settings", State.DOUBTFUL, attested.reason, "results will say so")
     if not config.is_observed:

@@ -270,7 +270,7 @@ class Attestation:
 
     facts: JSON values; None where the DUT did not say, and then listed under ``unknown``. changed: what apply did
     before. spreading: how the DUT's queues are served; None: not read. platform: firmware and board of its host, no
-    part of the configuration and so of the digest.
+    part of the configuration and so of the digest. doubts: what the DUT may undo by itself, and its remedy.
     """
 
     dut: str
@@ -281,6 +281,7 @@ class Attestation:
     spreading: Spreading | None = None
     changed: Sequence[Change] = ()
     platform: Mapping[str, str] = field(default_factory=dict)
+    doubts: Sequence[str] = ()
 
     @property
     def reason(self) -> str:
@@ -308,10 +309,15 @@ class Attestation:
 
     def require_match(self) -> Attestation:
         """Itself; DutError with every mismatch where there is one."""
-        if self.mismatches:
-            found = "; ".join(str(mismatch) for mismatch in self.mismatches)
-            raise DutError(f"{self.dut} is not what its config says: {found}", "correct the DUT or its config")
+        if error := self.mismatch():
+            raise error
         return self
+
+    def mismatch(self, verb: str = "is not") -> DutError | None:
+        """Every mismatch in one error; None where there is none."""
+        found = "; ".join(str(mismatch) for mismatch in self.mismatches)
+        what = f"{self.dut} {verb} what its config says: {found}"
+        return DutError(what, "correct the DUT or its config") if found else None
 
 
 def not_attested(

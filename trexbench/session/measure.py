@@ -86,7 +86,7 @@ class Session:
     """What runs need, open: the tester's ports, the DUT as it was found, its counters, clock, the lab's conditions.
 
     calibration: what the tester carries without a DUT, where it was measured. line: the WAN in the path; None: there is
-    none.
+    none. read_back: reads the DUT again after each run; None where its settings stay.
     """
 
     request: Request
@@ -99,6 +99,7 @@ class Session:
     watch: Watch = lambda: None
     calibration: Calibration | None = None
     line: Line | None = None
+    read_back: Callable[[], Attestation] | None = None
 
     def measure(self, recorder: Recorder, request: Request | None = None) -> tuple[RunResult, Outcome]:
         """One run of the session's request, or of another one for the same DUT, ports and queues."""
@@ -124,6 +125,7 @@ class Session:
             outcome = run(plan, self.generator, self.clock, SinkGroup([sink, watcher]), self.watch)
             if not isinstance(outcome.error, Interrupted):
                 watcher.finish()
+                outcome = self._read_back(outcome)
         except (Interrupted, KeyboardInterrupt) as raised:  # an interruption costs this reading, and no sample
             outcome = replace(outcome, error=outcome.error or as_error(raised))
         with uninterrupted():  # the result is kept, whatever signal comes now
@@ -135,6 +137,17 @@ class Session:
                 result = replace(result, caveats=(*result.caveats, *_line_doubts(self.line, failed)))
             recorder.end(result)
         return result, outcome
+
+    def _read_back(self, outcome: Outcome) -> Outcome:
+        """The outcome; with an error where the DUT is no longer what was measured."""
+        if self.read_back is None or outcome.error is not None:
+            return outcome
+        try:
+            found = self.read_back()
+        except BenchError as error:
+            text = f"the DUT's configuration was not read back after the run: {error}"
+            return replace(outcome, caveats=(*outcome.caveats, Caveat("not-attested", text)))
+        return replace(outcome, error=found.mismatch("is no longer"))
 
     def _predict_spread(self, profiles: Mapping[int, Profile], plan: Strategy) -> FlowSpread | None:
         """Predict how flows spread over the DUT's queues and workers, and say so; None where those are unknown."""
@@ -195,6 +208,7 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
         caveats.append(
             Caveat("not-attested", f"the DUT's configuration was neither applied nor read back ({attestation.reason})")
         )
+    caveats += [Caveat("dut", text) for text in attestation.doubts]
     if there.line is not None:
         text = f"a WAN of {request.dut.wan}, by {there.line.by}, is in the path: what it drops counts as lost"
         caveats.append(Caveat("wan", text))

@@ -21,7 +21,7 @@ from ..lab import Lab, LabSpec, RunningLab
 from ..lab.net import returning
 from ..lock import locked
 from ..signals import uninterrupted
-from .dut import connect_dut, endpoint_of
+from .dut import ConnectedDut, connect_dut, endpoint_of
 from .line import open_line
 from .measure import Session, Tester
 from .process import signals_as_exceptions
@@ -58,11 +58,15 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
         wan = _find_wan(request)
         lab = _lab(request, wan, stack, say)
         generator, clock, simulation = _generator(request, lab, stack, say)
-        attestation, observed, line = _configure(request, generator, lab, wan, stack, say)
+        attestation, there, line = _configure(request, generator, lab, wan, stack, say)
+        observed: Observed | None = there.observed if there is not None else None
+        unsteady = attestation.attested and request.dut.is_unsteady
+        read_back = there.dut.verify if there is not None and unsteady else None
         if simulation is not None:
             observed, attestation = simulation.dut, replace(attestation, spreading=simulation.dut.spreading())
         known = None if request.sim else load(name_of_tester(request.dut, request))
-        yield Session(request, lab, generator, clock, attestation, observed, say, _watch(lab, stack), known, line)
+        watch = _watch(lab, stack)
+        yield Session(request, lab, generator, clock, attestation, observed, say, watch, known, line, read_back)
 
 
 def _find_wan(request: Request) -> WanUse:
@@ -139,8 +143,8 @@ def _configure(
     wan: WanUse,
     stack: ExitStack,
     say: Callable[[str], None],
-) -> tuple[Attestation, Observed | None, Line | None]:
-    """The DUT configured and read back, what its counters are read with, and the WAN behind it."""
+) -> tuple[Attestation, ConnectedDut | None, Line | None]:
+    """The DUT configured and read back, the way to it where there is one, and the WAN behind it."""
     asked = request.dut.tester_ports if request.dut.asks_for_macs else ()
     macs = {port: mac for port in asked if (mac := generator.mac(port)) is not None}
     wanted = Wanted(request.dut, macs, request.queues, lab.host_facts if lab else {})
@@ -151,11 +155,11 @@ def _configure(
     doing = f"{request.verb} of {request.dut.name}, {request.mode}"
     there = stack.enter_context(connect_dut(wanted, doing, temporary=lab is not None and lab.ephemeral))
     if not request.apply:
-        return not_attested(request.dut), there.observed, None
+        return not_attested(request.dut), there, None
     if request.dut.is_reached:
         say(f"configuring {request.dut.name} and reading it back")
     changed = apply(there.dut, there.transport, there.journal, variant=request.dut.variant)
     found = replace(there.dut.verify(), changed=changed).require_match()
     say(f"  {summary(changed)}" if found.attested else f"{request.dut.name}: {found.reason}")
     line = stack.enter_context(open_line(request.dut, wan, there, lab, doing, packets=True))
-    return found, there.observed, line
+    return found, there, line

@@ -17,6 +17,7 @@ from ...config.readers import Address, Interface
 from ...core.errors import DutError
 from ...core.units import format_bits
 from ...host.freebsd import device
+from ...transport import TIMEOUT_S
 from ..model import (
     Change,
     Command,
@@ -58,21 +59,30 @@ _NO_ADDRESS = ("Can't assign requested address", *_GONE)
 _NO_NEIGHBOUR = ("cannot locate", "No such file or directory", "No such process", "no entry", "not found")
 _NO_ROUTE = ("not in table", "has not been found", "No such process")
 _IS_ROUTE = ("already in table",)
+_UNASSIGN = "remove {} from its interfaces (Interfaces > Assignments)"
 _OFF, _ON = ("pf not enabled",), ("pf already enabled",)
+SETTLE_S = 15
+"""Between a link that goes up and the end of what pfSense does for it."""
+SETTLE = Command(
+    ("sleep", str(SETTLE_S)),
+    "pfSense reloads its rules and neighbours when a link goes up",
+    timeout_s=SETTLE_S + TIMEOUT_S,
+)
 LOADER = "/boot/loader.conf.local"
 
 
 def plan(wanted: Wanted, facts: Facts) -> list[Change]:
     """What has to be changed, in this order; nothing where the facts are as wanted.
 
-    The firewall comes last: pfSense turns it on again when a link goes up, as it reloads its rules then.
+    Links come first, and a wait: some seconds after one goes up pfSense reloads its rules, which turns the firewall on
+    again, and on a port of its own it deletes all neighbours (etc/rc.linkup).
     """
     config = wanted.config
     require_interfaces(config, facts)
     _refuse_addresses(wanted, facts)
     found = [change for version in config.versions for change in _forwarding(version, facts)]
+    found += _settled([one for port in config.ports for one in _link(port, facts) + _vlans(wanted, port, facts)])
     for port in config.ports:
-        found += _link(port, facts) + _vlans(wanted, port, facts)
         found += _ends(port, wanted.routed(port), wanted.mac(port), facts)
     for route in config.routes:
         found += _route(route, facts)
@@ -122,6 +132,11 @@ def _link(port: Port, facts: Facts) -> list[Change]:
     do = Command(("ifconfig", port.interface, "up"), f"cable to the tester's port {port.tester}")
     undo = Command(("ifconfig", port.interface, "down"), "as it was", fine_if=_GONE)
     return [Change(f"link of {port.interface}", "down", "up", (do,), (undo,))]
+
+
+def _settled(links: list[Change]) -> list[Change]:
+    """The same changes, and after the last of them a wait."""
+    return [*links[:-1], *(replace(one, do=(*one.do, SETTLE)) for one in links[-1:])]
 
 
 def _vlans(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
@@ -263,8 +278,19 @@ def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
         expected = f"via {route.via} dev {wanted.routed(wanted.port_of(route))}"
         if path["hop"] != expected:
             wrong.append(Mismatch(f"path to {host}", expected, str(path["hop"])))
-    remedy = "pfSense enables it when it reloads its rules: apply again once links and gateways are stable"
+    remedy = (
+        "pfSense enables it when it reloads its rules, unless System > Advanced > Firewall > 'Disable all packet "
+        "filtering' is ticked; or apply again once links and gateways are stable"
+    )
     return wrong + [replace(one, remedy=remedy) for one in unmet(_firewall(config, facts))]
+
+
+def doubts(facts: Facts) -> list[str]:
+    """Settings that are as wanted, and that the system may undo by itself."""
+    return [
+        f"pfSense manages {name} itself, and may delete its neighbours and addresses: {_UNASSIGN.format(name)}"
+        for name in facts["assigned"]
+    ]
 
 
 def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
@@ -278,7 +304,9 @@ def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
     speed, asked = found["speed_bps"], wanted.config.speed_bps
     if speed is not None and asked is not None and speed < asked:
         wrong.append(Mismatch(f"speed of {name}", format_bits(asked), f"{format_bits(speed)} ({found['media']})"))
-    wrong += unmet(_vlans(wanted, port, facts) + _ends(port, wanted.routed(port), wanted.mac(port), facts))
+    remedy = f"pfSense undoes it when a link changes: {_UNASSIGN.format(name)}" if name in facts["assigned"] else ""
+    ends = unmet(_vlans(wanted, port, facts) + _ends(port, wanted.routed(port), wanted.mac(port), facts))
+    wrong += [replace(one, remedy=remedy) for one in ends]
     return wrong + _compare_queues(wanted, name, facts["rx_queues"].get(name))
 
 

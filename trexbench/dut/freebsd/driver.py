@@ -6,6 +6,7 @@ Nothing is written to its disk: a reboot, or a reload of pfSense's own configura
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from ipaddress import ip_network
 from typing import Any
 
@@ -18,7 +19,7 @@ from ...host.read_freebsd import FreebsdHost, read_platform
 from ...transport import TIMEOUT_S, Transport, run_checked
 from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links, is_inside
 from . import parse
-from .changes import FAMILIES, compare, plan, probes
+from .changes import FAMILIES, SETTLE, compare, doubts, plan, probes
 from .observe import observed
 
 _SETTINGS = {
@@ -48,6 +49,8 @@ _FIRMWARE = {"mce": "dev.mlx5_core.{1}.hw.fw_version", "bnxt": "dev.bnxt.{1}.ver
 _FIRMWARE_ELSE = "dev.{}.{}.fw_version"
 """ix, ixl, ice, em, igb, igc: sys/dev/ixgbe, ixl, ice, e1000, igc. Of mce it is the PCI device's, whose number is the
 same (sys/dev/mlx5/mlx5_en), of bnxt that of sys/dev/bnxt. Other drivers have none, or another place for it."""
+_CONFIG = "/cf/conf/config.xml"
+"""pfSense's own settings; its interfaces are ``<if>ix0</if>`` there."""
 _FILES = {"pfsense": "/etc/version", "platform": "/etc/platform"}
 
 Queues = Mapping[str, Mapping[int, int]]
@@ -61,6 +64,7 @@ class PfsenseDut:
         self._wanted = wanted
         self._transport = transport
         self._link_wait_s = link_wait_s
+        self._unsettled = False
         self._host = FreebsdHost(transport, wanted.interfaces, 6 in wanted.config.versions)
 
     def identity(self) -> str:
@@ -72,14 +76,21 @@ class PfsenseDut:
         return f"boot {boot}"
 
     def plan(self) -> Sequence[Change]:
-        return plan(self._wanted, self._state())
+        found = plan(self._wanted, self._state())
+        self._unsettled |= bool(found)
+        return found
 
     def verify(self) -> Attestation:
+        """After changes it waits first: what pfSense undoes, it undoes some seconds later."""
         await_links(self._links_up, self._link_wait_s)
+        if self._unsettled:
+            run_checked(self._transport, SETTLE.argv, SETTLE.timeout_s)
+            self._unsettled = False
         queues = self._queues()
         facts = self._facts(queues)
         platform = read_platform(self._transport)
-        return attest(self._wanted, facts, compare(self._wanted, facts), self._spreading(queues), platform)
+        found = attest(self._wanted, facts, compare(self._wanted, facts), self._spreading(queues), platform)
+        return replace(found, doubts=doubts(facts))
 
     def observe(self, clear: bool = False) -> Observation:
         """clear has no effect: all of FreeBSD's counters are totals."""
@@ -120,6 +131,7 @@ class PfsenseDut:
         files = parse_files(self._transport.run(("grep", "-sH", "", *_FILES.values()), TIMEOUT_S).stdout)
         facts.update({key: files.get(path) for key, path in _FILES.items()})
         facts["firewall_rules"] = self._rules() if facts["firewall"] == "enabled" else None
+        facts["assigned"] = self._assigned()
         facts["paths"] = self._paths()
         facts["rx_queues"] = {name: len(queues.get(name, ())) or None for name in self._wanted.interfaces}
         return facts
@@ -197,6 +209,11 @@ class PfsenseDut:
     def _rules(self) -> int:
         lines = run_checked(self._transport, ("pfctl", "-s", "rules")).splitlines()
         return sum(1 for line in lines if line.strip())
+
+    def _assigned(self) -> list[str]:
+        """Those of the test's interfaces that pfSense manages; none on a plain FreeBSD."""
+        done = self._transport.run(("grep", "-sho", "<if>[^<]*</if>", _CONFIG), TIMEOUT_S)
+        return [name for name in self._wanted.interfaces if f"<if>{name}</if>" in done.stdout.split()]
 
     def _paths(self) -> list[dict[str, str | None]]:
         found: list[dict[str, str | None]] = []
