@@ -59,6 +59,8 @@ class PfsenseBox:
     loaded. denied: the user may not ask it. booted: messages of the boot. assigned: interfaces that pfSense manages, by
     /cf/conf/config.xml. due: links whose event it has not answered yet, with how many commands later it does; it has
     answered all once ``sleep`` is over. alarm: a gateway's, as soon as counters are read: its rules are reloaded.
+    permanent: what arp prints of an entry of ``arp -S``; 14.0, whose arp sends no NTF_STICKY
+    (usr.sbin/arp/arp_netlink.c), has other words for it.
     """
 
     modern: bool = False
@@ -67,6 +69,7 @@ class PfsenseBox:
         default_factory=lambda: [("0.0.0.0/0", "192.168.1.254", "UGS", "igc0")]
     )
     arp_table: dict[str, tuple[str, str, bool, bool]] = field(default_factory=dict)
+    permanent: str = "permanent"
     firewall: str = "enabled"
     forwarding: str = "1"
     forwarding6: str = "0"
@@ -258,8 +261,15 @@ class PfsenseBox:
 
     def _arp(self, words: list[str]) -> Said:
         if words == ["-an"]:
-            return Said("".join(_arp_line(host, one) for host, one in self.arp_table.items() if ":" not in host))
+            return Said(
+                "".join(_arp_line(host, one, self.permanent) for host, one in self.arp_table.items() if ":" not in host)
+            )
         host = words[1]
+        if words[0] == "-n":  # arp.c, get
+            found = self.arp_table.get(host)
+            return (
+                Said(_arp_line(host, found, self.permanent)) if found else Said(f"{host} ({host}) -- no entry\n", "", 1)
+            )
         name = self._on_link(host)
         if name is None:
             if self.modern:
@@ -278,11 +288,14 @@ class PfsenseBox:
     def _ndp(self, words: list[str]) -> Said:
         six = {host: entry for host, entry in self.arp_table.items() if ":" in host}
         if words == ["-an"]:
-            rows = [f"{host} {mac} {name} permanent R" for host, (mac, name, *_) in six.items()]
+            rows = [f"{host} {mac} {name} permanent R R{'p' * proxy}" for host, (mac, name, _, proxy) in six.items()]
             return Said("\n".join(["Neighbor  Linklayer Address  Netif Expire    S Flags", *rows, ""]))
+        if words[0] == "-n":
+            return Said() if words[1] in six else Said(f"{words[1]} ({words[1]}) -- no entry\n", "", 1)
         if words[0] == "-d":
             return Said() if self.arp_table.pop(words[1], None) else Said("", f"ndp: {words[1]}: not found\n", 1)
-        self.arp_table[words[1]] = (words[2], self._on_link(words[1]) or "", True, False)
+        # ndp.c, set: words but temp and proxy are skipped
+        self.arp_table[words[1]] = (words[2], self._on_link(words[1]) or "", True, "proxy" in words)
         return Said()
 
     def _pfctl(self, words: list[str]) -> Said:
@@ -317,8 +330,8 @@ class PfsenseBox:
     def _values(self) -> dict[str, str]:
         values = {
             "kern.ostype": "FreeBSD",
-            "kern.osrelease": "14.1-RELEASE" if self.modern else "12.2-STABLE",
-            "kern.osreldate": "1401000" if self.modern else "1202507",
+            "kern.osrelease": self._release()[0],
+            "kern.osreldate": self._release()[1],
             "kern.ident": "pfSense",
             "kern.boottime": f"{{ sec = {self.boot_s}, usec = 7 }} Fri Nov 26 14:50:03 2021",
             "kern.clockrate": "{ hz = 1000, tick = 1000, profhz = 8128, stathz = 127 }",
@@ -349,6 +362,11 @@ class PfsenseBox:
                 values[f"{dev}.queue{queue}.rx_packets"] = str(nic.rx // self.queues)
                 values[f"{dev}.queue{queue}.tx_packets"] = str(nic.tx // self.queues)
         return values | self.sysctls
+
+    def _release(self) -> tuple[str, str]:
+        if self.permanent != "permanent":
+            return "14.0-RELEASE", "1400097"
+        return ("14.1-RELEASE", "1401000") if self.modern else ("12.2-STABLE", "1202507")
 
     def _netstat(self, words: list[str]) -> Said:
         if words[0] == "-rnW":
@@ -429,7 +447,7 @@ def _flags(words: Sequence[str]) -> str:
     return found + "".join(letter for word, letter in letters.items() if word in words)
 
 
-def _arp_line(host: str, entry: tuple[str, str, bool, bool]) -> str:
+def _arp_line(host: str, entry: tuple[str, str, bool, bool], words: str) -> str:
     mac, name, permanent, published = entry
-    age = "permanent" if permanent else "expires in 1187 seconds"
+    age = words if permanent else "expires in 1187 seconds"
     return f"? ({host}) at {mac} on {name} {age}{' published' if published else ''} [ethernet]\n"

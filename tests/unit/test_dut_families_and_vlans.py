@@ -79,6 +79,21 @@ def test_applied_once_it_is_as_wanted_and_goes_again(
     assert state() == before
 
 
+def test_a_published_neighbour_of_ipv6_is_published_again(tmp_path: Path) -> None:
+    """usr.sbin/ndp/ndp.c: the word is proxy, and others are skipped; its flags are ``Rp``."""
+    config = config_of("pfsense", ((), ()))
+    dut, transport, _ = pfsense(config)
+    other = str(next(one for one in config.ports[0].neighbour.addresses if one.version == 6))
+    transport.box.nics["ix0"].addresses = [str(one) for one in config.ports[0].addresses]
+    transport.box.nics["ix0"].up = True
+    transport.box.arp_table[other] = ("02:00:00:00:00:01", "ix0", True, True)
+    journal = FileJournal(config.name, tmp_path)
+    apply(dut, transport, journal)
+    assert transport.box.arp_table[other][3] is False
+    revert(dut, transport, journal)
+    assert transport.box.arp_table[other] == ("02:00:00:00:00:01", "ix0", True, True)
+
+
 def test_another_vlan_of_that_name_is_in_the_way(tmp_path: Path) -> None:
     config = config_of("pfsense", ((100,), (200,)))
     dut, transport, _ = pfsense(config)

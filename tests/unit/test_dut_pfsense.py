@@ -36,8 +36,10 @@ ARTICLE = [
     "sleep 15",
     "ifconfig ix0 inet 100.65.1.1/24 alias",
     "arp -S 100.65.1.2 68:05:ca:32:45:94",
+    "arp -n 100.65.1.2",
     "ifconfig ix1 inet 100.65.2.1/24 alias",
     "arp -S 100.65.2.2 68:05:ca:32:45:95",
+    "arp -n 100.65.2.2",
     "route add -net 16.0.0.0/8 100.65.1.2",
     "route add -net 48.0.0.0/8 100.65.2.2",
     "pfctl -d",
@@ -268,6 +270,36 @@ def test_a_kernel_without_pf_has_its_firewall_off(tmp_path: Path) -> None:
     bench.transport.fail = {"pfctl -s info": Said("", "pfctl: /dev/pf: No such file or directory\n", 1)}
     assert "pfctl -d" not in bench.apply()
     assert bench.wrong() == [] and bench.dut.verify().facts["firewall"] == "absent"
+
+
+@pytest.mark.parametrize("shown", ["permanent", "expired", "expires in 4294967295 seconds"])
+def test_a_pin_that_arp_of_14_0_forgets_to_call_permanent_is_one(tmp_path: Path, shown: str) -> None:
+    """usr.sbin/arp/arp_netlink.c of 14.0, and sys/netlink/route/neigh.c: chance decides which of these is printed."""
+    bench = Bench(tmp_path, PfsenseBox(modern=True, permanent=shown))
+    assert bench.apply() == ARTICLE and bench.apply() == []
+    found = bench.dut.verify()
+    assert found.mismatches == ()
+    assert [text.partition(" is not")[0] for text in found.doubts] == (
+        [] if shown == "permanent" else ["neighbour 100.65.1.2", "neighbour 100.65.2.2"]
+    )
+    bench.box.arp_table["100.65.1.2"] = ("02:00:00:00:00:01", "ix0", True, False)
+    assert "wanted 68:05:ca:32:45:94 permanent on ix0, found 02:00:00:00:00:01" in bench.wrong()[0]
+    bench.revert()
+    assert bench.box.arp_table == {}
+
+
+def test_an_expired_entry_of_another_kernel_is_no_pin(bench: Bench) -> None:
+    bench.apply()
+    bench.transport.fail = {"arp -an": Said("? (100.65.1.2) at 68:05:ca:32:45:94 on ix0 expired [ethernet]\n")}
+    assert "found 68:05:ca:32:45:94 learnt on ix0" in bench.wrong()[0]
+
+
+def test_a_pin_that_was_not_made_fails_whatever_arp_s_exit_code_is(tmp_path: Path) -> None:
+    """arp_netlink.c, set_nl: xo_warnx and ``return (0)`` where no interface has the address's network."""
+    bench = Bench(tmp_path, PfsenseBox(modern=True))
+    bench.transport.fail = {"arp -S": Said("", "arp: delete: cannot locate 100.65.1.2\n")}
+    with pytest.raises(DutError, match=r"neighbour 100.65.1.2: arp -n 100.65.1.2 failed .*-- no entry"):
+        bench.apply()
 
 
 def _set(**values: object) -> Callable[[PfsenseBox], None]:

@@ -100,6 +100,16 @@ def test_neighbours() -> None:
     assert parse.parse_neighbours(text(NEW, "arp"))[0]["mac"] == "68:05:ca:32:45:94", "libc used to leave zeros out"
 
 
+@pytest.mark.parametrize(
+    ("end", "published"),
+    [("R", False), ("R R", False), ("R p", True), ("R Rp", True), ("R Rp 3", True), ("N 3", False), ("P", False)],
+)
+def test_flags_of_neighbours_of_ipv6(end: str, published: bool) -> None:
+    """usr.sbin/ndp/ndp.c, dump: a letter for the state, the flags, the number of probes."""
+    (one,) = parse.parse_ndp(f"2001:2:0:1::2   68:5:ca:32:45:94     ix0 permanent {end}\n")
+    assert one["published"] is published and one["permanent"]
+
+
 def test_sysctl() -> None:
     values = counters.parse_sysctl(text(OLD, "sysctl"))
     assert values["kern.version"].endswith("pfSense root@freebsd12-build.example.net:/usr/obj/amd64/pfSense")

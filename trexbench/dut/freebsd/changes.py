@@ -38,7 +38,8 @@ Facts = Mapping[str, Any]
 class Family:
     """What differs between IPv4 and IPv6. forward: its sysctl. word: of ifconfig and netstat. route: its option.
 
-    pin, unpin: that set and delete a neighbour, before its address.
+    pin, unpin, show: that set, delete and show a neighbour, before its address. published: the word for an entry that
+    is answered for.
     """
 
     forward: str
@@ -46,12 +47,14 @@ class Family:
     route: tuple[str, ...]
     pin: tuple[str, ...]
     unpin: tuple[str, ...]
+    show: tuple[str, ...]
+    published: str
 
 
 FAMILIES = {
     # arp -S replaces an entry, where -s would fail; ndp -s replaces
-    4: Family("net.inet.ip.forwarding", "inet", (), ("arp", "-S"), ("arp", "-d")),
-    6: Family("net.inet6.ip6.forwarding", "inet6", ("-6",), ("ndp", "-s"), ("ndp", "-d")),
+    4: Family("net.inet.ip.forwarding", "inet", (), ("arp", "-S"), ("arp", "-d"), ("arp", "-n"), "pub"),
+    6: Family("net.inet6.ip6.forwarding", "inet6", ("-6",), ("ndp", "-s"), ("ndp", "-d"), ("ndp", "-n"), "proxy"),
 }
 FORWARD = FAMILIES[4].forward
 _GONE = ("does not exist",)
@@ -61,6 +64,9 @@ _NO_ROUTE = ("not in table", "has not been found", "No such process")
 _IS_ROUTE = ("already in table",)
 _UNASSIGN = "remove {} from its interfaces (Interfaces > Assignments)"
 _OFF, _ON = ("pf not enabled",), ("pf already enabled",)
+_FORGETFUL = (range(1400000, 1401000), range(1500000, 1500020))
+"""Values of kern.osreldate, FreeBSD 14.0 and pfSense's builds of 2023 and early 2024 among them, whose arp sets no
+RTF_STATIC (usr.sbin/arp/arp_netlink.c, D43983): the kernel then calls its entry expired, or to expire in 136 years."""
 SETTLE_S = 15
 """Between a link that goes up and the end of what pfSense does for it."""
 SETTLE = Command(
@@ -184,9 +190,12 @@ def _address(name: str, own: Interface, other: Address, facts: Facts) -> list[Ch
 def _neighbour(name: str, other: Address, mac: str, facts: Facts) -> list[Change]:
     address, family = str(other), FAMILIES[other.version]
     found = facts["neighbours"].get(address)
-    if found is not None and found["permanent"] and (found["mac"], found["interface"]) == (mac, name):
+    if found is not None and _stays(found, facts) and (found["mac"], found["interface"]) == (mac, name):
         return []
-    do = Command((*family.pin, address, mac), f"the tester answers no {resolver(other)}")
+    do = (
+        Command((*family.pin, address, mac), f"the tester answers no {resolver(other)}"),
+        Command((*family.show, address), f"{family.pin[0]} of FreeBSD 14 and later may fail with exit code 0"),
+    )
     if found is not None and _pinned(found):
         undo = _pin(found)
     else:
@@ -194,7 +203,17 @@ def _neighbour(name: str, other: Address, mac: str, facts: Facts) -> list[Change
     was = "none"
     if found:
         was = f"{found['mac']} {'permanent' if found['permanent'] else 'learnt'} on {found['interface']}"
-    return [Change(f"neighbour {address}", was, f"{mac} permanent on {name}", (do,), (undo,))]
+    return [Change(f"neighbour {address}", was, f"{mac} permanent on {name}", do, (undo,))]
+
+
+def _stays(found: Mapping[str, Any], facts: Facts) -> bool:
+    """Whether an entry is as permanent as this kernel's arp can make it."""
+    return bool(found["permanent"] or (found["stale"] and found["mac"] and _arp_forgets(facts)))
+
+
+def _arp_forgets(facts: Facts) -> bool:
+    date = facts.get("kernel_date") or ""
+    return date.isdecimal() and any(int(date) in dates for dates in _FORGETFUL)
 
 
 def _pinned(found: Mapping[str, Any]) -> bool:
@@ -202,7 +221,8 @@ def _pinned(found: Mapping[str, Any]) -> bool:
 
 
 def _pin(found: Mapping[str, Any]) -> Command:
-    public, family = ("pub",) if found["published"] else (), FAMILIES[ip_address(found["address"]).version]
+    family = FAMILIES[ip_address(found["address"]).version]
+    public = (family.published,) if found["published"] else ()
     return Command((*family.pin, found["address"], found["mac"], *public), "as it was")
 
 
@@ -287,10 +307,17 @@ def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
 
 def doubts(facts: Facts) -> list[str]:
     """Settings that are as wanted, and that the system may undo by itself."""
-    return [
+    found = [
         f"pfSense manages {name} itself, and may delete its neighbours and addresses: {_UNASSIGN.format(name)}"
         for name in facts["assigned"]
     ]
+    found += [
+        f"neighbour {address} is not permanent, since this kernel's arp -S forgets it (mended in FreeBSD 14.1): "
+        "an ARP packet from there would replace it"
+        for address, one in facts["neighbours"].items()
+        if not one["permanent"] and _stays(one, facts)
+    ]
+    return found
 
 
 def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:

@@ -19,6 +19,7 @@ _VLAN = re.compile(r"vlan: ([0-9]{1,4})(?: vlanproto: (802\.1[a-z]+))?.* parent 
 _NDP = re.compile(r"([0-9a-f:.]+)(?:%\S+)?\s+(\S+)\s+(\S+)\s+(\S+)(?:\s+(.*))?")
 _MEDIA_SPEED = re.compile(r"\b([0-9]{1,6})(G?)base", re.IGNORECASE)
 _ARP = re.compile(r"\S+ \(([0-9.]+)\) at (\S+) on (\S+)(.*)")
+_LONGEST_TIMER_S = 2**31
 _GETS = re.compile(r"\s*([a-z ]+?): (.*)")
 
 
@@ -161,10 +162,14 @@ def parse_path(text: str) -> str:
 
 
 def parse_neighbours(text: str) -> list[dict[str, Any]]:
-    """``arp -an``: address, interface, mac (None where incomplete), permanent, published."""
+    """``arp -an``: address, interface, mac (None where incomplete), permanent, published.
+
+    stale: it has expired and is still there, or it is to expire later than any timer runs.
+    """
     found = []
     for match in filter(None, (_ARP.match(line.strip()) for line in text.splitlines())):
         rest = match[4].split()
+        expires = re.search(r" expires in ([0-9]{1,20}) seconds", match[4])
         mac = match[2].lower() if re.fullmatch(r"[0-9a-f]{1,2}(:[0-9a-f]{1,2}){5}", match[2].lower()) else None
         found.append(
             {
@@ -172,6 +177,7 @@ def parse_neighbours(text: str) -> list[dict[str, Any]]:
                 "interface": match[3],
                 "mac": ":".join(part.zfill(2) for part in mac.split(":")) if mac else None,
                 "permanent": "permanent" in rest,
+                "stale": "expired" in rest or bool(expires and int(expires[1]) > _LONGEST_TIMER_S),
                 "published": "published" in rest,
             }
         )
@@ -179,7 +185,10 @@ def parse_neighbours(text: str) -> list[dict[str, Any]]:
 
 
 def parse_ndp(text: str) -> list[dict[str, Any]]:
-    """``ndp -an``, as parse_neighbours: neighbour, MAC, interface, when it expires, flags (``p``: published)."""
+    """``ndp -an``, as parse_neighbours. It prints neighbour, MAC, interface, when it expires, state, flags, probes.
+
+    ``p`` among the flags: published.
+    """
     found = []
     for match in filter(None, (_NDP.fullmatch(line.strip()) for line in text.splitlines())):
         mac = match[2].lower() if re.fullmatch(r"[0-9a-f]{1,2}(:[0-9a-f]{1,2}){5}", match[2].lower()) else None
@@ -189,7 +198,8 @@ def parse_ndp(text: str) -> list[dict[str, Any]]:
                 "interface": match[3],
                 "mac": ":".join(part.zfill(2) for part in mac.split(":")) if mac else None,
                 "permanent": match[4] == "permanent",
-                "published": "p" in (match[5] or "").split()[-1:],
+                "stale": False,
+                "published": any("p" in word for word in (match[5] or "").split()[1:]),
             }
         )
     return found
