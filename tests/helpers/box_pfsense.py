@@ -59,8 +59,8 @@ class PfsenseBox:
     loaded. denied: the user may not ask it. booted: messages of the boot. assigned: interfaces that pfSense manages, by
     /cf/conf/config.xml. due: links whose event it has not answered yet, with how many commands later it does; it has
     answered all once ``sleep`` is over. alarm: a gateway's, as soon as counters are read: its rules are reloaded.
-    permanent: what arp prints of an entry of ``arp -S``; 14.0, whose arp sends no NTF_STICKY
-    (usr.sbin/arp/arp_netlink.c), has other words for it.
+    stepped_s: by how much its clock was set since it booted, which moves kern.boottime. permanent: what arp prints of
+    an entry of ``arp -S``; 14.0, whose arp sends no NTF_STICKY (usr.sbin/arp/arp_netlink.c), has other words for it.
     """
 
     modern: bool = False
@@ -76,6 +76,7 @@ class PfsenseBox:
     queues: int = 4
     bound: bool = True
     boot_s: int = 1637938203
+    stepped_s: int = 0
     ticks: int = 1000
     sysctls: dict[str, str] = field(default_factory=dict)
     bios: str = "ADI_PLCC-01.00.00.10"
@@ -97,6 +98,7 @@ class PfsenseBox:
         "cpuset",
         "grep",
         "sleep",
+        "stat",
         "kenv",
         "cpucontrol",
     )
@@ -117,6 +119,10 @@ class PfsenseBox:
     def _sleep(self, words: list[str]) -> Said:
         self.answer([name for name, _ in self.due])
         return Said()
+
+    def _stat(self, words: list[str]) -> Said:
+        missing = "stat: /var/run/dmesg.boot: stat: No such file or directory\n"
+        return Said(f"{self.boot_s + 5}\n", missing, 1)
 
     def settings(self) -> object:
         """What can be set, to compare before and after."""
@@ -316,6 +322,9 @@ class PfsenseBox:
         if words[0] == "-Ni":
             trees = tuple(f"{tree}." for tree in words[1:])
             return Said("".join(f"{name}\n" for name in values if name.startswith(trees)))
+        if words[0] == "-xei":  # sbin/sysctl/sysctl.c, show_var: without -x it prints nothing of kern.boot_id
+            known = self.modern and words[1] == "kern.boot_id"
+            return Said(f"{words[1]}=Format: Length:16 Dump:0x{self.boot_s:032x}\n" if known else "")
         if words[0] == "-ei":
             return Said("".join(f"{name}={values[name]}\n" for name in words[1:] if name in values))
         name, _, value = words[0].partition("=")
@@ -333,7 +342,7 @@ class PfsenseBox:
             "kern.osrelease": self._release()[0],
             "kern.osreldate": self._release()[1],
             "kern.ident": "pfSense",
-            "kern.boottime": f"{{ sec = {self.boot_s}, usec = 7 }} Fri Nov 26 14:50:03 2021",
+            "kern.boottime": f"{{ sec = {self.boot_s + self.stepped_s}, usec = 7 }} Fri Nov 26 14:50:03 2021",
             "kern.clockrate": "{ hz = 1000, tick = 1000, profhz = 8128, stathz = 127 }",
             "kern.cp_times": " ".join(f"10 0 {self.ticks * (cpu + 1)} 5 {100000 - self.ticks}" for cpu in range(4)),
             "kern.smp.cpus": "4",

@@ -308,6 +308,7 @@ SAMPLES: Mapping[str, Sequence[str]] = {
         "rtt min/avg/max/mdev = 0.072/0.072/0.072/0.000 ms\n",
     ),
     "dut.freebsd.parse.parse_routes": (_ROUTES,),
+    "dut.freebsd.parse.parse_opaque": ("kern.boot_id=Format: Length:16 Dump:0x2b1d732b2c1b8134cf3b7161650b01d8\n",),
     "dut.freebsd.parse.parse_struct": ("{ now = 1637938203, sec = 1637938203, usec = 7 } Fri Nov 26 14:50:03 2021",),
     "host.freebsd.parse_sysctl": (_SYSCTL,),
     "host.freebsd.parse_cpu_times": (_SYSCTL,),

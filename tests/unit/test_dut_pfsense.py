@@ -50,6 +50,8 @@ READERS = (
     "ifconfig -a",
     "sysctl -ei",
     "sysctl -Ni",
+    "sysctl -xei",
+    "stat -f",
     "arp -an",
     "netstat",
     "pfctl -s",
@@ -189,6 +191,21 @@ def test_what_a_reboot_has_forgotten_is_not_taken_back(bench: Bench) -> None:
     bench.transport.ran.clear()
     done = revert(bench.dut, bench.transport, bench.journal)
     assert len(done.forgotten) == CHANGES and not done.reverted and bench.changing() == []
+
+
+def test_a_clock_that_was_set_is_no_restart(bench: Bench) -> None:
+    """sys/kern/kern_tc.c: kern.boottime moves with the clock."""
+    before = bench.box.settings()
+    bench.apply()
+    bench.box.stepped_s = 3600
+    assert bench.revert() == CHANGES and bench.box.settings() == before
+
+
+def test_the_boot_is_known_by_kern_boot_id_else_by_its_messages_else_by_its_time(bench: Bench) -> None:
+    known = bench.dut.identity()
+    assert known == (f"boot {1637938203:032x}" if bench.box.modern else "boot 1637938208")
+    bench.transport.fail = {"sysctl -xei": Said(), "stat -f": Said("", "No such file or directory\n", 1)}
+    assert bench.dut.identity() == "boot 1637938203"
 
 
 def test_an_address_in_another_form_is_refused_before_anything_is_touched(bench: Bench) -> None:
@@ -421,10 +438,16 @@ def test_firmware_and_board_are_told_by_linux_names(tmp_path: Path, box: Pfsense
     assert found.platform.keys() <= PLATFORM_FILES.keys() and found.digest == plain.dut.verify().digest
 
 
-def test_a_box_without_kenv_is_measured_as_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("missing", "told", "not_told"), [("kenv", "microcode", "bios_vendor"), ("cpucontrol", "bios_vendor", "microcode")]
+)
+def test_a_box_without_one_of_the_programs_tells_the_rest(
+    tmp_path: Path, missing: str, told: str, not_told: str
+) -> None:
     box = PfsenseBox()
-    box.programs = [program for program in box.programs if program != "kenv"]
-    assert Bench(tmp_path, box).dut.verify().platform == {}
+    box.programs = [program for program in box.programs if program != missing]
+    platform = Bench(tmp_path, box).dut.verify().platform
+    assert told in platform and not_told not in platform
 
 
 def test_queues_and_their_cpus(tmp_path: Path) -> None:
@@ -537,4 +560,12 @@ def test_a_linux_is_refused_by_name(tmp_path: Path) -> None:
     bench = Bench(tmp_path, PfsenseBox())
     bench.transport.fail = {"sysctl -ei": Said("", "sysctl: cannot stat /proc/sys/kern/ostype\n", 1)}
     with pytest.raises(DutError, match="the box is no FreeBSD"):
+        bench.apply()
+
+
+def test_a_login_whose_shell_runs_no_command_is_named(tmp_path: Path) -> None:
+    """pfSense's etc/rc.initial of 2018: ``/bin/sh -c $1``, unquoted: the shell gets no script, and exits with 0."""
+    bench = Bench(tmp_path, PfsenseBox())
+    bench.transport.fail = {"": Said()}
+    with pytest.raises(DutError, match="the box runs no command: log in as root"):
         bench.apply()

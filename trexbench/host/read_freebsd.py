@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,8 +17,8 @@ from .totals import Counts, Gathering, HostTotals
 
 _CPU = ("kern.cp_times", "kern.clockrate")
 _REVISION = ("cpucontrol", "-m", "0x8b", "/dev/cpuctl0")
-_BOOT_MESSAGES = ("/var/run/dmesg.boot", "/var/log/dmesg.boot")
-"""FreeBSD's and pfSense's."""
+BOOT_MESSAGES = ("/var/run/dmesg.boot", "/var/log/dmesg.boot")
+"""FreeBSD's (libexec/rc/rc.d/dmesg) and pfSense's, written once in each boot."""
 _COUNTERS = (parse.PACKETS_OF_QUEUE, parse.DROPS_OF_RING, parse.FREQUENCY, parse.IFLIB)
 
 
@@ -35,12 +36,13 @@ class FreebsdTotals(HostTotals):
 
 def read_platform(transport: Transport) -> dict[str, str]:
     """Microcode, BIOS and board, as far as the host tells, by the names that Linux has for them."""
-    try:
+    found: dict[str, str] = {}
+    with suppress(DutError):
         found = parse.parse_kenv(transport.run(("kenv",), TIMEOUT_S).stdout)
-        microcode = _microcode(transport)
-    except DutError:
-        return {}
-    return {**found, "microcode": microcode} if microcode else found
+    with suppress(DutError):
+        if microcode := _microcode(transport):
+            found["microcode"] = microcode
+    return found
 
 
 def _microcode(transport: Transport) -> str | None:
@@ -50,7 +52,7 @@ def _microcode(transport: Transport) -> str | None:
     """
     done = transport.run(_REVISION, TIMEOUT_S)
     if done.returncode and "No such file" in done.stderr:
-        done = transport.run(("grep", "-sh", "CPU microcode: updated from", *_BOOT_MESSAGES), TIMEOUT_S)
+        done = transport.run(("grep", "-sh", "CPU microcode: updated from", *BOOT_MESSAGES), TIMEOUT_S)
     return parse.parse_microcode(done.stdout)
 
 

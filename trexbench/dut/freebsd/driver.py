@@ -14,8 +14,8 @@ from ...core.dut.queues import PortHash, QueuePlace, Spreading
 from ...core.dut.telemetry import Observation
 from ...core.errors import DutError
 from ...host import freebsd as counters
-from ...host.files import parse_files
-from ...host.read_freebsd import FreebsdHost, read_platform
+from ...host.files import number, parse_files
+from ...host.read_freebsd import BOOT_MESSAGES, FreebsdHost, read_platform
 from ...transport import TIMEOUT_S, Transport, run_checked
 from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links, is_inside
 from . import parse
@@ -68,12 +68,20 @@ class PfsenseDut:
         self._host = FreebsdHost(transport, wanted.interfaces, 6 in wanted.config.versions)
 
     def identity(self) -> str:
-        """The boot's ID where the kernel has one (FreeBSD 14), else the time of the boot."""
-        values = self._sysctl(("kern.boot_id", "kern.boottime"))
-        boot = values.get("kern.boot_id") or parse.parse_struct(values.get("kern.boottime", ""), "sec")
+        """The boot's ID where the kernel has one (FreeBSD 14), else when its messages were written, or it began.
+
+        The last of these, kern.boottime, changes when somebody sets the clock.
+        """
+        shown = self._transport.run(("sysctl", "-xei", "kern.boot_id"), TIMEOUT_S).stdout
+        boot = parse.parse_opaque(shown) or self._boot_s()
         if not boot:
             raise DutError(f"{self._wanted.config.name}: sysctl printed no kern.boottime", "is it a FreeBSD?")
         return f"boot {boot}"
+
+    def _boot_s(self) -> int | None:
+        written = self._transport.run(("stat", "-f", "%m", *BOOT_MESSAGES), TIMEOUT_S).stdout.split()
+        first = number(written[0]) if written else None
+        return first or parse.parse_struct(self._sysctl(("kern.boottime",)).get("kern.boottime", ""), "sec")
 
     def plan(self) -> Sequence[Change]:
         found = plan(self._wanted, self._state())
@@ -107,9 +115,10 @@ class PfsenseDut:
         settings = {**_SETTINGS, **{name: name for name in self._of_families("forward")}}
         values = self._sysctl((*settings.values(), "kern.ostype", *self._device_names()))
         if values.get("kern.ostype") != "FreeBSD":
-            raise DutError(
-                f"{self._wanted.config.name}: {self._transport.place} is no FreeBSD", "correct driver or transport"
-            )
+            what = f"{self._wanted.config.name}: {self._transport.place}"
+            if not values and not interfaces:
+                raise DutError(f"{what} runs no command", "log in as root: older pfSense has a menu for other users")
+            raise DutError(f"{what} is no FreeBSD", "correct driver or transport")
         vlans = [one.name for port in self._wanted.config.ports for one in self._wanted.vlans(port)]
         there = {name: {"vlan": interfaces[name].get("vlan")} for name in vlans if name in interfaces}
         return {

@@ -213,6 +213,12 @@ def parse_firewall(text: str) -> str:
     return found[1].lower()
 
 
+def parse_opaque(text: str) -> str | None:
+    """``sysctl -x`` of an opaque value, ``Format: Length:16 Dump:0x2b1d...``: its digits."""
+    found = re.search(r"\bDump:0x([0-9a-f]{1,64})\s*$", text)
+    return found[1] if found else None
+
+
 def parse_struct(text: str, field: str) -> int | None:
     """One field of a sysctl that prints a structure: ``{ sec = 1637938203, usec = 7 } Fri ...``."""
     found = re.search(rf"\b{re.escape(field)} = (-?[0-9]{{1,20}})\b", text)
