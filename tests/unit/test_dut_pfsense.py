@@ -12,15 +12,18 @@ from box_pfsense import Nic, PfsenseBox
 from boxes import BoxTransport, Said
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import make_plan
 
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
 from trexbench.config.settings import PfsenseSettings
+from trexbench.core.dut.cycles import find_costs
 from trexbench.core.dut.losses import locate
 from trexbench.core.dut.queues import QueuePlace
-from trexbench.core.dut.telemetry import DropCount, PortCount, QueueCount
+from trexbench.core.dut.telemetry import DropCount, DutReading, Moment, PortCount, QueueCount
 from trexbench.core.errors import DutError
 from trexbench.core.load.plan import Direction
+from trexbench.core.load.sample import Phase
 from trexbench.dut import Wanted
 from trexbench.dut.apply import apply, revert
 from trexbench.dut.freebsd.changes import plan_from_nothing
@@ -511,6 +514,38 @@ def test_counters_are_those_of_the_nics_driver(
     assert seen.ports[0] == PortCount(0, 50, 0)
     assert [(one.name, one.count) for one in seen.drops if one.port == 0 and one.name != "Drop"] == drops
     assert any("driver was not read" in one.reason for one in seen.missing) == unknown
+
+
+def test_a_single_packet_without_a_route_is_counted(bench: Bench) -> None:
+    bench.box.unrouted = 1
+    seen = bench.dut.observe()
+    assert DropCount("no route", 1) in seen.drops and seen.missing == ()
+
+
+def test_hyperthreads_that_are_off_are_no_cpus_that_stand_still(bench: Bench) -> None:
+    bench.box.absent = (1, 3)
+    before = bench.dut.observe()
+    bench.box.ticks += 500
+    bench.box.nics["ix1"].tx += 1_000_000
+    readings = [
+        DutReading(moment, t_s, 0.0, seen, Phase.HOLD)
+        for moment, t_s, seen in ((Moment.BEGIN, 0.0, before), (Moment.END, 4.0, bench.dut.observe()))
+    ]
+    (cost,) = find_costs(make_plan(), (), readings)
+    assert [one.cpu for one in cost.cpus] == [0, 2] and cost.cycles_per_packet is not None
+    assert "no-cycles" not in {caveat.code for caveat in cost.caveats}
+
+
+def test_a_clock_whose_reading_stops_its_cpu_is_read_once(tmp_path: Path) -> None:
+    """sys/x86/cpufreq/hwpstate_intel.c: its sysctls show that it drives the CPUs."""
+    bench = Bench(tmp_path, PfsenseBox(sysctls={"dev.hwpstate_intel.0.epp": "50", "dev.cpu.1.freq": "2100"}))
+    first = bench.dut.observe()
+    bench.transport.ran.clear()
+    bench.box.sysctls["dev.cpu.1.freq"] = "9"
+    again = bench.dut.observe()
+    assert not any("freq" in line for line in bench.transport.ran)
+    assert [cpu.clock_hz for cpu in again.cpus] == [cpu.clock_hz for cpu in first.cpus] == [2.2e9, 2.1e9, 2.2e9, 2.2e9]
+    assert "stops a CPU for 1 ms" in again.missing[0].reason
 
 
 def test_an_ix_without_its_main_counter_is_named(bench: Bench) -> None:

@@ -128,7 +128,13 @@ def test_cpu_times() -> None:
     assert without[0].clock_hz is None, "no clock is no number"
 
 
-@pytest.mark.parametrize("times", ["", "1 2 3 4", "1 2 3 4 -5", "a b c d e"])
+def test_cpus_that_are_absent() -> None:
+    """sys/kern/kern_clock.c, sysctl_kern_cp_times: zeros for each of them, up to the highest number."""
+    values = {"kern.cp_times": "1 0 0 0 9 0 0 0 0 0 2 0 0 0 8 0 0 0 0 0", "kern.clockrate": "{ stathz = 10 }"}
+    assert [(one.cpu, one.total_s) for one in counters.parse_cpu_times(values, False)] == [(0, 1.0), (2, 1.0)]
+
+
+@pytest.mark.parametrize("times", ["", "0 0 0 0 0", "1 2 3 4", "1 2 3 4 -5", "a b c d e"])
 def test_cpu_times_that_are_none(times: str) -> None:
     with pytest.raises(DutError, match=r"kern\.cp_times"):
         counters.parse_cpu_times({"kern.cp_times": times, "kern.clockrate": "{ hz = 1000, stathz = 127 }"}, True)
@@ -160,7 +166,9 @@ def test_interrupts_and_queues() -> None:
 
 def test_protocol_counts() -> None:
     assert counters.parse_netisr_drops(text(OLD, "netisr")) == 42, "of ip alone"
-    assert counters.parse_protocol(text(OLD, "ip"))["output packets discarded due to no route"] == 12
+    for count, words in ((12, "packets"), (1, "packet")):
+        shown = text(OLD, "ip").replace("12 output packets discarded", f"{count} output {words} discarded")
+        assert counters.parse_protocol(shown)["output packets discarded due to no route"] == count
 
 
 @pytest.mark.parametrize(

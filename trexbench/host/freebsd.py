@@ -22,6 +22,10 @@ PACKETS_OF_QUEUE = re.compile(
 """Packets of one receive queue: ix ``queue0.rx_packets``, ixl ``pf.rxq00.packets``, mce ``rxstat0.packets``."""
 
 FREQUENCY = re.compile(r"dev\.cpu\.[0-9]{1,4}\.freq")
+SHIFTING = re.compile(r"dev\.hwpstate_intel\.[0-9]{1,4}\..+")
+"""Exists where CPUs choose their clocks themselves. Each reading of FREQUENCY then measures one, with the CPU's
+interrupts off for 1 ms (sys/x86/cpufreq/hwpstate_intel.c, cpu_est_clockrate): frames are lost meanwhile."""
+
 IFLIB = re.compile(r"dev\.[a-z][a-z0-9_]*\.[0-9]{1,4}\.iflib\.override_nrxqs")
 """Exists where the driver is built on iflib."""
 
@@ -101,18 +105,21 @@ def parse_cpus(text: str) -> tuple[int, ...]:
 def parse_cpu_times(values: Mapping[str, str], booked_as_interrupt: bool) -> tuple[CpuTime, ...]:
     """From ``kern.cp_times``, ``kern.clockrate`` and ``dev.cpu.N.freq`` (MHz), as sysctl prints them.
 
-    Where only the first CPU has a frequency, it holds for all: cpufreq(4) then sets them together.
+    A CPU that is absent, or a hyperthread that is off, has a place there without a tick (sys/kern/kern_clock.c): it is
+    left out. Where only the first CPU has a frequency, it holds for all: cpufreq(4) then sets them together.
     booked_as_interrupt: packets are handled in interrupt threads (else in threads that count as ``sys``).
     """
     ticks = counts(values.get("kern.cp_times", "").split())
     hz = re.search(r"\bstathz = ([0-9]{1,9})\b", values.get("kern.clockrate", ""))
-    if not ticks or len(ticks) % _CPU_STATES or not hz or not int(hz[1]):
+    if not ticks or not any(ticks) or len(ticks) % _CPU_STATES or not hz or not int(hz[1]):
         raise DutError("sysctl printed no CPU times (kern.cp_times, kern.clockrate)")
     first = number(values.get("dev.cpu.0.freq"))
     found = []
     for cpu in range(len(ticks) // _CPU_STATES):
         user, nice, kernel, interrupt, idle = ticks[cpu * _CPU_STATES :][:_CPU_STATES]
         mhz = number(values.get(f"dev.cpu.{cpu}.freq")) or first
+        if not user + nice + kernel + interrupt + idle:
+            continue
         busy = user + nice + kernel + interrupt
         found.append(
             CpuTime(
@@ -164,9 +171,12 @@ def parse_netisr_drops(text: str) -> int:
 
 
 def parse_protocol(text: str) -> dict[str, int]:
-    """``netstat -s -p ip``: count by its words, as in ``output packets discarded due to no route``."""
+    """``netstat -s -p ip``: count by its words, as in ``output packets discarded due to no route``.
+
+    netstat prints ``1 output packet``: the words are those of any other number.
+    """
     lines = (re.fullmatch(r"\s+([0-9]{1,20}) (\S.*?)", line) for line in text.splitlines())
-    found = {match[2]: int(match[1]) for match in lines if match}
+    found = {re.sub(r"\bpacket\b", "packets", match[2]): int(match[1]) for match in lines if match}
     if not found:
         raise DutError(f"netstat -s printed no counts ({text.strip()[:60]!r})")
     return found

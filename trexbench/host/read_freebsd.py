@@ -64,6 +64,7 @@ class FreebsdHost:
         self._transport = transport
         self._interfaces = interfaces
         self._names: tuple[str, ...] | None = None
+        self._clocks: Mapping[str, str] = {}
 
     def read(self) -> FreebsdTotals:
         """DutError where nothing at all could be read."""
@@ -73,6 +74,9 @@ class FreebsdHost:
         if cpus and not all(cpu.clock_hz for cpu in cpus):
             reason = "dev.cpu.0.freq does not exist: cpufreq(4) has no driver for them"
             gathering.missing.append(Missing("clock of the CPUs", reason))
+        elif self._clocks:
+            reason = "read only once, without load: hwpstate_intel(4) stops a CPU for 1 ms at each reading"
+            gathering.missing.append(Missing("clock of the CPUs under load", reason))
         links: Counts = gathering.part("ports", lambda: parse.parse_interface_counts(self._netstat("-ibdnW")), {})
         netisr = gathering.part("netisr", lambda: parse.parse_netisr_drops(self._netstat("-Q")), None)
         ip: dict[str, int] = {}
@@ -110,16 +114,24 @@ class FreebsdHost:
 
     def _sysctl(self) -> Mapping[str, str]:
         if self._names is None:
-            devices = [parse.device(name) for name in self._interfaces]
-            trees = [f"dev.{one[0]}.{one[1]}" for one in devices if one]
-            listed = self._transport.run(("sysctl", "-Ni", *trees, "dev.cpu"), TIMEOUT_S).stdout.split()
-            self._names = tuple(
-                name for name in listed if nics.is_counter(name) or any(form.fullmatch(name) for form in _COUNTERS)
-            )
+            self._names = self._find_names()
         values = parse.parse_sysctl(run_checked(self._transport, ("sysctl", "-ei", *_CPU, *self._names)))
         if not values:
             raise DutError("sysctl printed none of the values asked for", "is it a FreeBSD?")
-        return values
+        return {**values, **self._clocks}
+
+    def _find_names(self) -> tuple[str, ...]:
+        """Names of the counters; clocks that must not be read under load are read here, and not named."""
+        devices = [parse.device(name) for name in self._interfaces]
+        trees = [f"dev.{one[0]}.{one[1]}" for one in devices if one]
+        words = ("sysctl", "-Ni", *trees, "dev.cpu", "dev.hwpstate_intel")
+        listed = self._transport.run(words, TIMEOUT_S).stdout.split()
+        found = [name for name in listed if nics.is_counter(name) or any(form.fullmatch(name) for form in _COUNTERS)]
+        if any(parse.SHIFTING.fullmatch(name) for name in listed):
+            clocks = [name for name in found if parse.FREQUENCY.fullmatch(name)]
+            self._clocks = parse.parse_sysctl(self._transport.run(("sysctl", "-ei", *clocks), TIMEOUT_S).stdout)
+            found = [name for name in found if name not in clocks]
+        return tuple(found)
 
 
 def _cpus(values: Mapping[str, str]) -> tuple[CpuTime, ...]:
