@@ -36,6 +36,8 @@ class Nic:
     refused: int = 0
     crc: int = 0
     vlan: str = ""
+    ipv6_off: bool = False
+    duplicated: str = ""
 
 
 def _nics() -> dict[str, Nic]:
@@ -129,7 +131,7 @@ class PfsenseBox:
 
     def settings(self) -> object:
         """What can be set, to compare before and after."""
-        links = {name: (nic.up, tuple(nic.addresses)) for name, nic in self.nics.items()}
+        links = {name: (nic.up, nic.ipv6_off, tuple(nic.addresses)) for name, nic in self.nics.items()}
         return links, sorted(self.routes), dict(self.arp_table), self.firewall, self.forwarding, self.forwarding6
 
     def reboot(self) -> None:
@@ -150,6 +152,9 @@ class PfsenseBox:
             self.due.append((words[0], ANSWERED_AFTER))
             return Said()
         nic = self.nics.get(words[0])
+        if nic is not None and words[1:] in (["inet6", "ifdisabled"], ["inet6", "-ifdisabled"]):
+            nic.ipv6_off = words[2] == "ifdisabled"
+            return Said()
         if nic is None:
             return Said("", f"ifconfig: interface {words[0]} does not exist\n", 1)
         if words[1:] in (["up"], ["down"]):
@@ -194,16 +199,15 @@ class PfsenseBox:
         for address in nic.addresses:
             one = ip_interface(address)
             if one.version == 6:
-                lines.append(f"\tinet6 {one.ip} prefixlen {one.network.prefixlen}")
+                why = " duplicated" if str(one.ip) == nic.duplicated else ""  # sbin/ifconfig/af_inet6.c
+                lines.append(f"\tinet6 {one.ip} prefixlen {one.network.prefixlen}{why}")
                 continue
             mask = f"0x{int(one.network.netmask):08x}"
             lines.append(f"\tinet {one.ip} netmask {mask} broadcast {one.network.broadcast_address}")
         lines += [f"\t{nic.vlan}"] if nic.vlan else []
         status = "active" if nic.up and nic.cable else "no carrier"
         media = nic.media if status == "active" else "Ethernet autoselect"
-        return "\n".join(
-            [*lines, f"\tmedia: {media}", f"\tstatus: {status}", "\tnd6 options=21<PERFORMNUD,AUTO_LINKLOCAL>", ""]
-        )
+        return "\n".join([*lines, f"\tmedia: {media}", f"\tstatus: {status}", f"\tnd6 options={_nd6(nic)}", ""])
 
     def _table(self) -> list[tuple[str, str, str, str]]:
         """Routes, and those that come with addresses."""
@@ -458,6 +462,11 @@ class PfsenseBox:
         if words[0] == "-sh":
             return Said(self.booted if words[1] in self.booted else "", "", words[1] not in self.booted)
         return Said("/etc/version:21.05-RELEASE\n/etc/platform:pfSense\n")
+
+
+def _nd6(nic: Nic) -> str:
+    """As sbin/ifconfig/af_nd6.c does: what the project saw of 14.1 without ``_ipv6`` in rc.conf is IFDISABLED."""
+    return "29<PERFORMNUD,IFDISABLED,AUTO_LINKLOCAL>" if nic.ipv6_off else "21<PERFORMNUD,AUTO_LINKLOCAL>"
 
 
 def _flags(words: Sequence[str]) -> str:

@@ -79,6 +79,45 @@ def test_applied_once_it_is_as_wanted_and_goes_again(
     assert state() == before
 
 
+@pytest.mark.parametrize("vlans", VLANS.values(), ids=VLANS)
+def test_ipv6_is_switched_on_where_freebsd_drops_it(tmp_path: Path, vlans: Any) -> None:
+    """sys/netinet6/ip6_input.c: with ND6_IFF_IFDISABLED all of it goes, and addresses and routes look right."""
+    config = config_of("pfsense", vlans)
+    dut, transport, state = pfsense(config)
+    orderly, new = transport.box.run, []
+
+    def run(argv: Any, input: str) -> Any:
+        said = orderly(argv, input)
+        if argv[2:3] == ("create",):  # devd has rc do it for any that is new
+            new.append(argv[1])
+            transport.box.nics[argv[1]].ipv6_off = True
+        return said
+
+    transport.box.run = run
+    for name in ("ix0", "ix1"):
+        transport.box.nics[name].ipv6_off = True
+    before = copy.deepcopy(state())
+    journal = FileJournal(config.name, tmp_path)
+    apply(dut, transport, journal)
+    routed = [dut._wanted.routed(port) for port in config.ports]
+    assert not any(transport.box.nics[name].ipv6_off for name in routed) and dut.verify().mismatches == ()
+    assert bool(new) == any(vlans) and not apply(dut, transport, journal)
+    transport.box.nics[routed[0]].ipv6_off = True
+    assert [str(one) for one in dut.verify().mismatches] == [f"IPv6 of {routed[0]}: wanted on, found off"]
+    transport.box.nics[routed[0]].ipv6_off = False
+    revert(dut, transport, journal)
+    assert state() == before
+
+
+def test_an_address_that_somebody_else_has_is_none(tmp_path: Path) -> None:
+    config = config_of("pfsense", ((), ()))
+    dut, transport, _ = pfsense(config)
+    apply(dut, transport, FileJournal(config.name, tmp_path))
+    transport.box.nics["ix0"].duplicated = "2001:2:0:1::1"
+    wanted = "address of ix0: wanted 2001:2:0:1::1/64, found 2001:2:0:1::1/64 duplicated"
+    assert [str(one) for one in dut.verify().mismatches] == [wanted]
+
+
 def test_a_published_neighbour_of_ipv6_is_published_again(tmp_path: Path) -> None:
     """usr.sbin/ndp/ndp.c: the word is proxy, and others are skipped; its flags are ``Rp``."""
     config = config_of("pfsense", ((), ()))

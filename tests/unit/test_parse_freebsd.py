@@ -34,6 +34,9 @@ def test_interfaces() -> None:
     new = parse.parse_interfaces(text(NEW, "ifconfig"))
     assert new["igc0"]["addresses"] == ["192.168.1.1/24"] and new["igc0"]["speed_bps"] == 2.5e9
     assert new["ix0"]["up"] and new["lo0"]["status"] is None
+    assert new["ix0"]["ipv6_off"] and not ix0["ipv6_off"], "nd6 options=29<PERFORMNUD,IFDISABLED,AUTO_LINKLOCAL>"
+    tentative = text(OLD, "ifconfig").replace("inet6 ::1 prefixlen 128", "inet6 ::1 prefixlen 128 tentative")
+    assert parse.parse_interfaces(tentative)["lo0"]["unusable"] == {"::1/128": "tentative"}
 
 
 @pytest.mark.parametrize(

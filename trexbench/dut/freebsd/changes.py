@@ -159,17 +159,28 @@ def _vlans(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
         kind = ("vlan", str(one.tag), "vlandev", one.parent, *outer)
         do = Command(("ifconfig", one.name, "create", *kind, "up"), str(one))
         undo = Command(("ifconfig", one.name, "destroy"), "it was not there", fine_if=_GONE)
-        found.append(Change(one.name, "none", str(one), (do,), (undo,)))
+        # rc may switch IPv6 off on an interface that is new.
+        reveals = 6 in wanted.config.versions
+        found.append(Change(one.name, "none", str(one), (do,), (undo,), reveals=reveals))
     return found
 
 
 def _ends(port: Port, name: str, mac: str, facts: Facts) -> list[Change]:
-    """Addresses and pinned neighbours, by family."""
-    return [
+    """IPv6 switched on, then addresses and pinned neighbours, by family."""
+    return _ipv6(port, name, facts) + [
         change
         for own, other in port.ends
         for change in (*_address(name, own, other, facts), *_neighbour(name, other, mac, facts))
     ]
+
+
+def _ipv6(port: Port, name: str, facts: Facts) -> list[Change]:
+    """Without ``ifconfig_X_ipv6`` in rc.conf an interface drops IPv6, whatever addresses and routes it has."""
+    if name not in facts.get("ipv6_off", ()) or all(own.version == 4 for own in port.addresses):
+        return []
+    do = Command(("ifconfig", name, "inet6", "-ifdisabled"), "else it drops IPv6")
+    undo = Command(("ifconfig", name, "inet6", "ifdisabled"), "as it was", fine_if=_GONE)
+    return [Change(f"IPv6 of {name}", "off", "on", (do,), (undo,))]
 
 
 def _address(name: str, own: Interface, other: Address, facts: Facts) -> list[Change]:
@@ -334,6 +345,12 @@ def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
     remedy = f"pfSense undoes it when a link changes: {_UNASSIGN.format(name)}" if name in facts["assigned"] else ""
     ends = unmet(_vlans(wanted, port, facts) + _ends(port, wanted.routed(port), wanted.mac(port), facts))
     wrong += [replace(one, remedy=remedy) for one in ends]
+    unusable = facts["unusable"].get(wanted.routed(port), {})
+    wrong += [
+        Mismatch(f"address of {wanted.routed(port)}", str(own), f"{own} {unusable[str(own)]}")
+        for own in port.addresses
+        if str(own) in unusable
+    ]
     return wrong + _compare_queues(wanted, name, facts["rx_queues"].get(name))
 
 

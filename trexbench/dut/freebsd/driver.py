@@ -120,10 +120,13 @@ class PfsenseDut:
                 raise DutError(f"{what} runs no command", "log in as root: older pfSense has a menu for other users")
             raise DutError(f"{what} is no FreeBSD", "correct driver or transport")
         vlans = [one.name for port in self._wanted.config.ports for one in self._wanted.vlans(port)]
+        routed = [self._wanted.routed(port) for port in self._wanted.config.ports]
         there = {name: {"vlan": interfaces[name].get("vlan")} for name in vlans if name in interfaces}
         return {
             **{key: values.get(name) for key, name in settings.items()},
             **({"vlans": there} if there else {}),
+            "ipv6_off": [name for name in routed if name in interfaces and interfaces[name]["ipv6_off"]],
+            "unusable": {name: interfaces[name]["unusable"] for name in routed if name in interfaces},
             "links": sorted(interfaces),
             "interfaces": {name: self._interface(interfaces.get(name), name, values) for name in names},
             "addresses": {name: one["addresses"] for name, one in interfaces.items() if one["addresses"]},

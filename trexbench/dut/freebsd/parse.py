@@ -24,7 +24,10 @@ _GETS = re.compile(r"\s*([a-z ]+?): (.*)")
 
 
 def parse_interfaces(text: str) -> dict[str, dict[str, Any]]:
-    """``ifconfig -a`` by interface: up, status (as printed), mtu, mac, addresses, media, speed_bps, options."""
+    """``ifconfig -a`` by interface: up, status (as printed), mtu, mac, addresses, media, speed_bps, options.
+
+    ipv6_off: it drops all IPv6. unusable: why no packet is for an address, by address: ``tentative`` or ``duplicated``.
+    """
     found: dict[str, dict[str, Any]] = {}
     one: dict[str, Any] | None = None
     for line in text.splitlines():
@@ -37,6 +40,8 @@ def parse_interfaces(text: str) -> dict[str, dict[str, Any]]:
                 "mtu": int(mtu[1]) if mtu else None,
                 "mac": None,
                 "addresses": [],
+                "unusable": {},
+                "ipv6_off": False,
                 "media": None,
                 "speed_bps": None,
                 "options": None,
@@ -53,7 +58,12 @@ def _interface_line(line: str, one: dict[str, Any]) -> None:
     if word == "inet":
         one["addresses"].append(_address(line))
     elif word == "inet6" and not rest.startswith("fe80:"):
-        one["addresses"].append(_address6(line))
+        address = _address6(line)
+        one["addresses"].append(address)
+        for why in {"tentative", "duplicated"}.intersection(rest.split()):
+            one["unusable"][address] = why
+    elif word == "nd6":
+        one["ipv6_off"] = "IFDISABLED" in re.split("[<,>]", rest)
     elif word == "ether":
         one["mac"] = rest.split(" ")[0].lower()
     elif word == "vlan:" and (found := _VLAN.match(line)):
