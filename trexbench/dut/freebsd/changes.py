@@ -15,21 +15,8 @@ from typing import Any
 from ...config.model import DutConfig, Port, Route
 from ...config.readers import Address, Interface
 from ...core.errors import DutError
-from ...core.units import format_bits
-from ...host.freebsd import device
 from ...transport import TIMEOUT_S
-from ..model import (
-    Change,
-    Command,
-    Mismatch,
-    Wanted,
-    compare_route,
-    ends_of,
-    require_interfaces,
-    resolver,
-    same_family,
-    unmet,
-)
+from ..model import Change, Command, Wanted, require_interfaces, resolver, same_family
 
 Facts = Mapping[str, Any]
 
@@ -62,7 +49,6 @@ _NO_ADDRESS = ("Can't assign requested address", *_GONE)
 _NO_NEIGHBOUR = ("cannot locate", "No such file or directory", "No such process", "no entry", "not found")
 _NO_ROUTE = ("not in table", "has not been found", "No such process")
 _IS_ROUTE = ("already in table",)
-_UNASSIGN = "remove {} from its interfaces (Interfaces > Assignments)"
 _OFF, _ON = ("pf not enabled",), ("pf already enabled",)
 _FORGETFUL = (range(1400000, 1401000), range(1500000, 1500020))
 """Values of kern.osreldate, FreeBSD 14.0 and pfSense's builds of 2023 and early 2024 among them, whose arp sets no
@@ -74,7 +60,6 @@ SETTLE = Command(
     "pfSense reloads its rules and neighbours when a link goes up",
     timeout_s=SETTLE_S + TIMEOUT_S,
 )
-LOADER = "/boot/loader.conf.local"
 
 
 def plan(wanted: Wanted, facts: Facts) -> list[Change]:
@@ -86,13 +71,13 @@ def plan(wanted: Wanted, facts: Facts) -> list[Change]:
     config = wanted.config
     require_interfaces(config, facts)
     _refuse_addresses(wanted, facts)
-    found = [change for version in config.versions for change in _forwarding(version, facts)]
-    found += _settled([one for port in config.ports for one in _link(port, facts) + _vlans(wanted, port, facts)])
+    found = [change for version in config.versions for change in forwarding(version, facts)]
+    found += _settled([one for port in config.ports for one in _link(port, facts) + vlans(wanted, port, facts)])
     for port in config.ports:
-        found += _ends(port, wanted.routed(port), wanted.mac(port), facts)
+        found += ends(port, wanted.routed(port), wanted.mac(port), facts)
     for route in config.routes:
         found += _route(route, facts)
-    return found + _firewall(config, facts)
+    return found + firewall(config, facts)
 
 
 def plan_from_nothing(wanted: Wanted) -> list[Change]:
@@ -109,7 +94,7 @@ def plan_from_nothing(wanted: Wanted) -> list[Change]:
     return plan(wanted, facts)
 
 
-def _forwarding(version: int, facts: Facts) -> list[Change]:
+def forwarding(version: int, facts: Facts) -> list[Change]:
     name = FAMILIES[version].forward
     was = facts[name]
     if was == "1":
@@ -145,7 +130,7 @@ def _settled(links: list[Change]) -> list[Change]:
     return [*links[:-1], *(replace(one, do=(*one.do, SETTLE)) for one in links[-1:])]
 
 
-def _vlans(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
+def vlans(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
     """The interfaces of a VLAN on the port's; DutError where others of these names are in the way."""
     found = []
     for one in wanted.vlans(port):
@@ -165,7 +150,7 @@ def _vlans(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
     return found
 
 
-def _ends(port: Port, name: str, mac: str, facts: Facts) -> list[Change]:
+def ends(port: Port, name: str, mac: str, facts: Facts) -> list[Change]:
     """IPv6 switched on, then addresses and pinned neighbours, by family."""
     return _ipv6(port, name, facts) + [
         change
@@ -201,7 +186,7 @@ def _address(name: str, own: Interface, other: Address, facts: Facts) -> list[Ch
 def _neighbour(name: str, other: Address, mac: str, facts: Facts) -> list[Change]:
     address, family = str(other), FAMILIES[other.version]
     found = facts["neighbours"].get(address)
-    if found is not None and _stays(found, facts) and (found["mac"], found["interface"]) == (mac, name):
+    if found is not None and stays(found, facts) and (found["mac"], found["interface"]) == (mac, name):
         return []
     do = (
         Command((*family.pin, address, mac), f"the tester answers no {resolver(other)}"),
@@ -217,7 +202,7 @@ def _neighbour(name: str, other: Address, mac: str, facts: Facts) -> list[Change
     return [Change(f"neighbour {address}", was, f"{mac} permanent on {name}", do, (undo,))]
 
 
-def _stays(found: Mapping[str, Any], facts: Facts) -> bool:
+def stays(found: Mapping[str, Any], facts: Facts) -> bool:
     """Whether an entry is as permanent as this kernel's arp can make it."""
     return bool(found["permanent"] or (found["stale"] and found["mac"] and _arp_forgets(facts)))
 
@@ -283,81 +268,9 @@ def _restore(to: str, found: Mapping[str, Any]) -> Command:
     return Command(("route", *_family_of(to), "add", "-net", to, *way, *flags), "as it was", fine_if=_IS_ROUTE)
 
 
-def _firewall(config: DutConfig, facts: Facts) -> list[Change]:
+def firewall(config: DutConfig, facts: Facts) -> list[Change]:
     if config.pfsense.firewall != "off" or facts["firewall"] != "enabled":
         return []
     do = Command(("pfctl", "-d"), "no firewall, as on the other systems", fine_if=_OFF)
     undo = Command(("pfctl", "-e"), "as it was", fine_if=_ON)
     return [Change("firewall", "enabled", "disabled", (do,), (undo,))]
-
-
-def probes(config: DutConfig) -> list[tuple[Route, Address]]:
-    """The lowest and the highest host of each route, to ask the kernel about."""
-    return [(route, host) for route in config.routes for host in ends_of(route.to)]
-
-
-def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
-    """Everything the config asks for that the facts do not show."""
-    config = wanted.config
-    wrong = unmet([change for version in config.versions for change in _forwarding(version, facts)])
-    for port in config.ports:
-        wrong += _compare_port(wanted, port, facts)
-    table = [(found["to"], (hop(found),)) for found in facts["routes"]]
-    for route in config.routes:
-        wrong += compare_route(config, route, f"via {route.via}", table)
-    for (route, host), path in zip(probes(config), facts["paths"], strict=True):
-        expected = f"via {route.via} dev {wanted.routed(wanted.port_of(route))}"
-        if path["hop"] != expected:
-            wrong.append(Mismatch(f"path to {host}", expected, str(path["hop"])))
-    remedy = (
-        "pfSense enables it when it reloads its rules, unless System > Advanced > Firewall > 'Disable all packet "
-        "filtering' is ticked; or apply again once links and gateways are stable"
-    )
-    return wrong + [replace(one, remedy=remedy) for one in unmet(_firewall(config, facts))]
-
-
-def doubts(facts: Facts) -> list[str]:
-    """Settings that are as wanted, and that the system may undo by itself."""
-    found = [
-        f"pfSense manages {name} itself, and may delete its neighbours and addresses: {_UNASSIGN.format(name)}"
-        for name in facts["assigned"]
-    ]
-    found += [
-        f"neighbour {address} is not permanent, since this kernel's arp -S forgets it (mended in FreeBSD 14.1): "
-        "an ARP packet from there would replace it"
-        for address, one in facts["neighbours"].items()
-        if not one["permanent"] and _stays(one, facts)
-    ]
-    return found
-
-
-def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
-    name = port.interface
-    found = facts["interfaces"].get(name)
-    if found is None:
-        return [Mismatch("interface", name, f"only {', '.join(facts['links'])}")]
-    wrong = []
-    if not found["up"] or found["status"] not in ("active", None):
-        wrong.append(Mismatch(f"link of {name}", "up", str(found["status"]) if found["up"] else "set down"))
-    speed, asked = found["speed_bps"], wanted.config.speed_bps
-    if speed is not None and asked is not None and speed < asked:
-        wrong.append(Mismatch(f"speed of {name}", format_bits(asked), f"{format_bits(speed)} ({found['media']})"))
-    remedy = f"pfSense undoes it when a link changes: {_UNASSIGN.format(name)}" if name in facts["assigned"] else ""
-    ends = unmet(_vlans(wanted, port, facts) + _ends(port, wanted.routed(port), wanted.mac(port), facts))
-    wrong += [replace(one, remedy=remedy) for one in ends]
-    unusable = facts["unusable"].get(wanted.routed(port), {})
-    wrong += [
-        Mismatch(f"address of {wanted.routed(port)}", str(own), f"{own} {unusable[str(own)]}")
-        for own in port.addresses
-        if str(own) in unusable
-    ]
-    return wrong + _compare_queues(wanted, name, facts["rx_queues"].get(name))
-
-
-def _compare_queues(wanted: Wanted, name: str, active: int | None) -> list[Mismatch]:
-    if wanted.rx_queues is None or active == wanted.rx_queues:
-        return []
-    which = device(name)
-    tunable = f"dev.{which[0]}.{which[1]}.iflib.override_nrxqs" if which else "the driver's tunable"
-    remedy = f'write {tunable}="{wanted.rx_queues}" into {LOADER} and reboot the DUT'
-    return [Mismatch(f"receive queues of {name}", str(wanted.rx_queues), str(active or "unknown"), remedy)]

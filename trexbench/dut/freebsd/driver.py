@@ -19,7 +19,8 @@ from ...host.read_freebsd import BOOT_MESSAGES, FreebsdHost, read_platform
 from ...transport import TIMEOUT_S, Transport, run_checked
 from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links, is_inside
 from . import parse
-from .changes import FAMILIES, SETTLE, compare, doubts, plan, probes
+from .changes import FAMILIES, SETTLE, plan
+from .check import compare, doubts, probes
 from .observe import observed
 
 _SETTINGS = {
