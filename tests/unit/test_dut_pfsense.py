@@ -1,4 +1,4 @@
-"""The pfSense driver against a box that keeps its state: plan, apply, read back, count, fail halfway, take back."""
+"""The pfSense driver against a box that keeps its state: plan, apply, read back, fail halfway, take back."""
 
 from __future__ import annotations
 
@@ -8,31 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bench_pfsense import CONFIG, Bench
 from box_pfsense import Nic, PfsenseBox
 from boxes import BoxTransport, Said
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import make_plan
 
-from trexbench.config.lookup import load_dut
-from trexbench.config.model import DutConfig
 from trexbench.config.settings import PfsenseSettings
-from trexbench.core.dut.cycles import find_costs
-from trexbench.core.dut.losses import locate
 from trexbench.core.dut.queues import QueuePlace
-from trexbench.core.dut.telemetry import DropCount, DutReading, Moment, PortCount, QueueCount
 from trexbench.core.errors import DutError
-from trexbench.core.load.plan import Direction
-from trexbench.core.load.sample import Phase
 from trexbench.dut import Wanted
-from trexbench.dut.apply import apply, revert
+from trexbench.dut.apply import revert
 from trexbench.dut.freebsd.changes import plan_from_nothing
 from trexbench.dut.freebsd.driver import PfsenseDut
-from trexbench.dut.journal import FileJournal
 from trexbench.host.linux import PLATFORM_FILES
 
-ROOT = Path(__file__).parents[2]
-CONFIG = load_dut(str(ROOT / "dut_configs/netgate-pfsense.yaml"))
 ARTICLE = [
     "ifconfig ix0 up",
     "ifconfig ix1 up",
@@ -49,44 +39,6 @@ ARTICLE = [
 ]
 CHANGES = 9
 """So many settings these are; the wait is a part of the last link's."""
-READERS = (
-    "ifconfig -a",
-    "sysctl -ei",
-    "sysctl -Ni",
-    "sysctl -xei",
-    "stat -f",
-    "arp -an",
-    "netstat",
-    "pfctl -s",
-    "route -n",
-    "vmstat",
-    "cpuset",
-    "grep",
-    "kenv",
-    "cpucontrol",
-)
-
-
-class Bench:
-    """A box, the driver in front of it, and its journal."""
-
-    def __init__(self, folder: Path, box: PfsenseBox, config: DutConfig = CONFIG, rx_queues: int | None = None) -> None:
-        self.box, self.transport = box, BoxTransport(box)
-        self.dut = PfsenseDut(Wanted(config, {}, rx_queues), self.transport, link_wait_s=0)
-        self.journal = FileJournal(config.name, folder)
-
-    def apply(self) -> list[str]:
-        return [" ".join(command.argv) for step in apply(self.dut, self.transport, self.journal) for command in step.do]
-
-    def revert(self) -> int:
-        return len(revert(self.dut, self.transport, self.journal).reverted)
-
-    def wrong(self) -> list[str]:
-        return [str(mismatch) for mismatch in self.dut.verify().mismatches]
-
-    def changing(self) -> list[str]:
-        """The commands that arrived, without those that only read."""
-        return [line for line in self.transport.ran if not line.startswith(READERS)]
 
 
 @pytest.fixture(params=[False, True], ids=["freebsd-12", "freebsd-14"])
@@ -462,121 +414,6 @@ def test_queues_and_their_cpus(tmp_path: Path) -> None:
     bench.box.bound = False
     spreading = bench.dut.verify().spreading
     assert spreading is not None and {place.worker for place in spreading.queues} == {None}
-
-
-def test_counts(bench: Bench) -> None:
-    bench.apply()
-    first, second = bench.box.nics["ix0"], bench.box.nics["ix1"]
-    first.rx, first.missed, first.crc, second.tx, second.refused = 4000, 77, 5, 3900, 23
-    seen = bench.dut.observe()
-    assert seen.missing == ()
-    assert seen.ports == (PortCount(0, 4000, 0), PortCount(1, 0, 3900)), "Ipkts has the missed frames in it"
-    assert seen.at_s == max(cpu.total_s for cpu in seen.cpus)
-    assert seen.queues[:4] == tuple(QueueCount(0, queue, 1000) for queue in range(4))
-    assert [drop for drop in seen.drops if drop.count] == [
-        DropCount("rx_missed_packets", 77, 0),
-        DropCount("rx crc_errs", 5, 0),
-        DropCount("Drop", 23, 1),
-        DropCount("netisr QDrops", 2),
-        DropCount("no route", 3),
-    ]
-    assert [(one.name, one.count) for one in seen.details[:2]] == [("irq ix0:rxq0", 0), ("irq ix0:rxq1", 100)]
-    assert [cpu.cpu for cpu in seen.cpus] == [0, 1, 2, 3]
-    assert seen.cpus[1].busy_s == pytest.approx((10 + 2000 + 5) / 127) and seen.cpus[1].clock_hz == 2.2e9
-    assert seen.cpus[0].packet_s is None, "iflib's threads are booked as sys, with everything else"
-    asked = len(bench.transport.ran)
-    bench.dut.observe()
-    assert len(bench.transport.ran) - asked == 5, "names of counters are asked for once"
-
-
-def test_what_an_ix_missed_is_the_loss_and_not_lost_on_the_way(bench: Bench) -> None:
-    """The reference box at overload: by Ipkts all frames came in, by Idrop none was dropped (if_ix.c)."""
-    bench.apply()
-    before = bench.dut.observe()
-    bench.box.nics["ix0"].rx, bench.box.nics["ix0"].missed, bench.box.nics["ix1"].tx = 40_000, 60_000, 40_000
-    direction = Direction(0, 1)
-    report = locate(before, bench.dut.observe(), {direction: 60_000}, {direction: 100_000})
-    assert [(one.what, one.frames) for one in report.places] == [("rx_missed_packets on port 0", 60_000)]
-    assert report.caveats == ()
-
-
-@pytest.mark.parametrize(
-    ("name", "drops", "unknown"),
-    [("igc0", [("Ierrs", 9), ("Oerrs", 0)], False), ("mce0", [("Ierrs", 9), ("Idrop", 0), ("Oerrs", 0)], True)],
-)
-def test_counters_are_those_of_the_nics_driver(
-    tmp_path: Path, name: str, drops: list[tuple[str, int]], unknown: bool
-) -> None:
-    """if_em.c and if_igc.c: Ierrs has the missed frames in it. Where no source was read, that is told."""
-    first, other = CONFIG.ports
-    box = PfsenseBox(nics={name: Nic("90:ec:77:1b:63:58", rx=50, missed=9), "ix1": Nic("90:ec:77:1b:63:56")})
-    seen = Bench(tmp_path, box, replace(CONFIG, cables=(replace(first, interface=name), other))).dut.observe()
-    assert seen.ports[0] == PortCount(0, 50, 0)
-    assert [(one.name, one.count) for one in seen.drops if one.port == 0 and one.name != "Drop"] == drops
-    assert any("driver was not read" in one.reason for one in seen.missing) == unknown
-
-
-def test_a_single_packet_without_a_route_is_counted(bench: Bench) -> None:
-    bench.box.unrouted = 1
-    seen = bench.dut.observe()
-    assert DropCount("no route", 1) in seen.drops and seen.missing == ()
-
-
-def test_hyperthreads_that_are_off_are_no_cpus_that_stand_still(bench: Bench) -> None:
-    bench.box.absent = (1, 3)
-    before = bench.dut.observe()
-    bench.box.ticks += 500
-    bench.box.nics["ix1"].tx += 1_000_000
-    readings = [
-        DutReading(moment, t_s, 0.0, seen, Phase.HOLD)
-        for moment, t_s, seen in ((Moment.BEGIN, 0.0, before), (Moment.END, 4.0, bench.dut.observe()))
-    ]
-    (cost,) = find_costs(make_plan(), (), readings)
-    assert [one.cpu for one in cost.cpus] == [0, 2] and cost.cycles_per_packet is not None
-    assert "no-cycles" not in {caveat.code for caveat in cost.caveats}
-
-
-def test_a_clock_whose_reading_stops_its_cpu_is_read_once(tmp_path: Path) -> None:
-    """sys/x86/cpufreq/hwpstate_intel.c: its sysctls show that it drives the CPUs."""
-    bench = Bench(tmp_path, PfsenseBox(sysctls={"dev.hwpstate_intel.0.epp": "50", "dev.cpu.1.freq": "2100"}))
-    first = bench.dut.observe()
-    bench.transport.ran.clear()
-    bench.box.sysctls["dev.cpu.1.freq"] = "9"
-    again = bench.dut.observe()
-    assert not any("freq" in line for line in bench.transport.ran)
-    assert [cpu.clock_hz for cpu in again.cpus] == [cpu.clock_hz for cpu in first.cpus] == [2.2e9, 2.1e9, 2.2e9, 2.2e9]
-    assert "stops a CPU for 1 ms" in again.missing[0].reason
-
-
-def test_an_ix_without_its_main_counter_is_named(bench: Bench) -> None:
-    listed = "\n".join(name for name in bench.box._values() if "rx_missed" not in name)
-    bench.transport.fail = {"sysctl -Ni": Said(listed)}
-    reasons = {one.reason for one in bench.dut.observe().missing}
-    assert "sysctl has no mac_stats.rx_missed_packets of ix0: frames lost there are in no counter" in reasons
-
-
-@pytest.mark.parametrize(
-    ("broken", "missing"),
-    [
-        ("sysctl", ["sysctl"]),
-        ("netstat -ibdnW", ["ports"]),
-        ("netstat -Q", ["netisr"]),
-        ("netstat -s", ["ip"]),
-        ("vmstat", None),
-        ("", []),
-    ],
-)
-@pytest.mark.parametrize("said", [Said("", "Operation not permitted\n", 1), Said("nothing of use\n")])
-def test_one_broken_reader_stops_no_other(bench: Bench, broken: str, missing: list[str] | None, said: Said) -> None:
-    whole = bench.dut.observe()
-    bench.transport.fail = {broken: said} if broken else {}
-    dut = PfsenseDut(Wanted(CONFIG), bench.transport)
-    seen = dut.observe()
-    if missing is None:  # output without an interrupt of the test's interfaces is none that is wrong
-        missing = ["interrupts"] if said.returncode else []
-    assert [one.what for one in seen.missing] == missing and all(one.reason for one in seen.missing)
-    assert bool(seen.cpus) == (broken != "sysctl")
-    assert set(seen.drops) <= set(whole.drops) if broken else seen == whole
 
 
 @given(st.sampled_from(["ifconfig", "route", "arp", "pfctl", "sysctl", "netstat", "vmstat", "cpuset"]), st.text())
