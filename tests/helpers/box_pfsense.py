@@ -397,9 +397,10 @@ class PfsenseBox:
             for to, gateway, flags, name in self._table():
                 if ip_network(to).version != version:
                     continue
-                shown = "default" if to == "0.0.0.0/0" else to
+                shown = "default" if to in ("0.0.0.0/0", "::/0") else to
                 lines.append(f"{shown:<18} {gateway:<18} {flags:<5} 7  1500 {name:>10}")
-            return Said("Routing tables\n\nInternet:\n" + "\n".join(lines) + "\n")
+            family = "Internet6" if version == 6 else "Internet"
+            return Said(f"Routing tables\n\n{family}:\n" + "\n".join(lines) + "\n")
         if words[0] == "-ibdnW":
             self.firewall = "enabled" if self.alarm else self.firewall
             lines = [

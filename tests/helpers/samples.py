@@ -284,7 +284,7 @@ _RAPL = """\
 
 SAMPLES: Mapping[str, Sequence[str]] = {
     "dut.freebsd.parse.media_speed_bps": ("Ethernet autoselect (10Gbase-SR <full-duplex>)", "1000baseT <full-duplex>"),
-    "dut.freebsd.parse.network": ("default", "16.0.0.0/8", "10.1/16", "127.0.0.1"),
+    "dut.freebsd.parse.network": ("16.0.0.0/8", "10.1/16", "127.0.0.1"),
     "host.files.parse_files": ('/boot/loader.conf:hw.ix.num_queues="2"\n',),
     "dut.freebsd.parse.parse_firewall": ("Status: Enabled for 0 days 00:12:01           Debug: Urgent\n",),
     "dut.freebsd.parse.parse_interfaces": (_IFCONFIG,),

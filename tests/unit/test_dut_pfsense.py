@@ -230,6 +230,23 @@ def test_what_a_late_link_event_undoes_is_seen_once_it_is_over(bench: Bench) -> 
     assert bench.wrong() == wrong and bench.transport.ran.count("sleep 15") == waits, "nothing was set since"
 
 
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"dev.ix.0.fc": "0"}, "ix0 has flow control off (dev.ix.0.fc)"),
+        ({"net.inet.ip.fw.enable": "1"}, "ipfw is on"),
+        ({"dev.ix.0.fc": "3", "net.inet.ip.fw.enable": "0"}, None),
+    ],
+)
+def test_what_no_counter_and_no_setting_shows_is_doubted(
+    tmp_path: Path, told: dict[str, str], words: str | None
+) -> None:
+    bench = Bench(tmp_path, PfsenseBox(sysctls=told))
+    bench.apply()
+    found = bench.dut.verify().doubts
+    assert len(found) == (words is not None) and all(text.startswith(words or "") for text in found)
+
+
 def test_a_plain_freebsd_manages_nothing(bench: Bench) -> None:
     bench.box.assigned = ()
     bench.apply()

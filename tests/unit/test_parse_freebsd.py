@@ -30,6 +30,10 @@ def test_interfaces() -> None:
     assert (ix0["up"], ix0["status"], ix0["mtu"], ix0["speed_bps"]) == (True, "active", 1500, 10e9)
     assert (found["ix1"]["up"], found["ix1"]["status"], found["ix1"]["speed_bps"]) == (False, "no carrier", None)
     assert "LRO" in found["ix1"]["options"] and "LRO" not in ix0["options"]
+    cidr = "inet 10.8.0.1 --> 10.8.0.2/32"  # sbin/ifconfig/af_inet.c, with IFCONFIG_FORMAT=inet:cidr
+    assert parse.parse_interfaces(text(OLD, "ifconfig").replace("inet 10.8.0.1 --> 10.8.0.2 netmask 0xffffffff", cidr))[
+        "ovpns1"
+    ]["addresses"] == ["10.8.0.1/32"]
     assert found["ovpns1"]["addresses"] == ["10.8.0.1/32"] and found["ix0.4000"]["addresses"] == ["192.0.2.1/30"]
     new = parse.parse_interfaces(text(NEW, "ifconfig"))
     assert new["igc0"]["addresses"] == ["192.168.1.1/24"] and new["igc0"]["speed_bps"] == 2.5e9
@@ -68,7 +72,7 @@ def test_routes_of_both_forms() -> None:
 
 @pytest.mark.parametrize(
     ("shown", "network"),
-    [("default", "0.0.0.0/0"), ("16", "16.0.0.0/8"), ("10.1/16", "10.1.0.0/16"), ("1.2.3.4", "1.2.3.4/32")],
+    [("16", "16.0.0.0/8"), ("10.1/16", "10.1.0.0/16"), ("1.2.3.4", "1.2.3.4/32")],
 )
 def test_networks(shown: str, network: str) -> None:
     assert parse.network(shown) == network
@@ -78,6 +82,17 @@ def test_networks(shown: str, network: str) -> None:
 def test_what_is_no_network_is_named(shown: str) -> None:
     with pytest.raises(DutError, match="where a network is expected"):
         parse.network(shown)
+
+
+def test_routes_of_ipv6() -> None:
+    """usr.bin/netstat/route.c: its default route has IPv4's name, and a family without a route has no header."""
+    shown = (
+        "Routing tables\n\nInternet6:\nDestination   Gateway   Flags   Nhop#    Mtu    Netif Expire\n"
+        "default       fe80::1%ix0   UGS   4   1500   ix0\n2001:2:0:10::/64   2001:2:0:1::2   UGS   5   ix1\n"
+    )
+    found = [(one["to"], one["gateway"], one["interface"]) for one in parse.parse_routes(shown)]
+    assert found == [("::/0", "fe80::1", "ix0"), ("2001:2:0:10::/64", "2001:2:0:1::2", "ix1")], "one MTU is blank"
+    assert parse.parse_routes("Routing tables\n") == []
 
 
 def test_paths() -> None:
@@ -168,7 +183,9 @@ def test_interrupts_and_queues() -> None:
 
 
 def test_protocol_counts() -> None:
-    assert counters.parse_netisr_drops(text(OLD, "netisr")) == 42, "of ip alone"
+    shown = text(OLD, "netisr")
+    assert counters.parse_netisr_drops(shown) == 42, "not of igmp"
+    assert counters.parse_netisr_drops(shown.replace(" igmp ", " ip6  ")) == 51
     for count, words in ((12, "packets"), (1, "packet")):
         shown = text(OLD, "ip").replace("12 output packets discarded", f"{count} output {words} discarded")
         assert counters.parse_protocol(shown)["output packets discarded due to no route"] == count

@@ -153,14 +153,14 @@ def parse_interface_counts(text: str) -> dict[str, dict[str, int]]:
 
 
 def parse_netisr_drops(text: str) -> int:
-    """``netstat -Q``: IPv4 packets that found a netisr queue full, over all workstreams."""
+    """``netstat -Q``: packets of IPv4 and IPv6 that found a netisr queue full, over all workstreams."""
     drops: int | None = None
     at = -1
     for line in text.splitlines():
         words = line.split()
         if words[:3] == ["WSID", "CPU", "Name"]:
             at = words.index("QDrops") if "QDrops" in words else -1
-        elif at > 0 and len(words) > at and words[2] == "ip":
+        elif at > 0 and len(words) > at and words[2] in ("ip", "ip6"):
             count = number(words[at])
             if count is None:
                 raise DutError(f"netstat -Q printed a line that cannot be read ({line[:80]!r})")

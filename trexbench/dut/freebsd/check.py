@@ -52,6 +52,14 @@ def doubts(facts: Facts) -> list[str]:
         for address, one in facts["neighbours"].items()
         if not one["permanent"] and stays(one, facts)
     ]
+    found += [
+        f"{name} has flow control off (dev.{'.'.join(device(name) or ())}.fc): frames that one of several "
+        "queues drops are in no counter"
+        for name, one in facts["interfaces"].items()
+        if one and name.startswith("ix") and one.get("flow_control") == "0" and facts["rx_queues"].get(name) != 1
+    ]
+    if facts["firewall"] != "enabled" and facts["net.inet.ip.fw.enable"] == "1":
+        found.append("ipfw is on (net.inet.ip.fw.enable=1): its rules are part of what is measured")
     return found
 
 

@@ -32,6 +32,7 @@ _SETTINGS = {
     "cpu_levels": "dev.cpu.0.freq_levels",
     # With redirects FreeBSD 12 sends every packet through the slow path, ip_input.
     "net.inet.ip.redirect": "net.inet.ip.redirect",
+    "net.inet.ip.fw.enable": "net.inet.ip.fw.enable",
     "net.isr.dispatch": "net.isr.dispatch",
     "net.isr.numthreads": "net.isr.numthreads",
     "net.isr.bindthreads": "net.isr.bindthreads",

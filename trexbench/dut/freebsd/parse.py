@@ -13,8 +13,10 @@ from typing import Any
 from ...core.errors import DutError
 
 _HEADER = re.compile(r"([A-Za-z][^\s:]*): flags=[0-9a-f]+<([^>]*)>(.*)")
-_INET = re.compile(r"inet ([0-9.]+)(?:/([0-9]{1,2}))?(?: -->\s*[0-9.]+)?(?: netmask (0x[0-9a-f]{1,8}|[0-9.]+))?(?: |$)")
-_INET6 = re.compile(r"inet6 ([0-9a-f:.]+)(?:%\S+)?(?:/([0-9]{1,3}))?(?: -->\s*\S+)?(?: prefixlen ([0-9]{1,3}))?(?: |$)")
+_LENGTH = r"(?:/([0-9]{1,3}))?"
+_PEER = rf"(?: -->\s*[^\s/]+{_LENGTH})?"
+_INET = re.compile(rf"inet ([0-9.]+){_LENGTH}{_PEER}(?: netmask (0x[0-9a-f]{{1,8}}|[0-9.]+))?(?: |$)")
+_INET6 = re.compile(rf"inet6 ([0-9a-f:.]+)(?:%\S+)?{_LENGTH}{_PEER}(?: prefixlen ([0-9]{{1,3}}))?(?: |$)")
 _VLAN = re.compile(r"vlan: ([0-9]{1,4})(?: vlanproto: (802\.1[a-z]+))?.* parent interface: (\S+)")
 _NDP = re.compile(r"([0-9a-f:.]+)(?:%\S+)?\s+(\S+)\s+(\S+)\s+(\S+)(?:\s+(.*))?")
 _MEDIA_SPEED = re.compile(r"\b([0-9]{1,6})(G?)base", re.IGNORECASE)
@@ -78,7 +80,7 @@ def _interface_line(line: str, one: dict[str, Any]) -> None:
 
 def _address(line: str) -> str:
     found = _INET.match(line)
-    mask = found and (found[2] or found[3])
+    mask = found and (found[2] or found[3] or found[4])
     try:
         if not found or not mask:
             raise ValueError
@@ -91,9 +93,10 @@ def _address(line: str) -> str:
 def _address6(line: str) -> str:
     found = _INET6.match(line)
     try:
-        if not found or not (found[2] or found[3]):
+        length = found and (found[2] or found[3] or found[4])
+        if not found or not length:
             raise ValueError
-        return IPv6Interface(f"{found[1]}/{found[2] or found[3]}").with_prefixlen
+        return IPv6Interface(f"{found[1]}/{length}").with_prefixlen
     except ValueError:
         raise DutError(f"ifconfig printed an address that cannot be read ({line[:80]!r})") from None
 
@@ -108,36 +111,36 @@ def media_speed_bps(media: str) -> float | None:
 def parse_routes(text: str) -> list[dict[str, Any]]:
     """``netstat -rn -f inet``: to, gateway (as printed), flags, interface (None: not printed), one entry per hop.
 
-    The columns between flags and interface differ from release to release; their header names them.
+    The columns around the interface differ from release to release, and 13.2 leaves an MTU of 0 blank; all but the
+    interface's have digits. A family without a route has no header (usr.bin/netstat/route.c, p_rtable_sysctl).
     """
     found: list[dict[str, Any]] = []
-    columns: list[str] = []
+    default, header = "0.0.0.0/0", False
     for line in text.splitlines():
         words = line.split()
         if words[:2] == ["Destination", "Gateway"]:
-            columns = words
-        elif not words or not columns:
+            header = True
+        elif words[:1] == ["Internet6:"]:
+            default = "::/0"
+        elif not words or not header:
             continue
         elif len(words) < 3:
             raise DutError(f"netstat -rn printed a route that cannot be read ({line[:80]!r})")
         else:
-            at = columns.index("Netif") if "Netif" in columns else len(words)
             to, gateway, flags = words[:3]
-            interface = words[at] if at < len(words) else None
-            gateway = gateway.partition("%")[0]
-            found.append({"to": network(to), "gateway": gateway, "flags": flags, "interface": interface})
-    if not columns:
+            interface = next((word for word in reversed(words[3:]) if word[0].isalpha()), None)
+            gateway, to = gateway.partition("%")[0], default if to == "default" else network(to)
+            found.append({"to": to, "gateway": gateway, "flags": flags, "interface": interface})
+    if not header and not text.startswith("Routing tables"):
         raise DutError(f"netstat -rn printed no routing table ({text.strip()[:60]!r})", "is it a FreeBSD?")
     return found
 
 
 def network(text: str) -> str:
-    """``default``, ``16.0.0.0/8``, a host without length, or an abbreviation of old releases (``16``, ``10.1/16``).
+    """``16.0.0.0/8``, a host without length, or an abbreviation of old releases (``16``, ``10.1/16``).
 
-    Those of IPv6 may name an interface: ``fe80::%ix0/64``. Its default route is printed as IPv4's, and taken for it.
+    Those of IPv6 may name an interface: ``fe80::%ix0/64``.
     """
-    if text == "default":
-        return "0.0.0.0/0"
     if ":" in text:
         return _network6(text)
     digits, slash, length = text.partition("/")
