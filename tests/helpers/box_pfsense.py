@@ -423,7 +423,7 @@ class PfsenseBox:
                 "   0   0   ip         0     0       12        0        2        0       12\n"
                 "   0   0   igmp       0     0        0        0        9        0        0\n"
             )
-        one = "" if self.unrouted == 1 else "s"  # netinet/ip.c, plural()
+        one = "" if self.unrouted == 1 else "s"  # usr.bin/netstat/inet.c, ip_stats
         return Said(
             f"ip:\n\t12 total packets received\n\t{self.unrouted} output packet{one} discarded due to no route\n"
         )

@@ -13,7 +13,7 @@ from runs import make_plan, make_result
 
 from trexbench.config.lookup import SUITES, read_suite
 from trexbench.core import errors
-from trexbench.core.errors import BenchError, ConfigError, DutError, DutLost, GeneratorLost, LabError
+from trexbench.core.errors import BenchError, ConfigError, DutChanged, DutError, DutLost, GeneratorLost, LabError
 from trexbench.core.history.night import Night, State
 from trexbench.core.result import Status
 from trexbench.results.nights import load_nights, read_night
@@ -131,6 +131,7 @@ def test_the_cell_in_flight_is_on_disk_with_its_document(tmp_path: Path) -> None
         pytest.param(errors.TesterBusy("somebody else measures"), id="a busy tester"),
         pytest.param(LabError("no namespaces"), id="the lab"),
         pytest.param(DutLost("the connection was lost"), id="the connection"),
+        pytest.param(DutChanged("the DUT is no longer what its config says"), id="the DUT undid its settings"),
     ],
 )
 def test_what_the_tester_failed_is_tried_once_more(tmp_path: Path, error: BenchError) -> None:

@@ -72,6 +72,10 @@ class DutError(BenchError):
     exit_code = 6
 
 
+class DutChanged(DutError):
+    """The DUT was set as its config says, and was not when the run ended: it has undone something by itself."""
+
+
 class DutLost(DutError):
     pass
 

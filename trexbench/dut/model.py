@@ -309,15 +309,14 @@ class Attestation:
 
     def require_match(self) -> Attestation:
         """Itself; DutError with every mismatch where there is one."""
-        if error := self.mismatch():
-            raise error
+        if self.mismatches:
+            raise DutError(self.in_words("is not"), "correct the DUT or its config")
         return self
 
-    def mismatch(self, verb: str = "is not") -> DutError | None:
-        """Every mismatch in one error; None where there is none."""
+    def in_words(self, verb: str) -> str:
+        """Every mismatch in one line."""
         found = "; ".join(str(mismatch) for mismatch in self.mismatches)
-        what = f"{self.dut} {verb} what its config says: {found}"
-        return DutError(what, "correct the DUT or its config") if found else None
+        return f"{self.dut} {verb} what its config says: {found}"
 
 
 def not_attested(

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from ..core.calibration import Calibration, doubts
 from ..core.dut.flowspread import FlowSpread, predict
-from ..core.errors import BenchError, ConfigError, DutError, GeneratorError
+from ..core.errors import BenchError, ConfigError, DutChanged, DutError, GeneratorError
 from ..core.load.headers import find_tuple5, mtu_needed
 from ..core.load.plan import pair_directions
 from ..core.load.profile import Profile
@@ -147,7 +147,11 @@ class Session:
         except BenchError as error:
             text = f"the DUT's configuration was not read back after the run: {error}"
             return replace(outcome, caveats=(*outcome.caveats, Caveat("not-attested", text)))
-        return replace(outcome, error=found.mismatch("is no longer"))
+        if not found.mismatches:
+            return outcome
+        return replace(
+            outcome, error=DutChanged(found.in_words("is no longer"), "what was measured is void: measure again")
+        )
 
     def _predict_spread(self, profiles: Mapping[int, Profile], plan: Strategy) -> FlowSpread | None:
         """Predict how flows spread over the DUT's queues and workers, and say so; None where those are unknown."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import DutLost, GeneratorError, LabError, StoreError, TesterBusy, as_bench_error
+from ..core.errors import DutChanged, DutLost, GeneratorError, LabError, StoreError, TesterBusy, as_bench_error
 from ..core.history.night import Attempt, Night, State
 from ..core.units import format_duration
 from ..results.nights import NightWriter
@@ -19,8 +19,9 @@ from ..session.process import signals_as_exceptions, utc_now
 from ..session.run import Interrupted, as_error
 from .jobs import Job, sessions
 
-RETRIED = (GeneratorError, TesterBusy, LabError, DutLost)
-"""Faults of the tester or the connection: worth a second try. A DUT would answer the same again."""
+RETRIED = (GeneratorError, TesterBusy, LabError, DutLost, DutChanged)
+"""Faults of the tester or the connection, and a DUT that is set again then: worth a second try. Else a DUT would answer
+the same again."""
 
 OpenSession = Callable[[Any, Callable[[str], None]], AbstractContextManager[Any]]
 

@@ -56,7 +56,10 @@ def doubts(facts: Facts) -> list[str]:
         f"{name} has flow control off (dev.{'.'.join(device(name) or ())}.fc): frames that one of several "
         "queues drops are in no counter"
         for name, one in facts["interfaces"].items()
-        if one and name.rstrip("0123456789") == "ix" and one.get("flow_control") == "0" and facts["rx_queues"].get(name) != 1
+        if one
+        and name.rstrip("0123456789") == "ix"
+        and one.get("flow_control") == "0"
+        and facts["rx_queues"].get(name) != 1
     ]
     if facts["firewall"] != "enabled" and facts["net.inet.ip.fw.enable"] == "1":
         found.append("ipfw is on (net.inet.ip.fw.enable=1): its rules are part of what is measured")
