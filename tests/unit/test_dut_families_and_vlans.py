@@ -42,7 +42,7 @@ def config_of(driver: str, vlans: tuple[tuple[int, ...], ...]) -> DutConfig:
 
 
 def pfsense(config: DutConfig) -> tuple[Any, Any, Callable[[], object]]:
-    box = PfsenseBox(modern=True)
+    box = PfsenseBox(release=14)
     transport = BoxTransport(box)
     return PfsenseDut(Wanted(config, MACS), transport, link_wait_s=0), transport, box.settings
 

@@ -41,9 +41,9 @@ CHANGES = 9
 """So many settings these are; the wait is a part of the last link's."""
 
 
-@pytest.fixture(params=[False, True], ids=["freebsd-12", "freebsd-14"])
+@pytest.fixture(params=[12, 13, 14, 15], ids="freebsd-{}".format)
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
-    return Bench(tmp_path, PfsenseBox(modern=request.param))
+    return Bench(tmp_path, PfsenseBox(release=request.param))
 
 
 def used(box: PfsenseBox) -> PfsenseBox:
@@ -158,7 +158,7 @@ def test_a_clock_that_was_set_is_no_restart(bench: Bench) -> None:
 
 def test_the_boot_is_known_by_kern_boot_id_else_by_its_messages_else_by_its_time(bench: Bench) -> None:
     known = bench.dut.identity()
-    assert known == (f"boot {1637938203:032x}" if bench.box.modern else "boot 1637938208")
+    assert known == (f"boot {1637938203:032x}" if bench.box.release >= 14 else "boot 1637938208")
     bench.transport.fail = {"sysctl -xei": Said(), "stat -f": Said("", "No such file or directory\n", 1)}
     assert bench.dut.identity() == "boot 1637938203"
 
@@ -179,7 +179,7 @@ def test_an_interface_that_is_not_there_is_refused_before_anything_is_touched(be
 
 
 def test_a_second_hop_is_taken_away_and_put_back(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, PfsenseBox(modern=True))
+    bench = Bench(tmp_path, PfsenseBox(release=14))
     bench.apply()
     bench.box.routes.append(("16.0.0.0/8", "192.168.1.9", "UG1", "igc0"))
     before = bench.box.settings()
@@ -264,7 +264,7 @@ def test_a_kernel_without_pf_has_its_firewall_off(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shown", ["permanent", "expired", "expires in 4294967295 seconds"])
 def test_a_pin_that_arp_of_14_0_forgets_to_call_permanent_is_one(tmp_path: Path, shown: str) -> None:
     """usr.sbin/arp/arp_netlink.c of 14.0, and sys/netlink/route/neigh.c: chance decides which of these is printed."""
-    bench = Bench(tmp_path, PfsenseBox(modern=True, permanent=shown))
+    bench = Bench(tmp_path, PfsenseBox(release=14, permanent=shown))
     assert bench.apply() == ARTICLE and bench.apply() == []
     found = bench.dut.verify()
     assert found.mismatches == ()
@@ -285,7 +285,7 @@ def test_an_expired_entry_of_another_kernel_is_no_pin(bench: Bench) -> None:
 
 def test_a_pin_that_was_not_made_fails_whatever_arp_s_exit_code_is(tmp_path: Path) -> None:
     """arp_netlink.c, set_nl: xo_warnx and ``return (0)`` where no interface has the address's network."""
-    bench = Bench(tmp_path, PfsenseBox(modern=True))
+    bench = Bench(tmp_path, PfsenseBox(release=14))
     bench.transport.fail = {"arp -S": Said("", "arp: delete: cannot locate 100.65.1.2\n")}
     with pytest.raises(DutError, match=r"neighbour 100.65.1.2: arp -n 100.65.1.2 failed .*-- no entry"):
         bench.apply()

@@ -47,9 +47,10 @@ _IX = NicCounters(
 since 13 it has them, in 13 also bad checksums (xec) of frames that are not lost. Ipkts has the missed frames in it, and
 is up to half a second old, as Opkts is. Oerrs and Drop of 15 are iflib's: what its rings refuse, again."""
 
-_E1000 = NicCounters(columns=("Ierrs", "Oerrs"))
+_E1000 = NicCounters(columns=("Ierrs",))
 """sys/dev/e1000/if_em.c, sys/dev/igc/if_igc.c, *_if_get_counter: Ierrs has the missed frames (mpc) in it, so
-``mac_stats.missed_packets`` is left out. Ipkts and Opkts are counted by software. No queue counts its packets."""
+``mac_stats.missed_packets`` is left out. Oerrs has collisions, which full duplex has none of, and in 15 what iflib's
+rings refuse, again. Ipkts and Opkts are counted by software. No queue counts its packets."""
 
 _BY_DRIVER: Mapping[str, NicCounters] = {"ix": _IX, "em": _E1000, "igb": _E1000, "igc": _E1000}
 _ANY = NicCounters(known=False)
