@@ -289,7 +289,7 @@ def verify_dut(as_json: bool, target: Target) -> int:
     with _connected(target, "verify") as found:
         attested = found.dut.verify()
     if as_json:
-        print_json(attested.to_document())
+        print_json({**attested.to_document(), "doubts": list(attested.doubts)})
     elif not attested.attested:
         click.echo(f"not attested: {attested.reason}")
     else:

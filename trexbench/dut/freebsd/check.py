@@ -94,5 +94,7 @@ def _compare_queues(wanted: Wanted, name: str, active: int | None) -> list[Misma
         return []
     which = device(name)
     tunable = f"dev.{which[0]}.{which[1]}.iflib.override_nrxqs" if which else "the driver's tunable"
-    remedy = f'write {tunable}="{wanted.rx_queues}" into {_LOADER} and reboot the DUT'
+    # iflib_msix_init: a number above these is ignored
+    limit = "as many as the NIC's interrupts and the CPUs allow"
+    remedy = f'write {tunable}="{wanted.rx_queues}" into {_LOADER} and reboot the DUT: {limit}'
     return [Mismatch(f"receive queues of {name}", str(wanted.rx_queues), str(active or "unknown"), remedy)]
