@@ -98,13 +98,15 @@ def test_short_stretches_give_no_figure() -> None:
     assert found.cycles_per_packet is None and "only 0.5 s apart" in found.caveats[0].text
 
 
-def test_ticks_of_cpu_time_are_a_doubt_where_little_is_measured() -> None:
+@pytest.mark.parametrize(("per_s", "length"), [(100, "10 ms"), (127, "7.87 ms"), (128, "7.81 ms")])
+def test_ticks_of_cpu_time_are_a_doubt_where_little_is_measured(per_s: int, length: str) -> None:
     def ticked(t_s: float) -> Observation:
         seen = kernel(t_s, 0.01)
-        cpu = replace(seen.cpus[0], busy_s=round(seen.cpus[0].busy_s, 2))
+        cpu = replace(seen.cpus[0], busy_s=round(seen.cpus[0].busy_s * per_s) / per_s)
         return replace(seen, cpus=(cpu,))
 
-    assert "coarse-cpu-time" in codes(one_cost(ticked(1), ticked(9)))
+    found = one_cost(ticked(1), ticked(9))
+    assert "coarse-cpu-time" in codes(found) and any(f"ticks of {length}," in one.text for one in found.caveats)
 
 
 def test_counters_that_disagree_are_a_doubt() -> None:

@@ -63,6 +63,21 @@ def test_looks_at_every_hold_and_in_silence() -> None:
     assert end.t_s - begin.t_s == pytest.approx(8.0)
 
 
+@pytest.mark.parametrize("kind", ["ramp", "search", "saturate"])
+def test_the_last_look_is_late_enough_for_counters_that_are_fetched_twice_a_second(kind: str) -> None:
+    """sys/net/iflib.c, iflib_timer_default: so old are those of an ix that its registers keep."""
+    plan = make_plan(kind=kind)
+    taken: list[Sample] = []
+
+    class Keep:
+        def sampled(self, samples: list[Sample], step: LoadStep) -> None:
+            taken[:] = samples
+
+    simulate(plan, World(capacity_pps=0.66e6), sink=Keep())
+    loaded = max(sample.t_s for sample in taken if any(sample.asked_pps.values()))
+    assert taken[-1].t_s - loaded >= 1.0 - 1e-6
+
+
 def test_a_ramp_is_looked_at_only_when_asked() -> None:
     watcher = watched(make_plan(hold_s=10.0, ramp_s=60.0, confirm_s=0.0), "ramp")
     ticks = [one for one in watcher.dut_readings if one.moment.value == "tick"]

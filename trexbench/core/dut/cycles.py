@@ -23,8 +23,8 @@ from .telemetry import DutReading, Moment, Observation
 
 MIN_SPAN_S = 1.0
 """Counters are read tens of milliseconds apart, which would matter in a shorter interval."""
-TICK_S = 0.01
-"""Systems account CPU time in ticks of about this length."""
+TICKS_S = (1 / 100, 1 / 127, 1 / 128)
+"""Systems account CPU time in ticks of one of these lengths: Linux, and FreeBSD by its stathz."""
 COUNTERS_APART = 0.02
 """Tolerance between the DUT's count of sent packets and the tester's of received ones; also for coarse CPU time."""
 CLEARED_WITHIN_S, CLEARED_WITHIN = 1.0, 0.1
@@ -192,10 +192,10 @@ def _of_kernel(cost: Cost, before: Observation, after: Observation, caveats: lis
         caveats.append(Caveat("no-cycles", f"no cycles per packet: {reason}"))
         return cost
     perf_hz = after.perf_hz
-    ticks = TICK_S * len(cpus) / (cost.span_s * sum(one.busy for one in cpus))
-    in_ticks = all(abs(one.busy_s / TICK_S - round(one.busy_s / TICK_S)) < 1e-6 for one in after.cpus)
-    if ticks > COUNTERS_APART and in_ticks:
-        text = f"CPU time is counted in ticks of {TICK_S * 1000:g} ms, {format_share(ticks)} of the busy time"
+    tick_s = next((tick_s for tick_s in TICKS_S if _in_ticks(after, tick_s)), 0.0)
+    ticks = tick_s * len(cpus) / (cost.span_s * sum(one.busy for one in cpus))
+    if ticks > COUNTERS_APART:
+        text = f"CPU time is counted in ticks of {tick_s * 1000:.3g} ms, {format_share(ticks)} of the busy time"
         caveats.append(Caveat("coarse-cpu-time", text))
     if perf_hz is not None and abs(perf_hz / cycles - 1) > PERF_APART:
         text = f"perf stat counted {perf_hz:.4g} cycles/s, CPU time x clock makes {cycles:.4g}"
@@ -206,6 +206,10 @@ def _of_kernel(cost: Cost, before: Observation, after: Observation, caveats: lis
         cycles_per_packet=cycles / cost.forwarded_pps,
         perf_cycles_per_packet=None if perf_hz is None else perf_hz / cost.forwarded_pps,
     )
+
+
+def _in_ticks(seen: Observation, tick_s: float) -> bool:
+    return all(abs(one.busy_s / tick_s - round(one.busy_s / tick_s)) < 1e-6 for one in seen.cpus)
 
 
 def _no_cycles(cost: Cost, cpus: int) -> str | None:

@@ -78,7 +78,8 @@ class Offer:
 class Plan:
     """What every run has; its strategy (core.strategy) adds how the load goes on. loss_threshold: a fraction.
 
-    windows: so many consecutive windows of window_s above the threshold make a direction saturated.
+    windows: so many consecutive windows of window_s above the threshold make a direction saturated. drain_s: silence
+    after the load, in which frames come back and DUTs fetch what their NICs have counted (FreeBSD: twice a second).
     """
 
     offers: tuple[Offer, ...]
