@@ -18,7 +18,7 @@ from trexbench.config.settings import PfsenseSettings
 from trexbench.core.dut.queues import QueuePlace
 from trexbench.core.errors import DutError
 from trexbench.dut import Wanted
-from trexbench.dut.apply import revert
+from trexbench.dut.apply import apply_and_verify, revert
 from trexbench.dut.freebsd.changes import plan_from_nothing
 from trexbench.dut.freebsd.driver import PfsenseDut
 from trexbench.host.linux import PLATFORM_FILES
@@ -211,6 +211,23 @@ def test_what_pfsense_does_for_a_link_is_over_before_addresses_pins_and_the_fire
         "pfSense manages ix1 itself",
     ]
     assert found.facts["assigned"] == ["ix0", "ix1"]
+
+
+@pytest.mark.parametrize("unsteady", [False, True])
+def test_what_a_reload_that_came_late_undid_is_set_once_more(bench: Bench, unsteady: bool) -> None:
+    orderly, before = bench.box.run, bench.box.settings()
+
+    def late(argv: tuple[str, ...], input: str) -> Said:
+        if argv == ("pfctl", "-d") and not bench.box.due and "pfctl -d" not in bench.transport.ran[:-1]:
+            bench.box.due = [("igc0", 1000)]
+        return orderly(argv, input)
+
+    bench.box.run = late  # type: ignore[method-assign, assignment]
+    found = apply_and_verify(bench.dut, bench.transport, bench.journal, unsteady=unsteady)
+    assert [one.what for one in found.mismatches] == ([] if unsteady else ["firewall"])
+    assert len(found.changed) == CHANGES + unsteady
+    bench.revert()
+    assert bench.box.settings() == before
 
 
 def test_what_a_late_link_event_undoes_is_seen_once_it_is_over(bench: Bench) -> None:

@@ -267,14 +267,19 @@ def plan_dut(as_json: bool, target: Target) -> None:
 @VERBOSE
 def apply_dut(target: Target) -> None:
     """Configure the DUT as its config says, then read it back. Only what differs is changed."""
-    from ..dut.apply import apply, summary
+    from ..dut.apply import apply_and_verify, summary
 
     with _connected(target, "apply") as found:
-        changed = apply(
-            found.dut, found.transport, found.journal, lambda step: _print_step(step, step.do), found.variant
+        attested = apply_and_verify(
+            found.dut,
+            found.transport,
+            found.journal,
+            lambda step: _print_step(step, step.do),
+            found.variant,
+            found.unsteady,
         )
-        click.echo(summary(changed))
-        attested = found.dut.verify().require_match()
+        click.echo(summary(attested.changed))
+        attested.require_match()
     for doubt in attested.doubts:
         click.echo(doubt)
     click.echo("it is what its config says" if attested.attested else f"not attested: {attested.reason}")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..core.errors import DutError
 from ..transport import Transport
 from ..transport.words import shown
 from .journal import Entry, Journal
-from .model import Change, Command, Dut, counted
+from .model import Attestation, Change, Command, Dut, counted
 
 RETRY_EVERY_S = 0.25
 ROUNDS = 3
@@ -62,6 +62,24 @@ def apply(
         if not any(change.reveals for change in planned):
             break
     return tuple(made)
+
+
+def apply_and_verify(
+    dut: Dut,
+    transport: Transport,
+    journal: Journal,
+    announce: Callable[[Change], None] = lambda _: None,
+    variant: str | None = None,
+    unsteady: bool = False,
+) -> Attestation:
+    """Apply, then read the DUT back. unsteady: what it has undone by itself meanwhile is applied once more."""
+    changed: tuple[Change, ...] = ()
+    for again in (False, True):
+        changed += apply(dut, transport, journal, announce, variant)
+        found = replace(dut.verify(), changed=changed)
+        if again or not (unsteady and changed and found.mismatches):
+            break
+    return found
 
 
 def of_others(journal: Journal, variant: str | None) -> list[Change]:

@@ -29,13 +29,17 @@ from .watch import Observed, WithMeter
 
 @dataclass(frozen=True)
 class ConnectedDut:
-    """observed: the DUT and, where its config names one, its power meter. variant: which of its variants it is in."""
+    """observed: the DUT and, where its config names one, its power meter. variant: which of its variants it is in.
+
+    unsteady: its system may undo settings by itself.
+    """
 
     dut: Dut
     transport: Transport
     journal: Journal
     observed: Observed
     variant: str | None = None
+    unsteady: bool = False
 
 
 @contextmanager
@@ -68,7 +72,7 @@ def connect_dut(wanted: Wanted, doing: str, temporary: bool = False, what: str =
                 from ..host.power import open_meter
 
                 observed = WithMeter(dut, open_meter(config.power, transport))
-            yield ConnectedDut(dut, transport, journal, observed, wanted.variant)
+            yield ConnectedDut(dut, transport, journal, observed, wanted.variant, config.is_unsteady)
     finally:
         transport.close()
 

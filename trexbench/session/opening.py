@@ -14,7 +14,7 @@ from ..config.lookup import command_name
 from ..core.errors import ConfigError
 from ..core.protocols import Clock
 from ..dut import Attestation, Wanted, not_attested
-from ..dut.apply import apply, summary
+from ..dut.apply import apply_and_verify, summary
 from ..dut.drivers import planned_only
 from ..generator.trex.connect import connect
 from ..lab import Lab, LabSpec, RunningLab
@@ -60,8 +60,8 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
         generator, clock, simulation = _generator(request, lab, stack, say)
         attestation, there, line = _configure(request, generator, lab, wan, stack, say)
         observed: Observed | None = there.observed if there is not None else None
-        unsteady = attestation.attested and request.dut.is_unsteady
-        read_back = there.dut.verify if there is not None and unsteady else None
+        again = there is not None and there.unsteady and attestation.attested
+        read_back = there.dut.verify if there is not None and again else None
         if simulation is not None:
             observed, attestation = simulation.dut, replace(attestation, spreading=simulation.dut.spreading())
         known = None if request.sim else load(name_of_tester(request.dut, request))
@@ -158,8 +158,9 @@ def _configure(
         return not_attested(request.dut), there, None
     if request.dut.is_reached:
         say(f"configuring {request.dut.name} and reading it back")
-    changed = apply(there.dut, there.transport, there.journal, variant=request.dut.variant)
-    found = replace(there.dut.verify(), changed=changed).require_match()
-    say(f"  {summary(changed)}" if found.attested else f"{request.dut.name}: {found.reason}")
+    variant, unsteady = request.dut.variant, there.unsteady
+    found = apply_and_verify(there.dut, there.transport, there.journal, variant=variant, unsteady=unsteady)
+    found.require_match()
+    say(f"  {summary(found.changed)}" if found.attested else f"{request.dut.name}: {found.reason}")
     line = stack.enter_context(open_line(request.dut, wan, there, lab, doing, packets=True))
     return found, there, line
