@@ -251,6 +251,7 @@ def test_what_a_late_link_event_undoes_is_seen_once_it_is_over(bench: Bench) -> 
     ("told", "words"),
     [
         ({"dev.ix.0.fc": "0"}, "ix0 has flow control off (dev.ix.0.fc)"),
+        ({"dev.ix.1.iflib.simple_tx": "1"}, "ix1 sends without a ring (iflib.simple_tx=1)"),
         ({"net.inet.ip.fw.enable": "1"}, "ipfw is on"),
         ({"dev.ix.0.fc": "3", "net.inet.ip.fw.enable": "0"}, None),
     ],

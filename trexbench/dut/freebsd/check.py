@@ -61,6 +61,11 @@ def doubts(facts: Facts) -> list[str]:
         and one.get("flow_control") == "0"
         and facts["rx_queues"].get(name) != 1
     ]
+    found += [
+        f"{name} sends without a ring (iflib.simple_tx=1): frames that it refuses are in no counter"
+        for name, one in facts["interfaces"].items()
+        if one and one.get("simple_tx") == "1"
+    ]
     if facts["firewall"] != "enabled" and facts["net.inet.ip.fw.enable"] == "1":
         found.append("ipfw is on (net.inet.ip.fw.enable=1): its rules are part of what is measured")
     return found

@@ -45,6 +45,7 @@ _OF_DEVICE = {
     "flow_control": "fc",
     "override_nrxqs": "iflib.override_nrxqs",
     "override_nrxds": "iflib.override_nrxds",
+    "simple_tx": "iflib.simple_tx",
 }
 _VERSION = "dev.{}.{}.iflib.driver_version"
 _FIRMWARE = {"mce": "dev.mlx5_core.{1}.hw.fw_version", "bnxt": "dev.bnxt.{1}.ver.fw_ver"}
