@@ -28,9 +28,19 @@ from ..core.load.sample import Sample
 from ..core.result import RunResult, Status
 from ..core.strategy.base import LoadStep
 from ..core.tcp.result import TcpResult
-from .document import decode, encode_begun, encode_run, naming, read_bytes, read_sealed, stored_directions
+from .document import (
+    Result,
+    checked_rows,
+    decode,
+    encode_begun,
+    encode_run,
+    naming,
+    read_bytes,
+    read_result,
+    read_sealed,
+    stored_directions,
+)
 from .journal import Journal, journal_of, read_journal
-from .kinds import Result, kind_of
 
 _RUN_FILE = re.compile(r"\d{6}-([A-Za-z0-9_-]+-(uni|bidir)(-[a-z]+)?|tcp(-[a-z0-9]+)+)(-\d+)?\.json")
 
@@ -134,7 +144,7 @@ def load_document(path: Path) -> Result:
         data = read_bytes(path)
         document, result = _read(data, path)
         if read_sealed(data) is None:
-            kind_of(document).rows(result)
+            checked_rows(result)
         elif isinstance(result, RunResult):  # it was checked when it was written
             vars(result)["directions"] = stored_directions(document)
         return result
@@ -165,8 +175,8 @@ def load_rows(path: Path, name: str) -> tuple[RunRow, ...]:
         data = read_bytes(path)
         rows = read_sealed(data)
         if rows is None:
-            document, result = _read(data, path)
-            rows = kind_of(document).rows(result)
+            _, result = _read(data, path)
+            rows = checked_rows(result)
         return tuple(told_apart(replace(row, path=name)) for row in rows)
 
 
@@ -186,7 +196,7 @@ def _read(data: bytes, path: Path) -> tuple[dict[str, Any], Result]:
             document["samples"] = told["sample"]
             if isinstance(document.get("telemetry"), dict):
                 document["telemetry"]["readings"] = told["reading"]
-    return document, kind_of(document).decode(document)
+    return document, read_result(document)
 
 
 def picture_place(results: Path, result: RunResult, what: str) -> Path:
