@@ -29,7 +29,9 @@ from ..core.load.sample import sample_from_dict, sample_to_dict, stored
 from ..core.result import ANALYSIS_VERSION, RunResult, from_document, raw_part, to_document
 from ..core.tcp import result as tcp
 from ..core.tcp.result import TcpResult
+from ..core.typed import Status
 from ..core.verdict.model import DirectionResult
+from ..processes import Writer, this_writer
 
 Result = RunResult | TcpResult
 MAX_BYTES = 256 << 20
@@ -72,7 +74,22 @@ def seal(data: bytes, derived: Mapping[str, Any]) -> bytes:
 
 def encode_begun(result: RunResult) -> bytes:
     """The file of a run that has just begun; its samples go into its journal."""
-    return f"{dump(raw_part(result) | {'samples': []})}\n".encode()
+    return f"{dump(raw_part(result) | written_here() | {'samples': []})}\n".encode()
+
+
+def written_here() -> dict[str, Any]:
+    """The part of a document that goes on which names its writer, so that readers know when that is gone."""
+    return {"writer": msgspec.to_builtins(this_writer())}
+
+
+def is_interrupted(document: Any) -> bool:
+    """A document that says that its run goes on, though its writer is certain to be gone."""
+    if not isinstance(document, Mapping) or document.get("status") != Status.RUNNING.value:
+        return False
+    try:
+        return msgspec.convert(document.get("writer"), Writer).gone
+    except (msgspec.ValidationError, UnicodeEncodeError):  # of a version that did not name it
+        return False
 
 
 def encode_line(values: Any) -> bytes:

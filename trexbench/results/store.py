@@ -34,6 +34,7 @@ from .document import (
     decode,
     encode_begun,
     encode_run,
+    is_interrupted,
     naming,
     read_bytes,
     read_result,
@@ -43,6 +44,9 @@ from .document import (
 from .journal import Journal, journal_of, read_journal
 
 _RUN_FILE = re.compile(r"\d{6}-([A-Za-z0-9_-]+-(uni|bidir)(-[a-z]+)?|tcp(-[a-z0-9]+)+)(-\d+)?\.json")
+
+
+INTERRUPTED = "interrupted: its process ended without a word, as at kill -9 or a loss of power"
 
 
 class RunWriter:
@@ -188,15 +192,17 @@ def load_row(path: Path, name: str) -> RunRow:
 def _read(data: bytes, path: Path) -> tuple[dict[str, Any], Result]:
     """The document in the path's data, with what its journal holds; and its run, unchecked."""
     document = decode(data)
+    interrupted = is_interrupted(document)
     if isinstance(document, dict) and document.get("status") == Status.RUNNING.value:
         told = read_journal(path, document.get("id"))
-        if told is None and (newer := read_bytes(path)) != data:
+        if (told is None or interrupted) and (newer := read_bytes(path)) != data:
             return _read(newer, path)  # the run ended in the meantime
         if told is not None:
             document["samples"] = told["sample"]
             if isinstance(document.get("telemetry"), dict):
                 document["telemetry"]["readings"] = told["reading"]
-    return document, read_result(document)
+    result = read_result(document)
+    return document, replace(result, status=Status.INCOMPLETE, reason=INTERRUPTED) if interrupted else result
 
 
 def picture_place(results: Path, result: RunResult, what: str) -> Path:

@@ -12,7 +12,7 @@ from ..core.errors import StoreError
 from ..core.tcp.bdp import bdp_part
 from ..core.tcp.result import TcpResult, from_document, raw_part, readings_part, to_document
 from ..core.typed import Status
-from .document import checked_rows, dump, encode_line, seal
+from .document import checked_rows, dump, encode_line, seal, written_here
 
 
 def encode_tcp(result: TcpResult) -> bytes:
@@ -32,6 +32,8 @@ def encode_tcp(result: TcpResult) -> bytes:
     except Exception as error:  # a defect of ours in what is derived must not cost what was measured
         text = f"not analysed: {type(error).__name__}: {error}"
         raw["warnings"].append({"source": "run", "code": "defect", "text": text})
+    if result.status is Status.RUNNING:
+        raw |= written_here()
     data = dump(raw)[:-2].encode()
     for name, legs in readings.items():
         data += f',\n "{name}": [\n'.encode() + b",\n".join(map(encode_line, legs)) + b"\n ]"
