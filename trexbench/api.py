@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from .config.model import PlanDefaults
-from .core.errors import BenchError, StoreError
+from .core.errors import BenchError, ConfigError, StoreError
 from .core.history.compare import SetComparison
 from .core.history.known import parse_date
 from .core.history.night import Night
@@ -25,7 +25,7 @@ from .core.history.rows import RunRow, row_of
 from .core.load.sample import Sample
 from .core.result import RunResult
 from .core.strategy.base import LoadStep
-from .core.tcp.wan import Wan
+from .core.tcp.wan import Wan, parse_size, parse_wan
 from .core.units import Rate, parse_duration, parse_rate, parse_share
 from .session.keep import Measured, Output, Show, efficiency_request, measure, measure_rates
 from .session.request import Case, Setup, make_request
@@ -34,7 +34,10 @@ from .session.run import Interrupted
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from .core.tcp.result import TcpResult
     from .review.compare import RunComparison
+    from .session.tcp.keep import TcpMeasured, TcpOutput
+    from .session.tcp.request import TcpRequest, TcpSetup, TcpWish
 
 Place = str | PathLike[str]
 
@@ -88,10 +91,35 @@ class Options(SetupOptions, total=False):
     ports: tuple[int, ...] | None
     rx_queues: int | None
     variant: str | None
-    wan: Wan | None
+    wan: str | Wan | None
     telemetry: str | None
     results: Place | None
     progress: Callable[[Progress], object] | None
+
+
+class TcpOptions(TypedDict, total=False):
+    """More options of a test of TCP; see session.tcp.request. results: a directory for documents, None: none."""
+
+    ip: str | None
+    streams: int
+    interval: str | float
+    omit: str | float
+    repeat: int
+    zerocopy: bool
+    pin: bool
+    engine: str
+    configs_dir: Path | None
+    apply: bool
+    telemetry: bool
+    variant: str | None
+    tunnel: str | None
+    wan: str | Wan | None
+    scale: bool
+    sim: bool
+    speedup: float | None
+    seed: int | None
+    label: str | None
+    results: Place | None
 
 
 def ramp(
@@ -188,6 +216,55 @@ def efficiency(
     return results
 
 
+def tcp(
+    dut: str,
+    way: str = "both",
+    *,
+    time: str | float = "60s",
+    ping: int = 60,
+    cc: str | None = None,
+    buffers: Sequence[str | int] = (),
+    **options: Unpack[TcpOptions],
+) -> TcpResult:
+    """Send TCP through the DUT between two hosts; ``summaries`` of the result say how fast each way was.
+
+    way: ``both``, one after the other, ``forward``, ``reverse`` or ``bidir``. cc: the congestion control. buffers: a
+    leg with each, in bytes or as ``"16.8mb"``. The other options are those of `trexbench tcp`, too.
+    """
+    from .session.tcp.request import WAYS, make_tcp_request
+
+    if way not in WAYS:
+        raise ConfigError(f"unknown way {way!r}", f"name one of {', '.join(WAYS)}")
+    asked = {"ways": WAYS[way], "congestion": cc, "buffers": _sizes(buffers) or (None,)}
+    wish, setup, output = _split_tcp_options(asked, time, ping, options)
+    return _measure_tcp(make_tcp_request(dut, wish, setup), output)
+
+
+def bdp(
+    dut: str,
+    *,
+    reverse: bool = False,
+    factor: float | None = None,
+    sweep: bool = False,
+    buffers: Sequence[str | int] = (),
+    time: str | float = "10s",
+    ping: int = 10,
+    cc: Sequence[str] = (),
+    **options: Unpack[TcpOptions],
+) -> TcpResult:
+    """Send TCP over a long line with the hosts' buffers as they are, then with buffers that fit its BDP.
+
+    The line is ``wan``, or the config's. cc: all legs with each congestion control. The other options are those of
+    `trexbench bdp`, too.
+    """
+    from .session.tcp.bdp import BdpWish, make_bdp_request
+    from .session.tcp.request import WAYS
+
+    asked = {"ways": WAYS["reverse" if reverse else "forward"], "congestions": tuple(dict.fromkeys(cc)) or (None,)}
+    wish, setup, output = _split_tcp_options(asked, time, ping, options)
+    return _measure_tcp(make_bdp_request(dut, BdpWish(factor, sweep, _sizes(buffers)), wish, setup), output)
+
+
 def run_suite(
     name: str,
     *,
@@ -212,6 +289,13 @@ def load_run(path: Place) -> RunResult:
     from .results.store import load_run
 
     return load_run(Path(path))
+
+
+def load_tcp(path: Place) -> TcpResult:
+    """The run of TCP of a document; StoreError names what is wrong with it."""
+    from .results.store import load_tcp
+
+    return load_tcp(Path(path))
 
 
 def load_results(results: Place = "results", **filters: Any) -> list[RunResult]:
@@ -276,7 +360,7 @@ def _measure(verb: str, dut: str, mode: str | None, wished: PlanDefaults, option
 
 def _split_options(dut: str, mode: str | None, options: Options) -> tuple[Case, Setup, Output]:
     """The options by what takes them; TypeError for an unknown one, as with any function."""
-    left: dict[str, Any] = {**options}
+    left: dict[str, Any] = {**options, "wan": _wan(options.get("wan"))}
     results, progress = left.pop("results", None), left.pop("progress", None)
     case = {one.name: left.pop(one.name) for one in fields(Case) if one.name in left}
     show: Show | None = None if progress is None else lambda result: nullcontext(_Caller(result, progress))
@@ -284,7 +368,31 @@ def _split_options(dut: str, mode: str | None, options: Options) -> tuple[Case, 
     return Case(dut, mode, **case), Setup(**left), output
 
 
-def _raise_error(done: Measured, measured: RunResult | list[RunResult]) -> None:
+def _split_tcp_options(
+    asked: Mapping[str, Any], time: str | float, ping: int, options: TcpOptions
+) -> tuple[TcpWish, TcpSetup, TcpOutput]:
+    """The options by what takes them. asked: fields of a TcpWish, besides those that are options."""
+    from .session.tcp.keep import TcpOutput
+    from .session.tcp.request import TcpSetup, TcpWish
+
+    left: dict[str, Any] = {**options, "wan": _wan(options.get("wan"))}
+    results = left.pop("results", None)
+    times = {f"{name}_s": _seconds(left.pop(name)) for name in ("interval", "omit") if name in left}
+    wish = {"time_s": _seconds(time), "pings": ping, "pinned": left.pop("pin", False), **times, **asked}
+    wish |= {one.name: left.pop(one.name) for one in fields(TcpWish) if one.name in left}
+    return TcpWish(**wish), TcpSetup(**left), TcpOutput(None if results is None else Path(results), warn=_warn)
+
+
+def _measure_tcp(request: TcpRequest, output: TcpOutput) -> TcpResult:
+    from .session.tcp.keep import measure_tcp
+
+    with _interrupts():
+        done = measure_tcp(request, output)
+        _raise_error(done, done.result)
+    return done.result
+
+
+def _raise_error(done: Measured | TcpMeasured, measured: object) -> None:
     if isinstance(done.error, BenchError):
         done.error.result = measured
     if done.error is not None:
@@ -345,6 +453,14 @@ def _rate(value: str | float | None) -> Rate | None:
 
 def _seconds(value: str | float | None) -> float | None:
     return parse_duration(f"{value:f}" if isinstance(value, (int, float)) else value) if value is not None else None
+
+
+def _sizes(values: Sequence[str | int]) -> tuple[int, ...]:
+    return tuple(parse_size(str(one)) for one in values)
+
+
+def _wan(value: str | Wan | None) -> Wan | None:
+    return parse_wan(value) if isinstance(value, str) else value
 
 
 def _share(value: str | float | None) -> float | None:

@@ -63,7 +63,7 @@ ROOMS: Mapping[str, str] = {
     "signals stlserver/rpc transport twin",
     "suite": "core/* config files lock report report/regress report/tcp results review session session/tcp",
     "doctor": "core/* config generator/trex host lab session",
-    "api": "core/* config report/run results results/index review session suite",
+    "api": "core/* config report/run results results/index review session session/tcp suite",
     "__init__": "",
     "__main__": "cli",
     "cli": "core/* config report report/run report/tcp report/page report/regress results results/index review "
