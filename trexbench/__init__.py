@@ -13,9 +13,10 @@ if TYPE_CHECKING:  # typing itself would be the slowest part of this
 
 _PLACES = {
     "api": (
-        *("ramp", "search", "saturate", "efficiency", "tcp", "bdp", "run_suite", "compare", "judge"),
-        *("load_run", "load_tcp", "load_results", "load_rows", "row", "Progress", "DirectionRates"),
+        *("ramp", "search", "saturate", "efficiency", "run_suite", "compare", "judge"),
+        *("load_run", "load_results", "load_rows", "row", "Progress", "DirectionRates"),
     ),
+    "api_tcp": ("tcp", "bdp", "load_tcp"),
     "core.result": ("RunResult",),
     "core.tcp.result": ("TcpResult",),
     "core.errors": (

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from .config.model import PlanDefaults
-from .core.errors import BenchError, ConfigError, StoreError
+from .core.errors import BenchError, StoreError
 from .core.history.compare import SetComparison
 from .core.history.known import parse_date
 from .core.history.night import Night
@@ -25,19 +25,16 @@ from .core.history.rows import RunRow, row_of
 from .core.load.sample import Sample
 from .core.result import RunResult
 from .core.strategy.base import LoadStep
-from .core.tcp.wan import Wan, parse_size, parse_wan
+from .core.tcp.wan import Wan, parse_wan
 from .core.units import Rate, parse_duration, parse_rate, parse_share
-from .session.keep import Measured, Output, Show, efficiency_request, measure, measure_rates
+from .session.keep import Output, Show, efficiency_request, measure, measure_rates
 from .session.request import Case, Setup, make_request
 from .session.run import Interrupted
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from .core.tcp.result import TcpResult
     from .review.compare import RunComparison
-    from .session.tcp.keep import TcpMeasured, TcpOutput
-    from .session.tcp.request import TcpRequest, TcpSetup, TcpWish
 
 Place = str | PathLike[str]
 
@@ -97,31 +94,6 @@ class Options(SetupOptions, total=False):
     progress: Callable[[Progress], object] | None
 
 
-class TcpOptions(TypedDict, total=False):
-    """More options of a test of TCP; see session.tcp.request. results: a directory for documents, None: none."""
-
-    ip: str | None
-    streams: int
-    interval: str | float
-    omit: str | float
-    repeat: int
-    zerocopy: bool
-    pin: bool
-    engine: str
-    configs_dir: Path | None
-    apply: bool
-    telemetry: bool
-    variant: str | None
-    tunnel: str | None
-    wan: str | Wan | None
-    scale: bool
-    sim: bool
-    speedup: float | None
-    seed: int | None
-    label: str | None
-    results: Place | None
-
-
 def ramp(
     dut: str,
     mode: str | None = None,
@@ -146,17 +118,17 @@ def ramp(
     """
     wished = PlanDefaults(
         ramp_to=_rate(ramp_to),
-        ramp_s=_seconds(ramp_duration),
-        hold_s=_seconds(hold),
-        zoom_s=_seconds(zoom),
-        confirm_s=_seconds(confirm),
-        latency_s=_seconds(latency),
+        ramp_s=seconds(ramp_duration),
+        hold_s=seconds(hold),
+        zoom_s=seconds(zoom),
+        confirm_s=seconds(confirm),
+        latency_s=seconds(latency),
         stop_on_saturation=stop_on_saturation,
         warmup=_rate(warmup),
-        warmup_s=_seconds(warmup_duration),
+        warmup_s=seconds(warmup_duration),
         loss=_share(loss),
         windows=windows,
-        sample_s=_seconds(sample),
+        sample_s=seconds(sample),
     )
     return _measure("ramp", dut, mode, wished, options)
 
@@ -180,8 +152,8 @@ def search(
         goals=goals,
         width=_share(width),
         warmup=_rate(warmup),
-        warmup_s=_seconds(warmup_duration),
-        confirm_s=_seconds(confirm),
+        warmup_s=seconds(warmup_duration),
+        confirm_s=seconds(confirm),
     )
     return _measure("search", dut, mode, wished, options)
 
@@ -195,7 +167,7 @@ def saturate(
     **options: Unpack[Options],
 ) -> RunResult:
     """Send the full rate at once and measure what comes out."""
-    return _measure("saturate", dut, mode, PlanDefaults(ramp_to=_rate(rate), hold_s=_seconds(hold)), options)
+    return _measure("saturate", dut, mode, PlanDefaults(ramp_to=_rate(rate), hold_s=seconds(hold)), options)
 
 
 def efficiency(
@@ -209,60 +181,11 @@ def efficiency(
     """One run per rate, in one session; ``costs`` of each says what a packet costs the DUT."""
     case, setup, output = _split_options(dut, mode, options)
     wanted = [rate for one in rates if (rate := _rate(one)) is not None]
-    with _interrupts():
-        done = measure_rates(efficiency_request(case, _seconds(hold), setup), wanted, output)
+    with interrupts():
+        done = measure_rates(efficiency_request(case, seconds(hold), setup), wanted, output)
         results = [one.result for one in done]
-        _raise_error(done[-1], results)
+        raise_error(done[-1].error, results)
     return results
-
-
-def tcp(
-    dut: str,
-    way: str = "both",
-    *,
-    time: str | float = "60s",
-    ping: int = 60,
-    cc: str | None = None,
-    buffers: Sequence[str | int] = (),
-    **options: Unpack[TcpOptions],
-) -> TcpResult:
-    """Send TCP through the DUT between two hosts; ``summaries`` of the result say how fast each way was.
-
-    way: ``both``, one after the other, ``forward``, ``reverse`` or ``bidir``. cc: the congestion control. buffers: a
-    leg with each, in bytes or as ``"16.8mb"``. The other options are those of `trexbench tcp`, too.
-    """
-    from .session.tcp.request import WAYS, make_tcp_request
-
-    if way not in WAYS:
-        raise ConfigError(f"unknown way {way!r}", f"name one of {', '.join(WAYS)}")
-    asked = {"ways": WAYS[way], "congestion": cc, "buffers": _sizes(buffers) or (None,)}
-    wish, setup, output = _split_tcp_options(asked, time, ping, options)
-    return _measure_tcp(make_tcp_request(dut, wish, setup), output)
-
-
-def bdp(
-    dut: str,
-    *,
-    reverse: bool = False,
-    factor: float | None = None,
-    sweep: bool = False,
-    buffers: Sequence[str | int] = (),
-    time: str | float = "10s",
-    ping: int = 10,
-    cc: Sequence[str] = (),
-    **options: Unpack[TcpOptions],
-) -> TcpResult:
-    """Send TCP over a long line with the hosts' buffers as they are, then with buffers that fit its BDP.
-
-    The line is ``wan``, or the config's. cc: all legs with each congestion control. The other options are those of
-    `trexbench bdp`, too.
-    """
-    from .session.tcp.bdp import BdpWish, make_bdp_request
-    from .session.tcp.request import WAYS
-
-    asked = {"ways": WAYS["reverse" if reverse else "forward"], "congestions": tuple(dict.fromkeys(cc)) or (None,)}
-    wish, setup, output = _split_tcp_options(asked, time, ping, options)
-    return _measure_tcp(make_bdp_request(dut, BdpWish(factor, sweep, _sizes(buffers)), wish, setup), output)
 
 
 def run_suite(
@@ -278,9 +201,9 @@ def run_suite(
     """Measure every cell of a suite, as `trexbench suite run` does; cells that failed say why in their attempts."""
     from .suite.night import NightOptions, run_suite
 
-    pause_s, night = _seconds(retry_after) or 0.0, date and parse_date(date)
-    options = NightOptions(Path(results), Setup(**setup), Output(warn=_warn), lambda _: None, night, pause_s)
-    with _interrupts():
+    pause_s, night = seconds(retry_after) or 0.0, date and parse_date(date)
+    options = NightOptions(Path(results), Setup(**setup), Output(warn=warn), lambda _: None, night, pause_s)
+    with interrupts():
         return run_suite(name, options, only, resume).night
 
 
@@ -289,13 +212,6 @@ def load_run(path: Place) -> RunResult:
     from .results.store import load_run
 
     return load_run(Path(path))
-
-
-def load_tcp(path: Place) -> TcpResult:
-    """The run of TCP of a document; StoreError names what is wrong with it."""
-    from .results.store import load_tcp
-
-    return load_tcp(Path(path))
 
 
 def load_results(results: Place = "results", **filters: Any) -> list[RunResult]:
@@ -310,7 +226,7 @@ def load_results(results: Place = "results", **filters: Any) -> list[RunResult]:
         try:
             found.append(load_run(Path(results) / one.path))
         except StoreError as error:
-            _warn(str(error))
+            warn(str(error))
     return found
 
 
@@ -333,7 +249,7 @@ def compare(
     """Two documents direction by direction, or two sets of runs cell by cell, named as for `trexbench compare`."""
     from .review.compare import compare
 
-    return compare(first, second, Path(results), anyway, _warn)
+    return compare(first, second, Path(results), anyway, warn)
 
 
 def judge(
@@ -347,60 +263,37 @@ def judge(
     """What got slower, since when and why, as `trexbench regress` finds it."""
     from .review.judge import judge
 
-    return judge(Path(results), _warn, dut, mode, suite, since and parse_date(since))
+    return judge(Path(results), warn, dut, mode, suite, since and parse_date(since))
 
 
 def _measure(verb: str, dut: str, mode: str | None, wished: PlanDefaults, options: Options) -> RunResult:
     case, setup, output = _split_options(dut, mode, options)
-    with _interrupts():
+    with interrupts():
         done = measure(make_request(verb, case, wished, setup), output)
-        _raise_error(done, done.result)
+        raise_error(done.error, done.result)
     return done.result
 
 
 def _split_options(dut: str, mode: str | None, options: Options) -> tuple[Case, Setup, Output]:
     """The options by what takes them; TypeError for an unknown one, as with any function."""
-    left: dict[str, Any] = {**options, "wan": _wan(options.get("wan"))}
+    left: dict[str, Any] = {**options, "wan": wan_of(options.get("wan"))}
     results, progress = left.pop("results", None), left.pop("progress", None)
     case = {one.name: left.pop(one.name) for one in fields(Case) if one.name in left}
     show: Show | None = None if progress is None else lambda result: nullcontext(_Caller(result, progress))
-    output = Output(None if results is None else Path(results), warn=_warn, show=show)
+    output = Output(None if results is None else Path(results), warn=warn, show=show)
     return Case(dut, mode, **case), Setup(**left), output
 
 
-def _split_tcp_options(
-    asked: Mapping[str, Any], time: str | float, ping: int, options: TcpOptions
-) -> tuple[TcpWish, TcpSetup, TcpOutput]:
-    """The options by what takes them. asked: fields of a TcpWish, besides those that are options."""
-    from .session.tcp.keep import TcpOutput
-    from .session.tcp.request import TcpSetup, TcpWish
-
-    left: dict[str, Any] = {**options, "wan": _wan(options.get("wan"))}
-    results = left.pop("results", None)
-    times = {f"{name}_s": _seconds(left.pop(name)) for name in ("interval", "omit") if name in left}
-    wish = {"time_s": _seconds(time), "pings": ping, "pinned": left.pop("pin", False), **times, **asked}
-    wish |= {one.name: left.pop(one.name) for one in fields(TcpWish) if one.name in left}
-    return TcpWish(**wish), TcpSetup(**left), TcpOutput(None if results is None else Path(results), warn=_warn)
-
-
-def _measure_tcp(request: TcpRequest, output: TcpOutput) -> TcpResult:
-    from .session.tcp.keep import measure_tcp
-
-    with _interrupts():
-        done = measure_tcp(request, output)
-        _raise_error(done, done.result)
-    return done.result
-
-
-def _raise_error(done: Measured | TcpMeasured, measured: object) -> None:
-    if isinstance(done.error, BenchError):
-        done.error.result = measured
-    if done.error is not None:
-        raise done.error
+def raise_error(error: BenchError | Interrupted | None, measured: object) -> None:
+    """The error that ended a run early, with what was measured until then."""
+    if isinstance(error, BenchError):
+        error.result = measured
+    if error is not None:
+        raise error
 
 
 @contextmanager
-def _interrupts() -> Iterator[None]:
+def interrupts() -> Iterator[None]:
     """Raise KeyboardInterrupt at Ctrl-C, as any other call does."""
     try:
         yield
@@ -432,13 +325,13 @@ class _Caller:
             self._progress(Progress(now.phase.value, now.elapsed_s, now.left_s, rates))
         except Exception as error:
             self._progress = None
-            _warn(f"progress failed and is not called again: {type(error).__name__}: {error}")
+            warn(f"progress failed and is not called again: {type(error).__name__}: {error}")
 
 
 def _rows(results: Place, since: str | None = None, **filters: Any) -> list[RunRow]:
     from .review.find import all_rows
 
-    return all_rows(Path(results), _warn, since=since and parse_date(since), **filters)
+    return all_rows(Path(results), warn, since=since and parse_date(since), **filters)
 
 
 def _flat(one: RunRow) -> dict[str, Any]:
@@ -451,15 +344,13 @@ def _rate(value: str | float | None) -> Rate | None:
     return parse_rate(f"{value:f}pps" if isinstance(value, (int, float)) else value) if value is not None else None
 
 
-def _seconds(value: str | float | None) -> float | None:
+def seconds(value: str | float | None) -> float | None:
+    """A time as the command line takes it, or a number of seconds; None stays None."""
     return parse_duration(f"{value:f}" if isinstance(value, (int, float)) else value) if value is not None else None
 
 
-def _sizes(values: Sequence[str | int]) -> tuple[int, ...]:
-    return tuple(parse_size(str(one)) for one in values)
-
-
-def _wan(value: str | Wan | None) -> Wan | None:
+def wan_of(value: str | Wan | None) -> Wan | None:
+    """A long line as `--wan` takes it, or as it is."""
     return parse_wan(value) if isinstance(value, str) else value
 
 
@@ -467,5 +358,6 @@ def _share(value: str | float | None) -> float | None:
     return parse_share(str(value)) if value is not None else None
 
 
-def _warn(text: str) -> None:
+def warn(text: str) -> None:
+    """Tell what goes wrong beside a measurement as a Python warning."""
     warnings.warn(text, stacklevel=2)

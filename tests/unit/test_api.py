@@ -19,7 +19,7 @@ import pytest
 from effort import NIGHTLY
 
 import trexbench
-from trexbench import api
+from trexbench import api, api_tcp
 from trexbench.cli.bdp import bdp
 from trexbench.cli.main import main
 from trexbench.cli.tcp import tcp
@@ -178,7 +178,7 @@ def test_no_option_of_tcp_is_missing_from_python(verb: click.Command, function: 
     shown = {"dut", "results", "json", "brief", "quiet", "no_picture", "verbose", "help"}
     ways = {"both", "forward", "bidir"} | ({"reverse"} if verb is tcp else set())  # of one parameter, way
     longest = {max(one.opts, key=len).lstrip("-").replace("-", "_").removeprefix("no_") for one in verb.params}
-    there = {*inspect.signature(function).parameters, *api.TcpOptions.__annotations__}
+    there = {*inspect.signature(function).parameters, *api_tcp.TcpOptions.__annotations__}
     assert longest - shown - ways - {"picture"} <= there
 
 

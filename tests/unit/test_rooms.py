@@ -63,7 +63,8 @@ ROOMS: Mapping[str, str] = {
     "signals stlserver/rpc transport twin",
     "suite": "core/* config files lock report report/regress report/tcp results review session session/tcp",
     "doctor": "core/* config generator/trex host lab session",
-    "api": "core/* config report/run results results/index review session session/tcp suite",
+    "api": "core/* config report/run results results/index review session suite",
+    "api_tcp": "core/* api results session/tcp",
     "__init__": "",
     "__main__": "cli",
     "cli": "core/* config report report/run report/tcp report/page report/regress results results/index review "
@@ -91,7 +92,7 @@ THEIRS: Mapping[str, str] = {
     "requests": "host/power_http suite/notify",
     "rich": "report/run/terminal",
     "scapy": "generator/trex",
-    "typing_extensions": "api",
+    "typing_extensions": "api api_tcp",
     "yaml": "config",
     "zmq": "generator/trex/watchdog stlserver/rpc",
 }
