@@ -87,6 +87,13 @@ def test_the_examples_of_the_document(
     assert "('lab-linux', 'var2-64b', 'done')" in out and "'total_pps'" in out
 
 
+def test_the_examples_of_tcp(capsys: pytest.CaptureFixture[str]) -> None:
+    for block in python_blocks(" tcp"):
+        exec(compile(block, "docs/python.md", "exec"), {"__name__": "notebook"})
+    out, err = capsys.readouterr()
+    assert out.startswith("forward IPv4 ") and "(5000000, " in out and err == ""
+
+
 def test_it_works_in_another_thread_and_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     found: list[trexbench.RunResult] = []
     phases: list[str] = []
