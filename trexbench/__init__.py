@@ -16,7 +16,9 @@ _PLACES = {
         *("ramp", "search", "saturate", "efficiency", "run_suite", "compare", "judge"),
         *("load_run", "load_results", "load_rows", "row", "Progress", "DirectionRates"),
     ),
+    "api_tcp": ("tcp", "bdp", "load_tcp"),
     "core.result": ("RunResult",),
+    "core.tcp.result": ("TcpResult",),
     "core.errors": (
         *("BenchError", "ConfigError", "GeneratorError", "GeneratorLost", "PortOwned", "PortBusy"),
         *("DutError", "DutLost", "LabError", "TesterBusy", "StoreError"),

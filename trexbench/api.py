@@ -25,9 +25,9 @@ from .core.history.rows import RunRow, row_of
 from .core.load.sample import Sample
 from .core.result import RunResult
 from .core.strategy.base import LoadStep
-from .core.tcp.wan import Wan
+from .core.tcp.wan import Wan, parse_wan
 from .core.units import Rate, parse_duration, parse_rate, parse_share
-from .session.keep import Measured, Output, Show, efficiency_request, measure, measure_rates
+from .session.keep import Output, Show, efficiency_request, measure, measure_rates
 from .session.request import Case, Setup, make_request
 from .session.run import Interrupted
 
@@ -88,7 +88,7 @@ class Options(SetupOptions, total=False):
     ports: tuple[int, ...] | None
     rx_queues: int | None
     variant: str | None
-    wan: Wan | None
+    wan: str | Wan | None
     telemetry: str | None
     results: Place | None
     progress: Callable[[Progress], object] | None
@@ -118,17 +118,17 @@ def ramp(
     """
     wished = PlanDefaults(
         ramp_to=_rate(ramp_to),
-        ramp_s=_seconds(ramp_duration),
-        hold_s=_seconds(hold),
-        zoom_s=_seconds(zoom),
-        confirm_s=_seconds(confirm),
-        latency_s=_seconds(latency),
+        ramp_s=seconds(ramp_duration),
+        hold_s=seconds(hold),
+        zoom_s=seconds(zoom),
+        confirm_s=seconds(confirm),
+        latency_s=seconds(latency),
         stop_on_saturation=stop_on_saturation,
         warmup=_rate(warmup),
-        warmup_s=_seconds(warmup_duration),
+        warmup_s=seconds(warmup_duration),
         loss=_share(loss),
         windows=windows,
-        sample_s=_seconds(sample),
+        sample_s=seconds(sample),
     )
     return _measure("ramp", dut, mode, wished, options)
 
@@ -152,8 +152,8 @@ def search(
         goals=goals,
         width=_share(width),
         warmup=_rate(warmup),
-        warmup_s=_seconds(warmup_duration),
-        confirm_s=_seconds(confirm),
+        warmup_s=seconds(warmup_duration),
+        confirm_s=seconds(confirm),
     )
     return _measure("search", dut, mode, wished, options)
 
@@ -167,7 +167,7 @@ def saturate(
     **options: Unpack[Options],
 ) -> RunResult:
     """Send the full rate at once and measure what comes out."""
-    return _measure("saturate", dut, mode, PlanDefaults(ramp_to=_rate(rate), hold_s=_seconds(hold)), options)
+    return _measure("saturate", dut, mode, PlanDefaults(ramp_to=_rate(rate), hold_s=seconds(hold)), options)
 
 
 def efficiency(
@@ -181,10 +181,10 @@ def efficiency(
     """One run per rate, in one session; ``costs`` of each says what a packet costs the DUT."""
     case, setup, output = _split_options(dut, mode, options)
     wanted = [rate for one in rates if (rate := _rate(one)) is not None]
-    with _interrupts():
-        done = measure_rates(efficiency_request(case, _seconds(hold), setup), wanted, output)
+    with interrupts():
+        done = measure_rates(efficiency_request(case, seconds(hold), setup), wanted, output)
         results = [one.result for one in done]
-        _raise_error(done[-1], results)
+        raise_error(done[-1].error, results)
     return results
 
 
@@ -201,9 +201,9 @@ def run_suite(
     """Measure every cell of a suite, as `trexbench suite run` does; cells that failed say why in their attempts."""
     from .suite.night import NightOptions, run_suite
 
-    pause_s, night = _seconds(retry_after) or 0.0, date and parse_date(date)
-    options = NightOptions(Path(results), Setup(**setup), Output(warn=_warn), lambda _: None, night, pause_s)
-    with _interrupts():
+    pause_s, night = seconds(retry_after) or 0.0, date and parse_date(date)
+    options = NightOptions(Path(results), Setup(**setup), Output(warn=warn), lambda _: None, night, pause_s)
+    with interrupts():
         return run_suite(name, options, only, resume).night
 
 
@@ -226,7 +226,7 @@ def load_results(results: Place = "results", **filters: Any) -> list[RunResult]:
         try:
             found.append(load_run(Path(results) / one.path))
         except StoreError as error:
-            _warn(str(error))
+            warn(str(error))
     return found
 
 
@@ -249,7 +249,7 @@ def compare(
     """Two documents direction by direction, or two sets of runs cell by cell, named as for `trexbench compare`."""
     from .review.compare import compare
 
-    return compare(first, second, Path(results), anyway, _warn)
+    return compare(first, second, Path(results), anyway, warn)
 
 
 def judge(
@@ -263,36 +263,37 @@ def judge(
     """What got slower, since when and why, as `trexbench regress` finds it."""
     from .review.judge import judge
 
-    return judge(Path(results), _warn, dut, mode, suite, since and parse_date(since))
+    return judge(Path(results), warn, dut, mode, suite, since and parse_date(since))
 
 
 def _measure(verb: str, dut: str, mode: str | None, wished: PlanDefaults, options: Options) -> RunResult:
     case, setup, output = _split_options(dut, mode, options)
-    with _interrupts():
+    with interrupts():
         done = measure(make_request(verb, case, wished, setup), output)
-        _raise_error(done, done.result)
+        raise_error(done.error, done.result)
     return done.result
 
 
 def _split_options(dut: str, mode: str | None, options: Options) -> tuple[Case, Setup, Output]:
     """The options by what takes them; TypeError for an unknown one, as with any function."""
-    left: dict[str, Any] = {**options}
+    left: dict[str, Any] = {**options, "wan": wan_of(options.get("wan"))}
     results, progress = left.pop("results", None), left.pop("progress", None)
     case = {one.name: left.pop(one.name) for one in fields(Case) if one.name in left}
     show: Show | None = None if progress is None else lambda result: nullcontext(_Caller(result, progress))
-    output = Output(None if results is None else Path(results), warn=_warn, show=show)
+    output = Output(None if results is None else Path(results), warn=warn, show=show)
     return Case(dut, mode, **case), Setup(**left), output
 
 
-def _raise_error(done: Measured, measured: RunResult | list[RunResult]) -> None:
-    if isinstance(done.error, BenchError):
-        done.error.result = measured
-    if done.error is not None:
-        raise done.error
+def raise_error(error: BenchError | Interrupted | None, measured: object) -> None:
+    """The error that ended a run early, with what was measured until then."""
+    if isinstance(error, BenchError):
+        error.result = measured
+    if error is not None:
+        raise error
 
 
 @contextmanager
-def _interrupts() -> Iterator[None]:
+def interrupts() -> Iterator[None]:
     """Raise KeyboardInterrupt at Ctrl-C, as any other call does."""
     try:
         yield
@@ -324,13 +325,13 @@ class _Caller:
             self._progress(Progress(now.phase.value, now.elapsed_s, now.left_s, rates))
         except Exception as error:
             self._progress = None
-            _warn(f"progress failed and is not called again: {type(error).__name__}: {error}")
+            warn(f"progress failed and is not called again: {type(error).__name__}: {error}")
 
 
 def _rows(results: Place, since: str | None = None, **filters: Any) -> list[RunRow]:
     from .review.find import all_rows
 
-    return all_rows(Path(results), _warn, since=since and parse_date(since), **filters)
+    return all_rows(Path(results), warn, since=since and parse_date(since), **filters)
 
 
 def _flat(one: RunRow) -> dict[str, Any]:
@@ -343,13 +344,20 @@ def _rate(value: str | float | None) -> Rate | None:
     return parse_rate(f"{value:f}pps" if isinstance(value, (int, float)) else value) if value is not None else None
 
 
-def _seconds(value: str | float | None) -> float | None:
+def seconds(value: str | float | None) -> float | None:
+    """A time as the command line takes it, or a number of seconds; None stays None."""
     return parse_duration(f"{value:f}" if isinstance(value, (int, float)) else value) if value is not None else None
+
+
+def wan_of(value: str | Wan | None) -> Wan | None:
+    """A long line as `--wan` takes it, or as it is."""
+    return parse_wan(value) if isinstance(value, str) else value
 
 
 def _share(value: str | float | None) -> float | None:
     return parse_share(str(value)) if value is not None else None
 
 
-def _warn(text: str) -> None:
+def warn(text: str) -> None:
+    """Tell what goes wrong beside a measurement as a Python warning."""
     warnings.warn(text, stacklevel=2)

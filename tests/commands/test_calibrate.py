@@ -19,6 +19,17 @@ def test_simulated_it_is_marked_and_not_kept(tmp_path: Path) -> None:
     assert not (tmp_path / "state").exists() and len(list(tmp_path.glob("results/*/back-to-back/*.json"))) == 2
 
 
+def test_warm_up_sample_and_window_are_those_of_the_duts_plan(tmp_path: Path) -> None:
+    plan = "plan: {warmup: 20kpps:3s, sample: 250ms, window: 500ms, hold: 77s}"
+    (tmp_path / "r.yaml").write_text(f"driver: none\nspeed: 10gbit\nports: [{{tester: 0}}, {{tester: 1}}]\n{plan}\n")
+    done = trexbench(tmp_path, "calibrate", "--dut", "./r.yaml", "--sim", "--speedup", "10000", *SHORT)
+    assert done.returncode == 0, done.stderr
+    for path in tmp_path.glob("results/*/back-to-back/*.json"):
+        kept = json.loads(path.read_text())["plan"]
+        assert (kept["warmup_s"], kept["sample_s"], kept["window_s"], kept["hold_s"]) == (3.0, 0.25, 0.5, 2.0)
+        assert all(offer["warmup_pps"] == 20_000 for offer in kept["offers"])
+
+
 @pytest.mark.nightly
 def test_limits_of_a_server_that_only_simulates_are_told_and_not_kept(tmp_path: Path) -> None:
     with fake_server() as server:

@@ -19,6 +19,7 @@ def test_a_new_dut_is_written_once_checked_and_found(tmp_path: Path) -> None:
     assert [port.interface for port in config.ports] == ["eth1", "eth2"] and config.speed_bps == 1e10
     assert config.generator == GeneratorConfig("127.0.0.1", server.rpc_port, server.pub_port)
     assert all(port.neighbour.mac and port.neighbour.mac.startswith("02:00") for port in config.ports)
+    config.file.write_text(config.text.replace("change-me", "router"))
     assert "nothing is wrong" in trexbench(tmp_path, "dut", "check", "mine").stdout
     again = trexbench(tmp_path, "dut", "new", "mine", "--driver", "none")
     assert again.returncode == 2 and "is there already" in again.stderr
@@ -29,5 +30,13 @@ def test_what_is_not_known_is_marked_and_nothing_is_overwritten(tmp_path: Path) 
     assert done.returncode == 0 and "change-me" in done.stdout and not list(tmp_path.glob("dut_configs/*"))
     bad = trexbench(tmp_path, "dut", "new", "../mine", "--driver", "none")
     assert bad.returncode == 2 and "cannot be the name" in bad.stderr
+    written = trexbench(tmp_path, "dut", "new", "draft", "--driver", "linux")
+    checked = trexbench(tmp_path, "dut", "check", "draft")
+    told = "change-me: `dut new` could not find it out: write here what it is"
+    assert written.returncode == 0 and f"transport.host: {told}" in written.stderr
+    lines = checked.stdout.splitlines()
+    assert checked.returncode == 2 and len(lines) == 3 and f"draft.yaml:4: transport.host: {told}" in lines[0]
+    assert "ports[0].interface: change-me-0: " in lines[1] and "ports[1].interface: change-me-1: " in lines[2]
+    (tmp_path / "dut_configs" / "draft.yaml").unlink()
     wrong = trexbench(tmp_path, "dut", "new", "mine", "--driver", "linux", "--speed", "fast")
     assert wrong.returncode == 2 and "speed" in wrong.stderr and not list(tmp_path.glob("dut_configs/*"))

@@ -105,6 +105,7 @@ def check(results: Path, told: Path) -> None:
         path = results.parent / name
         run = load_run(path)
         assert run.status is Status.COMPLETE if count == "ended" else len(run.samples) >= int(count) - 1
+        assert run.status is not Status.RUNNING, "its process is gone"
         assert load_row(path, "x").status == run.status.value
         assert journal_of(path).exists() or run.status is Status.COMPLETE
     with open_index(results, pytest.fail) as index:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools import TREXBENCH, environment, trexbench
+from tools import TREXBENCH, begin, environment, trexbench
 
 SIM = ("tcp", "--dut", "raspberry-pi", "--sim", "--speedup", "10000", "--time", "4s", "--no-picture", "-q")
 QUIET = (*SIM, "--ping", "0")
@@ -65,6 +65,22 @@ def test_a_refusal_is_one_line(tmp_path: Path, arguments: tuple[str, ...], names
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1 and names in done.stderr
     assert not (tmp_path / "results").exists()
+
+
+def test_the_second_ctrl_c_ends_what_is_only_drawn(tmp_path: Path) -> None:
+    arguments = ("tcp", "--dut", "raspberry-pi", "--sim", "--speedup", "2", "--time", "3s", "--ping", "0", "-q")
+    with begin(tmp_path, *arguments) as running:
+        deadline = time.monotonic() + 40
+        while not any(json.loads(one.read_text())["legs"] for one in tmp_path.glob("results/*/*/*.json")):
+            assert time.monotonic() < deadline and running.poll() is None
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        assert running.stderr is not None and running.stderr.readline().startswith("result ")
+        while running.poll() is None:  # more than once: the first may come before the drawing has begun
+            running.send_signal(signal.SIGINT)
+            time.sleep(0.1)
+    assert running.returncode in (130, -signal.SIGINT)  # the last: Python no longer handles signals at its end
+    assert not list(tmp_path.glob("results/*/*/*.png"))
 
 
 def test_an_interruption_keeps_what_was_measured(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate
 
+from trexbench.core.errors import DutError
 from trexbench.core.load.plan import Direction, Plan
 from trexbench.core.load.sample import Phase, Reading
 from trexbench.core.load.windows import measured_windows
@@ -310,6 +311,30 @@ def test_frames_that_arrive_elsewhere_are_found() -> None:
     clock = HeldClock()
     outcome = run(plan, Crossed(plan, World(), clock), clock, Silent())
     assert "the frames arrived on port 2" in str(outcome.error)
+
+
+@pytest.mark.parametrize(
+    ("longer", "words"),
+    [
+        (28, "port 0 got frames of 92 B where 64 B were sent, as a router's ICMP errors are: give the DUT a route"),
+        (10, "ICMP errors"),
+        (4, "the frames arrived on port 0: swap the cables"),
+        (0, "the frames arrived on port 0: swap the cables"),
+    ],
+)
+def test_errors_of_a_router_are_no_swapped_cables(longer: int, words: str) -> None:
+    plan = make_plan(warmup_s=1.0, sample_s=0.1)
+
+    class Refused(SimulatedGenerator):
+        def read(self) -> Reading:
+            reading = super().read()
+            sent = reading.ports[0].opackets
+            back = replace(reading.ports[0], obytes=64 * sent, ipackets=sent, ibytes=(64 + longer) * sent)
+            return replace(reading, ports={0: back, 1: replace(reading.ports[1], ipackets=0)})
+
+    clock = HeldClock()
+    outcome = run(plan, Refused(plan, World(), clock), clock, Silent())
+    assert isinstance(outcome.error, DutError) and words in str(outcome.error)
 
 
 def test_nothing_is_saturated_before_there_are_windows() -> None:

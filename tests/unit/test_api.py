@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import signal
@@ -12,12 +13,16 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import click
 import engine_fake
 import pytest
 from effort import NIGHTLY
 
 import trexbench
-from trexbench import api
+from trexbench import api, api_tcp
+from trexbench.cli.bdp import bdp
+from trexbench.cli.main import main
+from trexbench.cli.tcp import tcp
 from trexbench.core.history.rows import row_of
 
 pytestmark = pytest.mark.portable
@@ -82,6 +87,13 @@ def test_the_examples_of_the_document(
     assert "('lab-linux', 'var2-64b', 'done')" in out and "'total_pps'" in out
 
 
+def test_the_examples_of_tcp(capsys: pytest.CaptureFixture[str]) -> None:
+    for block in python_blocks(" tcp"):
+        exec(compile(block, "docs/python.md", "exec"), {"__name__": "notebook"})
+    out, err = capsys.readouterr()
+    assert out.startswith("forward IPv4 ") and "(5000000, " in out and err == ""
+
+
 def test_it_works_in_another_thread_and_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     found: list[trexbench.RunResult] = []
     phases: list[str] = []
@@ -139,6 +151,42 @@ def test_what_is_kept_can_be_loaded() -> None:
     assert (
         trexbench.load_run(Path("here") / flat["path"]).id == kept.id and trexbench.load_rows("here", mode="64b") == []
     )
+
+
+TCP_QUICK: Any = {"sim": True, "speedup": 10000.0, "time": "4s", "ping": 0}
+
+
+def test_tcp_has_the_words_of_the_command_line_and_measures_the_same() -> None:
+    words = ("--time", "4s", "--ping", "0", "--repeat", "2", "--cc", "reno", "--buffers", "1mb", "--forward")
+    with pytest.raises(SystemExit, match="0"):
+        main(("tcp", "--dut", "raspberry-pi", "--sim", "--speedup", "10000", *words, "-q", "--no-picture"))
+    (kept,) = Path("results").glob("*/*/*.json")
+    theirs = trexbench.load_tcp(kept)
+    ours = trexbench.tcp("raspberry-pi", "forward", repeat=2, cc="reno", buffers=["1mb"], results="here", **TCP_QUICK)
+    (path,) = Path("here").glob("*/*/*.json")
+    loaded = trexbench.load_tcp(path)
+    assert (loaded.plan, loaded.setup, loaded.command) == (theirs.plan, theirs.setup, theirs.command)
+    assert (loaded.id, loaded.summaries) == (ours.id, theirs.summaries) and ours.status.value == "complete"
+    with pytest.raises(trexbench.ConfigError, match="unknown way 'up': name one of both, forward, reverse, bidir"):
+        trexbench.tcp("raspberry-pi", "up", **TCP_QUICK)
+    with pytest.raises(TypeError, match="streamss"):
+        trexbench.tcp("raspberry-pi", streamss=2, **TCP_QUICK)
+
+
+def test_bdp_sets_what_the_line_needs() -> None:
+    found = trexbench.bdp("lab-linux", wan="20ms,1gbit", factor=1, cc=["cubic", "bbr"], **TCP_QUICK)
+    legs = [(one.kind.congestion, one.kind.buffer_bytes) for one in found.summaries]
+    assert legs == [(name, size) for name in ("cubic", "bbr") for size in (None, 2_500_000)]
+    assert found.command["verb"] == "bdp"
+
+
+@pytest.mark.parametrize(("verb", "function"), [(tcp, trexbench.tcp), (bdp, trexbench.bdp)])
+def test_no_option_of_tcp_is_missing_from_python(verb: click.Command, function: Any) -> None:
+    shown = {"dut", "results", "json", "brief", "quiet", "no_picture", "verbose", "help"}
+    ways = {"both", "forward", "bidir"} | ({"reverse"} if verb is tcp else set())  # of one parameter, way
+    longest = {max(one.opts, key=len).lstrip("-").replace("-", "_").removeprefix("no_") for one in verb.params}
+    there = {*inspect.signature(function).parameters, *api_tcp.TcpOptions.__annotations__}
+    assert longest - shown - ways - {"picture"} <= there
 
 
 def test_what_is_wrong_is_an_exception_of_its_kind() -> None:

@@ -51,8 +51,30 @@ def test_dut_verbs_ask_the_tester_at_both_of_its_ports(tmp_path: Path, capfd: py
         closed.bind(("127.0.0.1", 0))
         rpc, events = answers.getsockname()[1], closed.getsockname()[1]
         ports = ("--rpc-port", str(rpc), "--pub-port", str(events))
-        code, _, err = run(("dut", "plan", "./r.yaml", "--server", "127.0.0.1", *ports), capfd)
+        code, _, err = run(("dut", "verify", "./r.yaml", "--server", "127.0.0.1", *ports), capfd)
     assert code == 5 and f"no TRex server's events at 127.0.0.1:{events}" in err
+
+
+ARP = """
+driver: commands
+transport: {type: local}
+ports: [{tester: 0}, {tester: 1}]
+commands:
+  apply:
+    - {what: neighbour, check: [echo], matches: "{mac 0}", run: [echo, arp, "{mac 0}"], undo: [echo], lasts: true}
+  verify: [{what: version, run: [echo, 7], matches: 7}]
+"""
+
+
+def test_a_plan_needs_no_trex_server(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "r.yaml").write_text(ARP)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        where = ("--server", "127.0.0.1", "--rpc-port", str(closed.getsockname()[1]))
+        code, out, err = run(("dut", "plan", "./r.yaml", *where), capfd)
+        assert run(("dut", "apply", "./r.yaml", *where), capfd)[0] == 5
+    assert code == 0 and "\necho arp mac-of-port-0  # " in out
+    assert "mac-of-port-N stands for the MAC of the tester's port N: no TRex server at 127.0.0.1:" in err
 
 
 def test_a_capture_goes_to_standard_output_and_its_name_is_never_a_dash(

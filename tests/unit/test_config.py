@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.config.lookup import DUTS, find_profile, load_dut
-from trexbench.config.schema import read_dut
+from trexbench.config.schema import dut_of, read_dut
 from trexbench.core.errors import ConfigError
 from trexbench.core.units import Rate
 
@@ -305,3 +305,11 @@ def test_own_configs_lie_in_a_directory_of_the_users(tmp_path: Path, monkeypatch
     (tmp_path / "dut_configs").mkdir()
     (tmp_path / "dut_configs" / "mine.yaml").write_text("driver: none\nports: [{tester: 2}, {tester: 3}]\n")
     assert load_dut("mine").tester_ports == (2, 3), "and the working directory's before both"
+
+
+@pytest.mark.parametrize("url", ["http://admin:hunter2@192.0.2.7", "http://192.0.2.7/?token=hunter2", "hunter2@x y"])
+def test_a_secret_in_the_meters_address_is_refused_and_not_repeated(url: str) -> None:
+    power = f'power: {{type: shelly, url: "{url}"}}\n'
+    with pytest.raises(ConfigError, match=r"power.url: holds more than an address.*TREXBENCH_POWER_PASSWORD") as raised:
+        dut_of(Path("r.yaml"), f"driver: none\nports: [{{tester: 0}}, {{tester: 1}}]\n{power}")
+    assert "hunter2" not in str(raised.value)

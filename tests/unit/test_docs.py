@@ -5,11 +5,19 @@ tests/commands/test_documented_commands.py runs them, at night.
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections import Counter
+from pathlib import Path
 
 import click
 import pytest
 from documented import documented, examples, options
+
+from trexbench.core.tcp import bdp, limit
+from trexbench.core.tcp.limit import TcpLimit
+
+DOCS = sorted((Path(__file__).resolve().parents[2] / "docs").glob("*.md"))
 
 
 @pytest.mark.parametrize(("where", "line"), [*documented(), *examples()])
@@ -22,3 +30,44 @@ def test_what_cannot_be_given_would_be_seen() -> None:
         with pytest.raises(click.UsageError):
             options(shlex.split(line))
     assert len(list(documented())) > 30 and len(list(examples())) > 40
+
+
+def sections(file: Path) -> list[str]:
+    return re.split(r"(?m)^#+ ", file.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("file", DOCS, ids=lambda file: file.name)
+def test_nothing_is_explained_twice(file: Path) -> None:
+    for section in sections(file):
+        keys = Counter(re.findall(r"(?m)^\| `([a-z_-]+)` \|", section))
+        assert max(keys.values(), default=1) == 1, f"rows: {keys.most_common(3)}"
+    blocks = [" ".join(one.split())[:40] for one in re.split(r"\n\s*\n", file.read_text(encoding="utf-8"))]
+    prose = Counter(one for one in blocks if one[:1].isalpha())
+    assert max(prose.values(), default=1) == 1, f"paragraphs: {prose.most_common(3)}"
+
+
+def test_who_was_the_limit_has_the_thresholds_of_the_code() -> None:
+    (told,) = (one for one in sections(DOCS[0].with_name("tcp.md")) if one.startswith("Who was the limit\n"))
+    rows = dict(re.findall(r"(?m)^\| `([a-z-]+)` \| (.*) \|$", told))
+    assert list(rows) == [one.value for one in TcpLimit]
+    busy, delay, ceiling, line, nearly = (
+        round(100 * one) for one in (limit.BUSY, limit.RUN_DELAY, limit.OF_CEILING, limit.OF_LINE, limit.NEARLY)
+    )
+    stated = {name: [int(one) for one in re.findall(r"(\d+) %", text)] for name, text in rows.items()}
+    assert stated == {
+        "endpoint-cpu": [busy, busy, delay, ceiling],
+        "window": [],
+        "link": [line],
+        "dut": [busy, busy, nearly],
+        "unknown": [],
+    }
+    assert "at least half of it" in rows["endpoint-cpu"] and "sleeps half the time" in rows["endpoint-cpu"]
+    assert (limit.OWN_WORK, limit.ASLEEP, limit.OWNED) == (0.5, 0.5, 0.5) and "most of the segments" in rows["dut"]
+    assert limit.QUEUED == 3 and "round trips three times" in rows["dut"]
+
+
+def test_a_line_is_filled_by_the_share_that_is_documented() -> None:
+    (told,) = re.findall(
+        r'"Fills the line" is said of (\d+) % .* and of (\d+) %', DOCS[0].with_name("tcp.md").read_text()
+    )
+    assert [float(one) / 100 for one in told] == [bdp.FILLS, bdp.FULL]

@@ -14,6 +14,7 @@ from trexbench.doctor.dut import _judge_clock
 from trexbench.doctor.host import HostFacts, check_results, check_software, judge_host, read_host
 from trexbench.doctor.tester import judge_tester
 from trexbench.generator.trex.connect import ServerFacts
+from trexbench.generator.trex.ports import lack_of_destination
 
 GOOD_HOST = HostFacts(
     cpus=8,
@@ -122,6 +123,12 @@ def test_what_is_wrong_with_a_port(described: dict[str, Any], told: dict[str, An
     found = {one.what: one for one in checks if one.state is not State.GOOD}
     assert found[what].state is state and found[what].remedy and set(found) == {what}
     assert exit_code(checks) == (5 if state is State.BAD else 0)
+
+
+@pytest.mark.parametrize(("built_by", "words"), [("hhaim", "trex_cfg.yaml"), ("trexbench", "serve --dst-mac")])
+def test_the_remedy_for_no_destination_is_the_servers_own(built_by: str, words: str) -> None:
+    layers = {"layer_cfg": {"ether": {"state": "unconfigured"}}}
+    assert words in str(lack_of_destination(status(attr=layers), {"built_by": built_by}))
 
 
 def test_the_exit_code_is_the_first_bad_ones() -> None:

@@ -325,7 +325,7 @@ def test_an_unresolved_destination_is_said_before_anything_is_sent() -> None:
     with (
         bench.server,
         bench.connect() as generator,
-        pytest.raises(GeneratorError, match=r"port 0: no .*MAC"),
+        pytest.raises(GeneratorError, match=r"port 0: no .*MAC.*: name it with `trexbench serve --dst-mac`"),
     ):
         generator.load(BENCH, VAR2, (0, 1))
 

@@ -7,11 +7,13 @@ import signal
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from trexbench.cli.output import save_picture
 from trexbench.session import process
 from trexbench.session.process import signals_as_exceptions
 from trexbench.session.run import Interrupted
@@ -65,6 +67,29 @@ def test_a_signal_after_the_time_to_clean_up_ends_what_still_goes_on(monkeypatch
             time.sleep(0.1)
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(5)
+
+
+def _interrupted_while_drawing() -> Path:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(5)
+    return Path("drawn.png")
+
+
+def _interrupted_while_importing() -> Path:
+    try:
+        return _interrupted_while_drawing()
+    except Interrupted:
+        raise ImportError("partially initialized module") from None
+
+
+@pytest.mark.parametrize("draw", [_interrupted_while_drawing, _interrupted_while_importing])
+def test_the_second_signal_ends_a_picture_however_soon_it_comes(draw: Callable[[], Path]) -> None:
+    with signals_as_exceptions():
+        with pytest.raises(Interrupted):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+        with pytest.raises(Interrupted):
+            save_picture(draw)
 
 
 def test_what_is_ignored_stays_ignored_and_all_is_as_before_afterwards() -> None:

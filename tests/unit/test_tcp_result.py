@@ -19,7 +19,8 @@ from trexbench.core.tcp.result import TcpResult, from_document, to_document
 from trexbench.core.typed import Status
 from trexbench.core.verdict.model import Caveat
 from trexbench.report.tcp.text import format_tcp, where_words
-from trexbench.results.tcp import checked_rows, encode_tcp
+from trexbench.results.document import checked_rows
+from trexbench.results.tcp import encode_tcp
 
 GOLDEN = File(__file__).resolve().parents[1] / "fixtures" / "tcp-v1.json"
 SLOW_DUT = Path(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..config.draft import UNKNOWN, Draft
+from ..config.draft import UNKNOWN, Draft, find_unknown
 from ..config.lookup import DUTS, load_dut
 from ..config.model import DRIVERS, GeneratorConfig, Port
 from ..config.readers import as_written
@@ -144,7 +144,7 @@ def new_dut(
     if interfaces:
         draft = replace(draft, interfaces=[one.strip() for one in interfaces.split(",")])
     path = Path(output or f"dut_configs/{name}.yaml")
-    draft.read(path if output != "-" else Path(f"{name}.yaml"))
+    config = draft.read(path if output != "-" else Path(f"{name}.yaml"))
     if output == "-":
         click.echo(draft.text(), nl=False)
         return
@@ -156,6 +156,8 @@ def new_dut(
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}", "name another file with -o") from None
     click.echo(str(path))
+    for one in find_unknown(config):
+        note(str(one))
     note(f"look through it, then: trexbench dut check {path} && trexbench doctor --dut {path}")
 
 
@@ -167,11 +169,11 @@ def check_duts(names: tuple[str, ...], configs_dir: Path | None) -> int:
     wrong = 0
     for name in names or sorted(DUTS.files(configs_dir)):
         try:
-            load_dut(name, configs_dir)
-            click.echo(f"{name}: nothing is wrong")
+            errors: Sequence[ConfigError] = find_unknown(load_dut(name, configs_dir))
         except ConfigError as error:
-            wrong += len(error.each)
-            click.echo("\n".join(map(str, error.each)))
+            errors = error.each
+        wrong += len(errors)
+        click.echo("\n".join(map(str, errors)) or f"{name}: nothing is wrong")
     return ConfigError.exit_code if wrong else 0
 
 
@@ -233,10 +235,12 @@ _TARGET = gathered(
 
 @contextmanager
 def _connected(target: Target, verb: str) -> Iterator[ConnectedDut]:
-    from ..session.dut import connect_target
+    """plan and revert need no TRex server."""
+    from ..session.dut import connect_target, macs_or_names
     from ..session.process import signals_as_exceptions
 
-    with signals_as_exceptions(), connect_target(target, f"dut {verb}", with_macs=verb != "revert") as found:
+    macs_of = {"plan": macs_or_names(note), "revert": lambda *_: {}}.get(verb)
+    with signals_as_exceptions(), connect_target(target, f"dut {verb}", macs_of) as found:
         yield found
 
 

@@ -80,8 +80,11 @@ def output_of(results: Path | None, quiet: bool, speedup: float) -> Output:
 
 def save_picture(save: Callable[[], Path]) -> None:
     """Draw a picture and name its file. A failure is only a note: the run is safe in its document."""
+    from ..session.process import interruptible
+
     try:
-        note(f"picture  {save()}")
+        with interruptible():
+            note(f"picture  {save()}")
     except Exception as failed:
         note(f"no picture: {' '.join(str(failed).split())}")
 

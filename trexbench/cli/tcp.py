@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ..core.errors import ConfigError
-from ..core.tcp.model import ENGINES, TUNNELS, Way
+from ..core.tcp.model import ENGINES, TUNNELS
 from ..core.tcp.tunnel import parse_tunnel
 from ..core.tcp.wan import parse_size
-from ..session.tcp.request import SPEEDUP, TcpRequest, TcpSetup, TcpWish, make_tcp_request
+from ..session.tcp.request import SPEEDUP, WAYS, TcpRequest, TcpSetup, TcpWish, make_tcp_request
 from .options import (
     CONFIGS,
     DATE,
@@ -43,23 +42,16 @@ Examples:
   trexbench tcp --dut raspberry-pi --sim
 """
 
-_WAYS: dict[str, Sequence[Way]] = {
-    "both": (Way.FORWARD, Way.REVERSE),
-    "forward": (Way.FORWARD,),
-    "reverse": (Way.REVERSE,),
-    "bidir": (Way.BIDIR,),
-}
-
 
 def _way(name: str, help: str) -> Any:
     return click.option(f"--{name}", is_flag=True, help=help)
 
 
 def _to_wish(buffers: tuple[int, ...], **values: Any) -> TcpWish:
-    chosen = [name for name in _WAYS if values.pop(name)]
+    chosen = [name for name in WAYS if values.pop(name)]
     if len(chosen) > 1:
         raise ConfigError(f"--{chosen[0]} and --{chosen[1]} exclude each other", "leave one of them out")
-    return TcpWish(ways=tuple(_WAYS[chosen[0] if chosen else "both"]), buffers=buffers or (None,), **values)
+    return TcpWish(ways=WAYS[chosen[0] if chosen else "both"], buffers=buffers or (None,), **values)
 
 
 def time_option(default: str) -> Any:

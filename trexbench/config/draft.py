@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..core.errors import ConfigError
 from .model import DRIVERS, DutConfig
 from .schema import dut_of
+from .yamltree import parse
 
 UNKNOWN = "change-me"
-"""In the place of what nobody told; a config with it can be read, and its DUT is not reached."""
+"""In the place of what nobody told; a config with it can be read, and `dut check` refuses it."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,15 @@ class Draft:
     def _addresses(self, at: int, v4: str, v6: str) -> str:
         """With these last parts."""
         return f'[100.65.{at + 1}.{v4}, "2001:2:0:{at + 1}::{v6}"]' if self.ipv6 else f"100.65.{at + 1}.{v4}"
+
+
+def find_unknown(config: DutConfig) -> list[ConfigError]:
+    """One for each value that `dut new` could not find and nobody has filled in since."""
+    return [
+        one.wrong(f"{one.text()}: `dut new` could not find it out", "write here what it is")
+        for one in parse(config.file, config.text).texts()
+        if one.text().startswith(UNKNOWN)
+    ]
 
 
 def _quoted(text: str) -> str:

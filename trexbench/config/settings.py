@@ -17,10 +17,19 @@ _PATH = r.pattern(r"/[A-Za-z0-9_./+-]*", "an absolute path", "/run/vpp/cli.sock"
 _WORD = r.pattern(r"[A-Za-z0-9_./:=@%+-]+", "a word of a command", "[systemctl, restart, vpp]", 200)
 _GOVERNOR = r.pattern(r"[a-z_]+", "a governor", "performance", 32)
 _URL = r.pattern(r"https?://[A-Za-z0-9.:\[\]_-]+(?:/[A-Za-z0-9._~/-]*)?", "an HTTP address", "http://192.0.2.7", 200)
+
 _PLACE = re.compile(r"(\d{1,3}):(\d{1,3}):(\d{1,3})")
 OFFLOADS = r.pairs("feature", "[a-z][a-z0-9-]{0,63}", "generic-receive-offload: off", r.boolean)
 _SYSCTL = r"(?:net|kernel|vm)(?:\.[A-Za-z0-9_-]+)+"
 SYSCTLS = r.pairs("kernel setting", _SYSCTL, "net.core.netdev_max_backlog", r.text)
+
+
+def _url_without_secrets(value: Value) -> str:
+    """The config is stored with every result, and what is wrong with it is printed."""
+    if re.search("[@?#]", value.text()):
+        what = "holds more than an address: a user, a password or a token would be stored with every result"
+        raise ConfigError(what, "leave it out, and set TREXBENCH_POWER_USER and TREXBENCH_POWER_PASSWORD")
+    return _URL(value)
 
 
 def _command(value: Value) -> tuple[str, ...]:
@@ -124,6 +133,6 @@ class PowerConfig:
     """
 
     type: Annotated[str, r.choice(*POWER_READERS)]
-    url: Annotated[str | None, _URL] = None
+    url: Annotated[str | None, _url_without_secrets] = None
     channel: Annotated[int, r.integer(0, 63)] = 0
     watts: Annotated[float | None, r.number(0.001, 1e6)] = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
 
 from .load.plan import LATENCY_LOADS, Plan
@@ -15,37 +15,22 @@ from .units import LONGEST_S
 _NAMES = ("mode", "suite", "night", "label", "variant")
 
 
-def find_damage(result: RunResult) -> str | None:
+def find_damage(result: RunResult | TcpResult) -> str | None:
     """The first value that no run can have produced, in a few words; None when every report can be made of it."""
     first = next(_problems(result), None)
     if first is not None:
         return first
+    tcp = isinstance(result, TcpResult)
     try:
-        # Proves that the samples fit together.
-        result.analysis  # noqa: B018
-        result.latencies  # noqa: B018
-        result.streams  # noqa: B018
+        # Proves that the samples or readings fit together.
+        for name in ("summaries", "analysis_caveats", "ping_results") if tcp else ("analysis", "latencies", "streams"):
+            getattr(result, name)
     except (ArithmeticError, LookupError) as error:
-        return f"the samples cannot be analysed ({type(error).__name__})"
-    return None
-
-
-def find_tcp_damage(result: TcpResult) -> str | None:
-    """As find_damage, for a run of TCP."""
-    first = next(_tcp_problems(result), None)
-    if first is not None:
-        return first
-    try:
-        result.summaries  # noqa: B018
-        result.analysis_caveats  # noqa: B018
-        result.ping_results  # noqa: B018
-    except (ArithmeticError, LookupError) as error:
-        return f"the readings cannot be analysed ({type(error).__name__})"
+        return f"the {'readings' if tcp else 'samples'} cannot be analysed ({type(error).__name__})"
     return None
 
 
 def _tcp_problems(result: TcpResult) -> Iterator[str]:
-    yield from _of_texts(result, {})
     plan = result.plan
     for name, value in {"time_s": plan.time_s, "interval_s": plan.interval_s}.items():
         if not 0 < value <= LONGEST_S:
@@ -60,16 +45,18 @@ def _tcp_problems(result: TcpResult) -> Iterator[str]:
             yield f"no such leg: IPv{leg.version} #{leg.repetition}"
 
 
-def _problems(result: RunResult) -> Iterator[str]:
-    yield from _of_texts(result, {f"profiles.{d}.digest": one.get("digest") for d, one in result.profiles.items()})
+def _problems(result: RunResult | TcpResult) -> Iterator[str]:
+    yield from _of_texts(result)
+    if isinstance(result, TcpResult):
+        yield from _tcp_problems(result)
+        return
     queues = result.command.get("rx_queues")
     if isinstance(queues, int) and abs(queues) >= 1 << 63:
         yield "command.rx_queues is too large"
     yield from _of_samples(result.plan, result.samples)
 
 
-def _of_texts(result: RunResult | TcpResult, more: Mapping[str, object]) -> Iterator[str]:
-    """more: texts that the index stores, besides those of every run."""
+def _of_texts(result: RunResult | TcpResult) -> Iterator[str]:
     for what in ("reason", "finished"):
         if not isinstance(getattr(result, what), str | None):
             yield f"{what} is not text"
@@ -78,10 +65,6 @@ def _of_texts(result: RunResult | TcpResult, more: Mapping[str, object]) -> Iter
     for key, name in names.items():
         if name is not None and not is_name(name):
             yield f"{key} is not a valid name: {shown(name)}"
-    texts = {"id": result.id, "started": result.started, "dut.facts_sha256": result.dut.get("facts_sha256"), **more}
-    for key, text in texts.items():
-        if isinstance(text, str) and any("\ud800" <= letter <= "\udfff" for letter in text):
-            yield f"{key} is not Unicode text"
 
 
 def _of_samples(plan: Plan, samples: Sequence[Sample]) -> Iterator[str]:

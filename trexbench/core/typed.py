@@ -39,5 +39,5 @@ def read_stored(values: Any, what: str, schema: str, version: int, of: type[T]) 
         raise StoreError(f"{what} of version {found!r}, this trexbench reads up to {version}", "upgrade trexbench")
     try:
         return convert(values, of)
-    except (ValidationError, RecursionError, OverflowError) as error:
+    except (ValidationError, UnicodeEncodeError, RecursionError, OverflowError) as error:
         raise StoreError(f"{what} with a part missing or of the wrong kind ({error})", "the file is damaged") from None

@@ -12,7 +12,7 @@ from ..core.checks import Area, Check, State, failed
 from ..core.errors import BenchError
 from ..core.units import format_bits, format_pps
 from ..generator.trex.connect import Endpoint, ServerFacts, describe
-from ..generator.trex.ports import SIMULATED, link_up
+from ..generator.trex.ports import SIMULATED, lack_of_destination, link_up
 
 OLD_DAYS = 90
 """A tester's calibration is old after so long: drivers, kernels and cables change."""
@@ -44,12 +44,16 @@ def judge_tester(where: str, facts: ServerFacts, ports: Sequence[int], speed_bps
         if port not in described:
             yield _check(name, State.BAD, f"the server has no such port, only {listed}", "correct ports[].tester")
             continue
-        yield from _judge_port(name, described[port], facts.ports[port], speed_bps)
+        yield from _judge_port(name, described[port], facts.ports[port], version, speed_bps)
     yield from _judge_places([described[port] for port in ports or sorted(described) if port in described])
 
 
 def _judge_port(
-    name: str, described: Mapping[str, Any], status: Mapping[str, Any], speed_bps: float | None
+    name: str,
+    described: Mapping[str, Any],
+    status: Mapping[str, Any],
+    version: Mapping[str, Any],
+    speed_bps: float | None,
 ) -> Iterator[Check]:
     attributes = status["attr"]
     speed = float(attributes.get("speed") or 0.0) * 1e9
@@ -69,12 +73,8 @@ def _judge_port(
     elif status.get("state") not in _IDLE:
         found = f"{status.get('state')} without an owner"
         yield _check(f"{name} state", State.BAD, found, "a run with --force stops it")
-    if attributes.get("layer_cfg", {}).get("ipv4", {}).get("state") == "unresolved":
-        remedy = "check cable and addresses, then resolve it: in TRex's console, service mode and `arp`"
-        yield _check(f"{name} destination", State.BAD, "its MAC address is not known", remedy)
-    elif ether.get("state") == "unconfigured":
-        remedy = "set dest_mac in TRex's trex_cfg.yaml"
-        yield _check(f"{name} destination", State.BAD, "no destination MAC address is configured", remedy)
+    if (lack := lack_of_destination(status, version)) is not None:
+        yield _check(f"{name} destination", State.BAD, *lack)
 
 
 def _judge_places(ports: Sequence[Mapping[str, Any]]) -> Iterator[Check]:

@@ -32,6 +32,13 @@ EXCHANGE_RESULTS, DISPLAY_RESULTS, IPERF_DONE = 13, 14, 16
 ACCESS_DENIED, SERVER_ERROR = -1, -2
 NOT_IMPLEMENTED = 13
 """iperf3's number of the error that SERVER_ERROR tells."""
+REFUSALS = {
+    27: ("the server has a limit for its rate", "start it without --server-bitrate-limit"),
+    37: ("the test is longer than the server allows", "ask for less time, or start it without --server-max-duration"),
+    134: ("the server does not know this congestion control", "name one that its kernel has"),
+    142: ("the server asks for a user and a password", "start it without --authorized-users-path"),
+}
+"""By iperf3's number of the error, what it means to who asked, and the remedy."""
 
 BLOCK_BYTES = 256 << 10
 """Of one call: with iperf3's 128 KB Python's share of the time costs a tenth of the rate (benchmarks/tcp.py)."""
@@ -416,9 +423,14 @@ def refusal(state: int, sock: socket.socket) -> Failure:
     if state == CLIENT_TERMINATE:
         return Failure("the client was ended")
     if state == SERVER_ERROR:
-        number, reason = struct.unpack("!ii", receive(sock, 8))
+        (number,) = struct.unpack("!i", receive(sock, 4))
+        try:
+            (reason,) = struct.unpack("!i", receive(sock, 4))
+        except Failure:  # as iperf3 3.12 does that refuses a client without a password
+            reason = 0
         why = os.strerror(reason) if 0 < reason < 4096 else "no reason told"
-        return Failure(f"the server gave up with iperf3's error {number} ({why})", "see what it says")
+        otherwise = (f"the server gave up with iperf3's error {number} ({why})", "see what it says")
+        return Failure(*REFUSALS.get(number, otherwise))
     return Failure(f"the other end sent {state}, which is no state of iperf3's here", "see what listens there")
 
 

@@ -129,7 +129,10 @@ class Iperf3:
         readings = with_streams(told, agent.readings, float(agent.output.get("at_s", 0.0)))
         if told.error:
             agent.readings = list(readings)
-            raise DutError(f"{agent.host.place}: iperf3 tells of {told.error!r}", "see whether the other end runs")
+            remedy = next(
+                (fix for word, fix in _REMEDIES.items() if word in told.error), "see whether the other end runs"
+            )
+            raise DutError(f"{agent.host.place}: iperf3 tells of {told.error!r}", remedy)
         return readings
 
     def about(self, agent: Agent) -> Mapping[str, str]:
@@ -137,4 +140,10 @@ class Iperf3:
         return {"name": "iperf3", **agent.told, **told}
 
 
+_REMEDIES = {
+    "authorization": "start the server without --authorized-users-path",
+    "duration": "ask for less time, or start the server without --server-max-duration",
+    "busy": "wait for the end of the other test, or use another port",
+}
+"""By a word of what the genuine iperf3 says."""
 ENGINES: Mapping[str, Callable[[], Engine]] = {"embedded": Embedded, "iperf3": Iperf3}

@@ -14,6 +14,7 @@ from ..core.errors import BenchError, DutError
 from ..core.tcp.model import HostReading, Processes
 from ..transport import Running, Transport
 from . import agent
+from .genuine import told_by
 
 _BOOTSTRAP = """
 import os
@@ -80,6 +81,11 @@ class Agent:
     @property
     def ended(self) -> bool:
         return self.done or self.error is not None
+
+    @property
+    def failed(self) -> bool:
+        """It ended early, or its iperf3 tells of an error; with -J that ends with 0 all the same."""
+        return self.error is not None or (self.output is not None and bool(told_by(self.output).error))
 
     def hear(self) -> list[HostReading]:
         """What it has said since, after waiting for something; the readings of it."""

@@ -58,11 +58,15 @@ def run_leg(
 
         error = _listen([agents["client"], agents["server"]], plan.omit_s + plan.time_s + GRACE_S + READY_S, noted)
     found: dict[str, Sequence[HostReading]] = {}
+    told: list[BenchError] = []
     for role, engine in (("client", of_client), ("server", of_server)):
         try:
             found[role] = engine.readings(agents[role], parts[role])
-        except DutError as told:
-            found[role], error = tuple(agents[role].readings), error or told
+        except DutError as failure:
+            found[role] = tuple(agents[role].readings)
+            told.append(failure)
+    if told and not any(agent.error for agent in agents.values()):
+        error = told[0]  # says more than that the other end did not end in time
     carried = any(stream.payload_bytes for one in (*found["client"], *found["server"]) for stream in one.streams)
     if not carried:
         raise error or DutError(
@@ -125,6 +129,7 @@ def _listen(agents: Sequence[Agent], within_s: float, seen: Callable[[str, HostR
                     seen(agent.host.name, reading)
                 if agent.error is not None:
                     failed.append(agent.error)
+                if agent.failed:
                     deadline = min(deadline, time.monotonic() + OTHER_S)
     if len(failed) > 1:
         return DutError("; ".join(str(one) for one in failed))

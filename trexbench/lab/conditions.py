@@ -12,14 +12,15 @@ from typing import Any
 from ..core.errors import BenchError
 from ..core.load.sample import Conditions, CoreState
 from ..host.linux import USER_HZ, parse_programs
+from ..processes import stat_fields
 from ..stlserver.engine import EngineError
 from .corepair import CorePair
-from .state import Server, stat_fields
+from .state import Server
 
 EVERY_S = 0.9
 """Conditions are read with the first sample after so long: once a second, where samples are taken as often or more."""
 _USER_TICKS, _CHILDRENS_USER_TICKS = 11, 13
-"""Fields of /proc/PID/stat, as state.stat_fields counts them."""
+"""Fields of /proc/PID/stat, as processes.stat_fields counts them."""
 
 Cores = tuple[int, ...]
 

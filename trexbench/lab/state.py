@@ -18,6 +18,8 @@ import msgspec
 from ..core.errors import LabError
 from ..files import replace_file
 from ..lock import RUN_DIR_ENV, run_dir
+from ..processes import Process as Process
+from ..processes import boot_id, start_of
 
 VERSION = 1
 MARK = "TREXBENCH_LAB"
@@ -25,25 +27,6 @@ MARK = "TREXBENCH_LAB"
 REQUEST_ENV = "TREXBENCH_LAB_REQUEST"
 """Environment variable of a lab's keeper: the lab to bring up, in JSON."""
 NETNS_DIR = Path("/run/netns")
-
-
-@dataclass(frozen=True)
-class Process:
-    """start: its start time in clock ticks since boot, which no other process of this pid has."""
-
-    pid: int
-    start: int
-
-    @classmethod
-    def of(cls, pid: int) -> Process:
-        fields = stat_fields(pid)
-        if fields is None:
-            raise LabError(f"process {pid} has ended")
-        return cls(pid, int(fields[19]))
-
-    @property
-    def alive(self) -> bool:
-        return _start_of(self.pid) == self.start
 
 
 @dataclass(frozen=True)
@@ -103,7 +86,7 @@ class LabState:
 
 
 def new_state(prefix: str, mode: str, spec: str, user: int = 0) -> LabState:
-    return LabState(prefix, mode, Process.of(os.getpid()), spec, user, boot=_boot_id())
+    return LabState(prefix, mode, Process.of(os.getpid()), spec, user, boot=boot_id())
 
 
 def update(state: LabState, **changes: Any) -> LabState:
@@ -139,7 +122,7 @@ def load(prefix: str) -> LabState | None:
         raise LabError(f"{path}: {error.strerror}", f"run as root, or correct {RUN_DIR_ENV}") from None
     except (ValueError, KeyError, TypeError):
         raise LabError(f"{path}: not a lab's state", "see with 'ip netns' what is left, then delete it") from None
-    return state if state.boot == _boot_id() else None
+    return state if state.boot == boot_id() else None
 
 
 def load_all() -> list[LabState]:
@@ -170,7 +153,7 @@ def server_processes(prefix: str, netns_inode: int) -> list[Process]:
             ours = inside and mark in (entry / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        start = _start_of(int(entry.name)) if ours else None
+        start = start_of(int(entry.name)) if ours else None
         if start is not None:
             found.append(Process(int(entry.name), start))
     return found
@@ -178,21 +161,3 @@ def server_processes(prefix: str, netns_inode: int) -> list[Process]:
 
 def _path(prefix: str) -> Path:
     return run_dir() / f"{prefix}.lab.json"
-
-
-def stat_fields(pid: int) -> list[str] | None:
-    """Fields of /proc/PID/stat from the third (state) on; the second may contain blanks and brackets."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return None
-
-
-def _start_of(pid: int) -> int | None:
-    """Start time of a running process; None where there is none, or only a zombie."""
-    fields = stat_fields(pid)
-    return None if fields is None or fields[0] in "ZX" else int(fields[19])
-
-
-def _boot_id() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

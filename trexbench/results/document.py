@@ -23,11 +23,17 @@ import msgspec
 from ..core.damage import find_damage
 from ..core.errors import StoreError
 from ..core.history.rows import RunRow, row_of
+from ..core.history.rows_tcp import rows_of_tcp
 from ..core.load.plan import Direction
 from ..core.load.sample import sample_from_dict, sample_to_dict, stored
 from ..core.result import ANALYSIS_VERSION, RunResult, from_document, raw_part, to_document
+from ..core.tcp import result as tcp
+from ..core.tcp.result import TcpResult
+from ..core.typed import Status
 from ..core.verdict.model import DirectionResult
+from ..processes import Writer, this_writer
 
+Result = RunResult | TcpResult
 MAX_BYTES = 256 << 20
 """Larger files are not read: a day at 1 Hz on two ports is 40 MB."""
 EXPORTS = (".loadtest.json", ".iperf3.json")
@@ -68,7 +74,22 @@ def seal(data: bytes, derived: Mapping[str, Any]) -> bytes:
 
 def encode_begun(result: RunResult) -> bytes:
     """The file of a run that has just begun; its samples go into its journal."""
-    return f"{dump(raw_part(result) | {'samples': []})}\n".encode()
+    return f"{dump(raw_part(result) | written_here() | {'samples': []})}\n".encode()
+
+
+def written_here() -> dict[str, Any]:
+    """The part of a document that goes on which names its writer, so that readers know when that is gone."""
+    return {"writer": msgspec.to_builtins(this_writer())}
+
+
+def is_interrupted(document: Any) -> bool:
+    """A document that says that its run goes on, though its writer is certain to be gone."""
+    if not isinstance(document, Mapping) or document.get("status") != Status.RUNNING.value:
+        return False
+    try:
+        return msgspec.convert(document.get("writer"), Writer).gone
+    except (msgspec.ValidationError, UnicodeEncodeError):  # of a version that did not name it
+        return False
 
 
 def encode_line(values: Any) -> bytes:
@@ -96,20 +117,36 @@ def read_sealed(data: bytes) -> tuple[RunRow, ...] | None:
     return rows if derived.analysis_version == ANALYSIS_VERSION else None
 
 
-def checked_row(result: RunResult) -> RunRow:
-    """The run's row, its path empty; StoreError for what no run can have produced."""
+def checked_rows(result: Result) -> tuple[RunRow, ...]:
+    """The run's rows, their paths empty; StoreError for what no run can have produced, and no index can hold."""
     damage = find_damage(result)
     if damage is None:
         try:
-            row = row_of(result, "")
-            figures = {**vars(row), "cycles per packet of a node": sum(row.nodes.values())}
-            odd = [name for name, value in figures.items() if isinstance(value, float) and not isfinite(value)]
+            rows = rows_of_tcp(result, "") if isinstance(result, TcpResult) else (row_of(result, ""),)
+            damage = next((odd for row in rows for odd in _find_odd(row)), None)
         except ArithmeticError:
-            odd = ["a figure"]
-        if not odd:
-            return row
-        damage = f"{odd[0]} is not finite"
+            damage = "a figure is not finite"
+        if damage is None:
+            return rows
     raise StoreError(damage, "the file is damaged")
+
+
+def _find_odd(row: RunRow) -> Iterator[str]:
+    of_nodes = {"cycles per packet of a node": sum(row.nodes.values()), "a node": "".join(row.nodes)}
+    for name, value in {**vars(row), **vars(row.cell), **of_nodes}.items():
+        if isinstance(value, float) and not isfinite(value):
+            yield f"{name} is not finite"
+        if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+            yield f"{name} is not Unicode text"
+
+
+def read_result(document: Any) -> Result:
+    """The run of a document of either kind, unchecked; StoreError names the part that is missing or of the wrong kind.
+
+    What is no run of TCP is taken for a run of packets, whose reader says what is wrong.
+    """
+    is_tcp = isinstance(document, Mapping) and document.get("schema") == tcp.SCHEMA
+    return tcp.from_document(document) if is_tcp else from_document(document)
 
 
 def stored_directions(document: Mapping[str, Any]) -> tuple[DirectionResult, ...]:
@@ -175,7 +212,7 @@ def _analysed(result: RunResult) -> tuple[dict[str, Any], RunRow | None]:
         try:
             for sample in run.samples:
                 sample_from_dict(sample_to_dict(sample))
-            return document, checked_row(run)
+            return document, checked_rows(run)[0]
         except (StoreError, ValueError):  # every reader refuses it and says why
             return document, None
     except Exception as error:  # a defect of ours in what is derived must not cost what was measured

@@ -13,7 +13,7 @@ from ..core.tcp.model import LegReadings, Ping, Setup, TcpPlan
 from ..core.tcp.result import TcpResult
 from ..core.typed import Status
 from ..core.verdict.model import Caveat
-from .tcp import checked_rows
+from .document import checked_rows
 
 _UNKNOWN = "nothing is known of the router, nor of the endpoints' cores and what they carry without it"
 

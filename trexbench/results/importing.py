@@ -13,12 +13,11 @@ from typing import Any
 
 from ..core.errors import StoreError
 from ..core.result import RunResult
-from .document import MAX_BYTES, decode, naming, read_bytes
+from .document import MAX_BYTES, Result, decode, naming, read_bytes
 from .flent import run_from_flent
 from .foreign import Given
 from .index import open_index
 from .iperf3 import joined_stream, run_from_iperf3
-from .kinds import Result
 from .loadtest import dut_of_loadtest, run_from_loadtest
 from .store import RunWriter
 from .tcpwriter import TcpWriter

@@ -28,11 +28,25 @@ from ..core.load.sample import Sample
 from ..core.result import RunResult, Status
 from ..core.strategy.base import LoadStep
 from ..core.tcp.result import TcpResult
-from .document import decode, encode_begun, encode_run, naming, read_bytes, read_sealed, stored_directions
+from .document import (
+    Result,
+    checked_rows,
+    decode,
+    encode_begun,
+    encode_run,
+    is_interrupted,
+    naming,
+    read_bytes,
+    read_result,
+    read_sealed,
+    stored_directions,
+)
 from .journal import Journal, journal_of, read_journal
-from .kinds import Result, kind_of
 
 _RUN_FILE = re.compile(r"\d{6}-([A-Za-z0-9_-]+-(uni|bidir)(-[a-z]+)?|tcp(-[a-z0-9]+)+)(-\d+)?\.json")
+
+
+INTERRUPTED = "interrupted: its process ended without a word, as at kill -9 or a loss of power"
 
 
 class RunWriter:
@@ -134,7 +148,7 @@ def load_document(path: Path) -> Result:
         data = read_bytes(path)
         document, result = _read(data, path)
         if read_sealed(data) is None:
-            kind_of(document).rows(result)
+            checked_rows(result)
         elif isinstance(result, RunResult):  # it was checked when it was written
             vars(result)["directions"] = stored_directions(document)
         return result
@@ -165,8 +179,8 @@ def load_rows(path: Path, name: str) -> tuple[RunRow, ...]:
         data = read_bytes(path)
         rows = read_sealed(data)
         if rows is None:
-            document, result = _read(data, path)
-            rows = kind_of(document).rows(result)
+            _, result = _read(data, path)
+            rows = checked_rows(result)
         return tuple(told_apart(replace(row, path=name)) for row in rows)
 
 
@@ -178,15 +192,17 @@ def load_row(path: Path, name: str) -> RunRow:
 def _read(data: bytes, path: Path) -> tuple[dict[str, Any], Result]:
     """The document in the path's data, with what its journal holds; and its run, unchecked."""
     document = decode(data)
+    interrupted = is_interrupted(document)
     if isinstance(document, dict) and document.get("status") == Status.RUNNING.value:
         told = read_journal(path, document.get("id"))
-        if told is None and (newer := read_bytes(path)) != data:
+        if (told is None or interrupted) and (newer := read_bytes(path)) != data:
             return _read(newer, path)  # the run ended in the meantime
         if told is not None:
             document["samples"] = told["sample"]
             if isinstance(document.get("telemetry"), dict):
                 document["telemetry"]["readings"] = told["reading"]
-    return document, kind_of(document).decode(document)
+    result = read_result(document)
+    return document, replace(result, status=Status.INCOMPLETE, reason=INTERRUPTED) if interrupted else result
 
 
 def picture_place(results: Path, result: RunResult, what: str) -> Path:

@@ -6,18 +6,13 @@ what was measured until then.
 
 from __future__ import annotations
 
-from math import isfinite
-
 import msgspec
 
-from ..core.damage import find_tcp_damage
 from ..core.errors import StoreError
-from ..core.history.rows import RunRow
-from ..core.history.rows_tcp import rows_of_tcp
 from ..core.tcp.bdp import bdp_part
 from ..core.tcp.result import TcpResult, from_document, raw_part, readings_part, to_document
 from ..core.typed import Status
-from .document import dump, encode_line, seal
+from .document import checked_rows, dump, encode_line, seal, written_here
 
 
 def encode_tcp(result: TcpResult) -> bytes:
@@ -37,20 +32,9 @@ def encode_tcp(result: TcpResult) -> bytes:
     except Exception as error:  # a defect of ours in what is derived must not cost what was measured
         text = f"not analysed: {type(error).__name__}: {error}"
         raw["warnings"].append({"source": "run", "code": "defect", "text": text})
+    if result.status is Status.RUNNING:
+        raw |= written_here()
     data = dump(raw)[:-2].encode()
     for name, legs in readings.items():
         data += f',\n "{name}": [\n'.encode() + b",\n".join(map(encode_line, legs)) + b"\n ]"
     return data + b"\n}\n" if rows is None else seal(data, {"rows": rows})
-
-
-def checked_rows(result: TcpResult) -> tuple[RunRow, ...]:
-    """The run's rows, their paths empty; StoreError for what no run can have produced."""
-    damage = find_tcp_damage(result)
-    if damage is None:
-        rows = rows_of_tcp(result, "")
-        figures = [(name, value) for row in rows for name, value in vars(row).items()]
-        odd = [name for name, value in figures if isinstance(value, float) and not isfinite(value)]
-        if not odd:
-            return rows
-        damage = f"{odd[0]} is not finite"
-    raise StoreError(damage, "the file is damaged")

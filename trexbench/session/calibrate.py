@@ -20,10 +20,13 @@ NAME = "back-to-back"
 MODES = ("var2-64b", "var2-imix", "var2-1514b")
 _CABLE = TwinSpec(workers=2, clock_hz=1e12, packet_cycles=1.0, ring=65536, latency_s=1e-6)
 """What --sim puts in the place of a cable: a router too fast to be a limit."""
+_TAKEN = ("warmup", "warmup_s", "sample_s", "window_s")
+"""Of a DUT's plan: how its runs settle and are sampled, so that they are compared with a tester measured alike."""
 
 
 def without_dut(base: DutConfig | None, ports: Sequence[int]) -> DutConfig:
-    """A config without any DUT. base: gives tester, ports, speed and lab, with a bypass in the router's place."""
+    """A config without any DUT. base: gives tester, ports, speed, lab (with a bypass in the router's place), warm-up,
+    sample and window."""
     cables = tuple(Cable(port) for port in ports) or (base.cables if base is not None else (Cable(0), Cable(1)))
     config = DutConfig(
         name=NAME,
@@ -38,7 +41,8 @@ def without_dut(base: DutConfig | None, ports: Sequence[int]) -> DutConfig:
         return config
     lab = None if base.lab is None else replace(base.lab, router="bypass", steer="none", threaded=False)
     twin = replace(_CABLE, tester=base.twin.tester) if base.twin is not None else _CABLE
-    return replace(config, generator=base.generator, speed_bps=base.speed_bps, lab=lab, twin=twin)
+    plan = PlanDefaults(**{name: getattr(base.plan, name) for name in _TAKEN})
+    return replace(config, generator=base.generator, speed_bps=base.speed_bps, lab=lab, twin=twin, plan=plan)
 
 
 def calibrate_tester(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 from ..config.lookup import command_name, load_dut
 from ..config.model import DutConfig, GeneratorConfig
 from ..core.dut.telemetry import Observation
-from ..core.errors import DutError
+from ..core.errors import DutError, GeneratorError
 from ..core.tcp.tunnel import DUT_SERVER
 from ..dut import Dut, Wanted, open_dut
 from ..dut.endpoints import TunnelWay, router_wanted
@@ -25,6 +25,8 @@ from ..lock import locked, run_dir
 from ..transport import CliLogin, Transport, open_transport
 from .request import Target, choose_queues
 from .watch import Observed, WithMeter
+
+ReadMacs = Callable[[DutConfig, Endpoint, Path | None], Mapping[int, str]]
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,12 @@ def connect_dut(wanted: Wanted, doing: str, temporary: bool = False, what: str =
 
 
 @contextmanager
-def connect_target(target: Target, doing: str, with_macs: bool = True) -> Iterator[ConnectedDut]:
-    """The DUT that is named, until the end of the block; see connect_dut. with_macs: the tester's MACs are needed."""
+def connect_target(target: Target, doing: str, macs_of: ReadMacs | None = None) -> Iterator[ConnectedDut]:
+    """The DUT that is named, until the end of the block; see connect_dut. macs_of: known_macs, or a stand-in for it."""
     config = load_dut(target.name, target.configs_dir).with_variant(target.variant)
     queues = choose_queues(config, target.rx_queues)
     endpoint = endpoint_of(config.generator, target.server, target.rpc_port, target.pub_port)
-    macs = known_macs(config, endpoint, target.trex_dir) if with_macs else {}
+    macs = (macs_of or known_macs)(config, endpoint, target.trex_dir)
     wanted = Wanted(config, macs, queues, lab_facts(config))
     if not config.cables and config.driver == "linux":  # nothing but endpoints: see config.schema
         tunnelled = config.endpoints is not None and config.endpoints.through.between == DUT_SERVER
@@ -123,6 +125,19 @@ def known_macs(config: DutConfig, endpoint: Endpoint, trex_dir: Path | None = No
     if config.lab is not None:
         return LabSpec.from_config(config).tester_macs
     return read_macs(endpoint, config.tester_ports, trex_dir)
+
+
+def macs_or_names(say: Callable[[str], None]) -> ReadMacs:
+    """As known_macs, with ``mac-of-port-0`` for the MACs of a tester that cannot be asked, and a line that says so."""
+
+    def read(config: DutConfig, endpoint: Endpoint, trex_dir: Path | None) -> Mapping[int, str]:
+        try:
+            return known_macs(config, endpoint, trex_dir)
+        except GeneratorError as error:
+            say(f"mac-of-port-N stands for the MAC of the tester's port N: {error}")
+            return {port: f"mac-of-port-{port}" for port in config.tester_ports}
+
+    return read
 
 
 def lab_facts(config: DutConfig) -> Mapping[str, Any]:

@@ -87,6 +87,19 @@ def signals_as_exceptions() -> Iterator[Ender]:
             sys.unraisablehook = hook
 
 
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """All is cleaned up before this block: a signal ends it at once, also where foreign code makes an error of it."""
+    ender = next((one for one in map(signal.getsignal, ENDING) if isinstance(one, Ender)), None)
+    before = None if ender is None else ender.accept()
+    try:
+        yield
+    except Exception:
+        if ender is not None and ender.interrupted is not None and ender.interrupted is not before:
+            raise ender.interrupted from None
+        raise
+
+
 class Ender:
     """Raises Interrupted at a signal. For CLEANUP_S after it others are ignored; later ones end what still goes on.
 
@@ -98,6 +111,11 @@ class Ender:
         """The last one raised."""
         self._until_s = -math.inf
         self._hook = sys.unraisablehook
+
+    def accept(self) -> Interrupted | None:
+        """Ignore no further signal; the last one raised."""
+        self._until_s = -math.inf
+        return self.interrupted
 
     def __call__(self, number: int, _frame: object) -> None:
         if time.monotonic() < self._until_s:

@@ -146,7 +146,7 @@ class TrexGenerator:
         """Who generates here, for the result document."""
         version, system = self._stl.get_server_version(), self._stl.get_server_system_info()
         described = {int(one["index"]): one for one in system["ports"]}
-        embedded = version.get("built_by") == _EMBEDDED
+        embedded = is_embedded(version)
         return {
             "kind": "embedded STL server" if embedded else "TRex",
             "simulated": embedded and any(one.get("driver") == SIMULATED for one in described.values()),
@@ -251,17 +251,8 @@ class TrexGenerator:
         }
 
     def _require_destination(self, port: int) -> None:
-        layers = self._port_status(port)["attr"].get("layer_cfg", {})
-        ipv4, ether = layers.get("ipv4", {}), layers.get("ether", {})
-        if ipv4.get("state") == "unresolved":
-            raise GeneratorError(
-                f"port {port}: no MAC address is known for its destination {ipv4.get('dst')}",
-                "check the cable and the address, then resolve it: in TRex's console, service mode and `arp`",
-            )
-        if ipv4.get("state", "none") == "none" and ether.get("state") == "unconfigured":
-            raise GeneratorError(
-                f"port {port}: no destination MAC address is configured", "set dest_mac in TRex's trex_cfg.yaml"
-            )
+        if (lack := lack_of_destination(self._port_status(port), self._stl.get_server_version())) is not None:
+            raise GeneratorError(f"port {port}: {lack[0]}", lack[1])
 
     def _refused(self, doing: str, refusal: Refusal) -> None:
         where, text = self._channel.where, refusal.text
@@ -281,6 +272,9 @@ class TrexGenerator:
 _START = {"force": False, "core_mask": ALL_CORES, "start_at_ts": 0}
 _EMBEDDED, SIMULATED = "trexbench", "net_simulated"
 """How the embedded server signs its version, and the driver of ports behind which no packet moves."""
+_DST_MAC = "name it with `trexbench serve --dst-mac`"
+_RESOLVE = "check the cable and the address, then resolve it: in TRex's console, service mode and `arp`"
+_DEST_MAC = "set dest_mac in TRex's trex_cfg.yaml"
 _VERSION = ("version", "mode", "build_date", "build_time", "built_by")
 _COUNTERS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")
 
@@ -296,6 +290,22 @@ def _multiplier(pps: float) -> dict[str, Any]:
 
 def link_up(status: Mapping[str, Any]) -> bool:
     return bool(status["attr"].get("link", {}).get("up", True))
+
+
+def is_embedded(version: Mapping[str, Any]) -> bool:
+    return bool(version.get("built_by") == _EMBEDDED)
+
+
+def lack_of_destination(status: Mapping[str, Any], version: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Why a port's frames have no MAC address to go to, and the remedy on this server; None where they have one."""
+    layers = status["attr"].get("layer_cfg", {})
+    ipv4, ether = layers.get("ipv4", {}), layers.get("ether", {})
+    if ipv4.get("state") == "unresolved":
+        what = f"no MAC address is known for its destination {ipv4.get('dst')}"
+        return what, _DST_MAC if is_embedded(version) else _RESOLVE
+    if ipv4.get("state", "none") == "none" and ether.get("state") == "unconfigured":
+        return "no destination MAC address is configured", _DST_MAC if is_embedded(version) else _DEST_MAC
+    return None
 
 
 def _whole(value: Any) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ...core.tcp.bdp import tells_bdp
 from ...core.tcp.cpu import HostShare, ProcessShare, told_processes
@@ -54,12 +54,16 @@ def format_tcp(result: TcpResult) -> str:
         for one in result.flows
     ]
     doubts = [f"doubt   {clean(one.text)}" for one in (*result.caveats, *result.analysis_caveats)]
-    return "\n".join([*lines, "", *map(clean, reasons), *doubts, "", *_facts(result)])
+    return _printable([*lines, "", *map(clean, reasons), *doubts, "", *_facts(result)])
 
 
 def format_brief_tcp(result: TcpResult) -> str:
     """What must not be overlooked, a line each, and the headline."""
-    return "\n".join([*(f"*** {text} ***" for text in _banners(result)), headline(result)])
+    return _printable([*(f"*** {text} ***" for text in _banners(result)), headline(result)])
+
+
+def _printable(lines: Sequence[str]) -> str:
+    return "\n".join(map(clean, "\n".join(lines).split("\n")))
 
 
 def headline(result: TcpResult) -> str:

@@ -22,12 +22,13 @@ import msgspec
 from ...core.errors import ConfigError, StoreError
 from ...core.history.rows import Cell, RunRow
 from ...core.history.series import night_of
-from ...core.result import ANALYSIS_VERSION
+from ...core.result import ANALYSIS_VERSION, Status
+from ..document import is_interrupted, read_object
 from ..store import load_rows
 from .scan import Scan, plain, scan
 
 INDEX_FILE = "index.sqlite"
-LAYOUT = 7
+LAYOUT = 8
 """To be raised with every change of the tables, and of the fields of a RunRow."""
 ANALYSES = 10_000
 SCHEMA_VERSION = LAYOUT * ANALYSES + ANALYSIS_VERSION
@@ -44,6 +45,8 @@ VIEWS = (
 )
 """Temporary, for each connection: views stored in the file could have been replaced by somebody else's SQL."""
 
+_GOES_ON = " running"
+"""The end of the stamp of a document whose run went on when it was read."""
 LOCKED_FOR_S = 120.0
 """So long may another process build the index before this one makes its own in memory."""
 QUERY_S = 60.0
@@ -186,7 +189,7 @@ class Index:
     def _update(self, db: sqlite3.Connection) -> None:
         if _version(db) == SCHEMA_VERSION:
             self._scan = scan(self._results)
-            if self._scan.stamps == _stamps(db):
+            if self._scan.stamps == self._stamps(db):
                 return
         db.execute("BEGIN IMMEDIATE")
         try:
@@ -200,7 +203,7 @@ class Index:
     def _bring_up_to_date(self, db: sqlite3.Connection, why: str) -> None:
         """why: the reason for which all documents are read again, if any."""
         self._scan = scan(self._results)  # again: before we had the lock, others may have written
-        there, known = self._scan.stamps, _stamps(db)
+        there, known = self._scan.stamps, self._stamps(db)
         gone = [(path,) for path in known if path not in there]
         new = [path for path, stamp in there.items() if known.get(path) != stamp]
         if new and (why or len(new) >= MANY):
@@ -209,13 +212,25 @@ class Index:
         sql = "INSERT OR REPLACE INTO documents (path, stamp, problem, line) VALUES (?, ?, ?, ?)"
         db.executemany(sql, (values for path in new if (values := self._document(path, there[path])) is not None))
 
+    def _stamps(self, db: sqlite3.Connection) -> dict[str, str]:
+        """Of what need not be read again; a run that went on must be, once its process is gone."""
+        found = dict(db.execute("SELECT path, stamp FROM documents"))
+        for path in [path for path, stamp in found.items() if stamp.endswith(_GOES_ON)]:
+            found[path] = found[path].removesuffix(_GOES_ON)
+            with contextlib.suppress(StoreError):
+                if is_interrupted(read_object(self._results / path)):
+                    found[path] = ""
+        return found
+
     def _document(self, path: str, stamp: str) -> tuple[str, str, str | None, str | None] | None:
         """What the index stores of a document; None for one that was removed in the meantime."""
         file = self._results / path
         if path in self._scan.nameless:
             return path, stamp, "its name is not Unicode: rename it", None
         try:
-            return path, stamp, None, msgspec.json.encode(load_rows(file, path)).decode()
+            rows = load_rows(file, path)
+            goes_on = _GOES_ON if any(row.status == Status.RUNNING.value for row in rows) else ""
+            return path, stamp + goes_on, None, msgspec.json.encode(rows).decode()
         except StoreError as error:
             problem = str(error).removeprefix(f"{file}: ")
             return (path, stamp, plain(problem), None) if os.path.lexists(file) else None
@@ -260,10 +275,6 @@ def _prepare(db: sqlite3.Connection) -> str:
 
 def _version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _stamps(db: sqlite3.Connection) -> dict[str, str]:
-    return dict(db.execute("SELECT path, stamp FROM documents"))
 
 
 def _is_damage(error: Exception) -> bool:

@@ -18,6 +18,13 @@ LEAST_BUFFER, MOST_BUFFER = 4096, 2**31 - 1
 MOST_STREAMS, LONGEST_S, MOST_REPEATS, MOST_PINGS = 128, 86_400.0, 1000, 10_000
 MOST_TOLD = 30_000
 """Intervals, of each connection one, that the genuine iperf3 may print: each takes some 600 bytes, of 32 MB at most."""
+WAYS = {
+    "both": (Way.FORWARD, Way.REVERSE),
+    "forward": (Way.FORWARD,),
+    "reverse": (Way.REVERSE,),
+    "bidir": (Way.BIDIR,),
+}
+"""By the words of the command line."""
 SPEEDUP = 100.0
 """Default simulated seconds per real second."""
 

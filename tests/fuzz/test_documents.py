@@ -1,0 +1,104 @@
+"""Documents of both kinds, damaged anywhere: each is a run that every verb takes, or one line that names its file."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bdp_runs import swept
+from effort import scaled
+from mutate import LEAVES, ODD, mutate, places
+from runs import World, make_plan, make_result
+from seen import run_of, vpp
+from tcp_runs import make_tcp_result
+
+from trexbench.cli.main import main
+from trexbench.core.result import to_document
+from trexbench.core.tcp.result import to_document as tcp_document
+
+COUNT = scaled(1000, 60)
+"""Documents of each kind."""
+SEED = int(os.environ.get("TREXBENCH_FUZZ_SEED", "1"))
+DOCUMENTS: Mapping[str, Any] = {
+    "packets": to_document(make_result(make_plan(bidir=True, latency_s=2.0), World(capacity_pps=660e3))),
+    "telemetry": to_document(run_of(vpp(), vpp())),
+    "tcp": tcp_document(make_tcp_result(command={"congestion": "cubic", "suite": "s", "label": "l"})),
+    "bdp": tcp_document(swept()),
+}
+TEXTS = {name: json.dumps(one) for name, one in DOCUMENTS.items()}
+VALUES = (*LEAVES, *ODD, "\ud800", "a\udfffb", "\0", "x" * 100_000, "\ud800" * 5000)
+
+
+def _damaged(source: random.Random, text: str) -> str:
+    """The document with a value of another kind or an odd text, mostly outside its readings; or as mangled text."""
+    document = json.loads(text)
+    if source.random() < 0.1:
+        return mutate(source, text, list(TEXTS.values()))
+    for _ in range(source.choice((1, 1, 2))):
+        place = document
+        while True:
+            key = source.choice(list(place) if isinstance(place, dict) else range(len(place)))
+            inner = place[key]
+            if not isinstance(inner, dict | list) or not inner or source.random() < 0.1:
+                break
+            place = inner
+        place[key] = source.choice(VALUES) if source.random() < 0.8 else f"{inner}{source.choice(VALUES)}"
+    return json.dumps(document)
+
+
+def _said(*words: object) -> tuple[int, str]:
+    """What a verb's exit code is, and what it says; any exception is a traceback at the prompt."""
+    text = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with pytest.raises(SystemExit) as ended, redirect_stdout(text), redirect_stderr(text):
+        main([str(word) for word in words])
+    assert isinstance(ended.value.code, int)
+    text.seek(0)
+    return ended.value.code, text.read()
+
+
+def _check_show(file: Path) -> None:
+    code, text = _said("show", file)
+    assert code == 0 or (text.startswith(f"trexbench: {file}: ") and text.count("\n") == 1), text[-500:]
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS)
+def test_a_damaged_document_stops_nothing(kind: str, tmp_path: Path) -> None:
+    source, folder = random.Random(f"{SEED} {kind}"), tmp_path / "2026-11-20" / "box"
+    folder.mkdir(parents=True)
+    files = [folder / f"{120000 + number}-x-uni.json" for number in range(COUNT)]
+    for file in files:
+        file.write_text(_damaged(source, TEXTS[kind]), encoding="utf-8", errors="surrogatepass")
+    sound = folder / "000000-x-uni.json"
+    sound.write_text(TEXTS[kind])
+    for verb in (["results", "list"], ["report", "--output", tmp_path / "report.html"]):
+        code, text = _said(*verb, "--results", tmp_path)
+        assert code == 0, (verb, text[-500:])
+    for file in files:
+        _check_show(file)
+    assert _said("show", sound)[0] == 0
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS)
+def test_half_a_character_in_any_text_stops_nothing(kind: str, tmp_path: Path) -> None:
+    """Each text of the document, one file each; of readings the first are enough."""
+    folder = tmp_path / "2026-11-20" / "box"
+    folder.mkdir(parents=True)
+    for number, place in enumerate(places(DOCUMENTS[kind])):
+        document = json.loads(TEXTS[kind])
+        holder = document
+        for key in place[:-1]:
+            holder = holder[key]
+        if isinstance(holder[place[-1]], str) and not any(isinstance(key, int) and key > 0 for key in place):
+            holder[place[-1]] += "\ud800"
+            file = folder / f"{120000 + number}-x-uni.json"
+            file.write_text(json.dumps(document))
+            _check_show(file)
+    code, text = _said("results", "list", "--results", tmp_path)
+    assert code == 0, text[-500:]
