@@ -12,7 +12,7 @@ from ..load.plan import LATENCY_LOADS, MIN_OFFERED_PPS, Direction, require
 from ..load.sample import LATENCY_PHASES, ZOOM_PHASES, Phase, Sample
 from ..load.windows import Measured, Window, last_windows
 from ..units import format_duration, format_pps, format_rate, format_share
-from ..verdict.blame import blame, limit_without_loss
+from ..verdict.blame import blame_onset, limit_without_loss
 from ..verdict.evidence import find_evidence, find_rechecks
 from ..verdict.knee import find_knee
 from ..verdict.model import Caveat, DirectionResult, Limit, Verdict
@@ -120,7 +120,7 @@ class Ramp(Strategy):
         knee = find_knee(self, windows, self.step_pps(direction))
         if knee is None:
             return self._unsaturated(windows, evidence.path.lost, bool(history.left_out(direction)))
-        limit, reasons = blame(self, [windows[at] for at in knee.row])
+        limit, reasons = blame_onset(self, [windows[at] for at in knee.row], windows)
         since_s = windows[knee.row[0]].begin_s
         if limit is not Limit.DUT:
             bounds = (knee.last_good_pps, knee.first_bad_pps, since_s)
