@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import median
 
 from ..load.plan import Direction
 from ..load.sample import CONFIRM_PHASES, Phase
@@ -24,20 +25,30 @@ def settle(measured: Measured, direction: Direction, verdict: Verdict, trials: S
     """The verdict, or what is left of one that the drain or the trials contradict."""
     if verdict.limit is not Limit.DUT or not measured.plan.seeks_knee:
         return verdict
+    carried = (1 - find_evidence(measured, direction).path.lost) * (1 - measured.plan.loss_threshold)
     confirmed = max((trial.offered_pps for trial in trials if trial.passed), default=0.0)
-    failed = [] if _slower_since(measured) else [trial for trial in trials if not trial.passed and trial.sent]
-    reason = _came_late(measured, direction, verdict) or (
-        "" if confirmed else _lost_less(measured, direction, verdict, failed)
-    )
+    failed = [trial for trial in trials if not trial.passed and trial.received < carried * trial.sent]
+    if _slower_since(measured):
+        failed = []
+    reason = _came_late(measured, direction, verdict)
+    if not confirmed:
+        reason = reason or _lost_less(measured, direction, verdict, failed)
     if reason:
-        return replace(
-            verdict, limit=Limit.UNKNOWN, reasons=(reason,), maximum_pps=confirmed, low_pps=None, high_pps=None
-        )
+        unknown = replace(verdict, limit=Limit.UNKNOWN, reasons=(reason,), goals=())
+        return replace(unknown, maximum_pps=confirmed, low_pps=None, high_pps=None)
     if not failed or failed[0] is not trials[0]:
         return verdict
-    came = min(trial.received / trial.sent * trial.offered_pps for trial in failed)
-    maximum = max(confirmed, min(verdict.maximum_pps, came / (1 - measured.plan.loss_threshold)))
-    return replace(verdict, maximum_pps=maximum, low_pps=confirmed or came, last_good_pps=confirmed or None)
+    # The rates that would have come through whole; in the hold, too, where no trial did.
+    came = min(trial.received / carried / trial.sent * trial.offered_pps for trial in failed)
+    hold = [w.received_pps for w in find_evidence(measured, direction).sending if w.phase is Phase.HOLD]
+    if hold and not confirmed:
+        came = min(came, median(hold) / carried)
+    maximum = max(confirmed, min(verdict.maximum_pps, came))
+    low = confirmed or came * (1 - measured.plan.loss_threshold)
+    goals = tuple(replace(one, maximum_pps=maximum, low_pps=low) for one in verdict.goals[:1])
+    return replace(
+        verdict, maximum_pps=maximum, low_pps=low, last_good_pps=confirmed or None, goals=(*goals, *verdict.goals[1:])
+    )
 
 
 def _slower_since(measured: Measured) -> bool:
