@@ -318,7 +318,7 @@ def test_nothing_is_saturated_before_there_are_windows() -> None:
     plan = make_plan()
     samples = simulate(plan, World(15 * K)).samples
     ends = [i for i in range(1, len(samples)) if plan._all_saturated(samples[:i])]
-    assert samples[ends[0] - 1].t_s == plan.warmup_s + plan.windows
+    assert samples[ends[0] - 1].t_s == plan.warmup_s + plan.windows + 1, "all of them at far more than the first rate"
 
 
 def test_results_are_values() -> None:

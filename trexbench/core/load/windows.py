@@ -338,10 +338,11 @@ def _latency_s(samples: Sequence[Sample], direction: Direction) -> float:
     middle = end // 2
     first, second = build_window(direction, samples[: middle + 1]), build_window(direction, samples[middle : end + 1])
     missing = first.lost - second.lost * (first.sent / second.sent if second.sent else 0.0)
+    untold = 0.0
     if not count_streams(direction, samples[0], samples[end]):  # then readings at two instants are part of it
-        missing += 1 if missing >= 1 else 0.5  # the warm-up tells them no better than to a frame
-    latency_s = max(0.0, missing / samples[end].asked_pps[direction])
-    return min(latency_s, _drained_s(samples, direction), MAX_LATENCY_S)
+        untold = 1 if missing >= 1 else 0.5  # the warm-up tells them no better than to a frame
+    latency_s, least_s = (max(0.0, frames / samples[end].asked_pps[direction]) for frames in (missing + untold, untold))
+    return min(latency_s, max(least_s, _drained_s(samples, direction)), MAX_LATENCY_S)
 
 
 def _drained_s(samples: Sequence[Sample], direction: Direction) -> float:
