@@ -9,7 +9,7 @@ from multiprocessing import get_context
 from faulty import compare, random_mixed
 
 RUNS = (*range(40), 153, 396, 409, 497)
-"""The last four: a path that loses, found by few windows of the ramp, or by rates that were held."""
+"""The last four: a path that loses, of which few windows of the ramp lie below the knee."""
 
 
 def judged(seed: int) -> list[tuple[int, str, str]]:

@@ -47,7 +47,8 @@ def test_a_steady_knee_lies_within_its_interval_which_is_as_narrow_as_asked(
         assert (one.limit, one.at_least) == (Limit.DUT, False)
         for goal in one.goals:
             assert goal.low_pps is not None and goal.high_pps is not None
-            assert goal.high_pps / goal.low_pps - 1 <= 0.00501 and goal.sure >= 0.8
+            width = 0.00501 if one.trials[0].passed or goal is not one.goals[0] else 0.0602  # then it reaches down
+            assert goal.high_pps / goal.low_pps - 1 <= width and goal.sure >= 0.8
             assert goal.low_pps <= capacity * (1.0002 + goal.loss), "what is lossy is not good"
             assert goal.low_pps <= goal.maximum_pps <= goal.high_pps
             assert goal.high_pps >= capacity, "what is good is not lossy"
@@ -111,7 +112,9 @@ def test_a_trial_that_fails_is_repeated_one_width_lower_and_then_much_lower() ->
     analysis = analyse(plan, samples)
     forth, back = analysis.directions
     assert [trial.passed for trial in forth.trials] == [False, False, True] and all(t.passed for t in back.trials)
-    assert [t.offered_pps / forth.low_pps for t in forth.trials] == pytest.approx([1.0, 0.995, 0.94])
+    first_pps = forth.trials[0].offered_pps
+    assert [t.offered_pps / first_pps for t in forth.trials] == pytest.approx([1.0, 0.995, 0.94])
+    assert forth.low_pps == forth.confirmed_pps and forth.maximum_pps == pytest.approx(0.988e6, rel=0.002)
     assert {t.offered_pps for t in back.trials} == {back.low_pps}
     assert [caveat.code for caveat in analysis.caveats] == ["confirmed-lower"]
 

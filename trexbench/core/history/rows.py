@@ -244,7 +244,7 @@ def told_apart(row: RunRow) -> RunRow:
 
 _FIGURES = ("cycles_per_packet", "with_polling", "vectors_per_call", "power_w", "uj_per_packet")
 """Fields that a Cost and a RunRow share."""
-_WORSE = (Limit.DUT, Limit.NONE, Limit.GENERATOR_RX, Limit.GENERATOR_TX, Limit.LINK)
+_WORSE = (Limit.DUT, Limit.NONE, Limit.GENERATOR_RX, Limit.GENERATOR_TX, Limit.LINK, Limit.UNKNOWN)
 """In order: the later, the less the rate says about the DUT."""
 
 

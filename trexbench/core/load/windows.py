@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from math import inf
 from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,7 +17,7 @@ from .sample import Phase, Sample, find_setback
 
 T = TypeVar("T")
 MEASURED_PHASES = (Phase.RAMP, Phase.HOLD)
-MAX_LATENCY_S = 0.1
+MAX_LATENCY_S = 1.0
 """No router delays frames by more; it shifts a knee by a tenth of the ramp's step at most."""
 
 MAX_SKEW_S = 0.04
@@ -187,7 +188,7 @@ def measured_windows(
         if samples[i].phase in phases and find_setback(samples[i - 1], samples[i], direction)
     )
     end = next(cleared, len(samples))
-    return _build_windows(samples, direction, ((first, last) for first, last in spans if last < end), skew_s)
+    return _build_windows(samples[:end], direction, ((first, last) for first, last in spans if last < end), skew_s)
 
 
 def find_spans(
@@ -328,7 +329,8 @@ def _latency_s(samples: Sequence[Sample], direction: Direction) -> float:
     """The latency of the path, from the warm-up: frames missing in its first half, beyond the loss of its second half.
 
     Under a rising load ever more frames are on their way: 10 ms of latency look like 1 % of loss in the first second of
-    a ramp from zero. Frames lost at the beginning look like latency too, hence the limit. 0 without a warm-up.
+    a ramp from zero. Frames lost in the first half look like latency, too, until the traffic has stopped: it is no more
+    than what came back after that. 0 without a warm-up.
     """
     end = next((i for i, s in enumerate(samples) if s.phase not in (Phase.BASELINE, Phase.WARMUP)), len(samples)) - 1
     if end < 2 or samples[0].phase is not Phase.BASELINE:
@@ -336,9 +338,23 @@ def _latency_s(samples: Sequence[Sample], direction: Direction) -> float:
     middle = end // 2
     first, second = build_window(direction, samples[: middle + 1]), build_window(direction, samples[middle : end + 1])
     missing = first.lost - second.lost * (first.sent / second.sent if second.sent else 0.0)
+    untold = 0.0
     if not count_streams(direction, samples[0], samples[end]):  # then readings at two instants are part of it
-        missing += 1 if missing >= 1 else 0.5  # the warm-up tells them no better than to a frame
-    return min(MAX_LATENCY_S, max(0.0, missing / samples[end].asked_pps[direction]))
+        untold = 1 if missing >= 1 else 0.5  # the warm-up tells them no better than to a frame
+    latency_s, least_s = (max(0.0, frames / samples[end].asked_pps[direction]) for frames in (missing + untold, untold))
+    return min(latency_s, max(least_s, _drained_s(samples, direction)), MAX_LATENCY_S)
+
+
+def _drained_s(samples: Sequence[Sample], direction: Direction) -> float:
+    """How long frames came back after the traffic had stopped for the first time; infinite before that."""
+    at = next((i for i, s in enumerate(samples) if s.phase is Phase.DRAIN), len(samples))
+    if not 2 <= at < len(samples):
+        return inf
+    before, last, drained = (samples[i].reading.ports for i in (at - 2, at - 1, at))
+    tx, rx = direction
+    came, came_s = last[rx].ipackets - before[rx].ipackets, last[rx].t_s - before[rx].t_s
+    late = drained[rx].ipackets - last[rx].ipackets - (drained[tx].opackets - last[tx].opackets)
+    return max(0, late + 1) * came_s / came if came > 0 else inf
 
 
 def find_skew_s(plan: Plan, samples: Sequence[Sample], direction: Direction) -> float:

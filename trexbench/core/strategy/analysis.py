@@ -11,6 +11,7 @@ from ..load.windows import Measured, measured_windows
 from ..verdict.caveats import find_caveats
 from ..verdict.model import Analysis, Caveat, DirectionResult, Limit
 from ..verdict.path import find_path
+from ..verdict.settle import settle
 from ..verdict.trials import find_trials
 from .base import Strategy
 
@@ -34,7 +35,8 @@ def _judge(plan: Strategy, measured: Measured, direction: Direction) -> Directio
     seen = windows or [w for w in measured_windows(plan, samples, direction, plan.curve_phases) if w.sent]
     hold = [w for w in windows if w.phase is Phase.HOLD]
     first, last = (samples[at].reading.ports for at in (0, -1)) if samples else ({}, {})
-    verdict = plan.conclude(measured, direction)
+    trials = find_trials(plan, samples, direction, find_path(measured, direction))
+    verdict = settle(measured, direction, plan.conclude(measured, direction), trials)
     return DirectionResult(
         **vars(verdict),
         direction=direction,
@@ -43,7 +45,7 @@ def _judge(plan: Strategy, measured: Measured, direction: Direction) -> Directio
         hold_loss=sum(w.lost for w in hold) / sum(w.sent for w in hold) if hold else None,
         sent=last[direction.tx].opackets - first[direction.tx].opackets if samples else 0,
         received=last[direction.rx].ipackets - first[direction.rx].ipackets if samples else 0,
-        trials=find_trials(plan, samples, direction, find_path(measured, direction)),
+        trials=trials,
     )
 
 

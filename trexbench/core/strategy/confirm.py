@@ -23,7 +23,8 @@ def next_trial(
     if plan.length_s(Phase.CONFIRM) == 0 or trial > len(lower):
         return None
     results = analyse(plan, history).directions
-    due = [r for r in results if (always and not trial) or (r.limit is Limit.DUT and r.confirmed_pps is None)]
+    doubtful = [r for r in results if r.limit in (Limit.DUT, Limit.UNKNOWN) and r.confirmed_pps is None]
+    due = results if always and not trial else doubtful
     if not any(_trial_pps(r, lower) >= MIN_OFFERED_PPS for r in due):
         return None
     rates = {
@@ -35,7 +36,7 @@ def next_trial(
 
 def _trial_pps(result: DirectionResult, lower: Sequence[float]) -> float:
     """The rate of a direction's next trial: lower after each that failed; where none can fail, what it carried."""
-    if result.limit is not Limit.DUT or result.confirmed_pps is not None:
+    if result.limit not in (Limit.DUT, Limit.UNKNOWN) or result.confirmed_pps is not None:
         return result.confirmed_pps or result.confirm_pps
     failed = len(result.trials)
-    return result.confirm_pps * (1 - (lower[failed - 1] if failed else 0.0))
+    return result.trials[0].offered_pps * (1 - lower[failed - 1]) if failed else result.confirm_pps

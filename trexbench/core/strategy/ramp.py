@@ -12,15 +12,17 @@ from ..load.plan import LATENCY_LOADS, MIN_OFFERED_PPS, Direction, require
 from ..load.sample import LATENCY_PHASES, ZOOM_PHASES, Phase, Sample
 from ..load.windows import Measured, Window, last_windows
 from ..units import format_duration, format_pps, format_rate, format_share
-from ..verdict.blame import blame, limit_without_loss
+from ..verdict.blame import blame_onset, limit_without_loss
 from ..verdict.evidence import find_evidence, find_rechecks
 from ..verdict.knee import find_knee
 from ..verdict.model import Caveat, DirectionResult, Limit, Verdict
 from ..verdict.path import find_path
+from ..verdict.settle import FAR_MORE
 from ..verdict.zoom import find_zoom, join_spans
 from .analysis import analyse
 from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
 from .confirm import next_trial
+from .looks import is_blank
 
 TRIALS_LOWER = (0.03, 0.06)
 """By these shares of a direction's first confirmation trial are those lower that follow on failures."""
@@ -120,7 +122,7 @@ class Ramp(Strategy):
         knee = find_knee(self, windows, self.step_pps(direction))
         if knee is None:
             return self._unsaturated(windows, evidence.path.lost, bool(history.left_out(direction)))
-        limit, reasons = blame(self, [windows[at] for at in knee.row])
+        limit, reasons = blame_onset(self, [windows[at] for at in knee.row], windows)
         since_s = windows[knee.row[0]].begin_s
         if limit is not Limit.DUT:
             bounds = (knee.last_good_pps, knee.first_bad_pps, since_s)
@@ -298,10 +300,16 @@ class Ramp(Strategy):
         return all(self._is_saturated(measured, direction) for direction in self.directions)
 
     def _is_saturated(self, measured: Measured, direction: Direction) -> bool:
-        """Whether the verdict has a knee, and its last windows are lossy: an older loss may have been a stall."""
+        """Whether the verdict has a knee, and its last windows are lossy: an older loss may have been a stall.
+
+        Loss from the first window on may be the path's: whether it grows is seen at far higher rates.
+        """
         tail = find_evidence(measured, direction).sending[-self.windows :]
-        lossy = all(w.is_bad(self.loss_threshold) for w in tail)
-        return lossy and self.conclude(measured, direction).saturated_at_s is not None
+        verdict = self.conclude(measured, direction)
+        if verdict.saturated_at_s is None or not all(w.is_bad(self.loss_threshold) for w in tail):
+            return False
+        far_pps = FAR_MORE * (verdict.first_bad_pps or 0.0)
+        return bool(verdict.last_good_pps) or all(far_pps < w.sent_pps and not is_blank(w) for w in tail)
 
     def _unsaturated(self, windows: Sequence[Window], path_loss: float, changed: bool) -> Verdict:
         """The verdict without sustained loss, besides what the path loses at every rate.

@@ -29,26 +29,52 @@ def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]
     shortfall = generator_short(plan, windows)
     if shortfall:
         return Limit.GENERATOR_TX, shortfall
-    loss = lost / sum(w.sent for w in windows)
-    return Limit.DUT, (
-        f"loss of {format_share(loss)} over {len(windows)} windows while the generator sent what was asked and its "
-        "receiver lost nothing",
-    )
+    return Limit.DUT, (f"{_loss_words(windows)} while the generator sent what was asked and its receiver lost nothing",)
+
+
+def blame_onset(plan: Plan, onset: Sequence[Window], windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
+    """Who caused the loss in the windows in which it set in, of all these.
+
+    The offered load is what was sent: a generator that sends more later, and is at no limit of its own then, was not
+    the limit before, however much was asked.
+    """
+    limit, reasons = blame(plan, onset)
+    if limit is not Limit.GENERATOR_TX:
+        return limit, reasons
+    more_pps = max(w.sent_pps for w in onset) * (1 + TX_MISS_SHARE)
+    above = [w for w in windows if w.sent_pps > more_pps and w.is_bad(plan.loss_threshold) and not _strained(plan, [w])]
+    if len(above) < plan.windows or blame(plan, above)[0] not in (Limit.DUT, Limit.GENERATOR_TX):
+        return limit, reasons
+    return Limit.DUT, (f"{_loss_words(above)} in which more was sent and the receiver lost nothing", *reasons)
+
+
+def _loss_words(windows: Sequence[Window]) -> str:
+    loss = sum(w.lost for w in windows) / sum(w.sent for w in windows)
+    return f"loss of {format_share(loss)} over {len(windows)} windows"
 
 
 def generator_short(plan: Plan, windows: Sequence[Window]) -> tuple[str, ...]:
     """Evidence that the sending port did not keep up in these windows; empty when it did."""
+    asked, sent = _rates(windows)
+    behind = (f"asked for {format_pps(asked)}, sent {format_pps(sent)}",) if misses(asked, sent) else ()
+    return (*behind, *_strained(plan, windows))
+
+
+def _strained(plan: Plan, windows: Sequence[Window]) -> tuple[str, ...]:
+    """Evidence that the generator was at its own limit, where its frames come in bursts."""
     reasons = []
-    asked, sent = fmean(w.asked_pps for w in windows), fmean(w.sent_pps for w in windows)
-    if misses(asked, sent):
-        reasons.append(f"asked for {format_pps(asked)}, sent {format_pps(sent)}")
-    queue_full = _queue_full(windows, len(plan.directions), misses(asked, sent, TX_LAG_SHARE))
+    queue_full = _queue_full(windows, len(plan.directions), misses(*_rates(windows), TX_LAG_SHARE))
     if queue_full > TX_MISS_SHARE * sum(w.sent for w in windows):
         reasons.append(f"its transmit queue was full {queue_full:.0f} times")
     cpu = [w.cpu_percent for w in windows if w.cpu_percent is not None]
     if cpu and median(cpu) >= CPU_LIMIT_PERCENT:
         reasons.append(f"its CPU was at {median(cpu):.0f} %")
     return tuple(reasons)
+
+
+def _rates(windows: Sequence[Window]) -> tuple[float, float]:
+    """Asked and sent."""
+    return fmean(w.asked_pps for w in windows), fmean(w.sent_pps for w in windows)
 
 
 def _queue_full(windows: Sequence[Window], directions: int, lagging: bool) -> float:

@@ -116,7 +116,7 @@ def _of_foreign_frames(measured: Measured, result: DirectionResult, known: bool)
 
 
 def _of_trials(result: DirectionResult) -> Iterator[Caveat]:
-    if result.limit is not Limit.DUT or not result.trials or result.trials[0].passed:
+    if result.limit not in (Limit.DUT, Limit.UNKNOWN) or not result.trials or result.trials[0].passed:
         return
     name, confirmed = result.direction, result.confirmed_pps
     if confirmed is None:

@@ -16,6 +16,7 @@ class Limit(str, Enum):
     GENERATOR_RX = "generator-rx"
     LINK = "link"
     NONE = "none"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ FEWEST_FRAMES, MANY_FRAMES = 10, 400
 APART = 0.5
 """Rates of a search that differ by less than this part are the same: loss that depends on the rate must show it."""
 AT_ONCE_S = 1e-6
+FEWEST_WINDOWS = 3
 LEAST_EXTRA = 0.001
 """From this share on more frames received than sent are a finding."""
 LEAST_LOST = 0.5
@@ -82,8 +83,7 @@ def _find_path(measured: Measured, direction: Direction) -> FramePath:
     if not plan.seeks_knee or len(ramp) < plan.windows:
         return SOUND
     warm, looks = _warm_window(samples, direction), measured_windows(plan, samples, direction, (Phase.SEARCH,))
-    held = [build_window(direction, samples[middle : last + 1]) for _, middle, last in find_held(samples)]
-    share = _find_share(_with_looks(ramp, looks), warm) or _pooled_share(ramp, [warm, *held] if warm else held)
+    share = _find_share(_with_looks(ramp, looks), warm) or _pooled_share(ramp)
     if share >= LEAST_LOST * plan.loss_threshold and share > 0:
         return FramePath(lost=share)
     if share <= -LEAST_EXTRA:
@@ -111,7 +111,7 @@ def _find_share(ramp: Sequence[Window], warm: Window | None) -> float:
     above, for something else may have happened there, but not less may have been missing.
     """
     lowest = _lowest(ramp)
-    share = _constant_share(lowest, warm, FEWEST_FRAMES)
+    share = _constant_share(lowest, warm, MANY_FRAMES)
     for part in (8, 16, 32):
         if share is None and len(ramp) // part >= ROWS:
             share = _constant_share(ramp[: len(ramp) // part], warm, MANY_FRAMES)
@@ -175,21 +175,13 @@ def _same(rows: Sequence[_Row], warm: Window | None, fewest: float) -> float | N
     return whole.share
 
 
-def _pooled_share(ramp: Sequence[Window], held: Sequence[Window]) -> float:
-    """The share missing in the lowest windows of the ramp, and where a rate was held, if they are too few for rows.
+def _pooled_share(ramp: Sequence[Window]) -> float:
+    """The share missing in the lowest windows of the ramp, if they are too few for rows; 0 where none is seen.
 
-    Where a stall lies across the former it is that of the latter alone, or of the former without the two worst. The
-    same share at every rate must explain them, and much better than one that grows with the rate or none at all. 0
-    where it does not.
+    The same share at every rate must explain them, and much better than one that grows with the rate or none at all.
     """
-    held = sorted((w for w in held if w.sent), key=lambda window: window.sent_pps)
-    lowest = [ramp[:count] for count in range(min(len(ramp), 2 * ROWS), 1, -1)]
-    calmer = [_without_worst(part) for part in lowest if len(part) >= ROWS + 2]
-    for windows in (
-        *([*part, *(w for w in held if w.sent_pps <= part[-1].sent_pps)] for part in lowest),
-        *(held[:count] for count in range(len(held), 1, -1)),
-        *calmer,
-    ):
+    for count in range(min(len(ramp), 2 * ROWS), FEWEST_WINDOWS - 1, -1):
+        windows = ramp[:count]
         if sum(w.lost for w in windows) < max(FEWEST_FRAMES, *(w.skew for w in windows)):
             continue
         even, share = _misfit(windows, 0)
@@ -197,12 +189,6 @@ def _pooled_share(ramp: Sequence[Window], held: Sequence[Window]) -> float:
         if fits and min(_misfit(windows, power)[0] for power in (1, None)) - even > SIGMAS**2:
             return share
     return 0.0
-
-
-def _without_worst(windows: Sequence[Window]) -> Sequence[Window]:
-    """The windows without the two neighbours that lost most: a stall of less than a window may lie across them."""
-    at = max(range(len(windows) - 1), key=lambda i: sum(w.lost / w.sent for w in windows[i : i + 2]))
-    return [*windows[:at], *windows[at + 2 :]]
 
 
 def _misfit(windows: Sequence[Window], power: int | None) -> tuple[float, float]:

@@ -44,6 +44,7 @@ BEYOND = {
     Limit.GENERATOR_RX: "more than the generator receives",
     Limit.LINK: "after the link failed",
     Limit.NONE: "not offered",
+    Limit.UNKNOWN: "not known",
 }
 """Labels of the area beyond a lower bound."""
 _SMALL_RED: dict[str, Any] = {"fontsize": 8, "color": RED, "ha": "right", "va": "bottom"}

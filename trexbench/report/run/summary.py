@@ -30,6 +30,7 @@ LIMIT_WORDS = {
     Limit.GENERATOR_RX: "the generator could not receive more",
     Limit.LINK: "a link failed",
     Limit.NONE: "no limit found",
+    Limit.UNKNOWN: "not known: what was counted contradicts itself",
 }
 
 
@@ -106,6 +107,8 @@ def _offered_pps(result: RunResult, one: DirectionResult) -> float:
 
 
 def _nothing(found: Sequence[DirectionResult]) -> str:
+    if unknown := [reason for one in found if one.limit is Limit.UNKNOWN for reason in one.reasons]:
+        return f"the rate is not known: {unknown[0]}"
     lossy_from = [one.first_bad_pps for one in found if one.first_bad_pps is not None]
     if not lossy_from:
         return "nothing was measured"

@@ -1,0 +1,105 @@
+"""Claims of loss that the drain, the trials or higher rates contradict, in worlds drawn at random."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from effort import scaled
+from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result
+
+from trexbench.core.load.plan import Direction
+from trexbench.core.strategy.analysis import analyse
+from trexbench.core.verdict.model import Analysis, DirectionResult, Limit
+from trexbench.session.run import run
+
+SEEDS = range(scaled(100, 6))
+
+
+def judged(kind: type[SimulatedGenerator], world: World, **changes: Any) -> Analysis:
+    plan, clock = make_plan(**changes), HeldClock()
+    outcome = run(plan, kind(plan, world, clock), clock, Silent())
+    assert outcome.error is None
+    return analyse(plan, outcome.samples)
+
+
+def holds(one: DirectionResult, pps: float) -> bool:
+    """Whether the rate lies in the interval of a direction that the DUT limits; the model forwards whole frames."""
+    low, high = one.low_pps or 0.0, one.high_pps or 0.0
+    return one.limit is Limit.DUT and low * 0.999 <= pps <= high * 1.001
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_path_that_delays_frames_is_no_limit(seed: int) -> None:
+    """By up to 0.4 s, in windows of a second."""
+    rng = random.Random(seed)
+    capacity, plan = rng.uniform(2e5, 1.2e6), make_plan(ramp_s=rng.choice((60.0, 240.0)), warmup_s=10.0)
+    world = World(capacity, latency_s=rng.uniform(0.02, 0.4), noise=rng.choice((0.0, 0.002)), seed=seed)
+    analysis = make_result(plan, world).analysis
+    (one,) = analysis.directions
+    assert holds(one, capacity), world
+    assert not {"lossy-path", "foreign-frames", "duplicates"} & {each.code for each in analysis.caveats}, world
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_frames_lost_once_in_the_warm_up_are_no_share_at_every_rate(seed: int) -> None:
+    rng = random.Random(seed)
+    at_s, capacity = rng.uniform(0.5, 9.7), rng.uniform(2e5, 1.2e6)
+    blip = (at_s, at_s + rng.uniform(0.005, 0.2))
+    plan = make_plan(ramp_s=rng.choice((60.0, 600.0)), warmup_s=10.0, stop_on_saturation=rng.random() < 0.5)
+    analysis = make_result(plan, World(capacity, blips=(blip,), seed=seed)).analysis
+    assert holds(analysis.directions[0], capacity) and not analysis.caveats, (capacity, blip)
+
+
+@pytest.mark.parametrize("latency_s", [1.5, 3.0])
+@pytest.mark.parametrize("stops", [True, False])
+def test_a_delay_of_more_than_a_window_ends_in_unknown(latency_s: float, stops: bool) -> None:
+    plan = make_plan(warmup_s=10.0, stop_on_saturation=stops, drain_s=5.0)
+    (one,) = make_result(plan, World(latency_s=latency_s)).analysis.directions
+    assert one.limit is not Limit.DUT and one.at_least
+    assert one.limit is Limit.NONE or "use a longer --window" in one.reasons[0]
+
+
+class SlowsDown(SimulatedGenerator):
+    """Its router forwards less from some time on, as one that gets hot or leaves its turbo clock."""
+
+    at_s, share = 0.0, 1.0
+
+    def _forward(self, direction: Direction, frames: int, most: float) -> int:
+        return super()._forward(direction, frames, most * (self.share if self.clock.now_s > self.at_s else 1.0))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_figure_that_no_trial_confirms_is_not_the_maximum(seed: int) -> None:
+    rng = random.Random(seed)
+    capacity, share = rng.uniform(3e5, 9e5), rng.uniform(0.8, 0.93)
+    kind = type("Drawn", (SlowsDown,), {"at_s": rng.uniform(55.0, 75.0), "share": share})
+    analysis = judged(kind, World(capacity))
+    (one,) = analysis.directions
+    assert not one.trials[0].passed and holds(one, capacity * share)
+    assert one.maximum_pps == pytest.approx(capacity * share, rel=0.002)
+    assert {each.code for each in analysis.caveats} & {"not-confirmed", "confirmed-lower"}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_generator_that_sends_less_than_asked_is_no_limit_where_it_sends_more_later(seed: int) -> None:
+    rng = random.Random(seed)
+    capacity, share = rng.uniform(3e5, 7e5), rng.uniform(0.9, 0.985)
+    until_s = 5 + 60 * (capacity * 1.15 / 1.443e6)
+
+    class Slack(SimulatedGenerator):
+        def _send(self, number: int, seconds: float) -> int:
+            return super()._send(number, seconds * (share if self.clock.now_s < until_s else 1.0))
+
+    (one,) = judged(Slack, World(capacity)).directions
+    assert holds(one, capacity), one
+    (held,) = judged(Slack, World(tx_limit_pps=capacity)).directions
+    assert held.limit is Limit.GENERATOR_TX and held.at_least
+
+
+def test_a_loss_that_is_no_larger_at_far_higher_rates_is_no_saturation() -> None:
+    """All that is lost below is a stall's, and the path's: what the ramp began with is no maximum."""
+    world = World(2.2e5, back_loss=0.005, blips=((5.6, 9.5),))
+    (one,) = make_result(make_plan(), world).analysis.directions
+    assert (one.limit, one.maximum_pps) == (Limit.UNKNOWN, 0.0) and "no more at" in one.reasons[0]

@@ -1,0 +1,97 @@
+"""What a claim of loss must stand: every frame counted after the drain, and the rates that were held again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median
+
+from ..load.plan import Direction
+from ..load.sample import CONFIRM_PHASES, Phase
+from ..load.windows import Measured, build_window
+from ..units import format_pps, format_share
+from .evidence import find_evidence
+from .knee import NOTHING_SHARE
+from .model import Limit, Trial, Verdict
+from .path import AGREE
+
+MISSING_SHARE = 0.5
+"""Of the frames that windows counted as lost so many must be missing once the traffic has stopped."""
+FAR_MORE = 2.0
+"""A DUT that loses no larger share at so many times a rate is not saturated at that rate."""
+
+
+def settle(measured: Measured, direction: Direction, verdict: Verdict, trials: Sequence[Trial]) -> Verdict:
+    """The verdict, or what is left of one that the drain or the trials contradict."""
+    if verdict.limit is not Limit.DUT or not measured.plan.seeks_knee:
+        return verdict
+    carried = (1 - find_evidence(measured, direction).path.lost) * (1 - measured.plan.loss_threshold)
+    confirmed = max((trial.offered_pps for trial in trials if trial.passed), default=0.0)
+    failed = [trial for trial in trials if not trial.passed and trial.received < carried * trial.sent]
+    if _slower_since(measured):
+        failed = []
+    reason = _came_late(measured, direction, verdict)
+    if not confirmed:
+        reason = reason or _lost_less(measured, direction, verdict, failed)
+    if reason:
+        unknown = replace(verdict, limit=Limit.UNKNOWN, reasons=(reason,), goals=())
+        return replace(unknown, maximum_pps=confirmed, low_pps=None, high_pps=None)
+    if not failed or failed[0] is not trials[0]:
+        return verdict
+    # The rates that would have come through whole; in the hold, too, where no trial did.
+    came = min(trial.received / carried / trial.sent * trial.offered_pps for trial in failed)
+    hold = [w.received_pps for w in find_evidence(measured, direction).sending if w.phase is Phase.HOLD]
+    if hold and not confirmed:
+        came = min(came, median(hold) / carried)
+    maximum = max(confirmed, min(verdict.maximum_pps, came))
+    low = confirmed or came * (1 - measured.plan.loss_threshold)
+    goals = tuple(replace(one, maximum_pps=maximum, low_pps=low) for one in verdict.goals[:1])
+    return replace(
+        verdict, maximum_pps=maximum, low_pps=low, last_good_pps=confirmed or None, goals=(*goals, *verdict.goals[1:])
+    )
+
+
+def _slower_since(measured: Measured) -> bool:
+    """Whether a lab became slower after the knee was found: what is held then says nothing of it."""
+    found_s = max((sample.t_s for sample in measured.samples if sample.phase not in CONFIRM_PHASES), default=0.0)
+    return any(change.for_worse and change.end_s > found_s for change in measured.changes)
+
+
+def _came_late(measured: Measured, direction: Direction, verdict: Verdict) -> str:
+    """Why the windows' loss is none: the frames had come back when the traffic had stopped. Empty where it is one."""
+    samples, evidence = measured.samples, find_evidence(measured, direction)
+    drained = next((sample for sample in reversed(samples) if sample.phase is Phase.DRAIN), None)
+    if drained is None or verdict.saturated_at_s is None or evidence.path.foreign:
+        return ""
+    after = [window for window in evidence.sending if window.begin_s >= verdict.saturated_at_s]
+    claimed = sum(window.lost for window in after if window.is_bad(measured.plan.loss_threshold))
+    whole, path = build_window(direction, (samples[0], drained)), evidence.path
+    missing = whole.sent * (1 - path.lost) * (1 + path.extra) - whole.received
+    if missing >= MISSING_SHARE * claimed:
+        return ""
+    return (
+        f"{claimed} frames were missing while the traffic went on, and only {max(0, round(missing))} when it had "
+        "stopped: the path delays frames, or a port's counters, by more than a window; use a longer --window"
+    )
+
+
+def _lost_less(measured: Measured, direction: Direction, verdict: Verdict, failed: Sequence[Trial]) -> str:
+    """Why the loss is not that of a saturated DUT: at far higher rates it lost no larger share. Empty where it may be.
+
+    failed: trials; without any, the loss of a ramp that has found no good rate counts.
+    """
+    windows = find_evidence(measured, direction).sending
+    lossy = [(trial.offered_pps, trial.loss or 0.0) for trial in failed]
+    if not lossy and not verdict.last_good_pps:
+        lossy = [(w.sent_pps, w.lost / w.sent) for w in windows if w.begin_s == verdict.saturated_at_s]
+    for pps, share in lossy:
+        if share > NOTHING_SHARE:
+            return f"nothing came through when {format_pps(pps)} was held again: the DUT had stopped forwarding"
+        most = share + AGREE * min(share, 1 - share)
+        higher = [w.sent_pps for w in windows if w.sent_pps > FAR_MORE * pps and w.lost <= most * w.sent]
+        if higher:
+            return (
+                f"{format_share(share)} of the frames were lost at {format_pps(pps)}, and no more at "
+                f"{format_pps(max(higher))}: that is no DUT at its limit; look for what loses frames on the path"
+            )
+    return ""
