@@ -50,7 +50,7 @@ def require(kind: str) -> None:
 
 def end(role: str, kind: str, keys: dict[str, Any], **more: Any) -> TunnelEnd:
     wished, other = parse_tunnel(kind), {"server": "client", "client": "server"}[role]
-    told = {"kind": kind, "name": f"tbvpn{role[0]}{os.getpid()}", "cipher": wished.cipher, "port": PORT, "keys": keys}
+    told = {"kind": kind, "name": f"tbvpn{role[0]}x{os.getpid()}", "cipher": wished.cipher, "port": PORT, "keys": keys}
     told |= {"mtu": wished.inner_mtu(1500), "first": role == "server", "parent": "v0"}
     told |= {"own": INNER[role], "peer": INNER[other], "local": OUTER[role], "remote": OUTER[other]}
     return TunnelEnd(role, NetnsTransport(NAMES[role]), {**told, **more})
@@ -124,7 +124,7 @@ def test_packets_of_strangers_are_dropped(wire: None) -> None:
 
 def received(role: str) -> int:
     """Packets that came out of the tunnel there."""
-    (link,) = json.loads(ip("-n", NAMES[role], "-s", "-j", "link", "show", f"tbvpn{role[0]}{os.getpid()}"))
+    (link,) = json.loads(ip("-n", NAMES[role], "-s", "-j", "link", "show", f"tbvpn{role[0]}x{os.getpid()}"))
     return int(link["stats64"]["rx"]["packets"])
 
 

@@ -119,7 +119,8 @@ def test_a_command_that_is_ended_leaves_nothing(place: Path, tunnel: str, how: s
         eventually(lambda: not any(map(alive, there)), "every process has ended", 20)
         eventually(lambda: not tunnels(PREFIX), "no interface is left", 20)
         eventually(lambda: "trexbench_tunnel" not in rules(PREFIX), "no rule is left", 20)
-    assert not list(Path("/var/run/wireguard").glob("tbvpn*"))
+    # A command's names end in eight hexadecimal digits; those of tests beside this one do not.
+    assert not list(Path("/var/run/wireguard").glob(f"tbvpn{'[0-9a-f]' * 8}.sock"))
     state = [one.read_text() for one in place.rglob("*") if one.is_file() and "state" in one.parts]
     assert not [one for one in state if "tbvpn" in one or "PRIVATE KEY" in one]
 

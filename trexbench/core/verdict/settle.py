@@ -86,7 +86,7 @@ def _lost_less(measured: Measured, direction: Direction, verdict: Verdict, faile
         lossy = [(w.sent_pps, w.lost / w.sent) for w in windows if w.begin_s == verdict.saturated_at_s]
     for pps, share in lossy:
         if share > NOTHING_SHARE:
-            return f"nothing came through when {format_pps(pps)} was held again: the DUT had stopped forwarding"
+            return f"nothing came through at {format_pps(pps)}: the DUT had stopped forwarding"
         most = share + AGREE * min(share, 1 - share)
         higher = [w.sent_pps for w in windows if w.sent_pps > FAR_MORE * pps and w.lost <= most * w.sent]
         if higher:
