@@ -88,9 +88,10 @@ def take_down(lab: LabState) -> None:
             problems.append(str(error))
 
     stopping = [tester_namespace(lab.prefix), *([dut_namespace(lab.prefix)] if lab.router or lab.cable else [])]
+    known = [one.process for one in (lab.server, lab.router, lab.cable) if one is not None]
     for inode in (lab.namespaces.get(name) for name in stopping):
         if inode is not None:
-            attempt(partial(server.stop, lab.prefix, inode))
+            attempt(partial(server.stop, lab.prefix, inode, known))
     if lab.router is not None:
         attempt(partial(vpp.clean, lab.prefix))
     for name, inode in lab.namespaces.items():

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -152,18 +152,25 @@ def answers(spec: LabSpec) -> bool:
         return probe.connect_ex(("127.0.0.1", spec.rpc_port)) == 0
 
 
-def stop(prefix: str, netns_inode: int) -> None:
-    """SIGTERM, then SIGKILL, to the lab's server and what it started; to nothing else."""
+def stop(prefix: str, netns_inode: int, known: Sequence[Process] = ()) -> None:
+    """SIGTERM, then SIGKILL, to the lab's server and what it started; to nothing else.
+
+    known: processes that the lab has started, whose environment cannot be read for a moment after that.
+    """
+
+    def there() -> set[Process]:
+        return {*state.server_processes(prefix, netns_inode), *(process for process in known if process.alive)}
+
     for number, patience_s in ((signal.SIGTERM, _STOP_S), (signal.SIGKILL, 2.0)):
         deadline = time.monotonic() + patience_s
-        for process in state.server_processes(prefix, netns_inode):
+        for process in there():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, number)
         while time.monotonic() < deadline:
-            if not state.server_processes(prefix, netns_inode):
+            if not there():
                 return
             time.sleep(0.05)
-    left = ", ".join(str(process.pid) for process in state.server_processes(prefix, netns_inode))
+    left = ", ".join(str(process.pid) for process in there())
     raise LabError(f"the server of lab {prefix} does not end (process {left})", "see 'ps' and 'dmesg'")
 
 

@@ -142,14 +142,18 @@ def namespace_inode(name: str) -> int | None:
 
 
 def server_processes(prefix: str, netns_inode: int) -> list[Process]:
-    """The processes in this network namespace that this lab started, or that those started."""
+    """The processes in this network namespace that this lab started, or that those started.
+
+    Those still in the caller's namespace are on their way into one of the lab's (``ip netns exec``).
+    """
     mark = f"{MARK}={prefix}".encode()
+    places = {netns_inode, os.stat("/proc/thread-self/ns/net").st_ino}
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
-            inside = (entry / "ns/net").stat().st_ino == netns_inode
+            inside = (entry / "ns/net").stat().st_ino in places
             ours = inside and mark in (entry / "environ").read_bytes().split(b"\0")
         except OSError:
             continue

@@ -1,0 +1,42 @@
+"""Processes of a lab's server are found by the lab's mark, wherever on their way they are."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from sshd import eventually
+
+from trexbench.lab import server, state
+from trexbench.lab.state import Process
+
+LAB, OTHER = f"tlm{os.getpid()}", f"tlo{os.getpid()}"
+
+
+@pytest.fixture
+def started() -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """A process with each lab's mark, in the namespace of the tests."""
+    argv = ["sleep", "60"]
+    processes = {name: subprocess.Popen(argv, env={**os.environ, state.MARK: name}) for name in (LAB, OTHER)}
+    yield processes
+    for process in processes.values():
+        process.kill()
+        process.wait(5)
+
+
+def test_a_server_that_has_not_entered_its_namespace_yet_is_stopped_too(
+    started: dict[str, subprocess.Popen[bytes]],
+) -> None:
+    """As ``ip netns exec`` is for a moment: it would start the server in a namespace that is removed meanwhile."""
+    no_namespace = 0
+    eventually(lambda: bool(state.server_processes(LAB, no_namespace)), "its environment can be read", 5)
+    assert [process.pid for process in state.server_processes(LAB, no_namespace)] == [started[LAB].pid]
+    server.stop(LAB, no_namespace)
+    assert started[LAB].wait(5) != 0 and started[OTHER].poll() is None
+
+
+def test_a_server_whose_environment_tells_nothing_yet_is_known(started: dict[str, subprocess.Popen[bytes]]) -> None:
+    server.stop(f"{LAB}x", 0, [Process.of(started[LAB].pid)])
+    assert started[LAB].wait(5) != 0 and started[OTHER].poll() is None
