@@ -249,6 +249,16 @@ def test_search_finds_the_knees_of_several_goals(tmp_path: Path) -> None:
     assert all(abs(a["maximum_pps"] / b["maximum_pps"] - 1) < 0.02 for a, b in pairs)
 
 
+def test_a_search_without_an_answer_says_so_and_exits_with_4(tmp_path: Path) -> None:
+    config = (ROOT / "dut_configs/netgate-linux.yaml").read_text()
+    assert config.count("  noise: 0.3%\n") == 1
+    (tmp_path / "restless.yaml").write_text(config.replace("  noise: 0.3%\n", "  noise: 8%\n"))
+    done = trexbench(tmp_path, "search", "--dut", "./restless.yaml", "--mode", "64b", "--sim", "--no-picture", "-q")
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "NO ANSWER: 0->1: 36 looks did not find" in done.stdout
+    assert done.stderr.splitlines()[-1].startswith("trexbench: no answer: 0->1: 36 looks did not find")
+
+
 def test_saturate_counts_what_a_twin_emits(tmp_path: Path) -> None:
     done = trexbench(
         tmp_path, "saturate", "--dut", "netgate-vpp", "--mode", "1flow", "--sim", "-q", "--json", "--no-picture"

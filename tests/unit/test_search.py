@@ -10,7 +10,7 @@ import pytest
 from effort import scaled
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simulate, simulate_with
+from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_result, simulate, simulate_with
 
 from trexbench.core.errors import ConfigError
 from trexbench.core.load.plan import Direction
@@ -19,6 +19,7 @@ from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.search import MOST_LOOKS
 from trexbench.core.verdict.belief import Bracket, Look, believe
 from trexbench.core.verdict.model import DirectionResult, Limit
+from trexbench.report.run.summary import answer_words
 from trexbench.session.run import run
 
 FORTH, BACK = Direction(0, 1), Direction(1, 0)
@@ -237,3 +238,16 @@ def test_plans_of_a_search_differ_by_their_goals() -> None:
     plan = make_plan(kind="search", goals=(0.0, 0.005))
     assert replace(plan, goals=(0.0,)) != plan and plan.goals == (0.0, 0.005)
     assert make_plan(kind="search", loss_threshold=0.02).goals == (0.02,)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_search_that_used_its_looks_up_is_no_answer(seed: int) -> None:
+    """Where the rate varies from second to second by ten times the width."""
+    plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0)
+    result = make_result(plan, World(7e5, noise=0.05, seed=seed))
+    assert "not-finished" in {one.code for one in result.analysis.caveats}
+    assert result.analysis.unanswered.startswith("0->1: 36 looks did not find the rate at a loss of 0.1 % to 0.5 %")
+    assert "NO ANSWER: 0->1: 36 looks" in answer_words(result) and answer_words(result, brief=True).endswith(
+        "NO ANSWER"
+    )
+    assert make_result(plan, World(7e5, seed=seed)).analysis.unanswered == ""

@@ -50,7 +50,7 @@ Shell completion (bash; zsh and fish likewise):
   eval "$(_TREXBENCH_COMPLETE=bash_source trexbench)"
 
 \b
-Exit codes: 0 measured, 2 wrong usage or configuration, 3 regression, 4 not enough data to judge,
+Exit codes: 0 measured, 2 wrong usage or configuration, 3 regression, 4 no answer, or too few nights,
 5 traffic generator, 6 DUT, 7 lab, 8 tester busy, 9 result files, 130/143 interrupted, 1 anything
 else. A run that ended early is saved as incomplete and exits with the code of what ended it.
 """

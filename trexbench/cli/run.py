@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+NO_ANSWER = 4
+"""The exit code of a run that ended as planned, and whose counters do not answer what was asked."""
+
 RAMP_EXAMPLES = """\b
 Examples:
   trexbench ramp --dut netgate-vpp --mode var2-64b --bidir --sim
@@ -239,6 +242,9 @@ def _measure(
     if shown.picture and done.result.samples and done.path is not None:
         picture = done.path.with_suffix(".png")
         save_picture(lambda: draw_run(done.result, picture))
+    if done.error is None and (reason := done.result.analysis.unanswered):
+        warn(f"no answer: {reason}")
+        return NO_ANSWER
     return exit_code(done.error)
 
 

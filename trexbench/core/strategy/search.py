@@ -14,7 +14,7 @@ from ..load.sample import Phase, Sample
 from ..load.windows import Measured, Window, last_windows
 from ..units import format_duration, format_pps, format_share
 from ..verdict.blame import blame, limit_without_loss, misses
-from ..verdict.model import Goal, Limit, Stall, Verdict
+from ..verdict.model import NOT_FINISHED, Caveat, DirectionResult, Goal, Limit, Stall, Verdict
 from ..verdict.path import find_path
 from .base import LoadStep, Stage, Strategy
 from .confirm import next_trial
@@ -188,6 +188,18 @@ class Search(Strategy):
         first = goals[0]
         ends = first.low_pps, first.high_pps
         return Verdict(limit, reasons, first.maximum_pps, *ends, first.low_pps, ends[1] or lossy_from, since_s, goals)
+
+    def doubts(self, history: Measured, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
+        """Intervals that are still wider than asked for, after as many looks as there are."""
+        if max((sample.trial for sample in history.samples if sample.phase is Phase.SEARCH), default=0) < MOST_LOOKS:
+            return
+        for group in self._groups(history):
+            wide = [f"{100 * one.goal:g} %" for one in self._found(history, group).knees if one.next_share is not None]
+            if wide:
+                names = ", ".join(map(str, group.directions))
+                text = f"{names}: {MOST_LOOKS} looks did not find the rate at a loss of {' and '.join(wide)} to "
+                text += f"{100 * self.width:g} %: it varies by more than that; take a wider --width"
+                yield Caveat(NOT_FINISHED, text)
 
     def _deciding(self, looks: Sequence[Look], knee: Knee, direction: Direction) -> list[Window]:
         """The lossy windows at the interval's upper end; only those in which all was sent, if they are enough."""

@@ -19,6 +19,10 @@ class Limit(str, Enum):
     UNKNOWN = "unknown"
 
 
+NOT_FINISHED = "not-finished"
+"""The code of the doubt that a search has used its looks up before its intervals were narrow enough."""
+
+
 @dataclass(frozen=True)
 class Caveat:
     """A reason to doubt a figure, stored with it. code: for machines; text: for people."""
@@ -144,3 +148,10 @@ class Analysis:
     @property
     def at_least(self) -> bool:
         return any(d.at_least for d in self.directions)
+
+    @property
+    def unanswered(self) -> str:
+        """Why this is no answer to what was asked; empty where it is one."""
+        reasons = [reason for one in self.directions if one.limit is Limit.UNKNOWN for reason in one.reasons]
+        reasons += [one.text for one in self.caveats if one.code == NOT_FINISHED]
+        return reasons[0] if reasons else ""

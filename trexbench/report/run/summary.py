@@ -80,8 +80,9 @@ def answer_words(result: RunResult, brief: bool = False) -> str:
         return cost_words(cost, cpus=not brief)
     plan, found = result.plan, result.analysis.directions
     rates = {one.direction: one.maximum_pps for one in found}
+    no_answer = result.analysis.unanswered
     if not any(rates.values()):
-        return _nothing(found)
+        return f"the rate is not known: {no_answer}" if no_answer else _nothing(found)
     words = format_bound(sum(rates.values()), any(one.at_least for one in found))
     if len(found) > 1:
         parts = f" ({' + '.join(map(rate_words, found))})" if len(found) <= 4 and not brief else ""
@@ -91,8 +92,9 @@ def answer_words(result: RunResult, brief: bool = False) -> str:
     reach = f" ({len(found)} directions, up to {len(found)}00 %)" if len(found) > 1 else ""
     share = f"{format_share(plan.line_share(rates))} of {line_speeds(plan)} line rate{reach}"
     if brief:
-        return f"{words}, {share}"
-    return f"{words}, {format_bits(plan.l1_bps(rates))} L1, {share}: {verdict_words(result)}"
+        return f"{words}, {share}{', NO ANSWER' if no_answer else ''}"
+    verdict = f"NO ANSWER: {no_answer}" if no_answer else verdict_words(result)
+    return f"{words}, {format_bits(plan.l1_bps(rates))} L1, {share}: {verdict}"
 
 
 def held_cost_of(result: RunResult) -> Cost | None:
@@ -107,8 +109,6 @@ def _offered_pps(result: RunResult, one: DirectionResult) -> float:
 
 
 def _nothing(found: Sequence[DirectionResult]) -> str:
-    if unknown := [reason for one in found if one.limit is Limit.UNKNOWN for reason in one.reasons]:
-        return f"the rate is not known: {unknown[0]}"
     lossy_from = [one.first_bad_pps for one in found if one.first_bad_pps is not None]
     if not lossy_from:
         return "nothing was measured"
