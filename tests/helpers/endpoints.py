@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,15 @@ def host(name: str, transport: Transport | None = None, cpus: tuple[int, ...] = 
 
 
 def free_port(version: int = 4) -> int:
-    with socket.socket(socket.AF_INET6 if version == 6 else socket.AF_INET) as one:
-        one.bind((LOOPBACK[version], 0))
-        return int(one.getsockname()[1])
+    """A port that nobody listens on. It lies below those that the kernel gives to connections: one of them could take
+    it before its server is there."""
+    family = socket.AF_INET6 if version == 6 else socket.AF_INET
+    for _ in range(100):
+        port = random.SystemRandom().randrange(10_000, 32_000)  # other workers may have been seeded alike
+        with socket.socket(family) as one, suppress(OSError):
+            one.bind((LOOPBACK[version], port))
+            return port
+    raise AssertionError("100 ports in a row are in use")
 
 
 def run(

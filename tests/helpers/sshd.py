@@ -6,7 +6,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -14,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from endpoints import free_port
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 WHY_NOT = (
@@ -83,9 +84,7 @@ def running_sshd(
         for key in ("host", "other_host", "user", "other_user"):
             argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)]
             subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, timeout=30)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         # A home of its own: what a shell does when it starts is not up to whoever runs the tests.
         given = " ".join([f"HOME={folder}", *([f"PATH={path}"] if path else [])])
         _write_configs(folder, port, (*settings, f"SetEnv {given}"), host, address)
