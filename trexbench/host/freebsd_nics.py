@@ -1,4 +1,4 @@
-"""Which counters of a NIC say what, by its FreeBSD driver: their sources differ, and no rule holds for all."""
+"""Meanings of a NIC's counters, by its FreeBSD driver: their sources differ, and no rule holds for all."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def leaf_of(name: str) -> tuple[str, str] | None:
 
 
 def is_counter(name: str) -> bool:
-    """Whether a sysctl is one of the counters of its driver's row."""
+    """Test for a sysctl that is one of the counters of its driver's row."""
     found = leaf_of(name)
     if found is None:
         return False

@@ -1,4 +1,4 @@
-"""What a claim of loss must stand: every frame counted after the drain, and the rates that were held again."""
+"""Tests that a claim of loss must stand: every frame counted after the drain, and the rates that were held again."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def settle(measured: Measured, direction: Direction, verdict: Verdict, trials: S
 
 
 def _slower_since(measured: Measured) -> bool:
-    """Whether a lab became slower after the knee was found: what is held then says nothing of it."""
+    """Test for a lab that became slower after the knee was found: what is held then says nothing of it."""
     found_s = max((sample.t_s for sample in measured.samples if sample.phase not in CONFIRM_PHASES), default=0.0)
     return any(change.for_worse and change.end_s > found_s for change in measured.changes)
 
 
 def _came_late(measured: Measured, direction: Direction, verdict: Verdict) -> str:
-    """Why the windows' loss is none: the frames had come back when the traffic had stopped. Empty where it is one."""
+    """The reason why the windows' loss is none: the frames had come back when the traffic had stopped. Empty where it is one."""
     samples, evidence = measured.samples, find_evidence(measured, direction)
     drained = next((sample for sample in reversed(samples) if sample.phase is Phase.DRAIN), None)
     if drained is None or verdict.saturated_at_s is None or evidence.path.foreign:
@@ -76,7 +76,7 @@ def _came_late(measured: Measured, direction: Direction, verdict: Verdict) -> st
 
 
 def _lost_less(measured: Measured, direction: Direction, verdict: Verdict, failed: Sequence[Trial]) -> str:
-    """Why the loss is not that of a saturated DUT: at far higher rates it lost no larger share. Empty where it may be.
+    """The reason why this is no saturated DUT: at far higher rates it lost no larger share. Empty where it may be.
 
     failed: trials; without any, the loss of a ramp that has found no good rate counts.
     """

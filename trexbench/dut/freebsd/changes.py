@@ -203,7 +203,7 @@ def _neighbour(name: str, other: Address, mac: str, facts: Facts) -> list[Change
 
 
 def stays(found: Mapping[str, Any], facts: Facts) -> bool:
-    """Whether an entry is as permanent as this kernel's arp can make it."""
+    """Test for an entry as permanent as this kernel's arp can make it."""
     return bool(found["permanent"] or (found["stale"] and found["mac"] and _arp_forgets(facts)))
 
 

@@ -1,4 +1,4 @@
-"""What a pfSense's settings should be and are not, and what it may undo by itself. Pure."""
+"""Differences between a pfSense's settings and its config, and doubts of what it may undo by itself. Pure."""
 
 from __future__ import annotations
 
