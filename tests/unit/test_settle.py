@@ -103,3 +103,19 @@ def test_a_loss_that_is_no_larger_at_far_higher_rates_is_no_saturation() -> None
     world = World(2.2e5, back_loss=0.005, blips=((5.6, 9.5),))
     (one,) = make_result(make_plan(), world).analysis.directions
     assert (one.limit, one.maximum_pps) == (Limit.UNKNOWN, 0.0) and "no more at" in one.reasons[0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_trial_in_which_the_receiver_lost_frames_leaves_the_duts_figure(seed: int) -> None:
+    """It counts them as its own errors (ierrors), from some time after the ramp on."""
+
+    class Weak(SimulatedGenerator):
+        def _deliver(self, direction: Direction, forwarded: int, seconds: float) -> None:
+            lost = forwarded // 20 if self.clock.now_s > 76 else 0
+            super()._deliver(direction, forwarded - lost, seconds)
+            self._ports[direction.rx].ierrors += lost
+
+    capacity = random.Random(seed).uniform(3e5, 9e5)
+    (one,) = judged(Weak, World(capacity)).directions
+    assert one.trials and not one.trials[0].passed and holds(one, capacity)
+    assert one.maximum_pps == pytest.approx(capacity, rel=0.02)

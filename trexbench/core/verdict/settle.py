@@ -10,10 +10,12 @@ from ..load.plan import Direction
 from ..load.sample import CONFIRM_PHASES, Phase
 from ..load.windows import Measured, build_window
 from ..units import format_pps, format_share
+from .blame import RX_BLAME_SHARE
 from .evidence import find_evidence
 from .knee import NOTHING_SHARE
 from .model import Limit, Trial, Verdict
 from .path import AGREE
+from .trials import find_held
 
 MISSING_SHARE = 0.5
 """Of the frames that windows counted as lost so many must be missing once the traffic has stopped."""
@@ -30,6 +32,7 @@ def settle(measured: Measured, direction: Direction, verdict: Verdict, trials: S
     failed = [trial for trial in trials if not trial.passed and trial.received < carried * trial.sent]
     if _slower_since(measured):
         failed = []
+    failed = [trial for trial in failed if not _receiver_lost(measured, direction, trial)]
     reason = _came_late(measured, direction, verdict)
     if not confirmed:
         reason = reason or _lost_less(measured, direction, verdict, failed)
@@ -57,8 +60,14 @@ def _slower_since(measured: Measured) -> bool:
     return any(change.for_worse and change.end_s > found_s for change in measured.changes)
 
 
+def _receiver_lost(measured: Measured, direction: Direction, trial: Trial) -> bool:
+    """Test for a trial whose loss is that of the tester's receiving port: it says nothing of the DUT."""
+    window = find_held(measured.samples, direction, CONFIRM_PHASES, trial.number).window
+    return bool(window.ierrors) and window.ierrors >= RX_BLAME_SHARE * window.lost
+
+
 def _came_late(measured: Measured, direction: Direction, verdict: Verdict) -> str:
-    """The reason why the windows' loss is none: the frames had come back when the traffic had stopped. Empty where it is one."""
+    """The reason why the windows' loss is none: frames had come back when the traffic had stopped. Empty: it is one."""
     samples, evidence = measured.samples, find_evidence(measured, direction)
     drained = next((sample for sample in reversed(samples) if sample.phase is Phase.DRAIN), None)
     if drained is None or verdict.saturated_at_s is None or evidence.path.foreign:
