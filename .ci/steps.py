@@ -90,7 +90,7 @@ def readme_steps() -> list[Step]:
     named = (
         ("install", True, 0),
         ("lint and types", True, 0),
-        ("unit", False, 0),
+        ("unit", False, 1),
         ("commands and page", False, 2),
         ("root, side by side", False, 2),
         ("root, measuring", False, 0),
@@ -264,7 +264,8 @@ def run(runner: Runner) -> None:
     files = [path for path in sorted(ROOT.glob("tests/unit/test_*.py")) if "mark.portable" in path.read_text("utf-8")]
     portable = f"-m portable {' '.join(str(path.relative_to(ROOT)) for path in files)}"
     for version in PORTABLE:
-        runner.go(Step(f"portable, Python {version}", f".venv-{version}/bin/pytest -n auto {portable}"))
+        command = f".venv-{version}/bin/pytest -n auto {portable}"
+        runner.go(Step(f"portable, Python {version}", command, extra_workers=1))
     for step in rest:
         runner.go(step)
 
@@ -277,7 +278,7 @@ def nightly_steps() -> list[Step]:
         steps.append(Step(f"install, Python {version}", install_python(version), vital=True))
         # What an experiment finds does not depend on the Python: a sample of each is enough there.
         command = f"TREXBENCH_NIGHTLY= .venv-{version}/bin/pytest -n auto tests/unit"
-        steps.append(Step(f"unit, Python {version}", command))
+        steps.append(Step(f"unit, Python {version}", command, extra_workers=1))
     steps += [Step("truth", ".venv/bin/pytest -n auto tests/truth"), *rest]
     return [*steps, Step("benchmarks", ".venv/bin/python benchmarks/nightly.py --keep")]
 

@@ -144,7 +144,7 @@ def refuses_what_trex_refuses(api: Any, client: Any, target: Target) -> None:
     over = "Expected L1 B/W: '20 Gbps' exceeds port line rate: '10 Gbps'"
     refused(api, lambda: client.start(ports=[0], mult="200%"), over)
     refused(api, lambda: client.update(ports=[0], mult="1kpps"), "are not active")
-    client.start(ports=[0], mult="1kpps", duration=5)
+    client.start(ports=[0], mult="1kpps", duration=60)
     refused(api, lambda: client.start(ports=[0], mult="1kpps"), "please stop them or specify 'force'")
     refused(api, lambda: client.pause(ports=[0]), "pause is supported when duration is not enable")
     refused(api, lambda: client.update(ports=[0], mult="200%"), over)
