@@ -174,7 +174,7 @@ def test_failed_nights_stand_below_the_axis_and_break_the_lines(show: Any) -> No
 
 def test_a_night_is_told_whole_in_the_order_of_its_figures(show: Any) -> None:
     slower = CELLS[-1]
-    change = Change(slower, "maximum rate", "2026-11-17T02:00:11Z", "vpp is slower", True, 12e6, 10.56e6, noise=6e4)
+    change = Change(slower, "maximum rate", "2026-11-17T02:00:11Z", "vpp is slower", True, 12e6, 10.56e6)
     page = show(make_report(CELLS, 12, slower=slower, changes=[change]))
     page.evaluate(f"{CHOOSE}('mode', 'imix'); {CHOOSE}('traffic', 'bidir')")
     page.evaluate(f"{PLOT}.scrollIntoView()")

@@ -13,7 +13,8 @@ from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, make_r
 
 from trexbench.core.errors import StoreError
 from trexbench.core.history.compare import compare_sets, find_unlike
-from trexbench.core.history.regression import Kind, judge_rows
+from trexbench.core.history.levels import Kind
+from trexbench.core.history.regression import judge_rows
 from trexbench.core.history.rows import row_of
 from trexbench.core.history.series import like_the_last
 from trexbench.core.load.conditions import find_changes, round_trip_ns

@@ -16,8 +16,9 @@ from nights import LINUX, VPP, date, make_row, make_rows, noisy
 
 from trexbench.core.history.explain import part_words
 from trexbench.core.history.known import Known
+from trexbench.core.history.levels import Kind
 from trexbench.core.history.night import Attempt, CellRecord, Night, State
-from trexbench.core.history.regression import NEEDED_NIGHTS, Finding, Judgement, Kind, judge_rows
+from trexbench.core.history.regression import NEEDED_NIGHTS, Finding, Judgement, judge_rows
 from trexbench.core.history.rows import Cell, RunRow, told_apart
 from trexbench.core.history.series import Point
 from trexbench.report.regress.forms import format_junit, judgement_values
@@ -58,9 +59,11 @@ def test_a_slower_cell_is_a_regression_since_its_first_slower_night() -> None:
         ([*noisy(30), *noisy(3, 5.25e6)], Kind.IMPROVEMENT, 0),
         ([*noisy(30), *noisy(40, 5.25e6)], None, 0),  # no news any more
         ([*noisy(30), *noisy(60, 4.75e6)], Kind.REGRESSION, 3),  # until it is acknowledged
-        ([*noisy(30), *noisy(10, 4.75e6), *noisy(10, seed=7)], None, 0),  # or has recovered
+        ([*noisy(30), *noisy(10, 4.75e6), *noisy(10, seed=7)], Kind.RECOVERY, 0),  # or has recovered
+        ([*noisy(30), *noisy(10, 4.75e6), *noisy(20, seed=7)], None, 0),  # of which two weeks know
         ([*noisy(30), *noisy(10, 4.5e6), *noisy(10, 4.75e6)], Kind.REGRESSION, 3),  # half of it is not all
-        ([*noisy(30), 4e6], None, 0),  # one bad night
+        ([*noisy(30), 4e6], Kind.SUSPICION, 0),  # one bad night
+        ([*noisy(30), 4e6, *noisy(1, seed=3)], None, 0),
         (noisy(NEEDED_NIGHTS - 1), Kind.INSUFFICIENT, 4),
         ([5e6], Kind.INSUFFICIENT, 4),
     ],
@@ -180,9 +183,10 @@ def test_incomplete_runs_do_not_count() -> None:
     assert judged(rows).findings == ()
 
 
-def test_a_change_smaller_than_what_one_run_leaves_open_is_not_told() -> None:
-    assert judged([make_row(n, v, uncertainty_pps=0.0) for n, v in enumerate(STEP)]).exit_code == 3
-    assert judged([make_row(n, v, uncertainty_pps=5e5) for n, v in enumerate(STEP)]).exit_code == 0
+def test_the_nights_own_scatter_is_the_noise_whatever_one_run_says_of_itself() -> None:
+    """-2 % at 0.3 % from night to night, where each run leaves open 3 %."""
+    rows = [make_row(n, v, uncertainty_pps=1.5e5) for n, v in enumerate([*noisy(30), *noisy(3, 4.9e6)])]
+    assert only(judged(rows), Kind.REGRESSION).nights == 3
 
 
 def test_a_regression_is_explained_by_the_nodes_that_cost_more() -> None:
@@ -233,6 +237,9 @@ def test_what_is_told_of_nodes_never_contradicts_the_whole(
         return
     *parts, total = told
     assert total == round(whole)
+    if words.startswith("all nodes"):
+        assert len(parts) == 1 and parts[0] * whole >= 0, words
+        return
     others = [parts.pop()] if "other nodes" in words else []
     assert all(part * whole > 0 for part in parts), words
     assert sum(parts) + sum(others) == total if others else abs(sum(parts)) <= abs(total), words

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from report_cases import make_night, make_record, make_row, make_run
 
-from trexbench.core.history.baseline import Level
+from trexbench.core.history.levels import Usual
 from trexbench.core.history.night import State
 from trexbench.core.history.rows import EFFICIENCY, Cell, RunRow, held_pps, row_of, told_apart
 from trexbench.report.page.figures import GridCell
@@ -137,9 +135,9 @@ def nights_of(*rates: float, **changes: object) -> list[RunRow]:
     ]
 
 
-def last(rows: list[RunRow], found: Level | None = None) -> GridCell:
-    levels = {} if found is None else {(rows[-1].cell, "maximum rate"): found}
-    return build_grid(rows, None, levels).blocks[0].rows[0].cells[0]
+def last(rows: list[RunRow], found: Usual | None = None) -> GridCell:
+    usual = {} if found is None else {(rows[-1].cell, "maximum rate"): found}
+    return build_grid(rows, None, usual).blocks[0].rows[0].cells[0]
 
 
 STEADY = (5.0, 5.01, 4.99, 5.0, 5.02, 4.98)
@@ -153,11 +151,6 @@ def test_a_figure_stands_beside_its_change_and_a_sign_where_it_is_beyond_the_noi
     assert last(nights_of(*STEADY, tonight)).change == text
 
 
-def test_a_change_smaller_than_the_run_is_certain_has_no_sign() -> None:
-    rows = nights_of(*STEADY, 4.6)
-    assert last([*rows[:-1], replace(rows[-1], uncertainty_pps=0.5e6)]).change == "-8.0 %"
-
-
 def test_few_nights_before_show_a_change_and_do_not_judge_it() -> None:
     cell = last(nights_of(5.0, 5.0, 2.5))
     assert cell.change == "-50.0 %" and "needs 7 nights, has 3" in cell.change_words
@@ -166,11 +159,12 @@ def test_few_nights_before_show_a_change_and_do_not_judge_it() -> None:
 
 def test_the_level_before_a_change_that_was_found_is_the_baseline_from_then_on() -> None:
     rows = nights_of(*STEADY, 4.5, 4.5, 4.5, 4.5)
-    found = Level("2026-11-07T02:00:00Z", 5.2e6)
-    cell = last(rows, found=found)
+    nights = tuple(f"2026-11-{day:02}" for day in range(1, 7))
+    usual = Usual(nights, tuple(1e6 * rate + 0.2e6 for rate in STEADY), left="2026-11-07")
+    cell = last(rows, found=usual)
     assert cell.change == "\u25bc -13.5 %" and "the level before the change (5.200 Mpps)" in cell.change_words
     assert cell.delta is not None and cell.delta.noise == pytest.approx(0.0027, abs=1e-4), "of the nights before it"
-    assert "night" in last(rows[:6], found=found).change_words, "of a run before the change it says nothing"
+    assert "night" in last(rows[:6], found=usual).change_words, "of a run before the change it says nothing"
 
 
 def test_nothing_is_compared_with_bounds_or_other_conditions() -> None:

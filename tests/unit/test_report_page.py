@@ -18,7 +18,8 @@ from report_cases import HOSTILE, figures, make_night, make_record, make_row, ma
 from trexbench.core.dut.cycles import Cost
 from trexbench.core.history.causes import Group, groups_of
 from trexbench.core.history.differences import Difference
-from trexbench.core.history.regression import Finding, Judgement, Kind
+from trexbench.core.history.levels import Kind
+from trexbench.core.history.regression import Finding, Judgement
 from trexbench.core.history.rows import EFFICIENCY, METRICS, Cell, row_of
 from trexbench.core.load.plan import LATENCY_LOADS
 from trexbench.core.load.sample import Phase
@@ -169,7 +170,7 @@ def test_the_data_of_the_plots_are_all_there() -> None:
     assert data["nights"] == ["2026-11-19", "2026-11-20"] and trend["x"] == [[0, 1]]
     assert (
         figures(trend, "maximum rate") == [pytest.approx(5e6, rel=1e-5)] * 2
-        and trend["values"]["maximum rate"]["level"] == 6e6
+        and trend["values"]["maximum rate"]["level"] == 5e6
     )
     assert trend["changes"][0]["before"] == 6e6 and data["reasons"][data["trends"][2]["failed"][0][1]] == "no vpp"
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from nights import VPP
 
 from trexbench.core.history.differences import Difference
-from trexbench.core.history.regression import Finding, Judgement, Kind, Missing
+from trexbench.core.history.levels import Kind
+from trexbench.core.history.regression import Finding, Judgement, Missing
 from trexbench.core.history.rows import METRICS
 from trexbench.report.clean import escape_markdown
 from trexbench.report.regress.forms import format_junit, judgement_values

@@ -15,8 +15,9 @@ from tcp_runs import Path, make_tcp_result
 from test_report_page import LIBRARY, Elements
 
 from trexbench.core.history.causes import groups_of
+from trexbench.core.history.levels import Kind
 from trexbench.core.history.night import State
-from trexbench.core.history.regression import Finding, Judgement, Kind
+from trexbench.core.history.regression import Finding, Judgement
 from trexbench.core.history.rows import METRICS, Cell
 from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.model import Leg, Setup, Way

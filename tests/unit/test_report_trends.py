@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import figures, make_night, make_record, make_row
 
+from trexbench.core.history.levels import Usual
 from trexbench.core.history.rows import METRICS, RunRow
 from trexbench.report.page.html_data import page_data
 from trexbench.report.page.picture_report import draw_pictures
@@ -38,12 +39,12 @@ def make_rows(values: Sequence[float], dut: str = "vpp", **changes: Any) -> list
     ]
 
 
-def make_change(row: RunRow, before: float, after: float, noise: float = 0.0) -> Change:
-    return Change(row.cell, RATE.name, row.started, "slower", after < before, before, after, noise=noise)
+def make_change(row: RunRow, before: float, after: float) -> Change:
+    return Change(row.cell, RATE.name, row.started, "slower", after < before, before, after)
 
 
-def trend_of(rows: Sequence[RunRow], *changes: Change) -> Trend:
-    (trend,) = find_trends(rows, [], changes)
+def trend_of(rows: Sequence[RunRow], *changes: Change, usual: Usual | None = None) -> Trend:
+    (trend,) = find_trends(rows, [], changes, {(rows[0].cell, RATE.name): usual} if usual else {})
     return trend
 
 
@@ -52,20 +53,14 @@ def noisy(count: int, level: float = 5e6, noise: float = 0.004, seed: int = 1) -
     return [level * rng.gauss(1, noise) for _ in range(count)]
 
 
-def test_the_usual_level_and_noise_are_those_that_the_change_was_found_with() -> None:
-    rows = make_rows([5e6] * 9 + [4e6] * 3)
-    found = trend_of(rows, make_change(rows[9], 5.1e6, 4e6, noise=2e4)).usual(RATE)
-    assert found is not None and (found.level, found.noise) == (5.1e6, 2e4)
-    other = trend_of(rows, replace(make_change(rows[9], 5.1e6, 4e6, noise=2e4), metric="power")).usual(RATE)
-    assert other is not None and other.level == 5e6, "a change of another figure says nothing of this one"
-
-
-@pytest.mark.parametrize(
-    "values", [noisy(60), noisy(30) + noisy(30, 4e6), [v - 2e3 * i for i, v in enumerate(noisy(60))]]
-)
-def test_noise_is_that_of_nights_whatever_steps_or_drifts_there_are(values: list[float]) -> None:
-    usual = trend_of(make_rows(values)).usual(RATE)
-    assert usual is not None and usual.noise == pytest.approx(0.004 * 5e6, rel=0.35)
+def test_the_usual_level_and_noise_are_those_of_the_judgement_or_of_the_nights_before_a_change() -> None:
+    rows = make_rows([*noisy(9), *noisy(3, 4e6)])
+    judged = Usual(("2026-01-01", "2026-01-02"), (5.1e6, 5.1e6))
+    assert trend_of(rows, make_change(rows[9], 5.1e6, 4e6), usual=judged).usual(RATE) == judged
+    before = trend_of(rows, make_change(rows[9], 5.1e6, 4e6)).usual(RATE)
+    assert before is not None and before.values == tuple(row.total_pps for row in rows[:9])
+    other = trend_of(rows, replace(make_change(rows[9], 5.1e6, 4e6), metric="power")).usual(RATE)
+    assert other is not None and len(other.values) == 12, "a change of another figure says nothing of this one"
 
 
 def test_few_nights_tell_no_noise_and_none_no_level() -> None:
@@ -121,7 +116,7 @@ def path_of(svg: str) -> list[float]:
 
 def test_sparklines_of_a_metric_have_one_scale_in_which_noise_is_no_change() -> None:
     steady, slower = make_rows(noisy(40)), make_rows([*noisy(30), *noisy(10, 4.3e6)], "linux")
-    trends = find_trends([*steady, *slower], [], [make_change(slower[30], 5e6, 4.3e6, 2e4)])
+    trends = find_trends([*steady, *slower], [], [make_change(slower[30], 5e6, 4.3e6)])
     draw = sparks(trends, [RATE])
     drawn = {trend.cell.dut: draw(trend, RATE) for trend in trends}
     spans = {dut: max(path_of(svg)) - min(path_of(svg)) for dut, svg in drawn.items()}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from ..core.history.causes import Group
-from ..core.history.detect import Shape
+from ..core.history.causes import Group, Section
+from ..core.history.detect import SURE, Shape
 from ..core.history.differences import Difference
+from ..core.history.explain import day_range
 from ..core.history.regression import NEEDED_NIGHTS, Finding
 from .words import digits_of, format_change, format_count, format_figure
 
@@ -23,9 +25,46 @@ def too_few(*nights: int) -> str:
 
 def headline(group: Group) -> str:
     """``netgate-vpp 8.1 to 13.8 % slower since 17 November (8 cells)``"""
-    cell, about = group.first.cell, "about " if group.first.shape is Shape.DRIFT else ""
-    simulated = " (simulated)" if cell.simulated else ""
-    return f"{cell.dut_words}{simulated} {figures_words(group.leading, f' since {about}{group.day}')}"
+    cell, first, leading = group.first.cell, group.first, group.leading
+    dut = f"{cell.dut_words}{' (simulated)' if cell.simulated else ''}"
+    again = ""
+    if first.is_relapse and first.loss is not None:
+        nights = day_range(first.loss.first, first.loss.last, group.now)
+        again = f", as {'on' if first.loss.nights == 1 else 'from'} {nights}"
+    words = " again" if again else ""
+    if group.section is Section.RECOVERY and first.loss is not None:
+        was = f"was {_loss_words(leading)} for {format_count(first.loss.nights, 'night')}"
+        return f"{dut} recovered since {group.day}, {was} ({format_count(len(group.cells), 'cell')})"
+    if group.section is Section.SUSPICION:
+        most = max(one.more for one in leading)
+        nights = "one more such night makes" if most == 1 else f"{most} more such nights make"
+        change = "a regression" if first.worse else "an improvement" if first.loss is None else "a recovery"
+        return f"{dut} {figures_words(leading, f'{words} tonight{again}')}; {nights} it {change}"
+    about = "about " if first.shape is Shape.DRIFT else ""
+    return f"{dut} {figures_words(leading, f'{words} since {about}{group.day}{_apart(first, group.now)}{again}')}"
+
+
+def group_kind(group: Group) -> str:
+    """``worse``, ``better``, ``recovered``, ``suspicion: worse``."""
+    if group.section is Section.RECOVERY:
+        return "recovered"
+    return f"{'suspicion: ' * (group.section is Section.SUSPICION)}{'worse' if group.first.worse else 'better'}"
+
+
+def _apart(finding: Finding, now: str) -> str:
+    """The nights in which the change may have begun, where that is not sure."""
+    first, last = finding.between or ("", "")
+    return "" if first == last else f" ({100 * SURE:.0f} % sure: {day_range(first, last, now)})"
+
+
+def _loss_words(findings: Sequence[Finding]) -> str:
+    """``6.5 to 10.9 % slower``: the losses that ended."""
+    lost = [
+        replace(one, before=one.loss.before, after=one.loss.after, at_least=False)
+        for one in findings
+        if one.loss is not None
+    ]
+    return figures_words(lost).rpartition(" (")[0]
 
 
 def figures_words(findings: Sequence[Finding], since: str = "") -> str:

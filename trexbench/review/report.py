@@ -10,6 +10,7 @@ from pathlib import Path
 from ..core.errors import StoreError
 from ..core.history.causes import groups_of
 from ..core.history.compare import differing_facts
+from ..core.history.levels import Kind
 from ..core.history.night import Night
 from ..core.history.regression import Finding, judge_rows
 from ..core.history.rows import Cell, RunRow, cells_of
@@ -62,7 +63,7 @@ def collect(
     judgement = judge_rows(rows, levels, load_known(results), nights)  # of the whole history, also with ``since``
     judgement = with_differences(judgement, rows, results, warn)
     groups = groups_of(judgement)
-    changes = [change_of(finding, rows) for group in groups for finding in group.findings]
+    changes = [one for group in groups for finding in group.findings for one in changes_of(finding, rows)]
     nights = [one for one in nights if (one.cells or one.error) and one.night >= (since or "")]
     rows = [row for row in rows if night_of(row) >= (since or "")]
     table = _table_of(nights, night)
@@ -77,6 +78,7 @@ def collect(
         older=older,
         changes=changes,
         groups=groups,
+        usual=judgement.usual,
         problems=problems,
         title=f"trexbench: {suite or (table.suite if table else 'stored runs')}",
         made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
@@ -85,22 +87,36 @@ def collect(
     )
 
 
-def change_of(finding: Finding, rows: Sequence[RunRow]) -> Change:
-    """In the terms of the report: it stands at the first complete run of its first night."""
-    since = finding.since or ""
-    at = next((r.started for r in rows if r.complete and r.cell == finding.cell and night_of(r) >= since), since)
-    return Change(
+def changes_of(finding: Finding, rows: Sequence[RunRow]) -> list[Change]:
+    """In the terms of the report, each at the first complete run of its first night; a recovery with what it ended.
+
+    A single night is none yet.
+    """
+
+    def start(night: str) -> str:
+        return next((r.started for r in rows if r.complete and r.cell == finding.cell and night_of(r) >= night), night)
+
+    if finding.kind is Kind.SUSPICION:
+        return []
+    change = Change(
         cell=finding.cell,
         metric=finding.metric.name,
-        at=at,
+        at=start(finding.since or ""),
         text=finding_line(finding),
-        bad=(finding.after < finding.before) == (finding.metric.better == "higher"),
+        bad=finding.worse,
         before=finding.before,
         after=finding.after,
         note=finding.note,
         reasons=finding.explanation,
-        noise=finding.noise,
     )
+    if finding.kind is not Kind.RECOVERY or finding.loss is None:
+        return [change]
+    lost = finding.loss
+    text = finding_line(
+        replace(finding, since=lost.first, nights=lost.nights, before=lost.before, after=lost.after, between=None)
+    )
+    loss = replace(change, at=start(lost.first), before=lost.before, after=lost.after)
+    return [replace(loss, text=text, bad=True, ended=True), change]
 
 
 def load_library() -> str:

@@ -11,8 +11,9 @@ from ..config.lookup import SUITES
 from ..config.suite import Suite
 from ..core.errors import BenchError, ConfigError, StoreError, as_bench_error
 from ..core.history.causes import Section, groups_of
+from ..core.history.levels import Kind
 from ..core.history.night import Night, State
-from ..core.history.regression import Judgement, Kind
+from ..core.history.regression import Judgement
 from ..core.history.rows import RunRow
 from ..core.names import is_name
 from ..report.groups import headline
@@ -124,8 +125,10 @@ class Nightly:
         judgement = self.judged = judge(self.options.results, self.options.output.warn, suite=suite)
         self.findings.append(summary_line(judgement))
         for group in groups_of(judgement):
+            if group.section in (Section.REGRESSION, Section.SUSPICION, Section.RECOVERY):
+                self.findings.append(headline(group))
             if group.section is Section.REGRESSION:
-                self.findings += [headline(group), *(f"    {line}" for line in group_lines(group))]
+                self.findings += [f"    {line}" for line in group_lines(group)]
         if judgement.exit_code != TOO_LITTLE or self.strict:
             self._set_code(judgement.exit_code)
 

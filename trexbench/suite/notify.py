@@ -86,11 +86,15 @@ def summary(night: Night, findings: Sequence[str]) -> str:
     """The night in a few lines: what was measured, what failed, what was found."""
     done = sum(cell.state is State.DONE for cell in night.cells)
     simulated = " (simulated)" if night.simulated else ""
-    lines = [f"{night.suite}, night of {night.night}{simulated}: {done} of {len(night.cells)} cells measured"]
+    count = f"{done} of {len(night.cells)} cells" if done or not night.cells else f"none of {len(night.cells)} cells"
+    lines = [f"{night.suite}, night of {night.night}{simulated}: {count} measured"]
     if night.error is not None:
         lines.append(night.error)
     else:
-        lines += [f"failed: {cell}: {cell.attempts[-1].error}" for cell in night.failed if cell.attempts]
+        reasons = [(str(cell), cell.attempts[-1].error) for cell in night.failed if cell.attempts]
+        for reason in dict.fromkeys(reason for _, reason in reasons):
+            cells = [cell for cell, why in reasons if why == reason]
+            lines.append(f"failed: {cells[0] if len(cells) == 1 else f'{len(cells)} cells'}: {reason}")
     return "\n".join([*lines, *findings])
 
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
-from statistics import stdev
 
-from .detect import FIRST_NIGHTS
+from .detect import is_far
+from .levels import Usual
 from .regression import NEEDED_NIGHTS
 from .rows import METRICS, Metric, RunRow, held_pps
-from .series import LATELY, median_of, night_of, series_of
+from .series import LATELY, night_of, series_of
 
-FAR = 4.0
-"""A single night is beyond the noise from so many standard deviations on."""
 RECENT = 6 * LATELY
 """So many runs are looked through for the nights of a baseline."""
 RATE, TCP_RATE, COST = (
@@ -25,10 +22,10 @@ RATE, TCP_RATE, COST = (
 class Delta:
     """share: by which the figure differs from its baseline, signed. beyond: more than nights differ by chance.
 
-    worse: for the worse, whether beyond the noise or not. before: the baseline, in the metric's unit; found: it is the
-    level before a change that a search found, else the median of the nights before. nights: of these, LATELY at most;
-    noise: their standard deviation as a share, None where the search for changes would not judge so few. measured: all
-    nights with a figure, the run's own as well.
+    worse: for the worse, whether beyond the noise or not. before: the baseline, in the metric's unit: the last stable
+    level, or the median of the nights before; found: a loss of it stands. nights: of the baseline; noise: a night's
+    standard deviation as a share, None where the search for changes would not judge so few. measured: all nights with a
+    figure, the run's own as well.
     """
 
     share: float
@@ -49,14 +46,6 @@ def nights_measured(rows: Sequence[RunRow], metric: Metric) -> int:
     return sum(len(one.points) for one in series_of(rows[-1].cell, rows[-RECENT:], [metric])) if rows else 0
 
 
-@dataclass(frozen=True)
-class Level:
-    """The level of a figure before a change that was found. at: the first run after it (``started``), or its night."""
-
-    at: str
-    before: float
-
-
 def metric_of(row: RunRow) -> Metric:
     """The figure that the run was made for."""
     if row.total_bps is not None:
@@ -64,34 +53,31 @@ def metric_of(row: RunRow) -> Metric:
     return COST if held_pps(row.cell.kind) is not None else RATE
 
 
-def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, level: Level | None = None) -> Delta | None:
-    """rows: the complete ones of the row's cell, oldest first. level: what a search found, if it did so by then.
+def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, usual: Usual | None = None) -> Delta | None:
+    """rows: the complete ones of the row's cell, oldest first. usual: the figure's last stable level, if it is known.
 
     None where there is nothing to compare with: the figure is a bound, or no night before was under these conditions.
     """
-    value = metric.of(row)
+    value, night = metric.of(row), night_of(row)
     if value is None or (metric.bounded and row.at_least):
         return None
-    level = level if level is not None and level.at <= row.started else None
-    until = night_of(row) if level is None else level.at[:10]
-    before = [one for one in rows if night_of(one) < until and bool(one.night) == bool(row.night)][-RECENT:]
-    found = series_of(row.cell, [*before, row], [metric])[0].points
-    points = [one for one in found if one.night < until and not one.bound][-LATELY:]
-    base = level.before if level is not None else median_of(one.value for one in points)
-    if not base:
+    before = [one for one in rows if night_of(one) < night and bool(one.night) == bool(row.night)][-RECENT:]
+    points = series_of(row.cell, [*before, row], [metric])[0].points
+    if usual is None or not usual.before(night).nights:
+        lately = [point for point in points if point.night < night and not point.bound][-LATELY:]
+        usual = Usual(tuple(one.night for one in lately), tuple(one.value for one in lately))
+    if not usual.before(night).nights or not usual.level:
         return None
-    least_nights = FIRST_NIGHTS if level is not None else NEEDED_NIGHTS - 1
-    noise = stdev(one.value for one in points) if len(points) >= least_nights else None
-    least = max(metric.minimum * abs(base), metric.absolute, row.uncertainty if metric.bounded else 0.0)
-    if level is None:
-        least = inf if noise is None else max(least, FAR * noise)
+    base, noise = usual.level, usual.noise if len(points) >= NEEDED_NIGHTS else None
+    stands = usual.left is not None and usual.left <= night
+    least = max(metric.minimum * abs(base), metric.absolute)
     return Delta(
         share=(value - base) / abs(base),
-        beyond=abs(value - base) > least,
+        beyond=abs(value - base) >= least if stands else noise is not None and is_far(value, usual.values, least),
         worse=(value < base) == (metric.better == "higher"),
         before=base,
-        found=level is not None,
-        nights=len(points),
+        found=stands,
+        nights=len(usual.before(night).nights),
         noise=None if noise is None else noise / abs(base),
-        measured=len(found),
+        measured=len(points),
     )

@@ -9,7 +9,8 @@ from enum import Enum
 from .detect import Shape
 from .differences import Difference
 from .explain import day_words
-from .regression import Finding, Judgement, Kind
+from .levels import Kind
+from .regression import Finding, Judgement
 from .rows import Cell, Metric
 
 ORDER = (
@@ -32,7 +33,9 @@ class Section(str, Enum):
     """Where a group is listed. older: regressions that do not alarm."""
 
     REGRESSION = "regression"
+    SUSPICION = "suspicion"
     OLDER = "older"
+    RECOVERY = "recovery"
     IMPROVEMENT = "improvement"
     KNOWN = "known"
 
@@ -91,7 +94,9 @@ def groups_of(judgement: Judgement) -> tuple[Group, ...]:
     """All groups of a judgement: what alarms first, then by metric and by the size of the change."""
     sections = (
         (Section.REGRESSION, judgement.regressions),
+        (Section.SUSPICION, judgement.of(Kind.SUSPICION)),
         (Section.OLDER, judgement.older),
+        (Section.RECOVERY, judgement.of(Kind.RECOVERY)),
         (Section.IMPROVEMENT, judgement.of(Kind.IMPROVEMENT)),
         (Section.KNOWN, judgement.of(Kind.KNOWN)),
     )

@@ -52,10 +52,16 @@ MEDIAN_ERROR = 1.2533
 """The standard error of a median over that of a mean, for normally distributed values."""
 FARTHEST = 1e4
 """The largest spread, in noise, that is passed to the library, whose arithmetic is not made for more."""
-SURPRISE = 0.1
+SURPRISE = 0.05
 """Added to the nights at the new level, and twice to all: few nights cannot show that something is rare."""
 EPISODES, LONG = 3, 60
 """So many visits to the new level in so many nights make it a habit."""
+REACH = 3.0
+"""A night counts as no farther from its level than so many standard deviations."""
+FAR = 4.0
+"""The score from which on a single night is beyond the noise."""
+SURE = 0.95
+"""The probability that a change began within the nights that are stated for it."""
 
 
 class Shape(str, Enum):
@@ -106,15 +112,52 @@ def find_changes(values: Sequence[float], smallest: Smallest, segment: Segmenter
     inside = Smallest(smallest.share, smallest.absolute / unit)
     changes: list[Change] = []
     start, known = 0, None
+    levels = np.full(len(history), np.nan)  # of the nights before ``start``
     with np.errstate(over="ignore"):
-        while (found := _first_change(history, start, known, inside, segment)) is not None:
+        while (found := _first_change(history, start, known, inside, segment, levels)) is not None:
             changes.append(found)
+            levels[start : found.at] = found.before
             start, known = (found.at if found.shape is Shape.STEP else found.told - 1), found.noise
     return [replace(one, before=one.before * unit, after=one.after * unit, noise=one.noise * unit) for one in changes]
 
 
+def noise_of(values: Sequence[float]) -> float | None:
+    """The standard deviation of nights of one level, far ones drawn in; None where fewer than FIRST_NIGHTS tell it."""
+    if len(values) < FIRST_NIGHTS:
+        return None
+    nights = np.asarray(values, dtype=np.float64)
+    middle = float(np.median(nights))
+    reach = REACH * 1.4826 * float(np.median(np.abs(nights - middle)))
+    return float(np.std(np.clip(nights, middle - reach, middle + reach), ddof=1))
+
+
+def is_far(value: float, level: Sequence[float], least: float) -> bool:
+    """True if one night differs by more than chance, and by ``least``, from the nights of a level."""
+    noise, count = noise_of(level), len(level)
+    away = abs(value - float(np.median(level))) if count else 0.0
+    if noise is None or away < least or not away:
+        return False
+    return noise == 0 or float(_normal_score(away / (noise * (1 + 1 / count) ** 0.5), count - 1)) > FAR
+
+
+def nights_of_change(values: Sequence[float], at: int, before: float, after: float, noise: float) -> tuple[int, int]:
+    """The first and the last index at which a step may have begun: SURE of the probability, and ``at`` itself.
+
+    values: of the two levels alone, which are known; each index is as likely as another before they are seen.
+    """
+    if noise <= 0:
+        return at, at
+    far = [np.minimum(((np.asarray(values) - level) / noise) ** 2, REACH**2) for level in (before, after)]
+    cost = np.concatenate([[0.0], np.cumsum(far[0] - far[1])])[1:-1]  # of a step at index 1, 2, ...
+    weight = np.exp(-(cost - cost.min()) / 2)
+    likely = np.argsort(-weight, kind="stable")
+    enough = int(np.searchsorted(np.cumsum(weight[likely]), SURE * weight.sum())) + 1
+    places = [at, *(likely[:enough] + 1).tolist()]
+    return min(places), max(places)
+
+
 def _first_change(
-    history: Values, start: int, known: float | None, smallest: Smallest, segment: Segmenter
+    history: Values, start: int, known: float | None, smallest: Smallest, segment: Segmenter, levels: Values
 ) -> Change | None:
     """The first change of the level that began at ``start``."""
     least = FIRST_NIGHTS if known is None else 2
@@ -129,7 +172,7 @@ def _first_change(
     ends = np.arange(size)[:, None] + np.arange(2, LATELY + 1)[None, :]
     for end in sorted({*ends[possible].tolist(), *drifts}):
         places = [int(p) for p in range(max(0, end - LATELY), end - 1) if possible[p, end - p - 2]]
-        places = [p for p in places if _lasting(history, start, start + p, start + end, base, p)]
+        places = [p for p in places if _lasting(history, levels, start + p, start + end, base, p)]
         if places:
             place = _locate(history, start, end, places, base, scores, segment)
             if place is not None:
@@ -150,7 +193,7 @@ def _baselines(history: Values, known: float | None, smallest: Smallest) -> _Bas
     middle = _middle(windows, count)
     distance = np.sort(np.abs(windows - middle[:, None]), axis=1)
     assumed = smallest.of(middle) / 2 if known is None else np.full(size, known)
-    reach = 3 * np.maximum(1.4826 * _middle(distance, count), assumed)[:, None]
+    reach = REACH * np.maximum(1.4826 * _middle(distance, count), assumed)[:, None]
     clipped = np.clip(windows, middle[:, None] - reach, middle[:, None] + reach)
     there = ~np.isnan(clipped)
     filled = np.where(there, clipped, 0.0)
@@ -182,12 +225,19 @@ def _scores(history: Values, base: _Baselines) -> tuple[Values, Values]:
     error = base.noise[:, None] * np.sqrt(1 / nights[None, :] + 1 / np.maximum(base.count, 1)[:, None])
     ratio = np.divide(np.abs(effects), error, out=np.zeros_like(effects), where=error > 0)
     ratio[(error <= 0) & (effects != 0)] = np.inf
-    freedom = base.weight[:, None]  # t statistic -> normal score
-    return (8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(ratio**2 / freedom)), effects
+    return _normal_score(ratio, base.weight[:, None]), effects
 
 
-def _lasting(history: Values, start: int, place: int, end: int, base: _Baselines, at: int) -> bool:
-    """Whether the nights [place, end) agree, do not depend on one of them, and are new to the DUT."""
+def _normal_score(ratio: Values | float, freedom: Values | float) -> Values:
+    """A t statistic of so many degrees of freedom as the score of a normal distribution."""
+    return np.asarray((8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(ratio**2 / freedom)))
+
+
+def _lasting(history: Values, levels: Values, place: int, end: int, base: _Baselines, at: int) -> bool:
+    """True if the nights [place, end) agree, do not depend on one of them, and are no habit of the DUT.
+
+    levels: of the nights up to the last change that was found, which explains those that it kept at the new level.
+    """
     level, noise = float(base.level[at]), float(base.noise[at])
     since = history[place:end] - level
     effect = float(since.mean())
@@ -200,10 +250,8 @@ def _lasting(history: Values, start: int, place: int, end: int, base: _Baselines
         return False
     before = history[max(0, place - LONG) : place]
     there = (before - level) * way > NEAR * abs(effect)
-    former = before[: start - place]  # up to the change that led to the present level
-    usual = float(np.median(former if len(former) else before))
-    returns = abs(level + effect - usual) < abs(level - usual)
-    asked = there[-(place - start) :] if returns else there  # what it did before it left that level does not count
+    former = levels[max(0, place - LONG) : place]
+    asked = there[~(np.abs(former - level - effect) < np.abs(former - level))]
     rest = ascending[ascending <= NEAR * abs(effect)]
     by_mode = _chance_of_return(asked, len(since), len(since) - len(rest))
     score = _score_of(rest, *baseline)

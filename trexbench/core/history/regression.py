@@ -4,41 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
-from statistics import median
 
-from .detect import FIRST_NIGHTS, MEDIAN_ERROR, Change, Segmenter, Shape, find_changes
+from .detect import FIRST_NIGHTS, Segmenter, Shape, nights_of_change
 from .differences import Difference
 from .explain import explain
-from .known import Known, find_note
+from .known import Known
+from .levels import Event, Kind, Usual, follow
 from .night import Night, State
 from .rows import METRICS, TCP_KIND, Cell, Metric, RunRow, cells_of
-from .series import Point, Series, night_of, series_of
+from .series import Series, night_of, series_of
 
 NEEDED_NIGHTS = FIRST_NIGHTS + 2
 """With fewer, no change can be found: FIRST_NIGHTS show the usual level and its noise, two more that it changed."""
 RECENT_NIGHTS = 7
 """Improvements, known changes and changed conditions are reported for so many nights."""
+RECOVERY_NIGHTS = 14
+"""So long a recovery is reported."""
 STALE_NIGHTS = 30
 """A cell that was not measured in so many nights is no longer judged."""
 
 
-class Kind(str, Enum):
-    """known: a change that somebody acknowledged."""
+@dataclass(frozen=True)
+class Loss:
+    """A regression that ended. first, last: its nights; nights: measured in it; before, after: the levels."""
 
-    REGRESSION = "regression"
-    IMPROVEMENT = "improvement"
-    KNOWN = "known"
-    INSUFFICIENT = "insufficient"
+    first: str
+    last: str
+    nights: int
+    before: float
+    after: float
 
 
 @dataclass(frozen=True)
 class Finding:
     """One figure of one cell. before, after: its levels, in the metric's unit; nights: measured since the change.
 
-    since: the first night of the change, None where there is none; told: the night after which it was found. noise: of
-    a night, as a standard deviation; score: the difference in standard errors. at_least: the level after it is a lower
-    bound. note: of the acknowledgement.
+    since: the first night of the change, None where there is none; between: the nights that it may be as well; told:
+    the night after which it was found. noise: of a night of the usual level, as a standard deviation; score: the
+    difference in standard errors. at_least: the level after it is a lower bound. note: of the acknowledgement.
+    loss: the regression that a recovery ended, or that a relapse repeats. more: so many nights like the last one make
+    a suspicion a change.
     """
 
     cell: Cell
@@ -55,6 +60,9 @@ class Finding:
     at_least: bool = False
     explanation: tuple[str, ...] = ()
     note: str | None = None
+    between: tuple[str, str] | None = None
+    loss: Loss | None = None
+    more: int = 0
 
     @property
     def share(self) -> float | None:
@@ -70,15 +78,21 @@ class Finding:
     def worse(self) -> bool:
         return (self.after < self.before) is (self.metric.better == "higher")
 
+    @property
+    def is_relapse(self) -> bool:
+        """True if the figure has been at this worse level before."""
+        return self.worse and self.loss is not None
+
 
 @dataclass(frozen=True)
 class Missing:
-    """A cell that the last night of its suite did not measure, and why."""
+    """A cell that the last night of its suite did not measure, and why. of: the cells of that night."""
 
     cell: str
     suite: str
     night: str
     reason: str
+    of: int = 0
 
 
 @dataclass(frozen=True)
@@ -99,6 +113,7 @@ class Judgement:
     steady: tuple[tuple[Cell, str], ...] = ()
     nights: tuple[str, ...] = ()
     differences: Mapping[tuple[Cell, str], tuple[Difference, ...]] = field(default_factory=dict)
+    usual: Mapping[tuple[Cell, str], Usual] = field(default_factory=dict)
 
     def of(self, kind: Kind) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.kind is kind)
@@ -112,6 +127,14 @@ class Judgement:
     def older(self) -> tuple[Finding, ...]:
         """Those that do not alarm, because they began before ``since``."""
         return tuple(one for one in self.of(Kind.REGRESSION) if self.since and (one.since or "") < self.since)
+
+    @property
+    def nothing_measured(self) -> bool:
+        """True if all cells of the last night failed."""
+        last = max((one.night for one in self.missing), default="")
+        failed = [one for one in self.missing if one.night == last]
+        suites = {one.suite: one.of for one in failed}
+        return bool(failed) and last > max(self.nights, default="") and len(failed) == sum(suites.values())
 
     @property
     def exit_code(self) -> int:
@@ -134,6 +157,7 @@ def judge_rows(
     findings: list[Finding] = []
     remarks: list[str] = []
     steady: list[tuple[Cell, str]] = []
+    usual: dict[tuple[Cell, str], Usual] = {}
     judged = stale = 0
     for cell in sorted(cells, key=str):
         if night_of(cells[cell][-1]) <= horizon:
@@ -142,74 +166,76 @@ def judge_rows(
         found = [one for one in series_of(cell, cells[cell], METRICS) if one.points]
         remarks += _remarks(found)
         for series in found:
-            new = judge_series(series, segment, known)
+            new, level = judge_series(series, segment, known)
             findings += new
+            usual |= {} if level is None else {(cell, series.metric.name): level}
             steady += [] if new else [(cell, series.metric.name)]
             judged += len(series.points) >= NEEDED_NIGHTS
     if stale:
         remarks.append(f"{stale} cell{'s' * (stale > 1)} not measured in the last {STALE_NIGHTS} nights, not judged")
     findings.sort(key=lambda one: (list(Kind).index(one.kind), -one.severity, str(one.cell), one.metric.name))
     missing = tuple(find_missing(nights, wanted))
-    return Judgement(tuple(findings), judged, missing, tuple(remarks), since, tuple(steady), tuple(dates))
+    told = tuple(findings), judged, missing, tuple(remarks), since, tuple(steady), tuple(dates)
+    return Judgement(*told, usual=usual)
 
 
-def judge_series(series: Series, segment: Segmenter, known: Sequence[Known] = ()) -> list[Finding]:
-    """At most one finding: the figure is worse than its best level without a note, or it changed recently."""
-    points, metric = series.points, series.metric
-    if len(points) < NEEDED_NIGHTS:
-        return [Finding(series.cell, metric, Kind.INSUFFICIENT, len(points))]
-    smallest = series.smallest
-    changes = find_changes([point.value for point in points], smallest, segment)
-    about = [one for one in known if one.is_about(series.cell, metric.name)]
-    nights, places = [point.night for point in points], [change.at for change in changes]
-    reference, now = changes[0].before if changes else 0.0, 0.0
-    news: tuple[Kind, Change, float, str | None] | None = None  # kind, change, level compared with, note
-    for change, end in zip(changes, [*places[1:], len(points)], strict=False):
-        first = change.at if change.shape is Shape.STEP else max(change.at, change.told - FIRST_NIGHTS)
-        since = points[min(first, end - 1) : end]
-        now = median(point.value for point in since)
-        better = now - reference if metric.better == "higher" else reference - now
-        enough = float(smallest.of(reference))
-        # the median of a return's first nights may be short of the level by chance
-        returns = (change.after > change.before) is (metric.better == "higher")
-        chance = MEDIAN_ERROR * change.noise / len(since) ** 0.5 if returns else 0.0
-        if (note := find_note(about, nights, places, change.at)) is not None:
-            news, reference = (Kind.KNOWN, change, reference, note), now
-        elif better <= -enough - chance:
-            if news is None or news[0] is not Kind.REGRESSION:
-                news = (Kind.REGRESSION, change, reference, None)
-        elif better >= enough:
-            bounds = [point.bound for point in points[: change.at]][-FIRST_NIGHTS:]
-            proven = 2 * sum(bounds) <= len(bounds)  # the DUT may have carried more than a bound
-            news, reference = (Kind.IMPROVEMENT, change, reference, None) if proven else None, now
-        else:
-            news = None
-    if news is None or (news[0] is not Kind.REGRESSION and len(points) - news[1].told >= RECENT_NIGHTS):
-        return []
-    return [_finding(series, *news, now, since)]
-
-
-def _finding(
-    series: Series, kind: Kind, change: Change, before: float, note: str | None, now: float, latest: Sequence[Point]
-) -> Finding:
-    """latest: the nights whose level is ``now``."""
+def judge_series(series: Series, segment: Segmenter, known: Sequence[Known] = ()) -> tuple[list[Finding], Usual | None]:
+    """A finding for each event that stands or is recent, and the usual level; with too few nights only that finding."""
     points = series.points
+    if len(points) < NEEDED_NIGHTS:
+        return [Finding(series.cell, series.metric, Kind.INSUFFICIENT, len(points))], None
+    course = follow(series, segment, known)
+    latest = max((event.start for event in course.standing), default=0)
+    shown = [
+        event
+        for event in course.events
+        if event in course.standing
+        or event.kind is Kind.SUSPICION
+        or (event.kind is Kind.RECOVERY and event.start > latest and len(points) - event.start <= RECOVERY_NIGHTS)
+        or (event.kind in (Kind.IMPROVEMENT, Kind.KNOWN) and len(points) - event.change.told < RECENT_NIGHTS)
+    ]
+    return [_finding(series, event, course.usual.noise) for event in shown], course.usual
+
+
+def _finding(series: Series, event: Event, noise: float | None) -> Finding:
+    """noise: of the usual level."""
+    points, change, nights = series.points, event.change, series.points[event.start :]
     return Finding(
         cell=series.cell,
         metric=series.metric,
-        kind=kind,
-        nights=len(points) - change.at,
-        since=points[change.at].night,
-        told=points[change.told - 1].night,
-        before=before,
-        after=now,
-        noise=change.noise,
+        kind=event.kind,
+        nights=len(nights),
+        since=points[event.start].night,
+        told=points[min(change.told, len(points)) - 1].night,
+        before=event.before,
+        after=event.after,
+        noise=change.noise if noise is None else noise,
         score=change.score,
         shape=change.shape,
-        at_least=2 * sum(point.bound for point in points[change.at :]) > len(points) - change.at,
-        explanation=tuple(explain(series, change, (before, now), latest)),
-        note=note,
+        at_least=2 * sum(point.bound for point in nights) > len(nights),
+        explanation=() if event.kind in (Kind.RECOVERY, Kind.SUSPICION) else tuple(explain(series, event)),
+        note=event.note,
+        between=_between(series, event),
+        loss=_loss(series, event.loss),
+        more=event.more,
     )
+
+
+def _between(series: Series, event: Event) -> tuple[str, str] | None:
+    """The nights in which a step may have begun; None of a drift, and of a single night."""
+    change, points = event.change, series.points
+    if change.shape is Shape.DRIFT or event.kind is Kind.SUSPICION:
+        return None
+    values = [point.value for point in points[event.begin : event.end]]
+    first, last = nights_of_change(values, event.start - event.begin, change.before, event.after, change.noise)
+    return points[event.begin + first].night, points[event.begin + last].night
+
+
+def _loss(series: Series, event: Event | None) -> Loss | None:
+    if event is None:
+        return None
+    nights = [point.night for point in series.points[event.start : event.end]]
+    return Loss(nights[0], nights[-1], len(nights), event.before, event.after)
 
 
 def find_missing(nights: Sequence[Night], wanted: Callable[[str, str], bool]) -> Iterable[Missing]:
@@ -218,12 +244,13 @@ def find_missing(nights: Sequence[Night], wanted: Callable[[str, str], bool]) ->
     for night in last.values():
         if night.finished is None and night.error is None:
             continue  # still running, or to be resumed
-        for cell in night.cells:
-            if cell.state is State.DONE or not wanted(cell.dut, cell.mode):
+        cells = [cell for cell in night.cells if wanted(cell.dut, cell.mode)]
+        for cell in cells:
+            if cell.state is State.DONE:
                 continue
             errors = [attempt.error for attempt in cell.attempts if attempt.error]
             reason = errors[-1] if errors else night.error or "the night ended before it was measured"
-            yield Missing(str(cell), night.suite, night.night, reason)
+            yield Missing(str(cell), night.suite, night.night, reason, len(cells))
 
 
 def _remarks(found: Sequence[Series]) -> Iterable[str]:

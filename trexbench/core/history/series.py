@@ -20,7 +20,7 @@ LATELY = 10
 class Point:
     """One night of a series: the median of its runs. bound: the value is only a lower bound for the DUT.
 
-    resolution: uncertainty of one run, in the value's unit. nodes: VPP's cycles per packet by node.
+    nodes: VPP's cycles per packet by node.
     """
 
     night: str
@@ -28,7 +28,6 @@ class Point:
     bound: bool
     cycles: float | None
     nodes: Mapping[str, float]
-    resolution: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -46,9 +45,8 @@ class Series:
 
     @property
     def smallest(self) -> Smallest:
-        """The smallest effect worth reporting; never less than the uncertainty of one run."""
-        resolution = median(point.resolution for point in self.points) if self.points else 0.0
-        return Smallest(self.metric.minimum, max(self.metric.absolute, resolution))
+        """The smallest effect worth reporting. What one run leaves open shows in the scatter of the nights."""
+        return Smallest(self.metric.minimum, self.metric.absolute)
 
     @property
     def limited(self) -> tuple[Point, ...]:
@@ -101,7 +99,6 @@ def _point(night: str, rows: Sequence[RunRow], metric: Metric) -> Point | None:
         bound=metric.bounded and 2 * sum(row.at_least for _, row in values) > len(values),
         cycles=median_of(row.cycles_per_packet for _, row in values),
         nodes=nodes,
-        resolution=median_of(row.uncertainty for _, row in values) or 0.0 if metric.bounded else 0.0,
     )
 
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...core.history.baseline import Level, find_delta, metric_of
+from ...core.history.baseline import find_delta, metric_of
+from ...core.history.levels import Usual
 from ...core.history.night import CellRecord, Night, State
 from ...core.history.paths import split_traffic
 from ...core.history.rows import TCP_KIND, Cell, RunRow, cells_of, held_pps
@@ -77,14 +78,14 @@ class Grid:
 
 
 def build_grid(
-    rows: Sequence[RunRow], night: Night | None, levels: Mapping[tuple[Cell, str], Level] | None = None
+    rows: Sequence[RunRow], night: Night | None, usual: Mapping[tuple[Cell, str], Usual] | None = None
 ) -> Grid:
-    """The table of a night, or without a night of every cell's latest run. rows: oldest first; levels: see Level."""
+    """The table of a night, or of every cell's latest run. rows: oldest first; usual: last stable levels."""
     paths = {record.path for record in night.cells} if night is not None else set()
     shown = [row for row in rows if row.path in paths] if night else list({row.cell: row for row in rows}.values())
     shown = [row for row in shown if held_pps(row.cell.kind) is None]
     found = _of_night(shown, night) if night is not None else {row.cell: figure_of(row) for row in shown}
-    found = _compared(found, rows, levels or {})
+    found = _compared(found, rows, usual or {})
     columns = order_columns(column_of(cell) for cell in found)
     blocks: list[Block] = []
     failures: list[tuple[str, str]] = []
@@ -117,10 +118,10 @@ def build_grid(
     )
 
 
-def build_cost_grid(rows: Sequence[RunRow], levels: Mapping[tuple[Cell, str], Level] | None = None) -> Grid:
+def build_cost_grid(rows: Sequence[RunRow], usual: Mapping[tuple[Cell, str], Usual] | None = None) -> Grid:
     """Cycles per packet at given rates: the latest run of every cell that has one; rates in rows."""
     latest = {row.cell: row for row in rows if held_pps(row.cell.kind) is not None}
-    found = _compared({cell: figure_of(row) for cell, row in latest.items()}, rows, levels or {})
+    found = _compared({cell: figure_of(row) for cell, row in latest.items()}, rows, usual or {})
     columns = order_columns(column_of(cell) for cell in found)
     blocks: list[Block] = []
     for bidir in sorted({cell.bidir for cell in found}):
@@ -142,15 +143,16 @@ def build_cost_grid(rows: Sequence[RunRow], levels: Mapping[tuple[Cell, str], Le
 
 
 def _compared(
-    found: Mapping[Cell, GridCell], rows: Sequence[RunRow], levels: Mapping[tuple[Cell, str], Level]
+    found: Mapping[Cell, GridCell], rows: Sequence[RunRow], usual: Mapping[tuple[Cell, str], Usual]
 ) -> dict[Cell, GridCell]:
     """Every figure with its change against what was usual before."""
     histories = cells_of(rows)
     done: dict[Cell, GridCell] = {}
     for cell, one in found.items():
         if one.row is not None:
-            level = levels.get((cell, one.metric))
-            one = replace(one, delta=find_delta(one.row, histories.get(cell, ()), metric_of(one.row), level))
+            metric = metric_of(one.row)
+            level = usual.get((cell, metric.name))
+            one = replace(one, delta=find_delta(one.row, histories.get(cell, ()), metric, level))
         done[cell] = one
     return done
 

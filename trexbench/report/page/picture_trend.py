@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -80,17 +81,17 @@ def _draw(axes: Axes, trend: Trend, metric: Metric, relative: bool, style: dict[
     for bound, mark in ((False, {}), (True, {"marker": "^", "markerfacecolor": "none"})):
         chosen = [p for p in points if p[2] is bound]
         axes.plot([p[0] for p in chosen], [p[1] for p in chosen], **dots | mark)
-    change = trend.change_of(metric)
-    since = instant(trend.instant_of_change(change)) if change is not None else None
-    if change is not None and since is not None:
+    changes = [(at, one) for one in trend.changes_of(metric) if (at := instant(trend.instant_of_change(one)))]
+    for since, change in changes:
         axes.axvline(since, color=RED if change.bad else GREEN, linestyle="--", linewidth=1.2)
     if usual is None or not placed:
         return
     first, last = min(p[0] for p in placed), max(p[0] for p in placed)
-    stretches = [(first, last, usual.level)]
-    if change is not None and since is not None and change.after is not None:
-        stretches = [(first, max(first, since), usual.level), (max(first, since), last, change.after)]
-    for begin, end, level in stretches:
+    edges_of_levels = [first, *(max(first, at) for at, _ in changes), last]
+    levels = [changes[0][1].before, *(one.after for _, one in changes)] if changes else [usual.level]
+    for (begin, end), level in zip(pairwise(edges_of_levels), levels, strict=True):
+        if level is None:
+            continue
         edges = [(level + side * BAND * (usual.noise or 0)) * factor + offset for side in (-1, 1)]
         axes.fill_between([begin, end], edges[0], edges[1], color=style["color"], alpha=0.13, linewidth=0)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ...core.dut.cycles import Cost
-from ...core.history.baseline import Level
 from ...core.history.causes import Group
+from ...core.history.levels import Usual
 from ...core.history.night import Night
 from ...core.history.rows import METRICS, Cell, Metric, RunRow, by_given_rate, held_pps
 from ...core.history.series import night_of
@@ -36,6 +36,7 @@ class Report:
     runs: each cell's latest run, which is shown in full; tcp: the same of TCP, where cells may share a run. older: runs
     of earlier nights to compare it with, newest first. problems: documents that could not be read, and why. made: when,
     UTC. groups: the changes by their likely cause. judged: the summary of the search for changes; None: there was none.
+    usual: last stable levels, by cell and metric.
     published: cells of the table beside the figures of others, where its suite has any.
     """
 
@@ -46,6 +47,7 @@ class Report:
     older: Mapping[Cell, Sequence[Older]] = field(default_factory=dict)
     changes: Sequence[Change] = ()
     groups: Sequence[Group] = ()
+    usual: Mapping[tuple[Cell, str], Usual] = field(default_factory=dict)
     problems: Sequence[tuple[str, str]] = ()
     title: str = "trexbench"
     made: str = ""
@@ -56,18 +58,12 @@ class Report:
 
     @cached_property
     def grid(self) -> Grid:
-        return build_grid(self.rows, self.table, self.levels)
+        return build_grid(self.rows, self.table, self.usual)
 
     @cached_property
     def cost_grid(self) -> Grid:
         """Cycles per packet at the rates that were asked for (``trexbench efficiency``)."""
-        return build_cost_grid(self.rows, self.levels)
-
-    @cached_property
-    def levels(self) -> Mapping[tuple[Cell, str], Level]:
-        """With which `regress` compares: of an acknowledged change the level after it."""
-        known = [(one, one.before if one.note is None else one.after) for one in self.changes]
-        return {(one.cell, one.metric): Level(one.at, level) for one, level in known if level is not None}
+        return build_cost_grid(self.rows, self.usual)
 
     @cached_property
     def curves(self) -> tuple[Curve, ...]:
@@ -77,7 +73,7 @@ class Report:
 
     @cached_property
     def trends(self) -> tuple[Trend, ...]:
-        return find_trends(self.rows, self.nights, self.changes)
+        return find_trends(self.rows, self.nights, self.changes, self.usual)
 
     @property
     def trend_nights(self) -> int:
@@ -181,7 +177,7 @@ class Report:
     @property
     def alarming(self) -> Change | None:
         """The first change for the worse that is not acknowledged."""
-        return next((change for change in self.changes if change.bad and change.note is None), None)
+        return next((one for one in self.changes if one.bad and one.note is None and not one.ended), None)
 
     @property
     def simulated(self) -> bool:

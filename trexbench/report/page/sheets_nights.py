@@ -11,7 +11,7 @@ from ...core.history.regression import NEEDED_NIGHTS
 from ...core.history.rows import Metric, RunRow, cells_of
 from ...core.history.series import night_of
 from ..clean import clean
-from ..groups import format_noise, headline, too_few
+from ..groups import format_noise, group_kind, headline, too_few
 from ..words import NONE, format_figure
 from .figures import change_text
 from .report import Report
@@ -25,13 +25,13 @@ def change_sheet(report: Report) -> Sheet:
     heads = heads_of(":Cell; :Figure; :Which; Change [%]; Before; After; Noise [%]; Nights; :Since")
     lines = []
     for group in report.groups:
-        known = group.section is Section.KNOWN
+        kind = f"{group_kind(group)}{' (known)' * (group.section is Section.KNOWN)}"
         for finding in (one for some in group.by_metric().values() for one in some):
             metric, before = finding.metric, finding.before
             items = (
                 of_text(finding.cell),
                 _metric(metric),
-                of_text(f"{'worse' if finding.worse else 'better'}{' (known)' * known}"),
+                of_text(kind),
                 of_change(finding.share),
                 _level(before, metric),
                 _level(finding.after, metric, finding.at_least),
@@ -46,13 +46,13 @@ def change_sheet(report: Report) -> Sheet:
 def trend_sheet(report: Report) -> Sheet:
     """A row for each figure of each cell; of a cell that only ever failed one without a figure."""
     heads = heads_of(":Cell; :Figure; Latest; Change since baseline [%]; Median; Noise [%]; Runs; Failed")
-    histories, levels = cells_of(report.rows), report.levels
+    histories = cells_of(report.rows)
     lines = []
     for trend in report.trends:
         counts = tuple(of_count(len(some)) for some in (trend.runs, trend.failed))
         for metric in trend.metrics:
             row, value = trend.values(metric)[-1]
-            delta = find_delta(row, histories[trend.cell], metric, levels.get((trend.cell, metric.name)))
+            delta = find_delta(row, histories[trend.cell], metric, report.usual.get((trend.cell, metric.name)))
             bound = metric.bounded and row.at_least
             items = (
                 of_text(trend.cell),

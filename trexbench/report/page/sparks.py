@@ -39,7 +39,7 @@ def sparks(trends: Sequence[Trend], metrics: Sequence[Metric]) -> Callable[[Tren
         if len(line) < 2:
             return ""
         failed = {columns[night] for night, _ in trend.failed} - {x for x, _ in line}
-        change = trend.change_of(metric)
+        change = next(reversed(trend.changes_of(metric)), None)
         where = None if change is None else columns.get(trend.instant_of_change(change))
         bad = change is not None and change.bad
         return "".join(_svg(line, failed, min(max(spans[metric.name], LEAST), MOST), where, bad))

@@ -22,6 +22,7 @@ from ..groups import (
     explanation_lines,
     format_levels,
     format_noise,
+    group_kind,
     own_explanation,
 )
 from ..groups import (
@@ -73,6 +74,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "column": column_of,
     "grid_item": grid_item,
     "cause_headline": cause_headline,
+    "cause_kind": group_kind,
     "by_given_rate": by_given_rate,
     "cause_explanation": explanation_lines,
     "cause_differences": difference_lines,

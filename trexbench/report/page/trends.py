@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
-from itertools import pairwise
 from statistics import median
 
+from ...core.history.levels import Usual
 from ...core.history.night import Night, State
 from ...core.history.rows import METRICS, Cell, Metric, RunRow, by_given_rate, cells_of
 from ...core.history.series import like_the_last
 from ..words import status_words
 from .grid import cell_of, reason_of
 
-NEEDED_FOR_NOISE = 5
-"""Runs; fewer do not tell a cell's noise."""
-NORMAL_MAD = 0.6745
-"""The median absolute deviation of normal values, in standard deviations."""
-
 
 @dataclass(frozen=True)
 class Change:
     """A change that was found in a cell's history. at: the first run after it (``started``), or its night.
 
-    before, after: levels, in the metric's unit; noise: a night's standard deviation. bad: for the worse. text: the
-    finding in a sentence; reasons: what explains it. note: of the acknowledgement, None: there is none.
+    before, after: levels, in the metric's unit. bad: for the worse; ended: it has recovered since. text: the finding in
+    a sentence; reasons: what explains it. note: of the acknowledgement, None: there is none.
     """
 
     cell: Cell
@@ -37,15 +32,7 @@ class Change:
     after: float | None = None
     note: str | None = None
     reasons: tuple[str, ...] = ()
-    noise: float = 0.0
-
-
-@dataclass(frozen=True)
-class Usual:
-    """A figure's usual level, and the noise of a night as a standard deviation, None: unknown; in the metric's unit."""
-
-    level: float
-    noise: float | None
+    ended: bool = False
 
 
 def instant_of(started: str, night: str | None) -> str:
@@ -63,12 +50,16 @@ def place_of(row: RunRow) -> str:
 
 @dataclass(frozen=True)
 class Trend:
-    """One cell's history: runs under the last one's conditions, oldest first. failed: when and why it has no figure."""
+    """One cell's history: runs under the last one's conditions, oldest first. failed: when and why it has no figure.
+
+    levels: last stable ones, by cell and metric.
+    """
 
     cell: Cell
     runs: tuple[RunRow, ...]
     failed: tuple[tuple[str, str], ...]
     changes: tuple[Change, ...]
+    levels: Mapping[tuple[Cell, str], Usual] = field(default_factory=dict)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -89,27 +80,26 @@ class Trend:
         known = [value for _, value in self.values(metric)]
         return median(known) if known else None
 
-    def change_of(self, metric: Metric) -> Change | None:
-        return next((change for change in self.changes if change.metric == metric.name), None)
+    def changes_of(self, metric: Metric) -> tuple[Change, ...]:
+        """The metric's changes, oldest first."""
+        return tuple(
+            sorted((change for change in self.changes if change.metric == metric.name), key=self.instant_of_change)
+        )
 
     def usual(self, metric: Metric) -> Usual | None:
-        """The level before its change, or else of all its runs; None where the metric has no figure."""
-        known = [value for _, value in self.values(metric)]
-        if not known:
-            return None
-        change = self.change_of(metric)
-        level = median(known) if change is None or change.before is None else change.before
-        return Usual(level, change.noise if change is not None and change.noise else _noise(known))
+        """The last stable level, else that of the nights before a change; None where the metric has no figure."""
+        known, changes = self.values(metric), self.changes_of(metric)
+        known = [one for one in known if not changes or one[0].started < changes[0].at] or known
+        nights, values = tuple(place_of(row) for row, _ in known), tuple(value for _, value in known)
+        return self.levels.get((self.cell, metric.name)) or (Usual(nights, values) if known else None)
 
 
-def _noise(values: Sequence[float]) -> float | None:
-    """From the differences of successive nights, on which a change or a drift has little effect."""
-    if len(values) < NEEDED_FOR_NOISE:
-        return None
-    return median(abs(b - a) for a, b in pairwise(values)) / (NORMAL_MAD * 2**0.5)
-
-
-def find_trends(rows: Sequence[RunRow], nights: Iterable[Night], changes: Sequence[Change]) -> tuple[Trend, ...]:
+def find_trends(
+    rows: Sequence[RunRow],
+    nights: Iterable[Night],
+    changes: Sequence[Change],
+    levels: Mapping[tuple[Cell, str], Usual] | None = None,
+) -> tuple[Trend, ...]:
     """In the order in which cells first appeared, given rates ascending; one that only ever failed has no runs.
 
     A night without cells, whose suite could not be read, counts as failed for all cells of that suite.
@@ -136,6 +126,7 @@ def find_trends(rows: Sequence[RunRow], nights: Iterable[Night], changes: Sequen
             tuple(like_the_last(runs.get(cell, ()))),
             tuple(sorted(failed.get(cell, {}).items())),
             tuple(change for change in changes if change.cell == cell),
+            levels or {},
         )
         for cell in by_given_rate(order)
     )

@@ -7,7 +7,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ...core.history.causes import Group, Section, groups_of
-from ...core.history.regression import Finding, Judgement, Kind
+from ...core.history.levels import Kind
+from ...core.history.regression import Finding, Judgement
 from ..clean import clean
 from ..groups import difference_lines, headline, too_few
 from .text import finding_line, missing_line, summary_line
@@ -21,7 +22,9 @@ def judgement_values(judgement: Judgement) -> dict[str, Any]:
         "judged": judgement.judged,
         "since": judgement.since,
         "regressions": [_values(finding) for finding in judgement.regressions],
+        "suspicions": [_values(finding) for finding in judgement.of(Kind.SUSPICION)],
         "older": [_values(finding) for finding in judgement.older],
+        "recoveries": [_values(finding) for finding in judgement.of(Kind.RECOVERY)],
         "improvements": [_values(finding) for finding in judgement.of(Kind.IMPROVEMENT)],
         "known": [_values(finding) for finding in judgement.of(Kind.KNOWN)],
         "insufficient": [
@@ -43,6 +46,7 @@ def _values(finding: Finding) -> dict[str, Any]:
         "unit": finding.metric.unit,
         "shape": finding.shape.value,
         "since": finding.since,
+        "between": finding.between,
         "told": finding.told,
         "nights": finding.nights,
         "before": finding.before,
@@ -53,6 +57,8 @@ def _values(finding: Finding) -> dict[str, Any]:
         "score": finding.score if finding.score != float("inf") else None,
         "explanation": list(finding.explanation),
         "note": finding.note,
+        "loss": None if finding.loss is None else asdict(finding.loss),
+        "more_nights": finding.more or None,
     }
 
 

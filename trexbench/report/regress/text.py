@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from ...core.history.causes import Group, Section, groups_of
 from ...core.history.detect import Shape
-from ...core.history.regression import Finding, Judgement, Kind, Missing
+from ...core.history.levels import Kind
+from ...core.history.regression import Finding, Judgement, Missing
 from ..clean import clean, escape_markdown
 from ..groups import (
     DIFFERS,
@@ -18,6 +19,7 @@ from ..groups import (
     explanation_lines,
     format_levels,
     format_noise,
+    group_kind,
     headline,
     too_few,
 )
@@ -43,7 +45,9 @@ def format_judgement(judgement: Judgement, width: int = WIDTH) -> str:
 def _sections(judgement: Judgement, width: int) -> Iterator[str]:
     titles = {
         Section.REGRESSION: "REGRESSIONS",
+        Section.SUSPICION: "SUSPECTED",
         Section.OLDER: f"REGRESSIONS BEFORE {judgement.since}, NOT ALARMING",
+        Section.RECOVERY: "RECOVERED",
         Section.IMPROVEMENT: "IMPROVEMENTS",
         Section.KNOWN: "KNOWN CHANGES",
     }
@@ -57,8 +61,8 @@ def _sections(judgement: Judgement, width: int) -> Iterator[str]:
             yield ""
     if judgement.missing:
         yield "NOT MEASURED"
-        for missing in judgement.missing:
-            yield from _wrap(missing_line(missing), width, 2)
+        for line in missing_lines(judgement.missing):
+            yield from _wrap(line, width, 2)
         yield ""
     if judgement.remarks:
         for remark in judgement.remarks:
@@ -129,6 +133,8 @@ def _note(group: Group) -> tuple[str, ...]:
 def summary_line(judgement: Judgement) -> str:
     """The judgement in one line: how many of what. A regression is a group of figures that got worse together."""
     found = judgement.regressions
+    if judgement.nothing_measured:
+        return f"nothing was measured: {'; '.join(missing_lines(judgement.missing))}"
     if found:
         groups = [group for group in groups_of(judgement) if group.section is Section.REGRESSION]
         cells = {finding.cell for finding in found}
@@ -139,6 +145,9 @@ def summary_line(judgement: Judgement) -> str:
     else:
         nights = (finding.nights for finding in judgement.of(Kind.INSUFFICIENT))
         verdict = f"not enough nights to judge anything yet: {too_few(*nights)}"
+    suspicions = [group for group in groups_of(judgement) if group.section is Section.SUSPICION]
+    if worse := sum(group.first.worse for group in suspicions):
+        verdict += f"; {worse} suspected"
     if judgement.missing:
         verdict += f"; {format_count(len(judgement.missing), 'cell')} not measured"
     return verdict
@@ -147,14 +156,26 @@ def summary_line(judgement: Judgement) -> str:
 def finding_line(finding: Finding) -> str:
     """``netgate-vpp var2-64b uni 1q  maximum rate  -5.0 %  5.010 -> 4.760 Mpps  since 2026-11-19 (2 nights)``"""
     about = "since about" if finding.shape is Shape.DRIFT else "since"
+    between = finding.between or ("", "")
+    apart = "" if between[0] == between[1] else f"between {between[0]} and {between[1]}; "
     return (
         f"{finding.cell}  {finding.metric.name} {change_words(finding)}: {format_levels(finding)} {about} "
-        f"{finding.since} ({format_count(finding.nights, 'night')}; noise {format_noise(finding)})"
+        f"{finding.since} ({apart}{format_count(finding.nights, 'night')}; noise {format_noise(finding)})"
     )
 
 
 def missing_line(missing: Missing) -> str:
     return f"{missing.cell} not measured on {missing.night}: {missing.reason}"
+
+
+def missing_lines(missing: Sequence[Missing]) -> Iterator[str]:
+    """A line for each reason: ``all 16 cells of nightly on 2026-11-20: no TRex server``, or the cells' names."""
+    reasons = dict.fromkeys((one.suite, one.night, one.reason) for one in missing)
+    for suite, night, reason in reasons:
+        cells = [one for one in missing if (one.suite, one.night, one.reason) == (suite, night, reason)]
+        every = "all " * (len(cells) == cells[0].of and len(cells) > 1)
+        names = cells[0].cell if len(cells) == 1 else f"{every}{len(cells)} cells of {suite}"
+        yield f"{names} not measured on {night}: {reason}"
 
 
 def format_markdown(judgement: Judgement) -> str:
@@ -164,9 +185,9 @@ def format_markdown(judgement: Judgement) -> str:
     entries: list[tuple[str, ...]] = []
     for group in groups_of(judgement):
         if group.section is not Section.OLDER:
-            mark = "known" if group.section is Section.KNOWN else "worse" if group.first.worse else "better"
+            mark = "known" if group.section is Section.KNOWN else group_kind(group)
             entries.append((f"{mark}: {headline(group)}", *group_lines(group)))
-    entries += [(missing_line(missing),) for missing in judgement.missing]
+    entries += [(line,) for line in missing_lines(judgement.missing)]
     entries += [(f"note: {remark}",) for remark in judgement.remarks]
     for first, *others in entries[:CHAT_LINES]:
         lines += [f"- {escape_markdown(first)}", *(f"  - {escape_markdown(line)}" for line in others)]

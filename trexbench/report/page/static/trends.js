@@ -30,7 +30,7 @@ function trendsPlot(page) {
     points = points.concat(gaps).sort(function (a, b) { return a.x - b.x || a.run - b.run; });
     var known = points.filter(function (one) { return one.value !== null; });
     return known.length ? { trend: trend, cell: data.cells[trend.cell], points: points, known: known, level: values.level, noise: values.noise,
-      change: trend.changes.filter(function (one) { return one.metric === metric.name; })[0] } : null;
+      changes: trend.changes.filter(function (one) { return one.metric === metric.name; }).sort(function (a, b) { return a.x - b.x; }) } : null;
   }
 
   // As the table has them: modes below each other, DUTs side by side.
@@ -81,7 +81,9 @@ function trendsPlot(page) {
   }
 
   function changeTold(line, x) {
-    return line.change && line.change.x === x ? ["<span style=\"color:" + colourOf(line.change) + "\">" + signOf(line.change) + "</span> " + page.wrapped(line.change.text)] : [];
+    return line.changes.filter(function (one) { return one.x === x; }).map(function (one) {
+      return "<span style=\"color:" + colourOf(one) + "\">" + signOf(one) + "</span> " + page.wrapped(one.text);
+    });
   }
 
   // All that is known of each night, as one text: figures in their order, changes, failures.
@@ -140,11 +142,14 @@ function trendsPlot(page) {
       }) : [] };
   }
 
-  // The stretches of one level: before a change and after it, or all nights.
+  // The stretches of one level: before the first change and after each, or all nights.
   function levels(line) {
-    var first = line.known[0].x, last = line.known[line.known.length - 1].x, change = line.change;
-    if (!change || change.before === null || change.after === null) { return [[first, last, line.level]]; }
-    return [[first, Math.max(first, change.x), change.before], [Math.max(first, change.x), last, change.after]];
+    var first = line.known[0].x, last = line.known[line.known.length - 1].x;
+    var changes = line.changes.filter(function (one) { return one.before !== null && one.after !== null; });
+    if (!changes.length) { return [[first, last, line.level]]; }
+    return [[first, Math.max(first, changes[0].x), changes[0].before]].concat(changes.map(function (one, at) {
+      return [Math.max(first, one.x), at + 1 < changes.length ? Math.max(first, changes[at + 1].x) : last, one.after];
+    }));
   }
 
   // many: of so many lines in one plot, whose bands lie over each other.
@@ -154,7 +159,7 @@ function trendsPlot(page) {
       var noise = BAND * (line.noise || 0), basic = { xref: x, yref: y, x0: nights[one[0]], x1: nights[one[1]] };
       found.push(Object.assign({ type: "rect", layer: "below", fillcolor: line.look.colour, opacity: many > 3 ? 0.05 : 0.13, line: { width: 0 },
         y0: scale.of(line, one[2] - noise), y1: scale.of(line, one[2] + noise) }, basic));
-      if (line.change) {
+      if (line.changes.length) {
         found.push(Object.assign({ type: "line", line: { color: line.look.colour, width: 3 }, opacity: 0.95,
           y0: scale.of(line, one[2]), y1: scale.of(line, one[2]) }, basic));
       }
@@ -169,9 +174,9 @@ function trendsPlot(page) {
   // One line for all changes of a night and of one kind; a sign that would stand on another's is left out.
   function changeMarks(lines, panel, across) {
     var shapes = [], signs = [], seen = {};
-    lines.forEach(function (line) {
-      var change = line.change, key = change && change.x + " " + change.bad;
-      if (!change || seen[key] || change.x < line.known[0].x) { return; }
+    lines.forEach(function (line) { line.changes.forEach(function (change) {
+      var key = change.x + " " + change.bad;
+      if (seen[key] || change.x < line.known[0].x) { return; }
       seen[key] = true;
       shapes.push({ type: "line", xref: "x" + panel, yref: "y" + panel + " domain", x0: nights[change.x], x1: nights[change.x], y0: 0, y1: 1,
         line: { color: colourOf(change), width: 1.5, dash: "dash" } });
@@ -180,7 +185,7 @@ function trendsPlot(page) {
         signs.push({ xref: "x" + panel, yref: "y" + panel + " domain", x: nights[change.x], y: 1, yanchor: "bottom", showarrow: false,
           text: signOf(change), font: { color: colourOf(change) } });
       }
-    });
+    }); });
     return { shapes: shapes, signs: signs };
   }
 
@@ -288,7 +293,7 @@ function trendsPlot(page) {
       traces.push(trace(line, metric, scale, now, panel, true));
       shape.shapes = shape.shapes.concat(shapesOf(line, scale, panel, 1), marks.shapes);
       shape.annotations.push({ xref: "x" + panel + " domain", yref: "y" + panel + " domain", x: 0, y: 1, xanchor: "left", yanchor: "bottom", align: "left", showarrow: false,
-        font: { size: 11 }, text: (marks.signs.length ? "<span style=\"color:" + colourOf(line.change) + "\">" + signOf(line.change) + "</span> " : "") + heading(line, now, places) });
+        font: { size: 11 }, text: (marks.signs.length ? "<span style=\"color:" + colourOf(line.changes[line.changes.length - 1]) + "\">" + signOf(line.changes[line.changes.length - 1]) + "</span> " : "") + heading(line, now, places) });
       shape["xaxis" + panel] = page.axis("", Object.assign({}, x.axis, { domain: places.x(at), anchor: "y" + panel, matches: at ? "x" : undefined,
         showticklabels: last, nticks: 3, tickvals: x.axis.tickvals && [x.axis.tickvals[0], x.axis.tickvals[x.axis.tickvals.length - 1]] }));
       shape["yaxis" + panel] = page.axis("", { domain: places.y(at), anchor: "x" + panel, matches: at && scale.relative ? "y" : undefined, nticks: 4,

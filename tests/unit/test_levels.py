@@ -1,0 +1,191 @@
+"""A figure's levels as events: losses, losses upon losses, recoveries, relapses, and single nights; drawn at random."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import stdev
+
+import pytest
+from effort import scaled
+from nights import date, make_row, make_rows, noisy
+
+from trexbench.core.history.causes import groups_of
+from trexbench.core.history.levels import Kind
+from trexbench.core.history.regression import NEEDED_NIGHTS, RECOVERY_NIGHTS, Finding, Judgement, judge_rows
+from trexbench.report.groups import headline
+from trexbench.report.regress.text import format_judgement, summary_line
+from trexbench.results.jumps import levels
+
+
+def judged(values: Sequence[float]) -> Judgement:
+    return judge_rows(make_rows(values), levels)
+
+
+def kinds(values: Sequence[float]) -> list[str]:
+    return [finding.kind.value for finding in judged(values).findings]
+
+
+def words(values: Sequence[float]) -> list[str]:
+    return [headline(group) for group in groups_of(judged(values))]
+
+
+@dataclass(frozen=True)
+class World:
+    """Nights at levels one after the other. noise: of a night; kept: the share of a night that the next one keeps."""
+
+    levels: tuple[tuple[int, float], ...]
+    noise: float
+    kept: float
+    seed: int
+
+    def nights(self) -> list[float]:
+        rng, values, off = random.Random(self.seed), list[float](), 0.0
+        for count, level in self.levels:
+            for _ in range(count):
+                off = self.kept * off + (1 - self.kept**2) ** 0.5 * rng.gauss(0, self.noise)
+                values.append(level * (1 + off))
+        return values
+
+    @property
+    def starts(self) -> list[int]:
+        return [sum(count for count, _ in self.levels[:at]) for at in range(len(self.levels))]
+
+
+def draw_world(seed: int, *shares: float) -> World:
+    """A world whose levels are these shares of the first one, give or take; each clear of the noise."""
+    rng = random.Random(seed)
+    noise = rng.choice([0.0003, 0.001, 0.003, 0.01])
+    level, parts = 10 ** rng.uniform(5, 7), [(rng.randint(12, 60), 1.0)]
+    parts += [(rng.randint(5, 20), share) for share in shares]
+    return World(tuple((count, level * share) for count, share in parts), noise, rng.choice([0.0, 0.0, 0.2]), seed)
+
+
+def near(night: str | None, number: int, within: int = 1) -> bool:
+    return night in [date(n) for n in range(number - within, number + within + 1)]
+
+
+WORLDS = scaled(60, 6)
+
+
+@pytest.mark.parametrize("seed", range(100, 100 + WORLDS))
+def test_a_loss_upon_a_loss_is_an_event_of_its_own(seed: int) -> None:
+    world = draw_world(seed, 0.92, 0.84)
+    second, first = sorted(judged(world.nights()).regressions, key=lambda one: one.since or "", reverse=True)
+    assert near(first.since, world.starts[1]) and near(second.since, world.starts[2])
+    assert first.share == pytest.approx(-0.08, abs=0.02) and second.share == pytest.approx(-0.087, abs=0.02)
+    assert second.before == first.after
+
+
+@pytest.mark.parametrize("seed", range(300, 300 + WORLDS))
+def test_a_recovery_is_an_event_and_its_level_is_the_one_before_the_loss(seed: int) -> None:
+    world = draw_world(seed, 0.9, 1.0)
+    values, back = world.nights(), world.starts[2]
+    assert "regression" in kinds(values[: back + 1])
+    judgement = judged(values[: back + 5])
+    (found,) = (one for one in judgement.findings if one.kind is Kind.RECOVERY)
+    assert judgement.exit_code == 0 and near(found.since, back) and found.loss is not None
+    assert near(found.loss.first, world.starts[1]) and abs(found.loss.nights - world.levels[1][0]) <= 2
+    (usual,) = judgement.usual.values()
+    assert usual.level == pytest.approx(world.levels[0][1], rel=3 * world.noise + 1e-3)
+    assert usual.noise is not None and usual.noise < 2.2 * world.noise * world.levels[0][1], "not that of both levels"
+    assert kinds([*values[: back + 4], *noisy(RECOVERY_NIGHTS, world.levels[0][1], world.noise)]) == []
+
+
+@pytest.mark.parametrize("seed", range(500, 500 + WORLDS))
+def test_a_relapse_is_told_with_the_nights_that_it_repeats(seed: int) -> None:
+    world = draw_world(seed, 0.9, 1.0, 0.9)
+    values, again = world.nights(), world.starts[3]
+    (found,) = judged(values[: again + 4]).regressions
+    assert near(found.since, again) and found.is_relapse and found.loss is not None
+    assert near(found.loss.first, world.starts[1])
+
+
+@pytest.mark.parametrize("seed", range(700, 700 + WORLDS))
+def test_the_blamed_night_lies_between_the_stated_ones(seed: int) -> None:
+    world = draw_world(seed, 0.97)
+    (found,) = judged(world.nights()).regressions or (None,)
+    if found is None:
+        assert world.noise == 0.01, "3 % are three of its standard deviations"
+        return
+    assert found.between is not None and found.between[0] <= (found.since or "") <= found.between[1]
+    assert found.between[0] <= date(world.starts[1]) <= found.between[1]
+
+
+@pytest.mark.parametrize("seed", range(900, 900 + WORLDS))
+def test_a_single_night_is_a_suspicion_that_so_many_like_it_confirm(seed: int) -> None:
+    world = draw_world(seed)
+    values = world.nights()
+    bad = values[-1] * random.Random(seed).choice([0.8, 0.9, 1.15])
+    (found,) = judged([*values, bad]).findings
+    assert found.kind is Kind.SUSPICION and found.nights == 1 and judged([*values, bad]).exit_code == 0
+    kind = Kind.REGRESSION if found.worse else Kind.IMPROVEMENT
+    confirmed = [bad] * found.more
+    assert [one.kind for one in judged([*values, bad, *confirmed]).findings] == [kind]
+    if found.more > 1:
+        assert kind not in [one.kind for one in judged([*values, bad, *confirmed[1:]]).findings]
+
+
+def test_steady_nights_are_seldom_suspected() -> None:
+    """One night in a thousand at most; four standard deviations are one in 16 000."""
+    nights = suspected = 0
+    for seed in range(scaled(100, 10)):
+        values = World(((60, 5e6),), 0.01, 0.0, seed).nights()
+        for count in range(NEEDED_NIGHTS, len(values) + 1):
+            nights += 1
+            suspected += "suspicion" in kinds(values[:count])
+    assert suspected <= max(1, nights / 1000)
+
+
+def test_a_loss_its_recovery_and_its_relapse_in_words() -> None:
+    """5.006 Mpps, 4.458 for five nights, 5.006 for three, and 4.458 again."""
+    rng = random.Random(4)
+    course = [5.006e6] * 11 + [4.458e6] * 5 + [5.006e6] * 3 + [4.458e6] * 2
+    values = [level * (1 + rng.gauss(0, 1e-5)) for level in course]
+    slower, faster = "netgate-vpp 10.9 % slower", "netgate-vpp 12.3 % faster"
+    more = "one more such night makes it a regression"
+    again = "as from 12 to 16 January"
+    recovered = "netgate-vpp recovered since 17 January, was 10.9 % slower for 5 nights (1 cell)"
+    assert words(values[:12]) == [f"{slower} tonight (1 cell); {more}"]
+    assert words(values[:13]) == [f"{slower} since 12 January (1 cell)"]
+    assert words(values[:17])[1:] == [f"{faster} tonight (1 cell); 2 more such nights make it a recovery"]
+    assert words(values[:19]) == [recovered]
+    assert words(values[:20]) == [f"{slower} again tonight, {again} (1 cell); {more}", recovered]
+    assert words(values[:21]) == [f"{slower} again since 20 January, {again} (1 cell)"]
+    assert "SUSPECTED" in format_judgement(judged(values[:12])) and "1 suspected" in summary_line(judged(values[:12]))
+
+
+def explained(*costs: tuple[int, dict[str, float]]) -> Finding:
+    """The regression of a rate whose nights had these cycles by node, so many nights each."""
+    nodes = [one for count, one in costs for _ in range(count)]
+    whole = sum(nodes[0].values())
+    rows = [
+        make_row(n, 5e6 * whole / sum(one.values()) * rate, nodes=one, cycles_per_packet=sum(one.values()))
+        for n, (one, rate) in enumerate(zip(nodes, noisy(len(nodes), 1.0), strict=True))
+    ]
+    return next(one for one in judge_rows(rows, levels).regressions if one.metric.bounded)
+
+
+def test_what_explains_a_change_is_of_the_nights_after_it() -> None:
+    """ip4-lookup costs 20 cycles more; ten nights later it is repaired, and ip4-rewrite does."""
+    before = {"ip4-lookup": 100.0, "ip4-rewrite": 80.0, "tx": 60.0}
+    found = explained((40, before), (10, {**before, "ip4-lookup": 120.0}), (10, {**before, "ip4-rewrite": 100.0}))
+    first, later = found.explanation
+    assert first.startswith("ip4-lookup +20 of +20 cycles/packet since") and later == "of late ip4-rewrite +20 of +20"
+
+
+def test_a_change_of_all_nodes_alike_names_no_node() -> None:
+    before = {"ip4-lookup": 100.0, "ip4-rewrite": 80.0, "tx": 60.0, "error-drop": 0.1}
+    (sentence,) = explained((30, before), (5, {name: 1.15 * cost for name, cost in before.items()})).explanation
+    assert sentence.startswith("all nodes +15 % each (clock, memory or build): +36 cycles/packet since")
+    (sentence,) = explained((30, before), (5, {**before, "tx": 96.0})).explanation
+    assert sentence.startswith("tx +36 of +36")
+
+
+def test_noise_is_the_scatter_of_nights_within_the_level() -> None:
+    values = [*noisy(30, noise=0.002), *noisy(8, 4.5e6, noise=0.002, seed=2), *noisy(8, noise=0.002, seed=3)]
+    (usual,) = judged(values).usual.values()
+    assert usual.noise == pytest.approx(stdev([*values[:30], *values[38:-1]]), rel=0.2)
+    (found,) = judged(values).findings
+    assert found.noise == usual.noise
