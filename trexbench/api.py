@@ -143,6 +143,7 @@ def search(
     warmup: str | float | None = None,
     warmup_duration: str | float | None = None,
     confirm: str | float | None = None,
+    soak: str | float | None = None,
     **options: Unpack[Options],
 ) -> RunResult:
     """Search for the highest rate within each loss; ``goals`` of each direction's analysis are in this order."""
@@ -154,6 +155,7 @@ def search(
         warmup=_rate(warmup),
         warmup_s=seconds(warmup_duration),
         confirm_s=seconds(confirm),
+        soak_s=seconds(soak),
     )
     return _measure("search", dut, mode, wished, options)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from effort import NIGHTLY
-from tools import ROOT, TREXBENCH, begin, environment, trexbench
+from tools import ROOT, TREXBENCH, begin, environment, folder_with, trexbench
 
 FIRST = ("ramp", "--dut", "netgate-vpp", "--mode", "var2-64b", "--bidir", "--sim")
 SHORT = ("--ramp-duration", "60", "--hold", "5", "--confirm", "2", "--no-picture")
@@ -252,11 +252,20 @@ def test_search_finds_the_knees_of_several_goals(tmp_path: Path) -> None:
 def test_a_search_without_an_answer_says_so_and_exits_with_4(tmp_path: Path) -> None:
     config = (ROOT / "dut_configs/netgate-linux.yaml").read_text()
     assert config.count("  noise: 0.3%\n") == 1
-    (tmp_path / "restless.yaml").write_text(config.replace("  noise: 0.3%\n", "  noise: 8%\n"))
-    done = trexbench(tmp_path, "search", "--dut", "./restless.yaml", "--mode", "64b", "--sim", "--no-picture", "-q")
+    (tmp_path / "dut_configs").mkdir()
+    (tmp_path / "dut_configs" / "restless.yaml").write_text(config.replace("  noise: 0.3%\n", "  noise: 8%\n"))
+    asked = ("--dut", "restless", "--sim", "--no-picture", "-q")
+    done = trexbench(tmp_path, "search", "--mode", "64b", *asked)
     assert done.returncode == 4, done.stdout + done.stderr
     assert "NO ANSWER: 0->1: 36 looks did not find" in done.stdout
     assert done.stderr.splitlines()[-1].startswith("trexbench: no answer: 0->1: 36 looks did not find")
+    sizes = trexbench(tmp_path, "search", "--sizes", "64,128", *asked)
+    assert sizes.returncode == 4 and "no answer: 0->1: 36 looks" in sizes.stderr, sizes.stdout + sizes.stderr
+    folder_with(tmp_path, one="duts: [restless]\nmodes: [64b]\ndirections: [uni]\nmethod: search\n")
+    night = trexbench(tmp_path, "nightly", "one", "--sim", "-q")
+    assert night.returncode == 4 and "36 looks did not find" in night.stdout + night.stderr, night.stdout + night.stderr
+    assert "no answer" in trexbench(tmp_path, "results", "list").stdout
+    assert "nothing was measured" in trexbench(tmp_path, "regress").stdout
 
 
 def test_saturate_counts_what_a_twin_emits(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from trexbench.session.run import run
 SEEDS = range(scaled(100, 6))
 
 
-def judged(kind: type[SimulatedGenerator], world: World, **changes: Any) -> Analysis:
+def judged(generator: type[SimulatedGenerator], world: World, **changes: Any) -> Analysis:
     plan, clock = make_plan(**changes), HeldClock()
-    outcome = run(plan, kind(plan, world, clock), clock, Silent())
+    outcome = run(plan, generator(plan, world, clock), clock, Silent())
     assert outcome.error is None
     return analyse(plan, outcome.samples)
 
@@ -80,6 +80,45 @@ def test_a_figure_that_no_trial_confirms_is_not_the_maximum(seed: int) -> None:
     assert not one.trials[0].passed and holds(one, capacity * share)
     assert one.maximum_pps == pytest.approx(capacity * share, rel=0.002)
     assert {each.code for each in analysis.caveats} & {"not-confirmed", "confirmed-lower"}
+
+
+class Policed(SimulatedGenerator):
+    """Its router has a token bucket: ``rate`` in frames a second, ``burst`` frames, more than one sample sends."""
+
+    rate, burst = 0.0, 0.0
+    tokens, filled_s = 0.0, 0.0
+
+    def _forward(self, direction: Direction, frames: int, most: float) -> int:
+        now_s = self.clock.now_s
+        self.tokens = min(self.burst, self.tokens + self.rate * (now_s - self.filled_s))
+        self.filled_s = now_s
+        passed = super()._forward(direction, frames, min(most, self.tokens))
+        self.tokens -= passed
+        return passed
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_search_soaks_out_a_dut_that_slows_down(seed: int) -> None:
+    """Hot after 20 to 60 s, or a turbo that lasts so long: the slow rate, or no figure."""
+    rng = random.Random(seed)
+    capacity, share = rng.uniform(3e5, 9e5), rng.uniform(0.8, 0.93)
+    kind = type("Drawn", (SlowsDown,), {"at_s": rng.uniform(20.0, 60.0), "share": share})
+    analysis = judged(kind, World(capacity), kind="search", warmup_s=2.0, soak_s=60.0)
+    (one,) = analysis.directions
+    assert analysis.unanswered or holds(one, capacity * share), one
+    cold = judged(kind, World(capacity), kind="search", warmup_s=2.0).directions[0]
+    assert cold.limit is Limit.DUT
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_search_soaks_out_a_policers_burst(seed: int) -> None:
+    rng = random.Random(seed)
+    rate = rng.uniform(2e5, 6e5)
+    burst = rate * rng.uniform(1.5, 4.0)
+    kind = type("Drawn", (Policed,), {"rate": rate, "burst": burst})
+    analysis = judged(kind, World(2e6), kind="search", warmup_s=2.0, soak_s=60.0)
+    (one,) = analysis.directions
+    assert analysis.unanswered or any(holds(one, pps) for pps in (rate, rate + burst / 60)), "a minute's share of it"
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-NO_ANSWER = 4
-"""The exit code of a run that ended as planned, and whose counters do not answer what was asked."""
-
 RAMP_EXAMPLES = """\b
 Examples:
   trexbench ramp --dut netgate-vpp --mode var2-64b --bidir --sim
@@ -176,6 +173,13 @@ def ramp(
     help="At last hold the first goal's rate this long and count what a packet costs the DUT (5; 0: no).",
 )
 @click.option(
+    "--soak",
+    type=DURATION,
+    is_flag=False,
+    flag_value="60s",
+    help="Hold it this long instead, for a DUT that slows down when it is hot, or a policer's burst (60s; suites do).",
+)
+@click.option(
     "--method",
     type=click.Choice(tuple(METHODS)),
     default="continuous",
@@ -196,6 +200,7 @@ def search(
     width: float | None,
     warmup: tuple[Rate, float | None] | None,
     confirm: float | None,
+    soak: float | None,
     method: str,
 ) -> int:
     """Search for the highest rate within each loss, with the traffic never stopped.
@@ -204,10 +209,19 @@ def search(
     of every goal is as narrow as asked for and both of its ends have stood. Then the lower end of the first goal's is
     held once more, and the DUT's counters are read.
     """
-    if method == "mlrsearch" and confirm is not None:
-        raise ConfigError("--confirm and --method mlrsearch exclude each other", "its trials are not confirmed")
+    if method == "mlrsearch" and (confirm is not None or soak is not None):
+        option = "--soak" if confirm is None else "--confirm"
+        raise ConfigError(f"{option} and --method mlrsearch exclude each other", "its trials are not confirmed")
     rate, duration = warmup or (None, None)
-    plan = PlanDefaults(ramp_to=ramp_to, goals=goals, width=width, warmup=rate, warmup_s=duration, confirm_s=confirm)
+    plan = PlanDefaults(
+        ramp_to=ramp_to,
+        goals=goals,
+        width=width,
+        warmup=rate,
+        warmup_s=duration,
+        confirm_s=confirm,
+        soak_s=soak,
+    )
     return _measure(METHODS[method], case, plan, setup, shown, sizes)
 
 
@@ -242,9 +256,14 @@ def _measure(
     if shown.picture and done.result.samples and done.path is not None:
         picture = done.path.with_suffix(".png")
         save_picture(lambda: draw_run(done.result, picture))
-    if done.error is None and (reason := done.result.analysis.unanswered):
-        warn(f"no answer: {reason}")
-        return NO_ANSWER
+    return _exit_code(done)
+
+
+def _exit_code(done: Measured) -> int:
+    """That of what ended the run early, or of a run that is no answer, which is reported here."""
+    if done.error is None and (error := done.result.no_answer) is not None:
+        warn(f"no answer: {error}")
+        return error.exit_code
     return exit_code(done.error)
 
 
@@ -267,7 +286,8 @@ def _measure_sizes(
         save_picture(lambda: draw_sizes_of(results, shown.results))
     for mode, error in done.failures:
         warn(f"{mode}: {error}")
-    return done.failures[0][1].exit_code if done.failures else 0
+    codes = [error.exit_code for _, error in done.failures] + [_exit_code(one) for one in done.runs if not one.error]
+    return next((code for code in codes if code), 0)
 
 
 def _banner(results: Sequence[RunResult]) -> str:

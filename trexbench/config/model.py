@@ -175,6 +175,7 @@ class PlanDefaults:
     hold_s: Annotated[float | None, r.seconds, "hold"] = None
     zoom_s: Annotated[float | None, r.seconds, "zoom"] = None
     confirm_s: Annotated[float | None, r.seconds, "confirm"] = None
+    soak_s: Annotated[float | None, r.seconds, "soak"] = None
     latency_s: Annotated[float | None, r.seconds, "latency"] = None
     drain_s: Annotated[float | None, r.seconds, "drain"] = None
     sample_s: Annotated[float | None, r.seconds, "sample"] = None

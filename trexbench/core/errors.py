@@ -10,7 +10,8 @@
     │   └── DutLost            no connection to it, or one that was lost
     ├── LabError               this machine cannot host the lab (exit 7)
     ├── TesterBusy             another run holds this tester (exit 8)
-    └── StoreError             a result could not be read or written (exit 9)
+    ├── StoreError             a result could not be read or written (exit 9)
+    └── NoAnswer               a run to its end is no answer to what was asked (exit 4)
 
 Exit 0: measured. 130/143: interrupted. What was measured before a run ended early is always saved.
 """
@@ -90,6 +91,10 @@ class TesterBusy(BenchError):
 
 class StoreError(BenchError):
     exit_code = 9
+
+
+class NoAnswer(BenchError):
+    exit_code = 4
 
 
 def as_bench_error(error: BaseException) -> BenchError:

@@ -19,7 +19,7 @@ from .dut.losses import LossReport, locate, passed
 from .dut.spreadcheck import SpreadCheck, compare_spread
 from .dut.telemetry import DutReading, Moment, Observation
 from .dut.witness import find_twice, hear
-from .errors import ConfigError, StoreError
+from .errors import ConfigError, NoAnswer, StoreError
 from .load.conditions import round_trip_ns
 from .load.plan import Direction
 from .load.sample import Phase, Sample, find_setback, sample_from_dict, sample_to_dict
@@ -175,6 +175,12 @@ class RunResult:
         """Doubts that follow from the samples."""
         unmarked = find_stream_caveats(self._counted, self.plan.directions) if self._counted else ()
         return (*self.analysis.caveats, *unmarked, *find_latency_caveats(self.latencies))
+
+    @property
+    def no_answer(self) -> NoAnswer | None:
+        """Why a complete run is no answer to what was asked; None where it is one."""
+        reason = self.analysis.unanswered if self.status is Status.COMPLETE else ""
+        return NoAnswer(reason) if reason else None
 
     @cached_property
     def analysis(self) -> Analysis:

@@ -24,7 +24,7 @@ from ..core.units import Rate, format_bits
 
 DEFAULTS = PlanDefaults(warmup=Rate(1000.0, "pps"), ramp_to=Rate(97.0, "percent"), loss=0.001)
 
-NIGHT_DEFAULTS = PlanDefaults(zoom_s=60.0)
+NIGHT_DEFAULTS = PlanDefaults(zoom_s=60.0, soak_s=60.0)
 """Of a suite's cells, where neither the suite nor the DUT's config says otherwise: a night is compared with others."""
 
 SPEEDUP, NIGHT_SPEEDUP = 100.0, 10_000.0

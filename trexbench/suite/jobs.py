@@ -88,7 +88,7 @@ class PacketJob:
         keeper = RunKeeper(output, begun)
         with keeper:
             result, outcome = opened.measure(keeper, self.request)
-        return Done(outcome.error, keeper.path, _figure(result))
+        return Done(outcome.error or result.no_answer, keeper.path, _figure(result))
 
     def with_labels(self, labels: Mapping[str, str], seed: int | None) -> PacketJob:
         request = replace(self.request, labels={**self.request.labels, **labels})

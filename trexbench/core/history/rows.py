@@ -171,7 +171,7 @@ def row_of(result: RunResult, path: str) -> RunRow:
         path=path,
         id=result.id,
         started=result.started,
-        status=result.status.value,
+        status=UNANSWERED if result.no_answer else result.status.value,
         cell=Cell(
             dut=str(result.dut.get("name", "")),
             mode=str(command.get("mode", "")),
@@ -202,6 +202,8 @@ def row_of(result: RunResult, path: str) -> RunRow:
     return told_apart(row)
 
 
+UNANSWERED = "no answer"
+"""The status of a row whose run went to its end and found nothing that a history could judge."""
 TCP_KIND = "tcp"
 EFFICIENCY = "efficiency at "
 """The kind of a run that counts what packets cost at a given rate begins so, and ends with that rate."""

@@ -55,7 +55,7 @@ class Search(Strategy):
     goals: shares of loss, each with a knee of its own; the first is the loss threshold. width: of an interval, as a
     share of the rate. bracket_s: of a ramp from zero to the target. look_s: how long a rate is looked at once;
     settle_s: how long it is sent before that, after a change. confirm_s: how long the first goal's lower ends are held
-    at last, after a drain; 0: not at all.
+    at last, after a drain; 0: not at all. soak_s: the same where it is longer, for a DUT that slows when it is hot.
     """
 
     warmup_s: float = 2.0
@@ -67,6 +67,7 @@ class Search(Strategy):
     width: float = 0.005
     goals: tuple[float, ...] = ()
     confirm_s: float = 5.0
+    soak_s: float = 0.0
 
     kind: ClassVar[str] = "search"
     suffix: ClassVar[str] = "search"
@@ -88,8 +89,13 @@ class Search(Strategy):
         stages = Stage(Phase.WARMUP, self.warmup_s), Stage(Phase.RAMP, self.bracket_s / 2)
         looks = range(1, FEWEST_LOOKS * len(self.goals) + 1)
         searching = (Stage(Phase.SEARCH, self.look_s + self.settle_s, trial) for trial in looks)
-        confirming = Stage(Phase.CONFIRM, self.confirm_s, 1), Stage(Phase.CONFIRM_DRAIN, self.drain_s, 1)
-        return *stages, *searching, Stage(Phase.DRAIN, self.drain_s), *(confirming if self.confirm_s else ())
+        confirming = Stage(Phase.CONFIRM, self.held_s, 1), Stage(Phase.CONFIRM_DRAIN, self.drain_s, 1)
+        return *stages, *searching, Stage(Phase.DRAIN, self.drain_s), *(confirming if self.held_s else ())
+
+    @property
+    def held_s(self) -> float:
+        """How long a trial holds the rate that was found."""
+        return max(self.confirm_s, self.soak_s)
 
     def step_pps(self, direction: Direction) -> float:
         return self.offer(direction).target_pps * max(self.window_s, self.sample_s) / self.bracket_s
@@ -103,8 +109,8 @@ class Search(Strategy):
         yield f"a ramp towards {target} in {format_duration(self.bracket_s)} until frames are lost"
         goals = " and ".join(f"{100 * goal:g} %" for goal in self.goals)
         yield f"a search for the rate at {goals} loss, to {100 * self.width:g} %"
-        if self.confirm_s:
-            yield f"confirm {format_duration(self.confirm_s)}"
+        if self.held_s:
+            yield f"{'soak' if self.soak_s > self.confirm_s else 'confirm'} {format_duration(self.held_s)}"
 
     @property
     def rule(self) -> str:

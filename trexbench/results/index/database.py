@@ -28,7 +28,7 @@ from ..store import load_rows
 from .scan import Scan, plain, scan
 
 INDEX_FILE = "index.sqlite"
-LAYOUT = 8
+LAYOUT = 9
 """To be raised with every change of the tables, and of the fields of a RunRow."""
 ANALYSES = 10_000
 SCHEMA_VERSION = LAYOUT * ANALYSES + ANALYSIS_VERSION
