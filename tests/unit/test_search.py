@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -146,6 +147,18 @@ def test_directions_of_unlike_speed_each_have_their_own_knee() -> None:
     forth, back = searched(World({"0->1": 1e6, "1->0": 2.5e5}), bidir=True)
     assert forth.maximum_pps == pytest.approx(1e6, rel=0.005) and back.maximum_pps == pytest.approx(2.5e5, rel=0.005)
     assert not forth.at_least and not back.at_least
+
+
+@pytest.mark.parametrize("seed", range(scaled(60, 4)))
+def test_each_direction_has_an_interval_of_its_own(seed: int) -> None:
+    """Knees apart by 0.2 to 25 %, so that the ramp sees them in one bracket or in two."""
+    rng = random.Random(seed)
+    slow, goals = rng.uniform(3e5, 8e5), rng.choice([(0.001,), (0.0, 0.005)])
+    fast = slow * rng.uniform(1.002, 1.25)
+    world = World({"0->1": slow, "1->0": fast}, noise=rng.choice([0.0, 0.002]), seed=seed)
+    for one, capacity in zip(searched(world, bidir=True, goals=goals), (slow, fast), strict=True):
+        low, high = one.low_pps, one.high_pps
+        assert low is not None and high is not None and low * 0.999 <= capacity <= high * 1.001, one
 
 
 def test_directions_that_share_a_router_are_searched_together() -> None:

@@ -69,10 +69,24 @@ class Group:
 
 
 class Look(NamedTuple):
-    """A rate (share of the target) and what each direction of the group did at it."""
+    """Rates (shares of the targets) and what each direction of the group did at its own."""
 
-    share: float
+    shares: Mapping[Direction, float]
     windows: Mapping[Direction, Window]
+
+    @property
+    def share(self) -> float:
+        """The first direction's, which is that of all while they are searched together."""
+        return next(iter(self.shares.values()))
+
+    @property
+    def together(self) -> bool:
+        """True if all directions had one share."""
+        return all(abs(share - self.share) <= ULPS * self.share for share in self.shares.values())
+
+    def of(self, direction: Direction) -> Look:
+        """One direction's part."""
+        return Look({direction: self.shares[direction]}, {direction: self.windows[direction]})
 
     @property
     def loss(self) -> float:
@@ -209,8 +223,8 @@ def looks_of(plan: Plan, look_s: float, width: float, group: Group, measured: Me
         ends = history[begin], history[end]
         windows = {d: path.correct(build_window(d, ends, skew_s=skew_s)) for d, path in paths.items()}
         if all(w.sent for w in windows.values()):
-            first = group.directions[0]
-            found.append(Look(history[end].asked_pps[first] / plan.offer(first).target_pps, windows))
+            shares = {d: history[end].asked_pps[d] / plan.offer(d).target_pps for d in group.directions}
+            found.append(Look(shares, windows))
     return _under_like_conditions(found, measured.changes)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -38,7 +38,7 @@ from .looks import (
 )
 
 MOST_LOOKS = 36
-"""A search ends after so many, however wide its intervals still are."""
+"""After so many looks at directions together, however wide their intervals still are, a search ends."""
 MOST_BLANK = 8
 """After so many looks in a row, in which hardly anything came through, the DUT is taken to forward no more."""
 LAST_TRIAL_LOWER = 0.06
@@ -103,7 +103,7 @@ class Search(Strategy):
     def sending_s(self, step: LoadStep) -> float:
         if step.phase is Phase.CONFIRM:
             return super().sending_s(step)
-        return self.warmup_s + self.bracket_s + MOST_LOOKS * (MOST_PARTS * self.look_s + self.settle_s)
+        return self.warmup_s + self.bracket_s + 2 * MOST_LOOKS * (MOST_PARTS * self.look_s + self.settle_s)
 
     def words(self, target: str) -> Iterator[str]:
         yield f"a ramp towards {target} in {format_duration(self.bracket_s)} until frames are lost"
@@ -157,24 +157,24 @@ class Search(Strategy):
         last, trial = history[-1], history[-1].trial + 1
         measured = Measured(self, history)
         groups = self._groups(measured)
-        found = [self._found(measured, group) for group in groups]
-        if all(one.done for one in found) or trial > MOST_LOOKS:
+        found = {direction: one for group in groups for direction, one in self._found(measured, group).items()}
+        if all(one.done for one in found.values()) or trial > self._most_looks(measured):
             return self.drain(Phase.DRAIN, history)
         if any(self._stands(measured, group) for group in groups):
             return LoadStep(Phase.SEARCH, last.asked_pps, last.t_s + self.look_s, trial)
         rates: dict[Direction, float] = {}
-        for group, one in zip(groups, found, strict=True):
-            rates |= self._rates(one.next_share, group.directions)
+        for direction, one in found.items():
+            rates |= self._rates(one.next_share, (direction,))
         length_s = self.look_s if rates == last.asked_pps else self.settle_s
         return LoadStep(Phase.SEARCH, rates, last.t_s + length_s, trial)
 
     def conclude(self, history: Measured, direction: Direction) -> Verdict:
         """The first goal's knee; where the DUT is not what lost the frames, the rate carried."""
         group = next(group for group in self._groups(history) if direction in group.directions)
-        looks = self._looks(history, group)
+        looks = [look.of(direction) for look in self._looks(history, group)]
         if not looks:
             return Verdict(Limit.NONE, ("the run ended before it looked at any rate",))
-        knees = self._found(history, group).knees
+        knees = self._found(history, group)[direction].knees
         target, doubtful = self.offer(direction).target_pps, find_path(history, direction).doubtful
         goals = tuple(_goal(knee, looks, direction, target, doubtful) for knee in knees)
         loss, windows = self.goals[0], [look.windows[direction] for look in looks]
@@ -188,22 +188,24 @@ class Search(Strategy):
         limit, reasons = blame(self, self._deciding(looks, knees[0], direction))
         if limit is not Limit.DUT:
             return Verdict(limit, reasons, carried, None, None, carried, lossy_from, since_s, goals)
-        if not any(is_lossy(w, loss) for w in bad):
-            other = ("this direction lost nothing at the rates at which another did",)
-            return Verdict(Limit.NONE, other, carried, last_good_pps=carried, goals=goals)
         first = goals[0]
         ends = first.low_pps, first.high_pps
         return Verdict(limit, reasons, first.maximum_pps, *ends, first.low_pps, ends[1] or lossy_from, since_s, goals)
 
     def doubts(self, history: Measured, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
         """Intervals that are still wider than asked for, after as many looks as there are."""
-        if max((sample.trial for sample in history.samples if sample.phase is Phase.SEARCH), default=0) < MOST_LOOKS:
+        looked = max((sample.trial for sample in history.samples if sample.phase is Phase.SEARCH), default=0)
+        if looked < self._most_looks(history):
             return
+        wide: dict[tuple[float, ...], list[Direction]] = {}
         for group in self._groups(history):
-            wide = [f"{100 * one.goal:g} %" for one in self._found(history, group).knees if one.next_share is not None]
-            if wide:
-                names = ", ".join(map(str, group.directions))
-                text = f"{names}: {MOST_LOOKS} looks did not find the rate at a loss of {' and '.join(wide)} to "
+            for direction, one in self._found(history, group).items():
+                goals = tuple(knee.goal for knee in one.knees if knee.next_share is not None)
+                wide.setdefault(goals, []).append(direction)
+        for goals, directions in wide.items():
+            if goals:
+                names, losses = ", ".join(map(str, directions)), " and ".join(f"{100 * goal:g} %" for goal in goals)
+                text = f"{names}: {looked} looks did not find the rate at a loss of {losses} to "
                 text += f"{100 * self.width:g} %: it varies by more than that; take a wider --width"
                 yield Caveat(NOT_FINISHED, text)
 
@@ -233,9 +235,30 @@ class Search(Strategy):
         standing = find_standing(looks)
         return [look for look in looks if look not in standing]
 
-    def _found(self, measured: Measured, group: Group) -> Found:
+    def _found(self, measured: Measured, group: Group) -> Mapping[Direction, Found]:
+        """Each direction's knees: those of all while they are searched together, then those of its own loss.
+
+        One whose own are found by then keeps them: at higher rates of the others it may lose more.
+        """
         looks = self._looks(measured, group)
-        return seek(self.goals, self.width, group.since(looks, measured.changes), looks)
+        together = list(takewhile(lambda look: look.together, looks))
+        group = group.since(looks, measured.changes)
+        shared = seek(self.goals, self.width, group, together)
+        if len(group.directions) == 1 or not shared.done:
+            return dict.fromkeys(group.directions, shared)
+        found = {}
+        for direction in group.directions:
+            own = seek(self.goals, self.width, group, [look.of(direction) for look in together])
+            more = len(together) < len(looks) and not own.done
+            found[direction] = (
+                seek(self.goals, self.width, group, [look.of(direction) for look in looks]) if more else own
+            )
+        return found
+
+    def _most_looks(self, measured: Measured) -> int:
+        """After so many looks the search ends: as many again where directions are searched one by one at last."""
+        one_by_one = any(not look.together for group in self._groups(measured) for look in self._looks(measured, group))
+        return MOST_LOOKS * (2 if one_by_one else 1)
 
     def _stands(self, measured: Measured, group: Group) -> bool:
         """Whether the DUT may just stand still: nothing came through in one of the last looks, little in the others."""
