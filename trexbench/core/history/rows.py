@@ -190,7 +190,7 @@ def row_of(result: RunResult, path: str) -> RunRow:
         label=text_of(command.get("label")),
         total_pps=total_pps,
         at_least=result.analysis.at_least,
-        uncertainty_pps=sum(one.uncertainty_pps**2 for one in directions) ** 0.5,
+        uncertainty_pps=sum(one.uncertainty_pps for one in directions),  # a DUT's directions err alike
         line_share=result.plan.line_share({one.direction: one.maximum_pps for one in directions}),
         limit=max((one.limit for one in directions), key=_WORSE.index, default=Limit.NONE).value,
         hold_loss=max((one.hold_loss for one in directions if one.hold_loss is not None), default=None),

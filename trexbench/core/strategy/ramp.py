@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import hypot
 from statistics import median
 from typing import ClassVar
 
@@ -14,7 +15,7 @@ from ..load.windows import Measured, Window, last_windows
 from ..units import format_duration, format_pps, format_rate, format_share
 from ..verdict.blame import blame_onset, limit_without_loss
 from ..verdict.evidence import find_evidence, find_rechecks
-from ..verdict.knee import find_knee
+from ..verdict.knee import find_knee, slow_share
 from ..verdict.model import Caveat, DirectionResult, Limit, Verdict
 from ..verdict.path import find_path
 from ..verdict.settle import FAR_MORE
@@ -128,8 +129,10 @@ class Ramp(Strategy):
             bounds = (knee.last_good_pps, knee.first_bad_pps, since_s)
             return Verdict(limit, reasons, knee.last_good_pps, None, None, *bounds)
         knee = find_zoom(history, direction, evidence.path, knee.maximum_pps).knee or knee
-        low, high = knee.interval_pps
-        low = max(0.0, low - evidence.path.doubtful * knee.maximum_pps)
+        slow = 2 * slow_share([w for w in windows if w.phase is Phase.HOLD]) * knee.maximum_pps
+        low, high = (hypot(end - knee.maximum_pps, slow) for end in knee.interval_pps)
+        low = max(0.0, knee.maximum_pps - low - evidence.path.doubtful * knee.maximum_pps)
+        high += knee.maximum_pps
         return Verdict(limit, reasons, knee.maximum_pps, low, high, knee.last_good_pps, knee.first_bad_pps, since_s)
 
     def doubts(self, history: Measured, results: Sequence[DirectionResult]) -> Iterator[Caveat]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import hypot
-from statistics import median
+from math import hypot, sqrt
+from statistics import fmean, median, variance
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +27,8 @@ BAD_SAY = 0.5
 """A bad window from the first bad one on counts by half as one: it has its say in the line, too."""
 OUTLIER = 0.02
 """How often a window is good or bad for reasons of its own."""
+LEAST_SLOW = 10
+"""Fewer windows of a hold say nothing of slow variation."""
 GRID = 400
 NOTHING_SHARE = 0.99
 """A window that loses more than this was one in which nothing was forwarded."""
@@ -130,6 +132,17 @@ def scatter_pps(windows: Sequence[Window]) -> float:
     rates = [w.received_pps for w in windows]
     bends = [abs(rates[i] - 2 * rates[i + 1] + rates[i + 2]) for i in range(len(rates) - 2)]
     return median(bends) / (6**0.5 * 0.6745) * (1 + 1 / len(bends)) if bends else 0.0
+
+
+def slow_share(hold: Sequence[Window]) -> float:
+    """The standard deviation, as a share, of what the DUT forwards, beyond that from one window to the next.
+
+    A knee is seen within a few windows. Where the DUT's limit varies slowly, they all are off by about as much.
+    """
+    rates = [w.received_pps for w in hold]
+    if len(rates) < LEAST_SLOW or not (mean := fmean(rates)):
+        return 0.0
+    return sqrt(max(0.0, variance(rates) - scatter_pps(hold) ** 2)) / mean
 
 
 def _carried(window: Window) -> float:

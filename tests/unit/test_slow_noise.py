@@ -1,0 +1,58 @@
+"""Intervals where the DUT's limit varies slowly: each window is like the one before it."""
+
+from __future__ import annotations
+
+import random
+from math import exp
+from typing import Any
+
+import pytest
+from effort import scaled
+from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan
+
+from trexbench.core.load.plan import Direction
+from trexbench.core.strategy.analysis import analyse
+from trexbench.core.verdict.model import Limit
+from trexbench.session.run import run
+
+
+class Wandering(SimulatedGenerator):
+    """Its router's limit varies by 1 % (a standard deviation), and forgets within ``memory_s``."""
+
+    memory_s = 1.0
+    off, at_s = 0.0, -1e9
+
+    def _forward(self, direction: Direction, frames: int, most: float) -> int:
+        kept, self.at_s = exp(-(self.clock.now_s - self.at_s) / self.memory_s), self.clock.now_s
+        self.off = kept * self.off + (1 - kept**2) ** 0.5 * self._rng.gauss(0, 0.01)
+        return super()._forward(direction, frames, most * (1 + self.off))
+
+
+def covered(memory_s: float, **changes: Any) -> tuple[int, int]:
+    """The runs whose interval holds the mean limit, and all in which the DUT was the limit."""
+    held = count = 0
+    for seed in range(scaled(60, 8)):
+        capacity = random.Random(seed).uniform(3e5, 9e5)
+        plan, clock = make_plan(sample_s=0.1, **changes), HeldClock()
+        kind = type("Drawn", (Wandering,), {"memory_s": memory_s})
+        samples = run(plan, kind(plan, World(capacity, seed=seed), clock), clock, Silent()).samples
+        (one,) = analyse(plan, samples).directions
+        if one.limit is Limit.DUT and one.low_pps is not None and one.high_pps is not None:
+            count += 1
+            held += one.low_pps <= capacity <= one.high_pps
+    return held, count
+
+
+@pytest.mark.parametrize(("memory_s", "share"), [(0.05, 0.9), (2.0, 0.9), (10.0, 0.85)])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": "saturate", "hold_s": 30.0, "warmup_s": 2.0},
+        {"ramp_s": 60.0, "hold_s": 30.0, "warmup_s": 5.0, "confirm_s": 0.0},
+    ],
+    ids=["saturate", "ramp"],
+)
+def test_the_interval_holds_the_mean_limit(changes: dict[str, Any], memory_s: float, share: float) -> None:
+    """Of 60 runs: saturate 57, 58, 55; by twice the standard error of independent windows it was 57, 35 and 18."""
+    held, count = covered(memory_s, **changes)
+    assert count >= 7 and held >= share * count - 1, (held, count)
