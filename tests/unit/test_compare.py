@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from math import inf
+from pathlib import Path
 
 import pytest
 from runs import World, make_plan, make_result
 
 from trexbench.core.history.compare import Verdict, differing_facts, find_differences, find_unlike
 from trexbench.core.load.plan import Direction
-from trexbench.core.result import RunResult, Status
+from trexbench.core.result import ANALYSIS_VERSION, RunResult, Status
 from trexbench.report.compare import comparison_values, format_comparison
+from trexbench.results.document import encode_run
+from trexbench.review.compare import compare
 
 PLAN = make_plan(ramp_s=60.0, confirm_s=0.0)
 DUT = {"name": "lab-linux", "facts_sha256": "a", "facts": {"kernel": "6.1"}}
@@ -117,3 +121,20 @@ def test_the_text_shows_bounds_as_bounds_and_marks_what_is_unlike() -> None:
     values = comparison_values(first, second, [])["directions"][0]
     assert values["second_at_least"] is True and values["verdict"] == "faster"
     assert values["difference"] == pytest.approx(values["difference_pps"] / values["first_pps"])
+
+
+def test_a_figure_that_the_rules_of_today_put_elsewhere_is_named_with_the_reason(tmp_path: Path) -> None:
+    result = replace(run(6e5), id="old")
+    text = encode_run(result).decode()
+    total = re.search(r'"total_pps": ([0-9.e+]+)', text)
+    assert total is not None and text.count(f'"analysis_version":{ANALYSIS_VERSION}') == 1
+    older = text.replace(total[0], '"total_pps": 701500.0').replace(
+        '"analysis_version":', '"analysis_version":3,"was":'
+    )
+    (tmp_path / "old.json").write_text(older)
+    (tmp_path / "new.json").write_text(text)
+    notes: list[str] = []
+    compare(str(tmp_path / "old.json"), str(tmp_path / "new.json"), tmp_path, False, notes.append)
+    (note,) = notes
+    assert note.startswith(f"{tmp_path / 'old.json'}: 701.5 kpps by version 3 of the analysis, ")
+    assert f"by {ANALYSIS_VERSION}: loss of" in note
