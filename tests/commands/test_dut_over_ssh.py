@@ -233,6 +233,11 @@ def test_the_verbs(place: Place) -> None:
     assert document["attested"] and document["mismatches"] == [] and document["facts_sha256"]
     assert document["platform"].get("bios_version") == getattr(place.box, "bios", None)
     assert place.verb("telemetry", "--seconds", "1s")
+    recorded = place.folder / "recorded.json"
+    assert place.verb("record", "-o", str(recorded)).startswith(f"{recorded}: ") and place.settings == applied
+    made = json.loads(recorded.read_text())
+    assert made["driver"] == driver and made["answers"] and not made["failures"]
+    assert "is there already" in place.verb("record", "-o", str(recorded), code=2)
     assert "reverted" in place.verb("revert") and place.settings == before
     assert place.verb("revert").strip() == "nothing to revert"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -40,6 +41,7 @@ from .output import note, print_json
 if TYPE_CHECKING:
     from ..dut import Change, Command
     from ..session.dut import ConnectedDut
+    from ..transport import Transport
 
 _EXAMPLES = """\b
 Examples:
@@ -50,6 +52,7 @@ Examples:
   trexbench dut plan netgate-vpp --rx-queues 2
   trexbench dut apply netgate-vpp && trexbench dut verify netgate-vpp
   trexbench dut telemetry netgate-vpp --seconds 10
+  trexbench dut record netgate-pfsense -o pfsense.json
   trexbench dut revert netgate-vpp
 """
 
@@ -234,13 +237,15 @@ _TARGET = gathered(
 
 
 @contextmanager
-def _connected(target: Target, verb: str) -> Iterator[ConnectedDut]:
-    """plan and revert need no TRex server."""
+def _connected(
+    target: Target, verb: str, through: Callable[[Transport], Transport] = lambda transport: transport
+) -> Iterator[ConnectedDut]:
+    """plan, record and revert need no TRex server."""
     from ..session.dut import connect_target, macs_or_names
     from ..session.process import signals_as_exceptions
 
-    macs_of = {"plan": macs_or_names(note), "revert": lambda *_: {}}.get(verb)
-    with signals_as_exceptions(), connect_target(target, f"dut {verb}", macs_of) as found:
+    macs_of = {"plan": macs_or_names(note), "record": macs_or_names(note), "revert": lambda *_: {}}.get(verb)
+    with signals_as_exceptions(), connect_target(target, f"dut {verb}", macs_of, through) as found:
         yield found
 
 
@@ -326,6 +331,39 @@ def telemetry_dut(seconds: float, as_json: bool, target: Target) -> None:
         print_json({"before": asdict(before), "after": asdict(after), "apart_s": apart_s})
     else:
         click.echo(format_counters(before, after, apart_s), nl=False)
+
+
+@dut.command("record")
+@_TARGET
+@VERBOSE
+@click.option("-o", "--output", metavar="FILE", help="Where to. Default: NAME-recording.json.")
+def record_dut(output: str | None, target: Target) -> None:
+    """Run every command that only reads the DUT, and keep all answers in one file, secrets masked.
+
+    Whoever has no such DUT can play the file back: attach it to a report about a DUT that is read wrongly.
+    """
+    from ..dut.recording import Recorder, record, recording_to_dict
+
+    config = load_dut(target.name, target.configs_dir)
+    path = Path(output or f"{config.name}-recording.json")
+    recorders: list[Recorder] = []
+
+    def through(transport: Transport) -> Transport:
+        recorders.append(Recorder(transport))
+        return recorders[0]
+
+    with _connected(target, "record", through) as found:
+        recording = record(found.dut, recorders[0], config)
+    try:
+        replace_file(path, json.dumps(recording_to_dict(recording), indent=1).encode(), exclusive=True)
+    except FileExistsError:
+        raise ConfigError(f"{path} is there already", "choose another name with -o") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}", "name another file with -o") from None
+    click.echo(f"{path}: {len(recording.answers)} answers")
+    for name, why in recording.failures.items():
+        note(f"{name}: {why}")
+    note("what looked like a secret or a serial number is masked; look through the file before you send it")
 
 
 @dut.command("revert")

@@ -45,16 +45,23 @@ class ConnectedDut:
 
 
 @contextmanager
-def connect_dut(wanted: Wanted, doing: str, temporary: bool = False, what: str = "the DUT") -> Iterator[ConnectedDut]:
+def connect_dut(
+    wanted: Wanted,
+    doing: str,
+    temporary: bool = False,
+    what: str = "the DUT",
+    through: Callable[[Transport], Transport] = lambda transport: transport,
+) -> Iterator[ConnectedDut]:
     """The DUT until the end of the block, locked: no other trexbench on this machine changes it meanwhile.
 
     temporary: the DUT is removed at the end of the run, so that its changes need no journal. what: it is, in messages.
+    through: wraps its transport.
     """
     config = wanted.config
     to = config.transport
     login = CliLogin(to.platform, to.password_env, to.password_file, to.key_file, to.refusal) if to.platform else None
     bring_up = f"trexbench lab up --dut {command_name(config)}"
-    transport = open_transport(
+    opened = open_transport(
         to.type,
         to.namespace,
         host=to.host,
@@ -64,6 +71,7 @@ def connect_dut(wanted: Wanted, doing: str, temporary: bool = False, what: str =
         login=login,
         bring_up=bring_up,
     )
+    transport = through(opened)
     try:
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"dut-{transport.place}-{to.port or ''}")
         with locked(name, f"{what} on {transport.place} is in use", doing):
@@ -80,7 +88,12 @@ def connect_dut(wanted: Wanted, doing: str, temporary: bool = False, what: str =
 
 
 @contextmanager
-def connect_target(target: Target, doing: str, macs_of: ReadMacs | None = None) -> Iterator[ConnectedDut]:
+def connect_target(
+    target: Target,
+    doing: str,
+    macs_of: ReadMacs | None = None,
+    through: Callable[[Transport], Transport] = lambda transport: transport,
+) -> Iterator[ConnectedDut]:
     """The DUT that is named, until the end of the block; see connect_dut. macs_of: known_macs, or a stand-in for it."""
     config = load_dut(target.name, target.configs_dir).with_variant(target.variant)
     queues = choose_queues(config, target.rx_queues)
@@ -90,7 +103,7 @@ def connect_target(target: Target, doing: str, macs_of: ReadMacs | None = None) 
     if not config.cables and config.driver == "linux":  # nothing but endpoints: see config.schema
         tunnelled = config.endpoints is not None and config.endpoints.through.between == DUT_SERVER
         wanted = router_wanted(config, way=TunnelWay() if tunnelled else None)
-    with connect_dut(wanted, doing) as found:
+    with connect_dut(wanted, doing, through=through) as found:
         yield found
 
 

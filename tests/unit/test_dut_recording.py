@@ -1,0 +1,73 @@
+"""What is recorded of a DUT answers in its place, and holds no secret."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from bench_pfsense import CONFIG
+from box_pfsense import PfsenseBox
+from boxes import BoxTransport
+from replayed import Replay
+
+from trexbench.core.errors import DutError, StoreError
+from trexbench.dut import Wanted, open_dut
+from trexbench.dut.recording import Recorder, record, recording_from_dict, recording_to_dict, without_secrets
+from trexbench.transport import Completed
+
+
+def test_a_recording_answers_as_the_dut_did() -> None:
+    box = BoxTransport(PfsenseBox())
+    recorder = Recorder(box)
+    made = record(open_dut(Wanted(CONFIG), recorder), recorder, CONFIG)
+    assert not made.failures and made.driver == "pfsense" and made.answers and "\nports:" in made.config
+    played = recording_from_dict(json.loads(json.dumps(recording_to_dict(made))))
+    assert played == made
+    dut, live = open_dut(Wanted(CONFIG), Replay(played)), open_dut(Wanted(CONFIG), BoxTransport(PfsenseBox()))
+    assert dut.identity() == live.identity() and list(dut.plan()) == list(live.plan())
+    assert dut.verify().facts == live.verify().facts and dut.observe().ports == live.observe().ports
+    with pytest.raises(DutError, match="was not run when a recording was made"):
+        Replay(played).run(("sysctl", "kern.unheard"), 1)
+
+
+def test_a_dut_that_is_not_there_is_recorded_as_far_as_it_goes() -> None:
+    class Gone(BoxTransport):
+        def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
+            raise DutError("the connection to dut was lost", "password=geheim")
+
+    recorder = Recorder(Gone(PfsenseBox()))
+    made = record(open_dut(Wanted(CONFIG), recorder), recorder, CONFIG)
+    assert set(made.failures) == {"identity", "plan", "verify", "observe"} and not made.answers
+    assert "geheim" not in json.dumps(recording_to_dict(made))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<bcrypt-hash>geheim</bcrypt-hash>",
+        "<radius_secret>geheim</radius_secret>",
+        "password: geheim",
+        "set service snmp community geheim",
+        "secret=geheim",
+        'smbios.system.serial="geheim"',
+        "smbios.system.uuid=geheim",
+        "-----BEGIN PRIVATE KEY-----\ngeheim\n-----END PRIVATE KEY-----",
+        "  pre-shared-key geheim",
+    ],
+)
+def test_secrets_are_masked(text: str) -> None:
+    assert "geheim" not in without_secrets(f"ix0: up\n{text}\nix1: down") and "ix1: down" in without_secrets(
+        f"ix0: up\n{text}\nix1: down"
+    )
+
+
+@pytest.mark.parametrize("text", ["dev.ix.0.queue0.rx_packets: 17", "net.inet.ip.forwarding: 1", "hw.ncpu=4"])
+def test_other_answers_stay_as_they_are(text: str) -> None:
+    assert without_secrets(text) == text
+
+
+def test_other_files_are_no_recordings(tmp_path: Path) -> None:
+    with pytest.raises(StoreError):
+        recording_from_dict({"schema": "trexbench/run", "version": 1})

@@ -1,0 +1,107 @@
+"""Records what a DUT answers to the commands that read it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from ..config.model import DutConfig
+from ..core.errors import BenchError, DutError
+from ..core.typed import read_stored
+from ..transport import Completed, Running, Transport
+from ..transport.words import shown
+from .model import Dut
+
+SCHEMA, VERSION = "trexbench/dut-recording", 1
+MASKED = "***"
+_WORDS = r"pass(?:word|wd|phrase)|secret|psk|pre-shared-key|private-key|community|token|bcrypt-hash|crypt|prv"
+_SECRETS = (
+    re.compile(rf"(?i)(<([\w-]*(?:{_WORDS})[\w-]*)>)[^<]*(?=</)"),
+    re.compile(r"(-----BEGIN [A-Z ]+-----).*?(?=-----END)", re.DOTALL),
+    re.compile(rf"(?i)(\b[\w.-]*(?:{_WORDS})[\w.-]*\s*[=:]\s*|\b(?:{_WORDS})\s+)(?!\*)\S+"),
+    re.compile(r"(?i)(\b[\w.]*(?:serial|uuid)[\w.]*\s*[=:]\s*)(?:\"[^\"]*\"|\S+)"),
+)
+"""What a secret, and a number that names one machine, stand behind."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A command, its input, and how it ended."""
+
+    argv: tuple[str, ...]
+    input: str | None
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Recording:
+    """driver, config: of the DUT, the config as it was written. failures: what could not be read, by what was asked."""
+
+    driver: str
+    config: str
+    answers: tuple[Answer, ...]
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+
+class Recorder:
+    """A transport that keeps every answer, secrets masked."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.answers: list[Answer] = []
+
+    @property
+    def place(self) -> str:
+        return self._transport.place
+
+    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
+        done = self._transport.run(argv, timeout_s, input)
+        fed = None if input is None else without_secrets(input)
+        texts = without_secrets(done.stdout), without_secrets(done.stderr)
+        self.answers.append(Answer(tuple(argv), fed, int(done.returncode), *texts))
+        return done
+
+    def start(self, argv: Sequence[str]) -> Running:
+        raise DutError(f"{shown(argv)} is not held open on {self.place}", "what is recorded ends by itself")
+
+    def close(self) -> None:
+        self._transport.close()
+
+
+def without_secrets(text: str) -> str:
+    """The text with what looks like a secret, or names one machine, masked."""
+    for pattern in _SECRETS:
+        text = pattern.sub(rf"\g<1>{MASKED}", text)
+    return text
+
+
+def record(dut: Dut, recorder: Recorder, config: DutConfig) -> Recording:
+    """Run every command of the driver that only reads; a reading that fails is part of the recording."""
+    failures = dict(
+        _failures({"identity": dut.identity, "plan": dut.plan, "verify": dut.verify, "observe": dut.observe})
+    )
+    return Recording(config.driver, without_secrets(config.text), tuple(recorder.answers), failures)
+
+
+def _failures(readings: Mapping[str, Callable[[], object]]) -> Iterator[tuple[str, str]]:
+    for name, read in readings.items():
+        try:
+            read()
+        except BenchError as error:
+            yield name, without_secrets(str(error))
+
+
+def recording_to_dict(recording: Recording) -> dict[str, Any]:
+    """JSON values."""
+    return {"schema": SCHEMA, "version": VERSION, **msgspec.to_builtins(recording)}
+
+
+def recording_from_dict(values: Mapping[str, Any]) -> Recording:
+    """The recording of these JSON values; StoreError for other ones, and for a newer version."""
+    return read_stored(values, "recording of a DUT", SCHEMA, VERSION, Recording)
