@@ -158,3 +158,20 @@ def test_a_trial_in_which_the_receiver_lost_frames_leaves_the_duts_figure(seed: 
     (one,) = judged(Weak, World(capacity)).directions
     assert one.trials and not one.trials[0].passed and holds(one, capacity)
     assert one.maximum_pps == pytest.approx(capacity, rel=0.02)
+
+
+@pytest.mark.parametrize("seed", range(scaled(30, 3)))
+def test_no_loss_means_none(seed: int) -> None:
+    """A router that loses some frames a second far below its limit, too few for one look to show."""
+    rng = random.Random(seed)
+    capacity, from_pps = rng.uniform(3e5, 9e5), rng.uniform(0.3, 0.6)
+
+    class Dribbles(SimulatedGenerator):
+        def _forward(self, direction: Direction, frames: int, most: float) -> int:
+            passed = super()._forward(direction, frames, most)
+            return passed - min(passed, 5) if self.rates.get(direction.tx, 0.0) > from_pps * capacity else passed
+
+    analysis = judged(Dribbles, World(capacity), kind="search", warmup_s=2.0, goals=(0.0,), loss_threshold=0.0)
+    assert "no rate was seen to lose none" in analysis.unanswered and analysis.directions[0].limit is Limit.UNKNOWN
+    sound = judged(SimulatedGenerator, World(capacity), kind="search", warmup_s=2.0, goals=(0.0,), loss_threshold=0.0)
+    assert not sound.unanswered and holds(sound.directions[0], capacity)

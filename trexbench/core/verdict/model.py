@@ -93,9 +93,9 @@ class DirectionResult(Verdict):
 
     Where a knee was sought (Plan.seeks_knee): maximum_pps is the best estimate of the rate above which more than the
     threshold is lost. It is a statement about the DUT only where at_least is False: then the knee lies between low_pps
-    and high_pps in 95 of 100 runs (see core.verdict.knee). Where at_least is True the direction carried *at least* that
-    much, and there is no interval. last_good_pps, first_bad_pps: the offered rates before and at the beginning of the
-    sustained loss.
+    and high_pps in 95 of 100 runs (see core.verdict.knee), of a search with the probability that its goal states. Where
+    at_least is True the direction carried *at least* that much, and there is no interval. last_good_pps, first_bad_pps:
+    the offered rates before and at the beginning of the sustained loss.
 
     Where the target was offered at once: maximum_pps is the mean rate received over the hold, without its first window.
     Where at_least is False the DUT forwards no more of the offered load, which is not a loss-free throughput; low_pps

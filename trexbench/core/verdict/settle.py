@@ -35,7 +35,7 @@ def settle(measured: Measured, direction: Direction, verdict: Verdict, trials: S
     failed = [trial for trial in failed if not _receiver_lost(measured, direction, trial)]
     reason = _came_late(measured, direction, verdict)
     if not confirmed:
-        reason = reason or _lost_less(measured, direction, verdict, failed)
+        reason = reason or _lost_less(measured, direction, verdict, failed) or _none_without_loss(measured, failed)
     if reason:
         unknown = replace(verdict, limit=Limit.UNKNOWN, reasons=(reason,), goals=())
         return replace(unknown, maximum_pps=confirmed, low_pps=None, high_pps=None)
@@ -81,6 +81,17 @@ def _came_late(measured: Measured, direction: Direction, verdict: Verdict) -> st
     return (
         f"{claimed} frames were missing while the traffic went on, and only {max(0, round(missing))} when it had "
         "stopped: the path delays frames, or a port's counters, by more than a window; use a longer --window"
+    )
+
+
+def _none_without_loss(measured: Measured, failed: Sequence[Trial]) -> str:
+    """The reason why there is no rate without any loss; empty where a share may be lost, which one trial can show."""
+    if measured.plan.loss_threshold > 0 or not failed:
+        return ""
+    lowest = min(failed, key=lambda trial: trial.offered_pps)
+    return (
+        f"{lowest.sent - lowest.received} of {lowest.sent} frames were lost at {format_pps(lowest.offered_pps)}, the "
+        "lowest rate that was held: no rate was seen to lose none; allow a share with --loss"
     )
 
 
