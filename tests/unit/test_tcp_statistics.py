@@ -6,7 +6,8 @@ from effort import scaled
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trexbench.core.tcp.statistics import combine, describe, describe_ping, mean_uncertainty, student
+from trexbench.core.means import mean_uncertainty, student
+from trexbench.core.tcp.statistics import combine, describe, describe_ping
 
 FINITE = st.floats(0, 1e12)
 PPPOE = [635, 546, 538, 564, 808, 713, 506, 345, 311, 295]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -41,7 +41,6 @@ from .output import note, print_json
 if TYPE_CHECKING:
     from ..dut import Change, Command
     from ..session.dut import ConnectedDut
-    from ..transport import Transport
 
 _EXAMPLES = """\b
 Examples:
@@ -237,15 +236,13 @@ _TARGET = gathered(
 
 
 @contextmanager
-def _connected(
-    target: Target, verb: str, through: Callable[[Transport], Transport] = lambda transport: transport
-) -> Iterator[ConnectedDut]:
-    """plan, record and revert need no TRex server."""
+def _connected(target: Target, verb: str) -> Iterator[ConnectedDut]:
+    """plan and revert need no TRex server."""
     from ..session.dut import connect_target, macs_or_names
     from ..session.process import signals_as_exceptions
 
-    macs_of = {"plan": macs_or_names(note), "record": macs_or_names(note), "revert": lambda *_: {}}.get(verb)
-    with signals_as_exceptions(), connect_target(target, f"dut {verb}", macs_of, through) as found:
+    macs_of = {"plan": macs_or_names(note), "revert": lambda *_: {}}.get(verb)
+    with signals_as_exceptions(), connect_target(target, f"dut {verb}", macs_of) as found:
         yield found
 
 
@@ -337,23 +334,18 @@ def telemetry_dut(seconds: float, as_json: bool, target: Target) -> None:
 @_TARGET
 @VERBOSE
 @click.option("-o", "--output", metavar="FILE", help="Where to. Default: NAME-recording.json.")
-def record_dut(output: str | None, target: Target) -> None:
+def record_answers(output: str | None, target: Target) -> None:
     """Run every command that only reads the DUT, and keep all answers in one file, secrets masked.
 
     Whoever has no such DUT can play the file back: attach it to a report about a DUT that is read wrongly.
     """
-    from ..dut.recording import Recorder, record, recording_to_dict
+    from ..dut.recording import recording_to_dict
+    from ..session.dut import macs_or_names, record_dut
+    from ..session.process import signals_as_exceptions
 
-    config = load_dut(target.name, target.configs_dir)
-    path = Path(output or f"{config.name}-recording.json")
-    recorders: list[Recorder] = []
-
-    def through(transport: Transport) -> Transport:
-        recorders.append(Recorder(transport))
-        return recorders[0]
-
-    with _connected(target, "record", through) as found:
-        recording = record(found.dut, recorders[0], config)
+    path = Path(output or f"{Path(target.name).stem}-recording.json")
+    with signals_as_exceptions():
+        recording = record_dut(target, macs_or_names(note))
     try:
         replace_file(path, json.dumps(recording_to_dict(recording), indent=1).encode(), exclusive=True)
     except FileExistsError:

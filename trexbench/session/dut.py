@@ -18,6 +18,7 @@ from ..core.tcp.tunnel import DUT_SERVER
 from ..dut import Dut, Wanted, open_dut
 from ..dut.endpoints import TunnelWay, router_wanted
 from ..dut.journal import FileJournal, Journal, NoJournal, state_dir
+from ..dut.recording import Recorder, Recording, record
 from ..generator.trex.connect import Endpoint, read_macs
 from ..lab.lab import facts_of
 from ..lab.spec import LabSpec
@@ -105,6 +106,18 @@ def connect_target(
         wanted = router_wanted(config, way=TunnelWay() if tunnelled else None)
     with connect_dut(wanted, doing, through=through) as found:
         yield found
+
+
+def record_dut(target: Target, macs_of: ReadMacs) -> Recording:
+    """All that the DUT answers to its driver's commands that only read."""
+    recorders: list[Recorder] = []
+
+    def through(transport: Transport) -> Transport:
+        recorders.append(Recorder(transport))
+        return recorders[0]
+
+    with connect_target(target, "dut record", macs_of, through) as found:
+        return record(found.dut, recorders[0], load_dut(target.name, target.configs_dir))
 
 
 def observe_twice(found: ConnectedDut, seconds: float) -> tuple[Observation, Observation, float]:

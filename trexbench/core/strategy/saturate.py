@@ -11,7 +11,7 @@ from typing import ClassVar
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample
 from ..load.windows import Measured
-from ..tcp.statistics import mean_uncertainty, student
+from ..means import mean_uncertainty, student
 from ..units import format_duration, format_pps
 from ..verdict.blame import blame, limit_without_loss
 from ..verdict.knee import find_loss

@@ -1,38 +1,13 @@
-"""Figures of a series of intervals, of repetitions, and of a series of pings.
-
-The intervals of a flow depend on each other (lag-1 autocorrelation 0.0 where a shaper sets the pace, 0.8 where a CPU
-does), so their standard deviation over the root of their number is not the mean's error. The mean's uncertainty comes
-from the means of a few long batches, corrected for what a batch still knows of the next. How often it covers the truth
-in 1500 simulated AR(1) series (tests/unit/test_tcp_statistics.py repeats it):
-
-    intervals  lag-1   naive 95 %  batch means
-    60         0.0     0.95        0.97
-    60         0.34    0.84        0.96
-    60         0.78    0.51        0.93
-    600        0.78    0.50        0.95
-    10         0.78    0.50        0.83
-"""
+"""Figures of a series of intervals, of repetitions, and of a series of pings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import hypot, sqrt
 from statistics import fmean, median, stdev
 
-BATCHES = (6, 20)
-"""At least and at most so many batches; between, ten intervals each: 6 x 10 of 60."""
-PER_BATCH = 10
-FEWEST = 6
-"""Fewer intervals say nothing of the mean's uncertainty."""
-HIGHEST = 0.95
-"""Autocorrelations above cannot be told from a drift in so short a series."""
-_STUDENT = (
-    12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23,
-    2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10, 2.09,
-)  # fmt: skip
-"""Two-sided 95 % quantiles of Student's t for 1, 2, ... degrees of freedom; 2 beyond."""
+from ..means import autocorrelation, mean_uncertainty, student
 
 
 @dataclass(frozen=True)
@@ -82,44 +57,6 @@ def describe(values: Sequence[float]) -> Statistics | None:
     )
 
 
-def autocorrelation(values: Sequence[float]) -> float | None:
-    """The correlation of each value with the next; None for fewer than FEWEST values, and where all are the same."""
-    mean = fmean(values) if len(values) >= FEWEST else 0.0
-    apart = [value - mean for value in values] if len(values) >= FEWEST else []
-    square = sum(one * one for one in apart)
-    return sum(a * b for a, b in pairwise(apart)) / square if square > 0 else None
-
-
-def mean_uncertainty(values: Sequence[float]) -> float | None:
-    """Half of the 95 % interval of the mean of a series whose values depend on those before; None if too short."""
-    count = len(values)
-    if count < FEWEST:
-        return None
-    batches = min(max(BATCHES[0], count // PER_BATCH), BATCHES[1], count // 2)
-    edges = [at * count // batches for at in range(batches + 1)]
-    means = [fmean(values[begin:end]) for begin, end in pairwise(edges)]
-    error = stdev(means) / sqrt(batches) * sqrt(_left_over(autocorrelation(values) or 0.0, count, batches))
-    # Batches that agree by chance do not make the mean surer than independent values would.
-    return max(student(batches - 1) * error, student(count - 1) * stdev(values) / sqrt(count))
-
-
-def _left_over(lag1: float, count: int, batches: int) -> float:
-    """By how much batch means understate the mean's variance, since neighbours among them are alike, too.
-
-    lag1: as measured, which is too low in a short series (Kendall).
-    """
-    lag1 = min(lag1 + (1 + 4 * lag1) / count, HIGHEST)
-    if lag1 <= 0:
-        return 1.0
-    whole, batch = _variance_of_mean(lag1, count), _variance_of_mean(lag1, count // batches)
-    return max(1.0, whole * (batches - 1) / (batch - whole)) if batch > whole else 1.0
-
-
-def _variance_of_mean(lag1: float, count: int) -> float:
-    """Of so many values of an AR(1) process with the variance 1."""
-    return (1 + 2 * sum((1 - lag / count) * lag1**lag for lag in range(1, count))) / count
-
-
 def combine(means: Sequence[float], uncertainties: Sequence[float | None]) -> tuple[float, float | None]:
     """The mean of several repetitions and its uncertainty: from their spread, or from their own where that is more.
 
@@ -132,11 +69,6 @@ def combine(means: Sequence[float], uncertainties: Sequence[float | None]) -> tu
         return mean, own
     spread = abs(means[0] - means[1]) / 2 if count == 2 else student(count - 1) * stdev(means) / sqrt(count)
     return mean, max(spread, own or 0.0)
-
-
-def student(degrees: int) -> float:
-    """The two-sided 95 % quantile of Student's t."""
-    return _STUDENT[degrees - 1] if 1 <= degrees <= len(_STUDENT) else 2.0
 
 
 def describe_ping(times_s: Sequence[float], sent: int) -> PingStatistics:
