@@ -15,6 +15,7 @@ from browser import WITHIN_S, Page
 from report_cases import make_night, make_record, make_row, make_run
 from saved_tables import check_page
 
+from trexbench.core.history.levels import Usual
 from trexbench.core.history.night import State
 from trexbench.core.history.rows import EFFICIENCY, Cell
 from trexbench.report.page.report import Report
@@ -51,7 +52,9 @@ def make_report() -> Report:
     }
     held = make_row("linux", "64b", "2026-11-07", kind=f"{EFFICIENCY}1mpps", cycles_per_packet=584.1, night=None)
     change = Change(cells[2], "maximum rate", "2026-11-07T02:00:00Z", "linux slower", True, 4e6, 3.68e6)
-    return Report([*rows, held], [night], night, runs, changes=[change], made="2026-11-07")
+    nights = tuple(f"2026-11-{day:02}" for day in range(1, 7))
+    usual = {(cells[2], "maximum rate"): Usual(nights, (4e6,) * 6, left="2026-11-07")}
+    return Report([*rows, held], [night], night, runs, changes=[change], usual=usual, made="2026-11-07")
 
 
 @pytest.fixture(scope="module")
