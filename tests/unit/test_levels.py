@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from statistics import stdev
 
 import pytest
-from effort import scaled
+from effort import examples, scaled
+from hypothesis import given
+from hypothesis import strategies as st
 from nights import date, make_row, make_rows, noisy
 
 from trexbench.core.history.causes import groups_of
@@ -189,3 +191,24 @@ def test_noise_is_the_scatter_of_nights_within_the_level() -> None:
     assert usual.noise == pytest.approx(stdev([*values[:30], *values[38:-1]]), rel=0.2)
     (found,) = judged(values).findings
     assert found.noise == usual.noise
+
+
+@pytest.mark.parametrize("seed", range(1100, 1100 + WORLDS))
+def test_a_drift_is_compared_with_the_nights_that_it_began_with(seed: int) -> None:
+    rng = random.Random(seed)
+    count, whole = rng.randint(40, 200), rng.uniform(0.03, 0.2)
+    values = [value * (1 - whole * night / count) for night, value in enumerate(noisy(count, 5e6, 0.002, seed))]
+    judgement = judged(values)
+    (usual,) = judgement.usual.values()
+    assert usual.values and usual.level == pytest.approx(values[0], rel=0.7 * whole + 0.01)
+    assert all(finding.worse for finding in judgement.regressions) and judgement.regressions
+
+
+@examples(60)
+@given(st.lists(st.floats(0, 1e12), min_size=NEEDED_NIGHTS, max_size=80), st.integers(0, 3))
+def test_whatever_the_nights_there_is_a_usual_level(values: list[float], repeated: int) -> None:
+    judgement = judged([one for value in values for one in [value] * (repeated + 1)])
+    for usual in judgement.usual.values():
+        assert min(values) <= usual.level <= max(values)
+    for finding in judgement.findings:
+        assert finding.nights >= 1

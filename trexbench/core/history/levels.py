@@ -95,22 +95,26 @@ def follow(series: Series, segment: Segmenter, known: Sequence[Known] = ()) -> C
     points = series.points
     values = [point.value for point in points]
     changes = find_changes(values, series.smallest, segment)
-    walk = _Walk(series, [change.at for change in changes], known, changes[0].before if changes else 0.0)
     places = [change.at for change in changes]
-    walk.usual = list(range(places[0] if places else len(points)))
+    walk = _Walk(series, places, known, changes[0].before if changes else 0.0)
+    # A drift has no edge: its first nights are those before it.
+    steps = not changes or changes[0].shape is Shape.STEP
+    walk.usual = list(range((places[0] if changes else len(points)) if steps else places[0] + FIRST_NIGHTS))
     for change, begin, end in zip(changes, [0, *places], [*places[1:], len(points)], strict=False):
         walk.take(change, begin, end)
     left = points[walk.standing[0].start].night if walk.standing else None
-    nights = [points[at] for at in walk.usual if at < len(points) - 1][-BASELINE:]
+    nights = [points[at] for at in walk.usual if at < len(points) - 1 or walk.usual == [at]][-BASELINE:]
     usual = Usual(tuple(point.night for point in nights), tuple(point.value for point in nights), left)
     suspicion = _suspect(series, changes, segment, walk)
-    events = [event for event in walk.events if event.kind is not Kind.REGRESSION]
-    events += [*walk.standing, *([suspicion] if suspicion else [])]
-    return Course(tuple(events), tuple(walk.standing), usual)
+    events = (*walk.events, *walk.standing, *([suspicion] if suspicion else []))
+    return Course(events, tuple(walk.standing), usual)
 
 
 class _Walk:
-    """Goes from change to change. usual: indexes of the nights at the reference level; lost: regressions that ended."""
+    """Goes from change to change. events: without the regressions that stand, and those that ended (lost).
+
+    usual: indexes of the nights at the reference level.
+    """
 
     def __init__(self, series: Series, places: list[int], known: Sequence[Known], reference: float) -> None:
         self.series, self.places, self.reference = series, places, reference
