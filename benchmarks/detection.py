@@ -28,10 +28,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +46,7 @@ from _cells import found as found_cells  # noqa: E402
 from _ratios import SEEDED, note  # noqa: E402
 
 from trexbench.core.history.detect import FIRST_NIGHTS, Segmenter, Shape, Smallest, find_changes  # noqa: E402
+from trexbench.core.history.regression import NEEDED_NIGHTS, judge_rows  # noqa: E402
 from trexbench.core.history.rows import RunRow  # noqa: E402
 from trexbench.results.jumps import levels  # noqa: E402
 from trexbench.session.request import NIGHT_DEFAULTS  # noqa: E402
@@ -58,6 +59,7 @@ except ImportError:
 NIGHTS, LEVEL, MINIMUM = 200, 5e6, 0.01
 LATELY, WINDOW, WITHIN = 20, 60, 3
 AIM_NOISE, AIM_ALARMS = 0.01, 1.0
+EVENT_BEFORE, EVENT_NIGHTS = 40, 10
 YEAR, FIGURES = 365, 5
 """A cell's maximum rate, cycles/packet, loss in the hold, power and latency."""
 History = NDArray[np.float64]
@@ -259,6 +261,62 @@ def print_drift(count: int, seed: int) -> None:
         print_row(f"noise {noise:.1%}", [f"{name} {firsts.count(name) / count:.0%}" for name in sorted(set(firsts))])
 
 
+def print_events(count: int, seed: int) -> None:
+    """A step down, ten nights later exactly back: the morning after which each is suspected, and told; false ones."""
+    print(
+        f"\nevents, {EVENT_BEFORE} nights before: nights until they are suspected, and told, median / nine in ten, of "
+        f"{count} histories"
+    )
+    print_row("", ["drop suspected", "drop told", "return suspected", "return told"])
+    for noise, step in ((0.01, 0.02), (0.01, 0.05), (0.001, 0.09), (0.003, 0.05)):
+        rng = np.random.default_rng(seed)
+        kinds = [mornings(rng, noise, step) for _ in range(count)]
+        cells = []
+        for at, kind in product((EVENT_BEFORE, EVENT_BEFORE + EVENT_NIGHTS), ("SUSPICION", "TOLD")):
+            waits = [first_morning(one, at, kind) for one in kinds]
+            cells.append(" / ".join(f"{np.quantile(waits, share, method='higher'):.0f}" for share in (0.5, 0.9)))
+        print_row(f"-{step:.0%}, noise {noise:.1%}", cells)
+    for noise in (0.003, 0.01, 0.02):
+        rng = np.random.default_rng(seed)
+        found = [told for _ in range(count) for told in false_mornings(noisy(rng, noise)[: EVENT_BEFORE * 2])]
+        nights = count * (EVENT_BEFORE * 2 - NEEDED_NIGHTS + 1)
+        shares = [1000 * sum(kind in told for told in found) / nights for kind in ("REGRESSION", "SUSPICION")]
+        print_row(f"noise {noise:.1%}", [f"{share:.2f} false per 1000" for share in shares])
+        note(f"false suspicions per 1000 nights, noise {noise:.1%}", shares[1], noise=0.5)
+
+
+def mornings(rng: np.random.Generator, noise: float, step: float) -> list[set[str]]:
+    """The kinds of what each morning tells: SUSPICION, REGRESSION, RECOVERY."""
+    count = EVENT_BEFORE + 2 * EVENT_NIGHTS
+    history = LEVEL * (1 + noise * rng.standard_normal(count))
+    history[EVENT_BEFORE : EVENT_BEFORE + EVENT_NIGHTS] *= 1 - step
+    return [kinds_of(history[:end]) for end in range(1, count + 1)]
+
+
+def kinds_of(history: History) -> set[str]:
+    judged = judge_rows([exact(number, float(pps)) for number, pps in enumerate(history)], levels)
+    return {one.kind.name for one in judged.findings}
+
+
+def false_mornings(history: History) -> Iterator[set[str]]:
+    """Mornings of a history without a change; a regression that was told is one, however long it stands."""
+    before: set[str] = set()
+    for end in range(NEEDED_NIGHTS, len(history) + 1):
+        kinds = kinds_of(history[:end])
+        yield kinds - (before & {"REGRESSION"})
+        before = kinds
+
+
+def first_morning(kinds: Sequence[set[str]], at: int, kind: str) -> int:
+    """Nights from index ``at`` on until it is told: of a drop a regression, of a return that none stands any more."""
+    drops = at == EVENT_BEFORE
+    for night, told in enumerate(kinds[at : at + EVENT_NIGHTS], 1):
+        is_told = ("REGRESSION" in told) is drops
+        if is_told or (kind == "SUSPICION" and kind in told):
+            return night
+    return EVENT_NIGHTS + 1
+
+
 def print_recoveries(count: int, seed: int) -> None:
     print(f"\n-5 % for some nights, then exactly back: nights until regress reports no regression, {count} histories")
     print_row("", ["median", "nine in ten", f"later than {WITHIN}", f"not in {LONGEST}", "drop not told"])
@@ -332,6 +390,7 @@ def main() -> int:
     print_found(asked, count, arguments.seed)
     print_drift(count, arguments.seed)
     print_recoveries(count // 2, arguments.seed)
+    print_events(count // 3, arguments.seed)
     print_slow(count // 3, count // 2, arguments.seed)
     print_times(asked, arguments.seed)
     return int(not kept)
