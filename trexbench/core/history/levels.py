@@ -83,7 +83,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Course:
-    """A figure's events, oldest first. standing: the regressions among them, none of which has ended."""
+    """A figure's events. standing: the regressions among them that have not ended."""
 
     events: tuple[Event, ...]
     standing: tuple[Event, ...]
