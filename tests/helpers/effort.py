@@ -11,7 +11,7 @@ from typing import TypeVar
 from hypothesis import settings
 
 NIGHTLY = bool(os.environ.get("TREXBENCH_NIGHTLY"))
-MOST_EXAMPLES = 25
+MOST_EXAMPLES = 15
 """Examples of one property test outside of a night."""
 
 Count = TypeVar("Count", int, float)

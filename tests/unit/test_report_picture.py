@@ -54,7 +54,7 @@ def test_every_kind_of_run_has_a_picture(plan: Any, world: World) -> None:
     assert data.startswith(b"\x89PNG\r\n\x1a\n") and data.rstrip(b"\0").endswith(b"IEND\xaeB`\x82")
 
 
-@pytest.mark.parametrize("count", scaled([0, 1, 2, 6, 7, 8], [0, 1, 7]))
+@pytest.mark.parametrize("count", scaled([0, 1, 2, 6, 7, 8], [1, 7]))
 def test_runs_cut_short_have_one_too(count: int) -> None:
     result = make_result(make_plan(bidir=True), KNEE)
     assert draw(replace(result, samples=result.samples[:count], status=Status.INCOMPLETE, reason="cut"))

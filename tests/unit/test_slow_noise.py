@@ -31,7 +31,7 @@ class Wandering(SimulatedGenerator):
 def covered(memory_s: float, **changes: Any) -> tuple[int, int]:
     """The runs whose interval holds the mean limit, and all in which the DUT was the limit."""
     held = count = 0
-    for seed in range(scaled(60, 8)):
+    for seed in range(scaled(60, 6)):
         capacity = random.Random(seed).uniform(3e5, 9e5)
         plan, clock = make_plan(sample_s=0.1, **changes), HeldClock()
         kind = type("Drawn", (Wandering,), {"memory_s": memory_s})
@@ -55,4 +55,4 @@ def covered(memory_s: float, **changes: Any) -> tuple[int, int]:
 def test_the_interval_holds_the_mean_limit(changes: dict[str, Any], memory_s: float, share: float) -> None:
     """Of 60 runs: saturate 57, 58, 55; by twice the standard error of independent windows it was 57, 35 and 18."""
     held, count = covered(memory_s, **changes)
-    assert count >= 7 and held >= share * count - 1, (held, count)
+    assert count >= 5 and held >= share * count - 1, (held, count)

@@ -307,7 +307,7 @@ def test_case_2_frames_that_come_twice_do_not_stand_in_for_what_the_receiver_los
 
 
 @pytest.mark.parametrize("stops", [True, False])
-@pytest.mark.parametrize("share", scaled([0.0012, 0.005, 0.009, 0.03], [0.0012, 0.03]))
+@pytest.mark.parametrize("share", scaled([0.0012, 0.005, 0.009, 0.03], [0.0012]))
 @pytest.mark.parametrize("more", [{}, {"noise": 0.01}, {"read_s": 0.002}, {"rx_limit_pps": 8e5, "rx_silent": True}])
 def test_case_2_frames_that_come_twice_excuse_no_dut(more: dict[str, Any], share: float, stops: bool) -> None:
     """Wherever they are doubled: behind the DUT, or in it."""
@@ -421,7 +421,7 @@ def test_case_5_loss_that_rises_with_the_rate_is_a_limit(world: World, stops: bo
 
 
 @pytest.mark.parametrize("power", [1, 2])
-@pytest.mark.parametrize("most", scaled([0.005, 0.02, 0.05, 0.2], [0.005, 0.2]))
+@pytest.mark.parametrize("most", scaled([0.005, 0.02, 0.05, 0.2], [0.05]))
 @pytest.mark.parametrize(("ramp_s", "stops"), [(30.0, False), (60.0, True), (600.0, False)])
 def test_case_5_loss_that_grows_with_the_rate_is_a_limit(ramp_s: float, stops: bool, most: float, power: int) -> None:
     class Growing(SimulatedGenerator):
@@ -491,7 +491,7 @@ def test_case_5_latency_behind_a_path_that_loses_is_not_that_of_full_queues() ->
 
 
 @pytest.mark.parametrize("stops", [True, False])
-@pytest.mark.parametrize("share", scaled([0.0012, 0.005, 0.009, 0.03], [0.0012, 0.009]))
+@pytest.mark.parametrize("share", scaled([0.0012, 0.005, 0.009, 0.03], [0.009]))
 def test_case_7_duplicates_that_nothing_bears_out_widen_the_interval(share: float, stops: bool) -> None:
     _, _, plain = measured(World(CAPACITY), stop_on_saturation=stops, ramp_s=600.0)
     _, _, analysis = measured(World(CAPACITY, duplicated=share), stop_on_saturation=stops, ramp_s=600.0)
