@@ -68,7 +68,7 @@ def _left_over(lag1: float, count: int, batches: int) -> float:
 
 
 def _variance_of_mean(lag1: float, count: int) -> float:
-    """Of so many values of an AR(1) process with the variance 1."""
+    """The variance of the mean of so many values of an AR(1) process with the variance 1."""
     return (1 + 2 * sum((1 - lag / count) * lag1**lag for lag in range(1, count))) / count
 
 

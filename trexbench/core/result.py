@@ -178,7 +178,7 @@ class RunResult:
 
     @property
     def no_answer(self) -> NoAnswer | None:
-        """Why a complete run is no answer to what was asked; None where it is one."""
+        """The reason why a complete run is no answer to what was asked; None where it is one."""
         reason = self.analysis.unanswered if self.status is Status.COMPLETE else ""
         return NoAnswer(reason) if reason else None
 

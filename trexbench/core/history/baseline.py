@@ -63,10 +63,11 @@ def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, usual: Usual
         return None
     before = [one for one in rows if night_of(one) < night and bool(one.night) == bool(row.night)][-RECENT:]
     points = series_of(row.cell, [*before, row], [metric])[0].points
-    if usual is None or not usual.before(night).nights:
+    usual = None if usual is None else usual.before(night)
+    if usual is None or not usual.nights:
         lately = [point for point in points if point.night < night and not point.bound][-LATELY:]
         usual = Usual(tuple(one.night for one in lately), tuple(one.value for one in lately))
-    if not usual.before(night).nights or not usual.level:
+    if not usual.nights or not usual.level:
         return None
     base, noise = usual.level, usual.noise if len(points) >= NEEDED_NIGHTS else None
     stands = usual.left is not None and usual.left <= night
@@ -77,7 +78,7 @@ def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, usual: Usual
         worse=(value < base) == (metric.better == "higher"),
         before=base,
         found=stands,
-        nights=len(usual.before(night).nights),
+        nights=len(usual.nights),
         noise=None if noise is None else noise / abs(base),
         measured=len(points),
     )

@@ -94,7 +94,7 @@ class Search(Strategy):
 
     @property
     def held_s(self) -> float:
-        """How long a trial holds the rate that was found."""
+        """The time for which a trial holds the rate that was found."""
         return max(self.confirm_s, self.soak_s)
 
     def step_pps(self, direction: Direction) -> float:

@@ -151,7 +151,7 @@ class Analysis:
 
     @property
     def unanswered(self) -> str:
-        """Why this is no answer to what was asked; empty where it is one."""
+        """The reason why this is no answer to what was asked; empty where it is one."""
         reasons = [reason for one in self.directions if one.limit is Limit.UNKNOWN for reason in one.reasons]
         reasons += [one.text for one in self.caveats if one.code == NOT_FINISHED]
         return reasons[0] if reasons else ""

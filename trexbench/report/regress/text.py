@@ -169,7 +169,7 @@ def missing_line(missing: Missing) -> str:
 
 
 def missing_lines(missing: Sequence[Missing]) -> Iterator[str]:
-    """A line for each reason: ``all 16 cells of nightly on 2026-11-20: no TRex server``, or the cells' names."""
+    """A line for each reason: ``all 16 cells of nightly not measured on 2026-11-20: no TRex server``."""
     reasons = dict.fromkeys((one.suite, one.night, one.reason) for one in missing)
     for suite, night, reason in reasons:
         cells = [one for one in missing if (one.suite, one.night, one.reason) == (suite, night, reason)]
