@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools import fake_server, trexbench
+from tools import ROOT, fake_server, trexbench
 
 from trexbench.config.model import GeneratorConfig
 from trexbench.config.schema import read_dut
@@ -40,3 +40,11 @@ def test_what_is_not_known_is_marked_and_nothing_is_overwritten(tmp_path: Path) 
     (tmp_path / "dut_configs" / "draft.yaml").unlink()
     wrong = trexbench(tmp_path, "dut", "new", "mine", "--driver", "linux", "--speed", "fast")
     assert wrong.returncode == 2 and "speed" in wrong.stderr and not list(tmp_path.glob("dut_configs/*"))
+
+
+def test_a_dut_that_answers_nothing_is_not_recorded(tmp_path: Path) -> None:
+    config = (ROOT / "dut_configs" / "lab-linux.yaml").read_text()
+    (tmp_path / "absent.yaml").write_text(config.replace("prefix: tbx", "prefix: tbn"))
+    done = trexbench(tmp_path, "dut", "record", "./absent.yaml", "-o", "made.json")
+    assert done.returncode == 6 and "answered nothing" in done.stderr and "Traceback" not in done.stderr, done.stderr
+    assert not (tmp_path / "made.json").exists()

@@ -109,7 +109,7 @@ def connect_target(
 
 
 def record_dut(target: Target, macs_of: ReadMacs) -> Recording:
-    """All that the DUT answers to its driver's commands that only read."""
+    """All that the DUT answers to its driver's commands that only read; DutError where it answers none."""
     recorders: list[Recorder] = []
 
     def through(transport: Transport) -> Transport:
@@ -117,7 +117,10 @@ def record_dut(target: Target, macs_of: ReadMacs) -> Recording:
         return recorders[0]
 
     with connect_target(target, "dut record", macs_of, through) as found:
-        return record(found.dut, recorders[0], load_dut(target.name, target.configs_dir))
+        made = record(found.dut, recorders[0], load_dut(target.name, target.configs_dir))
+    if not made.answers:
+        raise DutError(f"{target.name} answered nothing", "; ".join(dict.fromkeys(made.failures.values())))
+    return made
 
 
 def observe_twice(found: ConnectedDut, seconds: float) -> tuple[Observation, Observation, float]:
