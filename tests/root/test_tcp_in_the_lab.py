@@ -16,6 +16,8 @@ from labs import document, lab_up, slow_rules, write_lab
 from targets import NEEDS_ROOT
 from tools import trexbench
 
+from trexbench.core.tcp.limit import BUSY
+
 pytestmark = [pytest.mark.root, NEEDS_ROOT]
 
 PREFIX = f"tbt{os.getpid()}"
@@ -132,14 +134,17 @@ def test_the_genuine_iperf3(stays: Path) -> None:
 def test_a_slow_router_is_found_to_be_the_limit(stays: Path) -> None:
     """Every packet passes 20 000 rules: the hosts' programs sleep nine tenths of the time, on a busy machine, too.
 
-    A process that is always busy on the router's own core takes up to half of it: a verdict on the DUT is not given
-    then, and the doubt is stored.
+    A process that is always busy on the router's own core takes up to half of it, and a hypervisor that halts the
+    sender leaves the router idle: no verdict on the DUT is given then, the doubt or the idle core is stored. A TCP
+    flow takes a tenth of a second to fill the router, so a second alone would leave it little more than 90 % busy.
     """
-    said, found = measured(stays, *SHORT, "--variant", "slow", "--forward")
+    said, found = measured(stays, *SHORT, "--time", "3s", "--variant", "slow", "--forward")
     (flow,) = found["analysis"]
     assert found["command"]["variant"] == "slow" and flow["statistics"]["mean"] < 0.5e9
     if flow["limit"] == "dut":
         assert ">=" not in said.splitlines()[0] and "the DUT was the limit" in said
     else:
-        assert "foreign-load" in {one["code"] for one in found["warnings"]}, flow["reasons"]
+        ((core,),) = [one["cpus"] for one in flow["cpu"] if one["host"] == "dut"]
+        doubted = "foreign-load" in {one["code"] for one in found["warnings"]}
+        assert doubted or (flow["limit"] == "unknown" and core["busy"] < BUSY), (flow["reasons"], flow["cpu"])
         assert ">=" in said.splitlines()[0]

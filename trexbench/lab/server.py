@@ -146,10 +146,14 @@ def await_ready(
 
 
 def answers(spec: LabSpec) -> bool:
-    """Does anything listen on the RPC port, in the tester's namespace?"""
-    with net.inside(spec.tester), socket.socket() as probe:
+    """Does anything listen on both of the server's ports, in the tester's namespace?"""
+    return all(_listens(spec.tester, port) for port in (spec.rpc_port, spec.pub_port))
+
+
+def _listens(namespace: str, port: int) -> bool:
+    with net.inside(namespace), socket.socket() as probe:
         probe.settimeout(1.0)
-        return probe.connect_ex(("127.0.0.1", spec.rpc_port)) == 0
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def stop(prefix: str, netns_inode: int, known: Sequence[Process] = ()) -> None:
