@@ -19,7 +19,6 @@ from twins import Twin, stream  # noqa: E402
 from trexbench.core.history.regression import judge_rows  # noqa: E402
 from trexbench.core.history.rows import RunRow, row_of  # noqa: E402
 from trexbench.core.strategy.ramp import Ramp  # noqa: E402
-from trexbench.results.jumps import levels  # noqa: E402
 
 BEFORE, WITHIN, LONGEST = 60, 3, 40
 LEVEL, DROP = 5e6, 0.05
@@ -31,7 +30,7 @@ NOISE_S = 0.1
 
 def regressed(rows: Sequence[RunRow]) -> bool:
     """What ``regress`` says of these nights with its exit code."""
-    return judge_rows(rows, levels).exit_code == 3
+    return judge_rows(rows).exit_code == 3
 
 
 def recoveries(nights: int, noise: float, count: int, seed: int) -> tuple[list[int], int]:

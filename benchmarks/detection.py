@@ -40,17 +40,19 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-import jumpavg  # noqa: E402
 from _cells import BEFORE, CHANGES, LONGEST, RUN_NOISES, SLOW, exact, ramps, recoveries  # noqa: E402
 from _cells import found as found_cells  # noqa: E402
 from _ratios import SEEDED, note  # noqa: E402
 
-from trexbench.core.history.detect import FIRST_NIGHTS, Segmenter, Shape, Smallest, find_changes  # noqa: E402
+from trexbench.core.history.detect import FIRST_NIGHTS, Shape, Smallest, find_changes  # noqa: E402
 from trexbench.core.history.regression import NEEDED_NIGHTS, judge_rows  # noqa: E402
 from trexbench.core.history.rows import RunRow  # noqa: E402
-from trexbench.results.jumps import levels  # noqa: E402
 from trexbench.session.request import NIGHT_DEFAULTS  # noqa: E402
 
+try:
+    import jumpavg
+except ImportError:
+    jumpavg = None
 try:
     from otava.analysis import compute_change_points
 except ImportError:
@@ -67,15 +69,10 @@ Alarms = list[tuple[int, int, str]]
 """Index of the night that the change is said to begin with, how many nights were known when it was told, its shape."""
 
 
-def ours(history: History, segment: Segmenter = levels) -> Alarms:
+def ours(history: History) -> Alarms:
     """Our rule; what it says after each night depends on the nights until then alone, so that one pass is enough."""
-    changes = find_changes(history.tolist(), Smallest(MINIMUM), segment)
+    changes = find_changes(history.tolist(), Smallest(MINIMUM))
     return [(one.at, one.told, one.shape.value) for one in changes if one.after < one.before]
-
-
-def everywhere(values: Sequence[float]) -> Sequence[int]:
-    """No library: a level may begin at any night."""
-    return range(1, len(values))
 
 
 def nightly(find: Callable[[Sequence[float]], list[tuple[int, float]]], history: History) -> Alarms:
@@ -119,20 +116,12 @@ class Method:
 
 
 def methods() -> list[Method]:
-    found = [
-        Method("our rule on jumpavg", ours, 1.0),
-        Method("our rule, no library", partial(ours, segment=everywhere), 1.0),
-        Method("jumpavg by itself", partial(nightly, jumpavg_borders), 0.02),
-    ]
+    found = [Method("our rule", ours, 1.0)]
+    if jumpavg is not None:
+        found.append(Method("jumpavg by itself", partial(nightly, jumpavg_borders), 0.02))
     if compute_change_points is not None:
-        found.insert(1, Method("our rule on Otava", partial(ours, segment=otava_levels), 1.0))
         found.append(Method("Otava by itself", partial(nightly, otava_borders), 0.1))
     return found
-
-
-def otava_levels(values: Sequence[float]) -> list[int]:
-    """Otava as a Segmenter."""
-    return [place for place, _ in otava_borders(values)]
 
 
 def noisy(rng: np.random.Generator, noise: float) -> History:
@@ -294,7 +283,7 @@ def mornings(rng: np.random.Generator, noise: float, step: float) -> list[set[st
 
 
 def kinds_of(history: History) -> set[str]:
-    judged = judge_rows([exact(number, float(pps)) for number, pps in enumerate(history)], levels)
+    judged = judge_rows([exact(number, float(pps)) for number, pps in enumerate(history)])
     return {one.kind.name for one in judged.findings}
 
 
@@ -376,15 +365,16 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a fifth of the histories")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--slow", action="store_true", help="the slow cells alone")
-    parser.add_argument("--ours", action="store_true", help="our rule on jumpavg alone")
+    parser.add_argument("--ours", action="store_true", help="our rule alone")
     arguments = parser.parse_args()
     asked = methods()[:1] if arguments.ours else methods()
     count = 60 if arguments.quick else 300
     if arguments.slow:
         print_slow(count // 3, count // 2, arguments.seed)
         return 0
-    if compute_change_points is None:
-        print("Apache Otava is not installed: it is left out")
+    for name, library in (("jumpavg", jumpavg), ("Apache Otava", compute_change_points)):
+        if library is None:
+            print(f"{name} is not installed: it is left out")
     print_false(asked, count, arguments.seed)
     kept = print_cells(asked, count // 2, arguments.seed)
     print_found(asked, count, arguments.seed)

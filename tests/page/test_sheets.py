@@ -27,7 +27,6 @@ from trexbench.report.page.sheets import sheets_of
 from trexbench.report.tcp.table import Line
 from trexbench.report.tcp.table import Processes as Took
 from trexbench.report.words import typeset
-from trexbench.results.jumps import levels
 from trexbench.review.report import make_page
 
 
@@ -46,7 +45,7 @@ def with_sizes() -> Report:
 
 def with_changes() -> Report:
     rows = make_rows([*noisy(30), *noisy(3, 4.5e6, seed=2)])
-    judgement = judge_rows(rows, levels)
+    judgement = judge_rows(rows)
     return Report(rows, groups=groups_of(judgement), runs={VPP: make_run(VPP)}, judged="1 regression")
 
 

@@ -26,7 +26,6 @@ from trexbench.core.verdict.model import Analysis, Limit
 from trexbench.lab.conditions import CoreWatch
 from trexbench.lab.corepair import PairTimes
 from trexbench.report.run.text import format_summary
-from trexbench.results.jumps import levels
 from trexbench.session.run import run
 
 K = 1e3
@@ -236,9 +235,9 @@ def test_a_history_holds_nights_on_the_same_way() -> None:
     """Twenty nights, then three on the slower way: no regression of the DUT, but another history, which is told."""
     near = make_rows(noisy(20), round_trip_ns=90.0)
     far = [make_row(number, 2.6e6, round_trip_ns=410.0) for number in range(20, 23)]
-    told = judge_rows(near + [replace(row, round_trip_ns=100.0) for row in far], levels)
+    told = judge_rows(near + [replace(row, round_trip_ns=100.0) for row in far])
     assert told.of(Kind.REGRESSION), "the same figures on the same way are one"
-    judgement = judge_rows(near + far, levels)
+    judgement = judge_rows(near + far)
     assert not judgement.of(Kind.REGRESSION)
     (remark,) = [text for text in judgement.remarks if "round trip" in text]
     assert "between the lab's cores 90 -> 410 ns since 2026-01-21; its history starts again" in remark

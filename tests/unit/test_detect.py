@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from nights import noisy
 
 from trexbench.core.history.detect import FIRST_NIGHTS, Change, Shape, Smallest, find_changes
-from trexbench.results.jumps import levels
 
 ONE_PERCENT = Smallest(0.01)
 
 
 def find(values: Sequence[float], smallest: Smallest = ONE_PERCENT) -> list[Change]:
-    return find_changes(values, smallest, levels)
+    return find_changes(values, smallest)
 
 
 def two_modes(count: int, low: float, seed: int) -> list[float]:

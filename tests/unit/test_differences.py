@@ -18,7 +18,6 @@ from trexbench.host.linux import PLATFORM_FILES, platform_of
 from trexbench.report.groups import MOST_DIFFERENCES, NOTHING_DIFFERS, difference_lines
 from trexbench.report.regress.forms import judgement_values
 from trexbench.report.regress.text import format_judgement, format_markdown
-from trexbench.results.jumps import levels
 from trexbench.review.differences import with_differences
 from trexbench.session.process import host_facts
 
@@ -139,7 +138,7 @@ def stored(results: Path, change: dict[int, dict[str, Any]]) -> Judgement:
         facts |= change.get(number, {})
         (results / row.path).parent.mkdir(parents=True)
         (results / row.path).write_text(json.dumps(document(**facts)))
-    judgement = judge_rows(rows, levels)
+    judgement = judge_rows(rows)
     return with_differences(judgement, rows, results, pytest.fail)
 
 
@@ -173,14 +172,14 @@ def test_values_of_the_config_file_are_compared(tmp_path: Path) -> None:
         written["dut"] |= {"config": f"# {number}\ntwin: {{workers: {3 if number < 30 else 2}}}\n"}
         (tmp_path / row.path).parent.mkdir(parents=True)
         (tmp_path / row.path).write_text(json.dumps(written))
-    (group,) = groups_of(with_differences(judge_rows(rows, levels), rows, tmp_path, pytest.fail))
+    (group,) = groups_of(with_differences(judge_rows(rows), rows, tmp_path, pytest.fail))
     assert [*difference_lines(group)] == ["DUT's config file / twin / workers: 3 -> 2"]
 
 
 def test_a_document_that_cannot_be_read_costs_a_warning(tmp_path: Path) -> None:
     rows = [make_row(number, value) for number, value in enumerate([*noisy(30), *noisy(3, 4.5e6, seed=2)])]
     said: list[str] = []
-    judgement = with_differences(judge_rows(rows, levels), rows, tmp_path, said.append)
+    judgement = with_differences(judge_rows(rows), rows, tmp_path, said.append)
     (group,) = groups_of(judgement)
     assert group.differences is None and NOTHING_DIFFERS not in format_judgement(judgement)
     assert len(said) == 1 and f"what differs since {date(30)} is not told" in said[0] and VPP.dut in said[0]

@@ -22,7 +22,6 @@ from trexbench.report.page.trends import find_trends
 from trexbench.report.run.brief import format_brief
 from trexbench.report.run.summary import summarise
 from trexbench.report.words import name_of
-from trexbench.results.jumps import levels
 
 HELD = replace(VPP, kind=f"{EFFICIENCY}1mpps")
 COSTS: dict[str, Any] = {"at_least": True, "limit": "none", "hold_loss": 0.0, "total_pps": 1e6}
@@ -104,10 +103,10 @@ def test_other_rates_are_not_compared_and_runs_without_a_cost_are_left_out() -> 
 def test_a_rate_that_is_no_longer_carried_is_a_regression_and_a_maximum_is_never_judged() -> None:
     rows = make_rows([1e6] * 13, HELD, cycles_per_packet=584.0, at_least=True, hold_loss=0.0)
     rows[-3:] = [replace(row, hold_loss=0.05, total_pps=9.5e5, at_least=False, limit="dut") for row in rows[-3:]]
-    (finding,) = judge_rows(rows, levels).findings
+    (finding,) = judge_rows(rows).findings
     assert (finding.metric.name, finding.worse, finding.after) == ("loss in the hold", True, 0.05)
     slight = [replace(row, hold_loss=min(row.hold_loss or 0.0, 0.0009)) for row in rows]
-    assert judge_rows(slight, levels).findings == (), "within the loss limit"
+    assert judge_rows(slight).findings == (), "within the loss limit"
 
 
 def test_a_note_made_before_rates_were_written_with_a_space_still_counts() -> None:

@@ -18,11 +18,10 @@ from trexbench.core.history.levels import Kind
 from trexbench.core.history.regression import NEEDED_NIGHTS, RECOVERY_NIGHTS, Finding, Judgement, judge_rows
 from trexbench.report.groups import headline
 from trexbench.report.regress.text import format_judgement, summary_line
-from trexbench.results.jumps import levels
 
 
 def judged(values: Sequence[float]) -> Judgement:
-    return judge_rows(make_rows(values), levels)
+    return judge_rows(make_rows(values))
 
 
 def kinds(values: Sequence[float]) -> list[str]:
@@ -166,7 +165,7 @@ def explained(*costs: tuple[int, dict[str, float]]) -> Finding:
         make_row(n, 5e6 * whole / sum(one.values()) * rate, nodes=one, cycles_per_packet=sum(one.values()))
         for n, (one, rate) in enumerate(zip(nodes, noisy(len(nodes), 1.0), strict=True))
     ]
-    return next(one for one in judge_rows(rows, levels).regressions if one.metric.bounded)
+    return next(one for one in judge_rows(rows).regressions if one.metric.bounded)
 
 
 def test_what_explains_a_change_is_of_the_nights_after_it() -> None:

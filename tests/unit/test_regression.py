@@ -23,7 +23,6 @@ from trexbench.core.history.rows import Cell, RunRow, told_apart
 from trexbench.core.history.series import Point
 from trexbench.report.regress.forms import format_junit, judgement_values
 from trexbench.report.regress.text import format_judgement, format_markdown
-from trexbench.results.jumps import levels
 
 RATE = "maximum rate"
 FAR = "WAN of 20.0 ms, 1.000 Gbit/s by netem"
@@ -31,7 +30,7 @@ STEP = [*noisy(30), *noisy(3, 4.75e6, seed=2)]
 
 
 def judged(rows: Sequence[RunRow], **more: Any) -> Judgement:
-    return judge_rows(rows, levels, **more)
+    return judge_rows(rows, **more)
 
 
 def only(judgement: Judgement, kind: Kind) -> Finding:

@@ -76,7 +76,6 @@ THEIRS: Mapping[str, str] = {
     "click": "cli stlserver/__main__",
     "jinja2": "report/page/templates",
     "MLRsearch": "core/strategy/mlrsearch",
-    "jumpavg": "results/jumps",
     "markupsafe": "report/page/html report/page/markdown report/page/templates",
     "matplotlib": "report/run/picture report/run/picture_costs report/run/picture_sizes report/page/picture_report "
     "report/page/picture_trend "

@@ -14,14 +14,13 @@ from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
 from trexbench.report.regress.forms import format_junit
 from trexbench.report.regress.text import format_judgement
-from trexbench.results.jumps import levels
 
 SAID = re.compile(r"needs \d+ nights, has \d+(?: to \d+)?")
 
 
 def told(rows: list[RunRow]) -> list[set[str]]:
     """By regress, by JUnit, and by the page: its table of every figure, and the figures of the table of rates."""
-    judgement, report = judge_rows(rows, levels), Report(rows)
+    judgement, report = judge_rows(rows), Report(rows)
     trends = next(sheet for sheet in sheets_of(report) if sheet.name == "trends")
     noise = [line.items[5].text for line in trends.lines]
     figures = [cell.change_words for block in report.grid.blocks for row in block.rows for cell in row.cells]

@@ -9,7 +9,6 @@ from ..core.history.known import Known
 from ..core.history.regression import Judgement, judge_rows
 from ..core.history.rows import METRICS
 from ..core.load.modes import full_mode_name
-from ..results.jumps import levels
 from ..results.nights import add_known, load_known, load_nights
 from .differences import with_differences
 from .find import Warn, all_rows
@@ -31,7 +30,7 @@ def judge(
     def is_named(its_dut: str, its_mode: str) -> bool:
         return dut in (None, its_dut) and mode in (None, its_mode)
 
-    return with_differences(judge_rows(rows, levels, known, nights, since, is_named), rows, results, warn)
+    return with_differences(judge_rows(rows, known, nights, since, is_named), rows, results, warn)
 
 
 def acknowledge(results: Path, change: Known, warn: Warn) -> None:

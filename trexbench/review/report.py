@@ -25,7 +25,6 @@ from ..report.page.templates import read_static
 from ..report.page.trends import Change
 from ..report.regress.text import finding_line, summary_line
 from ..results.document import naming
-from ..results.jumps import levels
 from ..results.nights import load_known, load_nights
 from ..results.store import load_document, load_run
 from .differences import with_differences
@@ -60,7 +59,7 @@ def collect(
             f"no run in {results} is of {' or '.join([*([suite] if suite else []), *duts])}",
             "`trexbench results list` shows what there is",
         )
-    judgement = judge_rows(rows, levels, load_known(results), nights)  # of the whole history, also with ``since``
+    judgement = judge_rows(rows, load_known(results), nights)  # of the whole history, also with ``since``
     judgement = with_differences(judgement, rows, results, warn)
     groups = groups_of(judgement)
     changes = [one for group in groups for finding in group.findings for one in changes_of(finding, rows)]

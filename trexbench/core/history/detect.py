@@ -1,7 +1,6 @@
 """Where a history of nights changed its level: lasting steps, and drift. Pure.
 
-A change-point library proposes where a history may have changed (``Segmenter``); the decision is made here, as on the
-morning after each night, from the nights until then:
+Judged as on the morning after each night, from the nights until then, at every night that may begin a new level:
 
 1. at least two nights lie beyond the change, and all of them (of four or more: three in four) on the same side;
 2. the difference exceeds the smallest effect worth reporting;
@@ -16,16 +15,13 @@ What was found stays found: later nights add changes, and never withdraw one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import comb, erfc, prod
 
 import numpy as np
 from numpy.typing import NDArray
-
-Segmenter = Callable[[Sequence[float]], Sequence[int]]
-"""From values in units of their noise, none below 1, to the indexes at which a new level begins, ascending."""
 
 Values = NDArray[np.float64]
 
@@ -50,8 +46,6 @@ NEAR = 0.8
 """A night that shows this share of the step counts as at the new level."""
 MEDIAN_ERROR = 1.2533
 """The standard error of a median over that of a mean, for normally distributed values."""
-FARTHEST = 1e4
-"""The largest spread, in noise, that is passed to the library, whose arithmetic is not made for more."""
 SURPRISE = 0.05
 """Added to the nights at the new level, and twice to all: few nights cannot show that something is rare."""
 EPISODES, LONG = 3, 60
@@ -105,7 +99,7 @@ class _Baselines:
     weight: Values
 
 
-def find_changes(values: Sequence[float], smallest: Smallest, segment: Segmenter) -> list[Change]:
+def find_changes(values: Sequence[float], smallest: Smallest) -> list[Change]:
     """Every change of a history, oldest first; independent of the values' unit."""
     unit = 2.0 ** int(np.frexp(np.max(np.abs(values), initial=0.0))[1])
     history = np.asarray(values, dtype=np.float64) / unit  # so that squares do not overflow
@@ -114,7 +108,7 @@ def find_changes(values: Sequence[float], smallest: Smallest, segment: Segmenter
     start, known = 0, None
     levels = np.full(len(history), np.nan)  # of the nights before ``start``
     with np.errstate(over="ignore"):
-        while (found := _first_change(history, start, known, inside, segment, levels)) is not None:
+        while (found := _first_change(history, start, known, inside, levels)) is not None:
             changes.append(found)
             levels[start : found.at] = found.before
             start, known = (found.at if found.shape is Shape.STEP else found.told - 1), found.noise
@@ -157,7 +151,7 @@ def nights_of_change(values: Sequence[float], at: int, before: float, after: flo
 
 
 def _first_change(
-    history: Values, start: int, known: float | None, smallest: Smallest, segment: Segmenter, levels: Values
+    history: Values, start: int, known: float | None, smallest: Smallest, levels: Values
 ) -> Change | None:
     """The first change of the level that began at ``start``."""
     least = FIRST_NIGHTS if known is None else 2
@@ -174,9 +168,8 @@ def _first_change(
         places = [int(p) for p in range(max(0, end - LATELY), end - 1) if possible[p, end - p - 2]]
         places = [p for p in places if _lasting(history, levels, start + p, start + end, base, p)]
         if places:
-            place = _locate(history, start, end, places, base, scores, segment)
-            if place is not None:
-                return _as_step_or_drift(history, start, end, place, base, float(scores[place, end - place - 2]))
+            place = max(places, key=lambda p: float(scores[p, end - p - 2]))
+            return _as_step_or_drift(history, start, end, place, base, float(scores[place, end - place - 2]))
         if end in drifts:
             after = float(np.median(history[start + end - LATELY : start + end]))
             level, noise = float(base.level[BASELINE]), float(base.noise[BASELINE])
@@ -291,26 +284,6 @@ def _chance_of_return(there: NDArray[np.bool_], nights: int, again: int) -> floa
     """
     seen, count = float(there.sum()) + SURPRISE, len(there) + 2 * SURPRISE
     return comb(nights, again) * prod((seen + one) / (count + one) for one in range(again))
-
-
-def _locate(
-    history: Values,
-    start: int,
-    end: int,
-    places: Sequence[int],
-    base: _Baselines,
-    scores: Values,
-    segment: Segmenter,
-) -> int | None:
-    """The place with the best score at which the library sees a new level too; None if it sees none of them."""
-    begin = max(0, places[0] - BASELINE)
-    noise = float(base.noise[places[0]])
-    if noise <= 0:
-        return places[0]
-    shown = history[start + begin : start + end] / noise
-    borders = {begin + border for border in segment((np.minimum(shown - shown.min(), FARTHEST) + 1).tolist())}
-    agreed = [p for p in places if p in borders]
-    return max(agreed, key=lambda p: float(scores[p, end - p - 2]), default=None)
 
 
 def _as_step_or_drift(history: Values, start: int, end: int, place: int, base: _Baselines, score: float) -> Change:

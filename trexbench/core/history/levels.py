@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from statistics import median
 
-from .detect import BASELINE, FIRST_NIGHTS, MEDIAN_ERROR, Change, Segmenter, Shape, find_changes, is_far, noise_of
+from .detect import BASELINE, FIRST_NIGHTS, MEDIAN_ERROR, Change, Shape, find_changes, is_far, noise_of
 from .known import Known, find_note
 from .series import Series
 
@@ -90,11 +90,11 @@ class Course:
     usual: Usual
 
 
-def follow(series: Series, segment: Segmenter, known: Sequence[Known] = ()) -> Course:
+def follow(series: Series, known: Sequence[Known] = ()) -> Course:
     """The course of a figure that has nights enough to be judged."""
     points = series.points
     values = [point.value for point in points]
-    changes = find_changes(values, series.smallest, segment)
+    changes = find_changes(values, series.smallest)
     places = [change.at for change in changes]
     walk = _Walk(series, places, known, changes[0].before if changes else 0.0)
     # A drift has no edge: its first nights are those before it.
@@ -105,7 +105,7 @@ def follow(series: Series, segment: Segmenter, known: Sequence[Known] = ()) -> C
     left = points[walk.standing[0].start].night if walk.standing else None
     nights = [points[at] for at in walk.usual if at < len(points) - 1 or walk.usual == [at]][-BASELINE:]
     usual = Usual(tuple(point.night for point in nights), tuple(point.value for point in nights), left)
-    suspicion = _suspect(series, changes, segment, walk)
+    suspicion = _suspect(series, changes, walk)
     events = (*walk.events, *walk.standing, *([suspicion] if suspicion else []))
     return Course(events, tuple(walk.standing), usual)
 
@@ -181,7 +181,7 @@ class _Walk:
             self.events.append(replace(event, kind=Kind.RECOVERY, before=first.after, loss=first))
 
 
-def _suspect(series: Series, changes: Sequence[Change], segment: Segmenter, walk: _Walk) -> Event | None:
+def _suspect(series: Series, changes: Sequence[Change], walk: _Walk) -> Event | None:
     """The last night, if it is far from its level and a few more like it would be a change."""
     points = series.points
     values, last = [point.value for point in points], len(points) - 1
@@ -197,7 +197,7 @@ def _suspect(series: Series, changes: Sequence[Change], segment: Segmenter, walk
     if not is_far(values[last], around, least):
         return None
     for more in range(1, MOST_MORE + 1):
-        further = find_changes([*values, *[values[last]] * more], series.smallest, segment)
+        further = find_changes([*values, *[values[last]] * more], series.smallest)
         if len(further) > len(changes):
             change = replace(further[len(changes)], at=last)
             event = Event(Kind.SUSPICION, change, level, values[last], start, last, last + 1, more=more)

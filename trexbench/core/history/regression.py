@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .detect import FIRST_NIGHTS, Segmenter, Shape, nights_of_change
+from .detect import FIRST_NIGHTS, Shape, nights_of_change
 from .differences import Difference
 from .explain import explain
 from .known import Known
@@ -144,7 +144,6 @@ class Judgement:
 
 def judge_rows(
     rows: Iterable[RunRow],
-    segment: Segmenter,
     known: Sequence[Known] = (),
     nights: Sequence[Night] = (),
     since: str | None = None,
@@ -166,7 +165,7 @@ def judge_rows(
         found = [one for one in series_of(cell, cells[cell], METRICS) if one.points]
         remarks += _remarks(found)
         for series in found:
-            new, level = judge_series(series, segment, known)
+            new, level = judge_series(series, known)
             findings += new
             usual |= {} if level is None else {(cell, series.metric.name): level}
             steady += [] if new else [(cell, series.metric.name)]
@@ -179,12 +178,12 @@ def judge_rows(
     return Judgement(*told, usual=usual)
 
 
-def judge_series(series: Series, segment: Segmenter, known: Sequence[Known] = ()) -> tuple[list[Finding], Usual | None]:
+def judge_series(series: Series, known: Sequence[Known] = ()) -> tuple[list[Finding], Usual | None]:
     """A finding for each event that stands or is recent, and the usual level; with too few nights only that finding."""
     points = series.points
     if len(points) < NEEDED_NIGHTS:
         return [Finding(series.cell, series.metric, Kind.INSUFFICIENT, len(points))], None
-    course = follow(series, segment, known)
+    course = follow(series, known)
     latest = max((event.start for event in course.standing), default=0)
     shown = [
         event
