@@ -12,7 +12,7 @@ from .rows import METRICS, Metric, RunRow, held_pps
 from .series import LATELY, night_of, series_of
 
 RECENT = 6 * LATELY
-"""So many runs are looked through for the nights of a baseline."""
+"""Runs that are searched for the nights of a baseline."""
 RATE, TCP_RATE, COST = (
     next(one for one in METRICS if one.name == n) for n in ("maximum rate", "TCP rate", "cycles/packet")
 )

@@ -61,7 +61,7 @@ class Group:
 
     @property
     def leading(self) -> tuple[Finding, ...]:
-        """Those of the headline: of all rates, or of the most telling metric that there is."""
+        """Findings of the headline: all rates, or the most telling metric that there is."""
         return tuple(one for one in self.findings if _rank(one.metric) == _rank(self.first.metric))
 
     @property
@@ -79,7 +79,7 @@ class Group:
 
     @property
     def explanation(self) -> tuple[str, ...]:
-        """What explains the first finding."""
+        """Explanation of the first finding."""
         return self.first.explanation
 
     def by_metric(self) -> Mapping[str, Sequence[Finding]]:

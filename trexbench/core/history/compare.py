@@ -161,7 +161,7 @@ def differing_facts(one: object, other: object) -> str | None:
 
 @dataclass(frozen=True)
 class CostDifference(Difference):
-    """What packets cost in two runs at one given rate, all directions together."""
+    """Cost of a packet in two runs at one given rate, all directions together."""
 
     @property
     def unit(self) -> str:
@@ -209,7 +209,7 @@ def _figures(rows: Iterable[RunRow]) -> list[float]:
 
 
 def is_bound(rows: Sequence[RunRow]) -> bool:
-    """Whether a higher value of a bound among them would raise the median."""
+    """Test whether a higher value of a bound among them would raise the median."""
     return any(metric_of(row).bounded and row.at_least and row.rate <= _median(rows) for row in rows)
 
 
@@ -253,7 +253,7 @@ def compare_sets(
 
 
 def _unlike_rows(first: Sequence[RunRow], second: Sequence[RunRow], differing: Differing) -> Iterator[str]:
-    """As find_unlike, for runs of one cell."""
+    """Yield reasons as find_unlike does, for runs of one cell."""
     both = [*first, *second]
     if len({row.cell.simulated for row in both}) > 1:
         yield _one_simulated(first[0].cell.simulated)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 Values = NDArray[np.float64]
 
 FIRST_NIGHTS = 5
-"""Fewer nights before a change say nothing about a DUT's noise."""
+"""Fewest nights before a change that show a DUT's noise."""
 BASELINE, LATELY = 60, 20
 """The most nights from which a change is judged: before it, and since."""
 EARLY_SCORE, SCORE, LATER_SCORE, LATE_SCORE, DRIFT_SCORE = 3.9, 3.35, 4.0, 4.5, 5.0
@@ -49,7 +49,7 @@ MEDIAN_ERROR = 1.2533
 SURPRISE = 0.05
 """Added to the nights at the new level, and twice to all: few nights cannot show that something is rare."""
 EPISODES, LONG = 3, 60
-"""So many visits to the new level in so many nights make it a habit."""
+"""Visits to the new level, and the nights for which they count, that make it a habit."""
 REACH = 3.0
 """A night counts as no farther from its level than so many standard deviations."""
 FAR = 4.0
@@ -91,7 +91,7 @@ class Smallest:
 
 @dataclass(frozen=True)
 class _Baselines:
-    """Of the nights before each index: their count, level and noise, and the weight of that noise in nights."""
+    """Count, level and noise of the nights before each index, and the weight of that noise in nights."""
 
     count: Values
     level: Values
@@ -178,7 +178,7 @@ def _first_change(
 
 
 def _baselines(history: Values, known: float | None, smallest: Smallest) -> _Baselines:
-    """Of the nights [p - BASELINE, p) for every index p."""
+    """Summarize the nights [p - BASELINE, p) for every index p."""
     size = len(history)
     padded = np.concatenate([np.full(BASELINE, np.nan), history])
     windows = np.sort(np.lib.stride_tricks.sliding_window_view(padded, BASELINE)[:size], axis=1)  # NaN last
@@ -303,7 +303,7 @@ def _as_step_or_drift(history: Values, start: int, end: int, place: int, base: _
 
 
 def _was_drifting(before: Values, nights: int, effect: float) -> bool:
-    """Whether the nights before had a slope that would have led at least a third as far in so many more nights."""
+    """Test whether the nights before had a slope that would have led at least a third as far in so many more nights."""
     count = len(before)
     if count < LATELY:
         return False

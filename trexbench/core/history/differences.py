@@ -1,4 +1,4 @@
-"""What differs between two run documents that may matter to their figures: DUT, tester, programs, conditions. Pure.
+"""Find differences between two run documents that may matter to their figures: DUT, tester, programs, conditions. Pure.
 
 Documents are read as they were stored, of any version and kind: what is missing in one of them counts as absent.
 """
@@ -69,7 +69,7 @@ def _parts(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _together(found: Iterable[Difference]) -> Iterator[Difference]:
-    """Those of several interfaces, or the like, that differ alike are one."""
+    """Join the differences of several interfaces, or the like, that are alike."""
     alike: dict[tuple[object, ...], list[Difference]] = {}
     for one in found:
         path = one.path
@@ -120,7 +120,7 @@ def _by_name(value: Any) -> Mapping[str, Any] | None:
 
 
 def agree(one: Any, other: Any) -> bool:
-    """Whether facts of two documents are the same, as far as both have read them."""
+    """Test whether facts of two documents are the same, as far as both have read them."""
     pairs = [(one, other)]
     while pairs:
         before, after = pairs.pop()

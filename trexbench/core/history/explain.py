@@ -1,4 +1,4 @@
-"""What explains the change of a figure: where the DUT spends more cycles on a packet, or that it does not. Pure."""
+"""Explain the change of a figure: where the DUT spends more cycles on a packet, or that it does not. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .levels import Event
 from .series import Point, Series, median_of
 
 NIGHTS = 10
-"""So many nights before a change, and so many of the last ones, are compared."""
+"""Nights compared: before a change, and after it."""
 MOST_PARTS = 3
 SMALLEST_PART, SMALLEST_SUM, MOST_EXCESS = 0.1, 0.25, 0.25
-"""As shares of the whole difference: a node that is named; all that are named; what other nodes may have saved."""
+"""Shares of the whole difference: of a node that is named; of all that are named; that other nodes may have saved."""
 SMALLEST_CHANGE = 0.01
 FEWEST_NODES, WEIGHT, ALIKE = 3, 0.05, 1 / 3
 """All nodes changed alike if so many have this share of the cycles, and none's change differs by more of the whole."""

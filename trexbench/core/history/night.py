@@ -106,7 +106,7 @@ def night_from_dict(values: Mapping[str, Any]) -> Night:
 
 
 def _problems(night: Night) -> Iterator[str]:
-    """What is wrong with its names, its date and its paths, which pages show and readers follow."""
+    """Yield what is wrong with its names, its date and its paths, which pages show and readers follow."""
     for name in (
         night.suite,
         *(name for cell in night.cells for name in (cell.dut, cell.mode, cell.variant or "none")),

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 WAN = "WAN of "
 MARKS = ("zerocopy", "pinned", "PPPoE")
-"""Of how TCP is sent; what comes behind them is the WAN and the tunnel."""
+"""Words for the way in which TCP is sent; the WAN and the tunnel come after them."""
 _PART = re.compile(r"(?:(queue|loss|jitter) )?(\d+(?:\.\d+)?) ([A-Za-z\u00b5%]+)(?:/s)?")
 
 
 def split_traffic(traffic: str | None) -> tuple[str, str]:
-    """What was sent, and in words what it went through: ``WAN 20ms,1gbit by netem``; empty: no WAN and no tunnel."""
+    """Split into the traffic and the path in words, ``WAN 20ms,1gbit by netem``; empty: no WAN and no tunnel."""
     sent, mark, path = (traffic or "").partition(f", {WAN}")
     if not sent.startswith("TCP by "):
         return sent, short_path(f"{mark[2:]}{path}")
@@ -24,7 +24,7 @@ def split_traffic(traffic: str | None) -> tuple[str, str]:
 
 
 def unlike_traffic(before: str | None, after: str | None) -> Iterator[tuple[str, ...]]:
-    """How the traffic of two runs differs: nothing in words where other frames were sent, and both paths.
+    """Yield how the traffic of two runs differs: nothing in words where other frames were sent, and both paths.
 
     ``()``, ``("over WAN 20ms,1gbit by netem", "over no WAN")``.
     """

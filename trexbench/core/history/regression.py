@@ -1,4 +1,4 @@
-"""What got slower, since when and by how much: every cell's figures are judged over the nights. Pure."""
+"""Judge every cell's figures over the nights: what got slower, since when and by how much. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEEDED_NIGHTS = FIRST_NIGHTS + 2
 RECENT_NIGHTS = 7
 """Improvements, known changes and changed conditions are reported for so many nights."""
 RECOVERY_NIGHTS = 14
-"""So long a recovery is reported."""
+"""Nights for which a recovery is reported."""
 STALE_NIGHTS = 30
 """A cell that was not measured in so many nights is no longer judged."""
 
@@ -120,12 +120,12 @@ class Judgement:
 
     @property
     def regressions(self) -> tuple[Finding, ...]:
-        """Those that alarm."""
+        """Regressions that raise the alarm."""
         return tuple(one for one in self.of(Kind.REGRESSION) if not self.since or (one.since or "") >= self.since)
 
     @property
     def older(self) -> tuple[Finding, ...]:
-        """Those that do not alarm, because they began before ``since``."""
+        """Regressions that raise no alarm, because they began before ``since``."""
         return tuple(one for one in self.of(Kind.REGRESSION) if self.since and (one.since or "") < self.since)
 
     @property
@@ -253,7 +253,7 @@ def find_missing(nights: Sequence[Night], wanted: Callable[[str, str], bool]) ->
 
 
 def _remarks(found: Sequence[Series]) -> Iterable[str]:
-    """Of one cell: changed conditions, and figures that the generator limits."""
+    """Report one cell's changed conditions, and figures that the generator limits."""
     for series in found[:1]:
         if series.since and sum(point.night >= series.since for point in series.points) <= RECENT_NIGHTS:
             yield f"{series.cell}: {', '.join(series.changed)} since {series.since}; its history starts again"

@@ -20,8 +20,9 @@ from .paths import WAN, split_traffic
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """What is measured again every night: runs of one cell are comparable over time. rx_queues: None where unknown.
+    """A measurement that is repeated every night: runs of one cell are comparable over time.
 
+    rx_queues: None where unknown.
     variant: of the DUT; None: without any. over: the WAN and the tunnel that a run by hand went through, as in ``WAN
     20ms,1gbit by netem``; empty: none, or a suite's run, as a suite tells them apart by its variants.
     """
@@ -51,7 +52,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class RunRow:
-    """What the index keeps of one run's document. None: absent.
+    """The index entry of one run's document. None: absent.
 
     path: below the results directory. started: UTC, ISO 8601. traffic: digest of what went on the wire. facts: SHA-256
     of what was read back from the DUT. suite, night: of a suite's run (night: a date); label: the user's. total_pps: of
@@ -108,7 +109,7 @@ class RunRow:
 
     @property
     def rate(self) -> float:
-        """What the run found, in rate_unit."""
+        """The run's figure, in rate_unit."""
         return self.total_pps if self.total_bps is None else self.total_bps
 
     @property
@@ -122,7 +123,7 @@ class RunRow:
 
     @property
     def uncertainty(self) -> float:
-        """Of the rate, in rate_unit."""
+        """Uncertainty of the rate, in rate_unit."""
         return self.uncertainty_pps if self.total_bps is None else self.uncertainty_bps
 
 
@@ -225,7 +226,7 @@ def held_pps(kind: str) -> float | None:
 
 
 def kind_words(kind: str) -> str:
-    """What tells a cell's runs from ramps: ``saturate``, ``efficiency at 1 Mpps``; empty for ramps."""
+    """Words that distinguish a cell's runs from ramps: ``saturate``, ``efficiency at 1 Mpps``; empty for ramps."""
     pps = held_pps(kind)
     return suffix_of(kind) if pps is None else f"{EFFICIENCY}{nominal(format_pps(pps))}"
 
@@ -275,7 +276,7 @@ def _nodes(workers: Sequence[WorkerEfficiency]) -> dict[str, float]:
 
 
 def are_apart(one_ns: float | None, other_ns: float | None) -> bool:
-    """Whether these round trips belong to different ways between cores; where one is unknown, they may be the same."""
+    """Test whether these round trips belong to different ways between cores; an unknown one may be the same."""
     return one_ns is not None and other_ns is not None and not 1 / ALIKE <= one_ns / other_ns <= ALIKE
 
 
@@ -288,5 +289,5 @@ def cells_of(rows: Iterable[RunRow]) -> dict[Cell, list[RunRow]]:
 
 
 def text_of(value: object) -> str | None:
-    """Of a document's value: None for nothing, and for what is no text."""
+    """Read a document's text; None for nothing, and for what is no text."""
     return value if isinstance(value, str) and value else None

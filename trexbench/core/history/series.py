@@ -119,7 +119,7 @@ def _split_bounds(points: Sequence[Point], metric: Metric) -> tuple[list[Point],
 
 
 def differences(before: RunRow, after: RunRow) -> Iterator[str]:
-    """How the conditions of two runs differ that separate the histories of their figures, in words."""
+    """Yield in words how the conditions of two runs differ, where that separates their figures' histories."""
     for paths in unlike_traffic(before.traffic, after.traffic):
         yield " -> ".join(paths) or "other traffic"
     if before.line_rate_bps != after.line_rate_bps:

@@ -53,7 +53,7 @@ class Strategy(Plan, ABC):
     curve_phases: ClassVar[tuple[Phase, ...]]
     """The phases whose windows are the curve of received over offered rate."""
     settles: ClassVar[bool] = False
-    """Whether the first sample at each rate of a search is only for that rate to settle, and says nothing."""
+    """True if the first sample at each rate of a search only lets that rate settle, and says nothing."""
 
     @classmethod
     def check_installed(cls) -> None:
@@ -65,18 +65,18 @@ class Strategy(Plan, ABC):
 
     @abstractmethod
     def conclude(self, history: Measured, direction: Direction) -> Verdict:
-        """What limited this direction, and at which rate; the samples may end anywhere in the run."""
+        """Find the limit of this direction, and its rate; the samples may end anywhere in the run."""
 
     def find_stalls(self, measured: Measured, direction: Direction) -> tuple[Stall, ...]:
         """Loss that lasted, and yet makes no verdict, since its rate was carried later."""
         return find_evidence(measured, direction).stalls
 
     def doubts(self, history: Measured, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
-        """Those that only this strategy has."""
+        """Yield the doubts that only this strategy has."""
         return iter(())
 
     def hints(self, results: Sequence[DirectionResult]) -> Iterator[str]:
-        """How this strategy's options could tell more of these results."""
+        """Yield options of this strategy that would show more of these results."""
         return iter(())
 
     @cached_property
@@ -86,7 +86,7 @@ class Strategy(Plan, ABC):
 
     @abstractmethod
     def words(self, target: str) -> Iterator[str]:
-        """What is offered after the warm-up, for the screen; target: the highest rates, in words."""
+        """Describe the load after the warm-up, for the screen; target: the highest rates, in words."""
 
     @property
     def rule(self) -> str:
@@ -105,7 +105,7 @@ class Strategy(Plan, ABC):
         return max(0.0, self.schedule[at].length_s - in_phase_s if at >= 0 else 0.0) + later
 
     def sending_s(self, step: LoadStep) -> float:
-        """How long the ports send without a break, if they start with this step, the first of its stage."""
+        """Time for which the ports send without a break, if they start with this step, the first of its stage."""
         length_s = 0.0
         for stage in self.schedule[max(0, self._stage_at(step.phase, step.trial)) :]:
             if stage.phase in _SILENT:
@@ -114,11 +114,11 @@ class Strategy(Plan, ABC):
         return length_s
 
     def length_s(self, phase: Phase) -> float:
-        """How long one stage of this phase lasts; 0 where the plan has none."""
+        """Length of one stage of this phase; 0 where the plan has none."""
         return next((stage.length_s for stage in self.schedule if stage.phase is phase), 0.0)
 
     def without_latency(self) -> Strategy:
-        """The same plan for a generator that cannot time frames."""
+        """Return this plan for a generator that cannot time frames."""
         return self
 
     def _stage_at(self, phase: Phase, trial: int) -> int:

@@ -20,9 +20,9 @@ from ..verdict.knee import NOTHING_SHARE, find_sustained
 from ..verdict.path import find_path
 
 LOST_IN_RAMP = 0.005
-"""Below this share loss in a window of the ramp may be frames on their way."""
+"""Share below which loss in a window of the ramp may be frames on their way."""
 RAMP_WINDOWS = 3
-"""So many lossy windows in a row end the ramp."""
+"""Lossy windows in a row that end the ramp."""
 IN_FLIGHT_S = 0.0001
 """Traffic of this time may be on its way more at the end of a look than at its beginning."""
 MOST_PARTS = 10
@@ -56,7 +56,7 @@ class Group:
     bracketed: bool
 
     def since(self, looks: Sequence[Look], changes: Sequence[Change]) -> Group:
-        """The same with a bracket that is right for these looks, too, where a lab's conditions changed before them."""
+        """Widen the bracket where a lab's conditions changed before these looks."""
         if not looks or not any(change.end_s <= looks[0].begin_s for change in changes):
             return self
         return replace(self, low=max(self.low / APART, 1e-4), high=min(self.high * APART, 1.0))
@@ -102,7 +102,7 @@ class Look(NamedTuple):
         return max(window.end_s for window in self.windows.values())
 
     def lossy(self, goal: float) -> bool:
-        """Whether any direction lost more than this share, or was sent less than asked."""
+        """Test whether any direction lost more than this share, or was sent less than asked."""
         return any(is_lossy(w, goal) or misses(w.asked_pps, w.sent_pps) for w in self.windows.values())
 
 
@@ -130,7 +130,7 @@ def is_lossy(window: Window, goal: float) -> bool:
 
 
 def look_goes_on(look_s: float, width: float, measured: Measured) -> bool:
-    """Whether the look of the last sample has not yet lasted as long as it must (_length_s)."""
+    """Test whether the look of the last sample has not yet lasted as long as it must (_length_s)."""
     history = measured.samples
     last = history[-1]
     first = next(i for i, s in enumerate(history) if s.phase is Phase.SEARCH and s.trial == last.trial)
@@ -144,7 +144,7 @@ def _look_begun(history: Sequence[Sample], first: int) -> int:
 
 
 def _length_s(look_s: float, width: float, skew_s: float) -> float:
-    """How long a look lasts: so long that the ports' skew seems to be no more than half of the width."""
+    """Length of a look: so long that the ports' skew seems to be no more than half of the width."""
     return look_s * min(MOST_PARTS, max(1, ceil(skew_s / (width / 2 * look_s))))
 
 
@@ -154,7 +154,7 @@ def _skew_s(measured: Measured) -> float:
 
 
 def is_blank(window: Window) -> bool:
-    """Whether nothing was forwarded."""
+    """Test whether nothing was forwarded."""
     return bool(window.sent) and window.lost > NOTHING_SHARE * window.sent
 
 
@@ -199,7 +199,7 @@ def _alone(plan: Plan, strictest: float, measured: Measured, direction: Directio
 
 
 def standing_windows(ramp: Sequence[Window]) -> list[Window]:
-    """Those in which nothing was forwarded, though something was at the higher rates that followed."""
+    """Return the windows in which nothing was forwarded, though something was at the higher rates that followed."""
     nothing = [is_blank(window) for window in ramp]
     return [window for at, window in enumerate(ramp) if nothing[at] and not all(nothing[at:])]
 
@@ -229,7 +229,7 @@ def looks_of(plan: Plan, look_s: float, width: float, group: Group, measured: Me
 
 
 def find_standing(looks: Sequence[Look]) -> list[Look]:
-    """Those in which the DUT stood still, as it did not in a later look at the same rate or a higher one."""
+    """Return the looks in which the DUT stood still, as it did not in a later look at the same rate or a higher one."""
     return [
         one
         for at, one in enumerate(looks)

@@ -18,7 +18,7 @@ from .base import LoadStep, Stage, Strategy, phase_begun
 
 MISSING = "FD.io's MLRsearch is not installed", "pip install 'trexbench[mlrsearch]'"
 TAIL = 3
-"""So many trials without loss tell whether the sender kept up."""
+"""Trials without loss that show whether the sender kept up."""
 
 
 class Trial(NamedTuple):
@@ -46,13 +46,13 @@ def _counts(window: Window) -> tuple[int, int, int]:
 
 
 def _loss_ratio(counts: tuple[int, int, int]) -> float:
-    """As the library has it: what was not sent is lost, too."""
+    """Loss ratio as the library defines it: what was not sent is lost, too."""
     meant, sent, lost = counts
     return (lost + meant - sent) / meant if meant else 1.0
 
 
 class Bounds(NamedTuple):
-    """What the library says of a goal, as loads; None where it has none."""
+    """The library's bounds of a goal, as loads; None where it has none."""
 
     low: float | None
     high: float | None
@@ -103,7 +103,7 @@ class MlrSearch(Strategy):
 
     @cached_property
     def schedule(self) -> tuple[Stage, ...]:
-        """As many trials as a steady DUT needs: those that make two bounds of each goal, and those on the way."""
+        """Schedule the trials that a steady DUT needs: those that make two bounds of each goal, and those on the way."""
         count = 20 + 15 * len(self.goals)
         trials = (Stage(Phase.SEARCH, self.trial_s + self.drain_s, number + 1) for number in range(count))
         return Stage(Phase.WARMUP, self.warmup_s), Stage(Phase.SEARCH, self.drain_s), *trials
@@ -140,7 +140,7 @@ class MlrSearch(Strategy):
         return LoadStep(Phase.SEARCH, rates, self._until(last.t_s, self.trial_s, last.t_s), last.trial + 1)
 
     def _replay(self, trials: Sequence[Trial]) -> Outcome:
-        """What the library makes of these trials."""
+        """Run the library's search over these trials."""
         most = self.offers[0].target_pps
         least = min(most / 2, MIN_OFFERED_PPS * max(most / one.target_pps for one in self.offers))
         goals = tuple((goal, self.width, self.trial_s, self.sum_s, self.exceed) for goal in self.goals)

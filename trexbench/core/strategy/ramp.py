@@ -26,13 +26,13 @@ from .confirm import next_trial
 from .looks import is_blank
 
 TRIALS_LOWER = (0.03, 0.06)
-"""By these shares of a direction's first confirmation trial are those lower that follow on failures."""
+"""Shares by which later confirmation trials are lower than a direction's first, after failures."""
 FAR_BELOW, ENOUGH = 0.2, 2.0
 """A ramp whose target is more than five times what the DUT carries spends its time beyond; twice that is enough."""
 COARSE_STEP = 0.02
 """A step that is more than this share of the knee found leaves open where it lies."""
 MAX_RECHECKS = 3
-"""How often the first bad rate is held at most: so many stalls at different rates cost a run so much time."""
+"""Most holds of the first bad rate: stalls at different rates cost a run this much time."""
 
 
 @dataclass(frozen=True)
@@ -289,11 +289,11 @@ class Ramp(Strategy):
         return None
 
     def _everywhere(self, rate_pps: float) -> Rates:
-        """The same rate in every direction, limited to the direction's target."""
+        """Return the same rate for every direction, limited to the direction's target."""
         return {offer.direction: min(rate_pps, offer.target_pps) for offer in self.offers}
 
     def _all_saturated(self, history: Sequence[Sample]) -> bool:
-        """Whether every direction is saturated, and still lossy. Cheap until then: it runs after every sample."""
+        """Test whether every direction is saturated, and still lossy. Cheap until then: it runs after every sample."""
         tails = [last_windows(self, history, d, self.windows) for d in self.directions]
         if not all(len(t) == self.windows and all(w.is_bad(self.loss_threshold) for w in t) for t in tails):
             return False
@@ -303,7 +303,7 @@ class Ramp(Strategy):
         return all(self._is_saturated(measured, direction) for direction in self.directions)
 
     def _is_saturated(self, measured: Measured, direction: Direction) -> bool:
-        """Whether the verdict has a knee, and its last windows are lossy: an older loss may have been a stall.
+        """Test whether the verdict has a knee, and its last windows are lossy: an older loss may have been a stall.
 
         Loss from the first window on may be the path's: whether it grows is seen at far higher rates.
         """
@@ -334,5 +334,5 @@ class Ramp(Strategy):
 
 
 def _asked_at(history: Sequence[Sample], t_s: float) -> Rates:
-    """What was asked of every direction until this moment."""
+    """Return the rates asked of every direction until this moment."""
     return next(sample.asked_pps for sample in history if sample.t_s >= t_s)

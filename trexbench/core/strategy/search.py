@@ -38,14 +38,14 @@ from .looks import (
 )
 
 MOST_LOOKS = 36
-"""After so many looks at directions together, however wide their intervals still are, a search ends."""
+"""Looks at directions together after which a search ends, however wide their intervals still are."""
 MOST_BLANK = 8
-"""After so many looks in a row, in which hardly anything came through, the DUT is taken to forward no more."""
+"""Looks in a row, in which hardly anything came through, after which the DUT is taken to forward no more."""
 LAST_TRIAL_LOWER = 0.06
-"""By this share is a third trial lower: a router that fails twice loses now and now not, in a band far wider than that
+"""Share by which a third trial is lower: a router that fails twice is erratic over a band far wider than that
 of the search."""
 FEWEST_LOOKS = 8
-"""So many looks does a goal take where the DUT is steady."""
+"""Looks that a goal takes on a steady DUT, for the time estimate."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ class Search(Strategy):
         return tuple(_stall(direction, windows) for windows in found)
 
     def _looks(self, measured: Measured, group: Group) -> list[Look]:
-        """Those in which the DUT did not stand still."""
+        """Looks in which the DUT did not stand still."""
         looks = looks_of(self, self.look_s, self.width, group, measured)
         standing = find_standing(looks)
         return [look for look in looks if look not in standing]
@@ -256,12 +256,12 @@ class Search(Strategy):
         return found
 
     def _most_looks(self, measured: Measured) -> int:
-        """After so many looks the search ends: as many again where directions are searched one by one at last."""
+        """Looks after which the search ends: twice as many where directions are searched one by one at last."""
         one_by_one = any(not look.together for group in self._groups(measured) for look in self._looks(measured, group))
         return MOST_LOOKS * (2 if one_by_one else 1)
 
     def _stands(self, measured: Measured, group: Group) -> bool:
-        """Whether the DUT may just stand still: nothing came through in one of the last looks, little in the others."""
+        """Test whether the DUT may just stand still: nothing came through in one of the last looks, little in others."""
         last = looks_of(self, self.look_s, self.width, group, measured)[-MOST_BLANK:]
         row = list(takewhile(lambda look: look.loss > STOOD, reversed(last)))
         return len(row) < MOST_BLANK and any(is_blank(w) for look in row for w in look.windows.values())

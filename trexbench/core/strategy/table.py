@@ -24,7 +24,7 @@ def suffix_of(kind: str) -> str:
 
 
 def has_curve(kind: str) -> bool:
-    """Whether runs of this strategy offer rising rates, so that received over offered rate is a curve."""
+    """Test whether runs of this strategy offer rising rates, so that received over offered rate is a curve."""
     return kind in STRATEGIES and STRATEGIES[kind].seeks_knee
 
 

@@ -10,19 +10,19 @@ from typing import NamedTuple
 import numpy as np
 
 LAPSE = 0.04
-"""How often a look says the contrary of what its rate is: a stall, a burst of noise."""
+"""Probability that a look contradicts its rate: a stall, a burst of noise."""
 FLAT = 12.0
-"""So many scales away from a look nothing changes any more."""
+"""Distance from a look, in scales, beyond which nothing changes any more."""
 SPREADS = (0.1, 0.5, 1.5)
-"""How wide, in widths asked for, the band of rates may be that lose now and now not."""
+"""Widths of the band of rates that sometimes lose and sometimes do not, in widths asked for."""
 NEAR = 0.7
 """Probability, of what lies in the bracket, that the knee lies near the guess, within some widths."""
 ABOUT = 3.0
-"""What near means, in widths asked for: the probability falls by e with each."""
+"""Distance that "near" means, in widths asked for: the probability falls by e with each."""
 OUTSIDE = 0.1
 """Probability that the knee lies outside of the bracket from which the search begins."""
 REACH = 64.0
-"""How far below and above the bracket it may lie, as a factor."""
+"""Factor by which the knee may lie below or above the bracket."""
 
 
 class Look(NamedTuple):

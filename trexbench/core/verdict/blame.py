@@ -16,7 +16,7 @@ TX_LAG_SHARE = 0.001
 """Sent this much less than asked: too little to blame the generator, enough to come from a full queue."""
 CPU_LIMIT_PERCENT = 85.0
 RX_BLAME_SHARE = 0.01
-"""From this share of the loss on, the receiving port's own errors explain it: the generator's receiver is to blame."""
+"""Share of the loss from which on the receiving port's own errors explain it: the generator's receiver is to blame."""
 
 
 def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
@@ -78,7 +78,7 @@ def _rates(windows: Sequence[Window]) -> tuple[float, float]:
 
 
 def _queue_full(windows: Sequence[Window], directions: int, lagging: bool) -> float:
-    """How often the sending port's queue was full; where only the sum over all ports is known, a share of it.
+    """Count how often the sending port's queue was full; where only the sum over all ports is known, a share of it.
 
     TRex counts retries, which delay frames and lose none: a direction that sent what was asked had no part in them.
     """
@@ -91,12 +91,12 @@ def _queue_full(windows: Sequence[Window], directions: int, lagging: bool) -> fl
 
 
 def misses(asked_pps: float, sent_pps: float, share: float = TX_MISS_SHARE) -> bool:
-    """Whether less was sent than a generator that keeps up would send."""
+    """Test whether less was sent than a generator that keeps up would send."""
     return sent_pps < asked_pps * (1 - share)
 
 
 def limit_without_loss(plan: Plan, windows: Sequence[Window], tail: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
-    """What limited the load where no loss lasted; tail: the windows in which the sender is judged."""
+    """Find the limit of the load where no loss lasted; tail: the windows in which the sender is judged."""
     if not all(w.link_up for w in windows):
         return Limit.LINK, ("a link went down",)
     shortfall = generator_short(plan, tail)

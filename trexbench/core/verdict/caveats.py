@@ -53,7 +53,7 @@ def _of_stall(stall: Stall) -> Caveat:
 
 
 def _of_path(plan: Plan, evidence: Evidence, result: DirectionResult) -> Iterator[Caveat]:
-    """What happened to frames at every rate."""
+    """Report what happened to frames at every rate."""
     path, name = evidence.path, result.direction
     rates = [w.sent_pps for w in evidence.sending if not w.is_bad(plan.loss_threshold)]
     if not rates or not (path.lost or path.extra):

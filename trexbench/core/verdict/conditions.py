@@ -13,11 +13,11 @@ from ..units import format_scaled, format_share
 from .model import Caveat, DirectionResult
 
 STOLEN_SHARE, FOREIGN_SHARE = 0.03, 0.05
-"""Of a core's time in the windows that make the verdict: from there on they may have made it."""
+"""Shares of a core's time in the deciding windows from which on others may have made the verdict."""
 
 
 def find_condition_caveats(measured: Measured, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
-    """What changed within the run, and what took a core's time where it decided the verdict."""
+    """Report changes within the run, and core time lost to others where it decided the verdict."""
     for _, changes in groupby(sorted(measured.changes, key=lambda one: one.what), key=lambda one: one.what):
         yield Caveat("conditions-changed", _change_words(list(changes)))
     for result in results:

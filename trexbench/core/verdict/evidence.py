@@ -91,7 +91,7 @@ def find_rechecks(
 
 
 def _clears(recheck: Recheck, first: Window) -> bool:
-    """Whether this rate, or a higher one, was carried after the loss that this window begins."""
+    """Test whether this rate, or a higher one, was carried after the loss that this window begins."""
     return recheck.carried and recheck.begin_s >= first.end_s and recheck.asked_pps >= first.asked_pps * (1 - 1e-6)
 
 
@@ -124,5 +124,5 @@ def _stall(plan: Plan, direction: Direction, first: Window, seen: Sequence[Windo
 
 
 def _down_s(window: Window) -> float:
-    """How long nothing was forwarded in this window, if all that it lost was lost then."""
+    """Time for which nothing was forwarded in this window, if all that it lost was lost then."""
     return window.lost / window.sent * (window.end_s - window.begin_s)

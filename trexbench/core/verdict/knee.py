@@ -16,24 +16,24 @@ from ..load.windows import Window
 from .pieces import SCATTERS, Array, knee_density
 
 LOOKED = 15
-"""From so many windows, the first bad one and those past it, is estimated where the knee is."""
+"""Windows from which the knee is estimated: the first bad one and those past it."""
 MORE_SCATTER, UNSEEN_SCATTER = 1.4, 0.015
 """The scatter may be so many times what is seen of it; and one look may have missed so much (a share of the rate)."""
 REACH = 1.0
 """No window further past the knee than this share of its rate says anything about it."""
 ANYWHERE = 0.01
-"""How far to trust nothing but the bracket."""
+"""Probability that nothing but the bracket can be trusted."""
 BAD_SAY = 0.5
 """A bad window from the first bad one on counts by half as one: it has its say in the line, too."""
 OUTLIER = 0.02
-"""How often a window is good or bad for reasons of its own."""
+"""Probability that a window is good or bad for reasons of its own."""
 LEAST_SLOW = 10
-"""Fewer windows of a hold say nothing of slow variation."""
+"""Fewest windows of a hold that show slow variation."""
 GRID = 400
 NOTHING_SHARE = 0.99
 """A window that loses more than this was one in which nothing was forwarded."""
 ROWS = (1, 2, 4, 8, 16)
-"""Over so many windows losses are added up where the ports' skew hides those of one: it does not grow with them."""
+"""Windows over which losses are added up where the ports' skew hides those of one: it does not grow with them."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +186,6 @@ def _spread(threshold: float, bracket: _Bracket, windows: Sequence[Window], inde
 
 
 def _flag_weights(widths: Array) -> Array:
-    """How likely a window's flag is, for knees so many widths on the side that explains it."""
+    """Return the likelihood of a window's flag, for knees so many widths on the side that explains it."""
     likely: Array = OUTLIER / 2 + (1 - OUTLIER) / (1 + np.exp(-np.clip(widths, -30, 30)))
     return likely

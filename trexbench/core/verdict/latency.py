@@ -73,7 +73,7 @@ class Latency:
 
 
 def tagged_pps(offered_pps: float) -> float:
-    """How many frames per second are tagged, of those offered in one direction."""
+    """Rate of tagged frames, of those offered in one direction."""
     return min(TAGGED_PPS, TAGGED_SHARE * offered_pps)
 
 

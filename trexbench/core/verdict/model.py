@@ -9,7 +9,7 @@ from ..load.plan import Direction
 
 
 class Limit(str, Enum):
-    """What stopped a direction from carrying more."""
+    """The reason why a direction carried no more."""
 
     DUT = "dut"
     GENERATOR_TX = "generator-tx"
@@ -51,7 +51,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a strategy concludes of one direction; fields as in DirectionResult."""
+    """A strategy's conclusion about one direction; fields as in DirectionResult."""
 
     limit: Limit
     reasons: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What happens to frames at any rate, and is no limit: a cable that loses some, a switch that doubles some, strangers.
+"""Effects on frames at any rate, which are no limit: a cable that loses some, a switch that doubles some, strangers.
 
 Judged by sums over rows of windows: what two ports' clocks differ by is in a row's ends only.
 """
@@ -12,8 +12,6 @@ from math import sqrt
 from statistics import median_low
 from typing import NamedTuple
 
-import numpy as np
-
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample
 from ..load.windows import Measured, Window, build_window, measured_windows
@@ -25,16 +23,13 @@ AGREE = 0.25
 DRIFT = 0.1
 """A share that differs by this part between the lower and the upper half of the rows depends on the rate."""
 SIGMAS = 3
-FEWEST_FRAMES, MANY_FRAMES = 10, 400
-"""Missing frames that are not chance; and so many that a share that rises with the rate is seen to rise."""
+FEWEST_FRAMES = 400
+"""Missing frames from which on a share that rises with the rate is seen to rise."""
 APART = 0.5
 """Rates of a search that differ by less than this part are the same: loss that depends on the rate must show it."""
 AT_ONCE_S = 1e-6
-FEWEST_WINDOWS = 3
 LEAST_EXTRA = 0.001
-"""From this share on more frames received than sent are a finding."""
-LEAST_LOST = 0.5
-"""From this part of the loss threshold on a loss at every rate is one: half of it may look like a knee."""
+"""Share of frames received beyond those sent that is a finding."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,7 @@ SOUND = FramePath()
 
 
 def find_path(measured: Measured, direction: Direction) -> FramePath:
-    """What the warm-up and the lowest rates, of the ramp and of a search, show; a router's own limit shows in no
+    """Judge the path by the warm-up and the lowest rates, of the ramp and of a search; a router's own limit shows in no
     constant share.
     """
     return measured.once("path", direction, lambda: _find_path(measured, direction))
@@ -83,8 +78,8 @@ def _find_path(measured: Measured, direction: Direction) -> FramePath:
     if not plan.seeks_knee or len(ramp) < plan.windows:
         return SOUND
     warm, looks = _warm_window(samples, direction), measured_windows(plan, samples, direction, (Phase.SEARCH,))
-    share = _find_share(_with_looks(ramp, looks), warm) or _pooled_share(ramp)
-    if share >= LEAST_LOST * plan.loss_threshold and share > 0:
+    share = _find_share(_with_looks(ramp, looks), warm)
+    if share > 0:
         return FramePath(lost=share)
     if share <= -LEAST_EXTRA:
         return FramePath(extra=-share, twice=min(-share, _tagged_twice(samples, direction, -share)))
@@ -111,19 +106,19 @@ def _find_share(ramp: Sequence[Window], warm: Window | None) -> float:
     above, for something else may have happened there, but not less may have been missing.
     """
     lowest = _lowest(ramp)
-    share = _constant_share(lowest, warm, MANY_FRAMES)
+    share = _constant_share(lowest, warm, FEWEST_FRAMES)
     for part in (8, 16, 32):
         if share is None and len(ramp) // part >= ROWS:
-            share = _constant_share(ramp[: len(ramp) // part], warm, MANY_FRAMES)
+            share = _constant_share(ramp[: len(ramp) // part], warm, FEWEST_FRAMES)
     if share is None and len(ramp) >= 2 * len(lowest):
-        share, below = _constant_share(ramp[len(lowest) : 2 * len(lowest)], warm, MANY_FRAMES), _Row.of(lowest)
+        share, below = _constant_share(ramp[len(lowest) : 2 * len(lowest)], warm, FEWEST_FRAMES), _Row.of(lowest)
         if share is not None and share > 0 and below.share < share * (1 - DRIFT) - below.chance(share):
             share = None
     return share or 0.0
 
 
 def find_held(samples: Sequence[Sample]) -> Iterator[tuple[int, int, int]]:
-    """Of each rate that was held again to its end: indexes of the sample before it, of that in its middle, of its last.
+    """Yield, for each rate held again to its end, indexes of the samples before it, in its middle, and its last.
 
     The DUT may need its first half to get over what came before: a stall's end, or the load of the hold.
     """
@@ -175,41 +170,6 @@ def _same(rows: Sequence[_Row], warm: Window | None, fewest: float) -> float | N
     return whole.share
 
 
-def _pooled_share(ramp: Sequence[Window]) -> float:
-    """The share missing in the lowest windows of the ramp, if they are too few for rows; 0 where none is seen.
-
-    The same share at every rate must explain them, and much better than one that grows with the rate or none at all.
-    """
-    for count in range(min(len(ramp), 2 * ROWS), FEWEST_WINDOWS - 1, -1):
-        windows = ramp[:count]
-        if sum(w.lost for w in windows) < max(FEWEST_FRAMES, *(w.skew for w in windows)):
-            continue
-        even, share = _misfit(windows, 0)
-        fits = even <= len(windows) + SIGMAS * sqrt(2 * len(windows))
-        if fits and min(_misfit(windows, power)[0] for power in (1, None)) - even > SIGMAS**2:
-            return share
-    return 0.0
-
-
-def _misfit(windows: Sequence[Window], power: int | None) -> tuple[float, float]:
-    """How badly (deviance) the missing frames fit a share that grows with this power of the rate, and that share.
-
-    None: no share. Any part of the frames that may be on their way is, and a reading errs by a frame.
-    """
-    missing = np.array([max(0.0, w.lost) for w in windows], float)  # a count that was damaged may exceed 64 bits
-    pps = np.array([w.sent_pps for w in windows], float)
-    sent = np.array([w.sent for w in windows], float) * (0.0 if power is None else (pps / pps.max()) ** power)
-    other = np.linspace(0, 1, 5)[:, None] * np.array([w.pending for w in windows], float) + 1
-    shares = np.full((5, 1), missing.sum() / max(1.0, sent.sum()))
-    for _ in range(40):  # towards the likeliest share
-        shares = shares * (sent * missing / (shares * sent + other)).sum(axis=1, keepdims=True) / max(1.0, sent.sum())
-    expected = shares * sent + other
-    terms = missing * np.log(np.maximum(missing, 1e-9) / expected) - missing + expected
-    misfits = 2 * terms.sum(axis=1)
-    best = int(misfits.argmin())
-    return float(misfits[best]), float(shares[best, 0])
-
-
 class _Row(NamedTuple):
     """Sums over consecutive windows."""
 
@@ -238,7 +198,7 @@ def _add(rows: Sequence[_Row]) -> _Row:
 
 
 def _is_foreign(windows: Sequence[Window], warm: Window | None) -> bool:
-    """Whether more came back than was sent, in the warm-up at about the same rate as later."""
+    """Test whether more came back than was sent, in the warm-up at about the same rate as later."""
     missing, sent = _Row.of(windows)
     extra = sum(w.pending for w in windows) - missing
     if warm is None or extra < LEAST_EXTRA * sent:

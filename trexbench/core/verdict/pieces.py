@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 SCATTERS = np.geomspace(1e-4, 0.05, 8)
-"""How much the received rate may vary from window to window, as shares of the rate: one is as likely as another."""
+"""Possible scatters of the received rate from window to window, as shares of the rate; all equally likely."""
 SLOPES = np.array([0.03, 0.5])
-"""How steep a piece may be (standard deviation): a router in overload levels off, one of more queues by and by."""
+"""Standard deviations of a piece's slope: a router in overload levels off, one with more queues gradually."""
 BENDS = 1.0
-"""So many bends there are in a stretch as long as the first bad rate, where another queue is full, say."""
+"""Expected bends in a stretch as long as the first bad rate, as where another queue fills."""
 ROUND = 0.15
-"""How far a line may miss the knee since the curve is no line there, as a share of the step from good to bad."""
+"""Distance by which a line may miss the knee, as the curve bends there; a share of the step from good to bad."""
 CLOSING = 0.001
 """Lines that close in on what must arrive by less than this are as good as parallel to it."""
 STRAY = 0.1
-"""How often the first bad window lies on no piece: it was lossy by chance, or the DUT had not slowed down yet."""
+"""Probability that the first bad window lies on no piece: lossy by chance, or the DUT had not slowed down yet."""
 EARLY, EARLY_SD = 0.5, 1.0
 """A varying router loses frames while its mean rate is still enough: so many scatters before the line says."""
 
@@ -39,7 +39,7 @@ class _Pieces:
 
 
 def knee_density(offered: Array, received: Array, rates: Array, good: float, kept: float) -> Array:
-    """How likely the knee is at each of these rates, for each of SCATTERS, which are weighed against one another.
+    """Return the likelihood of the knee at each rate, for each of SCATTERS, which are weighed against one another.
 
     All rates as shares of the first bad one. offered, received: of the windows from the first bad one on. rates: evenly
     spaced. good: the last one that was carried; kept: the share that must arrive. The knee is where the first piece's

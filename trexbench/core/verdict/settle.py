@@ -18,7 +18,7 @@ from .path import AGREE
 from .trials import find_held
 
 MISSING_SHARE = 0.5
-"""Of the frames that windows counted as lost so many must be missing once the traffic has stopped."""
+"""Share of the frames that windows counted as lost that must still be missing once the traffic has stopped."""
 FAR_MORE = 2.0
 """A DUT that loses no larger share at so many times a rate is not saturated at that rate."""
 

@@ -99,7 +99,7 @@ def stream_names(streams: Sequence[StreamLoss]) -> tuple[str, ...]:
 
 
 def lost_first(streams: Sequence[StreamLoss]) -> tuple[StreamLoss, ...]:
-    """Those whose own loss set in at the lowest rate; () where no stream's loss lasted."""
+    """Return the streams whose own loss set in at the lowest rate; () where no stream's loss lasted."""
     rates = [one.lossy_from_pps for one in streams if one.lossy_from_pps is not None]
     return tuple(one for one in streams if one.lossy_from_pps == min(rates)) if rates else ()
 

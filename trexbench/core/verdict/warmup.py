@@ -12,8 +12,8 @@ from ..units import format_share
 WARMUP_RETURN_SHARE = 0.5
 """If less than this share comes back in the warm-up, the path is broken; a slow router does not lose so much."""
 TAGS_BYTES = 8
-"""By so much a NIC may count a frame longer or shorter: two VLAN tags. An ICMP error is longer than a short frame by 10
-bytes at least, and shorter than a long one."""
+"""Difference by which a NIC may count a frame longer or shorter: two VLAN tags. An ICMP error is longer than a short
+frame by 10 bytes at least, and shorter than a long one."""
 
 
 def check_warmup(plan: Plan, samples: Sequence[Sample]) -> str | None:

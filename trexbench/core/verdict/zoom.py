@@ -90,7 +90,7 @@ def _each(samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
 
 
 def _is_whole(samples: Sequence[Sample]) -> bool:
-    """Whether the zoom of these samples went to its end."""
+    """Test whether the zoom of these samples went to its end."""
     last = max(i for i, s in enumerate(samples) if s.phase is Phase.ZOOM)
     return last + 1 < len(samples)
 
