@@ -10,19 +10,16 @@ from math import hypot, sqrt
 from statistics import median, stdev
 
 from ..load.plan import Direction
+from ..means import student
 from ..result import RunResult, Status
 from ..units import format_bits, format_share
 from .baseline import COST, metric_of
+from .detect import MEDIAN_ERROR
 from .differences import agree
 from .paths import WAN, short_path, unlike_traffic
 from .rows import Cell, RunRow, are_apart, cells_of, held_pps, kind_of, kind_words
 
 Differing = Callable[[RunRow, RunRow], str | None]
-
-_STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
-"""Two-sided 95 % quantiles of Student's t for 1, 2, ... degrees of freedom; 2 beyond."""
-_MEDIAN = 1.2533
-"""The standard error of a median over that of a mean, for normally distributed values."""
 
 
 class Verdict(str, Enum):
@@ -219,9 +216,8 @@ def noise_of(rows: Sequence[RunRow]) -> float:
     count = len(rows)
     if count < 2:
         return own
-    factor = _STUDENT[count - 2] if count - 2 < len(_STUDENT) else 2.0
-    error = stdev(_figures(rows)) / sqrt(count) * (_MEDIAN if count > 2 else 1.0)
-    return hypot(own, factor * error)
+    error = stdev(_figures(rows)) / sqrt(count) * (MEDIAN_ERROR if count > 2 else 1.0)
+    return hypot(own, student(count - 1) * error)
 
 
 def compare_sets(

@@ -22,9 +22,9 @@ from .paths import WAN, split_traffic
 class Cell:
     """A measurement that is repeated every night: runs of one cell are comparable over time.
 
-    rx_queues: None where unknown.
-    variant: of the DUT; None: without any. over: the WAN and the tunnel that a run by hand went through, as in ``WAN
-    20ms,1gbit by netem``; empty: none, or a suite's run, as a suite tells them apart by its variants.
+    rx_queues: None where unknown. variant: of the DUT; None: without any. over: the WAN and the tunnel that a run by
+    hand went through, as in ``WAN 20ms,1gbit by netem``; empty: none, or a suite's run, as a suite tells them apart by
+    its variants.
     """
 
     dut: str

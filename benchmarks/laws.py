@@ -1,0 +1,84 @@
+"""How often each law of the verdict and of histories holds, in random worlds that no test draws.
+
+    python benchmarks/laws.py [--runs 60] [--seed 100000] [--only settle]
+
+The laws are the tests of tests/unit that take a seed; here they get others, and what they assert is counted. Then the
+shares of intervals that hold the mean limit of a router whose limit wanders by 1 %, and forgets within a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from importlib import import_module
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers"), str(ROOT / "tests" / "unit")]
+
+from _ratios import SEEDED, note  # noqa: E402
+
+MODULES = ("test_settle", "test_search", "test_levels")
+MEMORIES_S = (0.05, 2.0, 10.0)
+PLANS: dict[str, dict[str, Any]] = {
+    "saturate for 30 s": {"kind": "saturate", "hold_s": 30.0, "warmup_s": 2.0},
+    "ramp of 60 s, hold of 30 s": {"ramp_s": 60.0, "hold_s": 30.0, "warmup_s": 5.0, "confirm_s": 0.0},
+    "ramp of 600 s, hold of 60 s": {"ramp_s": 600.0, "hold_s": 60.0, "warmup_s": 5.0, "confirm_s": 0.0},
+    "search": {"kind": "search"},
+}
+
+
+def laws() -> Iterator[tuple[str, str]]:
+    """The tests whose only argument is a seed: module and name."""
+    for module in MODULES:
+        for name, test in inspect.getmembers(import_module(module), inspect.isfunction):
+            if name.startswith("test_") and list(inspect.signature(test).parameters) == ["seed"]:
+                yield module, name
+
+
+def holds(module: str, name: str, seed: int) -> bool:
+    try:
+        getattr(import_module(module), name)(seed)
+    except AssertionError:
+        return False
+    return True
+
+
+def covered(plan: str, memory_s: float, seed: int) -> tuple[int, int]:
+    """One run of a wandering router: whether the interval holds its mean limit, and whether there is one."""
+    slow: Callable[..., tuple[int, int]] = import_module("test_slow_noise").covered
+    return slow(memory_s, seeds=(seed,), **PLANS[plan])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=100_000, help="the first of the worlds")
+    parser.add_argument("--only", default="", help="laws whose module or name contains this")
+    asked = parser.parse_args()
+    seeds, every, all_held = range(asked.seed, asked.seed + asked.runs), 0, 0
+    with ProcessPoolExecutor(mp_context=get_context("forkserver")) as pool:
+        for module, name in laws():
+            if asked.only in f"{module} {name}":
+                held = sum(pool.map(partial(holds, module, name), seeds, chunksize=4))
+                every, all_held = every + len(seeds), all_held + held
+                print(f"{name.removeprefix('test_').replace('_', ' '):100}{held:5} of {len(seeds)}", flush=True)
+        for plan in PLANS:
+            for memory_s in MEMORIES_S if asked.only in f"noise {plan}" else ():
+                found = list(pool.map(partial(covered, plan, memory_s), seeds, chunksize=4))
+                held, count = (sum(one[at] for one in found) for at in (0, 1))
+                words = f"{plan}: the limit wanders by 1 % and forgets within {memory_s:g} s"
+                print(f"{words:100}{held:5} of {count}", flush=True)
+    if not asked.only:
+        note("laws that held", all_held / every, noise=SEEDED, better="higher")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
