@@ -8,7 +8,7 @@ goal is the rate at which half of the windows of 1 s lose more than the goal; th
 
 Time is seconds from the first frame to the end; a search's is without its confirmation, which MLRsearch does not have.
 A search's and a ramp's error is that of the maximum, that of MLRsearch (1.2.1, with CSIT's settings) the relevant lower
-bound's. Of two goals the worse one's errors are shown.
+bound's. Of two goals the worse one's errors, and share of intervals that hold its knee, are shown.
 Exit code 0 if the aims hold, else 1.
 """
 
@@ -141,22 +141,28 @@ class Case:
         return knee_of(self.capacity_pps, self.noise, KINDS[self.kind], goal)
 
 
-Found = tuple[float, Sequence[float | None]]
-"""Seconds, and the rate found for each goal; None where none was."""
+Interval = tuple[float, float]
+Found = tuple[float, Sequence[float | None], Sequence[Interval | None]]
+"""Seconds; the rate found for each goal, None where none was; and its interval, None where none is stated."""
 
 
 def searched(goals: Sequence[float], case: Case) -> Found:
     plan = _plan("search", goals=goals, loss_threshold=goals[0], warmup_s=2.0, hold_s=0.0, confirm_s=0.0)
     outcome = case.dut(plan).run()
     (result,) = analyse(plan, outcome.samples).directions
-    return outcome.samples[-1].t_s, [goal.maximum_pps for goal in result.goals]
+    intervals = [_interval(goal.low_pps, goal.high_pps) for goal in result.goals]
+    return outcome.samples[-1].t_s, [goal.maximum_pps for goal in result.goals], intervals
 
 
 def ramped(ramp_s: float, case: Case) -> Found:
     plan = _plan("ramp", ramp_s=ramp_s, loss_threshold=SINGLE[0], warmup_s=10.0, hold_s=30.0, confirm_s=10.0)
     outcome = case.dut(plan).run()
     (result,) = analyse(plan, outcome.samples).directions
-    return outcome.samples[-1].t_s, [result.maximum_pps]
+    return outcome.samples[-1].t_s, [result.maximum_pps], [_interval(result.low_pps, result.high_pps)]
+
+
+def _interval(low: float | None, high: float | None) -> Interval | None:
+    return None if low is None or high is None else (low, high)
 
 
 def _plan(kind: str, **changes: Any) -> Strategy:
@@ -205,7 +211,7 @@ def by_mlrsearch(goals: Sequence[float], case: Case) -> Found:
     measurer = Measurer(case.dut(_plan("ramp")).router())
     results = mlr.MultipleLossRatioSearch(config).search(measurer, debug=lambda text: None)
     bounds = [results[goal].relevant_lower_bound for goal in wanted]
-    return measurer.seconds, [None if bound is None else float(bound) for bound in bounds]
+    return measurer.seconds, [None if bound is None else float(bound) for bound in bounds], [None for _ in wanted]
 
 
 @dataclass(frozen=True)
@@ -226,10 +232,11 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Figures:
-    """Seconds, and by goal the errors as shares of the truth."""
+    """Seconds, and by goal the errors as shares of the truth, and whether the interval holds it (NaN: there is none)."""
 
     seconds: np.ndarray
     errors: np.ndarray
+    held: np.ndarray
 
     @property
     def time_s(self) -> float:
@@ -243,17 +250,31 @@ class Figures:
     def p95(self) -> float:
         return float(np.quantile(self.errors, 0.95, axis=0).max())
 
+    @property
+    def covered(self) -> float:
+        """The share of the stated intervals that hold the truth, of the worst goal; NaN where none is stated."""
+        shares = [float(np.nanmean(one)) for one in self.held.T if not np.isnan(one).all()]
+        return min(shares, default=float("nan"))
+
     def __str__(self) -> str:
-        return f"{self.time_s:.0f} / {100 * self.median:.2f} / {100 * self.p95:.2f}"
+        share = "" if np.isnan(self.covered) else f" / {100 * self.covered:.0f}"
+        return f"{self.time_s:.0f} / {100 * self.median:.2f} / {100 * self.p95:.2f}{share}"
 
 
-def one_case(case: Case, columns: Sequence[int]) -> list[tuple[float, list[float]]]:
-    """The time of each of these columns, and its error for each of its goals."""
+def one_case(case: Case, columns: Sequence[int]) -> list[tuple[float, list[float], list[float]]]:
+    """The time of each of these columns, its error for each of its goals, and whether its interval holds the truth."""
     knee, found = cache(case.knee_pps), []
     for column in (COLUMNS[at] for at in columns):
-        seconds, rates = column.find(case)
-        pairs = zip(column.goals, rates, strict=True)
-        found.append((seconds, [1.0 if rate is None else abs(rate / knee(goal) - 1) for goal, rate in pairs]))
+        seconds, rates, intervals = column.find(case)
+        errors = [
+            1.0 if rate is None else abs(rate / knee(goal) - 1)
+            for goal, rate in zip(column.goals, rates, strict=True)
+        ]
+        held = [
+            float("nan") if one is None else float(one[0] <= knee(goal) <= one[1])
+            for goal, one in zip(column.goals, intervals, strict=True)
+        ]
+        found.append((seconds, errors, held))
     return found
 
 
@@ -265,7 +286,7 @@ def rows(runs: int, seed: int, columns: Sequence[int]) -> Iterator[tuple[str, Ma
                 cases = [Case(kind, noise, number, rng.uniform(2e6, 13e6)) for number in range(runs)]
                 found = pool.map(partial(one_case, columns=columns), cases, chunksize=1)
                 figures = {
-                    at: Figures(np.array([one[place][0] for one in found]), np.array([one[place][1] for one in found]))
+                    at: Figures(*(np.array([one[place][part] for one in found]) for part in range(3)))
                     for place, at in enumerate(columns)
                 }
                 yield f"{kind}, noise {100 * noise:g} %", figures
@@ -290,6 +311,7 @@ def ratios(figures: Mapping[int, Figures]) -> Iterator[tuple[str, float]]:
         head = COLUMNS[at].head
         if head != "MLRsearch":
             yield f"{head}: p95 of the error", found.p95
+            yield f"{head}: intervals without the truth", 1 - found.covered
         if head.startswith("search") and at + 1 in figures:
             yield f"{head}: time / MLRsearch's", found.time_s / figures[at + 1].time_s
 
@@ -307,7 +329,7 @@ def main() -> int:
     ]
     if mlr is None:
         print("MLRsearch is not installed (pip install MLRsearch): its columns are '-', its times are not compared")
-    print(f"{args.runs} DUTs each: seconds (median) / error, median / 95 %")
+    print(f"{args.runs} DUTs each: seconds (median) / error, median / 95 % / intervals with the truth, %")
     print(f"{'':25}" + "".join(f"{column.head:>21}" for column in COLUMNS))
     problems: list[str] = []
     worst: dict[str, float] = {}

@@ -67,7 +67,7 @@ def _widths(
         most -= 1
         if most < NARROWEST and any(one.rank for one in shown):
             return None
-        if not most:
+        if most < 1:
             return widths
         widths = [min(width, most) if one.wraps else width for one, width in zip(shown, widths, strict=True)]
     return widths
