@@ -111,6 +111,29 @@ def test_pause_resume_stop() -> None:
     assert engine.poll() == []
 
 
+@pytest.mark.parametrize(
+    ("streams", "packets"),
+    [
+        ([stream(pps=1000.0, mode="single_burst", total_pkts=2, next_stream_id=1, action_count=4)], 8),
+        (
+            [
+                stream(pps=1000.0, mode="single_burst", total_pkts=2, next_stream_id=2, action_count=3),
+                stream(pps=1000.0, mode="single_burst", total_pkts=1, next_stream_id=1, self_start=False),
+            ],
+            8,
+        ),
+    ],
+    ids=["a stream that follows itself", "a ring"],
+)
+def test_a_chain_ends_with_the_streams_last_turn(streams: list[StreamSpec], packets: int) -> None:
+    """As in TRex's set_stateless_next_node, and in the kernel's engine (tests/root/test_engine_kernel.py)."""
+    bench = Bench()
+    engine = bench.engine()
+    engine.start(0, [replace(one, stream_id=number) for number, one in enumerate(streams, 1)], 1.0, None)
+    bench.now_s = 1.0
+    assert counts(engine, 0)[0] == packets and engine.poll() == [0]
+
+
 STREAMS = st.lists(
     st.builds(
         stream,

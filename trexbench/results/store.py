@@ -12,6 +12,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -131,12 +132,15 @@ class RunWriter:
 
 def save_elsewhere(name: str, data: bytes, failure: StoreError) -> Path:
     """Write into a new temporary directory what results/ cannot take; StoreError when that fails, too."""
+    folder = None
     try:
-        path = Path(tempfile.mkdtemp(prefix="trexbench-")) / name
-        files.replace_file(path, data)
+        folder = Path(tempfile.mkdtemp(prefix="trexbench-"))
+        files.replace_file(folder / name, data)
     except OSError as error:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
         raise StoreError(f"{failure}; nor can {tempfile.gettempdir()} be written ({error.strerror})") from error
-    return path
+    return folder / name
 
 
 def load_document(path: Path) -> Result:

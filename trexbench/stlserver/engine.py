@@ -50,8 +50,8 @@ class StreamSpec:
     packet: the frame without FCS. rate_pps: packets per second at factor 1 (bps and percentage rates are
     already converted; L2 sizes include 4 bytes of FCS). mode: ``continuous``, ``single_burst`` or
     ``multi_burst``; total_pkts: per burst; count: bursts (0 means for ever); ibg_us / isg_us: gap between
-    bursts, and before the first packet. next_stream_id -1: none. action_count: how often this stream may be
-    entered through a ``next`` link (0: no limit). instructions: the field engine program, TRex's JSON as it is.
+    bursts, and before the first packet. next_stream_id -1: none. action_count: the stream's end of this number hands
+    over to no other (0: each does). instructions: the field engine program, TRex's JSON as it is.
     fixed_rate: the stream ignores the factor (latency streams). pg_id: of a latency stream, whose frames carry the
     time of their sending and are timed where they arrive; None: of all others. mark: by which the frames of a stream
     are known where they arrive, and counted there (0 to MARKS - 1; several streams may share one); None: of a stream

@@ -50,14 +50,14 @@ class Cursor:
 class Traffic:
     """Traffic of one port since its start. ends_s: on the clock of whoever calls; None lasts until stopped.
 
-    entered: how often each stream was entered through a link.
+    ended: how often each stream has handed over to the next one.
     """
 
     specs: Mapping[int, StreamSpec]
     factor: float
     ends_s: float | None
     cursors: list[Cursor]
-    entered: Counter[int] = field(default_factory=Counter)
+    ended: Counter[int] = field(default_factory=Counter)
     paused: bool = False
 
     @classmethod
@@ -84,7 +84,7 @@ class Traffic:
     def copy(self) -> Traffic:
         """The same traffic, to be followed on its own."""
         cursors = [replace(cursor) for cursor in self.cursors]
-        return replace(self, cursors=cursors, entered=Counter(self.entered))
+        return replace(self, cursors=cursors, ended=Counter(self.ended))
 
     def _follow(self, cursor: Cursor, left_s: float, sent: list[tuple[StreamSpec, float]]) -> Cursor | None:
         """Let the chain that stands at ``cursor`` send; where it stands then, None at its end."""
@@ -98,12 +98,10 @@ class Traffic:
         return current
 
     def _successor(self, spec: StreamSpec) -> Cursor | None:
-        """The stream that takes over when ``spec`` is done."""
+        """The stream that takes over when ``spec`` is done; none when that is so for the action_count-th time."""
+        self.ended[spec.stream_id] += 1
         successor = self.specs.get(spec.next_stream_id)
-        if successor is None:
-            return None
-        self.entered[successor.stream_id] += 1
-        if successor.action_count and self.entered[successor.stream_id] > successor.action_count:
+        if successor is None or self.ended[spec.stream_id] == spec.action_count:
             return None
         return Cursor.at_start(successor)
 
