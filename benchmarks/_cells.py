@@ -24,12 +24,12 @@ BEFORE, WITHIN, LONGEST = 60, 3, 40
 LEVEL, DROP = 5e6, 0.05
 SLOW, CHANGES = (0.6e6, 0.7e6), (0.0, 0.01, 0.02, 0.03, 0.05)
 RUN_NOISES = (0.003, 0.01)
-"""Of the router within a run, drawn anew every NOISE_S; the first as in the twins of Linux and pfSense."""
+"""Noise of the router within a run, drawn anew every NOISE_S; the first as in the twins of Linux and pfSense."""
 NOISE_S = 0.1
 
 
 def regressed(rows: Sequence[RunRow]) -> bool:
-    """What ``regress`` says of these nights with its exit code."""
+    """Test whether ``regress`` reports a regression of these nights with its exit code."""
     return judge_rows(rows).exit_code == 3
 
 
@@ -57,7 +57,7 @@ class Ramps:
     rows: Sequence[RunRow]
 
     def night(self, number: int, capacity_pps: float) -> RunRow:
-        """What such a run says of this capacity: the nearest one's, shifted by the difference."""
+        """Return the row of such a run at this capacity: the nearest one's, scaled to it."""
         at = int(np.argmin(np.abs(self.capacities - capacity_pps)))
         row, scale = self.rows[at], capacity_pps / self.capacities[at]
         return make_row(
@@ -80,7 +80,7 @@ def exact(number: int, capacity_pps: float) -> RunRow:
 
 
 def ramps(count: int, noise: float, zoom_s: float) -> Ramps:
-    """So many real ramps, with this zoom, through the simulating engine, over all capacities of slow cells."""
+    """Run ``count`` real ramps, with this zoom, through the simulating engine, over all capacities of slow cells."""
     defaults = {one.name: one.default for one in fields(Ramp) if one.default is not MISSING}
     plan: Ramp = make_plan(line_rate_bps=10e9, **defaults | {"zoom_s": zoom_s})
     template = make_result()

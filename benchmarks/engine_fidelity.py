@@ -23,7 +23,7 @@ ALLOWED = 0.005
 STEP_S = 0.1
 STOLEN_S = 0.002
 QUIET_SHARE = 0.3
-"""So many windows must be undisturbed for ratios to be noted."""
+"""Share of windows that must be undisturbed for ratios to be noted."""
 RATIOS = {
     "off the asked rate, median": "quiet_median_miss",
     "windows within 0.5 % of the asked rate": "quiet_share_within",

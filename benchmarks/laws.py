@@ -1,4 +1,4 @@
-"""How often each law of the verdict and of histories holds, in random worlds that no test draws.
+"""Count how often each law of the verdict and of histories holds, in random worlds that no test draws.
 
     python benchmarks/laws.py [--runs 60] [--seed 100000] [--only settle]
 

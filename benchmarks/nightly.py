@@ -60,7 +60,7 @@ OPTIONS = {
 }
 """Benchmark -> what makes it last two minutes at most on two cores."""
 History = dict[str, Any]
-"""Of one ratio: better, noise, level (values), last."""
+"""History of one ratio: better, noise, level (values), last."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What fixes each tuned number of verdicts, histories and searches: a test that fails when it is halved or doubled.
+"""Find what fixes each tuned number of verdicts, histories and searches: a test that fails when it is halved or doubled.
 
     python benchmarks/numbers.py [--only path.py] [--workers 2]
 
@@ -37,7 +37,7 @@ SEARCH = ("test_search.py", "test_search_faults.py", "test_mlrsearch.py", "test_
 TESTS = {"verdict": VERDICT, "history": HISTORY, "strategy": SEARCH}
 """Room below core/ -> the files of tests/unit that know its numbers, the likeliest first."""
 NO_NUMBERS = ("VERSION", "LONGEST", "AT_ONCE_S", "ULPS")
-"""Of formats, and of floating-point arithmetic."""
+"""Constants of formats, and of floating-point arithmetic."""
 MOST_S = 600
 
 

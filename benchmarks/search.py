@@ -45,15 +45,15 @@ except ImportError:
 
 NDR_PDR, SINGLE = (0.0, 0.005), (0.001,)
 KINDS = {"plain": 0.0, "collapsing": 0.5, "livelock": 0.9}
-"""What a dropped frame costs, as a share of a forwarded one."""
+"""Cost of a dropped frame, as a share of a forwarded one's."""
 NOISES = (0.0, 0.002, 0.01)
 NOISE_S, STEP_S, RING = 0.1, 0.05, 512.0
 LINE_BPS, LINE_PPS = 1e10, 1e10 / 672
 RAMPS_S = (60.0, 120.0, 600.0)
 OVERHEAD_S = 0.5
-"""Of each of MLRsearch's trials: the traffic is stopped, and the counters are awaited."""
+"""Overhead of each of MLRsearch's trials: the traffic is stopped, and the counters are awaited."""
 WINDOWS = 1001
-"""So many windows tell the median loss at a rate."""
+"""Number of windows of which the median loss at a rate is taken."""
 AIM_ERROR, AIM_TIME = 0.005, {NDR_PDR: 0.5, SINGLE: 0.7}
 
 

@@ -34,7 +34,7 @@ class Family:
         self.shortest, self.udp = shortest, udp
 
     def sent_by(self, direction, pair):
-        """The same for this pair of ports, with the sender's net first."""
+        """Return this family for a pair of ports, with the sender's net first."""
         step = -1 if direction else 1
         nets, low = [net.format(pair) for net in self.nets], [one + pair * self.each for one in self.low]
         return Family(self.layer, nets[::step], low[::step], 0, self.at, self.shortest, **self.udp)
@@ -84,7 +84,7 @@ def stream(frame, pps, vm, family):
 
 
 def field_engine(vm, family):
-    """What changes from packet to packet."""
+    """Return the program that changes fields from packet to packet."""
     program = STLVM()
     if vm == "none":
         return program

@@ -1,4 +1,4 @@
-"""What all tests begin with."""
+"""Setup that all tests begin with."""
 
 from __future__ import annotations
 

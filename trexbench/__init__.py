@@ -1,4 +1,4 @@
-"""How fast is a router? Measure it, load what was measured, compare and judge it. docs/python.md shows how.
+"""Measure how fast a router is; load what was measured, compare and judge it. docs/python.md shows how.
 
 Nothing is loaded before it is used.
 """

@@ -61,7 +61,7 @@ class Progress:
 
 
 class SetupOptions(TypedDict, total=False):
-    """How runs are carried out; see session.request.Setup."""
+    """Options for how runs are carried out; see session.request.Setup."""
 
     configs_dir: Path | None
     apply: bool
@@ -262,7 +262,7 @@ def judge(
     suite: str | None = None,
     since: str | None = None,
 ) -> Judgement:
-    """What got slower, since when and why, as `trexbench regress` finds it."""
+    """Find what got slower, since when and why, as `trexbench regress` does."""
     from .review.judge import judge
 
     return judge(Path(results), warn, dut, mode, suite, since and parse_date(since))

@@ -31,9 +31,9 @@ LEFT_OUT = {
     r"serve --interfaces .*": "sends on real interfaces: tests/root/test_engine_kernel.py",
     r"serve --sim .*": "serves until it is ended: tests/commands/test_faults.py",
 }
-"""What is not run (a regular expression of the whole line) -> the reason."""
+"""Commands that are not run (a regular expression of the whole line) -> the reason."""
 REWRITES = {" --server trex1.lab": "", " --no-apply": "", "/var/lib/node_exporter/": ""}
-"""What an example has of another machine -> what stands for it here."""
+"""Words of an example that belong to another machine -> what stands for them here."""
 CODES = {
     "doctor": (0, 5),  # no TRex server here
     "regress": (3,),  # there is a regression

@@ -93,7 +93,7 @@ BY_DAY_ONE = pytest.mark.parametrize(
     ids=lambda kind: kind.name,
     indirect=True,
 )
-"""What fails on the way is no different for a system: by day it fails for one of them."""
+"""Failures on the way are the same for every system: by day they are tried on one of them."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What goes wrong with the two hosts of a TCP test: one line, what was read is kept, nothing is left behind."""
+"""Faults of the two hosts of a TCP test: one line, what was read is kept, nothing is left behind."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ENGINE: dict[str, Engine] = {"embedded": Embedded(), "iperf3": Iperf3()}
 
 
 def agents() -> list[int]:
-    """Of this process: python3 that was sent an agent, and what it started."""
+    """Return the agents of this process: python3 that was sent one, and what it started."""
     return [pid for pid in descendants(os.getpid()) if alive(pid) and b"trexbench-agent" in words_of(pid)]
 
 
@@ -83,7 +83,7 @@ def test_kill_9_leaves_no_agent_and_no_listener(engine: str) -> None:
 
 
 def busy(port: int) -> bool:
-    """Whether a connection of this port stands: the client's control connection."""
+    """Test whether a connection of this port is established: the client's control connection."""
     lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
     return any(line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "01" for line in lines)
 

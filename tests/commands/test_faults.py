@@ -77,7 +77,7 @@ class Faulty:
         return [(one["owner"], one["state"]) for one in self.ask(*calls)]
 
     def comes_to(self, wanted: list[tuple[str, str]]) -> bool:
-        """Whether owners and states become these, in bounded time."""
+        """Wait in bounded time until owners and states become these; fail if they do not."""
         end = time.monotonic() + QUIET_WITHIN_S
         while (found := self.status()) != wanted:
             if time.monotonic() > end:
@@ -88,7 +88,7 @@ class Faulty:
 
 FREE = [("", "IDLE"), ("", "IDLE")]
 STREAMS_LEFT = [("", "STREAMS"), ("", "STREAMS")]
-"""As the watchdog leaves them, which stops and releases and does no more."""
+"""State in which the watchdog leaves the ports: it stops and releases, and does no more."""
 
 
 @contextmanager
@@ -135,7 +135,7 @@ def left_over(folder: Path) -> list[str]:
 
 @pytest.fixture(scope="module", autouse=True)
 def folders() -> Iterator[list[Path]]:
-    """Of all ramps of this module. At the end, which spares waiting for each watchdog: no process, and no lock held."""
+    """Folders of this module's ramps. At the end, sparing a wait for each watchdog: no process, and no lock held."""
     used: list[Path] = []
     yield used
     end = time.monotonic() + QUIET_WITHIN_S

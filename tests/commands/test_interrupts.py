@@ -21,7 +21,7 @@ from trexbench.core.result import Status
 from trexbench.results.store import load_run
 
 MOMENTS = scaled(200, 16)
-"""How many random moments; 2000 were tried when this was written."""
+"""Number of random moments; 2000 were tried when this was written."""
 SOON_S = 5.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 RAMP = ("ramp", "--dut", "netgate-vpp", "--mode", "64b")
@@ -37,14 +37,14 @@ QUICK = ("--ramp-duration", "4s", "--hold", "1s", "--warmup", "10kpps:1s", "--sa
 
 @dataclass
 class Tally:
-    """What became of the commands: exit code -> how often; slowest_s: from the signal to the end."""
+    """Outcomes of the commands: exit code -> how often; slowest_s: from the signal to the end."""
 
     codes: dict[int, int] = field(default_factory=dict)
     slowest_s: float = 0.0
 
 
 def cpu_wait_s(process: int) -> float:
-    """How long its threads have waited for a processor that others kept busy."""
+    """Return the time for which the process's threads have waited for a processor that others kept busy."""
     waited_ns = 0
     for file in Path(f"/proc/{process}/task").glob("*/schedstat"):
         with suppress(OSError):  # a thread that has ended
@@ -128,7 +128,7 @@ def test_a_whole_process_ends_soon(tmp_path: Path, moment_s: float) -> None:
 
 
 def test_a_connection_that_a_signal_cut_short_is_closed() -> None:
-    """What it left to the garbage collector waited there for ever: a ZeroMQ context with an open socket."""
+    """A ZeroMQ context with an open socket, left to the garbage collector, waited there for ever."""
     code = """
 import gc, os, signal, time
 from trexbench.generator.trex import connect
@@ -160,7 +160,7 @@ gc.collect()
 
 @pytest.mark.parametrize("ignored", [signal.SIGHUP, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)])
 def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path, ignored: signal.Signals) -> None:
-    """As ``nohup`` and the background jobs of a shell have it."""
+    """Ignore it as ``nohup`` and the background jobs of a shell do."""
     run = subprocess.Popen(
         [*TREXBENCH, *SIMULATED[:-4], "--speedup", "200", "--ramp-duration", "30", "--no-picture"],
         cwd=tmp_path,

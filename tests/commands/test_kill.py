@@ -20,7 +20,7 @@ from trexbench.results.journal import journal_of
 from trexbench.results.store import RunWriter, load_row, load_run
 
 KILLS = scaled(50, 3)
-"""Of each verb."""
+"""Number of kills of each verb."""
 SUITE = """
 duts: [netgate-vpp]
 modes: [64b, 1514b]
@@ -98,7 +98,7 @@ def test_a_killed_run_has_all_but_its_last_sample(tmp_path: Path, verb: str) -> 
 
 
 def check(results: Path, told: Path) -> None:
-    """What the child said of its samples is there; so it is for who reads by the index."""
+    """Check that the samples that the child reported are there, also for who reads by the index."""
     handed = dict(line.rsplit(" ", 1) for line in told.read_text().splitlines() if line.count(" "))
     assert handed
     for name, count in handed.items():

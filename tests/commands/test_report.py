@@ -25,7 +25,7 @@ def slower(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def data_of(page: str) -> Any:
-    """Those of the plots."""
+    """Return the data of the plots."""
     return unpacked(page.partition('id="data">')[2].partition("<")[0])
 
 

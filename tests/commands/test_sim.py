@@ -403,7 +403,7 @@ def test_a_family_that_the_ports_have_no_address_of_is_refused(tmp_path: Path) -
 
 
 def with_ports(text: str, pairs: int) -> str:
-    """The same DUT with more pairs, each between networks of its own."""
+    """Add pairs of ports to the DUT, each between networks of its own, until there are ``pairs``."""
     ports = "".join(
         f"  - {{tester: {at}, interface: TenGigabitEthernet{4 + at // 2}/0/{at % 2}, address: 100.65.{at + 1}.1/24,"
         f' neighbour: {{address: 100.65.{at + 1}.2, mac: "02:00:00:00:00:{at:02x}"}}}}\n'

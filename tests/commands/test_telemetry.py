@@ -1,4 +1,4 @@
-"""What runs tell of the DUT itself: cost, losses, spread; on twins, as the commands print and keep it."""
+"""Facts that runs report of the DUT itself: cost, losses, spread; on twins, as the commands print and keep them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The same calls on the embedded server and on a real TRex."""
+"""Make the same calls on the embedded server and on a real TRex."""

@@ -1,4 +1,4 @@
-"""What a user of the genuine STL client does, as a table of scenarios: the same on every server."""
+"""Table of scenarios, each what a user of the genuine STL client does: the same on every server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def connected(api: Any, target: Target, user: str = "me") -> Iterator[Any]:
 
 
 def packet(api: Any, port: int = 0, size: int = 64) -> Any:
-    """So many bytes with FCS, from port 0's side to port 1's, or back."""
+    """Return a packet of ``size`` bytes with FCS, from port 0's side to port 1's, or back."""
     sides = ("16.0.0.4", "48.0.0.4")
     base = api.Ether() / api.IP(src=sides[port], dst=sides[1 - port]) / api.UDP(sport=1025, dport=12)
     return api.STLPktBuilder(pkt=base / ("x" * (size - 4 - len(base))))
@@ -187,7 +187,7 @@ def bursts_end_by_themselves(api: Any, client: Any, target: Target) -> None:
 
 
 def keeps_streams(api: Any, client: Any, target: Target) -> None:
-    """What one session left on a port, the next one finds there."""
+    """Leave streams on a port in one session, and find them there in the next."""
     client.reset(ports=PAIR)
     ids = client.add_streams([continuous(api), continuous(api)], ports=[0])
     client.remove_streams(ids[0], ports=[0])
@@ -290,7 +290,7 @@ def counts_streams(api: Any, client: Any, target: Target) -> None:
 
 
 def eventually(condition: Callable[[], bool], within_s: float = 3.0) -> bool:
-    """Whether the condition comes true in time."""
+    """Test whether the condition comes true in time."""
     until_s = time.monotonic() + within_s
     while time.monotonic() < until_s:
         if condition():

@@ -53,7 +53,7 @@ SUCCESSES = {
 
 
 def run_console(target: Target, directory: Path, commands: list[str]) -> str:
-    """What the console prints for these commands, without its colours."""
+    """Return what the console prints for these commands, without its colours."""
     batch = directory / "batch"
     batch.write_text("\n".join([*commands, "quit", ""]))
     ports = ["-p", str(target.rpc_port), "--async_port", str(target.pub_port)]

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(not PROGRAMS, reason="needs iperf3: it is not in
 
 @dataclass(frozen=True)
 class Watched(Iperf3):
-    """What it printed is kept."""
+    """Engine that keeps what iperf3 printed."""
 
     printed: list[dict[str, Any]] = field(default_factory=list)
 

@@ -54,7 +54,7 @@ def _damaged(source: random.Random, text: str) -> str:
 
 
 def _said(*words: object) -> tuple[int, str]:
-    """What a verb's exit code is, and what it says; any exception is a traceback at the prompt."""
+    """Return a verb's exit code and what it says; any exception is a traceback at the prompt."""
     text = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     with pytest.raises(SystemExit) as ended, redirect_stdout(text), redirect_stderr(text):
         main([str(word) for word in words])

@@ -27,7 +27,7 @@ _REVERSE = (FIXTURES / "reverse.json").read_text()
 
 
 def _stream(text: str) -> str:
-    """As --json-stream prints it."""
+    """Return the document as --json-stream prints it."""
     document = json.loads(text)
     events = [("start", document["start"]), *(("interval", one) for one in document["intervals"])]
     events.append(("end", document["end"]))

@@ -37,7 +37,7 @@ COUNT = scaled(1500, 100)
 SEED = int(os.environ.get("TREXBENCH_FUZZ_SEED", "1"))
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 CALL_S = 2.0
-"""Of the processor, for one call: the slowest takes some milliseconds."""
+"""Processor time allowed for one call: the slowest takes some milliseconds."""
 SHORT = 3000
 """Characters of a seed: more of the same rows finds no more, and takes longer."""
 
@@ -51,7 +51,7 @@ MORE: Mapping[str, Any] = {
     "name": "tb6in4",
     "booked_as_interrupt": True,
 }
-"""What parsers are given besides the text, by the parameter's name."""
+"""Arguments that parsers are given besides the text, by the parameter's name."""
 
 
 def _split_pairs(text: str) -> dict[str, str]:
@@ -75,7 +75,7 @@ FEED: Mapping[str, Callable[[str], Any]] = {
     "Mapping[str, Sequence[str]]": _by_path,
     "Any": json.loads,
 }
-"""How a text becomes the first argument, by its annotation. What is no JSON never gets to a parser of JSON values."""
+"""Conversion of a text to the first argument, by its annotation. A text that is no JSON never gets to a JSON parser."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Parser:
         return dict(list(inspect.signature(self.call).parameters.items())[1:])
 
     def __call__(self, text: str) -> Any:
-        """What it makes of a text; BenchError where it cannot."""
+        """Parse a text; BenchError where the parser cannot."""
         try:
             argument = FEED[self.first](text)
         except (ValueError, RecursionError) as error:
@@ -146,12 +146,12 @@ def recorded() -> tuple[str, ...]:
 
 
 def _file_texts(text: str) -> Iterator[str]:
-    """What stands in each file that ``grep -H`` has read; of short ones only as many as differ."""
+    """Yield what each file that ``grep -H`` has read contains; equal contents only once, and no empty ones."""
     yield from dict.fromkeys("\n".join(lines) for lines in _by_path(text).values() if lines != [""])
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """What a recorded conversation's commands printed."""
+    """Yield what a recorded conversation's commands printed."""
     if isinstance(value, dict):
         if isinstance(value.get("stdout"), str):
             yield value["stdout"]
@@ -175,7 +175,7 @@ def _shortened(parser: Parser, text: str) -> str:
 
 @cache
 def seeds(parser: Parser) -> tuple[str, ...]:
-    """What of it all the parser takes, shortened; the longest are left out where there is plenty."""
+    """Return the samples that the parser takes, shortened; the longest are left out where there are plenty."""
     texts = [*SAMPLES.get(parser.name, ()), *recorded()]
     found = dict.fromkeys(_shortened(parser, text) for text in texts if parser.takes(text))
     return tuple(sorted(found, key=len)[:40])
@@ -236,7 +236,7 @@ def test_any_text_is_a_value_or_a_named_error(parser: Parser) -> None:
 
 
 def _defect(parser: Parser, text: str, limit_s: float = CALL_S) -> str | None:
-    """What is wrong with what becomes of a text; None when all is well."""
+    """Return what is wrong with the outcome for a text; None when all is well."""
     signal.setitimer(signal.ITIMER_VIRTUAL, limit_s)
     try:
         why = _unfit(parser(text))

@@ -1,4 +1,4 @@
-"""What the recording's answers are on ports with other addresses.
+"""Adapt the recording's answers to ports with other addresses.
 
 The recorded TRex knew its neighbours by IP address and had the MACs of its own wires; a lab's knows theirs by MAC.
 Nothing else in the conversation depends on either, and its own calls set both: from then on only the port's MAC is

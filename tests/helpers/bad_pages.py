@@ -122,7 +122,7 @@ BAD = {
     "words in the console": Bad("silent", "<script>console.log('here')</script>", "the console said: here"),
     "a request": Bad("silent", "<img src='other.png' alt='x'>", "other.png"),
 }
-"""What is wrong -> a page that has it."""
+"""Defect -> a page that has it."""
 
 GOOD = (
     "<h2>Plot</h2>"

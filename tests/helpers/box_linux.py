@@ -170,7 +170,7 @@ class LinuxBox:
                     self.files.pop(path, None)
 
     def _net_dev(self) -> str:
-        """Of 16 columns, the second and the tenth are packets."""
+        """Return the table of /proc/net/dev: of 16 columns, the second and the tenth are packets."""
         rows = ["Inter-|   Receive            |  Transmit", " face |bytes    packets errs|bytes    packets errs"]
         for name, nic in self.nics.items():
             received, sent = nic.stats["rx"]["packets"], nic.stats["tx"]["packets"]

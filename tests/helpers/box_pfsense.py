@@ -75,7 +75,7 @@ class PfsenseBox(Pfsense):
         return Said(f"{self.boot_s + 5}\n", missing, 1)
 
     def settings(self) -> object:
-        """What can be set, to compare before and after."""
+        """Return everything that can be set, to compare before and after."""
         links = {name: (nic.up, nic.ipv6_off, tuple(nic.addresses)) for name, nic in self.nics.items()}
         return links, sorted(self.routes), dict(self.arp_table), self.firewall, self.forwarding, self.forwarding6
 
@@ -306,7 +306,7 @@ class PfsenseBox(Pfsense):
 
 
 def _nd6(nic: Nic) -> str:
-    """As sbin/ifconfig/af_nd6.c does: what the project saw of 14.1 without ``_ipv6`` in rc.conf is IFDISABLED."""
+    """Return flags as sbin/ifconfig/af_nd6.c does: 14.1 without ``_ipv6`` in rc.conf was seen as IFDISABLED."""
     return "29<PERFORMNUD,IFDISABLED,AUTO_LINKLOCAL>" if nic.ipv6_off else "21<PERFORMNUD,AUTO_LINKLOCAL>"
 
 

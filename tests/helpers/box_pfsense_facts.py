@@ -1,4 +1,4 @@
-"""What a fake pfSense tells of itself: sysctls, counters, interrupts, files, in the words of FreeBSD's sources.
+"""Facts that a fake pfSense reports: sysctls, counters, interrupts, files, in the words of FreeBSD's sources.
 
 An ix counts as sys/dev/ixgbe/if_ix.c does: frames that it missed are in Ipkts (gprc), never in Idrop, in Ierrs only
 since 13, there with bad checksums that are no loss, and by themselves in mac_stats.rx_missed_packets; its queues count

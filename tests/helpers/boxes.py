@@ -29,7 +29,7 @@ class Box(Protocol):
     """Names of the programs it has."""
 
     def run(self, argv: Sequence[str], input: str) -> Said:
-        """What the box says to this command, and does."""
+        """Carry out this command and return what the box says to it."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class BoxTransport:
 
 
 def of_family(config: DutConfig, version: int) -> DutConfig:
-    """The same DUT with its addresses, neighbours and routes of one version of IP."""
+    """Return the same DUT with only the addresses, neighbours and routes of one version of IP."""
 
     def chosen(found: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(one for one in found if one.version == version)

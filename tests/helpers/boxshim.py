@@ -90,7 +90,7 @@ class Shim:
 
     @property
     def box(self) -> Any:
-        """As it is now; what becomes of it later does not change what was got."""
+        """Copy of the box as it is now; later changes to the box do not affect it."""
         with self._lock:
             return copy.deepcopy(self._box)
 

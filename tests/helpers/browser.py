@@ -123,11 +123,11 @@ class Page:
         self.call("Emulation.setEmulatedMedia", media=media, features=features)
 
     def text_size(self, pixels: int) -> None:
-        """What the reader chose as the size of text; 16 is Chromium's own."""
+        """Set the text size as a reader would; 16 is Chromium's own."""
         self.call("Page.setFontSizes", fontSizes={"standard": pixels, "fixed": round(pixels * 13 / 16)})
 
     def touched(self, yes: bool) -> None:
-        """Whether a finger points instead of a mouse."""
+        """Set whether a finger points instead of a mouse."""
         self.call("Emulation.setTouchEmulationEnabled", enabled=yes)
 
     def press(self, key: str) -> None:
@@ -144,7 +144,7 @@ class Page:
         self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
 
     def tree(self) -> list[dict[str, Any]]:
-        """What a screen reader is given: the nodes that are not ignored, in the page's order."""
+        """Return what a screen reader is given: the nodes that are not ignored, in the page's order."""
         nodes = self.call("Accessibility.getFullAXTree")["nodes"]
         return [node for node in nodes if not node.get("ignored")]
 

@@ -38,7 +38,7 @@ class Device:
         raise NotImplementedError
 
     def answer(self, line: str) -> str | None:
-        """What it prints; None: goodbye."""
+        """Return what the device prints; None: goodbye."""
         raise NotImplementedError
 
     @property

@@ -1,4 +1,4 @@
-"""What must be equal in two servers' answers, what need only be alike, and what differs on purpose."""
+"""Rules for comparing two servers' answers: what must be equal, what need only be alike, what differs on purpose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a run of the tests does: a sample of each experiment for .ci/run, all of it for .ci/nightly.
+"""Amount of work in a run of the tests: a sample of each experiment for .ci/run, all of it for .ci/nightly.
 
 ``TREXBENCH_NIGHTLY`` in the environment asks for all: tests marked ``nightly`` and every example of the property tests.
 """

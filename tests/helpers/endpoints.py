@@ -69,7 +69,7 @@ def agent(**options: Any) -> Iterator[Agent]:
 
 
 def descendants(pid: int) -> list[int]:
-    """Of a process, all that live."""
+    """Return the ids of all descendants of a process."""
     found = []
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in path.read_text().split():

@@ -1,6 +1,6 @@
-"""What an eye, a keyboard, a finger, a screen reader and a printer would meet on a page, measured in Chromium.
+"""Measure in Chromium what an eye, a keyboard, a finger, a screen reader and a printer would meet on a page.
 
-Every measure returns sentences, each of one thing that is wrong; none: nothing is.
+Every measure returns sentences, one for each thing that is wrong; none: nothing is.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ NAMED_ROLES = frozenset(
     )
 )
 MOST_OPTIONS = scaled(6, 2)
-"""So many options of one list are tried."""
+"""Maximum number of options tried per list."""
 UNFOLD = "document.querySelectorAll('details:not(.pick)').forEach(function (one) { one.open = true; })"
 LONGEST = 12
-"""So many sentences of one kind are told; more would say nothing new."""
+"""Maximum number of sentences of one kind that are reported; more would say nothing new."""
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Eyes:
             before = now
 
     def noise(self, path: Path) -> list[str]:
-        """What the console said, and what was asked for beside the page."""
+        """Report what the console said, and what was requested besides the page."""
         asked = [one for one in self.page.asked if one != path.as_uri() and not one.startswith("data:")]
         return [*(f"the console said: {one}" for one in self.page.said), *(f"it asked for {one}" for one in asked)]
 

@@ -99,7 +99,7 @@ class Mixed:
     receiver_pps: Mapping[int, float] = field(default_factory=dict)
 
     def limit_of(self, direction: Direction) -> tuple[Limit, float]:
-        """What ends this direction first, and at which rate (of the DUT: its knee)."""
+        """Return what ends this direction first, and at which rate (for the DUT: its knee)."""
         knee = self.twin.knee_pps(direction)
         ends = {Limit.DUT: knee, Limit.GENERATOR_RX: self.receiver_pps.get(direction.rx, inf)}
         ends[Limit.GENERATOR_TX] = inf if self.sender_pps is None else self.sender_pps
@@ -139,9 +139,9 @@ def random_mixed(rng: random.Random, seed: int, noise: float = 0.01) -> Mixed:
 
 
 def compare(one: DirectionResult, limit: Limit, pps: float) -> str:
-    """How a verdict compares to what ended the direction, and at which rate (of the DUT: its knee).
+    """Compare a verdict to what ended the direction, and at which rate (for the DUT: its knee).
 
-    right; a bound: ended by the DUT, and not laid to it; outside: of its interval. WRONG: laid to the DUT, though
+    right; a bound: ended by the DUT, but not laid to it; outside: of its interval. WRONG: laid to the DUT though
     something else ended it, or so far below the knee that something else was taken for it.
     """
     if one.limit is not Limit.DUT:

@@ -13,7 +13,7 @@ DELAY_S, STEP_S = 5.0, 0.2
 
 
 def netperf(mbps: float, length_s: float, dur_s: float = 0.2, begin_s: float = DELAY_S) -> list[dict[str, Any]]:
-    """What netperf prints of one connection: a mean over ``dur`` until ``t``; every second one a tenth higher."""
+    """Return netperf's figures for one connection: a mean over ``dur`` until ``t``; every second one a tenth higher."""
     count = round(length_s / dur_s)
     return [
         {"t": T0 + begin_s + (at + 1) * dur_s, "dur": dur_s, "val": mbps * (1.05 if at % 2 else 0.95)}

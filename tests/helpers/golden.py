@@ -1,6 +1,6 @@
-"""What every verb says about a directory of runs, reduced to figures: no wording, no raw counters, no order of keys.
+"""Reduce what every verb says about a directory of runs to figures: no wording, no raw counters, no order of keys.
 
-``python tests/helpers/golden.py`` writes those of documents-v1.tar.xz anew, for a change of the analysis.
+``python tests/helpers/golden.py`` rewrites the figures of documents-v1.tar.xz, for a change of the analysis.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from trexbench.review.report import load_library
 
 LATEST = "2026-11-20"
 SLOWER = 0.88
-"""What is left of VPP's rate from the eleventh of fourteen nights on."""
+"""Share of VPP's rate that is left from the eleventh of fourteen nights on."""
 VPP = [
     Cell("netgate-vpp", mode, bidir, n) for n in (1, 3) for mode in ("var2-64b", "var2-imix") for bidir in (False, True)
 ]
@@ -47,13 +47,13 @@ DESCRIPTION = "a box of four cores at 2.2 GHz, four ports of 10 Gbit/s"
 
 
 def told_of(cell: Cell) -> dict[str, Any]:
-    """What a document says of its cell."""
+    """Return what a document says of its cell."""
     dut = {"name": cell.dut, "description": DESCRIPTION, "facts": {"kernel": {"release": "6.18"}}, "facts_sha256": "ab"}
     return {"dut": dut, "command": {"mode": cell.mode, "rx_queues": cell.rx_queues}, "simulated": False}
 
 
 def page_of(results: Path, *arguments: str) -> Path:
-    """What ``trexbench report`` makes of these results."""
+    """Run ``trexbench report`` on these results; return the path of the page."""
     path = results.parent / "report.html"
     done = trexbench(results.parent, "report", "--results", str(results), "-o", str(path), *arguments)
     assert done.returncode == 0, done.stderr

@@ -47,7 +47,7 @@ def command(folder: str, arguments: list[str], files: list[str], environment: di
 
 
 def end(code: int | str | None) -> NoReturn:
-    """As the interpreter does, but for taking apart what was loaded: that takes longer than most commands."""
+    """End as the interpreter does, but do not take apart what was loaded: that takes longer than most commands."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

@@ -1,4 +1,4 @@
-"""What a PDF has on its sheets: where its words stand, and how dark they are on which ground."""
+"""Read a PDF's sheets: where the words stand, and how dark they are on which ground."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _words_of(number: int, sheet: pypdfium2.PdfPage) -> Iterator[Words]:
 
 
 def _contrast(*colour: int) -> float:
-    """Of WCAG, with white."""
+    """Return the contrast with white, as WCAG defines it."""
     parts = [value / 255 / 12.92 if value <= 10 else ((value / 255 + 0.055) / 1.055) ** 2.4 for value in colour]
     return 1.05 / (0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2] + 0.05)
 
@@ -72,7 +72,7 @@ def pale(words: Sequence[Words]) -> list[str]:
 
 
 def dark_sheets(pdf: Path) -> list[str]:
-    """Those whose ground is not white."""
+    """Report the sheets whose ground is not white."""
     grey = [sheet.render(scale=0.5).to_pil().convert("L") for sheet in pypdfium2.PdfDocument(pdf)]
     light = [sum(one.histogram()[250:]) / (one.width * one.height) for one in grey]
     return [f"the ground of sheet {at} is not white" for at, share in enumerate(light, start=1) if share < 0.6]

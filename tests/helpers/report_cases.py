@@ -22,7 +22,7 @@ from trexbench.report.page.report import Report
 HOSTILE = "<script>window.canary=1</script>\"'><img src=x onerror=canary=1></script><!--\0\u2028{{7*7}}$x$%{x}|`"
 
 ODD = "\"'&lt;script&gt;window.canary=1&lt;script&gt; onload=canary=1 {{7*7}}$x$%{x}|`"
-"""As far as a name may go."""
+"""Name as hostile as a name may be."""
 
 
 def make_row(dut: str = "vpp", mode: str = "64b", at: str = "2026-11-20", **changes: Any) -> RunRow:
@@ -91,11 +91,11 @@ def figures(trend: dict[str, Any], metric: str) -> list[float | None]:
 
 
 def unpacked(text: str) -> Any:
-    """What a page's script unpacks."""
+    """Unpack a page's data as its script does."""
     return json.loads(gzip.decompress(base64.b64decode(text)))
 
 
 def report_of(*results: TcpResult, **changes: Any) -> Report:
-    """Of all cells of these runs of TCP."""
+    """Return the report of all cells of these runs of TCP."""
     rows = [row for at, one in enumerate(results) for row in rows_of_tcp(one, f"{at}.json")]
     return Report(**{"rows": rows, "tcp": {row.cell: results[int(row.path[0])] for row in rows}, **changes})

@@ -154,7 +154,7 @@ class SimulatedGenerator:
         return Reading(ports, full if self.world.reports_queue_full else None, latency)
 
     def observe(self) -> Observation:
-        """What the router counts of its interfaces."""
+        """Return what the router counts on its interfaces."""
         got = {d.tx: self._ports[d.tx].opackets for d in self.plan.directions}
         gone = {d.rx: passed for d, passed in self.passed.items()}
         return Observation(ports=tuple(PortCount(port, got.get(port, 0), gone.get(port, 0)) for port in self._ports))
@@ -288,14 +288,14 @@ def make_plan(
 
 
 def asked(sample: Sample) -> float:
-    """What was asked of every direction alike; 0 in silence."""
+    """Return the rate asked of every direction alike; 0 in silence."""
     rates = set(sample.asked_pps.values()) or {0.0}
     assert len(rates) == 1
     return rates.pop()
 
 
 def simulate(plan: Strategy, world: World | None = None, sink: Sink | None = None) -> runner.Outcome:
-    """What the real loop makes of this plan in this world."""
+    """Run the real loop with this plan in this world."""
     return simulate_with(plan, world or World(), sink)[0]
 
 
@@ -355,7 +355,7 @@ PROFILE: dict[str, Any] = {
     "digest": "0" * 64,
     "streams": [{"frame_bytes": 64, "share": 1.0, "flows": 251, "varied": []}],
 }
-"""What ``core.profile.Profile.to_dict`` says of var2-64b."""
+"""Result of ``core.profile.Profile.to_dict`` for var2-64b."""
 
 
 SIZED_PPS = 400e3

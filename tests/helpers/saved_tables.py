@@ -1,4 +1,4 @@
-"""What a report's page saves as CSV, table by table, beside the files of ``report --csv``."""
+"""Compare what a report's page saves as CSV, table by table, with the files of ``report --csv``."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def assert_large_frames_are_lost_first(run: Any, said: str) -> None:
 
 SEARCH = ("--mode", "64b", "--loss", "0.5%", "--width", "1%", "--ramp-to", "80kpps", "--confirm", "2s")
 SHAPED_PPS = 20e6 / (60 * 8)
-"""Of frames of 64 B, 4 of which no queue sees."""
+"""Rate of frames of 64 B, 4 of which no queue sees."""
 
 
 def assert_the_shapers_rate_is_found(run: Any, said: str) -> None:

@@ -39,7 +39,7 @@ class Sshd:
 
     @property
     def connections(self) -> int:
-        """How many were let in so far."""
+        """Number of connections let in so far."""
         return self.log.count("Accepted publickey")
 
     @property

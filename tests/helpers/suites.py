@@ -33,9 +33,9 @@ plan: {warmup: 10kpps:2s, ramp_to: 40%, ramp_duration: 20s, hold: 4s, confirm: 2
 
 @dataclass(frozen=True)
 class TwelveNights:
-    """Of the suite ``four`` of two cells each of two DUTs; from ``slower_from`` on VPP's twin needs 5 % more cycles.
+    """Nights of the suite ``four``: two DUTs, two cells each; from ``slower_from`` on VPP's twin needs 5 % more cycles.
 
-    folder: with ``results``, which is everybody's: who changes them works in a copy. done: the command of each night.
+    folder: holds ``results``, which all tests share: change them in a copy only. done: the command of each night.
     """
 
     folder: Path

@@ -28,13 +28,13 @@ MSS = 1448
 
 @dataclass(frozen=True)
 class Path:
-    """What a built leg shows. bps: of each stream, by interval; a single value: in every one.
+    """Readings that a built leg shows. bps: of each stream, by interval; a single value: in every one.
 
-    cores: busy share of each CPU by host (``client``, ``server``, ``dut``); packets: of that, in soft interrupts,
-    user: in programs. threads: (user, system, waiting) by host.
-    in_flight, cwnd, send_buffer, peer_window: bytes per stream. drops: frames that the DUT lost over the leg, and that
-    it calls ``drop_name``.
-    client_first_s, server_first_s: what the hosts' clocks show at the begin.
+    cores: busy share of each CPU by host (``client``, ``server``, ``dut``); packets: the part of that in soft
+    interrupts; user: in programs. threads: (user, system, waiting) by host.
+    in_flight, cwnd, send_buffer, peer_window: bytes per stream. drops: frames that the DUT lost over the leg and
+    calls ``drop_name``.
+    client_first_s, server_first_s: what the hosts' clocks show at the start.
     """
 
     bps: float | Sequence[float] = 940e6

@@ -53,7 +53,7 @@ class Forks:
         return bool(select.select([self._process.stdout], [], [], within_s)[0])
 
     def exit_code(self) -> int:
-        """Of what was begun last; waits for its end."""
+        """Wait for the end of the command begun last and return its exit code."""
         return self._answer()
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ def trexbench(cwd: Path, *arguments: str, timeout_s: float = 120) -> subprocess.
 
 
 def begin(cwd: Path, *arguments: str, command: Sequence[str] = TREXBENCH) -> subprocess.Popen[str]:
-    """The same, without waiting for its end."""
+    """Start the command as a process of its own, without waiting for its end."""
     return subprocess.Popen(
         [*command, *arguments],
         cwd=cwd,

@@ -176,7 +176,7 @@ class SimGenerator:
 
 
 def measure(twin: Twin | Box, router: Router) -> runner.Outcome:
-    """What the real loop makes of this router behind the simulating engine."""
+    """Run the real loop against this router behind the simulating engine."""
     plan, clock = twin.plan, HeldClock()
     engine = SimEngine(
         router,
@@ -247,7 +247,7 @@ class Twin:
         return lost
 
     def with_knee(self, direction: Direction, pps: float) -> Twin:
-        """The same twin, its queues made faster or slower until the direction's knee is there."""
+        """Return the same twin, with its queues made faster or slower so that the direction's knee is there."""
         scale, tx = pps / self.knee_pps(direction), direction.tx
         return replace(self, queue_pps={**self.queue_pps, tx: [one * scale for one in self.queue_pps[tx]]})
 

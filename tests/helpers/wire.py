@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 def ip(*words: str) -> str:
-    """What ``ip`` prints."""
+    """Run ``ip`` and return what it prints."""
     return subprocess.run(["ip", *words], check=True, timeout=20, stdout=subprocess.PIPE, text=True).stdout
 
 
@@ -30,10 +30,10 @@ def wired(names: Mapping[str, str]) -> Iterator[None]:
 
 
 def devices(name: str) -> set[str]:
-    """Of this namespace."""
+    """Return the names of this namespace's devices."""
     return {line.split()[0].partition("@")[0] for line in ip("-n", name, "-br", "link").splitlines()}
 
 
 def processes(name: str) -> list[int]:
-    """Those in this namespace."""
+    """Return the ids of the processes in this namespace."""
     return [int(pid) for pid in ip("netns", "pids", name).split()]

@@ -104,7 +104,7 @@ def find_steps(rows: list[RunRow]) -> list[Change]:
 
 
 def write_older(results: Path, rows: list[RunRow], latest: list[RunRow], changes: list[Change]) -> list[RunRow]:
-    """The same rows; older nights that the report will ask for have documents, copies of their cell's latest."""
+    """Give older nights that the report will ask for documents, copies of their cell's latest; return all rows."""
     written = {}
     for row in latest:
         history = [one for one in rows if one.cell == row.cell]

@@ -34,7 +34,7 @@ def slower(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def elsewhere(chromium: Page, page: Path) -> list[str]:
-    """What was asked for besides the page and what is written in it."""
+    """Return the requests for anything but the page and the data written in it."""
     return [one for one in chromium.asked if one != page.as_uri() and not one.startswith("data:")]
 
 

@@ -199,7 +199,7 @@ def test_reasons_of_failures_stand_in_the_text(page: Page) -> None:
 
 
 EVERY = "Array.from(document.querySelectorAll('{}')).every(function (one) {{ return {}; }})"
-"""Whether this holds of all elements of a selector."""
+"""Expression that tests whether a condition holds for all elements of a selector."""
 HIDDEN = """Array.from(document.querySelectorAll('tr.off')).filter(function (one) {
   return !one.checkVisibility() && !one.closest('details:not([open])'); }).length"""
 LEVELS = "Array.from(document.querySelectorAll('h1, h2, h3')).map(function (one) { return Number(one.tagName[1]); })"

@@ -37,7 +37,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def buffers() -> list[str]:
-    """Those of both hosts, of what they receive and send."""
+    """Return both hosts' limits of the buffers for receiving and sending."""
     names = [f"/proc/sys/net/ipv4/tcp_{one}mem" for one in ("r", "w")]
     argv = [["ip", "netns", "exec", f"{PREFIX}-{host}", "cat", *names] for host in ("client", "server")]
     return [subprocess.run(one, capture_output=True, text=True, timeout=20, check=True).stdout for one in argv]

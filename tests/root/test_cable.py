@@ -93,13 +93,13 @@ def round_trips_ms(count: int = 20) -> list[float]:
 
 
 def datagrams(count: int, size: int) -> None:
-    """So many of so many bytes of payload from HERE, as fast as they go; with its own neighbour found."""
+    """Send datagrams of ``size`` bytes of payload from HERE, as fast as they go; its neighbour is known already."""
     code = f"import socket; s = socket.socket(2, 2); a = ({ADDRESSES[THERE]!r}, 9)"
     within(HERE, sys.executable, "-c", f"{code}\nfor _ in range({count}): s.sendto(bytes({size}), a)")
 
 
 def transferred(send: str, receive: str) -> str:
-    """What the receiver prints of a TCP connection ``s`` from HERE to THERE; send, receive: Python on either side."""
+    """Return what the receiver of a TCP connection ``s`` from HERE to THERE prints; send, receive: Python of each."""
     receiver = f"""
 import hashlib, socket, time
 l = socket.create_server(({ADDRESSES[THERE]!r}, 5000)); print("up", flush=True)

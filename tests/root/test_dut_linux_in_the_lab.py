@@ -58,7 +58,7 @@ def open_lab_dut(config: DutConfig, lab: RunningLab, rx_queues: int | None = Non
 
 
 def state() -> str:
-    """What the DUT's namespace is set to, without what only time changes."""
+    """Return the settings of the DUT's namespace, without what only time changes."""
     seen = ""
     for command in (
         "ip address show",

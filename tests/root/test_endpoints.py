@@ -52,7 +52,7 @@ def there(name: str, *argv: str, fails: bool = False) -> str:
 
 
 def state(name: str) -> str:
-    """What a namespace is set to, without what only time changes."""
+    """Return the settings of a namespace, without what only time changes."""
     lines = there(name, "ip", "address", "show").splitlines() + there(name, "ip", "route", "show").splitlines()
     lines += there(name, "ip", "-6", "route", "show").splitlines()
     lines += there(name, "grep", "-rsH", ".", "/proc/sys/net/ipv4/conf", "/proc/sys/net/ipv4/ip_forward").splitlines()

@@ -1,4 +1,4 @@
-"""What the kernel engine says of the time that real frames take: through a router, and through a held hand."""
+"""Latency of real frames as the kernel engine reports it: through a router, and through a hand that holds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernel engine counts of marked frames: through a router, and beside frames of others."""
+"""Counts of marked frames in the kernel engine: through a router, and beside frames of others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["netns", "routed"]  # fixtures of the other files
 
 
 def with_size(frame: bytes, size: int) -> bytes:
-    """The same frame, longer."""
+    """Return the same frame, longer."""
     macs = [":".join(f"{byte:02x}" for byte in frame[at : at + 6]) for at in (0, 6)]
     return routable(0, macs[0], size)
 

@@ -33,7 +33,7 @@ while time.monotonic() < end:
     print(json.dumps([now, cpus, sum(sent)]), flush=True)
     time.sleep(0.05)
 """
-"""What runs in the DUT's namespace beside the run, until its interfaces go."""
+"""Script that runs in the DUT's namespace beside the run, until its interfaces go."""
 
 
 @pytest.fixture(scope="module")

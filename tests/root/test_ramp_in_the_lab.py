@@ -31,7 +31,7 @@ pytestmark = [
 ]
 
 PREFIX, OWN = f"tbr{os.getpid()}", f"tbo{os.getpid()}"
-"""Of the lab that stays, and of those that a run makes for itself."""
+"""Prefixes of the lab that stays, and of the labs that a run makes for itself."""
 RAMP = ("ramp", "--dut", "own.yaml", "--mode", "64b", "--no-picture")
 LONG = (*RAMP, "--ramp-duration", "60s")
 

@@ -69,7 +69,7 @@ def there(name: str, *argv: str) -> str:
 
 
 def state(name: str) -> str:
-    """What a namespace is set to, as far as a tunnel touches it."""
+    """Return the settings of a namespace, as far as a tunnel touches them."""
     seen = there(name, "ip", "-o", "-6", "address") + there(name, "ip", "-6", "route") + there(name, "tc", "qdisc")
     seen += there(name, "ip", "-o", "link", "show", "type", "sit")
     seen += there(name, "grep", "-rsH", "--include=mtu", ".", "/proc/sys/net/ipv6/conf")

@@ -58,7 +58,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def stays(lab: Path) -> Path:
-    """The same, without results."""
+    """Return the directory of the lab, without results."""
     shutil.rmtree(lab / "results", ignore_errors=True)
     return lab
 

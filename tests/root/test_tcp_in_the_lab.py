@@ -26,7 +26,7 @@ SHORT = ("--time", "1s", "--interval", "200ms", "--ping", "0", "-q", "--no-pictu
 
 
 def measured(folder: Path, *arguments: str) -> tuple[str, dict[str, Any]]:
-    """What was printed, and the document."""
+    """Run a test; return what it printed, and the document."""
     done = trexbench(folder, "tcp", "--dut", "./own.yaml", *arguments, timeout_s=120)
     assert done.returncode == 0, done.stderr
     return done.stdout, document(folder)

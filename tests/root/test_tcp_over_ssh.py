@@ -84,7 +84,7 @@ class Bench:
         return told
 
     def others(self, host: str) -> list[str]:
-        """What runs there besides its sshd."""
+        """Return what runs there besides its sshd."""
         found = []
         for pid in ip("netns", "pids", f"{PREFIX}-{host}").split():
             try:
@@ -95,7 +95,7 @@ class Bench:
         return found
 
     def flows(self, host: str) -> bool:
-        """Whether both a control connection and one with payload stand there."""
+        """Test whether both a control connection and one with payload are established there."""
         table = ip(
             "netns",
             "exec",
@@ -146,7 +146,7 @@ def hosts() -> Iterator[dict[str, Sshd]]:
 
 @pytest.fixture(scope="module")
 def bench(hosts: dict[str, Sshd], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """What a run has set stays for the next one, and is reverted when all are over."""
+    """Keep what a run has set for the next one, and revert it when all are over."""
     folder = tmp_path_factory.mktemp("three")
     config = folder / "ssh_config"
     config.write_text("".join(one.client_config.read_text() for one in hosts.values()))

@@ -102,7 +102,7 @@ def test_tcp_passes_both_ways_and_nothing_is_left(wire: None, kind: str) -> None
 
 
 def secrets_of(keys: dict[str, Any]) -> list[bytes]:
-    """What must not be seen of them: of a PEM its first line that differs from others'."""
+    """Return what must not be seen of the keys: of a PEM, the first line that differs from others'."""
     text = keys.get("token") or keys.get("key") or ""
     return [text.splitlines()[1 if "BEGIN" in text else 0].encode()] if text else []
 

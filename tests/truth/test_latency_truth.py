@@ -15,7 +15,7 @@ from trexbench.twin.router import TwinRouter
 
 FRAMES = 12_000
 LOW, HIGH = 0.9, 1.1
-"""What is said may lie so far beyond what frames take that come evenly, and that come at random."""
+"""Factors by which the engine's mean may lie beyond the times of frames that come evenly, and that come at random."""
 COSTS = [
     pytest.param(4603, 420, 256, id="VPP"),
     pytest.param(3000, 3075, 64, id="NAPI"),
@@ -24,9 +24,9 @@ COSTS = [
 
 
 def followed_us(spec: specs.TwinSpec, rates_pps: Sequence[float], even: bool) -> float:
-    """What frames of the first queue take on average in one worker that goes round its queues, one frame after another.
+    """Return the mean time of the first queue's frames in a worker that goes round its queues, one frame after another.
 
-    even: they come at equal distances; else at random ones (Poisson).
+    even: they come at equal intervals; else at random ones (Poisson).
     """
     rng = random.Random(5)
     coming = [_arrivals(rng, pps, FRAMES * pps / max(rates_pps), even) for pps in rates_pps]
@@ -66,7 +66,7 @@ def _arrivals(rng: random.Random, pps: float, count: float, even: bool) -> list[
 
 
 def simulated_us(spec: specs.TwinSpec, rates_pps: Sequence[float]) -> float:
-    """What the simulating engine says of the first port, where a hundredth of the frames is timed."""
+    """Return the mean that the simulating engine reports for the first port; a hundredth of the frames is timed."""
     now_s = 0.0
     engine = SimEngine(TwinRouter(spec), speed_bps=100e9, clock=lambda: now_s)
     for port, pps in enumerate(rates_pps):

@@ -202,7 +202,7 @@ def test_a_trial_at_a_rate_that_was_never_sent_confirms_nothing() -> None:
 
 
 def test_a_router_that_collapses_keeps_its_last_good_rate() -> None:
-    """What varies beyond the knee only must not cost the maximum more than the step across it."""
+    """Variation only beyond the knee must not cost the maximum more than the step across it."""
 
     class Wild(SimulatedGenerator):
         def _forward(self, direction: Direction, frames: int, most: float) -> int:

@@ -279,7 +279,7 @@ def test_nothing_that_a_user_reads_cites_a_file_that_a_wheel_lacks(
 
 SHOW = 'import sys; from trexbench.cli import main; main(["show", sys.argv[1], "--brief", "--picture", "x.png"])'
 CONFIGURE = "import trexbench.report, matplotlib; matplotlib.get_configdir()"
-"""What makes matplotlib complain of its user's home, without the list of all fonts that the first picture makes."""
+"""Code that makes matplotlib complain of its user's home, without the list of all fonts that a first picture needs."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a user can get wrong: one line that helps, a documented exit code, never a traceback."""
+"""Mistakes that a user can make: one line that helps, a documented exit code, never a traceback."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_the_group_alone_shows_its_help(capfd: pytest.CaptureFixture[str]) -> No
 
 
 def test_as_a_process_of_its_own(tmp_path: Path) -> None:
-    """The same through the interpreter: nothing but the line, and the code is the process's."""
+    """Make a mistake through the interpreter: nothing but the line, and the code is the process's."""
     script = [sys.executable, "-c", "from trexbench.cli import main; main()"]
     done = subprocess.run(
         [*script, "ramp", "--dut", "nope", "--mode", "64b"],

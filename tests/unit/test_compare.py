@@ -90,7 +90,7 @@ def test_like_runs_and_runs_of_two_duts_are_alike() -> None:
 
 
 def nested(inside: object) -> object:
-    """As deep as a document that can be read."""
+    """Nest the value as deep as a document that can be read."""
     for _ in range(800):
         inside = {"in": inside, "mtu": 1}
     return inside

@@ -1,4 +1,4 @@
-"""What befell a lab's cores during a run: which changes count, what they do to a verdict, and to comparisons."""
+"""Changes on a lab's cores during a run: which ones count, what they do to a verdict, and to comparisons."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_no_window_lies_across_a_change() -> None:
 
 
 def lost(stolen: float, foreign: float, begin_s: float, end_s: float) -> At:
-    """So many seconds of a second are lost between these times."""
+    """Return conditions under which these shares of each second are lost between these times."""
 
     def at(t_s: float) -> Conditions:
         passed_s = min(max(0.0, t_s - begin_s), end_s - begin_s)

@@ -1,4 +1,4 @@
-"""What a packet costs, from two looks: by hand on small tables, and where there is no number to give."""
+"""Cost of a packet, from two looks: by hand on small tables, and where there is no number to give."""
 
 from __future__ import annotations
 

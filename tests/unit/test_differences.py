@@ -1,4 +1,4 @@
-"""What differs between two documents, and which runs around a change are compared."""
+"""Differences between two documents, and which runs around a change are compared."""
 
 from __future__ import annotations
 

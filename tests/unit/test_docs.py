@@ -17,7 +17,9 @@ from documented import documented, examples, options
 from trexbench.core.tcp import bdp, limit
 from trexbench.core.tcp.limit import TcpLimit
 
-DOCS = sorted((Path(__file__).resolve().parents[2] / "docs").glob("*.md"))
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+SOURCES = [path for folder in ("trexbench", "tests", "benchmarks", "stl_profiles") for path in ROOT.glob(f"{folder}/**/*.py")]
 
 
 @pytest.mark.parametrize(("where", "line"), [*documented(), *examples()])
@@ -30,6 +32,16 @@ def test_what_cannot_be_given_would_be_seen() -> None:
         with pytest.raises(click.UsageError):
             options(shlex.split(line))
     assert len(list(documented())) > 30 and len(list(examples())) > 40
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    assert len(SOURCES) > 500
+    shown = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in SOURCES
+        for line in re.findall(r'(?m)^ *"""(?:Of|What|How|Whether|Those)\b.*', path.read_text(encoding="utf-8"))
+    ]
+    assert not shown, "\n".join(shown)
 
 
 def sections(file: Path) -> list[str]:

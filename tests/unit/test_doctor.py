@@ -1,4 +1,4 @@
-"""What doctor makes of a machine and of a tester: each check good, doubtful or bad for a cause, with a remedy."""
+"""Doctor's checks of a machine and of a tester: each good, doubtful or bad for a cause, with a remedy."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def port(index: int, **changes: Any) -> dict[str, Any]:
 
 
 def status(**changes: Any) -> dict[str, Any]:
-    """As a TRex v3.08 answers get_port_status."""
+    """Return what a TRex v3.08 answers to get_port_status."""
     layers = {"ether": {"src": "b2:01:a9:25:52:63", "state": "configured"}, "ipv4": {"state": "none"}}
     attributes = {"link": {"up": True}, "speed": 10.0, "layer_cfg": layers}
     attributes.update(changes.pop("attr", {}))

@@ -205,7 +205,7 @@ def test_a_variant_and_the_command_choose_the_tunnel() -> None:
 
 
 def test_with_pppoe_only_the_session_has_addresses_between_dut_and_server() -> None:
-    """What the client sends to the server finds no other way than through it."""
+    """Traffic from the client to the server finds no other way than through the session."""
     config = dut_of(Path("pi.yaml"), PI + "variants: {ppp: {pppoe: true}}\n").with_variant("ppp")
     (port,) = router_wanted(config).config.ports
     assert [str(one) for one in port.addresses] == ["10.1.0.1/24", "2001:2:0:1::1/64"]

@@ -24,7 +24,7 @@ FIXTURES = ROOT / "tests/fixtures/linux-6.18"
 MACS = {0: "02:7b:78:00:00:00", 1: "02:7b:78:00:00:01"}
 HOST = {"lab": {"steer": "cpumap", "router_cpus": [1], "sender_cpu": 0}, "netdev_max_backlog": 4096}
 SENT, RECEIVED = 2358406 + 2358882, 911048 + 459768
-"""What the tester counted between the two recorded observations, both ports together."""
+"""Frames that the tester counted between the two recorded observations, both ports together."""
 
 
 class Recorded:

@@ -1,4 +1,4 @@
-"""What Linux tools print, as facts."""
+"""Output of Linux tools, parsed into facts."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def test_only_the_root_discipline_counts() -> None:
 
 
 def defects(text: str) -> list[str]:
-    """What parsers raised that is no DutError of one line."""
+    """Return what parsers raised other than a DutError of one line."""
     lines, found = text.splitlines(), []
     for reader in (
         files.parse_files,

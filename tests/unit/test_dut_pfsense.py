@@ -38,7 +38,7 @@ ARTICLE = [
     "pfctl -d",
 ]
 CHANGES = 9
-"""So many settings these are; the wait is a part of the last link's."""
+"""Number of settings that these are; the wait is a part of the last link's."""
 
 
 @pytest.fixture(params=[12, 13, 14, 15], ids="freebsd-{}".format)

@@ -1,4 +1,4 @@
-"""What the pfSense driver counts on a fake box, which counts as the sources of FreeBSD and its NICs' drivers do."""
+"""Counts of the pfSense driver on a fake box, which counts as the sources of FreeBSD and its NICs' drivers do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is recorded of a DUT answers in its place, and holds no secret."""
+"""A recording of a DUT answers in its place, and holds no secret."""
 
 from __future__ import annotations
 

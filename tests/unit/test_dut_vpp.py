@@ -269,7 +269,7 @@ def by_hand(bench: Bench, *lines: str) -> None:
 
 
 def the_dead_route(bench: Bench) -> None:
-    """As recorded: interfaces deleted and made anew, the configuration given once more."""
+    """Repeat what was recorded: interfaces deleted and made anew, the configuration given once more."""
     for at in (0, 1):
         create = f"create host-interface name d{at} num-rx-queues 1 hw-addr 02:7b:78:00:01:0{at}"
         by_hand(bench, f"delete host-interface name d{at}", create)
@@ -323,7 +323,7 @@ def test_interfaces_that_went_away_leave_dead_routes_which_go_first(host: Bench)
 
 
 def recorded(name: str) -> VppFacts:
-    """What was read of the recorded VPP, the second route as the first should be."""
+    """Return what was read of the recorded VPP, the second route as the first should be."""
 
     def text(command: str) -> str:
         return (FIXTURES / "vpp-26.06" / name / f"{command}.txt").read_text()

@@ -125,7 +125,7 @@ WORDS = st.sampled_from(
 
 @given(st.lists(WORDS, max_size=30).map(" ".join), st.integers(1, 4))
 def test_any_text_is_edited_once_or_refused(text: str, queues: int) -> None:
-    """What was edited asks for no second edit."""
+    """An edited text needs no second edit."""
     try:
         once = with_queues(text, queues, [ONE, TWO])
     except DutError:

@@ -15,7 +15,7 @@ from trexbench.dut.vpp.parse import parse_runtime
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 TSC_HZ = 2.1e9
-"""Of the machine that was recorded: in interrupt mode its worker's nodes account for all its time, waiting included."""
+"""Clock of the recorded machine: in interrupt mode its worker's nodes account for all its time, waiting included."""
 
 
 def recorded(name: str) -> WorkerEfficiency:

@@ -58,7 +58,7 @@ def test_totals_by_stream_in_the_order_of_their_connections() -> None:
 
 
 def test_an_interval_that_the_end_of_the_omitted_time_cuts_counts_from_there() -> None:
-    """As 3.12 prints it where one timer runs before the other: 1 s long, with the payload of its later half."""
+    """Interval as 3.12 prints it if one timer runs before the other: 1 s long, with the payload of its later half."""
     value = printed()
     spans = [(0, 0.5, 0.5, True, 900), (0.5, 0.5, 1.0, False, 100), (0.5, 1.0, 0.5, False, 200)]
     value["intervals"] = [

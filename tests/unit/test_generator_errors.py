@@ -1,4 +1,4 @@
-"""What TRex's own words mean: each row of the table is found in what was recorded of one."""
+"""Meaning of TRex's own words: each row of the table is found in what was recorded of one."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def test_another_refusal_is_told_with_the_streams_in_place(bench: Bench) -> None
 
 
 class Server:
-    """What the client's object is asked."""
+    """Stand-in for the client's object, with the calls that are made on it."""
 
     def __init__(self, caps: list[str], counters: int, software: bool) -> None:
         ports = [{"index": port, "rx": {"caps": caps, "counters": counters}} for port in (0, 1)]

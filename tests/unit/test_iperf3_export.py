@@ -23,11 +23,11 @@ RATES = [940e6, 910e6, 955e6, 902e6, 948e6, 933e6, 921e6, 940e6, 950e6, 911e6]
 WAYS = {"forward": Way.FORWARD, "reverse": Way.REVERSE, "bidir-both-ends": Way.BIDIR}
 UNKNOWN = {"local_host", "local_port", "remote_host", "remote_port", "host", "port", "cookie", "target_bitrate"}
 UNKNOWN |= {"blksize", "tos"}
-"""What trexbench does not know."""
+"""Keys that trexbench does not know."""
 UNKNOWN |= {"pmtu", "rttvar", "sndbuf_actual", "rcvbuf_actual", "sender_tcp_congestion", "receiver_tcp_congestion"}
-"""What the readings of these tests do not have."""
+"""Keys that the readings of these tests do not have."""
 UNKNOWN |= {"tcp_mss_default"}
-"""Of a receiver; iperf3 asks its socket for it."""
+"""Key of a receiver; iperf3 asks its socket for it."""
 
 
 def run_of(way: Way = Way.FORWARD, **more: Any) -> TcpResult:
@@ -56,7 +56,7 @@ def shape(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
 
 
 def genuine(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What its client printed, and what its server told it."""
+    """Return what iperf3's client printed, and what its server reported to it."""
     client: dict[str, Any] = json.loads((FIXTURES / f"{name}.json").read_text())
     return client, client.pop("server_output_json", {})
 

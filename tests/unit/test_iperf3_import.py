@@ -1,4 +1,4 @@
-"""What genuine iperf3 3.12 printed with -J, on loopback at 50 Mbit/s a connection, as runs of TCP; and damaged."""
+"""Output of genuine iperf3 3.12 with -J, on loopback at 50 Mbit/s a connection, as runs of TCP; and damaged."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def started() -> Iterator[dict[str, subprocess.Popen[bytes]]]:
 def test_a_server_that_has_not_entered_its_namespace_yet_is_stopped_too(
     started: dict[str, subprocess.Popen[bytes]],
 ) -> None:
-    """As ``ip netns exec`` is for a moment: it would start the server in a namespace that is removed meanwhile."""
+    """Stop ``ip netns exec`` before it enters: it would start the server in a namespace that is removed meanwhile."""
     no_namespace = 0
     eventually(lambda: bool(state.server_processes(LAB, no_namespace)), "its environment can be read", 5)
     assert [process.pid for process in state.server_processes(LAB, no_namespace)] == [started[LAB].pid]

@@ -35,7 +35,7 @@ SLOW = World(capacity_pps=700 * K)
 
 
 def loads(samples: list[Sample] | tuple[Sample, ...]) -> list[float]:
-    """What was asked at each load, once."""
+    """Return the rate asked for at each load, once."""
     found = {s.trial: asked(s) for s in samples if s.phase is Phase.LATENCY}
     return [found[trial] for trial in sorted(found)]
 
@@ -267,7 +267,7 @@ def test_buckets_have_one_digit(low: int, end: int) -> None:
 
 
 def test_groups_of_a_port_are_one_count() -> None:
-    """As TRex tells them; of a group that has sent nothing there is no latency."""
+    """Groups as TRex reports them; one that has sent nothing has no latency."""
     answer: dict[str, Any] = {
         "flow_stats": {
             "7": {"tp": {"0": 100, "1": 0}, "rp": {"0": 0, "1": 100}},

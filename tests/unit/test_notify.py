@@ -1,4 +1,4 @@
-"""What a night tells: a message that no name in it can turn into more, gauges, and no word of the secret."""
+"""Reports of a night: a message that no name in it can turn into more, gauges, and no word of the secret."""
 
 from __future__ import annotations
 

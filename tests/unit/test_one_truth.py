@@ -100,7 +100,7 @@ def changed(data: st.DataObject, content: bytes) -> bytes:
 
 
 def shown(path: Path) -> dict[str, Any]:
-    """What ``show --json`` says; BenchError as it would be told."""
+    """Return what ``show --json`` says; raise BenchError with the words of its error."""
     said, told = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(told), contextlib.suppress(SystemExit):
         main(["show", str(path), "--json"])

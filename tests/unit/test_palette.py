@@ -29,7 +29,7 @@ def linear(colour: str) -> list[float]:
 
 
 def contrast(one: str, other: str) -> float:
-    """As WCAG has it."""
+    """Return the contrast as WCAG defines it."""
     dark, light = sorted(
         sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear(x), strict=True)) for x in (one, other)
     )

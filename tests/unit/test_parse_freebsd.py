@@ -1,4 +1,4 @@
-"""What FreeBSD's tools print, old and new, and whatever else they might."""
+"""Output of FreeBSD's tools, old and new, and whatever else they might print."""
 
 from __future__ import annotations
 

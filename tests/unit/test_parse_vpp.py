@@ -1,4 +1,4 @@
-"""What vppctl prints, as facts: recorded output of VPP 26.06, older formats, and text that is none of them."""
+"""Output of vppctl, parsed into facts: recorded of VPP 26.06, older formats, and text that is none of them."""
 
 from __future__ import annotations
 

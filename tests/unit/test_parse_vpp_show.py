@@ -1,4 +1,4 @@
-"""What VPP's show commands print, as facts: recorded of 26.06, composed in DPDK's format, and text that is neither."""
+"""Output of VPP's show commands, as facts: recorded of 26.06, composed in DPDK's format, and text that is neither."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ping prints, read back; and what answers prove of the path."""
+"""Output of ping, read back; and what answers prove of the path."""
 
 from __future__ import annotations
 

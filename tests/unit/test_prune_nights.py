@@ -1,4 +1,4 @@
-"""What a suite keeps of its nights: its own last ones, what its regressions are held against, and all of others."""
+"""Nights that a suite keeps: its own last ones, those its regressions are held against, and all of others."""
 
 from __future__ import annotations
 

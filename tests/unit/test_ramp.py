@@ -1,4 +1,4 @@
-"""What is sent next: exact, rising, on time, whatever the clock does."""
+"""Load that is sent next: exact, rising, on time, whatever the clock does."""
 
 from __future__ import annotations
 

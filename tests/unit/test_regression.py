@@ -1,4 +1,4 @@
-"""What got slower, since when and why: histories of cells, judged."""
+"""Histories of cells, judged: what got slower, since when and why."""
 
 from __future__ import annotations
 

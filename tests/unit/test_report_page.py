@@ -274,7 +274,7 @@ def test_hostile_names_are_text_and_nothing_else() -> None:
 
 
 def with_older(report: Report, night: str, unlike: str) -> Report:
-    """The same with two older nights of its first cell, one laid over the latest and one that is not."""
+    """Return the report with two older nights of its first cell, one laid over the latest and one that is not."""
     cell, run = next(iter(report.runs.items()))
     row = replace(report.rows[-1], cell=cell, night=night)
     some = (Older(row, ("night",), curves=find_curves(cell, run)), Older(row, ("year",), unlike))

@@ -37,7 +37,7 @@ BUSY = Path(bps=400e6, cores={"dut": (0.99, 0.25)}, retransmits=30, power_w=4.5)
 
 
 def make_tcp_report(*results: TcpResult, **changes: Any) -> Report:
-    """Of all cells of these runs."""
+    """Return the report of all cells of these runs."""
     rows = [row for at, one in enumerate(results) for row in rows_of_tcp(one, f"{at}.json")]
     runs = {row.cell: results[int(row.path[0])] for row in rows}
     return Report(**{"rows": rows, "tcp": runs, **changes})

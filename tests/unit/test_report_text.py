@@ -28,7 +28,7 @@ SATURATED = World(capacity_pps={"0->1": 660e3, "1->0": 500e3})
 
 
 def headline(result: RunResult) -> str:
-    """As if it had been measured: that the simulated say so is a test of its own."""
+    """Return the headline as if the run had been measured: that the simulated say so is a test of its own."""
     return summarise(replace(result, simulated=False)).headline
 
 

@@ -1,4 +1,4 @@
-"""What the analysis says of simulated runs, as far as reports lean on it."""
+"""Verdicts of the analysis on simulated runs, as far as reports rely on them."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def request(**changes: Any) -> Request:
 
 
 class Frames64:
-    """What build_plan asks of a profile."""
+    """Profile reduced to what build_plan asks of one."""
 
     mean_frame_bytes = 64.0
 

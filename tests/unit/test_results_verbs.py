@@ -259,7 +259,7 @@ def test_no_path_leads_out_of_the_results(tmp_path: Path) -> None:
 
 
 def loadtest(name: str, run: RunResult = SLOW, dut: str | None = None) -> str:
-    """As others write it: without the DUT's name, unless one is given."""
+    """Write a run as others do: without the DUT's name, unless one is given."""
     document = json.loads(to_loadtest(run))
     document["vars"] |= {"dut": dut}
     Path(name).write_text(json.dumps(document))

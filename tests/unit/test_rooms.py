@@ -164,7 +164,7 @@ def allowed(room: str) -> str:
 
 
 def matches(module: str, names: str) -> bool:
-    """Whether a module is in one of these rooms, or one of these files."""
+    """Test whether a module is in one of these rooms, or is one of these files."""
     room = room_of(module)
     return any(
         name in (module, room) or (name.endswith("/*") and module.startswith(name[:-1])) or name[:-2] == module

@@ -121,7 +121,7 @@ def _last(calls: Sequence[str], name: str) -> int:
 
 
 def test_a_signal_at_any_line_of_the_loop_leaves_the_ports_silent() -> None:
-    """As a signal's handler would: raised between any two lines of the runner, wherever that is."""
+    """Raise as a signal's handler would: between any two lines of the runner, wherever that is."""
     lines = _lines_until(None)
     assert lines > 200
     for nth in range(1, lines + 1, scaled(1, 3)):

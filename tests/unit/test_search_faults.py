@@ -1,4 +1,4 @@
-"""What befalls a search and is no limit of the DUT: stalls, cables that lose, switches that double, weak receivers."""
+"""Faults that are no limit of the DUT in a search: stalls, cables that lose, switches that double, weak receivers."""
 
 from __future__ import annotations
 

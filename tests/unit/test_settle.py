@@ -25,7 +25,7 @@ def judged(generator: type[SimulatedGenerator], world: World, **changes: Any) ->
 
 
 def holds(one: DirectionResult, pps: float) -> bool:
-    """Whether the rate lies in the interval of a direction that the DUT limits; the model forwards whole frames."""
+    """Test whether the rate is in the interval of a direction that the DUT limits; the model forwards whole frames."""
     low, high = one.low_pps or 0.0, one.high_pps or 0.0
     return one.limit is Limit.DUT and low * 0.999 <= pps <= high * 1.001
 

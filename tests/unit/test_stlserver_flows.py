@@ -55,7 +55,7 @@ def test_another_start_goes_on_counting_and_a_new_group_begins_at_zero() -> None
 
 
 def test_several_streams_and_ports_share_a_group() -> None:
-    """As in udp_1pkt_multi_stream.py, where each port's second group is the next port's first."""
+    """Share groups as in udp_1pkt_multi_stream.py, where each port's second group is the next port's first."""
     bench = Bench()
     handlers = [bench.handler, bench.call("acquire", port_id=1, user="me", session_id=1, force=False)]
     bench.call("add_stream", stream_id=9, stream=stats(12, 100.0))

@@ -298,7 +298,7 @@ def bench_spec() -> Any:
 
 
 def totals(*latencies_us: int, sent: int = 0, **more: Any) -> LatencyTotals:
-    """Of frames that took so long."""
+    """Return the totals of frames with these latencies."""
     seconds = [one / 1e6 for one in latencies_us]
     histogram: dict[int, int] = {}
     for one in seconds:

@@ -140,7 +140,7 @@ def test_a_foreign_sender_hides_no_loss_and_is_told() -> None:
 
 @pytest.mark.parametrize("marked", [0.0, 0.005])
 def test_marks_that_do_not_come_back_are_no_loss(marked: float) -> None:
-    """As behind pf's random-id: what the ports count is the truth then, and a doubt says what is unknown."""
+    """Marks vanish as behind pf's random-id: the ports' counts are the truth then, and a doubt says what is unknown."""
     found, right = run(marked=marked), run()
     assert found.directions[0].maximum_pps == pytest.approx(right.directions[0].maximum_pps, rel=1e-3)
     assert found.streams == {}

@@ -28,7 +28,7 @@ from trexbench.suite.run import NightRun, night_code
 ROOT = Path(__file__).resolve().parents[2]
 RESULT = make_result()
 ON = "on"
-"""Of a script: this one succeeds."""
+"""Entry of a script: this one succeeds."""
 
 SETUP = Setup(server="trex1", apply=False)
 SIMULATED = Setup(sim=True)
@@ -42,7 +42,7 @@ def configs_of_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass
 class Script:
-    """What openings and measurements come to, in their order; when a script is at its end, all goes well."""
+    """Outcomes of openings and measurements, in their order; when a script is at its end, all goes well."""
 
     openings: list[BaseException | str] = field(default_factory=list)
     runs: list[BaseException | str] = field(default_factory=list)

@@ -40,7 +40,7 @@ def test_the_lines_payload_rate_is_the_textbooks() -> None:
 
 
 def test_pppoe_takes_eight_bytes_of_each_frame() -> None:
-    """As document 004's routers: 1492 of IP in a frame of 1518."""
+    """Routers of document 004 do so: 1492 bytes of IP in a frame of 1518."""
     full = verdict(Path(bps=930e6), setup=replace(GIGABIT, mtu=1492, pppoe=True))
     assert full.link_bps == pytest.approx(1e9 * (1492 - 52) / 1538)
     assert full.limit is TcpLimit.LINK and "carries at MTU 1492 in PPPoE" in full.reasons[0]

@@ -1,4 +1,4 @@
-"""What is set for a part of a test is undone at its end, and by the next run where this one was killed."""
+"""Settings for a part of a test are undone at its end, and by the next run where this one was killed."""
 
 from __future__ import annotations
 

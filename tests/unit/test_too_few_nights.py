@@ -1,4 +1,4 @@
-"""How many nights a figure needs and has is said alike by regress, JUnit, the page's table and its figures."""
+"""Number of nights that a figure needs and has: regress, JUnit, the page's table and its figures all say the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ssh is told and what its words mean; the real one is in tests/commands/test_ssh.py."""
+"""Arguments passed to ssh and the meaning of its words; the real one is in tests/commands/test_ssh.py."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WORDS = st.lists(
 
 
 def through(shell: str, argv: list[str], input: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """As sshd does: the login shell with -c and the command."""
+    """Run the command as sshd does: the login shell with -c and the command."""
     return subprocess.run([shell, "-c", remote_command(argv)], input=input, capture_output=True, timeout=20)
 
 

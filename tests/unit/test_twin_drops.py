@@ -1,4 +1,4 @@
-"""What dropping frames costs a simulated router, beside the law.
+"""Cost of dropping frames in a simulated router, beside the law.
 
 A worker of C clocks per second that is offered r frames per second, more than it can forward, spends all of them: of f
 forwarded, each c clocks, and r - f dropped, each d clocks,

@@ -1,4 +1,4 @@
-"""What frames take in a simulated router, and what the simulating engine counts of it."""
+"""Time that frames take in a simulated router, and what the simulating engine counts of it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def mean_us(totals: LatencyTotals) -> float:
 
 
 def check(totals: LatencyTotals) -> None:
-    """What holds of any totals."""
+    """Check what holds of any totals."""
     assert sum(totals.histogram.values()) == totals.received
     assert totals.received + totals.missing <= totals.sent
     assert (totals.received == 0) == (totals.max_s == 0)
@@ -184,7 +184,7 @@ def test_looking_changes_nothing(name: str) -> None:
 
 
 def capacity_pps(spec: TwinSpec) -> float:
-    """What the twin forwards of one flow when far more is offered."""
+    """Return the rate that the twin forwards of one flow when far more is offered."""
     router, out = TwinRouter(replace(spec, noise=0.0, drop_cycles=0.0)), 0.0
     for _ in range(4):
         out = sum(router.carry(0.1, [Arrival(0, 0, (1.0, *(0.0,) * (router.rx_queues - 1)), 2e6, 64.0)]))

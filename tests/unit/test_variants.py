@@ -27,7 +27,7 @@ MACS = {0: "02:7b:78:00:00:00", 1: "02:7b:78:00:00:01"}
 
 
 def config_of(folder: Path, variants: str, base: Path | None = None) -> DutConfig:
-    """Of lab-linux, where no other config is named."""
+    """Return a config with these variants: that of lab-linux, where no other is named."""
     path = folder / "box.yaml"
     path.write_text(f"{base.read_text() if base else plain_lab()}\nvariants:\n{variants}")
     return dut_of(path, path.read_text())

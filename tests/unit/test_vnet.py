@@ -31,7 +31,7 @@ def pseudo(version: int, length: int) -> int:
 def frame_of(
     version: int, payload: bytes, first: int = 0, flags: int = 0x18, tags: int = 0, kind: int | None = None
 ) -> bytes:
-    """As the kernel hands it over, from byte ``first`` of the flow on; kind: gso_type, None by its size."""
+    """Return a frame as the kernel hands it over, from byte ``first`` of the flow on; kind: gso_type, None: by size."""
     ip_bytes, tcp_bytes = (20 if version == 4 else 40), 20 + _OPTIONS
     length = tcp_bytes + len(payload)
     ether = b"\x02" * 12 + b"\x81\x00\x00\x05" * tags + (b"\x08\x00" if version == 4 else b"\x86\xdd")

@@ -216,7 +216,7 @@ def test_case_8_a_direction_without_a_limit_is_held_at_what_it_carried() -> None
 
 
 FAST = 1.3e6
-"""What the DUT forwards where the tester's receiver ends first."""
+"""Frames per second that the DUT forwards where the tester's receiver ends first."""
 
 
 @pytest.mark.parametrize("stops", [True, False])
@@ -282,7 +282,7 @@ def test_case_2_frames_that_the_dut_counts_as_sent_and_drops_are_its_own() -> No
 
 
 def own_duplicates(result: RunResult, share: float) -> RunResult:
-    """The same, if the DUT itself sends this share of its frames twice, and counts them so."""
+    """Return the result as if the DUT itself sent this share of its frames twice, and counted them so."""
     start, finish = result.dut_readings
     ports = [replace(one, tx_packets=round((one.tx_packets or 0) * (1 + share))) for one in finish.observation.ports]
     return replace(result, dut_readings=(start, replace(finish, observation=Observation(ports=tuple(ports)))))
@@ -328,7 +328,7 @@ def test_case_2_a_link_that_went_down_is_the_link() -> None:
 
 @pytest.mark.parametrize("bidir", [False, True])
 def test_case_2_a_simulated_tester_that_loses_silently(bidir: bool) -> None:
-    """The same through the simulating engine and the twin's own counters."""
+    """Run case 2 through the simulating engine and the twin's own counters."""
     spec = specs.TwinSpec(workers=1, clock_hz=1e9, packet_cycles=700.0, vector=256)
     limit = 9e5 if not bidir else 4.5e5
     for tester, expected in (
@@ -468,7 +468,7 @@ def test_case_5_a_stall_on_a_path_that_loses() -> None:
     ],
 )
 def test_several_faults_at_once(number: int, expected: list[str]) -> None:
-    """As benchmarks/verdicts.py mixes them. Where it is a bound, the few windows below the knee show no path."""
+    """Mix faults as benchmarks/verdicts.py does. Where it is a bound, the few windows below the knee show no path."""
     mixed = random_mixed(random.Random(f"1 {number}"), number)
     found = mixed.measure().analysis.directions
     assert [compare(one, *mixed.limit_of(one.direction)) for one in found] == expected

@@ -1,4 +1,4 @@
-"""What the engine reads from the host: kernel versions and interface totals."""
+"""Facts that the engine reads from the host: kernel versions and interface totals."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def frame(mark: Mark, number: int, sent_ns: int, size: int = 60, ip_id: int = 0x
 
 
 def booked(latencies_ns: Sequence[int], numbers: Sequence[int] | None = None, size: int = 60) -> LatencyTotals:
-    """What is told of frames that took so long."""
+    """Return the totals reported for frames with these latencies."""
     port: Any = Port()
     plan = plan_port(1, [timed()], marks={7: Mark(3, 9)})
     Timing().activate(plan, None, [port])

@@ -37,7 +37,7 @@ def measured(world: World, **plan: Any) -> tuple[Strategy, Sequence[Sample], Ana
 
 
 def shares(plan: Strategy, samples: Sequence[Sample], number: int) -> dict[Direction, list[float]]:
-    """What this zoom asked of each direction, as shares of its target."""
+    """Return what this zoom asked of each direction, as shares of its target."""
     inside = [s for s in samples if s.phase is Phase.ZOOM and s.trial == number]
     return {d: [s.asked_pps[d] / plan.offer(d).target_pps for s in inside] for d in plan.directions}
 

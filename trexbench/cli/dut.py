@@ -184,7 +184,7 @@ def check_duts(names: tuple[str, ...], configs_dir: Path | None) -> int:
 @CONFIGS
 @JSON
 def show_dut(name: str, configs_dir: Path | None, as_json: bool) -> None:
-    """What a config says: driver, transport, ports, routes, line rate; all of it with --json."""
+    """Show what a config says: driver, transport, ports, routes, line rate; all of it with --json."""
     config = load_dut(name, configs_dir)
     if as_json:
         values = as_written(config)

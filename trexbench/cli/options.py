@@ -237,7 +237,7 @@ def to_setup(no_apply: bool, **values: Any) -> Setup:
 
 
 def setup_options(speedup: float, label: str) -> tuple[Callable[[Any], Any], ...]:
-    """How runs are carried out. speedup: this verb's default; label: what the label is stored with."""
+    """Options for how runs are carried out. speedup: this verb's default; label: what the label is stored with."""
     return (
         CONFIGS,
         click.option("--no-apply", is_flag=True, help="Do not configure DUTs; results are marked as not attested."),
@@ -284,7 +284,7 @@ WISHED = gathered(
 
 @dataclass(frozen=True)
 class Shown:
-    """What a measuring verb shows, and where it keeps its results."""
+    """Choice of what a measuring verb shows, and where it keeps its results."""
 
     results: Path
     picture: bool

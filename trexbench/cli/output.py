@@ -35,7 +35,7 @@ def warn(text: str) -> None:
 
 
 class _Notes(logging.Handler):
-    """What the program's modules log, as lines on standard error."""
+    """Handler that writes what the program's modules log as lines on standard error."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ def save_picture(save: Callable[[], Path]) -> None:
 
 
 def print_tcp(result: TcpResult, as_json: bool, brief: bool = False) -> None:
-    """As print_result, for a run of TCP."""
+    """Print a run of TCP, as print_result does one of packets."""
     if as_json:
         from ..core.tcp.bdp import bdp_part
         from ..core.tcp.result import to_document

@@ -35,7 +35,7 @@ _mode = click.argument("mode", shell_complete=complete_traffic)
 
 @click.group(epilog=_EXAMPLES)
 def profile() -> None:
-    """What a mode puts on the wire: sizes, mean frame, flows, line rate, packets."""
+    """Show what a mode puts on the wire: sizes, mean frame, flows, line rate, packets."""
 
 
 @profile.command("list")

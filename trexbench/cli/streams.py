@@ -17,7 +17,7 @@ from ..signals import uninterrupted
 
 STDOUT, STDERR = 1, 2
 MOST_WAITING = 1000
-"""So many writes to standard error may wait; of more the oldest are dropped."""
+"""Most writes to standard error that may wait; of more the oldest are dropped."""
 PATIENCE_S = 1.0
 """The end of the program, and writes to standard output, wait so long for standard error."""
 

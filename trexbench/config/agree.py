@@ -38,7 +38,7 @@ def check_keys(
 
 
 def check_way(transport: Value, kind: str, in_lab: str) -> Iterator[ConfigError]:
-    """What is wrong with a transport of this type. in_lab: whose it is, where that is a part of a lab; else empty."""
+    """Yield the errors of a transport of this type. in_lab: its owner, where that is part of a lab; else empty."""
     yield from check_keys(transport, kind, _TRANSPORT_KEYS, f"a {kind} transport", () if in_lab else _NEEDED[kind])
     if transport.has("password_env") and transport.has("password_file"):
         yield transport.at("password_file").wrong("two places for one password", "take one of them out")

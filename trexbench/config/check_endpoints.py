@@ -1,4 +1,4 @@
-"""What must agree between a DUT's endpoints, their cables and the rest of its config."""
+"""Checks that a DUT's endpoints, their cables and the rest of its config agree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .readers import Address, Interface
 from .yamltree import Value
 
 REACHED = ("netns", "local", "ssh")
-"""How hosts with Linux are."""
+"""Transports by which Linux hosts are reached."""
 
 
 def check_endpoints(root: Value, dut: DutConfig, found: EndpointsConfig) -> Iterator[ConfigError]:
@@ -53,7 +53,7 @@ def _check_hosts(value: Value, dut: DutConfig, found: EndpointsConfig) -> Iterat
 
 
 def _check_cable(value: Value, one: EndpointConfig, other: EndpointConfig) -> Iterator[ConfigError]:
-    """Of each family that the other has, one address and one next hop in its network."""
+    """Require one address, and one next hop in its network, for each family that the other endpoint has."""
     versions = {own.version for own in one.addresses}
     for family in sorted({own.version for own in other.addresses} - versions):
         remedy = "give both one of each family that is tested"
@@ -78,7 +78,7 @@ def _check_cable(value: Value, one: EndpointConfig, other: EndpointConfig) -> It
 
 
 def _check_pppoe(root: Value, dut: DutConfig, found: EndpointsConfig) -> Iterator[ConfigError]:
-    """Of the router's own, and of each variant's."""
+    """Check the router's own PPPoE, and that of each variant."""
     versions = {own.version for own in found.server.addresses}, {hop.version for hop in found.server.hops}
     if found.pppoe is not None:
         yield from check_pppoe(root.at("endpoints", "pppoe"), versions)

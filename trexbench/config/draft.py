@@ -18,7 +18,7 @@ UNKNOWN = "change-me"
 
 @dataclass(frozen=True)
 class Draft:
-    """What a draft is made of. interfaces: of the DUT, by the tester's ports in their order. there: all that it has;
+    """Parts of a draft. interfaces: of the DUT, in the order of the tester's ports. there: all that it has;
     free: those without an address, of which the first are taken where ``interfaces`` names none.
 
     macs: of the tester's ports, where they are known. queues: receive queues that an interface can have. ipv6: with
@@ -115,5 +115,5 @@ def find_unknown(config: DutConfig) -> list[ConfigError]:
 
 
 def _quoted(text: str) -> str:
-    """As YAML takes it whatever is in it."""
+    """Quote text so that YAML accepts it, whatever it contains."""
     return json.dumps(text)

@@ -65,8 +65,8 @@ class EndpointsConfig:
 
     @property
     def versions(self) -> tuple[int, ...]:
-        """Of IP, that they have addresses of: 4, 6 or both; a router that dials in by itself is given IPv4 only,
-        as is the inside of a tunnel between others than DUT and server."""
+        """IP versions that can be tested: 4, 6 or both, by the client's addresses; only IPv4 where the router dials in
+        by itself, and inside a tunnel that does not run between DUT and server."""
         if self.pppoe is not None or self.through.is_opened:
             return (4,)
         return tuple(sorted({own.version for own in self.client.addresses}))
@@ -81,7 +81,7 @@ class EndpointsConfig:
         return tuple(End(name, addresses) for name, addresses in merged.items())
 
     def in_namespaces(self, prefix: str) -> EndpointsConfig:
-        """The same hosts in the namespaces of the lab with this prefix."""
+        """Return these hosts in the namespaces of the lab with this prefix."""
         client, server = (
             replace(one, transport=replace(one.transport, namespace=endpoint_namespace(prefix, role)))
             for role, one, _ in self.roles
@@ -95,7 +95,7 @@ class EndpointsConfig:
 
     @property
     def no_tunnel(self) -> tuple[str, str] | None:
-        """What the tunnel lacks that is asked for, and what helps; None: nothing."""
+        """Reason why the requested tunnel is impossible, and the remedy; None: it is possible."""
         if self.through.is_opened:
             return self._not_opened
         if self.through.kind == NO_TUNNEL:
@@ -109,7 +109,7 @@ class EndpointsConfig:
 
     @property
     def _not_opened(self) -> tuple[str, str] | None:
-        """As no_tunnel, of one between client and server, or client and DUT."""
+        """Return no_tunnel for a tunnel between client and server, or client and DUT."""
         ends = [self.client.addresses, self.server.addresses]
         if self.through.between == CLIENT_DUT:
             if self.client.dut is None or self.server.dut is None:

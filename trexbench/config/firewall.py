@@ -17,7 +17,7 @@ from . import readers as r
 from .yamltree import Value, read_text
 
 TABLE = "trexbench"
-"""Of nft, in the family inet; and what the names of iptables' chains begin with."""
+"""Name of nft's table, in the family inet, and prefix of the names of iptables' chains."""
 NONE, STATELESS, STATEFUL = "none", "stateless", "stateful"
 WORDS = (NONE, STATELESS, STATEFUL)
 _SHIPPED = Path(__file__).with_name("firewalls")
@@ -89,7 +89,7 @@ def read_rules(path: Path) -> RulesFile:
 
 @dataclass
 class _Table:
-    """What was read so far of a table of nft. opened: what stands before each brace that is open."""
+    """Part of an nft table that has been read so far. opened: the words before each open brace."""
 
     path: Path
     line: int = 1
@@ -186,5 +186,5 @@ def _iptables(path: Path, text: str) -> Mapping[int, Mapping[str, Mapping[str, C
 
 
 def names(chains: Mapping[str, Chain]) -> Iterator[str]:
-    """Of the chains that no kernel brings along, which rules may jump to."""
+    """Yield the names of the chains that are not built into the kernel, which rules may jump to."""
     return (name for name, chain in chains.items() if chain.policy == "-")

@@ -100,7 +100,7 @@ def load_dut(name: str, directory: Path | None = None) -> DutConfig:
 
 
 def command_name(config: DutConfig) -> str:
-    """What names this DUT on the command line: its name where that leads to its file, else the file."""
+    """Return the DUT's name on the command line: its own where that leads to its file, else the file's path."""
     with suppress(ConfigError):
         if DUTS.files().get(config.name) == config.file:
             return config.name

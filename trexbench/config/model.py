@@ -25,7 +25,7 @@ from .yamltree import Value
 
 @dataclass(frozen=True)
 class Driver:
-    """What a driver asks of a config. transports: types by which its DUT can be reached; none: it is not reached.
+    """A driver's requirements of a config. transports: types by which its DUT can be reached; none: it is not reached.
 
     knows_system: it sets addresses, routes and queues, and reads the counters, by itself. has_variants: it can set what
     a variant asks for. unsteady: its system may undo settings by itself, so that they are read back after a run, too.
@@ -128,7 +128,7 @@ class GeneratorConfig:
 
 @dataclass(frozen=True)
 class LabConfig:
-    """How a DUT in network namespaces is built on this machine; every field is a key of the ``lab:`` section.
+    """Build of a DUT in network namespaces on this machine; every field is a key of the ``lab:`` section.
 
     sender_cpu: core of the generator's packet engine; ``auto`` is the first usable core, ``any`` does not pin.
     router_cpus: cores that forward; ``auto`` is the first core that shares no hardware with the sender's.
@@ -245,7 +245,7 @@ class DutConfig:
 
     @property
     def asks_for_macs(self) -> bool:
-        """Whether a driver needs MACs of the tester's ports that only the generator knows."""
+        """True if a driver needs MACs of the tester's ports that only the generator knows."""
         return (
             any(port.neighbour.pinned and port.neighbour.mac is None for port in self.ports)
             or TESTER_MAC.search(str(self.commands)) is not None
@@ -253,32 +253,32 @@ class DutConfig:
 
     @property
     def is_reached(self) -> bool:
-        """Whether its driver runs anything on it."""
+        """True if its driver runs anything on it."""
         return bool(DRIVERS[self.driver].transports)
 
     @property
     def is_observed(self) -> bool:
-        """Whether anything of the DUT is read during a run."""
+        """True if anything is read from the DUT during a run."""
         return DRIVERS[self.driver].knows_system or bool(self.commands.counters) or self.power is not None
 
     @property
     def is_unsteady(self) -> bool:
-        """Whether its system may undo by itself what was set."""
+        """True if its system may undo settings by itself."""
         return DRIVERS[self.driver].unsteady
 
     @property
     def versions(self) -> tuple[int, ...]:
-        """Of IP, in use on its ports: 4, 6 or both."""
+        """IP versions in use on its ports: 4, 6 or both."""
         return tuple(sorted({own.version for port in self.ports for own in port.addresses}))
 
     @property
     def dials_in(self) -> bool:
-        """Whether the DUT dials in to the server of TCP tests by PPPoE."""
+        """True if the DUT dials in to the server of TCP tests by PPPoE."""
         return self.endpoints is not None and (self.chosen.pppoe or self.endpoints.pppoe is not None)
 
     @property
     def chosen(self) -> Variant:
-        """What its variant sets."""
+        """Settings of its variant; all defaults without one."""
         return dict(self.variants)[self.variant] if self.variant is not None else Variant()
 
     def with_variant(self, name: str | None) -> DutConfig:
@@ -296,7 +296,7 @@ class DutConfig:
         return chosen.with_tunnel(known[name].tunnel).with_wan(known[name].wan)
 
     def with_wan(self, stated: Wan | None) -> DutConfig:
-        """The same behind this line; None leaves it as it is. ConfigError where the DUT cannot have one."""
+        """Return the DUT behind this WAN; None leaves it as it is. ConfigError where the DUT cannot have one."""
         if stated is None:
             return self
         if (lack := self.no_wan) is not None:
@@ -315,7 +315,7 @@ class DutConfig:
         return None
 
     def with_tunnel(self, name: str | None) -> DutConfig:
-        """The same with this tunnel, in the words of parse_tunnel; None leaves it as it is.
+        """Return the DUT with this tunnel, in the words of parse_tunnel; None leaves it as it is.
 
         ConfigError where the DUT or its endpoints cannot have it.
         """
@@ -351,7 +351,7 @@ class DutConfig:
         return stated.applied_to(self.twin)
 
     def with_lab_prefix(self, prefix: str) -> DutConfig:
-        """The same DUT with its lab's namespaces and VPP under this prefix, so that two labs can run side by side."""
+        """Return the DUT with its lab's namespaces and VPP under this prefix, so that two labs can run side by side."""
         if self.lab is None:
             return self
         return replace(

@@ -12,13 +12,13 @@ from . import readers as r
 from .yamltree import Value
 
 PPP_INTERFACE = "tbppp0"
-"""Of the session, on the server and on a DUT that trexbench dials from."""
+"""Name of the session's interface, on the server and on a DUT that trexbench dials from."""
 _WORD = r"[A-Za-z0-9][A-Za-z0-9@._-]*"
 
 
 @dataclass(frozen=True)
 class PppoeConfig:
-    """How a router dials in that does so by itself. secret_env: the variable of the environment with its secret.
+    """Credentials of a router that dials in by itself. secret_env: the environment variable with its secret.
 
     service: the one it may ask for; empty: any.
     """

@@ -64,7 +64,7 @@ def section(
 
 
 def as_written(read: Any) -> Any:
-    """What a section was read as, under the keys of the file."""
+    """Return the values that a section was read as, under the keys of the file."""
     if is_dataclass(read) and not isinstance(read, type):
         keys = {name: key for name, (key, _, _) in _keys_of(type(read)).items()}
         return {keys.get(one.name, one.name): as_written(getattr(read, one.name)) for one in fields(read)}
@@ -162,7 +162,7 @@ def list_of(
 
 
 def each_of(items: Sequence[Value], reader: Callable[[Value], T]) -> tuple[T, ...]:
-    """What the reader makes of each; ConfigError with all that is wrong with them."""
+    """Read each item with the reader; ConfigError with all that is wrong with them."""
     gathering, found = Gathering(), list[T]()
     for item in items:
         with gathering.part():
@@ -235,7 +235,7 @@ def choice(*allowed: str) -> Callable[[Value], str]:
 
 
 def _family(raw: str) -> str:
-    """What text of this form was meant to be, and thus what an error calls it."""
+    """Name the address family that the text was meant to have, for an error message."""
     return "IPv6" if ":" in raw else "IPv4"
 
 

@@ -28,7 +28,7 @@ def read_dut(path: Path) -> DutConfig:
 
 
 def dut_of(path: Path, text: str) -> DutConfig:
-    """The same of a text that is, or is to be, this file's."""
+    """Return the DUT in this text, which is, or is to be, the file's; errors as in read_dut."""
     where = f"trexbench dut check {path}"
     root = parse(path, text)
     named = root.at("driver").raw
@@ -45,7 +45,7 @@ def dut_of(path: Path, text: str) -> DutConfig:
 
 
 def _disagreements(root: Value, dut: DutConfig, driver: Driver) -> Iterator[ConfigError]:
-    """What does not fit together, in a config of which every value is right by itself."""
+    """Yield an error for each mismatch in a config whose values are all valid by themselves."""
     others = [one for one in DRIVERS if one != dut.driver]
     yield from idle(root, others, f"driver {dut.driver}", "take it out, or change the driver")
     if root.has("ports"):

@@ -11,7 +11,7 @@ from . import readers as r
 from .yamltree import Value
 
 KEEP = "keep"
-"""As a setting's value: leave it as it is on the DUT."""
+"""Value of a setting that is left as it is on the DUT."""
 
 _PATH = r.pattern(r"/[A-Za-z0-9_./+-]*", "an absolute path", "/run/vpp/cli.sock", 200)
 _WORD = r.pattern(r"[A-Za-z0-9_./:=@%+-]+", "a word of a command", "[systemctl, restart, vpp]", 200)
@@ -71,7 +71,7 @@ class LinuxSettings:
 
 @dataclass(frozen=True)
 class VppSettings:
-    """How VPP is reached, set up and restarted.
+    """Access, setup and restart of VPP.
 
     interfaces: ``dpdk`` (queues are set in startup_conf, which needs a restart) or ``af_packet`` (interface
     ``host-X`` is made on the Linux interface X, with its queues). socket: of VPP's CLI. restart: the command, as
@@ -96,7 +96,7 @@ class PfsenseSettings:
 
 @dataclass(frozen=True)
 class LabEndpoints:
-    """How a lab's endpoints are cabled to the DUT.
+    """Cabling of a lab's endpoints to the DUT.
 
     offloads: ``full`` (frames of up to 64 KB, as hosts and veth have them by themselves), ``mtu`` (endpoints send no
     frame longer than the MTU, the router may merge them: GRO) or ``packet`` (nothing merges or splits frames anywhere);
@@ -121,7 +121,7 @@ POWER_READERS = {
 }
 """Types of power meter, and the keys of each besides ``type``."""
 ASK_THE_DUT = ("ipmi", "rapl")
-"""Those that run a command on the DUT."""
+"""Types that run a command on the DUT."""
 
 
 @dataclass(frozen=True)

@@ -62,9 +62,9 @@ class SuiteDut:
 
 @dataclass(frozen=True)
 class TcpWishes:
-    """How TCP is sent in a suite; see core.tcp.model.TcpPlan. tunnel, wan: None: as each DUT's config says.
+    """Parameters of TCP in a suite; see core.tcp.model.TcpPlan. tunnel, wan: None: as each DUT's config says.
 
-    scale: as of session.tcp.request.TcpSetup.
+    scale: as in session.tcp.request.TcpSetup.
     """
 
     time_s: Annotated[float, r.seconds, "time"] = 60.0
@@ -94,7 +94,7 @@ _MBPS, _PERCENT = r.number(0, 1e7), r.number(0, 1e5)
 
 @dataclass(frozen=True)
 class Published:
-    """What others have measured. mbps: Mbit/s. The others: % of one core, as core.tcp.cpu.COLUMNS; None: not known."""
+    """Figures measured by others. mbps: Mbit/s. The rest: % of one core, as core.tcp.cpu.COLUMNS; None: not known."""
 
     mbps: Annotated[float, _MBPS]
     client_tunnel: Annotated[float | None, _PERCENT] = None
@@ -104,7 +104,7 @@ class Published:
 
     @property
     def cpu(self) -> dict[str, float]:
-        """Those that are known, as shares of one core."""
+        """Known CPU figures, as shares of one core."""
         return {name: value / 100 for name in COLUMNS if (value := getattr(self, name)) is not None}
 
 
@@ -151,7 +151,7 @@ class Suite:
     keep_nights: Annotated[int | None, r.integer(1, 100_000)] = None
 
     def with_instead(self, instead: Instead) -> Suite:
-        """The same tests with these in place of the suite's own; ConfigError where it has nothing of the kind."""
+        """Return the suite with these in place of its own; ConfigError for a time in a suite that is not of TCP."""
         found = self
         if instead.duts:
             tests = dict.fromkeys(replace(dut, name="") for dut in self.duts)

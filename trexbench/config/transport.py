@@ -1,4 +1,4 @@
-"""How a host is reached: a DUT, or an endpoint of TCP tests."""
+"""Ways to reach a host: a DUT, or an endpoint of TCP tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .commands import pattern
 
 @dataclass(frozen=True)
 class TransportConfig:
-    """How a host is reached. type: ``netns`` (namespace), ``local`` or ``ssh`` (host, user, port); ``cli``, a prompt
+    """Way to reach a host. type: ``netns`` (namespace), ``local`` or ``ssh`` (host, user, port); ``cli``, a prompt
     behind ssh; or UNREACHED.
 
     host may be a name of the user's ssh config, which also decides user and port where they are None. platform, keys,

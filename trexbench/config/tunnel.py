@@ -9,7 +9,7 @@ KEYS = ("kind", "between", "mtu", "cipher")
 
 
 def tunnel(value: Value) -> str:
-    """As ``--tunnel`` has it, or ``{kind: relay, between: client-dut, mtu: 1400}``; in the words of parse_tunnel."""
+    """Read ``--tunnel``'s form, or ``{kind: relay, between: client-dut, mtu: 1400}``, into parse_tunnel's words."""
     if not isinstance(value.raw, dict):
         return str(parse_tunnel(value.text()))
     nodes = value.mapping("a tunnel", KEYS)

@@ -17,7 +17,7 @@ TWIN_REMEDY = "add a twin: section, with workers, clock and cycles_per_packet at
 HASH_FIELDS = ("src", "dst", "sport", "dport")
 RSS_KEYS = ("microsoft", "random")
 _KEY_DIGITS = (80, 104)
-"""Of a key of 40 bytes, or of 52 as in NICs that hash IPv6 tunnels."""
+"""Hexadecimal digits of a key of 40 bytes, or of 52 as in NICs that hash IPv6 tunnels."""
 
 _CYCLES, _AT_LEAST_ONE = r.number(0, 1e7), r.number(1, 1e7)
 
@@ -75,14 +75,14 @@ class TesterSpec:
     skew_s: Annotated[float, seconds, "skew"] = 0.0
 
     def limit_of(self, side: Literal["tx", "rx"], port: int) -> float | None:
-        """What this port can send or receive at most; None for any rate."""
+        """Return the highest rate at which this port can send or receive; None for any rate."""
         limit = self.tx_limit_pps if side == "tx" else self.rx_limit_pps
         return limit.get(port) if isinstance(limit, Mapping) else limit
 
 
 @dataclass(frozen=True)
 class RssSpec:
-    """How the NIC spreads flows over a port's receive queues: Toeplitz hash, then a round-robin indirection table.
+    """Spread of flows over a port's receive queues by the NIC: Toeplitz hash, then a round-robin indirection table.
 
     key: ``microsoft`` (the one of the RSS specification, DPDK's default for Intel's NICs), ``random`` (drawn once from
     the twin's seed, as drivers do that draw one at boot) or hexadecimal digits. fields: what is hashed, of
@@ -96,7 +96,7 @@ class RssSpec:
 
 @dataclass(frozen=True)
 class BusSpec:
-    """What receiving costs while the same port sends: ``stall_cycles`` x r / (1 - r) a frame, r the load of the bus.
+    """Cost of receiving while the same port sends: ``stall_cycles`` x r / (1 - r) a frame, r the load of the bus.
 
     limit_pps: the most frames per second that a port could receive while it sends as many; the load is the smaller of
     the two rates, as a share of it.

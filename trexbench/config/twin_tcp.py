@@ -111,8 +111,8 @@ class TunnelSpec:
 
 @dataclass(frozen=True)
 class TcpVariant:
-    """What differs in a variant of the DUT; what is not named is as without the variant. line_bps, path_bps: as of
-    TcpTwinSpec. client, server: what their programs take. A variant NAME-pinned is that of pinned runs of NAME.
+    """Differences in a variant of the DUT; whatever is not named is as without the variant. line_bps, path_bps: as in
+    TcpTwinSpec. client, server: cost of their programs. A variant NAME-pinned is that of pinned runs of NAME.
     """
 
     cycles: Annotated[CyclesSpec, _OF_CYCLES, "cycles_per_packet"] = field(default_factory=CyclesSpec)
@@ -162,7 +162,7 @@ _VARIANTS = r.pairs("variant", r"[a-z0-9][a-z0-9-]{0,39}", "firewall", r.section
 
 
 def _buffer_sizes(value: Value) -> tuple[int, int, int]:
-    """As the sysctl has it: least, first, most."""
+    """Read three sizes in the sysctl's order: least, first, most."""
     found = tuple(map(int, re.findall(r"[0-9]{1,10}", value.text())))
     if len(found) != 3 or not 0 < found[0] <= found[1] <= found[2] < 2**31:
         raise ConfigError(f"{value.text()[:60]!r} are not three sizes that ascend", "write them as 4096 131072 6291456")

@@ -19,7 +19,7 @@ from .yamltree import Gathering, Value
 T = TypeVar("T")
 
 NO_VARIANT = "none"
-"""As a variant's name: the DUT as the rest of its config says."""
+"""Name of no variant: the DUT as the rest of its config describes it."""
 VARIANT_NAME = r"[a-z0-9][a-z0-9_-]{0,31}"
 _OF_THE_DRIVER = re.compile(r"(?:forwarding|ip_forward|disable_ipv6)$")
 
@@ -50,11 +50,11 @@ def _sysctls(value: Value) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True)
 class Variant:
-    """What differs from the DUT without it. nat: the source of what leaves by the last port becomes the DUT's address.
+    """Differences from the DUT without it. nat: packets that leave by the last port get the DUT's address as source.
 
     sysctls: kernel settings, where the DUT's interfaces are (in its namespace). offloads: as in ``linux:``, of which
     they replace those of the same name. tunnel: as in ``endpoints:``; None: as there. pppoe: for TCP, the DUT dials in
-    to the server, and masquerades. wan: as of the DUT; None: as there. flow_offload: packets of known connections take
+    to the server, and masquerades. wan: as for the DUT; None: as there. flow_offload: packets of known connections take
     nft's flowtable, past most of the kernel's forwarding.
     """
 
@@ -69,7 +69,7 @@ class Variant:
 
     @property
     def filters(self) -> bool:
-        """Whether it has rules of a packet filter."""
+        """True if it has rules of a packet filter."""
         return self.nat or self.pppoe or self.flow_offload or self.firewall.name != NONE
 
 
@@ -80,7 +80,7 @@ _CYCLES = r.number(0, 1e7)
 
 @dataclass(frozen=True)
 class TwinVariant:
-    """What a packet costs the twin in this variant; None: as without it. Units as of TwinSpec."""
+    """Cost of a packet to the twin in this variant; None: as without it. Units as in TwinSpec."""
 
     packet_cycles: Annotated[float | None, r.number(1, 1e7), "cycles_per_packet"] = None
     fetch_cycles: Annotated[float | None, _CYCLES, "cycles_per_fetch"] = None

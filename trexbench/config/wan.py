@@ -16,7 +16,7 @@ KEYS = ("delay", "rate", "queue", "loss", "jitter")
 
 
 def wan(value: Value) -> Wan:
-    """As ``--wan`` has it, or ``{delay: 20ms, rate: 1gbit}``."""
+    """Read a WAN as ``--wan`` does, or from ``{delay: 20ms, rate: 1gbit}``."""
     if not isinstance(value.raw, dict):
         return parse_wan(value.text())
     nodes = value.mapping("a WAN", KEYS)

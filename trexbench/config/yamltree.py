@@ -39,7 +39,7 @@ class Value:
         return ConfigError(f"{self.file}:{self.line}: {self.key + ': ' if self.key else ''}{message}", remedy)
 
     def read(self, reader: Callable[[Value], T]) -> T:
-        """What the reader makes of this; its ConfigError gets file, line and key if it has none yet."""
+        """Apply the reader to this; its ConfigError gets file, line and key if it has none yet."""
         if self.raw is None:
             sign = "dash" if self.key.endswith("]") else "colon"
             raise self.wrong(f"nothing after the {sign}", "give it a value, or take the line out")
@@ -91,7 +91,7 @@ class Value:
                 yield from one.texts()
 
     def leaves(self, *names: str) -> Iterator[Value]:
-        """What stands below any of these keys, however deep, in the file's order."""
+        """Yield the values under any of these keys, however deep, in the file's order."""
         if isinstance(self.raw, str) or self.raw is None:
             return
         for name, one in self.raw.items() if isinstance(self.raw, Mapping) else (("", one) for one in self.raw):

@@ -1,4 +1,4 @@
-"""What a tester carries without a DUT: measured with its ports back to back, kept, and held against later runs."""
+"""A tester's limits without a DUT: measured with its ports back to back, kept, and held against later runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .verdict.model import Caveat, DirectionResult, Limit
 NEAR_SHARE = 0.9
 """A DUT that carries more than this share of what its tester can may not have been the limit alone."""
 STEADY_SHARE = 0.5
-"""How exactly a rate is sent is judged up to this share of the limit: near it a generator falls behind."""
+"""Share of the limit up to which the accuracy of a sent rate is judged: near it a generator falls behind."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class Calibration:
     limits: tuple[TesterLimit, ...]
 
     def limit_of(self, result: RunResult, direction: Any) -> TesterLimit | None:
-        """Of the same frames, ports and number of directions as in this run; None where it was not measured."""
+        """Return the limit for the run's frames, ports and number of directions; None where it was not measured."""
         wanted = (result.profiles[direction].get("digest"), str(direction), result.command["direction"] == "bidir")
         return next((one for one in self.limits if (one.frames, one.direction, one.bidir) == wanted), None)
 
     def of_run(self, result: RunResult) -> dict[str, Any] | None:
-        """What a run's document keeps of it; None where nothing of it is about this run's traffic."""
+        """Return the part that a run's document keeps; None where nothing of it is about this run's traffic."""
         found = [one for d in result.plan.directions if (one := self.limit_of(result, d)) is not None]
         return {"measured": self.measured, "limits": [asdict(one) for one in found]} if found else None
 
@@ -69,7 +69,7 @@ class Calibration:
 
 
 class _OfRun(msgspec.Struct):
-    """What a run's document keeps."""
+    """Part that a run's document keeps."""
 
     measured: str
     limits: tuple[TesterLimit, ...]

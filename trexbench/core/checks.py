@@ -1,4 +1,4 @@
-"""What a measurement needs, checked one by one: what was found, whether that is good, and the remedy."""
+"""Requirements of a measurement, checked one by one: what was found, whether that is good, and the remedy."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ def failed(area: Area, what: str, error: BenchError) -> Check:
 
 
 def exit_code(checks: Iterable[Check]) -> int:
-    """Of the first bad check, as an error there would have had it; 0 without one."""
+    """Return the exit code of the first bad check, as an error there would have had it; 0 without one."""
     return next((_ERRORS[one.area].exit_code for one in checks if one.state is State.BAD), 0)

@@ -1,4 +1,4 @@
-"""What is wrong with a run that was read back: values that a document can hold and a run cannot produce."""
+"""Damage in a run that was read back: values that a document can hold and a run cannot produce."""
 
 from __future__ import annotations
 

@@ -20,13 +20,13 @@ _PATIENCE_S = 0.25
 
 
 def named_groups(pattern: str) -> tuple[int, tuple[str, ...]]:
-    """How many groups a pattern has, and the names of those that have one; ConfigError where it is not a pattern."""
+    """Count a pattern's groups, and name those that have a name; ConfigError where it is not a pattern."""
     compiled = _compiled(pattern)
     return compiled.groups, tuple(compiled.groupindex)
 
 
 def find(pattern: str, text: str) -> str | None:
-    """What the pattern's first group matched, or all of it where it has none; None where it is not in the text.
+    """Return the match of the pattern's first group, or of all of it where it has none; None where nothing matches.
 
     ``^`` and ``$`` stand for the ends of a line. DutError where looking for it takes too long.
     """

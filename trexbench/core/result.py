@@ -36,7 +36,7 @@ from .verdict.streams import StreamLoss, find_stream_caveats, find_stream_losses
 SCHEMA = "trexbench/run"
 VERSION = 2
 ANALYSIS_VERSION = 5
-"""Of the analysis: raise it whenever a figure changes, so that stored figures are derived again."""
+"""Version of the analysis: raise it whenever a figure changes, so that stored figures are derived again."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class RunResult:
 
     @cached_property
     def costs(self) -> tuple[Cost, ...]:
-        """What a packet cost the DUT, by interval; see core.dut.cycles."""
+        """Cost of a packet to the DUT, by interval; see core.dut.cycles."""
         return find_costs(self.plan, self.samples, tuple(self.dut_readings))
 
     @property
@@ -98,7 +98,7 @@ class RunResult:
 
     @cached_property
     def streams(self) -> Mapping[Direction, tuple[StreamLoss, ...]]:
-        """What each stream lost, by direction; directions whose streams were not counted are missing."""
+        """Losses of each stream, by direction; directions whose streams were not counted are missing."""
         if self._counted is None:
             return {}
         losses = {
@@ -115,7 +115,7 @@ class RunResult:
         return Measured(self.plan, until_setback(self.plan, self.samples)[0])
 
     def _frame_sizes(self, direction: Direction) -> list[int]:
-        """Of the direction's streams; [] where the document does not have them as it should."""
+        """Frame sizes of the direction's streams; [] where the document does not have them as it should."""
         streams = self.profiles.get(direction, {}).get("streams")
         sizes = [one.get("frame_bytes") for one in streams if isinstance(one, Mapping)] if streams else []
         return [size for size in sizes if isinstance(size, int)]
@@ -154,7 +154,7 @@ class RunResult:
 
     @cached_property
     def spread_check(self) -> SpreadCheck | None:
-        """How the flows spread over queues and workers, in the hold that lost least; None without a prediction."""
+        """Spread of the flows over queues and workers, in the hold that lost least; None without a prediction."""
         pairs = [(begin, end) for begin, end in find_intervals(tuple(self.dut_readings)) if end.moment is Moment.END]
         if self.spread is None or not pairs:
             return None
@@ -224,7 +224,7 @@ def to_document(result: RunResult, with_samples: bool = True) -> dict[str, Any]:
 
 
 def raw_part(result: RunResult) -> dict[str, Any]:
-    """What cannot be derived again, without the samples; of the warnings only those noted during the run."""
+    """Return what cannot be derived again, without the samples; of the warnings only those noted during the run."""
     return {
         "schema": SCHEMA,
         "version": VERSION,

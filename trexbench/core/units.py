@@ -47,7 +47,7 @@ class Rate:
         return self.value / 100 * line_rate_pps(mean_frame_bytes, line_rate_bps)
 
     def __str__(self) -> str:
-        """As one would write it: 1.2mpps."""
+        """Format the rate as one would write it: 1.2mpps."""
         if self.unit == "percent":
             return f"{self.value:g}%"
         scale = next((s for s in ("t", "g", "m", "k") if self.value >= _SCALE[s]), "")

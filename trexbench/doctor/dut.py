@@ -22,7 +22,7 @@ MOST_OFFSET_S = 2.0
 
 
 def check_lab(config: DutConfig, embedded: bool) -> Iterator[Check]:
-    """Whether this machine can host the DUT's lab. embedded: with the embedded server."""
+    """Check whether this machine can host the DUT's lab. embedded: with the embedded server."""
     spec = LabSpec.from_config(config)
     try:
         host.check(embedded)
@@ -89,7 +89,7 @@ def _look(there: ConnectedDut, config: DutConfig) -> Iterator[Check]:
 
 
 def _judge_wan(config: DutConfig, wan: Wan) -> Check:
-    """Whether the line of the config can be made, as a run finds it out; what tries it is gone with its network."""
+    """Check whether the config's line can be made, by trying as a run does; the trial vanishes with its network."""
     try:
         return Check(Area.DUT, "WAN", State.GOOD, f"{wan}, by {find_wan(config).by}")
     except BenchError as error:

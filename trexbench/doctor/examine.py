@@ -24,7 +24,7 @@ from .tester import check_tester, judge_calibration
 
 @dataclass(frozen=True)
 class Examined:
-    """What to examine. target: its name is empty where no DUT is named, and its tester is the one that is named."""
+    """Examination request. target: its name is empty where no DUT is named, and its tester is the one that is named."""
 
     target: Target
     results: Path
@@ -46,7 +46,7 @@ def examine(asked: Examined) -> Iterator[Check]:
 
 
 def _generates_here(target: Target, config: DutConfig | None) -> bool:
-    """Whether a TRex on this machine sends: not a lab, whose cores are its own affair."""
+    """Test whether a TRex on this machine sends: not a lab, whose cores are its own affair."""
     if config is not None and config.lab is not None:
         return False
     server = target.server or (config.generator.server if config is not None else "127.0.0.1")

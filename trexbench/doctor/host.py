@@ -23,9 +23,9 @@ from ..host.linux import parse_programs, parse_stat
 from ..lab.host import processes
 
 BUSY_SHARE, STOLEN_SHARE = 0.1, 0.01
-"""Of all CPU time: more is a doubt while nothing is measured."""
+"""Shares of all CPU time: more is a doubt while nothing is measured."""
 LOOK_S = 1.0
-"""How long CPU time is counted."""
+"""Duration over which CPU time is counted."""
 ENOUGH_BYTES = 1 << 30
 """On the disk of the results: a night of 40 runs writes some 20 MB."""
 _CLOCKSOURCES = ("tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter")
@@ -36,7 +36,7 @@ _TIME_ERROR = 5
 
 @dataclass(frozen=True)
 class HostFacts:
-    """What was read; None where this machine does not say.
+    """Facts about this machine; None where it does not say.
 
     busy, stolen: shares of all CPU time over LOOK_S. governors: the CPUs of each. huge_pages: total of the default
     size, of huge_page_bytes each. synchronised: the clock, by a time server.
@@ -56,7 +56,7 @@ class HostFacts:
 
 
 def read_host() -> HostFacts:
-    """What this machine says of itself now; takes LOOK_S."""
+    """Read what this machine says of itself now; takes LOOK_S."""
     before = _times()
     time.sleep(LOOK_S)
     after = _times()
@@ -84,7 +84,7 @@ def read_host() -> HostFacts:
 
 
 def judge_host(facts: HostFacts, generates: bool) -> Iterator[Check]:
-    """What to think of it. generates: a TRex of this machine is the tester, whose cores and memory matter then."""
+    """Judge the machine. generates: a TRex of this machine is the tester, whose cores and memory matter then."""
     yield _judge_load(facts)
     yield _judge_governors(facts)
     clock = facts.clocksource or "unknown"
@@ -153,7 +153,7 @@ def check_software(trex_dir: Path | None) -> Iterator[Check]:
 
 
 def check_results(results: Path) -> Iterator[Check]:
-    """Whether results can be written, and how much of them."""
+    """Check whether results can be written, and how much space there is for them."""
     there = next(path for path in (results.absolute(), *results.absolute().parents) if path.exists())
     try:
         with tempfile.TemporaryFile(dir=there):
@@ -201,7 +201,7 @@ def _first_number(text: str | None) -> int | None:
 
 
 def _synchronised() -> bool | None:
-    """What the kernel says of its clock, which time servers' programs tell it."""
+    """Ask the kernel whether its clock is synchronised, as time servers' programs report to it; None: not known."""
     with suppress(OSError, AttributeError):
         # struct timex is 208 bytes on 64-bit Linux; modes = 0 only reads.
         state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.create_string_buffer(512))

@@ -32,7 +32,7 @@ def check_tester(
 
 
 def judge_tester(where: str, facts: ServerFacts, ports: Sequence[int], speed_bps: float | None) -> Iterator[Check]:
-    """What to think of what a server said of itself."""
+    """Judge what a server said of itself."""
     version, system = facts.version, facts.system
     cores = f"sending cores: {system.get('dp_core_count', '?')} ({system.get('core_type', 'CPU unknown')})"
     yield _check("server", State.GOOD, f"{version.get('version')} {version.get('mode', '')} at {where}, {cores}")
@@ -94,7 +94,7 @@ def _judge_places(ports: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
 
 
 def judge_calibration(known: Calibration | None, now_s: float) -> Check:
-    """Whether it is known what the tester carries without a DUT, and how old that is."""
+    """Check whether it is known what the tester carries without a DUT, and how old that is."""
     remedy = "with its ports cabled back to back: trexbench calibrate"
     if known is None:
         return _check("calibration", State.DOUBTFUL, "it is not known what this tester carries without a DUT", remedy)

@@ -14,7 +14,7 @@ from .model import Attestation, Change, Command, Dut, counted
 
 RETRY_EVERY_S = 0.25
 ROUNDS = 3
-"""So many plans at most: a change may reveal others."""
+"""Maximum number of plans: a change may reveal others."""
 
 
 class CommandFailed(DutError):
@@ -83,7 +83,7 @@ def apply_and_verify(
 
 
 def of_others(journal: Journal, variant: str | None) -> list[Change]:
-    """What other variants of the DUT have changed and left, the last one first: it is undone before all else."""
+    """Changes that other variants of the DUT left behind, the last one first: they are undone before all else."""
     changes = (entry.change for entry in reversed(journal.entries()))
     return [change for change in changes if change.variant not in (None, variant)]
 
@@ -152,5 +152,5 @@ def run(transport: Transport, command: Command) -> None:
 
 
 def summary(made: Sequence[Change]) -> str:
-    """How many changes there are, in words."""
+    """Number of changes, in words."""
     return counted(len(made), "change") if made else "nothing to change"

@@ -1,4 +1,4 @@
-"""What TCP tests want of the three hosts: the router's sides, and each endpoint as a Linux host with routes; pure."""
+"""Demands of TCP tests on the three hosts: the router's sides, and each endpoint as a Linux host with routes; pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..core.errors import ConfigError
 from .model import Tunnel, Wanted
 
 TUNNEL_NAME = "tb6in4"
-"""Of the tunnel's interface, on both hosts."""
+"""Name of the tunnel's interface, on both hosts."""
 
 
 def endpoints_of(config: DutConfig) -> EndpointsConfig:
@@ -26,7 +26,7 @@ def endpoints_of(config: DutConfig) -> EndpointsConfig:
 
 @dataclass(frozen=True)
 class TunnelWay:
-    """How both hosts make the tunnel. load: the command that puts programs in its place; none: the kernel's device."""
+    """Tunnel setup on both hosts. load: the command that puts programs in its place; none: the kernel's device."""
 
     load: tuple[str, ...] = ()
 
@@ -52,7 +52,7 @@ def router_wanted(
 
 
 def _into(way: TunnelWay, side: End, others: Iterable[Interface]) -> tuple[End, Tunnel]:
-    """What stays on this side's own interface, and its end of the tunnel to the host with these addresses."""
+    """Return what stays on this side's own interface, and its end of the tunnel to the host with these addresses."""
     local, remote = (next(own.ip for own in all_of if own.version == 4) for all_of in (side.addresses, others))
     if way.load:
         return side, Tunnel(side.interface, local, remote, load=way.load)

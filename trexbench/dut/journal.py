@@ -1,4 +1,4 @@
-"""What was changed on a DUT and not yet reverted: written before each change, so that a crash loses nothing."""
+"""Changes made on a DUT and not yet reverted: each is written before it is made, so that a crash loses nothing."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class FileJournal:
         self.name = str(self._path)
 
     def entries(self) -> Sequence[Entry]:
-        """What is still to be reverted, the oldest first."""
+        """Return what is still to be reverted, the oldest first."""
         try:
             document = msgspec.json.decode(self._path.read_bytes(), type=_Document)
         except FileNotFoundError:

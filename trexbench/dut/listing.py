@@ -37,7 +37,7 @@ def _pfsense(text: str) -> list[Found]:
 
 
 def _vpp(text: str) -> list[Found]:
-    """What VPP has taken over is there to forward, whether it has an address or not."""
+    """Return the interfaces that VPP has taken over: they are there to forward, with or without an address."""
     devices = {name: one for name, one in parse_hardware(text).items() if not name.startswith(("local", "loop"))}
     return [Found(name, queues=one.max_queues) for name, one in devices.items() if one.mac]
 
@@ -56,4 +56,4 @@ LISTINGS: dict[str, Listing] = {
     "pfsense": Listing(("ifconfig", "-a"), _pfsense),
     "vpp": Listing(("vppctl", "-s", VppSettings().socket, "show", "hardware-interfaces"), _vpp),
 }
-"""What lists a DUT's interfaces, by driver."""
+"""Commands that list a DUT's interfaces, by driver."""

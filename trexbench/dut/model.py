@@ -1,4 +1,4 @@
-"""What a driver changes on a DUT, how each change is undone, and what was read back."""
+"""Changes that a driver makes on a DUT, how each is undone, and what was read back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..transport import TIMEOUT_S
 from ..transport.words import typed
 
 LINK_WAIT_S = 10.0
-"""How long a port that was just set up may negotiate."""
+"""Time for which a port that was just set up may negotiate."""
 _LINK_EVERY_S = 0.25
 
 
@@ -114,7 +114,7 @@ class Wanted:
 
     @property
     def without_tunnel(self) -> Wanted:
-        """The same without the tunnel's interface, as long as there is none."""
+        """Copy without the tunnel's interface, for as long as there is none."""
         name = self.tunnel.name if self.tunnel is not None else ""
         ports = tuple(port for port in self.config.ports if port.interface != name)
         hops = {hop for port in ports for hop in port.neighbour.addresses}
@@ -155,7 +155,7 @@ class Wanted:
 
 
 def same_family(addresses: Iterable[str], own: Interface) -> str:
-    """Those of the IP version of this address, in words."""
+    """List the addresses of the same IP version as ``own``, in words."""
     return ", ".join(one for one in addresses if (":" in one) == (own.version == 6)) or "none"
 
 
@@ -229,17 +229,17 @@ class Mismatch:
 
 
 def unmet(changes: Iterable[Change]) -> list[Mismatch]:
-    """What a plan would still change, as mismatches."""
+    """Return what a plan would still change, as mismatches."""
     return [Mismatch(one.what, one.wanted, "unknown" if one.was is None else one.was) for one in changes]
 
 
 def resolver(address: Address) -> str:
-    """What asks for the MAC of an address: the tester answers neither."""
+    """Name of the protocol that asks for the MAC of an address: the tester answers neither."""
     return "ARP" if address.version == 4 else "neighbour solicitation"
 
 
 def is_inside(network: Network, other: Network) -> bool:
-    """Whether one network is a part of the other, or the same; those of two families never are."""
+    """Test whether one network is part of the other, or equal to it; False for two of different families."""
     if isinstance(network, IPv4Network):
         return isinstance(other, IPv4Network) and network.subnet_of(other)
     return isinstance(other, IPv6Network) and network.subnet_of(other)
@@ -266,7 +266,7 @@ def compare_route(
 
 @dataclass(frozen=True)
 class Attestation:
-    """What was read back from a DUT. Not ``attested``: nothing was read, and ``facts`` say why.
+    """Result of reading a DUT back. Not ``attested``: nothing was read, and ``facts`` say why.
 
     facts: JSON values; None where the DUT did not say, and then listed under ``unknown``. changed: what apply did
     before. spreading: how the DUT's queues are served; None: not read. platform: firmware and board of its host, no
@@ -342,7 +342,7 @@ def attest(
 
 
 def with_config_rss(spreading: Spreading, config: DutConfig) -> Spreading:
-    """The same, with the config's ``rss:`` for every port whose hash the DUT itself does not tell."""
+    """Return the spreading with the config's ``rss:`` for every port whose hash the DUT itself does not report."""
     stated = config.rss
     if stated is None or stated.key == "random":
         return spreading
@@ -371,7 +371,7 @@ class Dut(Protocol):
         """A string that changes whenever the DUT forgets what was set: when it, or its daemon, restarts."""
 
     def plan(self) -> Sequence[Change]:
-        """What has to be changed now, in this order; nothing where the DUT is as its config says."""
+        """Return the changes to make now, in order; none where the DUT is as its config says."""
 
     def verify(self) -> Attestation:
         """Read back everything the config asks for, and what else affects the result."""

@@ -25,7 +25,7 @@ _SECRETS = (
     re.compile(rf"(?i)(\b[\w.-]*(?:{_WORDS})[\w.-]*\s*[=:]\s*|\b(?:{_WORDS})\s+)(?!\*)\S+"),
     re.compile(r"(?i)(\b[\w.]*(?:serial|uuid)[\w.]*\s*[=:]\s*)(?:\"[^\"]*\"|\S+)"),
 )
-"""What a secret, and a number that names one machine, stand behind."""
+"""Patterns of secrets, and of numbers that name one machine; group 1 is what stands before them."""
 
 
 @dataclass(frozen=True)

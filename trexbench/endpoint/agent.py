@@ -41,7 +41,7 @@ REFUSALS = {
 """By iperf3's number of the error, what it means to who asked, and the remedy."""
 
 BLOCK_BYTES = 256 << 10
-"""Of one call: with iperf3's 128 KB Python's share of the time costs a tenth of the rate (benchmarks/tcp.py)."""
+"""Bytes per call: with iperf3's 128 KB Python's share of the time costs a tenth of the rate (benchmarks/tcp.py)."""
 PARAMETERS_LIMIT, RESULTS_LIMIT = 64 << 10, 4 << 20
 MOST_STREAMS = 128
 MOST_PROCESSES = 10
@@ -59,7 +59,7 @@ COOKIE_S = 5.0
 ANSWER_S = 10.0
 """For each answer of the other end."""
 BLOCKED_S = 0.2
-"""How long a sender or receiver waits before it looks whether it is to stop."""
+"""Time for which a sender or receiver waits before it looks whether it is to stop."""
 
 TCP_INFO, TCP_CONGESTION = 11, 13
 _BYTES = "state ca_state retransmits probes backoff options wscale flags"
@@ -86,7 +86,7 @@ BEGAN = time.monotonic()
 
 
 class Failure(Exception):
-    """What is wrong, and what helps."""
+    """Error that says what is wrong, and what helps."""
 
     def __init__(self, what: str, remedy: str = "") -> None:
         Exception.__init__(self, what)
@@ -154,7 +154,7 @@ def text_of(path: str) -> str:
 
 
 def named(path: str, names: str, sign: str) -> str:
-    """What follows the first of these names and the sign, in a file of such lines."""
+    """Return what follows the sign in the first line of a file that starts with one of these names."""
     with contextlib.suppress(OSError), open(path, errors="replace") as file:
         for line in file:
             name, _, value = line.partition(sign)
@@ -246,7 +246,7 @@ def one_process(pid: int) -> dict[str, Any] | None:
 
 
 def all_processes() -> dict[int, dict[str, Any]]:
-    """Of this host (of its PID namespace)."""
+    """Read all processes of this host (of its PID namespace)."""
     found = {}
     with contextlib.suppress(OSError):
         for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
@@ -274,7 +274,7 @@ def named_program(pid: int, name: str) -> str:
 
 
 def role_of(name: str, kernel: bool) -> str:
-    """What a process of this name is for, where its name says so. Kernel WireGuard works in kworkers, and says wg-."""
+    """Role of a process of this name, where the name says so. Kernel WireGuard works in kworkers, and says wg-."""
     if kernel:
         if name.startswith("kworker/"):
             return "tunnel" if "wg-" in name else ""
@@ -297,7 +297,7 @@ class Processes:
             self.noted[self.program] = one
 
     def say(self) -> None:
-        """Those that took most, and all that have a part in the test; one that has ended is missing."""
+        """Report the processes that took most, and all that have a part in the test; one that has ended is missing."""
         over_s = time.monotonic() - self.began
         found = [
             one
@@ -415,7 +415,7 @@ def receive_state(sock: socket.socket) -> int:
 
 
 def refusal(state: int, sock: socket.socket) -> Failure:
-    """What a state says that was not expected."""
+    """Return the failure that an unexpected state stands for."""
     if state == ACCESS_DENIED:
         return Failure("the server is busy with another test", "wait for its end, or use another port")
     if state == SERVER_TERMINATE:
@@ -479,7 +479,7 @@ class Stream:
 
     @property
     def id(self) -> int:
-        """As iperf3 numbers them, on both ends alike."""
+        """Number that iperf3 gives the stream, on both ends alike."""
         return 1 if self.number == 1 else self.number + 1
 
 
@@ -575,7 +575,7 @@ class Carrier:
         self.stopping = True
 
     def results(self, seconds: float) -> dict[str, Any]:
-        """As iperf3 tells the other end; its readers want every key."""
+        """Results as iperf3 reports them to the other end; its readers want every key."""
         elapsed, times = max(1e-9, time.monotonic() - self.began), os.times()
         share = {"cpu_util_user": 100 * times.user / elapsed, "cpu_util_system": 100 * times.system / elapsed}
         streams = []
@@ -606,7 +606,7 @@ class Carrier:
 
 
 def congestion_of(streams: list[Stream]) -> str:
-    """What the kernel uses on them, by their first."""
+    """Congestion control that the kernel uses on these streams, by their first."""
     name = streams[0].sock.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, 16)
     return name.partition(b"\0")[0].decode(errors="replace")
 
@@ -679,7 +679,7 @@ def cookie_bytes(cookie: str) -> bytes:
 
 
 def parameters(options: Options) -> dict[str, Any]:
-    """As iperf3's client tells its server. It counts whole seconds; the client is who ends the test."""
+    """Return what iperf3's client sends its server. It counts whole seconds; the client is the one to end the test."""
     told: Options = {"tcp": True, "omit": int(options["omit_s"]), "time": int(options["time_s"] + 0.999), "num": 0}
     told.update(blockcount=0, parallel=options["streams"], len=BLOCK_BYTES, client_version="3.12")
     told.update(pacing_timer=1000)
@@ -721,7 +721,7 @@ def client(options: Options) -> None:
 
 
 def directions(role: str, way: str) -> list[bool]:
-    """Whether this end sends, for each group of streams in the order in which they are opened."""
+    """Return whether this end sends, for each group of streams in the order in which they are opened."""
     client_sends = {"forward": [True], "reverse": [False], "bidir": [True, False]}[way]
     return client_sends if role == "client" else [not one for one in client_sends]
 
@@ -893,7 +893,7 @@ def server(options: Options) -> None:
 
 
 def listens(port: int) -> bool:
-    """Whether anything in this network namespace does."""
+    """Test whether anything in this network namespace listens on this port."""
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(OSError), open("/proc/net/" + name) as file:
             for line in file:

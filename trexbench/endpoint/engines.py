@@ -1,4 +1,4 @@
-"""What sends and receives on a host: the embedded endpoint, or the genuine iperf3. Both give the same readings."""
+"""Engines that send and receive on a host: the embedded endpoint or the genuine iperf3. Both give the same readings."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class Part:
 class Engine(Protocol):
     name: str
     takes_token: bool
-    """Whether its client tells the cookie that it is given."""
+    """True if its client sends the cookie that it is given."""
 
     def options(self, part: Part) -> Mapping[str, Any]:
-        """What the host's agent is told."""
+        """Options for the host's agent."""
 
     def readings(self, agent: Agent, part: Part) -> tuple[HostReading, ...]:
         """All of a host's readings, once its agent has ended; DutError where its program told of a failure."""

@@ -1,4 +1,4 @@
-"""What the genuine iperf3 prints with -J -> readings of a host, joined with what its agent read meanwhile. Pure."""
+"""Readings of a host from what the genuine iperf3 prints with -J, joined with what its agent read meanwhile. Pure."""
 
 from __future__ import annotations
 

@@ -128,9 +128,9 @@ class HeldEnd:
 
 
 class PppEnd(HeldEnd):
-    """Of a PPPoE session: the access concentrator (``server``), or the ``client``.
+    """End of a PPPoE session: the access concentrator (``server``), or the ``client``.
 
-    Up it tells interface, own and peer address, mtu, auth.
+    Once up it reports interface, own and peer address, mtu, auth.
     """
 
     file, what, thing = pppoe.__file__, "PPPoE", "PPPoE session"
@@ -141,7 +141,7 @@ class PppEnd(HeldEnd):
 
 
 class TunnelEnd(HeldEnd):
-    """Of a tunnel between two hosts; up it tells by (what makes it), pid, interface and mtu."""
+    """End of a tunnel between two hosts; once up it reports by (what makes it), pid, interface and mtu."""
 
     file, what, thing = relay.__file__, "tunnel", "tunnel"
     remedy = "see cables and firewalls between them, and what the other end says"

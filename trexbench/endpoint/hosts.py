@@ -62,7 +62,7 @@ class EndpointHost:
 
 
 class Agent:
-    """What an agent has told so far. Usable as a context manager; at its end nothing is left on the host.
+    """Reports of an agent so far. Usable as a context manager; at its end nothing is left on the host.
 
     output: what the genuine iperf3 printed. told: facts and what was used. error: why it ended early.
     """
@@ -88,7 +88,7 @@ class Agent:
         return self.error is not None or (self.output is not None and bool(told_by(self.output).error))
 
     def hear(self) -> list[HostReading]:
-        """What it has said since, after waiting for something; the readings of it."""
+        """Wait for the agent to say something, take it in and return the readings of it."""
         before = len(self.readings)
         try:
             for line in self.running.lines():

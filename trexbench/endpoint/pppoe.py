@@ -53,7 +53,7 @@ AGAIN_S = 0.5
 """Until what was not answered is sent again."""
 TRIES = 16
 MOST_REQUESTS = 40
-"""Of a peer, for one protocol: who does not come to terms by then is cut off."""
+"""Requests of a peer, for one protocol: who does not come to terms by then is cut off."""
 ECHO_S, SILENCE_S = 1.0, 4.0
 """An echo request every second; the session with a peer that nothing is heard of, not even answers to it, ends."""
 AGREEMENT_S = 15.0
@@ -67,7 +67,7 @@ BURST = 64
 
 
 class Failure(Exception):
-    """What is wrong, and what helps."""
+    """Error that says what is wrong, and what helps."""
 
     def __init__(self, what: str, remedy: str = "") -> None:
         Exception.__init__(self, what)
@@ -120,7 +120,7 @@ def packed(options: Iterable[tuple[int, bytes]]) -> bytes:
 
 
 def parse_options(data: bytes) -> list[tuple[int, bytes]] | None:
-    """Of a Configure packet; None where their lengths do not fit."""
+    """Return the options of a Configure packet; None where their lengths do not fit."""
     found, at = [], 0
     while at < len(data):
         if at + 2 > len(data) or data[at + 1] < 2 or at + data[at + 1] > len(data):
@@ -131,7 +131,7 @@ def parse_options(data: bytes) -> list[tuple[int, bytes]] | None:
 
 
 def readable(data: bytes) -> str:
-    """What a peer said, short and without anything that a terminal would obey."""
+    """Return what a peer said, short and without anything that a terminal would obey."""
     return "".join(one if one.isprintable() else "?" for one in data[:60].decode("utf-8", "replace"))
 
 
@@ -179,7 +179,7 @@ class Negotiation:
             self.ask(now)
 
     def heard(self, code: int, number: int, body: bytes, now: float) -> bool:
-        """Whether it was a Configure packet."""
+        """Handle a Configure packet; return whether it was one."""
         if code not in (REQUEST, ACK, NAK, REJECT):
             return False
         options = parse_options(body)
@@ -258,7 +258,7 @@ class Link:
 
     @property
     def mtu(self) -> int:
-        """Of what may be sent: the peer's MRU, as far as Ethernet goes."""
+        """Largest packet that may be sent: the peer's MRU, as far as Ethernet goes."""
         asked = self.lcp.theirs.get(MRU)
         return min(LARGEST, struct.unpack("!H", asked)[0]) if asked else LARGEST
 
@@ -385,7 +385,7 @@ class Link:
     # What is wished and granted
 
     def judged(self, which: Negotiation, kind: int, value: bytes) -> bytes | None:
-        """What the peer may have in place of what it asks for; the same: granted; None: not known here."""
+        """Return what the peer may have in place of what it asks for: the same if granted; None if not known here."""
         if which is self.lcp:
             if kind == MRU and len(value) == 2:
                 least = LEAST_IPV6 if self.options.get("ipv6") else SMALLEST
@@ -405,7 +405,7 @@ class Link:
         return None
 
     def missing(self, which: Negotiation, kinds: list[int]) -> list[tuple[int, bytes]]:
-        """What the peer has to ask for and does not."""
+        """Return the options that the peer has to ask for and does not."""
         asks = which is self.ipcp and self.serves and ADDRESS not in kinds
         return [(ADDRESS, self.assigned)] if asks else []
 

@@ -12,7 +12,7 @@ from ..transport import Completed
 from .hosts import Agent, EndpointHost
 
 LOOK_S = 0.2
-"""How often it is looked whether the program is to end."""
+"""Interval between looks at whether the program is to end."""
 LATE_S = 5.0
 """For the agent to tell that the program has exceeded its time."""
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     Options = dict[str, Any]  # the first line on stdin
 
 PREFIX = "tbvpn"
-"""Of the names of all interfaces that are made here; those that a killed program has left are taken away first."""
+"""Prefix of the names of all interfaces made here; those that a killed program has left are taken away first."""
 TABLE = "trexbench_tunnel"
-"""Of nft, for the masquerade."""
+"""Name of the nft table for the masquerade."""
 TOKEN_BYTES = 8
 UP_S = 20.0
 """For another program to have its interface, and to agree with its peer."""
@@ -39,11 +39,11 @@ END_S = 1.0
 """For it to end by itself."""
 NO_DEVICE = ("Unknown device type", "Operation not supported", "Protocol not supported")
 REQID = "7761"
-"""Of the states and policies of IPsec that are made here, and the number of their interface."""
+"""ID of the IPsec states and policies that are made here, and the number of their interface."""
 
 
 class Failure(Exception):
-    """What is wrong, and what helps."""
+    """Error that says what is wrong, and what helps."""
 
     def __init__(self, what: str, remedy: str = "") -> None:
         Exception.__init__(self, what)
@@ -58,7 +58,7 @@ class NoDevice(Failure):
 
 
 def readable(data: bytes) -> str:
-    """What a program said, in one line and without anything that a terminal would obey."""
+    """Return what a program said, in one line and without anything that a terminal would obey."""
     text = " ".join(data.decode("utf-8", "replace").split())
     return "".join(one if one.isprintable() else "?" for one in text[-300:])
 
@@ -158,7 +158,7 @@ def set_up(options: Options) -> None:
 
 
 def forget() -> None:
-    """What an earlier program of this host has left, if it was killed."""
+    """Remove what an earlier program of this host has left, if it was killed."""
     for name in os.listdir("/sys/class/net"):
         if name.startswith(PREFIX):
             delete(name)
@@ -166,7 +166,7 @@ def forget() -> None:
 
 @contextlib.contextmanager
 def masquerade(options: Options) -> Iterator[None]:
-    """What the peer sends on leaves by this interface with its address."""
+    """Masquerade what the peer sends on: it leaves by this interface with its address."""
     leaves = options.get("masquerade")
     if not leaves:
         yield

@@ -17,7 +17,8 @@ ANSWER_S = 10.0
 
 @contextmanager
 def watched_processes(host: EndpointHost | None, within_s: float) -> Iterator[Callable[[], Processes | None]]:
-    """What ends the time and gives what was found; None without a host, a python3 there, or an answer in time.
+    """Yield a function that ends the time and returns what was found: None without a host, a python3 there, or an
+    answer in time.
 
     Nothing is read there in between. within_s: the longest time between.
     """

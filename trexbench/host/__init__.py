@@ -1,1 +1,1 @@
-"""What any Linux or FreeBSD host tells about itself: CPU time, packets, interrupts, cycles; and the power it draws."""
+"""Figures that any Linux or FreeBSD host reports: CPU time, packets, interrupts, cycles; and the power it draws."""

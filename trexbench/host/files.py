@@ -1,4 +1,4 @@
-"""What ``grep -H`` prints of files, and the numbers and lists of CPUs in them. Pure; absent is None, never zero."""
+"""Output of ``grep -H`` over files, and the numbers and lists of CPUs in them. Pure; absent is None, never zero."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def parse_lines(text: str) -> dict[str, list[str]]:
 
 
 def parse_files(text: str) -> dict[str, str]:
-    """The same for files of one line: the first line of each, stripped."""
+    """Parse ``grep -H`` over files of one line: the first line of each, stripped."""
     return {path: lines[0].strip() for path, lines in parse_lines(text).items()}
 
 

@@ -1,4 +1,4 @@
-"""What FreeBSD's tools print of its counters -> numbers. Pure; absent is None, never zero; DutError for other text."""
+"""Counters that FreeBSD's tools print -> numbers. Pure; absent is None, never zero; DutError for other text."""
 
 from __future__ import annotations
 

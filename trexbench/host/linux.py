@@ -1,4 +1,4 @@
-"""What Linux's tools print of its counters -> numbers. Pure; absent is None or left out, never zero."""
+"""Counters that Linux's tools print -> numbers. Pure; absent is None or left out, never zero."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLATFORM_FILES: Mapping[str, str] = {
     "microcode": "/sys/devices/system/cpu/cpu0/microcode/version",
     **{name: f"/sys/class/dmi/id/{name}" for name in _DMI},
 }
-"""What a machine is, below its kernel: each is absent where the machine does not tell."""
+"""Files that describe a machine below its kernel: each is absent where the machine does not report it."""
 
 
 def platform_of(files: Mapping[str, str]) -> dict[str, str]:
@@ -211,7 +211,7 @@ def parse_qdisc_drops(text: str) -> dict[str, int]:
 
 
 WAN_HANDLE = "7b0:"
-"""Of the root qdisc of a WAN that a run has made: no number that a kernel gives by itself."""
+"""Handle of the root qdisc of a WAN that a run has made: no number that a kernel gives by itself."""
 
 
 def parse_nic_counters(text: str) -> dict[str, int]:

@@ -23,7 +23,7 @@ _SUMMARY = re.compile(
 )
 _TOLD = re.compile(r"From [^=]{1,160} icmp_seq=\d{1,9} (?P<what>.{1,200})")
 _WAIT_S = 10.0
-"""How long a series may take beyond its requests."""
+"""Time that a series may take beyond its requests."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class PingSeries:
 
     @property
     def times_s(self) -> tuple[float, ...]:
-        """Of the answers, in their order."""
+        """Times of the answers, in their order."""
         return tuple(one.time_s for one in self.answers if one.time_s is not None)
 
     @property
@@ -100,7 +100,7 @@ def parse_ping(text: str) -> PingSeries | None:
 def ping(
     transport: Transport, address: str, count: int, interval_s: float = 1.0, version: int = 4, source: str = ""
 ) -> PingSeries:
-    """So many echo requests from this host, one every interval_s; DutError where ping itself fails.
+    """Send ``count`` echo requests from this host, one every interval_s; DutError where ping itself fails.
 
     source: the address they come from; empty: as the host chooses. Unanswered requests are no error.
     """
@@ -119,7 +119,7 @@ def ping_limit_s(count: int, interval_s: float) -> float:
 
 
 def read_ping(done: Completed, place: str) -> PingSeries:
-    """What it printed; DutError where it failed."""
+    """Parse what ping printed; DutError where it failed."""
     found = parse_ping(done.stdout)
     if found is None:
         raise DutError(f"{shown(done.argv)} failed on {place}: {done.complaint}", "see whether it runs there")

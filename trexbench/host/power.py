@@ -1,4 +1,4 @@
-"""How much power a DUT draws, from the meter that its config names.
+"""Power that a DUT draws, from the meter that its config names.
 
 What each meter answers, and in which unit, after its maker's documents:
 
@@ -26,7 +26,7 @@ from .power_http import fetch_json
 
 TIMEOUT_S = 5.0
 NOT_AN_ANSWER = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
-"""What a parser raises where the JSON is not what the maker documents."""
+"""Exceptions that a parser raises where the JSON is not what the maker documents."""
 _RAPL = "/sys/class/powercap"
 _RAPL_LINE = re.compile(rf"{_RAPL}/(intel-rapl:[0-9]{{1,3}})/(name|energy_uj|max_energy_range_uj):(\S{{1,40}})\s*")
 

@@ -19,7 +19,7 @@ from ..core.errors import DutError
 PASSWORD_ENV, USER_ENV = "TREXBENCH_POWER_PASSWORD", "TREXBENCH_POWER_USER"
 LIMIT_BYTES = 256 * 1024
 _NOT_THERE = (404, 500, 501)
-"""How a Shelly answers for a component that it does not have: 500 in old firmware, 404 since."""
+"""Status codes for a component that is not there: a Shelly answers 500 in old firmware, 404 since."""
 
 
 def fetch_json(url: str, timeout_s: float, otherwise: tuple[str, ...] = ()) -> Any:

@@ -131,7 +131,7 @@ class LinuxHost:
         )
 
     def _read_once(self) -> tuple[list[str], frozenset[int]]:
-        """What does not change: the files of the CPUs' clocks, and the numbers of the interfaces' interrupts."""
+        """Read what does not change: the files of the CPUs' clocks, and the numbers of the interfaces' interrupts."""
         folders = [path.format(name) for name in self._interfaces for path in _IRQS]
         found = parse_lines(self._transport.run(("grep", "-rsH", "", _ONLINE, *folders), TIMEOUT_S).stdout)
         online = parse_cpus("".join(found.get(_ONLINE, ())).strip())

@@ -1,4 +1,4 @@
-"""What a host has counted since its boot, whichever system it runs, and which counters could not be read."""
+"""Counts of a host since its boot, whichever system it runs, and which counters could not be read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class HostTotals:
     missing: tuple[Missing, ...]
 
     def observation(self, config: DutConfig, drops: Iterable[DropCount]) -> Observation:
-        """The same counts by the tester's port that each interface is connected to."""
+        """Return the counts by the tester's port that each interface is connected to."""
         ports = [(port.tester, port.interface) for port in config.ports]
         queues = [(port, queue, n) for port, name in ports for queue, n in self.queues.get(name, {}).items()]
         return Observation(

@@ -17,7 +17,7 @@ from .spec import LabSpec, Placement, place, place_endpoints
 from .state import LabState
 
 LOCK_WAIT_S = 20.0
-"""How long to wait for a lab that is being taken down."""
+"""Time to wait for a lab that is being taken down."""
 
 _HOST_LOCK = "host"
 

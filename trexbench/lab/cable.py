@@ -39,12 +39,12 @@ from . import host, net, tap
 from .vnet import VNET_BYTES, Segments, cut, runs_of, segments_of
 
 HELD_BYTES = 256_000_000
-"""What one direction holds at most, whatever its settings; more is dropped. So much is 10 Gbit/s for 0.2 s."""
+"""Most bytes that one direction holds, whatever its settings: 10 Gbit/s for 0.2 s; more is dropped."""
 _OVERHEAD = 160
 """Memory of a frame besides its bytes."""
 _LONGEST_FRAME = VNET_BYTES + 65536 + 64
 _READ_BYTES, _READ_FRAMES = 500_000, 64
-"""Of one end at once, before what is due is sent: some 0.2 ms."""
+"""Most bytes and frames read from one end at once, before what is due is sent: some 0.2 ms."""
 _LATEST_US = 100_000
 _PR_SET_TIMERSLACK = 29
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
@@ -52,7 +52,7 @@ _CLIENTS, _LONGEST_QUESTION = 8, 4096
 
 
 class Lateness:
-    """How late frames left: counts by microsecond, the last one of all that were later; the longest."""
+    """Lateness of frames that left: counts by microsecond, the last one of all that were later; the longest."""
 
     def __init__(self) -> None:
         self.counts = [0] * (_LATEST_US + 1)
@@ -231,7 +231,7 @@ class Cables:
         return {"wan": asdict(self._wan), "ways": self._counts()}
 
     def _counts(self) -> list[dict[str, Any]]:
-        """Of each cable: from its first end, then from its second one; missed: what its TAP dropped, read too late."""
+        """Counts of each cable, from its first end, then its second; missed: what its TAP dropped, read too late."""
         return [
             {**way.counts(), "missed": device.counters().tx_dropped}
             for way, device in zip(self._ways.values(), self._devices, strict=True)

@@ -1,4 +1,4 @@
-"""What befalls the lab's cores while they measure: the way between them, their clocks, stolen time, other programs."""
+"""Conditions of the lab's cores while they measure: the way between them, clocks, stolen time, other programs."""
 
 from __future__ import annotations
 

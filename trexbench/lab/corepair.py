@@ -1,4 +1,4 @@
-"""How long a cache line takes from one core to another and back, and how fast both run: the way of a lab's frames.
+"""Round trip of a cache line between two cores, and the clock of each: the way that a lab's frames take.
 
 BPF programs measure, so no interpreter is in the figures. One on each core hands a word of shared memory to and fro;
 another times a chain of multiplications. They run in threads of real-time priority, which the kernel lets in between
@@ -189,7 +189,7 @@ class CorePair:
         return PairTimes(least_ns and least_ns / CHUNK, (asking_hz, answering_hz))
 
     def _await_both(self, patience_s: float) -> bool:
-        """Whether both sides are done, after so long at most."""
+        """Wait for both sides, at most patience_s; return whether they are done."""
         done, end_s = self._events[2], time.monotonic() + patience_s
         while self._running:
             ready, _, _ = select.select([done], [], [], max(0.0, end_s - time.monotonic()))

@@ -33,11 +33,11 @@ from .spec import EndpointCable, LabSpec, Placement
 FRAME_OVERHEAD = 24
 """Bytes that a frame takes on a line besides those that a qdisc counts: FCS, preamble and gap."""
 _BURST_S, _QUEUE_S = 0.002, 0.05
-"""What a line sends at once after a pause, and what waits for it, as times at its rate."""
+"""Burst that a line sends at once after a pause, and queue that waits for it, as times at its rate."""
 _FRAME_BY_FRAME_BPS, _AT_ONCE = 250e6, 4
 """Up to this rate TCP hands a line each frame alone; above it so many together."""
 _NICENESS = -20
-"""Of NAPI's threads: unlike a soft interrupt, they compete with everything else on their CPUs."""
+"""Niceness of NAPI's threads: unlike a soft interrupt, they compete with everything else on their CPUs."""
 _TSO, _GSO, _GRO = "tx-tcp*segmentation", "tx-generic-segmentation", "rx-gro"
 """The kernel's names of features."""
 
@@ -64,7 +64,7 @@ def tune(spec: LabSpec, placement: Placement) -> None:
 
 
 def facts_of(spec: LabSpec) -> dict[str, Any]:
-    """How the endpoints are cabled, as facts of a run: they are no facts that the namespaces tell."""
+    """Cabling of the endpoints, as facts of a run: the namespaces do not report it."""
     mode = spec.settings.endpoints.mode
     way = "threaded" if mode == "mtu" else "rps"
     return {"offloads": mode, "line_bps": spec.settings.endpoints.line_bps, "steer": way}
@@ -93,7 +93,7 @@ def make_cables(spec: LabSpec) -> None:
 
 
 def _set_offloads(space: str, name: str, off: Sequence[str], gro: bool) -> None:
-    """As ethtool does, without it: it need not be installed."""
+    """Set offloads as ethtool does, which need not be installed."""
     with net.inside(space), contextlib.closing(IoctlEthtool(name)) as device:
         try:
             features = device.get_features()

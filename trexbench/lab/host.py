@@ -1,4 +1,4 @@
-"""Whether this machine can host a lab, and which cores it has."""
+"""Test whether this machine can host a lab, and list its cores."""
 
 from __future__ import annotations
 

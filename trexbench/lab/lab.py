@@ -176,7 +176,7 @@ class Lab:
 
 
 def _fixed(spec: LabSpec) -> LabSpec:
-    """What cannot be changed while it is up: with which settings its line began does not matter."""
+    """Return what cannot be changed while the lab is up: the settings its line began with do not matter."""
     return spec if spec.wan is None else replace(spec, wan=Wan())
 
 

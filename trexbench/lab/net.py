@@ -165,7 +165,7 @@ def set_threaded(
 
 
 def _set_gro_and_queues(spec: LabSpec, interface: str) -> None:
-    """As ethtool does, without it: it need not be installed."""
+    """Set GRO, queues and VLAN offloads as ethtool does, which need not be installed."""
     from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
 
     with contextlib.closing(IoctlEthtool(interface)) as device:

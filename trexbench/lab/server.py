@@ -29,7 +29,7 @@ _COMPLAINT = re.compile(r"\b(error|cannot|fail\w*|unable)\b|vlib_|clib_", re.IGN
 
 @dataclass(frozen=True)
 class Launch:
-    """What to start, and where. kind: as in state.Server."""
+    """Command to start, and where. kind: as in state.Server."""
 
     kind: str
     argv: tuple[str, ...]

@@ -26,7 +26,7 @@ _HEADER = 20
 _ETHERNET, _TYPE_AT = 14, 12
 _IPV4, _IPV6, _PROTOCOL, _TTL = 0x0800, 0x86DD, 41, 255
 _AT_MAC, _FIXED_GSO, _ENCAP_IPV4, _DECAP_IPV6 = 1, 1 << 0, 1 << 1, 1 << 8
-"""Of bpf_skb_adjust_room: behind the Ethernet header; what TCP sends fits already; which header comes or goes."""
+"""Arguments of bpf_skb_adjust_room: after Ethernet's header; TCP's output fits already; which header comes or goes."""
 _SKB_PROTOCOL = 16
 """Its offset in struct __sk_buff."""
 _PASS, _DROP = 0, 2
@@ -66,7 +66,7 @@ def _grow(asm: Assembler, by: int, flags: int) -> None:
 
 
 def _write(asm: Assembler, size: int) -> None:
-    """So many bytes from R10 - 64 to the packet's Ethernet type and what follows."""
+    """Store ``size`` bytes from R10 - 64 in the packet, from its Ethernet type on."""
     asm.mov(R1, R6)
     asm.mov(R2, _TYPE_AT)
     asm.calc(R3, R10, "add", -64)

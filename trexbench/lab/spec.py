@@ -1,4 +1,4 @@
-"""What a lab consists of: names, addresses on the wire, and which core does what. Pure."""
+"""Specification of a lab: names, addresses on the wire, and which core does what. Pure."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class Placement:
 
 
 def place_endpoints(spec: LabSpec, placement: Placement, cpus: Sequence[int]) -> Placement:
-    """The same with the endpoints' cores: those of the config, else all of these that do not forward."""
+    """Add the endpoints' cores to a placement: those of the config, else all of these that do not forward."""
     others = tuple(cpu for cpu in cpus if cpu not in placement.router) or tuple(cpus)
     chosen = {one.role: one.cpus or others for one in spec.endpoints}
     warnings = list(placement.warnings)

@@ -27,7 +27,7 @@ from ..stlserver.kernel.netdev import NetDevice, inside
 from .host import processes
 
 QUEUE_FRAMES = 4096
-"""What a CPU's queue holds."""
+"""Frames that a CPU's queue holds."""
 _RX_QUEUE_INDEX = 16
 """Its offset in struct xdp_md."""
 

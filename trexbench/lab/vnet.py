@@ -19,7 +19,7 @@ _IPV4, _TAGS = 0x0800, (0x8100, 0x88A8)
 
 @dataclass(frozen=True)
 class Segments:
-    """What a GSO frame stands for. headers: bytes before the payload, without the vnet header; payload: bytes of it.
+    """Segments of a GSO frame. headers: bytes before the payload, without the vnet header; payload: bytes of it.
 
     size: bytes on the wire of all; each: of every one but the last.
     """
@@ -45,7 +45,7 @@ def segments_of(frame: bytes) -> Segments | None:
 
 
 def runs_of(kept: int, lost: tuple[int, ...]) -> list[tuple[int, int]]:
-    """What is left of so many segments in a row: (first, end) of each run."""
+    """Return the runs, each as (first, end), that the lost segments leave of the ``kept`` first ones."""
     edges = [-1, *lost, kept]
     return [(before + 1, after) for before, after in pairwise(edges) if after > before + 1]
 

@@ -31,7 +31,7 @@ def check(spec: LabSpec) -> None:
 
 
 def launch(spec: LabSpec, placement: Placement, cpus: Sequence[int]) -> Launch:
-    """How to start VPP, with a startup.conf of its own, which this writes."""
+    """Write a startup.conf for VPP, and return how to start it with that."""
     folder = _folder(spec.prefix)
     folder.mkdir(parents=True, exist_ok=True)
     conf = folder / "startup.conf"

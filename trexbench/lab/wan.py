@@ -20,7 +20,7 @@ from .spec import LabSpec, Placement
 KIND = "wan"
 READY_S = 20.0
 TAP_FRAMES = 4096
-"""What a TAP holds until the process comes to read."""
+"""Frames that a TAP holds until the process comes to read."""
 _ANSWER_S = 5.0
 _LONGEST_ANSWER = 1 << 16
 
@@ -35,7 +35,7 @@ class Cable:
 
 
 def cables_of(spec: LabSpec) -> tuple[Cable, ...]:
-    """Those of a lab's line, which replace veth pairs; none where it has none."""
+    """Cables of a lab's line, which replace veth pairs; none where it has no line."""
     return tuple(_cables(spec)) if spec.wan is not None else ()
 
 
@@ -88,7 +88,7 @@ def answers(spec: LabSpec) -> bool:
 
 
 def ask(prefix: str, question: dict[str, Any]) -> dict[str, Any]:
-    """What the lab's line answers; LabError where it is not there, or refuses."""
+    """Return the answer of the lab's line; LabError where it is not there, or refuses."""
     try:
         with socket.socket(socket.AF_UNIX) as there:
             there.settimeout(_ANSWER_S)

@@ -36,7 +36,7 @@ def format_comparison(first: RunResult, second: RunResult, unlike: Sequence[str]
 
 
 def comparison_values(first: RunResult, second: RunResult, unlike: Sequence[str]) -> dict[str, Any]:
-    """The same for machines; rates in frames per second, shares as fractions."""
+    """Return the comparison as JSON values: figures in the unit that their key names, shares as fractions."""
     return {
         "first": {"id": first.id, "simulated": first.simulated},
         "second": {"id": second.id, "simulated": second.simulated},
@@ -94,7 +94,7 @@ def format_set_comparison(first: str, second: str, compared: SetComparison, room
 
 
 def set_comparison_values(first: str, second: str, compared: SetComparison) -> dict[str, Any]:
-    """The same for machines; rates in frames per second, shares as fractions."""
+    """Return the comparison as JSON values: figures in the unit that their key names, shares as fractions."""
     return {
         "first": first,
         "second": second,

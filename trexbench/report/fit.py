@@ -60,7 +60,7 @@ def wrapped(lines: Sequence[str], room: int | None) -> list[str]:
 def _widths(
     shown: Sequence[TableColumn[T]], cells: dict[TableColumn[T], list[str]], room: int | None
 ) -> list[int] | None:
-    """Of each column; None where they do not fit, and another one can be left out."""
+    """Return each column's width; None where they do not fit and another one can be left out."""
     widths = [max(1, max(map(len, cells[one]))) for one in shown]
     most = max((width for one, width in zip(shown, widths, strict=True) if one.wraps), default=0)
     while room is not None and sum(widths) + _BETWEEN * (len(widths) - 1) > room:

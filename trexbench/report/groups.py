@@ -83,14 +83,14 @@ def figures_words(findings: Sequence[Finding], since: str = "") -> str:
 
 
 def explanation_lines(group: Group) -> Iterator[str]:
-    """What explains the first finding, with its cell where the headline is about several."""
+    """Yield what explains the first finding, with its cell where the headline is about several."""
     several = len({one.cell for one in group.leading}) > 1
     for sentence in group.explanation:
         yield f"{group.first.cell}: {sentence}" if several else sentence
 
 
 def own_explanation(group: Group, finding: Finding) -> str:
-    """What explains this finding, as far as neither the group nor the cell's first finding has said it."""
+    """Explanation of this finding, as far as neither the group nor the cell's first finding has given it."""
     first = next(one for one in group.findings if one.cell == finding.cell)
     said = {*group.explanation, *(first.explanation if first is not finding else ())}
     return "; ".join(sentence for sentence in finding.explanation if sentence not in said)
@@ -124,7 +124,7 @@ def format_levels(finding: Finding) -> str:
 
 
 def format_noise(finding: Finding) -> str:
-    """Of a night, as a share of the level before; in the figure's unit where that is 0."""
+    """Format a night's noise as a share of the level before; in the figure's unit where that is 0."""
     if finding.before:
         return f"{abs(finding.noise / finding.before) * 100:.1f} %"
     return format_figure(finding.noise, finding.metric)

@@ -1,4 +1,4 @@
-"""How a DUT looks, on the page, in PNG and in SVG alike: its colour, and the marker and dash of each of its lines."""
+"""Look of a DUT, on the page, in PNG and in SVG alike: its colour, and the marker and dash of each of its lines."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 BLUE, VERMILION, GREEN, PURPLE = "#2253AD", "#AF5114", "#548179", "#61465B"
 OCHRE, SKY, BLACK, OLIVE = "#B38C21", "#2B89E0", "#222222", "#324400"
 GREY, RED = "#666666", "#C0143C"
-"""Of what is no DUT's: references, and verdicts."""
+"""Colours of what belongs to no DUT: references and verdicts."""
 LIGHT = (BLUE, VERMILION, GREEN, SKY, OCHRE, BLACK, PURPLE, OLIVE)
 DARK = ("#629EDA", "#C33D0A", "#05D1AE", "#035FE8", "#FCCD28", "#EEEEEE", "#8C5188", "#ACA118")
-"""The same hues for a dark ground."""
+"""Hues of LIGHT for a dark ground."""
 MARKERS: Mapping[str, str] = {
     "circle": "o",
     "square": "s",
@@ -25,7 +25,7 @@ MARKERS: Mapping[str, str] = {
     "hexagon": "h",
     "cross": "P",
 }
-"""As the page names them, and as pictures do."""
+"""Marker names on the page -> markers in pictures."""
 DASHES: Mapping[str, Any] = {
     "solid": "-",
     "dot": (0, (1.2, 1.6)),
@@ -34,7 +34,7 @@ DASHES: Mapping[str, Any] = {
     "longdash": (0, (10, 3)),
     "longdashdot": (0, (10, 2, 1.2, 2)),
 }
-"""As the page names them, and as pictures do."""
+"""Dash names on the page -> line styles in pictures."""
 
 
 STRIDE = 17
@@ -43,7 +43,7 @@ STRIDE = 17
 
 @dataclass(frozen=True)
 class Look:
-    """Of a line. colour: on a light ground. marker, dash: keys of MARKERS and DASHES. size: of markers, in pixels."""
+    """Look of a line. colour: on a light ground. marker, dash: keys of MARKERS, DASHES. size: of markers, in pixels."""
 
     colour: str
     marker: str
@@ -52,15 +52,15 @@ class Look:
 
     @property
     def style(self) -> dict[str, Any]:
-        """As matplotlib has it."""
+        """Keyword arguments for matplotlib."""
         style: dict[str, Any] = {"marker": MARKERS[self.marker], "linestyle": DASHES[self.dash]}
         return style | {"color": self.colour, "markersize": 0.6 * self.size}
 
 
 def find_look(column: int, place: int = 0) -> Look:
-    """Of one of a DUT's lines. column: the DUT's place among the columns; place: the line's among the DUT's.
+    """Find the look of a DUT's line. column: the DUT's place among the columns; place: the line's among the DUT's.
 
-    page.js has the same rule. No two of the first 17 lines of the first 16 DUTs look alike. Of lines that coincide the
+    page.js has the same rule. No two of the first 17 lines of the first 16 DUTs look alike. Where lines coincide, the
     later one's markers lie within the earlier one's.
     """
     hue, number = column % len(LIGHT), place + STRIDE * (column // len(LIGHT))
@@ -70,5 +70,5 @@ def find_look(column: int, place: int = 0) -> Look:
 
 
 def page_palette() -> dict[str, Any]:
-    """What page.js needs of it."""
+    """Return what page.js needs of the palette."""
     return {"light": LIGHT, "dark": DARK, "markers": [*MARKERS], "dashes": [*DASHES], "stride": STRIDE}

@@ -1,4 +1,4 @@
-"""What all outputs share: names, bounds, figures with their units, columns of text."""
+"""Wording that all outputs share: names, bounds, figures with their units, columns of text."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def name_of(result: RunResult, kind: str | None = None) -> str:
 
 
 def variant_of(result: RunResult) -> str | None:
-    """Of the DUT; None: it was measured without any."""
+    """Variant of the DUT; None: it was measured without any."""
     return text_of(result.command, "variant", "") or None
 
 
 def status_words(row: RunRow) -> str:
-    """How a run stands that is not complete; a document alone does not tell a running run from a killed one."""
+    """Status of an incomplete run; a document alone does not distinguish a running run from a killed one."""
     return "still running, or was killed" if row.status == Status.RUNNING.value else row.status
 
 

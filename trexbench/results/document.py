@@ -37,7 +37,7 @@ Result = RunResult | TcpResult
 MAX_BYTES = 256 << 20
 """Larger files are not read: a day at 1 Hz on two ports is 40 MB."""
 EXPORTS = (".loadtest.json", ".iperf3.json")
-"""What the names of exports end with, which are no documents of ours."""
+"""Endings of the names of exports, which are no documents of ours."""
 _DERIVED, _DIGEST, _END = b'\n "derived": ', b',"digest":"', b'"}\n}\n'
 _HEX = 32
 
@@ -104,7 +104,7 @@ def read_derived(data: bytes) -> RunRow | None:
 
 
 def read_sealed(data: bytes) -> tuple[RunRow, ...] | None:
-    """As read_derived, for a document with one row or several."""
+    """Return the rows of a document with one row or several; None as in read_derived."""
     end = len(data) - len(_DIGEST) - _HEX - len(_END)
     begin = data.rfind(_DERIVED, 0, max(0, end))
     if begin < 0 or data[end:] != _DIGEST + _digest(memoryview(data)[:end]) + _END:

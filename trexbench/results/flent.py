@@ -25,9 +25,9 @@ from .foreign import Given, imported_run
 
 VERSION = 4
 MOST_VALUES = 500_000
-"""Of all streams together."""
+"""Most values of all streams together."""
 LONG_ENOUGH = 0.9
-"""Of LENGTH: less, and the test ended early."""
+"""Share of LENGTH below which the test ended early."""
 _STREAM = re.compile(r"TCP (upload|download)(?!.* (avg|sum|fairness)$)(?!.*::[a-z])")
 """Not what flent reckons of others (avg, sum), nor what ss tells of a socket (``::tcp_rtt``)."""
 _ICMP = "Ping (ms) ICMP"
@@ -199,7 +199,7 @@ def _holes(values: Sequence[float | None]) -> int:
 def _readings(
     streams: Sequence[_Stream], begin_s: float, step_s: float, count: int
 ) -> tuple[tuple[HostReading, ...], tuple[HostReading, ...]]:
-    """Of client and server: each knows of a connection what the other does."""
+    """Readings of client and server: each knows the payload of every connection."""
     times = [at * step_s for at in range(count + 1)]
     instants = [begin_s + at_s for at_s in times]
     ends: tuple[list[HostReading], list[HostReading]] = ([], [])

@@ -20,7 +20,7 @@ _UNKNOWN = "nothing is known of the router, nor of the endpoints' cores and what
 
 @dataclass(frozen=True)
 class Given:
-    """What is said of a file besides its content. dut: the DUT's name. line_bps: of the slowest line on the way.
+    """Facts given about a file besides its content. dut: the DUT's name. line_bps: of the slowest line on the way.
 
     written: when the file was, UTC. digest: of its content.
     """

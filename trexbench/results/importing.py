@@ -23,7 +23,7 @@ from .store import RunWriter
 from .tcpwriter import TcpWriter
 
 USUAL_BPS = 10e9
-"""Of the ports, where nobody says their speed: trex-loadtest's frames are reckoned by it."""
+"""Speed of the ports where nobody gives it: trex-loadtest's frames are reckoned by it."""
 _ENDINGS = re.compile(r"(\.(loadtest|iperf3|json|flent|gz))+$")
 _GZIP = b"\x1f\x8b"
 _KINDS = "it takes the JSON of trex-loadtest, of `iperf3 -J`, and flent's data files"

@@ -145,7 +145,7 @@ def _plan(told: Told, asked: Asked, way: Way, output: Output, extra: Mapping[str
 
 
 def _readings(told: Told) -> list[HostReading]:
-    """Of the end that printed it."""
+    """Readings of the end that printed it."""
     begin = tuple(StreamCount(one.stream, one.sends, 0) for one in told.totals[-1][1])
     return [HostReading(0.0, begin), *(HostReading(at_s, streams) for at_s, streams in told.totals)]
 
@@ -170,7 +170,7 @@ def _peer_of(told: Told, end: Ends) -> list[HostReading]:
 
 
 def _at_end(stream: int, total: End | None, omitted: Mapping[int, int]) -> StreamCount:
-    """What is not told was not sent: the reading shows no more than the one before it."""
+    """Count at the end. Payload not reported was not sent: the reading shows no more than the one before it."""
     payload, info = omitted.get(stream, 0) + max(0, int(total.bytes if total else 0)), {}
     if total is not None and total.retransmits is not None and 0 <= total.retransmits < _NO_RETRANSMITS:
         info = {"total_retrans": int(total.retransmits)}
@@ -228,7 +228,7 @@ def _tool(output: Output) -> str:
 
 
 def _extra(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What an export of ours says of itself."""
+    """Return what an export of ours says of itself."""
     try:
         found = msgspec.json.decode(str(document.get("extra_data")))[MARK]
     except (msgspec.DecodeError, TypeError, LookupError, UnicodeError, RecursionError):

@@ -20,9 +20,9 @@ from .journal import SUFFIX
 from .nights import find_nights
 
 AGAINST_NIGHTS = max(BASELINE, LONG)
-"""So many nights before a regression is it compared with."""
+"""Nights before a regression with which it is compared."""
 _BESIDE = ("{stem}.png", "{stem}.svg", "{stem}-efficiency.png", "{stem}.loadtest.json", "{stem}" + SUFFIX)
-"""What is made of a run and lies beside it, and the journal of a run that was killed."""
+"""Names of what is made of a run and lies beside it, and of the journal of a run that was killed."""
 
 
 def find_old(

@@ -75,7 +75,7 @@ def _refuse(names: str, unlike: list[str]) -> NoReturn:
 
 
 def _differing(results: Path, one: RunRow, other: RunRow) -> str | None:
-    """As differing_facts; empty where a document cannot be read."""
+    """Return the runs' differing_facts; empty where a document cannot be read."""
     facts = []
     for row in (one, other):
         place = Path(row.path) if Path(row.path).is_file() else results / row.path

@@ -1,4 +1,4 @@
-"""How far both hosts let a socket's buffers grow: set for a leg, read back, restored."""
+"""Limit to which both hosts let a socket's buffers grow: set for a leg, read back, restored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SYSCTLS = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
 
 
 class Buffers:
-    """Of these hosts. None: as they were found."""
+    """Socket buffers of these hosts. None: as they were found."""
 
     def __init__(self, hosts: Sequence[ConnectedDut]) -> None:
         self._hosts, self._stack = hosts, ExitStack()

@@ -16,12 +16,12 @@ from .request import Case, Request, Setup, request_of
 from .testers import name_of_tester, save
 
 NAME = "back-to-back"
-"""Of the DUT that there is not, in results."""
+"""Name in results for the absent DUT."""
 MODES = ("var2-64b", "var2-imix", "var2-1514b")
 _CABLE = TwinSpec(workers=2, clock_hz=1e12, packet_cycles=1.0, ring=65536, latency_s=1e-6)
-"""What --sim puts in the place of a cable: a router too fast to be a limit."""
+"""Router that --sim puts in the place of a cable, too fast to be a limit."""
 _TAKEN = ("warmup", "warmup_s", "sample_s", "window_s")
-"""Of a DUT's plan: how its runs settle and are sampled, so that they are compared with a tester measured alike."""
+"""Fields of a DUT's plan that set how its runs settle and are sampled: a tester measured alike can be compared."""
 
 
 def without_dut(base: DutConfig | None, ports: Sequence[int]) -> DutConfig:

@@ -157,7 +157,7 @@ def known_macs(config: DutConfig, endpoint: Endpoint, trex_dir: Path | None = No
 
 
 def macs_or_names(say: Callable[[str], None]) -> ReadMacs:
-    """As known_macs, with ``mac-of-port-0`` for the MACs of a tester that cannot be asked, and a line that says so."""
+    """Make a known_macs that returns ``mac-of-port-0`` for the MACs of a tester that cannot be asked, and says so."""
 
     def read(config: DutConfig, endpoint: Endpoint, trex_dir: Path | None) -> Mapping[int, str]:
         try:
@@ -170,5 +170,5 @@ def macs_or_names(say: Callable[[str], None]) -> ReadMacs:
 
 
 def lab_facts(config: DutConfig) -> Mapping[str, Any]:
-    """What the host of a lab that is up knows and its DUT's namespace does not; nothing for other DUTs."""
+    """Facts that the host of a lab that is up knows and its DUT's namespace does not; none for other DUTs."""
     return {} if config.lab is None else facts_of(LabSpec.from_config(config))

@@ -73,7 +73,7 @@ class Endpoints:
 
     @property
     def beneath(self) -> Endpoints:
-        """The same without the tunnel that was opened: its ends by their addresses outside of it."""
+        """These endpoints without the tunnel that was opened: its ends by their addresses outside of it."""
         if self.opened is None:
             return self
         client, server = (
@@ -88,7 +88,7 @@ class Endpoints:
 
     @property
     def versions(self) -> tuple[int, ...]:
-        """Of IP, that both endpoints have an address of, and that a session between DUT and server carries."""
+        """IP versions that both endpoints have an address of, and that a session between DUT and server carries."""
         carried = self.pppoe.versions if self.pppoe is not None else (4, 6)
         return tuple(one for one in sorted(self.client.addresses) if one in carried)
 
@@ -116,7 +116,7 @@ def open_endpoints(
             say(f"tunnel: {f'{tunnel.tunnel} by {tunnel.by}' if tunnel.by else f'none, {tunnel.without}'}")
 
         def opened(wanted: Wanted, what: str, change: bool) -> tuple[ConnectedDut, Callable[[], Attestation]]:
-            """What reads it back is for later: a cable has no carrier until its other end is up as well."""
+            """Return the host and a read-back for later: a cable has no carrier until its other end is up as well."""
             there = stack.enter_context(connect_dut(wanted, doing, temporary, what))
             if not change:
                 return there, lambda: not_attested(wanted.config)

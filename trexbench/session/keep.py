@@ -162,7 +162,7 @@ def _measured(session: Session, keeper: RunKeeper, request: Request) -> Measured
 
 
 def efficiency_request(case: Case, hold_s: float | None, setup: Setup) -> Request:
-    """What every rate of ``measure_rates`` has in common. Without mode and profile it is one flow of 64 B."""
+    """Make the request that all rates of ``measure_rates`` share. Without mode and profile it is one flow of 64 B."""
     if case.telemetry == "off":
         raise ConfigError("--telemetry off leaves nothing to say", "leave it out")
     mode = case.mode or (None if case.profile else DEFAULT_MODE)
@@ -192,7 +192,7 @@ def draw_run(result: RunResult, path: Path) -> Path:
 
 
 def picture_form(path: Path) -> str:
-    """Of a picture, by the ending of its file; ConfigError for one that is none."""
+    """Return a picture's format by the ending of its file; ConfigError for an unknown one."""
     form = path.suffix[1:].lower() or "png"
     if form not in PICTURES:
         raise ConfigError(f"{path}: a picture is no .{form}", f"let its name end in .{', .'.join(PICTURES)}")
@@ -200,7 +200,7 @@ def picture_form(path: Path) -> str:
 
 
 def draw_costs_of(results: Sequence[RunResult], folder: Path) -> Path:
-    """What packets cost at these runs' rates, as a picture beside the first's document; StoreError as draw_run."""
+    """Draw what packets cost at these runs' rates, as a picture beside the first's document; StoreError as draw_run."""
     from ..report.run.picture_costs import draw_costs
 
     costs = [cost for result in results for cost in result.costs]

@@ -37,7 +37,7 @@ class Tester(Generator, Protocol):
 
     @property
     def can_tag(self) -> bool:
-        """Whether every port times the tagged frames that come back to it."""
+        """True if every port times the tagged frames that come back to it."""
 
     def load(
         self, path: Path, tunables: Mapping[str, str], tx_ports: Sequence[int], vlans: Mapping[int, Sequence[int]]
@@ -83,7 +83,7 @@ class Recorder(Protocol):
 
 @dataclass(frozen=True)
 class Session:
-    """What runs need, open: the tester's ports, the DUT as it was found, its counters, clock, the lab's conditions.
+    """Open resources for runs: the tester's ports, the DUT as it was found, its counters, clock, the lab's conditions.
 
     calibration: what the tester carries without a DUT, where it was measured. line: the WAN in the path; None: there is
     none. read_back: reads the DUT again after each run; None where its settings stay.

@@ -19,7 +19,7 @@ from .temporary import NAME, Temporary
 from .wan import NETEM, carrier_of
 
 _WHAT = "WAN on"
-"""How its changes are named in the journal, before the interface."""
+"""Prefix of its changes' names in the journal, before the interface."""
 
 
 def wan_host_wanted(config: DutConfig) -> Wanted | None:

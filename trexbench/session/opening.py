@@ -70,7 +70,7 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
 
 
 def _find_wan(request: Request) -> WanUse:
-    """What can make the config's WAN; ConfigError where nothing is to be made."""
+    """Find what can make the config's WAN; ConfigError where nothing is to be made."""
     wan = request.dut.wan
     if wan is not None and request.sim:
         raise ConfigError(f"a WAN of {wan}: simulated packets pass none", "take it out, or another variant")

@@ -18,7 +18,7 @@ _HOPS = "/proc/sys/net/ipv6/conf/{}/hop_limit"
 
 @dataclass(frozen=True)
 class ProvedPath:
-    """What answers of one host to another show. sent_ttl: with which they left; ttl: with which they arrived.
+    """Path that the answers of one host to another show. sent_ttl: with which they left; ttl: with which they arrived.
 
     routers: how many forwarded them.
     """
@@ -78,7 +78,7 @@ def _prove_way(one: Endpoint, other: Endpoint, version: int, around: bool, route
 
 
 def judge(series: PingSeries, sent_ttl: int, routers: int, version: int) -> tuple[str, str] | None:
-    """What is wrong with answers that left with this TTL and are to cross so many routers, and what helps; or None."""
+    """Return what is wrong with answers that left with this TTL to cross so many routers, and what helps; or None."""
     word = "TTL" if version == 4 else "hop limit"
     if series.redirects:
         remedy = "turn redirects off on the router, and see that each endpoint is on a network of its own"

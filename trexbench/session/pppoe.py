@@ -38,12 +38,12 @@ class Pppoe:
 
     @property
     def versions(self) -> tuple[int, ...]:
-        """Of IP, that it carries."""
+        """IP versions that the session carries."""
         return (4, 6) if self.told.get("ipv6") else (4,)
 
     @property
     def lost(self) -> str:
-        """What has ended it meanwhile; empty: it is up."""
+        """Reason why the session has gone down; empty while it is up."""
         for end in (self.server, self.client):
             try:
                 if end is not None:

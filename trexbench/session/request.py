@@ -1,4 +1,4 @@
-"""What a user asks for, the request made of it, and its plan, with the DUT's config and the defaults filled in."""
+"""User's wishes, the request made of them, and its plan, with the DUT's config and the defaults filled in."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..core.units import Rate, format_bits
 DEFAULTS = PlanDefaults(warmup=Rate(1000.0, "pps"), ramp_to=Rate(97.0, "percent"), loss=0.001)
 
 NIGHT_DEFAULTS = PlanDefaults(zoom_s=60.0, soak_s=60.0)
-"""Of a suite's cells, where neither the suite nor the DUT's config says otherwise: a night is compared with others."""
+"""Defaults for a suite's cells, after those of suite and DUT's config: a night is compared with others."""
 
 SPEEDUP, NIGHT_SPEEDUP = 100.0, 10_000.0
 """Default simulated seconds per real second: of a run, and of a night's runs."""
@@ -53,7 +53,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Setup:
-    """How runs are carried out, the same for all of a night. speedup and seed: of a simulation; None is the default.
+    """Options for runs, the same for all of a night. speedup and seed: of a simulation; None is the default.
 
     server and its ports: None is what the DUT's config says, or its lab. label: a word kept with the results.
     """
@@ -126,7 +126,7 @@ class Request(Setup):
 
     @property
     def kind(self) -> str:
-        """Of the plan: the strategy that the verb is named after; for other verbs (``efficiency``) one rate at once."""
+        """Plan kind: the strategy that the verb is named after; for other verbs (``efficiency``) one rate at once."""
         return self.verb if self.verb in STRATEGIES else Saturate.kind
 
     @property
@@ -155,7 +155,7 @@ def make_request(verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> R
 
 
 def request_of(dut: DutConfig, verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> Request:
-    """The same for a DUT that is no file."""
+    """Make the request for a DUT that is no file; ConfigError as make_request."""
     base, file, own = _profile_of(case)
     dut = dut.with_variant(case.variant).with_wan(case.wan)
     if (tunnel := dut.chosen.tunnel) is not None and tunnel != NO_TUNNEL:
@@ -241,7 +241,7 @@ def line_rate_bps(dut: DutConfig, direction: Direction, port_speeds_bps: Mapping
 
 
 def expected_s(request: Request) -> float:
-    """How long the run takes by its own clock, its confirmation's first trial included.
+    """Duration of the run in seconds by its own clock, its confirmation's first trial included.
 
     ConfigError for wishes that no line rate could make right: they can be refused before anything is opened.
     """

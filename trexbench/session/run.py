@@ -16,7 +16,7 @@ from ..core.verdict.warmup import check_warmup
 from ..signals import Interrupted as Interrupted
 
 SLACK_S = 5.0
-"""How much longer than the plan a start may last before the generator ends it by itself; two samples, if longer.
+"""Time by which a start may exceed the plan before the generator ends it by itself; two samples, if longer.
 
 Each phase may end late by almost half a sample.
 """
@@ -62,7 +62,7 @@ def run(plan: Strategy, generator: Generator, clock: Clock, sink: Sink, watch: W
 
 
 def as_error(raised: BaseException) -> BenchError | Interrupted:
-    """What ended a run, as one line; a defect of trexbench, too, so that its samples are kept."""
+    """Turn what ended a run into an error of one line; a defect of trexbench, too, so that its samples are kept."""
     if isinstance(raised, Interrupted):
         return raised
     return Interrupted("Ctrl-C", 130) if isinstance(raised, KeyboardInterrupt) else as_bench_error(raised)

@@ -88,7 +88,7 @@ class LockedEngine:
 
 
 class TwinDut:
-    """What a simulated DUT counts about itself, read as a real one's: VPP's by the text of its ``show runtime``."""
+    """Counters of a simulated DUT, read as a real one's: VPP's from the text of its ``show runtime``."""
 
     def __init__(self, dut: DutConfig, router: TwinRouter, engine: LockedEngine) -> None:
         self._router, self._engine = router, engine

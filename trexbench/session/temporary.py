@@ -1,4 +1,4 @@
-"""What is set on a host for a part of a test only: journalled before it is set, undone when that part is over."""
+"""Settings on a host for a part of a test only: journalled before they are made, undone when that part is over."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..dut.journal import Entry
 from .dut import ConnectedDut
 
 NAME = "for this test"
-"""As the variant of such changes: what a killed run has left is undone before the next one's are applied."""
+"""Variant name of such changes: what a killed run has left is undone before the next one's are applied."""
 
 
 class Temporary:

@@ -14,7 +14,7 @@ from ..files import replace_file
 
 
 class Asked(Protocol):
-    """What a user says of the tester."""
+    """Options that a user gives for the tester."""
 
     @property
     def server(self) -> str | None: ...

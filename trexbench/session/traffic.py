@@ -1,4 +1,4 @@
-"""What a mode puts on the wire: in numbers, decoded, and as a capture."""
+"""Traffic that a mode puts on the wire: in numbers, decoded, and as a capture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can make the 6in4 tunnel between DUT and server: found out by trying on both, nothing of which stays."""
+"""Search for what can make the 6in4 tunnel between DUT and server, by trials on both that leave nothing behind."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def find_tunnel(config: DutConfig, apply_it: bool) -> TunnelUse:
 
 
 def _lacks_device(hosts: dict[str, TransportConfig]) -> Iterator[tuple[str, str]]:
-    """Those whose kernel says so. In a network of its own, which is gone afterwards."""
+    """Yield each host whose kernel lacks it, and what it said when tried in a network of its own, gone afterwards."""
     some = Tunnel("", IPv4Address("192.0.2.1"), IPv4Address("192.0.2.2"), name=TUNNEL_NAME)
     make = ("unshare", "--net", *some.device)
     for who, to in hosts.items():
@@ -72,7 +72,7 @@ def _lacks_device(hosts: dict[str, TransportConfig]) -> Iterator[tuple[str, str]
 
 
 def _fails(to: TransportConfig, argv: tuple[str, ...]) -> str:
-    """What it says where it fails; empty: it does not."""
+    """Run the command and return what it says where it fails; empty: it does not."""
     transport = _open(to)
     try:
         done = transport.run(argv, TRIAL_S)

@@ -51,7 +51,7 @@ class OpenTunnel:
 
     @property
     def mss(self) -> int:
-        """Of TCP inside, without options."""
+        """MSS of TCP inside the tunnel, in bytes, without options."""
         return self.mtu - _TCP_BYTES
 
     @property
@@ -67,12 +67,12 @@ class OpenTunnel:
 
     @property
     def masquerades(self) -> bool:
-        """Whether the server sees the DUT's address in place of the client's."""
+        """True if the server sees the DUT's address in place of the client's."""
         return self.far == "dut"
 
     @property
     def lost(self) -> str:
-        """What has ended it meanwhile; empty: it is up."""
+        """Reason why the tunnel has gone down; empty while it is up."""
         for end in self.ends.values():
             try:
                 end.require_up()
@@ -121,7 +121,7 @@ def tunnelled(
 
 
 def _wait_up(ends: Sequence[TunnelEnd]) -> list[Mapping[str, Any]]:
-    """What they say then; the first that fails is told, whoever waits for it."""
+    """Wait for all ends and return what they say then; the first that fails is reported, whichever is waited for."""
     until = time.monotonic() + UP_S
     while any(one.up is None for one in ends) and time.monotonic() < until:
         for one in ends:
@@ -204,7 +204,7 @@ def _certificates(_: Tunnel) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _pairs(_: Tunnel) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Of X25519, as WireGuard writes them: the last 32 bytes of DER are the key."""
+    """Make X25519 key pairs as WireGuard writes them: the last 32 bytes of DER are the key."""
     private = [_openssl("genpkey", "-algorithm", "X25519", "-outform", "DER") for _ in range(2)]
     public = [_openssl("pkey", "-inform", "DER", "-pubout", "-outform", "DER", told=one) for one in private]
     own, other = ([b64encode(one[-32:]).decode() for one in ones] for ones in (private, public))
@@ -222,7 +222,7 @@ _KEYS = {"relay": _token, "openvpn": _certificates, "wireguard": _pairs, "ipsec"
 
 
 def _openssl(*words: str, told: bytes = b"") -> bytes:
-    """What it prints. Keys are on its stdin and stdout only."""
+    """Run openssl and return what it prints. Keys are on its stdin and stdout only."""
     try:
         done = subprocess.run(("openssl", *words), input=told, capture_output=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -25,7 +25,7 @@ class Line(Protocol):
 
     @property
     def by(self) -> str:
-        """What makes it: ``netem``, or ``cable``."""
+        """Maker of the line: ``netem`` or ``cable``."""
 
     def set(self, wan: Wan) -> None:
         """Another delay, rate, queue, loss; DutError where it does not take them, or does not read them back."""
@@ -88,7 +88,7 @@ def find_wan(config: DutConfig, packets: bool = False) -> WanUse:
 
 
 def _lack(carrier: Carrier, wan: Wan) -> DutError | None:
-    """What keeps the host from making this line; None: nothing, as its read back says."""
+    """Return what keeps the host from making this line; None: nothing, as reading it back shows."""
     asked = parts(wan, _MTU)
     to = carrier.transport
     transport = open_transport(to.type, to.namespace, host=to.host, user=to.user, port=to.port, run_dir=run_dir())

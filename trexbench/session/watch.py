@@ -61,7 +61,7 @@ class Watcher:
 
     @property
     def caveats(self) -> tuple[Caveat, ...]:
-        """What could not be read, each reason once."""
+        """Caveats about what could not be read, each reason once."""
         return tuple(Caveat("telemetry", text) for text in dict.fromkeys(self._failures))
 
     def start(self) -> None:

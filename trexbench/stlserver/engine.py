@@ -16,7 +16,7 @@ BUCKETS_US = (0, *(digit * power for power in (10, 100, 1000, 10_000, 100_000, 1
 
 
 MARKS = 1023
-"""So many packet groups can be told apart by what is written into their frames."""
+"""Number of packet groups that can be distinguished by what is written into their frames."""
 
 
 class EngineError(Exception):
@@ -90,7 +90,7 @@ class PortCounters:
 
 @dataclass(frozen=True)
 class LatencyTotals:
-    """What became of one packet group's frames since their stream was started. Times in seconds, bytes with FCS.
+    """Totals of one packet group's frames since their stream was started. Times in seconds, bytes with FCS.
 
     sum_s: of the latencies of all received frames; min_s, max_s: 0 while none was received. histogram: received frames
     by the lower bound of their bucket in microseconds, one significant digit as in TRex: 0 (below 10), 10, 20 ... 90,
@@ -132,8 +132,8 @@ def bucket_us(latency_s: float) -> int:
 
 @dataclass(frozen=True)
 class PortLoad:
-    """How near its limit a port's sender is: cpu_percent over the last second or so; queue_full: frames that were due
-    and not sent, since the engine's start."""
+    """Load of a port's sender. cpu_percent: over the last second or so; queue_full: frames that were due and not sent,
+    since the engine's start."""
 
     cpu_percent: float = 0.0
     queue_full: int = 0
@@ -141,14 +141,14 @@ class PortLoad:
 
 @dataclass(frozen=True)
 class EngineLoad:
-    """How near its limits the engine is, by sending port and on the whole."""
+    """Load of the engine, by sending port and on the whole."""
 
     ports: Mapping[int, PortLoad]
     rx_cpu_percent: float = 0.0
 
     @property
     def cpu_percent(self) -> float:
-        """Of the busiest port's sender."""
+        """CPU load of the busiest port's sender."""
         return max((port.cpu_percent for port in self.ports.values()), default=0.0)
 
     @property

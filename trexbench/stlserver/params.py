@@ -12,7 +12,7 @@ INT32_MAX = 2**31 - 1
 REQUIRED: Any = object()
 
 Fits = Callable[[Json], bool]
-"""Whether a value has the wanted type and range."""
+"""Test whether a value has the wanted type and range."""
 
 
 def type_name(value: Json) -> str:

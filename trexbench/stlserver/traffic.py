@@ -1,4 +1,4 @@
-"""What the streams of one port send in a span of time: bursts, gaps and links, without packets or a clock."""
+"""Model of what the streams of one port send in a span of time: bursts, gaps and links, without packets or a clock."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ class Traffic:
         return sent
 
     def over(self, now_s: float) -> bool:
-        """Whether all is sent, or the time is up."""
+        """Test whether all is sent, or the time is up."""
         return not self.cursors or (self.ends_s is not None and now_s >= self.ends_s)
 
     def copy(self) -> Traffic:
-        """The same traffic, to be followed on its own."""
+        """Return a copy of the traffic, to be followed on its own."""
         cursors = [replace(cursor) for cursor in self.cursors]
         return replace(self, cursors=cursors, ended=Counter(self.ended))
 

@@ -31,7 +31,7 @@ NO_RESULTS = -32003
 
 
 class RpcError(Exception):
-    """What the client gets instead of a result: ``code``, ``message`` and, unless None, ``specific``."""
+    """Error that the client gets instead of a result: ``code``, ``message`` and, unless None, ``specific``."""
 
     def __init__(self, code: int, message: str, specific: str | None = None) -> None:
         super().__init__(specific or message)
@@ -76,7 +76,7 @@ class BadRequest:
 
 @dataclass(frozen=True)
 class Message:
-    """What one frame held, in order; the answer is compressed exactly when the question was."""
+    """Calls that one frame held, in order; the answer is compressed exactly when the question was."""
 
     calls: tuple[Request | BadRequest, ...]
     zipped: bool

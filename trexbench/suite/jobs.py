@@ -61,13 +61,13 @@ class Job(Protocol):
         """In real seconds."""
 
     def open(self, say: Say) -> AbstractContextManager[Any]:
-        """What runs with the same DUT, variant and queues share."""
+        """Open what runs with the same DUT, variant and queues share."""
 
     def measure(self, opened: Any, output: Output, begun: Callable[[Path], None]) -> Done:
         """Measure it there. begun: gets the document's path once there is one."""
 
     def with_labels(self, labels: Mapping[str, str], seed: int | None) -> Job:
-        """The same with these labels in its document, and with this seed of its noise where there is one."""
+        """Return the job with these labels in its document, and with this seed of its noise where there is one."""
 
 
 @dataclass(frozen=True)

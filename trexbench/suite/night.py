@@ -26,7 +26,7 @@ from .run import NightRun
 
 @dataclass(frozen=True)
 class NightOptions:
-    """How a night is carried out. results: where runs and nights are kept; output: of each run, except ``results``.
+    """Options of a night. results: where runs and nights are kept; output: of each run, except ``results``.
 
     say: gets a line or two per cell. date: of the night, None: today (UTC). retry_after_s: pause before a second try.
     instead: of DUTs, variants and times of the suite's own.

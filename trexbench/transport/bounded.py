@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _LOOK_EVERY_S = 0.05
-"""How often the size of a process's output is checked; its end is noticed at once."""
+"""Interval at which the size of a process's output is checked; its end is noticed at once."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended. cut: the limit for which it was killed, ``time`` or ``size``, or empty."""
+    """Outcome of a process. cut: the limit for which it was killed, ``time`` or ``size``, or empty."""
 
     returncode: int
     stdout: bytes

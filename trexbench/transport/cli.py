@@ -113,7 +113,7 @@ class CliTransport:
             raise DutLost(lost, "whether it took effect is not known; see whether the DUT still answers") from None
 
     def _prompt(self) -> str:
-        """As after login, and in the modes in which other words stand between the name and the prompt's last sign."""
+        """Regex of the prompt after login, and in modes that put words between the name and the prompt's last sign."""
         base = str(self._connection.base_prompt)
         return re.escape(base) + ("" if base.endswith((">", "#", "$", "%")) else r"[^\r\n]{0,80}[>#$%]")
 
@@ -175,7 +175,7 @@ class _TooMuch(Exception):
 
 
 class _Limited(io.BufferedIOBase):
-    """What netmiko calls a log of the session: counts what is printed, and keeps nothing."""
+    """Session log for netmiko that counts what is printed, and keeps nothing."""
 
     def __init__(self) -> None:
         self._bytes = 0

@@ -1,4 +1,4 @@
-"""What every transport offers."""
+"""Interface that every transport offers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Transport(Protocol):
 
 
 def run_checked(transport: Transport, argv: Sequence[str], timeout_s: float = TIMEOUT_S) -> str:
-    """What a command prints; DutError with its complaint where its exit code is not 0."""
+    """Return what a command prints; DutError with its complaint where its exit code is not 0."""
     done = transport.run(argv, timeout_s)
     if done.returncode:
         raise DutError(f"{shown(argv)} failed on {transport.place}", done.complaint)

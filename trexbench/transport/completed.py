@@ -1,4 +1,4 @@
-"""How a command ended."""
+"""Outcome of a command."""
 
 from __future__ import annotations
 

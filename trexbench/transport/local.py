@@ -70,7 +70,7 @@ def run_here(
     input: str | None,
     limit_bytes: int = OUTPUT_LIMIT_BYTES,
 ) -> Completed:
-    """As Transport.run. argv: ``asked``, with what the transport puts around it."""
+    """Run a command as Transport.run does. argv: ``asked``, with what the transport puts around it."""
     what, begun = f"{shown(asked)} on {place}", time.monotonic()
     _LOG.debug("%s", what)
     try:
@@ -97,7 +97,7 @@ def start_here(
     checked: Callable[[Completed], Completed],
     at_end: Callable[[], None] = lambda: None,
 ) -> Running:
-    """As Transport.start. checked, at_end: as Running has them."""
+    """Start a command as Transport.start does. checked, at_end: as Running has them."""
     _LOG.debug("%s on %s, held open", shown(asked), place)
     try:
         return Running(argv, asked, place, environment(), checked, at_end)

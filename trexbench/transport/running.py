@@ -60,7 +60,7 @@ class Running:
         self._begun_line = b""
         self._done: Completed | None = None
         self.ended = False
-        """Whether its stdout has ended."""
+        """True if its stdout has ended."""
 
     def fileno(self) -> int:
         """Readable when ``lines`` has something to return."""
@@ -98,7 +98,7 @@ class Running:
         return self._checked(self._done)
 
     def close(self) -> None:
-        """As ``finish``, but whatever became of it; harmless when repeated."""
+        """End it like ``finish``, but whatever became of it; harmless when repeated."""
         self._end(_CLOSE_S)
 
     def _end(self, within_s: float) -> None:

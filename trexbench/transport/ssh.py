@@ -63,7 +63,7 @@ class SshTransport:
         self._at_end: weakref.finalize[[], SshTransport] | None = None
 
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
-        """As Transport; the time to connect, at most OPEN_S, is not part of timeout_s.
+        """Run argv as Transport.run does; the time to connect, at most OPEN_S, is not part of timeout_s.
 
         After a time-out the command may still run there: only the ssh that waits for it is ended. DutLost when the
         connection is lost; the next command opens it again.
@@ -77,7 +77,7 @@ class SshTransport:
         return self._checked(master, done)
 
     def start(self, argv: Sequence[str]) -> Running:
-        """As Transport; there its stdin closes when the connection ends."""
+        """Start argv as Transport.start does; there its stdin closes when the connection ends."""
         command = remote_command(argv)
         master = self._connected()
         try:

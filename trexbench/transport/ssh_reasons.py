@@ -1,4 +1,4 @@
-"""What ssh says when it cannot connect -> what is wrong and what helps, in one line."""
+"""Complaints of ssh when it cannot connect -> what is wrong and what helps, in one line."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _REASONS: Sequence[tuple[str, str, str]] = (
 
 
 def explain(said: str, host: str, login: str) -> tuple[str, str]:
-    """What is wrong and what helps. said: ssh's stderr; login: the command that logs in there by hand."""
+    """Return what is wrong and what helps. said: ssh's stderr; login: the command that logs in there by hand."""
     for words, wrong, remedy in _REASONS:
         if found := re.search(words, said):
             names = {"name": host, "login": login, **{k: v for k, v in found.groupdict().items() if v}}

@@ -1,4 +1,4 @@
-"""What a simulated router's workers count about themselves, from which telemetry is rendered."""
+"""Counters that a simulated router's workers keep of themselves, from which telemetry is rendered."""
 
 from __future__ import annotations
 

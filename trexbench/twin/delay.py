@@ -1,4 +1,4 @@
-"""How long frames stay in a simulated router, derived from what its workers do: in ranges, not frame by frame.
+"""Time that frames stay in a simulated router, derived from what its workers do: in ranges, not frame by frame.
 
 A frame waits in the ring while others stand before it, then until the worker comes round to its queue, then for the
 work on what is fetched with it. Each of these is a range of times that its frames fill evenly.
@@ -14,7 +14,7 @@ from .model import Pace
 
 @dataclass(frozen=True)
 class Delay:
-    """So many frames (or a share of them) that took from ``least_s`` to ``most_s``, spread evenly over that range."""
+    """Frames (a number, or a share of them) that took from ``least_s`` to ``most_s``, spread evenly over that range."""
 
     frames: float
     least_s: float
@@ -23,7 +23,7 @@ class Delay:
 
 @dataclass(frozen=True)
 class Ring:
-    """What stood in a ring at the beginning and the end of a span, in frames; and what came, went, was dropped.
+    """Frames in a ring at the beginning and the end of a span, and those that came, went and were dropped.
 
     rate_pps: at which it was emptied in this span; before_pps: in the one before it. capacity: frames it can hold.
     """
@@ -55,7 +55,7 @@ class Service:
 
 
 def service(found: Pace, at: int, polling: bool) -> tuple[Service, ...]:
-    """Of the worker's queue number ``at``; the shares sum to 1.
+    """Return the services of the worker's queue number ``at``; the shares sum to 1.
 
     A worker that has nothing to do comes at the next look (polling), or when the batch is complete (interrupt
     moderation: a frame on its own does not wait). One that is busy comes after the round that it is in. Vectors of one
@@ -84,7 +84,7 @@ def service(found: Pace, at: int, polling: bool) -> tuple[Service, ...]:
 
 
 def standing(ring: Ring) -> tuple[Delay, ...]:
-    """How long frames that left in the span had waited behind others in the ring; the shares sum to 1."""
+    """Times that frames leaving in the span had waited behind others in the ring; the shares sum to 1."""
     if (not ring.before and not ring.after) or not ring.rate_pps:
         return (Delay(1.0, 0.0, 0.0),)
     if not ring.after:

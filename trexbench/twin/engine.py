@@ -129,7 +129,7 @@ class SimEngine:
         return self._shown[port]
 
     def latency(self, port: int) -> Mapping[int, LatencyTotals]:
-        """As the protocol says, as of the grid's last line: a frame that has been timed stays so."""
+        """Return the latency counters as of the grid's last line: a frame that has been timed stays so."""
         self._settle()
         world, groups = self._world, self._world.ports[port].groups
         rx_port = world.partners.get(port, port)

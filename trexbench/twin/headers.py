@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def headers_of(spec: StreamSpec) -> list[bytes]:
-    """As ``core.rss.headers_of``; EngineError, naming the instruction, for a program that cannot be followed."""
+    """Follow the stream with ``core.dut.rss.headers_of``; EngineError, naming the instruction, where that fails."""
     return _follow(rss.headers_of, spec.packet, spec.instructions)
 
 

@@ -1,4 +1,4 @@
-"""What the simulated tester counts of one packet group: its frames, and the latencies of those that arrived."""
+"""The simulated tester's counters of one packet group: its frames, and the latencies of those that arrived."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..stlserver.traffic import Tally
 from .delay import Delay
 
 MOST_DRAWN = 64
-"""So many frames of a step are given times of their own at most; of more, several share one."""
+"""Most frames of a step that get times of their own; beyond that, several share one."""
 _GOLDEN = 0.6180339887498949
 """Multiples of it, without their whole part, fill the range from 0 to 1 as evenly as can be."""
 

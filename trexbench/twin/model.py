@@ -16,7 +16,7 @@ _ROUNDS = 64
 
 @dataclass(frozen=True)
 class Demand:
-    """What waits for a worker in one queue. cycles: of each frame, but for its part of the poll."""
+    """Frames that wait for a worker in one queue. cycles: per frame, without its share of the poll."""
 
     rate_pps: float
     cycles: float
@@ -24,7 +24,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Costs:
-    """Of a worker now: poll_cycles of a poll that finds frames, idle_cycles (or none) of one that does not."""
+    """A worker's present costs: poll_cycles of a poll that finds frames, idle_cycles (or none) of one that does not."""
 
     hz: float
     vector: int
@@ -40,10 +40,10 @@ class Costs:
 
 
 class Pace(NamedTuple):
-    """What a worker does per second. rates: frames fetched by queue; idle: cycles of rounds that found nothing.
+    """Work of a worker per second. rates_pps: frames fetched by queue; idle: cycles of rounds that found nothing.
 
     period: cycles from one batch to the next; back_to_back: rounds follow one another without a pause, and the period
-    is that of a round. costs and demands: what it follows from.
+    is that of a round. costs, demands: the inputs it follows from.
     """
 
     rates_pps: tuple[float, ...]
@@ -57,7 +57,7 @@ class Pace(NamedTuple):
 
 
 def pace(costs: Costs, demands: Sequence[Demand]) -> Pace:
-    """How a worker shares its time among its queues."""
+    """Calculate how a worker shares its time among its queues."""
     return _with_pauses(costs, demands) or _without_pauses(costs, demands)
 
 

@@ -1,4 +1,4 @@
-"""What the simulating engine asks of a simulated router."""
+"""Interface that the simulating engine requires of a simulated router."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Router(Protocol):
         """
 
     def delays(self, port: int, tag: int) -> Sequence[Delay]:
-        """What the timed frames of this port and tag took that left in the last ``carry``; not empty if any did."""
+        """Delays of the timed frames of this port and tag that left in the last ``carry``; not empty if any did."""
 
     def kept(self, port: int, tag: int) -> float:
         """Frames of this port and tag that are neither gone nor lost."""

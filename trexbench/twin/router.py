@@ -19,7 +19,7 @@ from .rss import Rss
 from .shared import Feedback, Load, Solved, settle
 
 NOISE_S = 0.1
-"""How long a worker keeps the speed that was drawn for it."""
+"""Time for which a worker keeps the speed that was drawn for it."""
 _FULL = 1e-3
 """A ring with less room than this, in frames, is full."""
 
@@ -87,7 +87,7 @@ class TwinRouter:
         return self.rss.shares(packets, self.rx_queues)
 
     def carry(self, span_s: float, arrivals: Sequence[Arrival]) -> Sequence[float]:
-        """As the protocol says. It is cut where workers' speeds change, and where dropping begins to take time."""
+        """Let the span pass, in pieces cut where workers' speeds change and where dropping begins to take time."""
         for one in arrivals:
             self._sizes[one.port, one.tag] = one.frame_bytes
         self._timed, self._taken = tuple((one.port, one.tag) for one in arrivals if one.timed), {}
@@ -166,7 +166,7 @@ class TwinRouter:
         return self.spec.ring - queue.kept
 
     def _full_s(self, solved: Solved, span_s: float) -> float:
-        """How long it takes until the first ring is full that is not yet; the span, if none will be in it."""
+        """Time until the first ring that is not yet full becomes full; the span, if none does within it."""
         full_s = span_s
         for places, found in zip(self._queues_of, solved.paces, strict=True):
             for at, rate_pps in zip(places, found.rates_pps, strict=True):
@@ -196,7 +196,7 @@ class TwinRouter:
     def _fetch_timed(
         self, queue: Queue, rate_pps: float, span_s: float, worker: WorkerCounters, services: Sequence[Service]
     ) -> None:
-        """As ``_fetch``, and note how long the timed frames took."""
+        """Call ``_fetch``, and record how long the timed frames took."""
         held, before, before_pps = queue.held, queue.kept, queue.rate_pps
         gone, dropped = self._fetch(queue, rate_pps, span_s, worker)
         if not gone:
@@ -216,7 +216,7 @@ class TwinRouter:
             worker.idle_clocks += polls * self.spec.idle_poll_cycles
 
     def _speed(self, cell: int) -> tuple[float, ...]:
-        """How fast each worker is in this cell of the noise's grid, next to its clock."""
+        """Speed of each worker in this cell of the noise's grid, relative to its clock."""
         if self._speeds[0] != cell:
             drawn = [normal(self._seed, worker, cell) for worker in range(self.spec.workers)]
             self._speeds = cell, tuple(1 + self.spec.noise * one for one in drawn)
@@ -226,7 +226,7 @@ class TwinRouter:
 def _waiting(
     queues: Sequence[Queue], coming: Sequence[Sequence[tuple[Key, float]]], span_s: float
 ) -> list[dict[Key, float]]:
-    """What the queues hold and what comes in the span, by stream."""
+    """Return, for each queue, the frames that it holds or that arrive in the span, by stream."""
     found = []
     for queue, streams in zip(queues, coming, strict=True):
         held = dict(queue.held)

@@ -1,4 +1,4 @@
-"""How the workers of a router slow each other down: shared memory, a shared bus, and dropping what no one fetched.
+"""Mutual slowdown of a router's workers: shared memory, a shared bus, and dropping what no one fetched.
 
 All of these depend on how busy the workers are, which depends on them: they are solved together, from the last
 solution.
@@ -24,9 +24,9 @@ _LEAST_CLOCK = 0.05
 
 @dataclass(frozen=True)
 class Load:
-    """What waits in a queue of this port, in frames per second of the span, and its mean size with FCS.
+    """Frames waiting in a queue of this port, per second of the span, and their mean size with FCS.
 
-    kept_pps: so much of it is not dropped if it is not fetched.
+    kept_pps: the part of them that is not dropped if it is not fetched.
     """
 
     port: int
@@ -56,7 +56,7 @@ class Feedback(NamedTuple):
 
 @dataclass(frozen=True)
 class Solved:
-    """What the workers do under these loads, at these speeds."""
+    """Pace of the workers under these loads, at these speeds."""
 
     loads: tuple[Load, ...]
     speeds: tuple[float, ...]
@@ -83,7 +83,7 @@ def settle(
     partners: Mapping[int, int],
     guess: Feedback,
 ) -> tuple[list[Pace], Feedback]:
-    """What every worker does: loads by queue, queues_of and speeds by worker; partners: of the ports."""
+    """Find the pace of every worker. loads: by queue; queues_of, speeds: by worker; partners: of the ports."""
     scale_pps = 1.0 + sum(load.rate_pps for load in loads)
     part, before = 1.0, inf
     for _ in range(_TRIES):
@@ -132,11 +132,11 @@ def _worker(
 
 
 def _discard(dropping: Callable[[float], Pace], loads: Sequence[Load]) -> Pace:
-    """What a worker does that has to discard what it does not fetch and the rings cannot keep.
+    """Find the pace of a worker that has to discard what it does not fetch and the rings cannot keep.
 
-    dropping: what it does while it discards so many frames per second. Each of them takes time in which others would
-    be fetched, so that more are dropped: the least number that brings about itself is approached from below. If every
-    frame dropped costs the time of more than one, it grows until ``dropping`` leaves the least clock.
+    dropping: its pace while it discards this many frames per second. Each of them takes time in which others would be
+    fetched, so that more are dropped: the smallest self-consistent number is approached from below. If every frame
+    dropped costs the time of more than one, it grows until ``dropping`` leaves the least clock.
     """
     before, brought = 0.0, _dropped_pps(found := dropping(0.0), loads)
     pps, most = brought, _dropped_pps(dropping(inf), loads) if brought else 0.0

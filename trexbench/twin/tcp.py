@@ -32,7 +32,7 @@ _WAYS = (Way.FORWARD, Way.REVERSE, Way.BIDIR)
 
 @dataclass(frozen=True)
 class Instant:
-    """What everybody reads at one moment of a leg; at_s: since it began. dut: None where there is no router."""
+    """Readings of all hosts at one moment of a leg; at_s: since it began. dut: None where there is no router."""
 
     at_s: float
     client: HostReading
@@ -66,7 +66,7 @@ class TcpTwin:
         yield from self._run(leg, plan, self._model.carried(leg, plan.streams), began_s, self._model.round_trip_s, True)
 
     def run_around(self, leg: Leg, plan: TcpPlan) -> Iterator[Instant]:
-        """The same between the endpoints alone."""
+        """Yield the readings of a leg between the endpoints alone, the first before any payload."""
         trip_s = self._tcp.ping.avg_s / _AROUND
         bounds = [*self._model.of_endpoints(leg, plan.streams, trip_s)]
         yield from self._run(leg, plan, share(bounds, ways_of(leg)), 0.0, trip_s, False)
@@ -146,7 +146,7 @@ class TcpTwin:
 
 
 class _Ends:
-    """What client and server read."""
+    """Readings of client and server."""
 
     def __init__(self, model: TcpModel, leg: Leg, plan: TcpPlan) -> None:
         self._model, self._leg, self._plan = model, leg, plan
@@ -199,7 +199,7 @@ class _Ends:
 
 
 class _Router:
-    """What the router counts: CPU time by core, drops, and the power it takes."""
+    """Counters of the router: CPU time by core, drops, and the power it draws."""
 
     def __init__(self, model: TcpModel, leg: Leg, streams: int) -> None:
         self._model, self._leg = model, leg

@@ -1,4 +1,4 @@
-"""How much TCP payload a simulated router lets through, and what sets that limit: a fluid model without time."""
+"""TCP payload that a simulated router lets through, and what sets that limit: a fluid model without time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINE, BUS, ROUTER, WINDOW, ENDPOINT, PATH = "line", "bus", "router", "window", "
 WAN, LOSS = "wan", "loss"
 TUNNEL = "tunnel"
 KERNEL = 0.9
-"""Of an endpoint's CPU time, where nothing says otherwise."""
+"""The kernel's share of an endpoint's CPU time, where nothing says otherwise."""
 QUEUES = (LINE, BUS, ROUTER, WAN)
 """Limits that packets wait before."""
 DEFAULT_LINE_BPS = 10e9
@@ -97,7 +97,7 @@ class TcpModel:
         return Sizes(tcp.mtu - tunnel - headers, tcp.mtu + frame, max(tunnel + headers + frame, _SHORTEST))
 
     def cycles(self, version: int) -> PerWay:
-        """Of one packet or ACK."""
+        """Cycles for one packet or ACK."""
         named = (self._variant and self._variant.of(version)) or self.tcp.cycles.of(version)
         own, plain = (
             spec.packet_cycles + spec.fetch_cycles + spec.byte_cycles * self.sizes(version).frame
@@ -109,7 +109,7 @@ class TcpModel:
 
     @property
     def cores(self) -> int:
-        """Of the router, without that of a tunnel which ends there."""
+        """Number of the router's cores, without that of a tunnel that ends there."""
         return max(self.spec.workers, self.tcp.cores or 0)
 
     def cores_used(self, streams: int) -> int:
@@ -117,13 +117,13 @@ class TcpModel:
         return min(self.spec.workers, streams * self.tcp.cores_per_flow)
 
     def core_seconds(self, way: Way, version: int, payload_bytes: float) -> float:
-        """What the router works to carry that much payload."""
+        """Core seconds that the router needs to carry this much payload."""
         packets = payload_bytes / self.sizes(version).mss
         return packets * (1 + self.acks_per_packet) * of_way(self.cycles(version), way) / self.spec.clock_hz
 
     @property
     def round_trip_s(self) -> float:
-        """Of the idle path."""
+        """Round trip of the idle path."""
         return self.tcp.ping.avg_s + (self.wan.delay_s if self.wan is not None else 0.0)
 
     def buffers(self, leg: Leg) -> tuple[int | None, int | None]:
@@ -135,7 +135,7 @@ class TcpModel:
         return tcp.send_buffer or size or tcp.wmem[2], min(window, tcp.receive_window or window)
 
     def program_cost(self, host: str, way: Way, version: int) -> PacketCost:
-        """Of the program that sends or receives on ``client`` or ``server``, in seconds for each bit of payload."""
+        """Cost of the program that sends or receives on ``client`` or ``server``, in seconds per bit of payload."""
         stated = self.chosen.client if host == "client" else self.chosen.server
         if stated is not None:
             return self._per_bit(stated, version)
@@ -152,7 +152,7 @@ class TcpModel:
         return PacketCost(cost.user_s / bits, cost.system_s / bits)
 
     def window_bytes(self, leg: Leg) -> float | None:
-        """Of one connection: what may be on its way at most."""
+        """Most payload of one connection that can be in flight; None: no limit."""
         send_buffer, receive_window = self.buffers(leg)
         sendable = None if send_buffer is None else SENDABLE * send_buffer
         known = [float(one) for one in (sendable, receive_window) if one is not None]

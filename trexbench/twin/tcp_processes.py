@@ -1,4 +1,4 @@
-"""What the processes of client, server and router would have taken of their CPUs in a simulated leg."""
+"""CPU time that the processes of client, server and router would have taken in a simulated leg."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class TxPort:
     cpu_percent: float = 0.0
 
     def send(self, begin_s: float, end_s: float) -> Sent:
-        """What leaves the port in this span."""
+        """Return the frames that leave the port in this span."""
         span_s, sent = end_s - begin_s, Sent()
         on_s = span_s
         if span_s <= 0:
@@ -57,7 +57,7 @@ class TxPort:
         return self._through_core(sent, span_s, on_s)
 
     def over(self, begin_s: float, end_s: float) -> bool:
-        """Whether traffic that stands at ``begin_s`` will have ended by ``end_s``."""
+        """Test whether traffic that stands at ``begin_s`` will have ended by ``end_s``."""
         ahead = self.copy()
         ahead.send(begin_s, end_s)
         return ahead.traffic is not None and ahead.traffic.over(end_s)
@@ -71,12 +71,12 @@ class TxPort:
         return self.limit_pps if self.stretches and self.limit_pps is not None else inf
 
     def _busy_s(self, sent: Sent) -> float:
-        """How long the wire, or a core that stretches time, needs for these frames."""
+        """Time that the wire, or a core that stretches time, needs for these frames."""
         bits = sum(frames * l1_bits(frame_bytes(spec)) for spec, frames in sent)
         return max(bits / self.speed_bps, sum(frames for _, frames in sent) / self._stretch_pps)
 
     def _kept_s(self, traffic: Traffic, begin_s: float, end_s: float) -> float:
-        """How much of the span passes for the traffic: all of it unless time must be stretched."""
+        """Part of the span that passes for the traffic: all of it unless time must be stretched."""
         span_s = end_s - begin_s
         most = [(spec, rate_at(spec, traffic.factor)) for spec in traffic.specs.values()]
         if not self.owed_s and self._busy_s(most) <= 1.0:
@@ -112,7 +112,7 @@ def received_share(limit_pps: float | None, frames: float, span_s: float) -> flo
 
 
 def skew_of(tester: TesterSpec, seed: int, port: int, instant: int) -> float:
-    """How much earlier than they say (seconds) this port's counters are read at the grid's instant of this number."""
+    """Seconds by which this port's counters are read earlier than they say, at the grid's instant of this number."""
     return tester.skew_s * random.Random(f"{seed} skew {port} {instant}").random() if tester.skew_s else 0.0
 
 

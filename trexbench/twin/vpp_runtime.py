@@ -29,7 +29,7 @@ _HEAD = (
     "   Packet-Clocks   Vectors/Call  "
 )
 _UPDATE_S = 10.0
-"""How often VPP renews the rates of its heading, unless configured otherwise."""
+"""Interval at which VPP renews the rates of its heading, unless configured otherwise."""
 _TOTALS = ("packets", "vectors", "busy_clocks", "idle_polls", "idle_clocks", "time_s")
 _UNUSED = QueueCounters(-1, -1)
 
@@ -52,9 +52,9 @@ class _Row:
 
 
 def node_shares(vector: float) -> dict[str, float]:
-    """How the forwarding nodes share a packet's clocks at this many packets per vector: they sum to 1.
+    """Shares of the forwarding nodes in a packet's clocks at this many packets per vector; they sum to 1.
 
-    Between the vector sizes of the table linearly in the vector's logarithm, beyond them as at its ends.
+    Linear in the vector's logarithm between the vector sizes of the table, beyond them as at its ends.
     """
     x, marks = math.log(max(vector, 1.0)), [math.log(size) for size in TABLE_VECTORS]
     sums = [sum(clocks[i] for clocks in TABLE_CLOCKS.values()) for i in range(len(marks))]
@@ -68,9 +68,9 @@ def node_shares(vector: float) -> dict[str, float]:
 
 
 def render_runtime(workers: Sequence[WorkerCounters], interfaces: Sequence[str], receive_clocks: float = 0.0) -> str:
-    """What ``show runtime`` prints of these counters, main thread first, in lines that end as VPP's do.
+    """Render these counters as ``show runtime`` prints them, main thread first, in lines that end as VPP's do.
 
-    interfaces: by the tester's port that each one faces; what came from one port of a pair leaves by the other's. Of
+    interfaces: by the tester's port that each one faces; what came from one port of a pair leaves by the other's. For
     workers that count no queues, the packets leave by all alike. receive_clocks: per packet, those of ``busy_clocks``
     that fetching it from the NIC took: they are dpdk-input's, as idle_clocks are; all others are shared by the nodes
     behind.
@@ -141,7 +141,7 @@ def _leaving(worker: WorkerCounters, interfaces: Sequence[str], exits: Mapping[i
 
 
 def since(now: WorkerCounters, before: WorkerCounters | None) -> WorkerCounters:
-    """What a worker counted after ``before``; all of ``now`` where there is none or the router was restarted."""
+    """Return a worker's counts since ``before``; all of ``now`` where there is none or the router was restarted."""
     if before is None or now.time_s < before.time_s:
         return now
     old = {(q.port, q.queue): q for q in before.queues}

@@ -14,7 +14,7 @@ from .ports import Arrival, Router
 from .tester import TxPort, received_share
 
 LINGER_S = 2.0
-"""How long after a flow's last frame the router is still asked for frames that it kept."""
+"""Time after a flow's last frame for which the router is still asked for frames that it kept."""
 
 Mark = tuple[int, int]
 """A packet group of one start: its pg_id and the start's number."""
@@ -117,7 +117,7 @@ class World:
         return sum(self.router.kept(port, self.tags[flow]) for flow in flows)
 
     def _send(self, end_s: float) -> dict[Flow, float]:
-        """What leaves the tester towards the router."""
+        """Return the frames that leave the tester towards the router."""
         frames: dict[Flow, float] = {}
         for port in self.ports:
             for spec, count in port.tx.send(self.at_s, end_s):

@@ -1,4 +1,4 @@
-"""How a profile's flows will spread over a router's queues and workers, calculated before the run.
+"""Predicted spread of a profile's flows over a router's queues and workers, calculated before the run.
 
 A router that uses its workers unevenly is limited by the busiest one: with r frames/s each, the total is r / the
 largest share. What the DUT does not report (often the hash's key) is not assumed: only what holds for any hash is said.
@@ -126,7 +126,7 @@ class _Unknown(Exception):
 
 
 def _all_known(streams: Sequence[Stream], hashing: PortHash) -> bool:
-    """Whether the hash's fields are known of every stream's packets."""
+    """Test whether the hash's fields are known for every stream's packets."""
     return all(hashing.fields_of(find_tuple5(stream.packet).version) for stream in streams)
 
 
@@ -178,7 +178,7 @@ def _bounds(spread: FlowSpread, worker: str) -> tuple[float, float]:
 
 
 def _range(queues: Sequence[QueueShare], worker: str) -> tuple[float, float]:
-    """The same of one port's frames; the shares of a port are all known, or none is."""
+    """Least and largest share of a port's frames that the worker may get; all shares of a port are known, or none."""
     own = [queue for queue in queues if queue.worker == worker]
     unplaced = [queue for queue in queues if queue.worker is None]
     if queues and queues[0].share is not None:
@@ -207,7 +207,7 @@ def _busiest(
 
 
 def _of_queues(spread: FlowSpread) -> Iterator[str]:
-    """How many queues are used, where not all are."""
+    """Yield sentences on how many queues are used, where not all are."""
     counts = {len(spread.of(port.port)) for port in spread.ports}
     one_flow = len(spread.ports) > 1 and all(port.flows == 1 for port in spread.ports)
     if one_flow and len(counts) == 1 and counts.isdisjoint({0, 1}):

@@ -19,7 +19,7 @@ class QueuePlace:
 
 @dataclass(frozen=True)
 class PortHash:
-    """How the NIC that faces ``port`` chooses a queue: Toeplitz over these header fields, then a table of queues.
+    """Choice of a queue by the NIC that faces ``port``: Toeplitz over these header fields, then a table of queues.
 
     key: in hexadecimal digits; None where it is not known, for this ``reason``. fields: of src, dst, sport, dport.
     table: the queue of each entry; its length is a power of two. ipv6_fields: of IPv6; None: the same as of IPv4.
@@ -39,7 +39,7 @@ class PortHash:
 
 @dataclass(frozen=True)
 class Spreading:
-    """What a DUT reports of its queues, in the order of the tester's ports. workers: all that forward, idle or not."""
+    """A DUT's report of its queues, in the order of the tester's ports. workers: all that forward, idle or not."""
 
     queues: tuple[QueuePlace, ...] = ()
     hashes: tuple[PortHash, ...] = ()

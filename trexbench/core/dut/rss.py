@@ -12,16 +12,16 @@ from ..load.fieldengine import Instruction, Program
 from ..load.headers import find_tuple5
 
 MICROSOFT_KEY = bytes.fromhex("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa")
-"""Of the RSS specification; the default of DPDK's ixgbe driver."""
+"""Key of the RSS specification; the default of DPDK's ixgbe driver."""
 
 FIELDS = ("src", "dst", "sport", "dport")
-"""What may be hashed, in the order of the hash's input."""
+"""Fields that may be hashed, in the order of the hash's input."""
 
 MOST_PACKETS = 2048
 """Programs with a shorter period are followed for one period; of the others, so many packets are the sample."""
 
 MOST_SEEN = 8192
-"""The same, for predictions."""
+"""Counterpart of MOST_PACKETS for predictions."""
 
 _NO_EFFECT = ("fix_checksum_ipv4", "fix_checksum_hw", "fix_checksum_icmpv6")
 """Instructions that have no effect on the choice of a receive queue."""

@@ -1,4 +1,4 @@
-"""What a packet costs in a router's own clocks: VPP's ``show runtime`` -> cycles per packet, one worker at a time.
+"""Cost of a packet in a router's own clocks: VPP's ``show runtime`` -> cycles per packet, one worker at a time.
 
 VPP charges the cycles of its time stamp counter to the node that ran last, so an input node's share is receiving,
 polling in vain and, where it waits for interrupts, the waiting: hence every cost is given without and with it.
@@ -80,7 +80,7 @@ class ThreadRuntime:
 
 @dataclass(frozen=True)
 class NodeCost:
-    """What one node adds to the worker's cycles per packet (of all the worker's packets, not only the node's)."""
+    """Cycles that one node adds to the worker's cycles per packet (over all the worker's packets, not only its own)."""
 
     name: str
     cycles_per_packet: float
@@ -208,7 +208,7 @@ def overall(workers: Sequence[WorkerEfficiency]) -> WorkerEfficiency | None:
 
 
 def check_budget(worker: WorkerEfficiency, clock_hz: float, saturated: bool) -> Budget:
-    """Whether cycles/packet x pps is plausible: never above the clock, and near it when the worker is saturated.
+    """Check that cycles/packet x pps is plausible: never above the clock, and near it when the worker is saturated.
 
     clock_hz: of the time stamp counter, in which VPP counts ("Base frequency" of ``show cpu``), not of a turbo.
     """

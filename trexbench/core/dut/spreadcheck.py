@@ -17,7 +17,7 @@ from .telemetry import Observation
 TOLERANCE = 0.02
 """Between the two shares. Other traffic, and an incomplete round of the flows, matter far less."""
 SAMPLED = 0.03
-"""The same, where the prediction comes from a sample of the flows."""
+"""Tolerance where the prediction comes from a sample of the flows."""
 MIN_PACKETS = 10_000
 """Fewer say nothing about how a load spreads."""
 TENTH = 0.001

@@ -47,7 +47,7 @@ class QueueCount:
 
 
 QDISC_DROPS = "tx qdisc drops"
-"""As a DropCount's name: of the queueing discipline that an interface's frames wait in."""
+"""Name of the DropCount of the queueing discipline that an interface's frames wait in."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Detail:
 
 @dataclass(frozen=True)
 class Missing:
-    """What could not be read from the DUT, and why, in words."""
+    """Something that could not be read from the DUT, and why, in words."""
 
     what: str
     reason: str

@@ -20,7 +20,7 @@ from .losses import AFTER, FEW, LossReport
 
 
 def find_twice(measured: Measured, direction: Direction, gone: int | None, received: int) -> int:
-    """How many frames, at least, came twice in the whole run, and hide as many lost ones; 0 where that is not known.
+    """Lower bound of the frames that came twice in the whole run, and hide as many lost ones; 0 where it is not known.
 
     gone: frames that the DUT says it sent, None where it does not. A DUT that doubles frames itself counts both:
     only where more came back than that is it certain that they are doubled behind it.

@@ -11,9 +11,9 @@ from .sample import Conditions, Sample
 ALIKE = 1.5
 """Round trips that differ by no more than this factor belong to the same way; its noise is a fifth of that."""
 LASTS = 3
-"""So many readings in a row make a change: a single one may have been disturbed."""
+"""Readings in a row that make a change: a single one may have been disturbed."""
 SAME_CLOCK, CLOCK_LASTS = 1.03, 10
-"""The same of clocks. A host's load from elsewhere moves them to and fro within seconds: that is no change yet."""
+"""ALIKE and LASTS for clocks. Load from elsewhere moves them to and fro within seconds: that is no change yet."""
 SETTLED = 9
 """The level of a run's begin is the median of so many readings, of which single ones may have been disturbed."""
 ROUND_TRIP = "round-trip"

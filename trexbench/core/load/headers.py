@@ -26,7 +26,7 @@ _LAYOUTS = {
     0x86DD: Layout("IPv6", 40, {"src": (8, 16), "dst": (24, 16), "nh": (6, 1)}, "nh"),
 }
 VERSIONS = {"IP": 4, "IPv6": 6}
-"""Of the families, by the names of their headers."""
+"""IP versions by the names of their headers."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def with_room(packet: bytes, room: int) -> bytes:
 
 
 def _header_bytes(packet: bytes) -> int:
-    """Of the Ethernet header with its VLAN tags."""
+    """Length of the Ethernet header with its VLAN tags."""
     offset = ADDRESSES_BYTES
     while _u16(packet, offset) in TAG_TYPES:
         offset += TAG_BYTES

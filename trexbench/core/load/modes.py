@@ -23,7 +23,7 @@ def traffic_name(base: str, own: Mapping[str, str], tunables: Mapping[str, str])
 
 
 def is_mode(name: str) -> bool:
-    """Whether a mode has this name; an alias is none."""
+    """Test whether a mode has this name; an alias does not count."""
     try:
         return resolve_mode(name).name == name
     except ConfigError:

@@ -1,4 +1,4 @@
-"""What a run offers, and how it is sampled and judged: rates, times and thresholds as numbers."""
+"""Load of a run, and how it is sampled and judged: rates, times and thresholds as numbers."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ class Offer:
 
 @dataclass(frozen=True)
 class Plan:
-    """What every run has; its strategy (core.strategy) adds how the load goes on. loss_threshold: a fraction.
+    """Parameters of every run; its strategy (core.strategy) adds how the load goes on. loss_threshold: a fraction.
 
-    windows: so many consecutive windows of window_s above the threshold make a direction saturated. drain_s: silence
+    windows: consecutive windows of window_s above the threshold that make a direction saturated. drain_s: silence
     after the load, in which frames come back and DUTs fetch what their NICs have counted (FreeBSD: twice a second).
     """
 
@@ -92,11 +92,11 @@ class Plan:
     windows: int = 3
 
     seeks_knee: ClassVar[bool] = False
-    """Whether the load rises, and the result is the highest rate without loss; else it is the rate received."""
+    """True if the load rises and the result is the highest rate without loss; else it is the rate received."""
     settling_windows: ClassVar[int] = 0
     """Windows at the beginning that are left out of the verdict."""
     target_option: ClassVar[str] = "--ramp-to"
-    """What the command line calls the target."""
+    """Command-line option of the target."""
 
     def __post_init__(self) -> None:
         require(bool(self.offers), "no direction to send in", "name at least one pair of ports")
@@ -159,7 +159,7 @@ class Plan:
         return tuple(sorted({p for d in self.directions for p in (d.tx, d.rx)}))
 
     def step_pps(self, direction: Direction) -> float:
-        """How much the load rises in one window, which limits how precisely a knee can be known."""
+        """Rise of the load in one window, which limits how precisely a knee can be known."""
         return 0.0
 
     @property

@@ -1,4 +1,4 @@
-"""What a profile puts on the wire: sizes, rates, flows; and the table of modes.
+"""Traffic that a profile puts on the wire: sizes, rates, flows; and the table of modes.
 
 Frames are counted with their 4 bytes of FCS, and none is shorter than 64.
 """
@@ -66,7 +66,7 @@ MODES_V6 = (
 _NAMED = (*MODES, *MODES_V6)
 
 RFC2544_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
-"""Of Ethernet frames in bytes, with FCS: RFC 2544, section 9.1."""
+"""Sizes of Ethernet frames in bytes, with FCS: RFC 2544, section 9.1."""
 LARGEST_FRAME_BYTES = 9216
 _SMALLEST = {4: MIN_FRAME_BYTES, 6: _V6_BYTES}
 """Frame in bytes, with FCS, by version of IP."""
@@ -90,7 +90,7 @@ def mode_of_size(size: int, ip: int = 4) -> Mode:
 
 
 LISTED_MODES = tuple(dict.fromkeys((*MODES, *map(mode_of_size, RFC2544_SIZES), *MODES_V6)))
-"""Those that are shown; there is one for every other size, too."""
+"""Modes that are shown; there is one for every other size, too."""
 
 
 def resolve_mode(name: str) -> Mode:
@@ -111,7 +111,7 @@ def resolve_mode(name: str) -> Mode:
 
 @dataclass(frozen=True)
 class FlowCount:
-    """How many distinct 5-tuples leave a port; ``exact`` is false when the number is only an upper bound."""
+    """Number of distinct 5-tuples that leave a port; ``exact`` is false when it is only an upper bound."""
 
     count: int
     exact: bool
@@ -135,7 +135,7 @@ class Stream:
 
     @cached_property
     def flows(self) -> FlowCount:
-        """How many 5-tuples this stream sends: counted where the program repeats soon, else calculated."""
+        """Number of 5-tuples that this stream sends: counted where the program repeats soon, else calculated."""
         if self.flow_keys is not None:
             return FlowCount(len(self.flow_keys), True)
         program = Program(self.instructions)
@@ -163,7 +163,7 @@ class Stream:
 
     @property
     def varied(self) -> tuple[str, ...]:
-        """What changes from packet to packet, in words: ``IP.src 16.0.0.4 to 16.0.0.254, inc``."""
+        """Fields that change from packet to packet, in words: ``IP.src 16.0.0.4 to 16.0.0.254, inc``."""
         program, tuple5 = Program(self.instructions), find_tuple5(self.packet)
         changes = []
         for write in program.writes:
@@ -187,7 +187,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Profile:
-    """What one port sends: the streams of a profile file, as loaded for that port."""
+    """Traffic of one port: the streams of a profile file, as loaded for that port."""
 
     name: str
     streams: tuple[Stream, ...]
@@ -241,7 +241,7 @@ class Profile:
 
     @property
     def varied(self) -> tuple[str, ...]:
-        """What changes from packet to packet, over all streams."""
+        """Fields that change from packet to packet, over all streams."""
         return tuple(dict.fromkeys(text for stream in self.streams for text in stream.varied))
 
     @cached_property
@@ -277,7 +277,7 @@ class Profile:
 
 
 def _all_distinct(program: Program, used: Sequence[Write]) -> bool:
-    """Whether all packets of a period differ: each counter by itself, a tuple by address and port together."""
+    """Test whether all packets of a period differ: each counter by itself, a tuple by address and port together."""
     names = {write.name for write in used}
     for name in names:
         variable = program.variables[name]

@@ -120,7 +120,7 @@ class CoreState:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a lab's result depends on besides its router. cores: by role, ``sender`` and ``router``.
+    """Conditions that a lab's result depends on besides its router. cores: by role, ``sender`` and ``router``.
 
     round_trip_ns: a cache line's, from the router's core to the sender's and back; None where it was not measured.
     """

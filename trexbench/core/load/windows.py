@@ -24,10 +24,10 @@ MAX_SKEW_S = 0.04
 """Counters that seem to be read further apart than this were not: they stood still."""
 
 MORE_SKEW = 1.5
-"""So many times what is seen of it may the skew be: few looks miss some of it."""
+"""Factor by which the skew may exceed what is seen of it: few looks miss some of it."""
 
 STEADY = 6
-"""What so many intervals in a row have too much is no skew: it comes all the time."""
+"""Intervals in a row: an excess that all of them have is no skew, as it comes all the time."""
 
 MARKED_SHARE = 0.01
 """Less than this share of the streams' frames recognised on their return, of all so far: their marks were changed."""
@@ -37,7 +37,7 @@ CATCH_UP = 1.5
 
 
 class Window(NamedTuple):
-    """What one direction did between two samples.
+    """Traffic of one direction between two samples.
 
     sent, received: frames, of the direction's streams where each of them is counted (see count_streams), else of its
     ports; *_pps: over the interval of these readings, which each port has its own of. asked_pps: time-weighted mean of
@@ -75,11 +75,11 @@ class Window(NamedTuple):
         return self.lost / self.sent if self.sent else None
 
     def is_bad(self, threshold: float) -> bool:
-        """Whether more than this share was lost for certain: besides the frames still on their way, and the skew."""
+        """Test whether more than this share was certainly lost: besides the frames still on their way, and the skew."""
         return self.excess(threshold) > self.skew
 
     def excess(self, threshold: float) -> float:
-        """How many more frames than this share seem to be lost, besides those still on their way."""
+        """Number of frames beyond this share that seem to be lost, besides those still on their way."""
         return ((self.lost - self.pending) / self.sent - threshold) * self.sent if self.sent else 0.0
 
 
@@ -92,7 +92,7 @@ class StreamCounts(NamedTuple):
 
 
 def count_streams(direction: Direction, first: Sample, last: Sample) -> StreamCounts | None:
-    """What each stream did between two samples. Nobody else's frames are among them, unlike in a port's counters.
+    """Count each stream's frames between two samples. Unlike a port's counters, they include no foreign frames.
 
     None where not every stream was counted all that time, or their frames come back without the marks that they are
     known by (find_unmarked).
@@ -113,7 +113,7 @@ def count_streams(direction: Direction, first: Sample, last: Sample) -> StreamCo
 
 
 def find_unmarked(direction: Direction, sample: Sample) -> bool:
-    """Whether hardly any of the frames that the streams have sent so far was recognised on its return."""
+    """Test whether hardly any of the frames that the streams have sent so far were recognised on their return."""
     counters = sample.reading.streams.get(direction.tx)
     return counters is not None and sum(counters.received_by(direction.rx)) < MARKED_SHARE * sum(counters.sent)
 
@@ -254,7 +254,7 @@ class Measured:
 
     @cached_property
     def changes(self) -> list[Change]:
-        """Those of a lab's conditions."""
+        """Changes of a lab's conditions."""
         return find_changes(self.samples)
 
     def judged(self, direction: Direction) -> list[Window]:
@@ -273,11 +273,11 @@ class Measured:
         return [w for w in self.judged(direction) if w.sent]
 
     def skew_s(self, direction: Direction) -> float:
-        """Of a direction's two ports (find_skew_s)."""
+        """Skew of a direction's two ports (find_skew_s)."""
         return self.once("skew", direction, lambda: find_skew_s(self.plan, self.samples, direction))
 
     def once(self, what: str, direction: Direction, make: Callable[[], T]) -> T:
-        """What ``make`` finds of this direction, made at the first call: a lab's sender waits while it is sought."""
+        """Return what ``make`` finds of this direction, made at the first call: a lab's sender waits while it runs."""
         if (what, direction) not in self._built:
             self._built[what, direction] = make()
         found: T = self._built[what, direction]
@@ -346,7 +346,7 @@ def _latency_s(samples: Sequence[Sample], direction: Direction) -> float:
 
 
 def _drained_s(samples: Sequence[Sample], direction: Direction) -> float:
-    """How long frames came back after the traffic had stopped for the first time; infinite before that."""
+    """Time for which frames came back after the traffic first stopped; infinite where that is not known."""
     at = next((i for i, s in enumerate(samples) if s.phase is Phase.DRAIN), len(samples))
     if not 2 <= at < len(samples):
         return inf

@@ -18,10 +18,10 @@ from .wan import Wan, format_size
 
 LINE, WINDOW, LOSS = "line", "window", "loss"
 FILLS, FULL = 0.85, 0.95
-"""Of the line's payload rate: a leg that carries so much, beginning and all, fills it, unless a CPU was the limit; with
-so much there is nothing left that a CPU could have kept it from."""
+"""Shares of the line's payload rate: a leg that carries the first, its start included, fills the line unless a CPU was
+the limit; one that carries the second fills it even then."""
 NEAR = 0.75, 1.3
-"""Of what losses allow in the long run: the rate of a leg that they hold back. A faster one has met too few yet."""
+"""Range of a loss-limited leg's rate, relative to what losses allow in the long run; a faster one has met too few."""
 OFFERED = "offered by the receiver"
 USUAL_MSS = 1448
 
@@ -116,12 +116,12 @@ class Bdp:
 
 
 def tells_bdp(result: TcpResult) -> bool:
-    """Whether the run is about buffers: there is a WAN, or its legs differ in them."""
+    """Test whether the run is about buffers: there is a WAN, or its legs differ in them."""
     return result.setup.wan is not None or len({leg.buffer_bytes for leg in result.plan.legs}) > 1
 
 
 def find_product(result: TcpResult) -> Bdp | None:
-    """Of the WAN, else of the slowest line and the idle round trip; None where one of them is not known."""
+    """Find the product of the WAN, else of the slowest line and the idle round trip; None where either is unknown."""
     setup, wan = result.setup, result.setup.wan
     delay_s = wan.delay_s if wan is not None else 0.0
     rate_bps = wan.rate_bps if wan is not None else None
@@ -214,7 +214,7 @@ class _Buffer:
 
 
 def _buffer(kind: Leg, told: Mapping[str, Mapping[str, str]], sender: str, receiver: str) -> _Buffer:
-    """Of the receiver's and the sender's the one that less can be on its way with."""
+    """Return the receiver's or the sender's buffer, whichever allows less in flight."""
     as_set, share = "set" if kind.buffer_bytes is not None else "as found", window_rule(told[receiver]).share
     both = ((receiver, "tcp_rmem", share), (sender, "tcp_wmem", SENDABLE))
     known = [
@@ -228,8 +228,8 @@ def _buffer(kind: Leg, told: Mapping[str, Mapping[str, str]], sender: str, recei
 
 
 def _window(flows: Sequence[FlowResult], lossy: bool) -> tuple[float | None, str]:
-    """What was offered; where the send buffer is the limit, what was in flight; where it is the congestion window,
-    that one, unless losses keep it small."""
+    """Return the offered window; where the send buffer is the limit, the bytes in flight; where the congestion window
+    is, that window, unless losses keep it small."""
     windows = [one.verdict.window for one in flows if one.verdict.window is not None]
     in_flight = _median_of(flows, lambda one: _product(one, "unacked"))
     if windows and all(one.kind == "send buffer" for one in windows):
@@ -241,7 +241,7 @@ def _window(flows: Sequence[FlowResult], lossy: bool) -> tuple[float | None, str
 
 
 def _median_of(flows: Sequence[FlowResult], value: Callable[[StreamCount], float | None]) -> float | None:
-    """Of all readings, each the sum over its connections; the first has none yet."""
+    """Median over all readings, each the sum over its connections; the first has none yet."""
     found = []
     for flow in flows:
         for reading in flow.flow.sending:

@@ -12,9 +12,9 @@ from .model import Leg, LegReadings, Ping, Setup, TcpPlan
 from .wan import Wan
 
 HEADROOM = 1.3
-"""What makes the line must carry so many times its rate, or it would be the limit itself."""
+"""Multiple of the line's rate that its emulator must carry, so as not to be the limit itself."""
 FILLED, EXACT = 0.9, 1.02
-"""Of the payload rate: a flow with large buffers fills at least so much of a line, and no more gets through."""
+"""Least and largest share of a line's payload rate that a flow with large buffers carries."""
 STEPS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 """A line that cannot be carried is scaled by one of these: the same one on most nights."""
 PINGS = 5
@@ -37,14 +37,14 @@ class Trial:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was seen of the line before the legs. trials: with HEADROOM times its rate, the last one with its own."""
+    """Observations of the line before the legs. trials: with HEADROOM times its rate, the last one with its own."""
 
     pings: tuple[Ping, ...] = ()
     trials: tuple[Trial, ...] = ()
 
 
 def trial_plan(plan: TcpPlan, wan: Wan) -> TcpPlan:
-    """What each trial runs."""
+    """Return the plan of each trial."""
     omit_s = OPENED_S + ROUND_TRIPS * wan.delay_s
     return replace(plan, time_s=TRIAL_S + 2 * wan.delay_s, interval_s=TRIAL_INTERVAL_S, omit_s=omit_s)
 
@@ -68,7 +68,7 @@ def carried_bps(plan: TcpPlan, trial: Trial) -> float:
 
 
 def wrong_delay(wan: Wan, times_s: Sequence[float]) -> str | None:
-    """What is wrong with the round trips of these answers, in words; None: nothing."""
+    """Describe what is wrong with the round trips of these answers; None: nothing."""
     if not times_s:
         return "no echo request was answered"
     least_s = wan.delay_s * (1 - EARLY) - 2 * wan.jitter_s
@@ -89,7 +89,7 @@ def fitting_scale(wanted_bps: float, carried: float) -> float | None:
 
 
 def wrong_rate(wanted_bps: float, carried: float) -> str | None:
-    """What is wrong with what the line carried as it is set, in words; None: nothing."""
+    """Describe what is wrong with the rate that the line carried as it is set; None: nothing."""
     if FILLED * wanted_bps <= carried <= EXACT * wanted_bps:
         return None
     return f"a flow with large buffers gets {format_bits(carried)} of the {format_bits(wanted_bps)} of its payload rate"

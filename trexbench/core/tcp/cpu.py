@@ -42,7 +42,7 @@ class ProcessShare:
 
     @property
     def needed(self) -> float:
-        """What its busiest thread took of a core; of a process that is one thread, what it waited for as well."""
+        """Share of a core that its busiest thread took; for a process of one thread, its run delay included."""
         return self.busy + (self.waiting or 0.0) if self.thread is None else self.thread
 
 
@@ -74,7 +74,7 @@ class HostShare:
 
     @property
     def cores_busy(self) -> float:
-        """How many cores' worth of time it worked: 1.0 is one core."""
+        """Cores' worth of time that it worked: 1.0 is one core."""
         return sum(one.busy for one in self.cpus)
 
     @property
@@ -174,7 +174,7 @@ def mean_columns(runs: Sequence[Mapping[str, HostShare]]) -> dict[str, float]:
 
 
 def process_shares(leg: LegReadings, host: str) -> tuple[ProcessShare, ...]:
-    """What moves payload worked while it flowed, which is less than the time that was looked at."""
+    """Shares of a host's processes; those that move payload are of the time it flowed, not all that was observed."""
     found = leg.processes.get(host)
     return tuple(_processes(found, min(found.over_s, leg.length_s or found.over_s))) if found is not None else ()
 
@@ -211,7 +211,7 @@ def _cpus(before: Sequence[CpuTime], after: Sequence[CpuTime]) -> Iterator[CoreS
 
 
 def _grown(then_s: float | None, now_s: float | None, total_s: float) -> float | None:
-    """As a share of the time; None where it is not known, or went back."""
+    """Increase as a share of the time; None where it is not known, or went back."""
     return None if then_s is None or now_s is None or now_s < then_s else (now_s - then_s) / total_s
 
 

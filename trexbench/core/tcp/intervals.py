@@ -101,7 +101,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class _Step:
-    """What one end counted of one direction between two readings, times since the traffic began."""
+    """Counts of one direction at one end between two readings, times since the traffic began."""
 
     begin_s: float
     end_s: float
@@ -183,7 +183,7 @@ def _steps(readings: Sequence[HostReading], host: str, caveats: list[Caveat]) ->
 
 
 def _counts(plan: TcpPlan, step: _Step) -> bool:
-    """Whether it lies in the time that counts: not in the omitted one, nor in what follows the end."""
+    """Test whether the step lies in the time that counts: not in the omitted part, nor after the end."""
     slack_s = OMIT_SLACK * plan.interval_s
     return step.begin_s >= plan.omit_s - slack_s and step.begin_s < plan.omit_s + plan.time_s - slack_s
 
@@ -251,7 +251,7 @@ def _retransmits(pairs: Sequence[tuple[StreamCount, StreamCount]]) -> int | None
 def _doubts_of_ends(
     plan: TcpPlan, leg: LegReadings, sending: Sequence[HostReading], receiving: Sequence[HostReading]
 ) -> list[Caveat]:
-    """What the two ends tell differently of one and the same traffic."""
+    """Return caveats where the two ends report the same traffic differently."""
     if len(sending) < 2 or len(receiving) < 2:
         return []
     found = []

@@ -1,4 +1,4 @@
-"""What the genuine iperf3 prints with -J: its intervals as totals of each connection. Pure."""
+"""Output of the genuine iperf3 with -J: its intervals as totals of each connection. Pure."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Connected(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What the test was to be. duration: in s, 0 where it was to send so many bytes. reverse: the server sends."""
+    """Requested test. duration: in s, 0 where a number of bytes was to be sent. reverse: the server sends."""
 
     protocol: str = "TCP"
     num_streams: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1

@@ -1,4 +1,4 @@
-"""How much of a buffer is payload on its way, and how fast TCP is at a loss: what kernels and papers say."""
+"""Share of a buffer that is payload in flight, and TCP's rate at a given loss, according to kernels and papers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RATIO_SINCE = (6, 6)
 USUAL_SCALE = 1
 """tcp_adv_win_scale of Linux before RATIO_SINCE: half of a buffer is window."""
 SENDABLE = 0.7
-"""Of a send buffer, which counts the kernel's overhead as well: payload on its way at most."""
+"""Largest share of a send buffer, which includes the kernel's overhead, that is payload in flight."""
 MATHIS = sqrt(1.5)
 """C of rate = MSS / round trip * C / sqrt(p), for an ACK of every packet."""
 LAWFUL = ("reno", "cubic")
@@ -25,7 +25,7 @@ _CUBIC = (_CUBIC_C * (3 + _CUBIC_BETA) / (4 * (1 - _CUBIC_BETA))) ** 0.25
 
 @dataclass(frozen=True)
 class WindowRule:
-    """How much of a receive buffer is offered as window. share: of it; why: in words."""
+    """Share of a receive buffer that is offered as window, and why, in words."""
 
     share: float
     why: str
@@ -45,7 +45,7 @@ def window_rule(told: Mapping[str, str]) -> WindowRule:
 
 
 def share_of_scale(scale: int) -> float:
-    """What a Linux before RATIO_SINCE offers of a buffer, by its tcp_adv_win_scale of -31 to 31."""
+    """Share of a buffer that a Linux before RATIO_SINCE offers, by its tcp_adv_win_scale of -31 to 31."""
     return 2.0**scale if scale <= 0 else 1 - 2.0**-scale
 
 

@@ -29,14 +29,14 @@ RUN_DELAY = 0.05
 ASLEEP = 0.5
 """A thread that sleeps so long keeps up in spite of its run delay, where something else explains the rate."""
 OWN_WORK = 0.5
-"""Of a core's busy time: with less for packets, and programs of an endpoint, somebody else's work fills it."""
+"""Share of a core's busy time: with less for packets and an endpoint's programs, somebody else's work fills it."""
 OF_CEILING = 0.9
-"""Of what the endpoints carry without the DUT."""
+"""Share of the endpoints' rate without the DUT above which they are the limit."""
 OF_LINE = 0.98
 TWICE = 0.5
 """Below this share of the ceiling, most of the work on shared cores is the DUT's."""
 FEWEST_RETRANSMITS, OWNED = 10, 0.5
-"""So many segments sent again tell whose drops they are: the DUT's, if it counts at least this share of them."""
+"""Fewest segments sent again that show whose drops they are: the DUT's, if it counts at least this share of them."""
 TIMESTAMPS = 1
 """Bit of TCP_INFO's ``options``."""
 
@@ -66,7 +66,7 @@ class TcpVerdict:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of one direction. shares: by host, ``dut`` included. ceiling_bps: of the endpoints alone, for the
+    """Known facts about one direction. shares: by host, ``dut`` included. ceiling_bps: of the endpoints alone, for the
     same way and version; ping_s: the idle path's shortest round trip; dut: the readings of the leg."""
 
     leg: Leg
@@ -95,7 +95,7 @@ class Evidence:
 
     @property
     def cores_apart(self) -> bool:
-        """Whether the DUT's work is done by other cores than the endpoints'."""
+        """True if the DUT's work is done by other cores than the endpoints'."""
         if not self.setup.one_kernel:
             return True
         cpus = self.setup.cpus
@@ -116,7 +116,7 @@ class Evidence:
         return any(one.observation.threads for one in self.dut)
 
     def busy_cores(self, host: str, enough: float = BUSY) -> list[tuple[int, float]]:
-        """Those of this host's cores that have no time left."""
+        """Cores of this host at least ``enough`` busy, and how busy they are; by default those with no time left."""
         return [(one.cpu, one.busy) for one in self.shares.get(host, HostShare(host)).cpus if one.busy >= enough]
 
     @property
@@ -134,7 +134,7 @@ class Evidence:
         return (median(seen), least) if seen and least and median(seen) >= QUEUED * least else None
 
     def filled_cores(self, host: str) -> list[tuple[int, float]]:
-        """Those that an endpoint's own work has filled: packets and the programs that may run there, not other work."""
+        """Cores that an endpoint's own work has filled: packets and the programs that may run there, not other work."""
         share = self.shares.get(host, HostShare(host))
         there = [host, *(one for one in self.beside(host) if one in HOSTS)]
         shares = [self.shares.get(name, HostShare(name)) for name in there]
@@ -173,7 +173,7 @@ class Evidence:
         return next(mostly, None)
 
     def _own_work(self, core: CoreShare) -> float | None:
-        """What the DUT did there: soft interrupts; with NAPI's threads, the kernel's time. None: it cannot be told.
+        """Share of the core that the DUT's work took: soft interrupts, or the kernel with NAPI threads. None: unknown.
 
         A program in user space, as that of PPPoE or a tunnel, is like any other.
         """
@@ -275,7 +275,7 @@ def _endpoints_own_the_work(evidence: Evidence) -> bool:
 
 
 def _slept(share: HostShare) -> bool:
-    """Whether its busiest thread neither worked nor waited for a CPU for so long."""
+    """Test whether its busiest thread slept, neither working nor waiting for a CPU, for at least ASLEEP of the time."""
     return max(one.busy + (one.waiting or 0.0) for one in share.threads) <= 1 - ASLEEP
 
 

@@ -43,7 +43,7 @@ class OneWay:
         self._until_loss = self._draw()
 
     def waiting_bytes(self, now_s: float) -> float:
-        """What has not yet left towards the other end."""
+        """Bytes that have not yet left towards the other end."""
         return (self._free_s - now_s) / self._byte_s if self._byte_s and self._free_s > now_s else 0.0
 
     def take(self, now_s: float, size: int, packets: int = 1, each: int = 0) -> tuple[float, int, tuple[int, ...]]:
@@ -92,7 +92,7 @@ class OneWay:
         return tuple(lost)
 
     def _draw(self) -> int:
-        """How many packets pass before the next one that is lost."""
+        """Draw the number of packets that pass before the next one that is lost."""
         if not self._loss:
             return NEVER
         return int(math.log(1 - self._random.random()) / math.log(1 - self._loss))

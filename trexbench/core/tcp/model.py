@@ -16,14 +16,14 @@ from .tunnel import CLIENT_DUT, KINDS
 from .wan import Wan, format_size
 
 ENGINES = ("embedded", "iperf3")
-"""What sends and receives: trexbench itself, or the genuine iperf3."""
+"""Programs that send and receive: trexbench itself, or the genuine iperf3."""
 TUNNELS = tuple(KINDS)
-"""What a TCP test can go through."""
+"""Tunnels that a TCP test can go through."""
 HEADER_BYTES: Mapping[str, Mapping[int, int]] = {
     "pppoe": {4: 8, 6: 8},
     **{name: kind.header_bytes for name, kind in KINDS.items()},
 }
-"""What each encapsulation puts in front of a packet, by the packet's version of IP."""
+"""Bytes that each encapsulation adds to a packet, by the packet's IP version."""
 
 
 class Way(str, Enum):
@@ -50,7 +50,7 @@ class Leg:
 
     @property
     def kind(self) -> Leg:
-        """What all of its repetitions have in common."""
+        """Leg common to all of its repetitions."""
         return replace(self, repetition=1)
 
     def __str__(self) -> str:
@@ -67,10 +67,10 @@ _MODE = re.compile(
 
 @dataclass(frozen=True)
 class TcpMode:
-    """What tells the runs of one DUT apart, as suites and histories name it: ``reverse-ipv6-4-streams``.
+    """Key that distinguishes the runs of one DUT, as suites and histories name it: ``reverse-ipv6-4-streams``.
 
     monitored: the DUT's counters are read meanwhile, which may cost it some of its time. buffer_bytes, congestion: as
-    of Leg. pinned: as of TcpPlan.
+    in Leg. pinned: as in TcpPlan.
     """
 
     way: Way
@@ -107,9 +107,9 @@ class TcpMode:
 
 @dataclass(frozen=True)
 class TcpPlan:
-    """What is run: each leg in turn, all with the same parameters. Times in seconds.
+    """Plan of a TCP run: each leg in turn, all with the same parameters. Times in seconds.
 
-    omit_s: at the begin of each leg, sent but not counted. pings: sent idle before the legs, and again while the first
+    omit_s: at the start of each leg, sent but not counted. pings: sent idle before the legs, and again while the first
     leg of each way runs; 0: none. congestion: the congestion control that is asked for, None: the host's own.
     pinned: each host's program stays on one CPU of its config. engine: ``embedded`` or ``iperf3``.
     window_bytes: SO_SNDBUF and SO_RCVBUF that both ends ask for, None: as the kernel sizes them.
@@ -128,22 +128,22 @@ class TcpPlan:
     window_bytes: Count | None = None
 
     def of(self, leg: Leg) -> TcpPlan:
-        """The same with what the leg asks for in place of it."""
+        """Return the plan with the leg's congestion control, where it asks for one, in place of its own."""
         return replace(self, congestion=leg.congestion or self.congestion)
 
 
 CEILING_S, CEILING_OMIT_S = 3.0, 0.5
-"""How long each way is measured around the DUT: enough for the largest windows to open in a network at hand."""
+"""Time for each way around the DUT, and the part omitted: the largest windows can open in a network at hand."""
 
 
 def around_plan(plan: TcpPlan) -> TcpPlan:
-    """What is run without the DUT between the endpoints, before the legs of this plan."""
+    """Return the plan of the runs without the DUT between the endpoints, before the legs of this plan."""
     return replace(plan, time_s=CEILING_S, interval_s=min(1.0, plan.interval_s), omit_s=CEILING_OMIT_S)
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What lies between and around the hosts, as far as it is known; the verdict needs it.
+    """Environment between and around the hosts, as far as it is known; the verdict needs it.
 
     line_bps: L1 speed of the slowest line on the way, None: there is none (veth), or it is not known. vlans: tags on
     it. one_kernel: client, server and DUT are namespaces of one kernel. napi_threads: the DUT forwards in threads, and
@@ -180,21 +180,21 @@ class Setup:
         return self.wan.rate_bps / self.wan_asked.rate_bps
 
     def buffer_bytes(self, leg: Leg) -> int | None:
-        """What the hosts' buffers may grow to in this leg; None: as the hosts have it."""
+        """Size that the hosts' buffers may grow to in this leg; None: as the hosts have it."""
         return None if leg.buffer_bytes is None else round(self.scale * leg.buffer_bytes)
 
     @property
     def dut_programs(self) -> bool:
-        """Whether a program moves packets on the DUT, in user space or in threads of its own."""
+        """True if a program moves packets on the DUT, in user space or in threads of its own."""
         return self.pppoe or self.tunnel_between == CLIENT_DUT
 
     @property
     def tags(self) -> int:
-        """Of 4 bytes each, that a frame has besides Ethernet's header: VLANs, and PPPoE, which is as long as two."""
+        """Number of 4-byte tags in a frame besides Ethernet's header: VLANs, and PPPoE, which is as long as two."""
         return self.vlans + 2 * self.pppoe
 
     def header_bytes(self, version: int) -> int:
-        """What the tunnel puts in front of each packet of this version of IP."""
+        """Bytes that the tunnel adds to each packet of this IP version."""
         return HEADER_BYTES.get(self.tunnel, {}).get(version, 0)
 
 
@@ -230,7 +230,7 @@ class ThreadTime:
 
 @dataclass(frozen=True)
 class ProcessTime:
-    """What one process of a host took of its CPUs, in seconds. process: its number.
+    """CPU time of one process of a host, in seconds. process: its number.
 
     waiting_s: run delay, of all of its threads. cpus: on which its threads ran last, that which took most first.
     busiest_thread_s: of a process with several. role: its part in the test, one of ROLES; empty: none. whose: empty:
@@ -250,12 +250,12 @@ class ProcessTime:
 
 
 ROLES = ("tunnel", "endpoint", "pppoe", "napi", "ksoftirqd")
-"""Of a process: what carries the payload in a tunnel, what sends or receives it, and so on."""
+"""Parts of a process in the test: it carries the payload in a tunnel, sends or receives it, and so on."""
 
 
 @dataclass(frozen=True)
 class Processes:
-    """Those that took most CPU time over this time, which is the leg's. One that ended meanwhile is missing."""
+    """Processes that took most CPU time over this time, which is the leg's. One that ended meanwhile is missing."""
 
     over_s: Amount
     took: tuple[ProcessTime, ...] = ()
@@ -290,9 +290,9 @@ SLACK_S = 0.001
 
 @dataclass(frozen=True)
 class LegReadings:
-    """What was read while one leg ran. began_s: on the run's clock. error: why it ended early, in one line.
+    """Readings taken while one leg ran. began_s: on the run's clock. error: why it ended early, in one line.
 
-    program: what sent and received (name, version, congestion control of each host), as it told by itself.
+    program: the one that sent and received (name, version, congestion control of each host), as it reported itself.
     dut: the router's counters, of the same run's clock. processes: by host, ``dut`` included where they were read.
     """
 

@@ -170,7 +170,7 @@ class TcpResult:
 
     @property
     def idle_power_w(self) -> float | None:
-        """Of the DUT while nothing but echo requests passed."""
+        """The DUT's power while nothing but echo requests passed."""
         return mean_power(self.idle)
 
     @cached_property
@@ -269,7 +269,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def mean_power(readings: Sequence[DutReading]) -> float | None:
-    """Of the DUT between the first and the last reading, in W: of its energy counter, else the mean of the readings."""
+    """The DUT's mean power from the first to the last reading, in W: by its energy counter, else of the readings."""
     seen = [(one.t_s if (at := one.observation.at_s) is None else at, one.observation) for one in readings]
     total = [(at_s, one.energy_j) for at_s, one in seen if one.energy_j is not None]
     if len(total) > 1 and total[-1][0] > total[0][0] and all(b[1] >= a[1] for a, b in pairwise(total)):
@@ -291,7 +291,7 @@ def to_document(result: TcpResult, with_readings: bool = True) -> dict[str, Any]
 
 
 def raw_part(result: TcpResult) -> dict[str, Any]:
-    """What cannot be derived again, without the legs; of the warnings only those noted during the run."""
+    """Return what cannot be derived again, without the legs; of the warnings only those noted during the run."""
     return {
         "schema": SCHEMA,
         "version": VERSION,
@@ -327,7 +327,7 @@ def from_document(document: Any) -> TcpResult:
 
 
 def _noted(warnings: Any) -> Iterator[Caveat]:
-    """Those that were noted during the run."""
+    """Yield the caveats that were noted during the run."""
     try:
         for one in warnings:
             if one["source"] == "run":

@@ -12,7 +12,7 @@ from ..means import autocorrelation, mean_uncertainty, student
 
 @dataclass(frozen=True)
 class Statistics:
-    """Of one flow's intervals, as ``datamash min max mean median sstdev`` has them (sstdev: of a sample, n - 1).
+    """Figures of a flow's intervals, as ``datamash min max mean median sstdev`` has them (sstdev: of a sample, n - 1).
 
     uncertainty: half of the interval that holds the true mean in 95 of 100 cases; None where there are too few.
     lag1: the intervals' autocorrelation; None where they are too few or all alike.
@@ -30,7 +30,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class PingStatistics:
-    """As ping prints them, in seconds; mdev: the root of the mean square deviation. loss: a share of those sent."""
+    """Figures as ping prints them, in seconds; mdev: root of the mean square deviation. loss: a share of those sent."""
 
     sent: int
     received: int

@@ -58,7 +58,7 @@ class Tunnel:
 
     @property
     def is_opened(self) -> bool:
-        """Whether it is held open by programs for the test, with addresses of its own, and carries IPv4 only."""
+        """True if programs hold it open for the test, with addresses of its own; it then carries IPv4 only."""
         return self.between in _ENDS
 
     def inner_mtu(self, line_mtu: int) -> int:
@@ -71,7 +71,7 @@ class Tunnel:
         return self.mtu or room
 
     def __str__(self) -> str:
-        """As parse_tunnel reads it; what is the default is left out."""
+        """Format the tunnel as parse_tunnel reads it, without defaults."""
         kind = KINDS[self.kind]
         words = [self.kind]
         words += [self.between] if self.between != kind.betweens[0] else []

@@ -40,7 +40,7 @@ class Wan:
 
     @property
     def queue_bytes(self) -> int | None:
-        """What waits for the rate: as stated, else the BDP, SHORTEST_QUEUE_S at least; None without a rate."""
+        """Bytes that may wait for the rate: as stated, else the BDP, SHORTEST_QUEUE_S at least; None without a rate."""
         if self.rate_bps is None or self.queued_bytes is not None:
             return self.queued_bytes
         return max(round(self.rate_bps * self.delay_s / 8), round(self.rate_bps * SHORTEST_QUEUE_S / 8))

@@ -14,11 +14,11 @@ FULL = {"send buffer": 0.5, "receive window": 0.8, "congestion window": 0.8}
 """Bytes in flight that fill it, as a share of it. A send buffer's bytes include the kernel's overhead, and one that
 grows by itself is kept at three times what is in flight."""
 NO_QUEUE = 0.8
-"""Of window over the shortest round trip: a flow that carries so much has built up no queue anywhere."""
+"""Share of window over shortest round trip: a flow that carries at least this has built up no queue anywhere."""
 MOST_LOSS = 1e-3
 """With more segments sent again the congestion window is what losses made of it."""
 RECEIVE_USABLE = 0.76
-"""Of SO_RCVBUF, where the kernel does not tell the window that was offered."""
+"""Usable share of SO_RCVBUF, where the kernel does not report the window that was offered."""
 
 
 @dataclass(frozen=True)

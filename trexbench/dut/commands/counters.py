@@ -1,4 +1,4 @@
-"""What a DUT printed -> its counters, by the patterns of its config; pure."""
+"""Output of a DUT -> its counters, by the patterns of its config; pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...core.errors import DutError
 from ...core.patterns import find, find_all
 
 _GROUPED = re.compile(r"(?<=\d)[ ,'_](?=\d)")
-"""What stands between the digits of a large number, as in RouterOS's ``14 256 002``."""
+"""Separator between the digits of a large number, as in RouterOS's ``14 256 002``."""
 
 
 def observation(settings: CommandsSettings, printed: Sequence[str | None]) -> Observation:

@@ -30,7 +30,7 @@ class CommandsDut:
         self._settings = wanted.config.commands
 
     def identity(self) -> str:
-        """What the config says how to read; without it the DUT is taken never to forget anything."""
+        """Read the identity as the config says; where it does not, the DUT is taken never to forget anything."""
         probe = self._settings.identity
         if probe is None:
             return ""
@@ -77,7 +77,7 @@ class CommandsDut:
         return said, find(filled(probe.matches, self._wanted.tester_macs), said)
 
     def _output(self, argv: Sequence[str], must_succeed: bool = False) -> str:
-        """What it prints. A check may end with an exit code, as grep does that found nothing, but it must have run."""
+        """Return what it prints. A check may exit with an error, as grep does that finds nothing, but must have run."""
         done = self._transport.run(_words(argv, self._wanted), TIMEOUT_S)
         if done.returncode and (must_succeed or done.returncode in _NOT_RUN):
             raise DutError(f"{shown(argv)} failed on {self._transport.place}", done.complaint)
@@ -125,7 +125,7 @@ def _differs(probe: Probe, said: str) -> str:
 
 
 def _line(said: str) -> str:
-    """What was printed, for messages: the one line, or how many there are."""
+    """Describe what was printed, for messages: the one line, or how many there are."""
     lines = [" ".join(line.split()) for line in said.splitlines() if line.strip()]
     line = lines[0] if len(lines) == 1 else f"{len(lines)} other lines" if lines else "nothing"
     return line if len(line) <= 80 else f"{line[:77]}..."

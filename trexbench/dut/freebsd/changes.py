@@ -23,10 +23,10 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Family:
-    """What differs between IPv4 and IPv6. forward: its sysctl. word: of ifconfig and netstat. route: its option.
+    """Differences between IPv4 and IPv6. forward: its sysctl. word: of ifconfig and netstat. route: its option.
 
-    pin, unpin, show: that set, delete and show a neighbour, before its address. published: the word for an entry that
-    is answered for.
+    pin, unpin, show: commands that set, delete and show a neighbour, up to its address. published: the word for an
+    entry that is answered for.
     """
 
     forward: str
@@ -63,7 +63,7 @@ SETTLE = Command(
 
 
 def plan(wanted: Wanted, facts: Facts) -> list[Change]:
-    """What has to be changed, in this order; nothing where the facts are as wanted.
+    """Return the changes to make, in order; none where the facts are as wanted.
 
     Links come first, and a wait: some seconds after one goes up pfSense reloads its rules, which turns the firewall on
     again, and on a port of its own it deletes all neighbours (etc/rc.linkup).
@@ -126,7 +126,7 @@ def _link(port: Port, facts: Facts) -> list[Change]:
 
 
 def _settled(links: list[Change]) -> list[Change]:
-    """The same changes, and after the last of them a wait."""
+    """Add a wait after the last of these changes."""
     return [*links[:-1], *(replace(one, do=(*one.do, SETTLE)) for one in links[-1:])]
 
 

@@ -198,7 +198,7 @@ class PfsenseDut:
         return {one["address"]: one for one in found if one["address"] in asked}
 
     def _routes(self) -> list[dict[str, Any]]:
-        """Those of the config and what lies inside them."""
+        """Routes of the config and those inside them."""
         nets = [route.to for route in self._wanted.config.routes]
         found = [
             one
@@ -226,7 +226,7 @@ class PfsenseDut:
         return sum(1 for line in lines if line.strip())
 
     def _assigned(self) -> list[str]:
-        """Those of the test's interfaces that pfSense manages; none on a plain FreeBSD."""
+        """The test's interfaces that pfSense manages; none on a plain FreeBSD."""
         done = self._transport.run(("grep", "-sho", "<if>[^<]*</if>", _CONFIG), TIMEOUT_S)
         return [name for name in self._wanted.interfaces if f"<if>{name}</if>" in done.stdout.split()]
 

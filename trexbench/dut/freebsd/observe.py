@@ -1,4 +1,4 @@
-"""What a pfSense, or any FreeBSD, counts under load, and the drops that it counts.
+"""Counters of a pfSense, or any FreeBSD, under load, and the drops that it counts.
 
 No frame may be in two of the drop counters. host.freebsd_nics says which of a NIC's are read. Of netstat -s, ``output
 packets dropped due to no bufs`` and ``packets not forwardable`` are left out: frames that a full transmit queue refused
@@ -31,7 +31,7 @@ def observed(totals: FreebsdTotals, config: DutConfig) -> Observation:
 
 
 def _missing(totals: FreebsdTotals, port: Port) -> Iterator[Missing]:
-    """What is not known of one port; nothing of what a reader that failed as a whole would have told."""
+    """Yield what is not known of one port; nothing that a reader which failed as a whole would have reported."""
     what, name, counters = f"port {port.tester}", port.interface, counters_of(port.interface)
     if totals.links and name not in totals.links:
         yield Missing(what, f"netstat -i has no row for {name}")

@@ -1,4 +1,4 @@
-"""What FreeBSD's tools print -> facts. Pure; absent is None, never zero; DutError for what cannot be read.
+"""Output of FreeBSD's tools -> facts. Pure; absent is None, never zero; DutError for what cannot be read.
 
 The formats are those of FreeBSD 11 to 15, from the sources of the tools (sbin/ifconfig, sbin/route, usr.sbin/arp,
 sbin/sysctl).

@@ -35,7 +35,7 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Family:
-    """What differs between IPv4 and IPv6. words: by which ip lists it. forward: the fact that it forwards; file: its.
+    """Differences between IPv4 and IPv6. words: ip's options. forward: the fact that it forwards; file: its file.
 
     conf: settings by interface. metric: of a route for which none was named. pins: options of a test's address.
     """
@@ -57,7 +57,7 @@ FAMILIES = {
 }
 FORWARD = FAMILIES[4].file
 _GONE = ("Cannot find device", "does not exist")
-"""What ip prints for an interface that no longer exists: nothing is left to undo then."""
+"""Output of ip for an interface that no longer exists: nothing is left to undo then."""
 _NO_ADDRESS = ("Cannot assign requested address", "Address not found", *_GONE)
 _NO_NEIGHBOUR = ("No such file or directory", *_GONE)
 _NO_ROUTE = ("No such process", *_GONE)
@@ -66,7 +66,7 @@ _STATES = ("permanent", "noarp", "reachable", "stale")
 
 
 def plan(wanted: Wanted, facts: Facts) -> list[Change]:
-    """What has to be changed, in this order; nothing where the facts are as wanted.
+    """Return the changes to make, in order; none where the facts are as wanted.
 
     DutError where the box lacks an interface or has too few queues. Interrupts and RPS are planned after links and
     queues, addresses of a tunnel after its interface, see Change.reveals.
@@ -247,7 +247,7 @@ def _route(wanted: Wanted, route: Route, facts: Facts) -> list[Change]:
 
 
 def _sysctls(wanted: Wanted, facts: Facts) -> list[Change]:
-    """Of the variant; see require_sysctls for those that are not there."""
+    """Changes to the variant's sysctls; see require_sysctls for those that are not there."""
     variant = wanted.config.variant
     found = []
     for name, value in wanted.config.chosen.sysctls:

@@ -141,7 +141,7 @@ class LinuxDut:
         }
 
     def _tcp(self) -> dict[str, Any]:
-        """What matters to TCP only: redirects, and the settings of its hosts."""
+        """Read what matters to TCP only: redirects, and the settings of its hosts."""
         if not self._wanted.tcp:
             return {}
         redirects = redirect_files(self._wanted)
@@ -171,7 +171,7 @@ class LinuxDut:
     def _vlans(
         self, links: Mapping[str, Mapping[str, Any]], addresses: Mapping[str, list[str]]
     ) -> dict[str, dict[str, Any]]:
-        """Those of the config that are there."""
+        """The config's VLAN interfaces that are there."""
         wanted = [one.name for port in self._wanted.config.ports for one in self._wanted.vlans(port)]
         return {
             name: {
@@ -207,7 +207,7 @@ class LinuxDut:
         }
 
     def _neighbours(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Of the test's interfaces: the tester, and permanent ones; others come and go."""
+        """Neighbours on the test's interfaces: the tester, and permanent ones; others come and go."""
         ports = self._wanted.config.ports
         tester = [f"{other}%{self._wanted.routed(port)}" for port in ports for _, other in port.ends]
         found: dict[str, dict[str, Any]] = {}
@@ -218,7 +218,7 @@ class LinuxDut:
         return {key: one for key, one in found.items() if key in tester or one["state"] in ("PERMANENT", "NOARP")}
 
     def _routes(self) -> list[dict[str, Any]]:
-        """Those of the config and what lies inside them: a router's whole table may have a million routes."""
+        """Routes of the config and those inside them: a router's whole table may have a million."""
         argv, lists = ("-json", "route", "show", "table", "main", "root"), []
         for to in (route.to for route in self._wanted.config.routes):
             said = run_checked(self._transport, ("ip", *FAMILIES[to.version].words, *argv, str(to)))
@@ -259,7 +259,7 @@ class LinuxDut:
         }
 
     def _irqs(self, name: str) -> list[dict[str, Any]]:
-        """Of the device, or of its parent (virtio): number, name, receive queue, CPUs allowed and in effect."""
+        """Interrupts of the device, or its parent (virtio): number, name, receive queue, CPUs allowed and in effect."""
         device = f"/sys/class/net/{name}/device"
         listed = self._read_files("-rsH", "", f"{device}/msi_irqs", f"{device}/../msi_irqs")
         words = {path.rpartition("/")[2] for path in listed}
@@ -297,9 +297,9 @@ class LinuxDut:
         return found or None
 
     def _firewall(self) -> dict[str, Any]:
-        """How many rules there are; None where the tool is missing. The rules' own counters change all the time.
+        """Count the rules; None where the tool is missing. The rules' own counters change all the time.
 
-        Beside them trexbench's own, where a variant asks for some or they were left, and the tool that can load them.
+        Also trexbench's own rules, where a variant asks for some or they were left, and the tool that can load them.
         """
         nft = self._try(("nft", "-j", "list", "ruleset"), str)
         saved = self._try(("iptables-save",), str)
@@ -359,7 +359,7 @@ class LinuxDut:
         return None
 
     def _sysctls(self) -> dict[str, Any]:
-        """Those of the variant; None for one that is not there."""
+        """Sysctls of the variant; None for one that is not there."""
         paths = {name: sysctl_file(name) for name, _ in self._wanted.config.chosen.sysctls}
         if not paths:
             return {}
@@ -383,7 +383,7 @@ class LinuxDut:
         return parse_files(self._transport.run(("grep", *words), TIMEOUT_S).stdout)
 
     def _try(self, argv: Sequence[str], parser: Callable[[str], T], codes: Sequence[int] = (0,)) -> T | None:
-        """What a tool prints, parsed; None where it is not installed or does not support this device."""
+        """Parse what a tool prints; None where it is not installed or does not support this device."""
         try:
             done = self._transport.run(argv, TIMEOUT_S)
         except DutError:

@@ -27,14 +27,14 @@ TOOLS = (NFT, "iptables", "iptables-legacy")
 """In this order they are tried."""
 _PREFIX = f"{TABLE}-"
 _GONE = ("No such file", "No chain/target/match by that name", "does not exist", "Couldn't load target", "Bad rule")
-"""What the tools print where nothing is left to be removed."""
+"""Output of the tools where nothing is left to remove."""
 _JUMP = re.compile(r"(?P<option>(?:^|\s)(?:-j|-g|--jump|--goto)\s+)(?P<chain>\S+)")
 _SAVED = re.compile(r"-A (?P<chain>\S+)(?P<rest>.*)")
 
 
 @dataclass(frozen=True)
 class Load:
-    """What one tool is to be given. texts: by program, its input. rules: what is to be read back afterwards."""
+    """Rules for one tool to load. texts: input by command. rules: what is to be read back afterwards."""
 
     tool: str
     texts: Mapping[tuple[str, ...], str]
@@ -161,7 +161,7 @@ def _own_rules(wanted: Wanted) -> Iterator[str]:
 
 
 def _saved(tables: Mapping[str, Mapping[str, Chain]]) -> tuple[str, dict[str, int]]:
-    """As iptables-restore takes it, in chains of our own, to which the kernel's jump first; and the rules by place."""
+    """Return iptables-restore's input, in chains of our own that the kernel's jump to first, and the rules by place."""
     text, rules = "", dict[str, int]()
     digest = _digest(repr(tables))
     for table, chains in tables.items():

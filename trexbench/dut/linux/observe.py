@@ -1,4 +1,4 @@
-"""What a Linux DUT counts under load, and the drops that it counts; pure.
+"""Counters of a Linux DUT under load, and the drops that it counts; pure.
 
 The drop counters are chosen so that no frame is in two of them:
 
@@ -94,12 +94,12 @@ def _of_ports(found: LinuxTotals, ports: Mapping[int, str]) -> list[DropCount]:
 
 
 def _of_ip(found: LinuxTotals) -> list[DropCount]:
-    """Of the whole host, or namespace."""
+    """Drops that IP counts, of the whole host or namespace."""
     return [DropCount(name, found.ip[name]) for name in _IP if name in found.ip]
 
 
 def _of_cpumap(found: LinuxTotals, interfaces: Sequence[str]) -> list[DropCount]:
-    """Of all interfaces together: they share the queue, and IP has no counters by interface."""
+    """Losses in cpumap's queue, of all interfaces together: they share it, and IP has no counters by interface."""
     handed = [found.links[name]["rx.packets"] for name in interfaces if "rx.packets" in found.links.get(name, {})]
     if len(handed) < len(interfaces) or "Ip.InReceives" not in found.ip:
         return []

@@ -1,4 +1,4 @@
-"""What Linux tools print of links, routes and NICs -> facts. Pure; absent is None, never zero."""
+"""Output of Linux tools about links, routes and NICs -> facts. Pure; absent is None, never zero."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DELAY = re.compile(r"((rx|tx)-(?:usecs|frames)):\s+([0-9]{1,9})")
 _ROW = re.compile(r"\s*([0-9]{1,6}):\s*([0-9]+(?: +[0-9]+)*:?)$")
 _KEY = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2})+")
 _QUEUE = re.compile(r"(?:txrx|tx-rx|rx|comp|input)[-.]?([0-9]{1,5})(?![0-9])", re.IGNORECASE)
-"""How drivers name a receive queue's interrupt: enp3s0f0-TxRx-0, i40e-eth0-TxRx-0, ens5-Tx-Rx-0, eth0-rx-0,
+"""Drivers' names for a receive queue's interrupt: enp3s0f0-TxRx-0, i40e-eth0-TxRx-0, ens5-Tx-Rx-0, eth0-rx-0,
 mlx5_comp0@pci:..., virtio0-input.0."""
 _FIELDS = {"IP SA": "src", "IP DA": "dst", "bytes 0 & 1": "sport", "bytes 2 & 3": "dport"}
 

@@ -1,4 +1,4 @@
-"""What a Linux host needs for TCP through a router besides addresses and routes, pure: no redirects."""
+"""Settings of a Linux host for TCP through a router, besides addresses and routes: no redirects. Pure."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ Facts = Mapping[str, Any]
 
 GOVERNORS = "/sys/devices/system/cpu/cpufreq"
 _VANISHED = ("No such file or directory",)
-"""What tee prints for an interrupt or a queue that no longer exists."""
+"""Output of tee for an interrupt or a queue that no longer exists."""
 
 
 def host_changes(wanted: Wanted, facts: Facts) -> list[Change]:
@@ -132,7 +132,7 @@ def queues_in_use(link: Mapping[str, Any]) -> int:
 
 
 def most_queues(link: Mapping[str, Any]) -> int:
-    """How many receive queues it can have: combined ones where it has both kinds, since those are set."""
+    """Most receive queues that it can have: combined ones where it has both kinds, since those are set."""
     channels = link["channels"]
     if not channels:
         return len(link["rps_cpus"])
@@ -141,7 +141,7 @@ def most_queues(link: Mapping[str, Any]) -> int:
 
 
 def lab_of(wanted: Wanted) -> Mapping[str, Any]:
-    """How the lab of this DUT is placed; empty where it is not in a lab."""
+    """Placement of this DUT's lab; empty where it is not in a lab."""
     lab = wanted.host_facts.get("lab")
     return lab if isinstance(lab, Mapping) else {}
 

@@ -11,7 +11,7 @@ from ..model import NO_DEVICE, Change, Command, Tunnel, Wanted
 from .tuning import write
 
 MTU_FILE = "/proc/sys/net/ipv6/conf/{}/mtu"
-"""Of IPv6 alone; Ethernet's stays."""
+"""File with the MTU of IPv6 alone; Ethernet's stays."""
 _GONE = ("Cannot find device", "does not exist")
 _NO_FILTERS = (*_GONE, "Invalid handle", "No such file", "Invalid argument")
 

@@ -15,16 +15,16 @@ from ..model import Command
 
 NETEM, TBF = "netem", "tbf"
 HANDLES = (WAN_HANDLE, "7b1:")
-"""Of our root, and of what is beneath it."""
+"""Handles of our root, and of what is beneath it."""
 BURST_S = 0.004
-"""What tbf passes at once, in time at its rate: 5 MB at 10 Gbit/s."""
+"""Burst that tbf passes at once, as time at its rate: 5 MB at 10 Gbit/s."""
 LARGEST_TAGS = 22
 """Bytes of Ethernet's header with two VLAN tags."""
 SMALLEST_FRAME, LEAST_PACKETS = 60, 1000
 FASTEST_BPS = 100e9
 """Where no rate is stated: what netem has to hold at most, which is no more than what is on its way."""
 LONGEST_JITTER_S, MOST_BYTES, MOST_PACKETS = 2.147, 2**32 - 1, 2**32 - 1
-"""What netem and tbf take."""
+"""Limits of netem and tbf."""
 IN_ORDER = ("rate", "1tbit")
 """netem sends by the instants that it has drawn, so that jitter changes the order; with a rate each packet is sent
 after the one before it. This one is too fast to be felt: 12 ns a frame."""
@@ -50,7 +50,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Qdisc:
-    """What ``tc -s qdisc show`` tells of one; None: not of this kind, or not told.
+    """One entry of ``tc -s qdisc show``; None: not of this kind, or not reported.
 
     handle: ``0:`` where the kernel made it by itself. limit: packets of netem, bytes of tbf. drops: since it was made;
     those of netem contain the ones of what is beneath it.
@@ -71,7 +71,7 @@ class Qdisc:
 
 
 def parts(wan: Wan, mtu: int) -> tuple[Part, ...]:
-    """What makes one direction of the line on an interface of this MTU. DutError for what netem or tbf cannot."""
+    """Qdiscs for one direction of the line on an interface of this MTU. DutError for what netem or tbf cannot do."""
     found = list[Part]()
     for kind, words in ((NETEM, _netem(wan)), (TBF, _tbf(wan, mtu))):
         if words:
@@ -123,19 +123,19 @@ def _microseconds(seconds: float) -> str:
 
 
 def commands(wan: Wan, interface: str, mtu: int, verb: str = "add") -> tuple[Command, ...]:
-    """What sets the line's direction that leaves by this interface. verb: ``change`` where the same parts are there."""
+    """Commands that set the line's direction out of this interface. verb: ``change`` where the same parts are there."""
     why = f"one direction of a WAN of {wan}"
     return tuple(Command(one.argv(verb, interface), why, remedy=REMEDY) for one in parts(wan, mtu))
 
 
 def removal(interface: str) -> Command:
-    """Of ours alone: another root has another handle."""
+    """Command that removes ours alone: another root has another handle."""
     why = "the kernel puts its own back"
     return Command(("tc", "qdisc", "del", "dev", interface, "root", "handle", HANDLES[0]), why, fine_if=_GONE)
 
 
 def ours(found: Sequence[Qdisc]) -> tuple[Qdisc, ...]:
-    """Those of a line, the root first."""
+    """Qdiscs of a line, the root first."""
     return tuple(one for one in found if one.handle in HANDLES)
 
 
@@ -145,7 +145,7 @@ def foreign(found: Sequence[Qdisc]) -> Qdisc | None:
 
 
 def deviations(wan: Wan, mtu: int, found: Sequence[Qdisc]) -> Iterator[str]:
-    """What was read back and is not the line's; nothing where all is as it was set."""
+    """Yield what was read back and differs from the line; nothing where all is as it was set."""
     wanted, there = (tuple(one.kind for one in each) for each in (parts(wan, mtu), ours(found)))
     if wanted != there:
         yield f"{' and '.join(there) or 'nothing'} in place of {' and '.join(wanted)}"
@@ -209,7 +209,7 @@ def _qdisc(entry: Mapping[str, Any]) -> Qdisc:
 
 
 def _number(value: Any) -> float | None:
-    """What may be a counter or a quantity."""
+    """Return a value that may be a counter or a quantity, else None."""
     good = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e18
     return value if good else None
 

@@ -1,4 +1,4 @@
-"""What has to be changed on a VPP, in which order, and how each change is undone. Pure.
+"""Changes to make on a VPP, in which order, and how each is undone. Pure.
 
 VPP has two traps. ``ip route add`` of a prefix that has a route through another interface adds a path: packets are
 spread over both. And a route keeps the number of an interface that was deleted: it drops everything, also after an

@@ -1,4 +1,4 @@
-"""What was read back from a VPP: compared with what is wanted, as facts, and who serves its queues. Pure."""
+"""State read back from a VPP: compared with what is wanted, as facts, and who serves its queues. Pure."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from .parse_show import Neighbour
 AF_PACKET = "host-"
 """VPP's name of an af_packet interface is this and the name of the Linux interface."""
 APPEARS_S = 20.0
-"""How long interfaces may be missing after VPP's start."""
+"""Time for which interfaces may be missing after VPP's start."""
 
 
 def linux_file(interface: str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""What is read from a VPP, with one command, and parsed."""
+"""Facts of a VPP, read with one command and parsed."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ class VppFacts:
         return found if found is not None and found.prefix == str(route.to) else None
 
     def after_restart(self) -> VppFacts:
-        """What is left when VPP is restarted."""
+        """Return what is left when VPP is restarted."""
         return replace(self, interfaces={}, addresses={}, neighbours={}, placement=(), routes={})
 
     def without(self, interfaces: Sequence[str]) -> VppFacts:
-        """What is left when these interfaces are deleted."""
+        """Return what is left when these interfaces are deleted."""
         if not interfaces:
             return self
         deleted = set(interfaces)

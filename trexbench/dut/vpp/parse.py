@@ -1,4 +1,4 @@
-"""What vppctl prints about its threads and one route -> facts. Pure; absent is None, never zero.
+"""Output of vppctl about its threads and one route -> facts. Pure; absent is None, never zero.
 
 ``show ip fib PREFIX`` shows where VPP would send a packet, which neither its addresses nor its neighbours do.
 """
@@ -38,7 +38,7 @@ _NAME_UNKNOWN_STATE = re.compile(r'(\S+)\s+("?)([a-z][a-z ]*)\2')
 
 
 class _BadLine(Exception):
-    """What is wrong with a line; its number and text are added where they are known."""
+    """Fault in a line; its number and text are added where they are known."""
 
 
 def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:

@@ -1,4 +1,4 @@
-"""What VPP's show commands print -> facts. Pure; absent is None, never zero; DutError for other text."""
+"""Output of VPP's show commands -> facts. Pure; absent is None, never zero; DutError for other text."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def connect(
 
 @dataclass(frozen=True)
 class ServerFacts:
-    """What a server says of itself without any port being taken: version, system, and the status of each port."""
+    """Facts that a server reports without any port being taken: version, system, and the status of each port."""
 
     client: str
     version: Mapping[str, Any]
@@ -241,7 +241,7 @@ def _prepare(client: Client, stl: Any, channel: Channel, port: int, status: Mapp
 
 
 def _owner_name() -> str:
-    """What others read as the ports' owner: user, host and process."""
+    """Name that others read as the ports' owner: user, host and process."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a user id without a name, as in some containers

@@ -14,7 +14,7 @@ _PACKAGES = str(Path(__file__).parents[3])
 """Where the package is imported from: the watchdog needs it too, wherever we were started."""
 
 END_S = 5.0
-"""How long the watchdog may take to end once it was told to."""
+"""Time that the watchdog may take to end once it was told to."""
 
 
 class Guard:

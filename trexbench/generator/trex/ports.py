@@ -20,7 +20,7 @@ from .rpc import Answer, Call, Channel, Refusal, ServerClock
 from .streams import PortStreams
 
 STATUS_EVERY_S = 0.45
-"""How often link and owner are polled; a port's status takes twenty times the bytes of its counters.
+"""Interval at which link and owner are polled; a port's status takes twenty times the bytes of its counters.
 
 Under half of the usual window of a second, so that two polls are less than a window apart whatever the sample time: a
 link that is down for three windows, after which loss counts, is then seen to be down.
@@ -52,7 +52,7 @@ class TrexGenerator:
         self.guard: Guard | None = None
         """Ended when the ports are given back."""
         self.lost_a_port = False
-        """Whether PortOwned was raised: a port is not ours any more."""
+        """True if PortOwned was raised: a port is not ours any more."""
 
     # what the protocol asks for
 
@@ -129,7 +129,7 @@ class TrexGenerator:
 
     @property
     def can_tag(self) -> bool:
-        """Whether every port times the frames of latency streams that come back to it."""
+        """True if every port times the frames of latency streams that come back to it."""
         described = {int(one["index"]): one for one in self._stl.get_server_system_info()["ports"]}
         return all("latency" in described[port].get("rx", {}).get("caps", ()) for port in self.ports)
 
@@ -271,7 +271,7 @@ class TrexGenerator:
 
 _START = {"force": False, "core_mask": ALL_CORES, "start_at_ts": 0}
 _EMBEDDED, SIMULATED = "trexbench", "net_simulated"
-"""How the embedded server signs its version, and the driver of ports behind which no packet moves."""
+"""Builder that the embedded server names in its version, and the driver of ports behind which no packet moves."""
 _DST_MAC = "name it with `trexbench serve --dst-mac`"
 _RESOLVE = "check the cable and the address, then resolve it: in TRex's console, service mode and `arp`"
 _DEST_MAC = "set dest_mac in TRex's trex_cfg.yaml"

@@ -27,9 +27,9 @@ PORT_MACS = (("00:00:00:01:00:00", "00:00:00:02:00:00"), ("00:00:00:02:00:00", "
 """Destination and source that stand in a capture where the port's own addresses would be."""
 
 TIME_BYTES = 16
-"""What a timed frame carries at its end."""
+"""Bytes at the end of a timed frame that carry its time."""
 LOAD_S = 20.0
-"""How long a profile's code may run, in real seconds."""
+"""Time for which a profile's code may run, in real seconds."""
 ENDING_S = 0.5
 
 _GIVEN = {"direction", "port_id", "tunables", "python_file"}
@@ -82,7 +82,7 @@ def _refuse_names(path: Path, tunables: Mapping[str, str]) -> None:
 
 
 def _within_limits(path: Path, load: Callable[[], T]) -> T:
-    """What ``load`` returns. ConfigError when the profile's code takes longer than LOAD_S or ends its interpreter.
+    """Return ``load``'s result. ConfigError when the profile's code takes longer than LOAD_S or ends its interpreter.
 
     It runs in a thread: a signal goes to the main one, where no ``except`` of the profile's can swallow it.
     """
@@ -115,7 +115,7 @@ def _within_limits(path: Path, load: Callable[[], T]) -> T:
 
 
 def load_profile(client: Client, path: Path, tunables: Mapping[str, str], port: int = 0) -> Profile:
-    """What this profile file puts on the wire of this port."""
+    """Return what this profile file puts on the wire of this port."""
     return as_profile(path, tunables, port, load_streams(client, path, tunables, port))
 
 
@@ -149,7 +149,7 @@ def _pps(path: Path, rate: Mapping[str, Any], length: int) -> float:
 
 
 def behind_vlans(client: Client, streams: Sequence[Any], vlans: Sequence[int]) -> list[Any]:
-    """The same streams with these VLAN tags in their frames, outer first; ConfigError where that cannot be."""
+    """Return the streams with these VLAN tags in their frames, outer first; ConfigError where that cannot be."""
     found = []
     for stream in streams if vlans else ():
         values = stream.to_json()
@@ -188,7 +188,7 @@ def own_groups(streams: Sequence[Any]) -> list[int]:
 
 
 def counted_streams(client: Client, streams: Sequence[Any], first_pg_id: int) -> list[Any]:
-    """The same streams, each counted in a packet group of its own, numbered from first_pg_id on."""
+    """Return the streams, each counted in a packet group of its own, numbered from first_pg_id on."""
     found = []
     for number, stream in enumerate(streams, first_pg_id):
         group = client.api.STLFlowStats(pg_id=number)

@@ -19,10 +19,10 @@ from ...signals import uninterrupted
 
 _LOG = logging.getLogger(__name__)
 DRIFT = 1e-4
-"""How fast two clocks may drift apart, in seconds per second; crystals are ten times better."""
+"""Rate at which two clocks may drift apart, in seconds per second; crystals are ten times better."""
 
 REACH_S = 1.0
-"""How long a server that does not answer may take to accept a connection."""
+"""Time within which a server that does not answer has to accept a connection."""
 
 Call = tuple[str, Mapping[str, Any]]
 
@@ -56,7 +56,7 @@ class Channel:
         self._now = now
         self._number = 0
         self.answering = True
-        """Whether the last exchange got an answer."""
+        """True if the last exchange got an answer."""
 
     @property
     def where(self) -> str:

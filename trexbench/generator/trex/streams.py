@@ -59,7 +59,7 @@ class PortStreams:
             raise ConfigError(f"profile {path.name}: {error}") from None
 
     def tag(self, rates_pps: Mapping[int, float]) -> None:
-        """So many tagged frames per second beside the others, which are not counted each from here on."""
+        """Add tagged frames at these rates per second beside the others, which are not counted each from here on."""
         first = _FIRST_TAGGED
         self._tagged, self.counted = {}, {}
         for port, pps in rates_pps.items():
@@ -77,7 +77,7 @@ class PortStreams:
     def read(
         self, told: Mapping[str, Any], time_s: float
     ) -> tuple[dict[int, LatencyCounters], dict[int, StreamCounters]]:
-        """What the server's answer about the groups, of this time, says of tagged frames and of streams."""
+        """Return the counts of tagged frames and of streams in the server's answer about the groups, of this time."""
         return count_tagged(told, self._tagged), count_streams(told, self.counted, time_s)
 
     def uncount(self, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""What was read back from a DUT, a fact a line."""
+"""Facts that were read back from a DUT, one a line."""
 
 from __future__ import annotations
 

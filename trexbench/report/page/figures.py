@@ -46,7 +46,7 @@ class GridCell:
 
     @property
     def is_cost(self) -> bool:
-        """Whether the figure is what packets cost at a given rate."""
+        """True if the figure is what packets cost at a given rate."""
         return self.row is not None and held_pps(self.row.cell.kind) is not None
 
     @property
@@ -117,7 +117,7 @@ NOT_RUN = GridCell("missing", "not measured")
 
 
 def figure_of(row: RunRow) -> GridCell:
-    """What the run found; failed where it is not complete."""
+    """Return the figure that the run found; failed where it is not complete."""
     if not row.complete:
         return GridCell("failed", f"the run of {row.started} is {status_words(row)}")
     words = f"{'at least ' if row.at_least else ''}{format_scaled(row.rate, row.rate_unit)}"

@@ -60,7 +60,7 @@ class Grid:
 
     @property
     def unit(self) -> str:
-        """Of the figures themselves."""
+        """Unit of the figures themselves."""
         cells = [cell for block in self.blocks for row in block.rows for cell in row.cells if cell.row is not None]
         units = dict.fromkeys("cycles/packet" if cell.is_cost else cell.row.rate_unit for cell in cells if cell.row)
         return " or ".join(units)
@@ -195,7 +195,7 @@ def _rows_of(name: str, of: Sequence[Cell], cells: Sequence[GridCell]) -> Iterat
 
 
 def _traffic_words(traffic: str, cell: Cell) -> str:
-    """Of packets the beginning of each digest; of TCP it is in words already. A path is told where no column has it."""
+    """Describe the traffic: packets by the beginning of each digest, TCP as it is; the path where no column has it."""
     sent, path = split_traffic(traffic)
     short = re.sub("[0-9a-f]{9,}", lambda found: found[0][:8], sent)
     return ", ".join(filter(None, (short if short.startswith("TCP") else f"traffic {short}", path * (not cell.over))))

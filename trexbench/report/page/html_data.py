@@ -138,7 +138,7 @@ def _curve(curve: Curve, cell: int, digits: int = 6) -> dict[str, Any]:
 
 
 def _about(older: Older) -> dict[str, Any]:
-    """Of a figure of an older night: which, and the reasons for showing it."""
+    """Night of an older figure, and the reasons for showing it."""
     return {"night": clean(older.night), "why": older.why, "label": older.words}
 
 
@@ -267,5 +267,5 @@ def _mega(bps: float | None) -> float | None:
 
 
 def _short(value: float | None, digits: int = 6, scale: float = 1.0) -> float | None:
-    """So many significant digits, by default more than any of these figures has."""
+    """Round to ``digits`` significant digits, by default more than any of these figures has."""
     return None if value is None else float(f"{scale * value:.{digits}g}")

@@ -29,7 +29,7 @@ REASONS: Mapping[str, str] = {
 }
 """Why an older night is shown: at most one for each reason."""
 _ABOUT_DAYS: Mapping[str, tuple[int, int]] = {"month": (30, 10), "year": (365, 45)}
-"""So many days before the latest, and the tolerance."""
+"""Days before the latest, and the tolerance."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _days_between(row: RunRow, latest: RunRow) -> int | None:
 
 
 def _unlike(row: RunRow, latest: RunRow) -> list[str]:
-    """How the two runs' conditions differ: those that separate the histories of a figure as well."""
+    """List how the runs' conditions differ, of those that also separate the histories of a figure."""
     traffic = [paths[0] if paths else "other traffic" for paths in unlike_traffic(row.traffic, latest.traffic)]
     conditions = (
         (row.line_rate_bps != latest.line_rate_bps, f"line rate of {format_bits(row.line_rate_bps)}"),

@@ -33,12 +33,12 @@ Style = Callable[[Trend], dict[str, Any]]
 
 
 def has_course(trends: Sequence[Trend]) -> bool:
-    """Whether any cell has two nights; a single one has no trend."""
+    """Test whether any cell has two nights; a single one has no trend."""
     return any(len(set(trend.instants())) > 1 for trend in trends)
 
 
 def draw_trend(trends: Sequence[Trend], title: str, style: Style) -> Figure:
-    """Of cells of one kind with runs. Several are drawn in percent off each one's usual level, one in its own unit."""
+    """Draw cells of one kind with runs: several in percent off each one's usual level, one in its own unit."""
     metric = next(one for one in METRICS if one.bounded and one in trends[0].metrics)
     relative = len(trends) > 1 and all((usual := one.usual(metric)) is not None and usual.level for one in trends)
     failed = Counter(when for trend in trends for at, _ in trend.failed if (when := instant(at)) is not None)
@@ -141,7 +141,7 @@ def _finish(figure: Figure, title: str, alone: bool) -> None:
 
 
 def instant(text: str) -> float | None:
-    """As matplotlib counts time: days."""
+    """Convert to days, as matplotlib counts time."""
     try:
         return float(date2num(datetime.fromisoformat(text.replace("Z", "+00:00")).replace(tzinfo=None)))
     except ValueError:

@@ -67,7 +67,7 @@ class Report:
 
     @cached_property
     def curves(self) -> tuple[Curve, ...]:
-        """Those of runs that looked for a maximum."""
+        """Curves of the runs that looked for a maximum."""
         runs = [(cell, run) for cell, run in self.runs.items() if held_pps(cell.kind) is None]
         return tuple(curve for cell, run in runs for curve in find_curves(cell, run))
 
@@ -127,13 +127,13 @@ class Report:
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """Of the table and of all cells; a DUT's place among them is its colour, on the page and in its pictures."""
+        """Columns of the table and of all cells; a DUT's place there is its colour, on the page and in its pictures."""
         cells = [*self.runs, *self.tcp, *(trend.cell for trend in self.trends)]
         return order_columns([*self.grid.columns, *map(column_of, cells)])
 
     @property
     def has_packets(self) -> bool:
-        """Whether any of its cells is not one of TCP."""
+        """True if any of its cells is not one of TCP."""
         return any(not is_tcp(trend.cell) for trend in self.trends)
 
     @property
@@ -189,6 +189,6 @@ class Report:
 
 
 def night_of_run(run: RunResult | TcpResult) -> str:
-    """As in the index: the suite's night, or the day on which the run began."""
+    """Return the run's night, as in the index: the suite's night, or the day on which the run began."""
     night = run.command.get("night")
     return night if isinstance(night, str) and night else run.started[:10]

@@ -15,7 +15,7 @@ from ..run.sizes import Throughput, throughputs
 from ..words import format_limit
 
 FEWEST_SIZES = 3
-"""Of one DUT, that make a plot over the frame size."""
+"""Fewest frame sizes of one DUT that make a plot over the frame size."""
 _SIZE = re.compile(r"(.+)-\d+b")
 
 
@@ -38,7 +38,7 @@ class SearchRow:
 
     @property
     def at_least(self) -> bool:
-        """Whether the loss was never more than this goal's: the rate is only a lower bound."""
+        """True if the loss never exceeded this goal's: the rate is only a lower bound."""
         return self.verdict.at_least or self.goal.high_pps is None
 
 
@@ -78,7 +78,7 @@ class SizedDut:
 
 
 def find_sized(runs: Mapping[Cell, RunResult]) -> tuple[SizedDut, ...]:
-    """Of every DUT with FEWEST_SIZES of one mode, method and direction."""
+    """Find the runs of every DUT with at least FEWEST_SIZES of one mode, method and direction."""
     groups: dict[tuple[object, ...], dict[Cell, RunResult]] = {}
     for cell, run in runs.items():
         mode = _SIZE.fullmatch(cell.mode)
@@ -97,7 +97,7 @@ def _frame_bytes(run: RunResult) -> float:
 
 
 def series_by_loss(rows: Sequence[Throughput]) -> dict[float, list[Throughput]]:
-    """What was found, by the loss that was allowed."""
+    """Throughputs found, by the loss that was allowed."""
     found: dict[float, list[Throughput]] = {}
     for one in sorted((one for one in rows if one.total_pps), key=lambda one: (one.loss, one.frame_bytes)):
         found.setdefault(one.loss, []).append(one)

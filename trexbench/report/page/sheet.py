@@ -102,7 +102,7 @@ def of_text(value: object, about: Sequence[str] = ()) -> Item:
 
 
 def named(name: str, simulated: bool) -> Item:
-    """Of whose figures it is, by another name than a cell's."""
+    """Name whose figures these are, by another name than a cell's."""
     return of_text(f"{name}{' simulated' if simulated else ''}")
 
 
@@ -113,7 +113,7 @@ def raw_of(value: float, bound: bool = False) -> str:
 def figure(
     value: float | None, form: Callable[[float], str] = "{:.4g}".format, scale: float = 1.0, bound: bool = False
 ) -> Item:
-    """As it is shown, and raw times ``scale``; a dash for None. bound: it is at least so much."""
+    """Return the value as shown, and raw times ``scale``; a dash for None. bound: it is a lower bound."""
     return Item(NONE, "") if value is None else Item(f"{'>= ' * bound}{form(value)}", raw_of(scale * value, bound))
 
 
@@ -150,7 +150,7 @@ def of_apart(value: float | None) -> Item:
 
 
 def of_interval(low: float | None, high: float | None) -> Item:
-    """Of rates in frames per second; a dash where one is not known."""
+    """Interval of rates in frames per second; a dash where one of them is not known."""
     if low is None or high is None:
         return Item(NONE, "")
     return Item(f"{format_pps(low)} to {format_pps(high)}", f"{raw_of(low)} to {raw_of(high)}")

@@ -74,7 +74,7 @@ def _change(cell: GridCell) -> Item:
 
 
 def fact_sheet(report: Report) -> Sheet:
-    """What the latest run read back from each DUT."""
+    """Table of what the latest run read back from each DUT."""
     every = [(column, fact) for column, run in report.latest.items() for fact in facts_of(run.dut.get("facts"))]
     lines = tuple(Line((of_text(column), *map(of_text, fact))) for column, fact in every)
     return Sheet("facts", "Attested facts", heads_of(":DUT; :Fact; :Value"), lines)

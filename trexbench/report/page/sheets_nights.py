@@ -79,7 +79,7 @@ def _with_night(item: Item, night: str, report: Report) -> Item:
 
 
 def _noise(delta: Delta | None, rows: Sequence[RunRow], metric: Metric) -> Item:
-    """Of the nights that are the baseline."""
+    """Noise of the nights that are the baseline."""
     if delta is None or delta.noise is None:
         nights = nights_measured(rows, metric)
         return Item(too_few(nights) if nights < NEEDED_NIGHTS else NONE, "")

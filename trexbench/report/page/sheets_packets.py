@@ -75,7 +75,7 @@ def older_sheet(report: Report) -> Sheet:
 
 
 def _against(latest: Curve | None, older: Curve) -> float | None:
-    """How much more or less a direction of the latest run forwarded than an older run's; unknown for bounds."""
+    """Share by which a direction of the latest run forwarded more or less than an older run's; None for bounds."""
     if latest is None or latest.result.at_least or older.result.at_least or not older.result.maximum_pps:
         return None
     return latest.result.maximum_pps / older.result.maximum_pps - 1

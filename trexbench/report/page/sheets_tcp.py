@@ -64,7 +64,7 @@ def _rates(one: TcpCell) -> Iterator[Item]:
 
 
 def leg_sheet(report: Report) -> Sheet:
-    """As ``datamash`` sums up the intervals of each leg."""
+    """Table of each leg's intervals, summed up as ``datamash`` does it."""
     heads = heads_of(
         ":Leg; Min [bit/s]; Max [bit/s]; Mean [bit/s]; Median [bit/s]; Sstdev [bit/s]; Retransmitted [share]"
     )

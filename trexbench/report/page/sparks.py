@@ -9,7 +9,7 @@ from ...core.history.rows import Metric
 from .trends import Trend, place_of
 
 WIDTH, HEIGHT, EDGE = 150, 26, 3
-"""Of a sparkline, in pixels."""
+"""Dimensions of a sparkline, in pixels."""
 LEAST, MOST = 0.05, 0.3
 """The share of its usual level that a cell may at least, and at most, be away from it before its line is cut off."""
 

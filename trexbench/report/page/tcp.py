@@ -14,7 +14,7 @@ from ...core.tcp.model import TcpMode, Way
 from ...core.tcp.result import FlowResult, PingResult, Summary, TcpResult
 
 MOST_POINTS = 240
-"""Of a series; neighbouring intervals of a longer one are pooled."""
+"""Most points of a series; neighbouring intervals of a longer one are pooled."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class TcpCell:
 
     @cached_property
     def flows(self) -> tuple[FlowResult, ...]:
-        """Of every repetition; two of each where both sides send."""
+        """Flows of every repetition; two of each where both sides send."""
         kind = self.summary.kind
         return tuple(one for one in self.result.flows if one.leg.kind == kind and one.flow.intervals)
 
     @cached_property
     def pings(self) -> tuple[PingResult, ...]:
-        """What was sent idle by this version, and while this way ran."""
+        """Pings sent by this version while idle, and while this way ran."""
         kind = self.summary.kind
         return tuple(
             one
@@ -96,7 +96,7 @@ class TcpCell:
 
 
 def find_tcp_cells(runs: Mapping[Cell, TcpResult]) -> tuple[TcpCell, ...]:
-    """Those with a figure, in the order of the cells."""
+    """Return the cells that have a figure, in the order of ``runs``."""
     found: list[TcpCell] = []
     for cell, result in runs.items():
         mode = TcpMode.parse(cell.mode)

@@ -57,7 +57,7 @@ def fill(template: str, values: Mapping[str, Any], escape: Callable[..., str]) -
 
 
 def _shows(cell: Cell, metric: str) -> str:
-    """What a link sets in the page's controls, as JSON: of this cell this figure."""
+    """Settings that a link makes in the page's controls, as JSON: this figure of this cell."""
     if is_tcp(cell):
         return json.dumps({"tcp-mode": clean(cell.mode), "metric": metric})
     return json.dumps({"mode": clean(cell.mode), "traffic": "bidir" if cell.bidir else "uni", "metric": metric})

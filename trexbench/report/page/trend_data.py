@@ -14,10 +14,10 @@ from ..clean import clean
 from .trends import Trend, place_of
 
 STEP = 1e-5
-"""Of a figure, as a share of its usual level."""
+"""Step of a figure, as a share of its usual level."""
 LONGEST_REASON = 300
 KEPT_PATHS = 60
-"""So many of the latest documents keep a path that is not of the usual form; older ones are not named."""
+"""Number of latest documents that keep a path of an unusual form; older ones are not named."""
 _PATH = re.compile(r"(\d{4}-\d\d-\d\d)/([^/]+)/(\d{6})(-[^/]+)")
 
 Places = Mapping[str, int]

@@ -19,9 +19,9 @@ from ..tcp.curves import Bound, find_bounds, sized_rows, sorted_series
 from .tcp import TcpCell, mode_words
 
 STEPS = 32
-"""Of a line that is curved on the plot's axis of sizes."""
+"""Steps of a line that is curved on the plot's axis of sizes."""
 MARGIN = 1.6
-"""Of the sizes, on both sides of that axis."""
+"""Factor by which that axis extends beyond the sizes, on both sides."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class WanRun:
 
     @property
     def made(self) -> str:
-        """What makes the line; and what was asked for where that was scaled down."""
+        """Means by which the line is made; and the WAN that was asked for where it was scaled down."""
         setup = self.result.setup
         by = f"by {setup.wan_by}" if setup.wan is not None and setup.wan_by else ""
         asked = f"scaled to {format_share(setup.scale)} of {setup.wan_asked}" if setup.wan_asked is not None else ""
@@ -63,7 +63,7 @@ class WanRun:
 
     @cached_property
     def sized(self) -> tuple[BdpRow, ...]:
-        """What the plot draws; empty where buffers do not differ."""
+        """Rows that the plot draws; empty where buffers do not differ."""
         return tuple(sized_rows(self.rows))
 
     @property
@@ -84,7 +84,7 @@ class WanRun:
 
     @property
     def top_bps(self) -> float:
-        """Of the plot: above every rate, and the line where it is known."""
+        """Top of the plot: above every rate, and above the line where it is known."""
         lines = [bound.bps for bound in find_bounds(self.result, self.sized) if bound.kind == LINE]
         return 1.12 * max([*lines, *(row.rate_bps for row in self.sized)])
 
@@ -96,7 +96,7 @@ def way_words(row: BdpRow) -> str:
 
 
 def find_wan_runs(runs: Mapping[Cell, TcpResult]) -> tuple[WanRun, ...]:
-    """Of each cell those legs that its mode names; the DUTs in the order of the cells, each with shorter WANs first."""
+    """Group by WAN the legs that each cell's mode names; DUTs in the order of the cells, shorter WANs first in each."""
     groups: dict[tuple[object, ...], WanRun] = {}
     for cell, result in runs.items():
         mode, setup = TcpMode.parse(cell.mode), result.setup
@@ -116,7 +116,7 @@ def _length(wan: Wan) -> tuple[float, float, float]:
 
 
 def _order(row: BdpRow) -> tuple[object, ...]:
-    """What one series of the plot has stands together, smaller buffers first."""
+    """Sort key that keeps each series of the plot together, smaller buffers first."""
     way = list(Way).index(row.kind.way), row.kind.version, row.sender
     return (*way, row.congestion, row.kind.buffer_bytes is not None, row.buffer_bytes or 0)
 
@@ -147,7 +147,7 @@ class TunnelCell:
 
     @property
     def mtu(self) -> int | None:
-        """Of the tunnel's inside, where it was set."""
+        """MTU inside the tunnel, where it was set."""
         return self.of.result.setup.tunnel_mtu if self.tunnel != "none" else None
 
     @cached_property

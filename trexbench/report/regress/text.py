@@ -115,7 +115,7 @@ def _wrap(text: str, width: int, indent: int = 0) -> list[str]:
 
 
 def group_lines(group: Group) -> Iterator[str]:
-    """What a message says below the headline: explanation, the worst figure, other metrics, what differs."""
+    """Yield what a message says below the headline: explanation, the worst figure, other metrics, what differs."""
     yield from explanation_lines(group)
     yield from _note(group)
     yield finding_line(group.first)

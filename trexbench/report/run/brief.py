@@ -36,7 +36,7 @@ def format_brief(result: RunResult, document: str | None, width: int) -> str:
 
 
 def format_brief_costs(results: Sequence[RunResult], documents: Sequence[str], width: int) -> str:
-    """What a packet costs at each rate, a line per rate; below it the doubts and where the runs are."""
+    """Format the cost of a packet, a line per rate; below it the doubts and where the runs are."""
     costs = [cost for result in results for cost in result.costs]
     kind = None if len(results) == 1 else "efficiency"
     lines = [*_banners(results), clean(f"{name_of(results[0], kind)}: cost of a packet"), *cost_table(costs)]

@@ -1,4 +1,4 @@
-"""What packets cost a DUT, in words and tables: at one rate, and at several side by side."""
+"""Cost of packets to a DUT, in words and tables: at one rate, and at several side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a DUT counted between two readings, as plain text."""
+"""Counts of a DUT between two readings, as plain text."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """How much of the run is over, between 0 and 1."""
+        """Share of the run that is over, between 0 and 1."""
         return self.elapsed_s / (self.elapsed_s + self.left_s) if self.elapsed_s > 0 else 0.0
 
     @property
@@ -73,7 +73,7 @@ class Follower:
         self._begun_s = 0.0
         self._begun_index = 0
         self.settling = False
-        """Whether the newest sample was taken only for a new rate to settle: what it says of rates is of no rate."""
+        """True if the newest sample was taken only for a new rate to settle: its counts belong to no single rate."""
 
     def follow(self, samples: Sequence[Sample]) -> bool:
         """Note the newest sample; whether it is the first of its phase (and trial) that tells something."""

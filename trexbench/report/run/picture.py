@@ -31,7 +31,7 @@ from .summary import answer_words, limit_words, rate_words, traffic_words
 
 DPI = 110
 TITLE_LETTERS = 44
-"""So many letters fit above one direction's curve."""
+"""Letters that fit above one direction's curve."""
 BEYOND_KNEE = 5.0
 """The curve is drawn up to so many times what the DUT carried; the plot over time shows all that was offered."""
 LETTER = 0.0066

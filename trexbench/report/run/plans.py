@@ -1,4 +1,4 @@
-"""What a plan offers, in words."""
+"""Load that a plan offers, in words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ANY = Direction(-1, -1)
 
 
 def plan_words(plan: Strategy) -> str:
-    """What was offered, which loss is bad, and how often samples were taken."""
+    """Describe what was offered, which loss is bad, and how often samples were taken."""
     alike: dict[Offer, list[str]] = {}
     for offer in plan.offers:
         alike.setdefault(replace(offer, direction=_ANY), []).append(str(offer.direction))

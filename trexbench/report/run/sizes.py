@@ -15,7 +15,7 @@ from .plans import line_speeds
 from .summary import LIMIT_WORDS, verdict_words
 
 MOST_DIRECTIONS = 4
-"""Of more, only the sum has a column."""
+"""Most directions that have a column each; of more, only the sum has one."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Throughput:
 
     @property
     def words(self) -> str:
-        """What limited it."""
+        """Limit of the rate, in words."""
         if self.result.status is not Status.COMPLETE:
             return f"{self.result.status.value}: {self.result.reason or 'not measured to the end'}"
         found = self.result.directions

@@ -98,7 +98,7 @@ def answer_words(result: RunResult, brief: bool = False) -> str:
 
 
 def held_cost_of(result: RunResult) -> Cost | None:
-    """Of a run at a given rate, which is summed up by what packets cost there; None for others."""
+    """Cost of packets in a run at a given rate, which it sums up; None for other runs."""
     return result.held_cost if held_pps(kind_of(result)) is not None else None
 
 
@@ -118,7 +118,7 @@ def _nothing(found: Sequence[DirectionResult]) -> str:
 
 
 def verdict_words(result: RunResult) -> str:
-    """What the limit was, in words; per direction where they differ."""
+    """Limit of the run, in words; per direction where they differ."""
     words = {one.direction: limit_words(result, one) for one in result.analysis.directions}
     if len(set(words.values())) == 1:
         return next(iter(words.values()))
@@ -212,7 +212,7 @@ def _lab_words(result: RunResult) -> Iterator[tuple[str, str]]:
 
 
 def _dut_words(result: RunResult) -> Iterator[tuple[str, str]]:
-    """What the DUT counted: cost of a packet, where frames were lost, how the flows spread."""
+    """Yield what the DUT counted: cost of a packet, where frames were lost, how the flows spread."""
     held = [cost for cost in result.costs if cost.phase is not Phase.RAMP]
     for cost in held:
         name = cost.phase.value if cost.phase is not Phase.CONFIRM or cost.trial < 2 else f"confirm {cost.trial}"
@@ -245,7 +245,7 @@ def stream_words(streams: Sequence[StreamLoss]) -> str | None:
 
 
 def profile_words(profile: Mapping[str, Any]) -> str:
-    """What was sent: file, sizes, mean, flows, fields that vary."""
+    """Describe what was sent: file, sizes, mean, flows, fields that vary."""
     tunables, varied = profile.get("tunables"), profile.get("varied")
     given = " " + ",".join(f"{k}={v}" for k, v in tunables.items()) if isinstance(tunables, Mapping) else ""
     parts = [f"{text_of(profile, 'name', '?')}{given}: {traffic_words(profile)}"]

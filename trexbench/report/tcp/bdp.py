@@ -86,7 +86,7 @@ def _of_hosts(result: TcpResult) -> Iterator[str]:
 
 
 def _group(row: BdpRow) -> str:
-    """What rows beside one another have in common."""
+    """Name what neighbouring rows have in common."""
     sender = [f"{row.sender} sends"] if row.kind.way is Way.BIDIR else []
     return ", ".join([f"{row.kind.way.value} IPv{row.kind.version}", *sender, row.congestion])
 

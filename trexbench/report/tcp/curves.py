@@ -25,7 +25,7 @@ class Bound:
 
 
 def sized_rows(rows: Sequence[BdpRow]) -> list[BdpRow]:
-    """Those whose buffers are known; none where they do not differ."""
+    """Return the rows whose buffers are known; none where they do not differ."""
     known = [row for row in rows if row.buffer_bytes]
     return known if len({row.buffer_bytes for row in known}) > 1 else []
 

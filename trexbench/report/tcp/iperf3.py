@@ -82,7 +82,7 @@ class _Ways:
 
 
 def _side(result: TcpResult, leg: LegReadings, flows: Sequence[FlowResult], host: str) -> dict[str, Any]:
-    """What an iperf3 on this host would print. The client's direction comes first, on both."""
+    """Return what an iperf3 on this host would print. The client's direction comes first, on both."""
     ways, sockets = [], 0
     for flow in flows:
         sends = flow.flow.sender == host
@@ -193,7 +193,7 @@ def _rate(start_s: float, end_s: float, count: int) -> dict[str, Any]:
 
 
 def _sum(streams: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Of one direction: its times are those of the first stream, as in iperf3."""
+    """Sum up one direction: its times are those of the first stream, as in iperf3."""
     if not streams:
         return {}
     first = streams[0]
@@ -233,7 +233,7 @@ def _named(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _totals(way: _Ways, readings: Sequence[HostReading]) -> Iterator[dict[str, Any]]:
-    """Of each stream from the first reading to the last. sender: of this host, as iperf3 has it."""
+    """Yield each stream's totals from the first reading to the last. sender: of this host, as iperf3 has it."""
     if len(readings) < 2:
         return
     first, last = readings[0], readings[-1]
@@ -263,7 +263,7 @@ def _extremes_of(told: Sequence[Mapping[str, int]]) -> Iterator[tuple[str, int]]
 
 
 def _cpu(side: str, share: HostShare | None) -> dict[str, float]:
-    """Of the program's threads, in percent of one core."""
+    """CPU usage of the program's threads, in percent of one core."""
     if share is None or not share.threads:
         return {}
     user, system = (100 * sum(getattr(one, kind) for one in share.threads) for kind in ("user", "system"))

@@ -20,9 +20,9 @@ from .curves import find_bounds, sized_rows, sorted_series
 from .text import where_words
 
 _MARGIN = 1.6
-"""Of the sizes, on both sides of the axis."""
+"""Factor by which the axis extends beyond the sizes, on both sides."""
 _ABOVE = 1.15
-"""Of the line, or of the fastest leg."""
+"""Top of the rate axis, as a multiple of the line's rate or of the fastest leg's."""
 
 
 def compose_bdp(result: TcpResult) -> Figure | None:

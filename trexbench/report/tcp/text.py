@@ -28,7 +28,7 @@ _HEAD = ("Mbit/s", "min", "max", "mean", "+-", "median", "sstdev", "lag 1", "ret
 _PINGS = ("ping", "min", "avg", "max", "mdev", "loss")
 _CPUS = ("CPU", "busy", "usr", "sys", "softirq", "waiting", "Mbit/s per %")
 _CORES, _CORE = 4, 0.05
-"""So many cores of a host are told, the busiest first, if they worked so much; of a host always one."""
+"""Cores of a host reported at most, busiest first, and the busy share that each needs; at least one is reported."""
 _PROCESSES, _PROCESS = 3, 0.01
 _ALWAYS, _OFTEN = ("tunnel", "pppoe"), ("napi", "ksoftirqd")
 """Parts whose processes are told however little they took; and those that are told beside the busiest."""
@@ -58,7 +58,7 @@ def format_tcp(result: TcpResult) -> str:
 
 
 def format_brief_tcp(result: TcpResult) -> str:
-    """What must not be overlooked, a line each, and the headline."""
+    """Format what must not be overlooked, a line each, and the headline."""
     return _printable([*(f"*** {text} ***" for text in _banners(result)), headline(result)])
 
 

@@ -32,7 +32,7 @@ LAYOUT = 9
 """To be raised with every change of the tables, and of the fields of a RunRow."""
 ANALYSES = 10_000
 SCHEMA_VERSION = LAYOUT * ANALYSES + ANALYSIS_VERSION
-"""Of the whole file: its layout, and the version of the analysis that derived its figures."""
+"""Version of the whole file: its layout, and the version of the analysis that derived its figures."""
 _SQL_WORDS = {"limit": "limited_by"}
 _PLACES = {field.name: field.name for field in fields(RunRow) if field.name != "cell"}
 _PLACES |= {field.name: f"cell.{field.name}" for field in fields(Cell)}
@@ -48,13 +48,13 @@ VIEWS = (
 _GOES_ON = " running"
 """The end of the stamp of a document whose run went on when it was read."""
 LOCKED_FOR_S = 120.0
-"""So long may another process build the index before this one makes its own in memory."""
+"""Time for which another process may build the index before this one makes its own in memory."""
 QUERY_S = 60.0
 MANY = 1000
 MEMORY = ":memory:"
 rows_of_line = msgspec.json.Decoder(tuple[RunRow, ...]).decode
 _READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, 33)
-"""What a query may do; 33 is SQLITE_RECURSIVE, which the module has no name for before Python 3.11."""
+"""Actions open to a query; 33 is SQLITE_RECURSIVE, which the module has no name for before Python 3.11."""
 _UNUSABLE = (sqlite3.DatabaseError, ValueError, TypeError)
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ class Index:
         return found if limit is None else found[max(0, len(found) - limit) :]
 
     def problems(self) -> list[tuple[str, str]]:
-        """What could not be read, documents and directories: path below results, reason."""
+        """List what could not be read, documents and directories: path below results, reason."""
         sql = "SELECT path, problem FROM documents WHERE problem IS NOT NULL"
         return sorted([*self._scan.problems, *self._guarded(lambda db: list(db.execute(sql)))])
 
@@ -213,7 +213,7 @@ class Index:
         db.executemany(sql, (values for path in new if (values := self._document(path, there[path])) is not None))
 
     def _stamps(self, db: sqlite3.Connection) -> dict[str, str]:
-        """Of what need not be read again; a run that went on must be, once its process is gone."""
+        """Stamps of what need not be read again; a run that went on must be, once its process is gone."""
         found = dict(db.execute("SELECT path, stamp FROM documents"))
         for path in [path for path, stamp in found.items() if stamp.endswith(_GOES_ON)]:
             found[path] = found[path].removesuffix(_GOES_ON)
@@ -223,7 +223,7 @@ class Index:
         return found
 
     def _document(self, path: str, stamp: str) -> tuple[str, str, str | None, str | None] | None:
-        """What the index stores of a document; None for one that was removed in the meantime."""
+        """Return what the index stores of a document; None for one that was removed in the meantime."""
         file = self._results / path
         if path in self._scan.nameless:
             return path, stamp, "its name is not Unicode: rename it", None

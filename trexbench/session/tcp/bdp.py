@@ -1,4 +1,4 @@
-"""What ``trexbench bdp`` asks of a DUT behind a WAN: the hosts' buffers as found, and what its BDP needs."""
+"""Requests of ``trexbench bdp`` for a DUT behind a WAN: with the hosts' buffers as found, and as its BDP needs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from ...core.tcp.wan import format_size
 from .request import LEAST_BUFFER, MOST_BUFFER, TcpRequest, TcpSetup, TcpWish, make_tcp_request, plan_of
 
 FACTOR = 2.0
-"""Of the BDP, which the document sets: half of a buffer is window."""
+"""Multiple of the BDP that the document sets: half of a buffer is window."""
 SWEEP = tuple(2.0**power for power in range(-4, 3))
-"""Of the BDP, from a sixteenth to four of it."""
+"""Multiples of the BDP for a sweep, from a sixteenth to four."""
 
 
 @dataclass(frozen=True)
 class BdpWish:
-    """How legs differ: in buffers of this factor of the BDP (None: FACTOR) beside those found, or of each of SWEEP,
-    or in those stated, in bytes."""
+    """Buffers in which legs differ: this factor of the BDP (None: FACTOR) or the stated sizes, in bytes, beside those
+    found; or each factor of SWEEP."""
 
     factor: float | None = None
     sweep: bool = False
@@ -32,7 +32,7 @@ class BdpWish:
             raise ConfigError(f"--factor of {self.factor:g}", "take more than 0, and 1000 at most")
 
     def buffers_of(self, bdp_bytes: int) -> tuple[int | None, ...]:
-        """Of the legs, each once. ConfigError for what no host takes."""
+        """Return the legs' buffer sizes, each once; None: as found. ConfigError for a size that no host takes."""
         if self.buffers:
             return tuple(dict.fromkeys((None, *self.buffers)))
         factors = SWEEP if self.sweep else (self.factor or FACTOR,)

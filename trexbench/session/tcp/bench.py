@@ -29,7 +29,7 @@ from .run import Seen
 TICK_S, SHORTEST_TICK_S, TICKS = 5.0, 0.5, 10
 """Between readings of the DUT while a leg runs: at most, at least, and so many in a short one."""
 LONGEST_LEG_S = 60.0
-"""What a leg takes besides its own time, at most."""
+"""Longest time that a leg takes besides its own."""
 PING_S = 1.0
 """Between echo requests."""
 
@@ -150,7 +150,7 @@ class HostsBench:
         return replace(found, dut=tuple(watcher.readings), missing=missing)
 
     def _of_line(self, before: int) -> Iterator[Missing]:
-        """What the WAN should have carried since, and did not."""
+        """Yield what the WAN should have carried since, and did not."""
         try:
             failed = self._not_carried() - before
         except BenchError as error:  # it has ended; what was measured is told all the same
@@ -172,7 +172,7 @@ class HostsBench:
 
 
 def _interfaces(found: Endpoints) -> Iterator[Mapping[str, Any]]:
-    """What was read back of the endpoints' interfaces; nothing of those that were left as they are."""
+    """Yield what was read back of the endpoints' interfaces; nothing for those that were left as they are."""
     for one in (found.client, found.server):
         there = one.attestation.facts.get("interfaces")
         if isinstance(there, Mapping) and isinstance(there.get(one.interface), Mapping):

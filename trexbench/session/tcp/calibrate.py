@@ -30,12 +30,12 @@ from ...core.verdict.model import Caveat
 TRIES = 2
 """With headroom: what else runs on these hosts may spoil one."""
 CABLE = "cable"
-"""As what makes a line: a program of trexbench, whose limits are not the DUT's."""
+"""Maker of a line that is a program of trexbench, whose limits are not the DUT's."""
 SCALE_REMEDY = "take a lower rate, or --scale, which makes rate and buffers smaller together"
 
 
 class Tried(Protocol):
-    """What a calibration needs of a run.Bench."""
+    """Part of a run.Bench that a calibration needs."""
 
     def set_wan(self, wan: Wan) -> None: ...
 

@@ -22,7 +22,7 @@ Say = Callable[[str], None]
 
 
 class Shown(Protocol):
-    """What shows a test while it goes on; it handles its own failures."""
+    """Display of a test while it goes on; it handles its own failures."""
 
     def begun(self, leg: Leg) -> None: ...
 
@@ -102,7 +102,7 @@ def measure_tcp(request: TcpRequest, output: TcpOutput) -> TcpMeasured:
 def measure_there(
     request: TcpRequest, bench: Bench, output: TcpOutput, begun: Callable[[Path], None] = lambda _: None
 ) -> TcpMeasured:
-    """The same on a bench that is open. begun: gets the document's path once there is one."""
+    """Carry the request out on a bench that is open. begun: gets the document's path once there is one."""
     keeper = _Keeper(output, begun)
     try:
         result, error = run_tcp(request, bench, keeper)
@@ -121,7 +121,7 @@ def draw_tcp_run(result: TcpResult, path: Path) -> Path:
 
 @contextmanager
 def open_bench(request: TcpRequest, say: Say) -> Iterator[Bench]:
-    """What several tests of one DUT and variant share, until the end of the block."""
+    """Bench that several tests of one DUT and variant share, until the end of the block."""
     if request.setup.sim:
         from .simulate import SimulatedBench
 

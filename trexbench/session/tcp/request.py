@@ -1,4 +1,4 @@
-"""What a user asks of a TCP test, and the plan made of it."""
+"""User's wishes for a TCP test, and the plan made of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...core.tcp.model import TUNNELS, Leg, TcpPlan, Way
 from ...core.tcp.wan import Wan
 
 LEAST_BUFFER, MOST_BUFFER = 4096, 2**31 - 1
-"""Of what tcp_rmem and tcp_wmem take."""
+"""Smallest and largest size that tcp_rmem and tcp_wmem take, in bytes."""
 MOST_STREAMS, LONGEST_S, MOST_REPEATS, MOST_PINGS = 128, 86_400.0, 1000, 10_000
 MOST_TOLD = 30_000
 """Intervals, of each connection one, that the genuine iperf3 may print: each takes some 600 bytes, of 32 MB at most."""
@@ -81,7 +81,7 @@ class TcpWish:
 
 @dataclass(frozen=True)
 class TcpSetup:
-    """How a test is carried out. apply: DUT and endpoints are configured. telemetry: the DUT's counters are read.
+    """Options for carrying out a test. apply: DUT and endpoints are configured. telemetry: the DUT's counters are read.
 
     tunnel: in the words of core.tcp.tunnel.parse_tunnel; None: as the config says. wan: likewise. scale: where
     a line of its rate cannot be had, rate and buffers are scaled down together.
@@ -207,6 +207,6 @@ def plan_of(wish: TcpWish, config: DutConfig) -> TcpPlan:
 
 
 def expected_s(plan: TcpPlan) -> float:
-    """How long the plan takes, without what comes before the first leg."""
+    """Duration of the plan in seconds, without what comes before the first leg."""
     pings = plan.pings * len({leg.version for leg in plan.legs})
     return pings + len(plan.legs) * (plan.time_s + plan.omit_s)

@@ -34,11 +34,11 @@ class Bench(Protocol):
 
     @property
     def facts(self) -> Mapping[str, Mapping[str, Any]]:
-        """Of ``client``, ``server`` and ``dut``: what was set and read back."""
+        """Facts about ``client``, ``server`` and ``dut``: what was set and read back."""
 
     @property
     def setup(self) -> Setup:
-        """What lies between and around the hosts."""
+        """Everything that lies between and around the hosts."""
 
     @property
     def caveats(self) -> tuple[Caveat, ...]:
@@ -46,7 +46,7 @@ class Bench(Protocol):
 
     @property
     def goes_around(self) -> bool:
-        """Whether the endpoints have a way that leads around the DUT."""
+        """True if the endpoints have a way that leads around the DUT."""
 
     def ping(self, leg: Leg, count: int, loaded: bool, over: threading.Event) -> Ping:
         """Echo requests from client to server, one a second. DutError where they fail, or ``over`` ends them."""
@@ -56,17 +56,17 @@ class Bench(Protocol):
 
     @property
     def tries_line(self) -> bool:
-        """Whether there is a WAN that has to be tried, and can be."""
+        """True if there is a WAN that has to be tried, and can be."""
 
     @property
     def beneath(self) -> Bench:
-        """The same without a tunnel between the hosts."""
+        """This bench without a tunnel between the hosts."""
 
     def set_wan(self, wan: Wan) -> None:
         """Make the line another one; DutError where that fails."""
 
     def set_buffers(self, size: int | None) -> None:
-        """What both hosts' socket buffers may grow to in what follows, in bytes; None: as they were found."""
+        """Let both hosts' socket buffers grow to this size from now on, in bytes; None: as they were found."""
 
     def flow(self, leg: Leg, plan: TcpPlan, seen: Seen, watched: bool) -> LegReadings:
         """TCP through the DUT. Interrupted ends it. watched: the DUT's counters are read as well."""
@@ -215,12 +215,12 @@ def _flow(test: _Test, leg: Leg) -> None:
 
 
 def _pinged(plan: TcpPlan, leg: Leg) -> bool:
-    """Whether echo requests are sent while this leg is on: the first of each way and IP version."""
+    """Test whether echo requests are sent while this leg is on: the first repetition of each kind of leg."""
     return plan.pings > 0 and leg.repetition == 1
 
 
 def _loaded_pings(plan: TcpPlan) -> int:
-    """As many as fit into a leg."""
+    """Number of the planned echo requests that fit into a leg, at least one."""
     return max(1, min(plan.pings, int(plan.time_s + plan.omit_s) - 1))
 
 
@@ -240,7 +240,7 @@ class _Beside:
             self._found.append(error)
 
     def end(self, early: bool) -> list[Ping | BenchError]:
-        """What it found, when it is over. early: nobody needs it any more."""
+        """Wait until it is over and return what it found. early: nobody needs it any more."""
         if early:
             self._over.set()
         self._thread.join()

@@ -72,7 +72,7 @@ class SimulatedBench:
         return {**ends, "dut": {"system": ENGINE, "seed": self._seed, "variant": self._variant}}
 
     def ping(self, leg: Leg, count: int, loaded: bool, over: threading.Event) -> Ping:
-        """Those that are sent beside a leg take no time of their own."""
+        """Simulate echo requests; those beside a leg take no time of their own."""
         if not loaded:
             self.clock.sleep_until(self.clock.now() + count * _PING_INTERVAL_S)
         return self._twin.ping(leg, count, loaded, self._streams)
@@ -117,7 +117,7 @@ class SimulatedBench:
         return LegReadings(leg, began_s, *ends, program=self._program(leg, plan))
 
     def _program(self, leg: Leg, plan: TcpPlan) -> Mapping[str, Mapping[str, str]]:
-        """What both ends would tell of themselves; buffers as session.buffers sets them."""
+        """Return what both ends would report of themselves; buffers as session.buffers sets them."""
         told = {"name": ENGINE, "congestion": leg.congestion or plan.congestion or DEFAULT_CONGESTION}
         for name, sizes in (("tcp_rmem", self._model.tcp.rmem), ("tcp_wmem", self._model.tcp.wmem)):
             most = leg.buffer_bytes or sizes[2]

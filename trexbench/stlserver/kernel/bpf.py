@@ -130,12 +130,12 @@ def load_xdp(name: str, code: bytes) -> int:
 
 
 def load_free(name: str, code: bytes) -> int:
-    """As load_xdp, a program that runs only when ``run_here`` is called."""
+    """Load, as load_xdp does, a program that runs only when ``run_here`` is called."""
     return _load(name, code, _PROG_TYPE_RAW_TRACEPOINT, 0)
 
 
 def load_classifier(name: str, code: bytes) -> int:
-    """As load_xdp, a program for tc's filters."""
+    """Load, as load_xdp does, a program for tc's filters."""
     return _load(name, code, _PROG_TYPE_SCHED_CLS, 0)
 
 
@@ -187,7 +187,7 @@ def run_here(program_fd: int) -> None:
 
 
 def run_on(program_fd: int, frame: bytes, most: int = 2048) -> tuple[int, bytes]:
-    """What a program of ``load_classifier`` returns for this frame, and what it makes of it (so many bytes at most)."""
+    """Run a ``load_classifier`` program on a frame; return its value and the new frame (``most`` bytes at most)."""
     data, made = ctypes.create_string_buffer(frame, len(frame)), ctypes.create_string_buffer(most)
     attr = _attr("=IIIIQQI", program_fd, 0, len(frame), most, ctypes.addressof(data), ctypes.addressof(made), 1)
     bpf(_PROG_TEST_RUN, attr)

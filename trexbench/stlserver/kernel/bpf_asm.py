@@ -45,7 +45,7 @@ _PSEUDO_MAP_FD, _PSEUDO_MAP_VALUE = 1, 2
 
 
 def fits_signed32(value: int) -> bool:
-    """Whether an instruction's 32-bit immediate, sign-extended, gives this unsigned 64-bit value."""
+    """Test whether an instruction's 32-bit immediate, sign-extended, gives this unsigned 64-bit value."""
     return value < 1 << 31 or value >= (1 << 64) - (1 << 31)
 
 

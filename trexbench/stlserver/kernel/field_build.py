@@ -76,7 +76,7 @@ class _Builder:
         return self.variables[self.one["name"]]
 
     def chain_length(self) -> int:
-        """How many variables right after this one run only when it wraps."""
+        """Number of variables right after this one run only when it wraps."""
         length = 0
         while self.instructions[self.at + length].get("next_var"):
             length += 1

@@ -1,4 +1,4 @@
-"""What the kernel says about a network interface, and the namespace it is in."""
+"""Facts that the kernel reports about a network interface, and the namespace it is in."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class NetDevice:
 
     @property
     def carrier(self) -> bool:
-        """Whether the interface is up, and its link partner too."""
+        """True if the interface is up, and its link partner too."""
         return self._flags() & (_IFF_UP | _IFF_RUNNING) == _IFF_UP | _IFF_RUNNING
 
     def set_promiscuous(self, enabled: bool) -> None:

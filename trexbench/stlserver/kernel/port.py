@@ -194,7 +194,7 @@ class KernelPort:
         return found
 
     def moved(self) -> Moved:
-        """What was sent and received so far; memory only, so that all ports can be read at one instant."""
+        """Read what was sent and received so far, from memory only, so that all ports can be read at one instant."""
         words = self.received.words
         lines = range(0, self.cpus * ReceivedWord.LINE_WORDS, ReceivedWord.LINE_WORDS)
         return Moved(

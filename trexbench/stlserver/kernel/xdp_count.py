@@ -43,7 +43,7 @@ def marked_packet(spec: StreamSpec) -> bytes:
 
 
 def can_be_found(parts: packet_parts.Parts) -> bool:
-    """Whether the receiving program finds the mark of such frames."""
+    """Test whether the receiving program finds the mark of such frames."""
     return parts.ip is not None and parts.ip <= packet_parts.ETHERNET_BYTES + MOST_TAGS * packet_parts.VLAN_BYTES
 
 

@@ -45,7 +45,7 @@ class Line(IntEnum):
 
 @dataclass(frozen=True)
 class Mark:
-    """What distinguishes a latency stream's frames from all others."""
+    """Mark that distinguishes a latency stream's frames from all others."""
 
     slot: int
     generation: int

@@ -43,7 +43,7 @@ class PortWord(IntEnum):
 
 
 class Gate(IntEnum):
-    """What a port is doing. Python arms, pauses and closes it; the program sets RUNNING and ENDED."""
+    """State of a port. Python arms, pauses and closes it; the program sets RUNNING and ENDED."""
 
     CLOSED = 0
     ARMED = 1

@@ -267,7 +267,7 @@ class SenderProgram:
         asm.store(8, R9, stream.at(StreamWord.LAST), R1)
 
     def _next_stream(self, stream: StreamPlan, following: StreamPlan, none: str) -> None:
-        """As TRex: a link to a running stream ends here; an action count of N ends at the Nth time."""
+        """Follow the link as in TRex: one to a running stream ends here; an action count of N ends at the Nth time."""
         asm = self.asm
         asm.load(8, R1, R9, following.at(StreamWord.ACTIVE))
         asm.jump_if("ne", R1, 0, none)

@@ -1,4 +1,4 @@
-"""What is attached to a port: the program that counts and drops received frames, and the sender's trampoline."""
+"""Programs attached to a port: the one that counts and drops received frames, and the sender's trampoline."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ VERSION: dict[str, Json] = {
     "built_by": "trexbench",
     "mode": API_NAME,
 }
-"""Of the TRex that this server behaves like; ``built_by`` tells the two apart."""
+"""Version of the TRex that this server behaves like; ``built_by`` distinguishes the two."""
 GLOBAL_CFG: dict[str, Json] = {"sched_max_stretch": 0.0, "process_at_cp": False, "do_mbuf_cache": False}
 
 

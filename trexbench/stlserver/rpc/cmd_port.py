@@ -123,7 +123,7 @@ def set_l3(ctx: Context, port: ServerPort, p: Params) -> None:
 
 
 def set_vlan(ctx: Context, port: ServerPort, p: Params) -> None:
-    """As in TRex, the port's VLANs concern its service packets, not its streams."""
+    """Set the port's VLANs; as in TRex, they concern its service packets, not its streams."""
     tags = p.array("vlan")
     if len(tags.value) > 2:
         raise bad_params(f"Maximal number of stacked VLANs is 2, got: {len(tags.value)}")

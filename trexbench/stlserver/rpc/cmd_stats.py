@@ -35,7 +35,7 @@ def get_pgid_stats(ctx: Context, p: Params) -> Json:
 
 
 def _uint(value: Json) -> int:
-    """As TRex's JSON library converts: null is zero, true one, fractions are cut off."""
+    """Convert as TRex's JSON library does: null is zero, true one, fractions are cut off."""
     if isinstance(value, (str, list, dict)):
         raise cannot_execute("Value is not convertible to UInt.")
     number = int(value or 0)

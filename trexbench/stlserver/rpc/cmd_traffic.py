@@ -46,7 +46,7 @@ def remove_stream(ctx: Context, port: ServerPort, p: Params) -> None:
 
 
 def remove_all_streams(ctx: Context, port: ServerPort, p: Params) -> None:
-    """Of one profile; as in TRex, a name that is none, "*" among them, is no error and removes nothing."""
+    """Remove all streams of one profile; as in TRex, an unknown name, even "*", is no error and removes nothing."""
     name = p.profile()
     if name in port.profiles:
         ctx.state.remove_all_streams(port, port.profiles[name])

@@ -1,4 +1,4 @@
-"""What the cmd_ families share: the server that their handlers work on, and how they list their methods."""
+"""Parts that the cmd_ families share: the server that their handlers work on, and how they list their methods."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Context:
 
     @property
     def outbox(self) -> list[Json]:
-        """What is due on the publisher's socket."""
+        """Messages that are due on the publisher's socket."""
         return self.state.events.outbox
 
     @property

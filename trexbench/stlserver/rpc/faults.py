@@ -53,7 +53,7 @@ class Fault:
         return f"{self.name}@{_text(self.at_s)}{more}"
 
     def active(self, since_s: float) -> bool:
-        """Whether it holds, so long after the first start."""
+        """Test whether the fault holds this long after the first start."""
         return self.at_s <= since_s < self.at_s + self.length_s
 
 

@@ -93,12 +93,12 @@ class StlServer:
 
     @property
     def alive(self) -> bool:
-        """Whether it serves, or will once started."""
+        """True if it serves, or will once started."""
         return not self._stopping.is_set()
 
     @property
     def died(self) -> bool:
-        """Whether a fault ended it."""
+        """True if a fault ended it."""
         return self._faults.died
 
     def run(self) -> None:

@@ -1,4 +1,4 @@
-"""How much bandwidth a set of streams can ask for at once, and which factor reaches a wanted rate.
+"""Bandwidth that a set of streams can ask for at once, and the factor that reaches a wanted rate.
 
 The same approximation as TRex's: bursts are steps on a time line, the peak of the sum counts.
 """
@@ -132,7 +132,7 @@ def _check_reachable(enabled: Mapping[int, Stream]) -> None:
 
 @dataclass(frozen=True)
 class Multiplier:
-    """What ``start`` and ``update`` carry: kind (raw, pps, bps, bpsl1, percentage), op (abs, add, sub), value."""
+    """Argument of ``start`` and ``update``: kind (raw, pps, bps, bpsl1, percentage), op (abs, add, sub), value."""
 
     kind: str
     op: str

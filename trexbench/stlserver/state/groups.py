@@ -80,7 +80,7 @@ class Group(ABC):
 
     @abstractmethod
     def flows(self, reading: Reading) -> Mapping[int, FlowTotals]:
-        """What became of its frames since it was first started, by port."""
+        """Totals of its frames since it was first started, by port."""
 
     @abstractmethod
     def settle(self, reading: Reading) -> None:
@@ -89,7 +89,7 @@ class Group(ABC):
 
 @dataclass
 class CountedGroup(Group):
-    """Of streams with statistics alone, on any ports. protocol: what is above IP in their packets. mark: in their
+    """Group of streams with statistics alone, on any ports. protocol: what is above IP in their packets. mark: in their
     frames, from the first start until no stream of it is active any more and one is removed; before: what had been
     counted of that mark until then.
     """
@@ -116,7 +116,7 @@ def _since(
 
 @dataclass
 class TimedGroup(Group):
-    """Of one latency stream on ``port``, whose frames are expected at ``partner``.
+    """Group of one latency stream on ``port``, whose frames are expected at ``partner``.
 
     started: it has been sent, hence holds one of TRex's counters until it is removed. past: totals of the starts before
     the last.
@@ -129,7 +129,7 @@ class TimedGroup(Group):
     meter: GroupMeter = field(default_factory=GroupMeter)
 
     def totals(self, reading: Reading) -> LatencyTotals:
-        """What became of its frames since it was first started."""
+        """Totals of its frames since it was first started."""
         now = reading.latency(self.port).get(self.pg_id) if self.started else None
         return merged(self.past, now or LatencyTotals(rx_port=self.partner))
 
@@ -207,12 +207,12 @@ class Groups:
                     raise _no_counter()
 
     def mark_of(self, stream: Stream) -> int | None:
-        """What is written into the stream's frames: any mark before there is one; None where nothing is."""
+        """Mark that is written into the stream's frames: any before there is one; None where nothing is."""
         group = None if stream.group_id is None else self._groups.get(stream.group_id)
         return (group.mark or 0) if isinstance(group, CountedGroup) else None
 
     def counted(self, streams: Iterable[Stream], reading: Reading) -> list[tuple[Stream, LatencyTotals | None]]:
-        """What their engine has timed of each so far, before a start that lets it begin at zero again."""
+        """Return what the engine has timed of each so far, before a start that lets it begin at zero again."""
         return [
             (stream, group.totals(reading) if isinstance(group, TimedGroup) and group.started else None)
             for stream, group in self._of(streams)
@@ -248,7 +248,7 @@ class Groups:
 
     @property
     def active(self) -> bool:
-        """Whether any group is counted now; TRex's receivers then look into the frames of every port."""
+        """True if any group is counted now; TRex's receivers then look into the frames of every port."""
         return any(group.active for group in self._groups.values())
 
     def ids(self) -> dict[str, Json]:

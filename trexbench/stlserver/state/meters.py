@@ -1,4 +1,4 @@
-"""What TRex tells of a packet group beside its counters: rates by port, and latencies."""
+"""Figures that TRex reports for a packet group beside its counters: rates by port, and latencies."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ NO_MAC = bytes(6)
 
 
 class State:
-    """What a profile or a port is doing, in TRex's words."""
+    """State of a profile or a port, in TRex's words."""
 
     IDLE, STREAMS, TX, PAUSE = "IDLE", "STREAMS", "TX", "PAUSE"
     ACTIVE = (TX, PAUSE)
@@ -28,7 +28,7 @@ def core_of(port: int) -> int:
 
 
 def core_count(ports: int) -> int:
-    """How many sending cores so many ports have; one at least."""
+    """Number of sending cores that so many ports have; at least one."""
     return max(1, core_of(ports + 1))
 
 

@@ -110,7 +110,7 @@ class ServerState:
         self._settle(port)
 
     def check_profile(self, profile: Profile) -> None:
-        """What TRex's compiler refuses: broken links first, then field engine programs."""
+        """Refuse what TRex's compiler refuses: broken links first, then field engine programs."""
         graph.check_links(profile.streams)
         for stream in profile.streams.values():
             if stream.enabled:
@@ -225,7 +225,7 @@ class ServerState:
                 self.stop(port, profile)
 
     def sending(self) -> bool:
-        """Whether any port sends, pauses or waits to."""
+        """Test whether any port sends, pauses or waits to."""
         return any(port.state in State.ACTIVE for port in self.ports.values())
 
     def remove_rx_filters(self, port: ServerPort, profile: Profile) -> None:

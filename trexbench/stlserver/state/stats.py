@@ -95,7 +95,7 @@ class Stats:
         return self._answers[question]
 
     def latency(self, port: int) -> Mapping[int, LatencyTotals]:
-        """What became of the latency streams that the port sends, by packet group; shared and held as counters are."""
+        """Totals of the latency streams that the port sends, by packet group; shared and held as counters are."""
         if port not in self._latency:
             self._latency[port] = self._engine.latency(port)
         return self._latency[port]

@@ -81,7 +81,7 @@ class Stream(StreamSpec):
         return Rate(pps, pps * l1_bits, pps * l2_bits)
 
     def spec(self, speed_bps: float, src_mac: bytes, dst_mac: bytes, mark: int | None = None) -> StreamSpec:
-        """What the engine is to send, the port's MACs filled in where the stream does not bring its own."""
+        """Spec of what the engine is to send, the port's MACs filled in where the stream does not bring its own."""
         dst = self.packet[:6] if self.explicit_dst_mac else dst_mac
         src = self.packet[6:12] if self.flags & FLAG_SRC_MAC_FROM_PKT else src_mac
         return replace(self, packet=dst + src + self.packet[12:], rate_pps=self.rate(speed_bps).pps, mark=mark)
