@@ -86,7 +86,7 @@ def trip(nth: int | None, what: BaseException, after: bool = False) -> tuple[Tri
 
 CALLS = trip(None, ValueError())[0].calls
 TRIPS = [nth for nth, name in enumerate(CALLS, 1) if NIGHTLY or nth % 47 == 0 or CALLS.count(name) < 10]
-"""Calls at which something is raised: outside of nights every 23rd, and all of the rare ones."""
+"""Calls at which something is raised: outside of nights every 47th, and all of the rare ones."""
 
 
 @pytest.mark.parametrize(
