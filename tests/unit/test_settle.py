@@ -58,7 +58,7 @@ def test_a_delay_of_more_than_a_window_ends_in_unknown(latency_s: float, stops: 
     plan = make_plan(warmup_s=10.0, stop_on_saturation=stops, drain_s=5.0)
     (one,) = make_result(plan, World(latency_s=latency_s)).analysis.directions
     assert one.limit is not Limit.DUT and one.at_least
-    assert one.limit is Limit.NONE or "use a longer --window" in one.reasons[0]
+    assert one.limit is Limit.NONE or "use a longer `window:`" in one.reasons[0]
 
 
 class SlowsDown(SimulatedGenerator):

@@ -80,7 +80,8 @@ def _came_late(measured: Measured, direction: Direction, verdict: Verdict) -> st
         return ""
     return (
         f"{claimed} frames were missing while the traffic went on, and only {max(0, round(missing))} when it had "
-        "stopped: the path delays frames, or a port's counters, by more than a window; use a longer --window"
+        "stopped: the path delays frames, or a port's counters, by more than a window; use a longer `window:` in the "
+        "plan"
     )
 
 
