@@ -1,14 +1,13 @@
-"""Which change-point library, and what our rule makes of it: simulated nights whose changes are known.
+"""Judge simulated nights whose changes are known, by the rule of histories and by change-point libraries.
 
     python benchmarks/detection.py [--quick] [--seed 1] [--ours] [--slow]
 
 Histories of 200 nights: noise of 0.2 to 2 %, steps down of 0.5 to 10 % at a random night, single bad nights, drift, a
 DUT with two modes. Every method judges each history after every night, as a cron job does, and what it then says is
-new is an alarm. A false alarm is a regression of 1 % or more that is told of a history, or of the nights of it, without
-one; found is a step told within three nights, its first included. Beside our rule: the libraries with
-their defaults (a change for the worse at a group's border in the last 20 nights), jumpavg with the histories scaled as
-our rule scales them, and our rule with no library at all. Apache Otava takes part where it is installed (it brings
-scipy and the clients of several databases); it is asked for the last 60 nights, on fewer histories.
+new is an alarm. A false alarm is a regression of 1 % or more that is reported of a history, or of the nights of it,
+without one; found is a step reported within three nights, its first included. jumpavg (FD.io CSIT's) and Apache Otava
+take part where they are installed, with their defaults (a change for the worse at a group's border in the last 20
+nights), asked for the last 60 nights, on fewer histories.
 
 Noise is independent and normal but where a line says otherwise (Student's t; nights that are like the one before). A
 cell of five noisy figures makes the false alarms of all five.
@@ -16,11 +15,6 @@ cell of five noisy figures makes the false alarms of all five.
 Recoveries and slow cells (``_cells.py``) are judged as ``regress`` judges rows, with what a run leaves open. A slow
 cell's night is a whole ramp through the simulating engine, against a router of that capacity, as suites make them by
 default (with a zoom) and without.
-
-Seen: our rule on jumpavg makes 0.16 false alarms per figure and year at 1 % noise, 0.6 to 0.8 per cell of five figures,
-and finds 90 to 91 % of steps of 3 sigma within three nights; on Otava 0.06 and 85 to 86 %. By itself jumpavg finds 12
-to 50 % of them and makes 8.7 false alarms a year of single bad nights; Otava finds 88 %, and makes 5.8, and 4 per cell
-of five figures at 1 % noise. docs/regression.md says why it is jumpavg.
 """
 
 from __future__ import annotations
