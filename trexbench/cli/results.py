@@ -268,8 +268,7 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
 @results.command(
     "import",
     epilog="\b\nExamples:\n  trexbench results import --dut netgate-pf --speed 10gbit theirs/*.json\n"
-    "  trexbench results import --dut edgerouter --label firmware-2.0 upload.json download.json\n"
-    "  trexbench results import --dut edgerouter rrul-2026-11-20T101500.flent.gz\n",
+    "  trexbench results import --dut edgerouter --label firmware-2.0 upload.json download.json\n",
 )
 @click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
 @_RESULTS
@@ -288,7 +287,7 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
 def import_runs(
     files: tuple[Path, ...], results: Path, dut: str | None, mode: str | None, speed: float | None, label: str | None
 ) -> None:
-    """Import other tools' files as stored runs: trex-loadtest's JSON, `iperf3 -J`, and flent's data files.
+    """Import other tools' files as stored runs: the JSON of trex-loadtest and of `iperf3 -J`.
 
     A file that was imported before is not imported twice.
     """
