@@ -1,4 +1,4 @@
-"""Runs of TCP to and from files of iperf3, as whole commands; with the genuine iperf3 where it is."""
+"""Runs of TCP from files of iperf3, as whole commands; with the genuine iperf3 where it is."""
 
 from __future__ import annotations
 
@@ -30,26 +30,19 @@ def listed(place: Path, *more: str) -> dict[str, dict[str, Any]]:
     return {f"{one['cell']['dut']} {one['cell']['mode']}": one for one in runs}
 
 
-def test_what_is_exported_and_imported_again_is_the_same_rate(tmp_path: Path) -> None:
-    said(tmp_path, *SIM, "--ping", "2", "--bidir", "-P", "2")
-    said(tmp_path, *SIM, "--ping", "0", "--ip", "6", "--repeat", "2")
-    runs = sorted(str(path) for path in tmp_path.glob("results/*/*/*.json"))
-    files = said(tmp_path, "export", "--iperf3", *runs, "-o", "out/").split()
-    assert len(files) == 5 and all(
-        json.loads((tmp_path / one).read_text())["title"][:9] == "SIMULATED" for one in files
-    )
-    said(tmp_path, "results", "import", "--dut", "again", "--label", "theirs", *files)
+def test_what_was_imported_has_its_label_and_is_not_imported_twice(tmp_path: Path) -> None:
+    for name in ("forward.json", "reverse.json"):
+        shutil.copy(FIXTURES / name, tmp_path)
+    said(tmp_path, "results", "import", "--dut", "box", "forward.json")
+    said(tmp_path, "results", "import", "--dut", "again", "--label", "theirs", "forward.json", "reverse.json")
     found = listed(tmp_path)
-    assert len(found) == 6
-    for mode in ("bidir-ipv4-2-streams",):
-        one, other = found[f"raspberry-pi {mode}"], found[f"again {mode}"]
-        assert other["total_bps"] == pytest.approx(one["total_bps"], rel=1e-6)
-        assert other["cell"]["simulated"] and other["limit"] == "unknown" and other["label"] == "theirs"
+    assert len(found) == 3 and not any(one["cell"]["simulated"] for one in found.values())
+    mode = "forward-ipv4-2-streams-unmonitored"
+    one, other = found[f"box {mode}"], found[f"again {mode}"]
+    assert other["total_bps"] == one["total_bps"] and other["limit"] == "unknown" and other["label"] == "theirs"
     assert set(listed(tmp_path, "--label", "theirs")) == {one for one in found if one.startswith("again")}
-    again = trexbench(tmp_path, "results", "import", "--dut", "again", *files)
-    assert again.returncode == 0 and again.stdout == "" and again.stderr.count("imported before") == 5
-    single = sorted(path for path in runs if "bidir" in path)
-    assert said(tmp_path, "export", "--iperf3", *single, "-o", "one.json") == "one.json\n"
+    again = trexbench(tmp_path, "results", "import", "--dut", "again", "forward.json", "reverse.json")
+    assert again.returncode == 0 and again.stdout == "" and again.stderr.count("imported before") == 2
 
 
 def test_every_reader_takes_what_was_imported(tmp_path: Path) -> None:
@@ -130,27 +123,11 @@ def test_what_cannot_be_imported_is_a_line_each_and_stops_no_other(tmp_path: Pat
     assert with_mode.returncode == 9 and "leave out --mode" in with_mode.stderr
 
 
-def test_an_export_names_one_format_and_fits_the_run(tmp_path: Path) -> None:
+def test_an_export_names_its_format_and_fits_the_run(tmp_path: Path) -> None:
     said(tmp_path, *SIM, "--ping", "0")
     (run,) = (str(path) for path in tmp_path.glob("results/*/*/*.json"))
-    for words in ((), ("--iperf3", "--loadtest")):
-        assert "give --loadtest or --iperf3" in said(tmp_path, "export", *words, run, "-o", "x/", code=2)
+    assert "--loadtest" in said(tmp_path, "export", run, "-o", "x/", code=2)
     assert "a run of TCP, not of packets" in said(tmp_path, "export", "--loadtest", run, "-o", "x/", code=9)
-    plan = ("--ramp-duration", "10s", "--hold", "5s", "--confirm", "2s", "--zoom", "0s", "--warmup", "1kpps:2s")
-    said(tmp_path, "ramp", "--dut", "netgate-linux", "--mode", "64b", "--sim", "-q", "--no-picture", *plan)
-    (packets,) = (str(path) for path in tmp_path.glob("results/*/netgate-linux/*.json"))
-    assert "a run of packets, not of TCP" in said(tmp_path, "export", "--iperf3", packets, "-o", "x/", code=9)
-
-
-def test_exports_beside_a_run_are_no_runs_and_go_with_it(tmp_path: Path) -> None:
-    said(tmp_path, *SIM, "--ping", "0")
-    (run,) = tmp_path.glob("results/*/*/*.json")
-    said(tmp_path, "export", "--iperf3", str(run), "-o", f"{run.parent}/")
-    assert len(list(run.parent.glob("*.iperf3.json"))) == 2
-    assert "not read" not in trexbench(tmp_path, "results", "list").stderr and len(listed(tmp_path)) == 2
-    assert "not read" not in trexbench(tmp_path, "compare", str(run.parent), str(run)).stderr
-    said(tmp_path, "results", "prune", "--before", "2100-01-01", "--yes")
-    assert not list(tmp_path.glob("results/*/*/*.json"))
 
 
 @pytest.mark.skipif(shutil.which("iperf3") is None, reason="no iperf3 here")
@@ -203,7 +180,7 @@ def test_what_iperf3_prints_here_is_imported(tmp_path: Path, more: tuple[str, ..
 
 def test_help_has_examples_of_both(tmp_path: Path) -> None:
     for words, example in (
-        (("export",), "trexbench export --iperf3 results/"),
+        (("export",), "trexbench export --loadtest results/"),
         (("results", "import"), "trexbench results import --dut edgerouter --label"),
     ):
         assert example in said(tmp_path, *words, "--help")

@@ -41,15 +41,13 @@ def imported_run(
     doubts: Sequence[Caveat] = (),
     endpoints: Mapping[str, Any] | None = None,
     reason: str | None = None,
-    told: Mapping[str, Any] | None = None,
 ) -> TcpResult:
-    """The run of one leg that ``tool`` measured. reason: why it is incomplete. told: ``simulated`` and ``monitored``.
+    """The run of one leg that ``tool`` measured. reason: why it is incomplete.
 
     StoreError where the DUT cannot have such a name, or for figures that no run can have.
     """
     if not is_name(given.dut):
         raise StoreError(f"the DUT's name cannot be {shown(given.dut)}", f"it takes {REMEDY}; say it with --dut")
-    told = told or {}
     result = TcpResult(
         id=f"{started}-{given.dut}-tcp-{given.digest}-imported",
         started=started,
@@ -60,7 +58,7 @@ def imported_run(
             "ways": [leg.leg.way.value],
             "imported": True,
             "source": tool,
-            "telemetry": told.get("monitored") is True,
+            "telemetry": False,
             "label": given.label,
         },
         plan=plan,
@@ -69,7 +67,6 @@ def imported_run(
         endpoints=endpoints or {},
         host={},
         legs=(leg,),
-        simulated=told.get("simulated") is True,
         caveats=(Caveat("imported", f"imported from {tool}: {_UNKNOWN}"), *doubts),
     )
     _check(checked_rows(result))
