@@ -100,6 +100,7 @@ def test_a_files_name_is_its_dut_where_none_is_said(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_imported_is_a_line_each_and_stops_no_other(tmp_path: Path) -> None:
+    forward = json.loads((FIXTURES / "forward.json").read_bytes())
     files = {
         "udp.json": (FIXTURES / "udp.json").read_bytes(),
         "refused.json": (FIXTURES / "refused.json").read_bytes(),
@@ -107,6 +108,7 @@ def test_what_cannot_be_imported_is_a_line_each_and_stops_no_other(tmp_path: Pat
         "packed.gz": b"\x1f\x8b\x08\x00",
         "list.json": b"[1, 2]",
         "other.json": b'{"metadata": {}, "results": {}, "x_values": [], "version": 4}',
+        "ours.json": json.dumps({**forward, "extra_data": json.dumps({"trexbench": {"simulated": True}})}).encode(),
         "good.json": (FIXTURES / "forward.json").read_bytes(),
     }
     for name, data in files.items():
@@ -117,6 +119,7 @@ def test_what_cannot_be_imported_is_a_line_each_and_stops_no_other(tmp_path: Pat
     refused = sorted({*files, "missing.json"} - {"good.json"})
     assert sorted(line.split(": ")[1] for line in lines) == refused, done.stderr
     assert "udp.json: a test of UDP: of iperf3's tests only those of TCP are imported" in done.stderr
+    assert "ours.json: an export of an older trexbench" in done.stderr
     assert "other.json: not a file that can be imported: it takes the JSON of trex-loadtest and" in done.stderr
     assert "packed.gz: not JSON" in done.stderr
     with_mode = trexbench(tmp_path, "results", "import", "--mode", "64b", "good.json")

@@ -84,6 +84,8 @@ def _read(file: Path, wish: Wish) -> Result:
         return replace(result, command={**result.command, **{key: one for key, one in told.items() if one is not None}})
     if not document.keys() >= _IPERF3:
         raise StoreError("not a file that can be imported", _KINDS)
+    if '"trexbench"' in str(document.get("extra_data")):  # it may be of a simulated run
+        raise StoreError("an export of an older trexbench", "the run itself is a document in its results")
     if wish.mode is not None:
         raise StoreError("a file of TCP, whose mode is its own", "leave out --mode")
     given = Given(dut, written, blake2b(data, digest_size=8).hexdigest(), wish.label, wish.speed_bps)
