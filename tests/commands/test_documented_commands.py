@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import shlex
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from documented import documented, examples, options
-from flents import rrul
 from page_states import SLOWER, VPP, change, store_night
 from tools import ROOT, trexbench
 
@@ -109,7 +107,6 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     for name, theirs in {"upload": "forward", "download": "reverse", "theirs": "forward"}.items():
         shutil.copy(files / f"{theirs}.json", place / f"{name}.json")
-    (place / "rrul-2026-11-20T101500.flent.gz").write_bytes(gzip.compress(json.dumps(rrul()).encode()))
     shutil.copy(ROOT / "stl_profiles" / "bench.py", place / "mine.py")
     configs = (ROOT / "docs" / "configs.md").read_text(encoding="utf-8")
     (place / "my-router.yaml").write_text(

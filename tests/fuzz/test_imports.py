@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import random
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from effort import scaled
-from flents import data_file, netperf, pings
 from mutate import mutate
 
 from trexbench.core.errors import StoreError
@@ -22,7 +20,6 @@ COUNT = scaled(60, 12)
 """Files of each kind."""
 SEED = int(os.environ.get("TREXBENCH_FUZZ_SEED", "1"))
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "iperf3"
-_FLENT = data_file({"TCP upload": netperf(5.0, 2.0), "Ping (ms) ICMP": pings(2.0, 9.0, 2.0)[:20]}, 2.0)
 _REVERSE = (FIXTURES / "reverse.json").read_text()
 
 
@@ -38,7 +35,6 @@ TEXTS = {
     "iperf3": _REVERSE,
     "both ends": (FIXTURES / "bidir-both-ends.json").read_text(),
     "stream": _stream(_REVERSE),
-    "flent": json.dumps(_FLENT),
 }
 
 
@@ -65,21 +61,3 @@ def test_damaged_text(kind: str, tmp_path: Path) -> None:
         files[-1].write_text(text, encoding="utf-8", errors="surrogatepass")
     taken, refused = _refused_or_sound(files, tmp_path / "results")
     assert refused and taken + refused <= COUNT
-
-
-def test_damaged_gzip(tmp_path: Path) -> None:
-    source, files = random.Random(SEED), []
-    whole = gzip.compress(TEXTS["flent"].encode())
-    for number in range(COUNT):
-        data = bytearray(whole)
-        for _ in range(source.choice((1, 1, 3))):
-            data[source.randrange(len(data))] ^= 1 << source.randrange(8)
-        files.append(tmp_path / f"{number}.flent.gz")
-        files[-1].write_bytes(data[: source.choice((len(data), source.randrange(len(data))))])
-    assert _refused_or_sound(files, tmp_path / "results")[1] > COUNT // 2
-
-
-def test_what_is_much_larger_when_unpacked_is_refused(tmp_path: Path) -> None:
-    (file := tmp_path / "bomb.flent.gz").write_bytes(gzip.compress(b" " * (300 << 20), 1))
-    (one,) = import_files([file], tmp_path / "results", Wish("box"), pytest.fail)
-    assert "bytes when unpacked" in str(one.error)

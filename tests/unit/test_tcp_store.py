@@ -24,7 +24,7 @@ from trexbench.core.typed import Status
 from trexbench.results.document import read_sealed
 from trexbench.results.index import open_index
 from trexbench.results.prune import find_old
-from trexbench.results.store import RunWriter, find_latest, load_document, load_row, load_rows, load_run
+from trexbench.results.store import RunWriter, find_latest, load_document, load_row, load_rows, load_run, load_tcp
 from trexbench.results.tcpwriter import TcpWriter
 from trexbench.suite.notify import textfile
 
@@ -132,15 +132,17 @@ def test_a_run_that_cannot_be_read_back_is_written_all_the_same(tmp_path: File) 
     assert len(json.loads(path.read_bytes())["legs"]) == 2
 
 
-def test_a_run_of_tcp_is_none_of_packets(tmp_path: File) -> None:
-    path = store(tmp_path, make_tcp_result())
-    with pytest.raises(StoreError, match="a run of TCP, not of packets"):
-        load_run(path)
-
-
 def both_kinds(results: File) -> tuple[File, File]:
     packets = RunWriter(results, fail).begin(make_result(make_plan(), World(capacity_pps=0.5e6)))
     return packets.end(make_result(make_plan(), World(capacity_pps=0.5e6))), store(results, make_tcp_result(PI))
+
+
+def test_a_run_of_one_kind_is_none_of_the_other(tmp_path: File) -> None:
+    packets, tcp = both_kinds(tmp_path)
+    with pytest.raises(StoreError, match="a run of TCP, not of packets"):
+        load_run(tcp)
+    with pytest.raises(StoreError, match="a run of packets, not of TCP"):
+        load_tcp(packets)
 
 
 def test_no_verb_chokes_on_a_directory_with_both_kinds(tmp_path: File) -> None:

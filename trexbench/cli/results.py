@@ -66,52 +66,35 @@ def show(run: Path | None, results: Path, picture: Path | None, as_json: bool, b
 
 @click.command(
     epilog="\b\nExamples:\n  trexbench export --loadtest results/2026-11-21/lab-linux/*-bidir.json -o out/\n"
-    "  trexbench export --iperf3 results/2026-11-21/lab-linux/*-tcp-*.json -o out/\n"
 )
 @click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("--loadtest", is_flag=True, help="Of packets: the JSON that trex-loadtest-viz reads.")
-@click.option("--iperf3", is_flag=True, help="Of TCP: the JSON of `iperf3 -J`, one file for each leg.")
 @click.option(
-    "-o", "--output", "named", required=True, help="A file; for several files, or with a slash at its end, a directory."
+    "--loadtest",
+    is_flag=True,
+    required=True,
+    expose_value=False,
+    help="The JSON that trex-loadtest-viz reads, of runs of packets.",
 )
-def export(runs: tuple[Path, ...], loadtest: bool, iperf3: bool, named: str) -> None:
-    """Write stored runs in another tool's format, one file for each run, or for each leg of it."""
+@click.option(
+    "-o", "--output", "named", required=True, help="A file; for several runs, or with a slash at its end, a directory."
+)
+def export(runs: tuple[Path, ...], named: str) -> None:
+    """Write stored runs in another tool's format, one file for each run."""
     from ..report.run.loadtest import name_of_series, to_loadtest
-    from ..report.tcp.iperf3 import to_iperf3
-    from ..results.store import load_run, load_tcp
+    from ..results.store import load_run
 
-    if loadtest == iperf3:
-        raise ConfigError("export needs to know the format", "give --loadtest or --iperf3, and only one")
     output = Path(named)
-    if loadtest:
-        loaded = ((path, load_run(path)) for path in runs)
-        files = ((f"{name_of_series(run, path.stem)}.loadtest.json", to_loadtest(run)) for path, run in loaded)
-        legs = 1
-    else:
-        found = [(name, load_tcp(path)) for path, name in zip(runs, _names_apart(runs), strict=True)]
-        legs = max(len(one.legs) for _, one in found)
-        files = ((f"{name}.{leg}.iperf3.json", data) for name, one in found for leg, data in to_iperf3(one))
-    many = len(runs) > 1 or legs > 1 or output.is_dir() or named.endswith("/")
+    many = len(runs) > 1 or output.is_dir() or named.endswith("/")
     if many:
         make_directory(output)
     written: set[str] = set()
-    for name, data in files:
+    for path in runs:
+        run = load_run(path)
+        name = f"{name_of_series(run, path.stem)}.loadtest.json"
         if name in written:
-            raise _SAME_FILE
+            raise ConfigError("two of these runs would be written to the same file", "export them one by one")
         written.add(name)
-        write(str(output / name if many else output), data)
-
-
-def _names_apart(runs: Sequence[Path]) -> list[str]:
-    """A name for each file: its own, behind those of its DUT and date where two would have the same."""
-    for parts in (1, 2, 3):
-        names = ["-".join(path.absolute().with_suffix("").parts[-parts:]) for path in runs]
-        if len(set(names)) == len(names):
-            return names
-    raise _SAME_FILE
-
-
-_SAME_FILE = ConfigError("two of these runs would be written to the same file", "export them one by one")
+        write(str(output / name if many else output), to_loadtest(run))
 
 
 @click.group()
@@ -268,8 +251,7 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
 @results.command(
     "import",
     epilog="\b\nExamples:\n  trexbench results import --dut netgate-pf --speed 10gbit theirs/*.json\n"
-    "  trexbench results import --dut edgerouter --label firmware-2.0 upload.json download.json\n"
-    "  trexbench results import --dut edgerouter rrul-2026-11-20T101500.flent.gz\n",
+    "  trexbench results import --dut edgerouter --label firmware-2.0 upload.json download.json\n",
 )
 @click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
 @_RESULTS
@@ -288,7 +270,7 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
 def import_runs(
     files: tuple[Path, ...], results: Path, dut: str | None, mode: str | None, speed: float | None, label: str | None
 ) -> None:
-    """Import other tools' files as stored runs: trex-loadtest's JSON, `iperf3 -J`, and flent's data files.
+    """Import other tools' files as stored runs: the JSON of trex-loadtest and of `iperf3 -J`.
 
     A file that was imported before is not imported twice.
     """

@@ -81,7 +81,7 @@ class Draft:
                 if self.ipv6:
                     yield f'  - {{to: "2001:2:{pair:x}:{net}::/64", via: "2001:2:0:{at + 1}::2"}}'
         if self.driver == "commands":
-            yield from ("", "commands:  # docs/duts.md; the shipped example-*.yaml show whole ones")
+            yield from ("", "commands:  # docs/duts.md; dut_configs/examples has whole ones")
             yield from ("  apply: []", "  verify: []")
         if self.server:
             named = {"rpc_port": self.rpc_port, "pub_port": self.pub_port}

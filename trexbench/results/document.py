@@ -36,8 +36,8 @@ from ..processes import Writer, this_writer
 Result = RunResult | TcpResult
 MAX_BYTES = 256 << 20
 """Larger files are not read: a day at 1 Hz on two ports is 40 MB."""
-EXPORTS = (".loadtest.json", ".iperf3.json")
-"""Endings of the names of exports, which are no documents of ours."""
+EXPORT = ".loadtest.json"
+"""Ending of the name of an export, which is no document of ours."""
 _DERIVED, _DIGEST, _END = b'\n "derived": ', b',"digest":"', b'"}\n}\n'
 _HEX = 32
 

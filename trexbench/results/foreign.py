@@ -9,7 +9,7 @@ from typing import Any
 from ..core.errors import StoreError
 from ..core.history.rows import RunRow
 from ..core.names import REMEDY, is_name, shown
-from ..core.tcp.model import LegReadings, Ping, Setup, TcpPlan
+from ..core.tcp.model import LegReadings, Setup, TcpPlan
 from ..core.tcp.result import TcpResult
 from ..core.typed import Status
 from ..core.verdict.model import Caveat
@@ -38,21 +38,16 @@ def imported_run(
     started: str,
     plan: TcpPlan,
     leg: LegReadings,
-    pings: Sequence[Ping] = (),
     doubts: Sequence[Caveat] = (),
     endpoints: Mapping[str, Any] | None = None,
     reason: str | None = None,
-    told: Mapping[str, Any] | None = None,
-    test: str = "",
 ) -> TcpResult:
-    """The run of one leg that ``tool`` measured. reason: why it is incomplete. told: ``simulated`` and ``monitored``.
-    test: what the tool calls it.
+    """The run of one leg that ``tool`` measured. reason: why it is incomplete.
 
     StoreError where the DUT cannot have such a name, or for figures that no run can have.
     """
     if not is_name(given.dut):
         raise StoreError(f"the DUT's name cannot be {shown(given.dut)}", f"it takes {REMEDY}; say it with --dut")
-    told = told or {}
     result = TcpResult(
         id=f"{started}-{given.dut}-tcp-{given.digest}-imported",
         started=started,
@@ -63,17 +58,15 @@ def imported_run(
             "ways": [leg.leg.way.value],
             "imported": True,
             "source": tool,
-            "telemetry": told.get("monitored") is True,
+            "telemetry": False,
             "label": given.label,
         },
         plan=plan,
         setup=Setup(line_bps=given.line_bps),
-        dut={"name": given.dut, "description": f"{given.dut}, imported from a file of {tool}{test and f': {test}'}"},
+        dut={"name": given.dut, "description": f"{given.dut}, imported from a file of {tool}"},
         endpoints=endpoints or {},
         host={},
         legs=(leg,),
-        pings=tuple(pings),
-        simulated=told.get("simulated") is True,
         caveats=(Caveat("imported", f"imported from {tool}: {_UNKNOWN}"), *doubts),
     )
     _check(checked_rows(result))

@@ -1,11 +1,10 @@
-"""Imports other tools' files as stored runs: trex-loadtest's JSON, iperf3's, and flent's data files."""
+"""Imports other tools' files as stored runs: trex-loadtest's JSON, and iperf3's."""
 
 from __future__ import annotations
 
 import re
 import time
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -13,8 +12,7 @@ from typing import Any
 
 from ..core.errors import StoreError
 from ..core.result import RunResult
-from .document import MAX_BYTES, Result, decode, naming, read_bytes
-from .flent import run_from_flent
+from .document import Result, decode, naming, read_bytes
 from .foreign import Given
 from .index import open_index
 from .iperf3 import joined_stream, run_from_iperf3
@@ -24,9 +22,10 @@ from .tcpwriter import TcpWriter
 
 USUAL_BPS = 10e9
 """Speed of the ports where nobody gives it: trex-loadtest's frames are reckoned by it."""
-_ENDINGS = re.compile(r"(\.(loadtest|iperf3|json|flent|gz))+$")
-_GZIP = b"\x1f\x8b"
-_KINDS = "it takes the JSON of trex-loadtest, of `iperf3 -J`, and flent's data files"
+_ENDINGS = re.compile(r"(\.(loadtest|iperf3|json))+$")
+_KINDS = "it takes the JSON of trex-loadtest and of `iperf3 -J`"
+_IPERF3 = {"start", "intervals", "end"}
+"""The keys of what iperf3 prints."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def _store(result: Result, results: Path, warn: Callable[[str], None]) -> Path:
 
 
 def _read(file: Path, wish: Wish) -> Result:
-    data = _unpacked(read_bytes(file))
+    data = read_bytes(file)
     document = _decoded(data)
     written = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(file.stat().st_mtime))
     dut = wish.dut or dut_of_loadtest(document) or _ENDINGS.sub("", file.name)
@@ -83,35 +82,14 @@ def _read(file: Path, wish: Wish) -> Result:
         result = run_from_loadtest(document, dut, wish.speed_bps or USUAL_BPS, written)
         told = {"mode": wish.mode, "label": wish.label}
         return replace(result, command={**result.command, **{key: one for key, one in told.items() if one is not None}})
+    if not document.keys() >= _IPERF3:
+        raise StoreError("not a file that can be imported", _KINDS)
+    if '"trexbench"' in str(document.get("extra_data")):  # it may be of a simulated run
+        raise StoreError("an export of an older trexbench", "the run itself is a document in its results")
+    if wish.mode is not None:
+        raise StoreError("a file of TCP, whose mode is its own", "leave out --mode")
     given = Given(dut, written, blake2b(data, digest_size=8).hexdigest(), wish.label, wish.speed_bps)
-    for keys, read in _READERS:
-        if keys <= document.keys():
-            if wish.mode is not None:
-                raise StoreError("a file of TCP, whose mode is its own", "leave out --mode")
-            return read(document, given)
-    raise StoreError("not a file that can be imported", _KINDS)
-
-
-_READERS: Sequence[tuple[set[str], Callable[[Mapping[str, Any], Given], Result]]] = (
-    ({"start", "intervals", "end"}, run_from_iperf3),
-    ({"metadata", "results", "x_values"}, run_from_flent),
-)
-"""By the keys that a document of each kind has."""
-
-
-def _unpacked(data: bytes) -> bytes:
-    if not data.startswith(_GZIP):
-        return data
-    unpacker = zlib.decompressobj(wbits=31)
-    try:
-        found = unpacker.decompress(data, MAX_BYTES)
-    except zlib.error as error:
-        raise StoreError(f"not a whole gzip file ({error})", "the file is damaged") from None
-    if unpacker.unconsumed_tail:
-        raise StoreError(f"more than {MAX_BYTES} bytes when unpacked", "no test has so many")
-    if not unpacker.eof:
-        raise StoreError("not a whole gzip file", "the file is damaged")
-    return found
+    return run_from_iperf3(document, given)
 
 
 def _decoded(data: bytes) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Imports what ``iperf3 -J`` has printed, by client or server, as a run of TCP.
 
 A client that sends knows by interval what it has sent, and only as a whole what was received; with
-``--get-server-output``, and in exports of trexbench, both ends are told. The format is what iperf3 3.12 prints, and
-src/iperf_api.c of 3.21 (--json-stream).
+``--get-server-output`` both ends are told. The format is what iperf3 3.12 prints, and src/iperf_api.c of 3.21
+(--json-stream).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import msgspec
 
 from ..core.errors import StoreError
 from ..core.tcp.intervals import REGULAR
-from ..core.tcp.iperf3 import MARK, Asked, Output, Told, Whole, told_in
-from ..core.tcp.model import ENGINES, HostReading, Leg, LegReadings, StreamCount, TcpPlan, Way
+from ..core.tcp.iperf3 import Asked, Output, Told, Whole, told_in
+from ..core.tcp.model import HostReading, Leg, LegReadings, StreamCount, TcpPlan, Way
 from ..core.tcp.result import TcpResult
 from ..core.units import format_bits, format_share
 from ..core.verdict.model import Caveat
@@ -84,13 +84,13 @@ def run_from_iperf3(document: Mapping[str, Any], given: Given) -> TcpResult:
     if any(stream.payload_bytes > _MOST for _, streams in (*told.totals, *theirs.totals) for stream in streams):
         raise StoreError("more bytes than any test sends", "the file is damaged")
     role = "client" if output.start.accepted_connection is None else "server"
-    way, extra = _way(told, role), _extra(document)
+    way = _way(told, role)
     interval_s, their_s = _interval_s(told), _interval_s(theirs)
     if way is Way.BIDIR and not REGULAR[0] * interval_s <= their_s <= REGULAR[1] * interval_s:
         theirs = replace(theirs, totals=[])  # a server has its own --interval, and a run has one
     elif theirs.totals and all(one.sends for one in told.totals[-1][1]):
         interval_s = their_s
-    plan = _plan(told, asked, way, output, extra, interval_s)
+    plan = _plan(told, asked, way, output, interval_s)
     ends = {role: _readings(told), _peer(role): _readings(theirs) if theirs.totals else _peer_of(told, end)}
     leg = LegReadings(
         leg=plan.legs[0],
@@ -111,7 +111,6 @@ def run_from_iperf3(document: Mapping[str, Any], given: Given) -> TcpResult:
         doubts=list(_doubts(told, end, role, alone=not theirs.totals)),
         endpoints=_endpoints(output, other, end, role),
         reason=leg.error or (short if length_s < 0.9 * asked.duration else None),
-        told=extra,
     )
 
 
@@ -128,11 +127,10 @@ def _interval_s(told: Told) -> float:
     return round(median([b - a for a, b in pairwise(ends) if a >= told.omit_s] or [1.0]), 2)
 
 
-def _plan(told: Told, asked: Asked, way: Way, output: Output, extra: Mapping[str, Any], interval_s: float) -> TcpPlan:
+def _plan(told: Told, asked: Asked, way: Way, output: Output, interval_s: float) -> TcpPlan:
     addresses = [one.remote_host for one in output.start.connected]
-    six = any(":" in one and not one.startswith("::ffff:") for one in addresses) or extra.get("ip_version") == 6
+    six = any(":" in one and not one.startswith("::ffff:") for one in addresses)
     streams = len(told.totals[-1][1])
-    engine = extra.get("engine")
     return TcpPlan(
         legs=(Leg(way, 6 if six else 4),),
         streams=max(1, streams // 2 if way is Way.BIDIR else streams),
@@ -140,7 +138,7 @@ def _plan(told: Told, asked: Asked, way: Way, output: Output, extra: Mapping[str
         interval_s=interval_s,
         omit_s=round(told.omit_s, 2),
         pings=0,
-        engine=engine if engine in ENGINES else ENGINES[-1],
+        engine="iperf3",
     )
 
 
@@ -179,8 +177,7 @@ def _at_end(stream: int, total: End | None, omitted: Mapping[int, int]) -> Strea
 
 def _programs(told: Told, way: Way) -> dict[str, dict[str, str]]:
     sender, receiver = ("server", "client") if way is Way.REVERSE else ("client", "server")
-    name, _, version = told.about["version"].partition(" ")
-    about = {"name": name, "version": version} if version else {"name": "iperf3", "version": name}
+    about = {"name": "iperf3", "version": told.about["version"]}
     found = {host: dict(about) for host in ("client", "server")}
     for host, side in ((sender, "sender"), (receiver, "receiver")):
         if (used := told.about.get(f"{side}_congestion")) is not None:
@@ -223,17 +220,7 @@ def _peer(role: str) -> str:
 
 
 def _tool(output: Output) -> str:
-    version = _line(output.start.version)[:40] or "iperf"
-    return version.replace("iperf ", "iperf3 ", 1) if version.startswith("iperf ") else version
-
-
-def _extra(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what an export of ours says of itself."""
-    try:
-        found = msgspec.json.decode(str(document.get("extra_data")))[MARK]
-    except (msgspec.DecodeError, TypeError, LookupError, UnicodeError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return f"iperf3 {_line(output.start.version.removeprefix('iperf '))[:40]}".strip()
 
 
 def _started(output: Output) -> str | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from glob import escape
 from pathlib import Path, PurePosixPath
 
 from ..core.history.detect import BASELINE, LONG
@@ -109,9 +108,7 @@ def _files(results: Path, row: RunRow) -> list[Path]:
     """A run's document, and before it what lies beside it: after a kill in between, the next call finds the rest."""
     path = Path(row.path)
     beside = (path.with_name(name.format(stem=path.stem)) for name in _BESIDE)
-    legs = sorted((results / path.parent).glob(f"{escape(path.stem)}.*.iperf3.json"))
-    found = [*(one for one in beside if os.path.lexists(results / one)), *(one.relative_to(results) for one in legs)]
-    return [*found, path]
+    return [*(one for one in beside if os.path.lexists(results / one)), path]
 
 
 def _unlink(results: Path, path: PurePosixPath) -> bool:

@@ -12,7 +12,7 @@ from ..core.history.known import is_date
 from ..core.history.rows import RunRow
 from ..core.history.series import night_of
 from ..core.load.modes import full_mode_name
-from ..results.document import EXPORTS
+from ..results.document import EXPORT
 from ..results.index import open_index
 from ..results.nights import FOLDER, KNOWN_FILE
 from ..results.store import find_latest, load_rows
@@ -107,7 +107,7 @@ def _load_rows(files: Iterable[Path], name: str, warn: Warn) -> list[RunRow]:
 
 def _may_be_run(path: Path) -> bool:
     """Not what lies beside the runs by design: nights, known changes, and exports."""
-    return path.parent.name != FOLDER and path.name != KNOWN_FILE and not path.name.endswith(EXPORTS)
+    return path.parent.name != FOLDER and path.name != KNOWN_FILE and not path.name.endswith(EXPORT)
 
 
 def _is_glob(name: str) -> bool:

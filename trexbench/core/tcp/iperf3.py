@@ -10,8 +10,6 @@ import msgspec
 
 from .model import StreamCount
 
-MARK = "trexbench"
-"""The key of what an export of ours says of itself in ``extra_data``."""
 Whole = Annotated[float, msgspec.Meta(ge=-1, le=1e20)]
 
 

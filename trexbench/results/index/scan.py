@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...core.history.known import is_date
-from ..document import EXPORTS
+from ..document import EXPORT
 from ..journal import SUFFIX
 
 
@@ -44,7 +44,7 @@ def _folders(found: Scan, results: Path, below: str) -> Iterator[str]:
 def _add_documents(found: Scan, results: Path, below: str) -> None:
     entries = {entry.name: entry for entry in _entries(found, results, below)}
     for name, entry in entries.items():
-        if name.endswith(".json") and not name.endswith(EXPORTS) and not name.startswith("."):
+        if name.endswith(".json") and not name.endswith(EXPORT) and not name.startswith("."):
             path = plain(f"{below}/{name}")
             if path != f"{below}/{name}":
                 found.nameless.add(path)
