@@ -1,4 +1,4 @@
-"""Find what fixes each tuned number of verdicts, histories and searches: a test that fails when it is halved or doubled.
+"""Find what fixes each tuned number of verdicts, histories and searches: tests that fail with its half or its double.
 
     python benchmarks/numbers.py [--only path.py] [--workers 2]
 
@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Queue
+from typing import cast
 
 ROOT = Path(__file__).resolve().parents[1]
 VERDICT = (
@@ -68,21 +69,19 @@ class Number:
 def numbers_of(path: Path) -> Iterator[Number]:
     """The numbers of a module's constants, without those that number versions or stand for text."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         names = [one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)]
-        if not names or not names[0].isupper() or set(names) & set(NO_NUMBERS) or node.value is None:
+        calls = [ast.unparse(one.func) for one in ast.walk(node.value) if isinstance(one, ast.Call)]
+        if not names[0].isupper() or set(names) & set(NO_NUMBERS) or not all(call.startswith("np.") for call in calls):
             continue
-        if any(isinstance(one, ast.Call) and not ast.unparse(one.func).startswith("np.") for one in ast.walk(node.value)):
-            continue
-        numbers = [
-            one
-            for one in ast.walk(node.value)
-            if isinstance(one, ast.Constant) and type(one.value) in (int, float) and one.value
-        ]
+        numbers = [one for one in ast.walk(node.value) if isinstance(one, ast.Constant)]
+        numbers = [one for one in numbers if type(one.value) in (int, float) and one.value]
         for at, one in enumerate(numbers):
-            name = names[at] if len(names) == len(numbers) else names[0]
+            named = len(names) == len(numbers)
             where = (one.lineno - 1, one.col_offset, one.end_col_offset or 0)
-            yield Number(path, name, 0 if name != names[0] else at, one.value, where)
+            yield Number(path, names[at] if named else names[0], 0 if named else at, cast(float, one.value), where)
 
 
 def failing(number: Number, factor: float, copy: Path) -> str:
@@ -93,13 +92,20 @@ def failing(number: Number, factor: float, copy: Path) -> str:
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", "-rfE", *tests]
     try:
         done = subprocess.run(
-            command, cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, capture_output=True, text=True, timeout=MOST_S
+            command,
+            cwd=copy,
+            env={**os.environ, "PYTHONPATH": str(copy)},
+            capture_output=True,
+            text=True,
+            timeout=MOST_S,
         )
     except subprocess.TimeoutExpired:
         return "takes too long"
     finally:
         shutil.copy(number.path, place)
-    names = [line.split()[1].rpartition("/")[2] for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    names = [
+        line.split()[1].rpartition("/")[2] for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))
+    ]
     return "" if done.returncode == 0 else (names[0] if names else f"exit code {done.returncode}")
 
 
@@ -129,7 +135,7 @@ def main(arguments: Sequence[str]) -> int:
             free = 0
             for number, (halved, doubled) in zip(numbers, pool.map(experiment, numbers), strict=True):
                 free += not (halved or doubled)
-                print(f"{str(number):44}{number.value:<10g}halved: {halved or '-'}", flush=True)
+                print(f"{number!s:44}{number.value:<10g}halved: {halved or '-'}", flush=True)
                 print(f"{'':54}doubled: {doubled or '-'}", flush=True)
     print(f"{len(numbers)} numbers, {free} of them fixed by no test")
     return 0

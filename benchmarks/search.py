@@ -232,7 +232,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Figures:
-    """Seconds, and by goal the errors as shares of the truth, and whether the interval holds it (NaN: there is none)."""
+    """Seconds, and by goal the errors as shares of the truth, and whether the interval holds it (NaN: none)."""
 
     seconds: np.ndarray
     errors: np.ndarray
@@ -267,8 +267,7 @@ def one_case(case: Case, columns: Sequence[int]) -> list[tuple[float, list[float
     for column in (COLUMNS[at] for at in columns):
         seconds, rates, intervals = column.find(case)
         errors = [
-            1.0 if rate is None else abs(rate / knee(goal) - 1)
-            for goal, rate in zip(column.goals, rates, strict=True)
+            1.0 if rate is None else abs(rate / knee(goal) - 1) for goal, rate in zip(column.goals, rates, strict=True)
         ]
         held = [
             float("nan") if one is None else float(one[0] <= knee(goal) <= one[1])

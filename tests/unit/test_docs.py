@@ -19,7 +19,9 @@ from trexbench.core.tcp.limit import TcpLimit
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
-SOURCES = [path for folder in ("trexbench", "tests", "benchmarks", "stl_profiles") for path in ROOT.glob(f"{folder}/**/*.py")]
+SOURCES = [
+    path for folder in ("trexbench", "tests", "benchmarks", "stl_profiles") for path in ROOT.glob(f"{folder}/**/*.py")
+]
 
 
 @pytest.mark.parametrize(("where", "line"), [*documented(), *examples()])

@@ -70,7 +70,7 @@ def _tcp_mode(result: TcpResult, kind: Leg) -> TcpMode:
 
 
 def _tcp_traffic(result: TcpResult, kind: Leg) -> str:
-    """Describe how the payload was sent: rates of other engines, congestion controls, tunnels or WANs do not compare."""
+    """Describe how the payload was sent: other engines, congestion controls, tunnels or WANs do not compare."""
     plan = result.plan
     legs = [leg for leg in result.legs if leg.leg.kind == kind]
     told = {str(name) for leg in legs for one in leg.program.values() if (name := one.get("congestion")) is not None}

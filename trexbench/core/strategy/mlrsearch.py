@@ -103,7 +103,7 @@ class MlrSearch(Strategy):
 
     @cached_property
     def schedule(self) -> tuple[Stage, ...]:
-        """Schedule the trials that a steady DUT needs: those that make two bounds of each goal, and those on the way."""
+        """Schedule the trials that a steady DUT needs: two bounds of each goal, and those on the way."""
         count = 20 + 15 * len(self.goals)
         trials = (Stage(Phase.SEARCH, self.trial_s + self.drain_s, number + 1) for number in range(count))
         return Stage(Phase.WARMUP, self.warmup_s), Stage(Phase.SEARCH, self.drain_s), *trials

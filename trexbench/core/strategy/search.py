@@ -261,7 +261,7 @@ class Search(Strategy):
         return MOST_LOOKS * (2 if one_by_one else 1)
 
     def _stands(self, measured: Measured, group: Group) -> bool:
-        """Test whether the DUT may just stand still: nothing came through in one of the last looks, little in others."""
+        """Test whether the DUT may just stand still: nothing came through in a late look, little in others."""
         last = looks_of(self, self.look_s, self.width, group, measured)[-MOST_BLANK:]
         row = list(takewhile(lambda look: look.loss > STOOD, reversed(last)))
         return len(row) < MOST_BLANK and any(is_blank(w) for look in row for w in look.windows.values())
