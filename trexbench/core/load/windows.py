@@ -353,8 +353,12 @@ def _drained_s(samples: Sequence[Sample], direction: Direction) -> float:
     before, last, drained = (samples[i].reading.ports for i in (at - 2, at - 1, at))
     tx, rx = direction
     came, came_s = last[rx].ipackets - before[rx].ipackets, last[rx].t_s - before[rx].t_s
-    late = drained[rx].ipackets - last[rx].ipackets - (drained[tx].opackets - last[tx].opackets)
-    return max(0, late + 1) * came_s / came if came > 0 else inf
+    went = last[tx].opackets - before[tx].opackets
+    if came <= 0 or went <= 0:
+        return inf
+    # What was sent after the last reading of the sender's port is on its way no longer than that reading is old.
+    late = drained[rx].ipackets - last[rx].ipackets - (drained[tx].opackets - last[tx].opackets) * came / went
+    return max(0.0, late + 1) * came_s / came
 
 
 def find_skew_s(plan: Plan, samples: Sequence[Sample], direction: Direction) -> float:

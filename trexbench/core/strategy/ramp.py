@@ -17,8 +17,8 @@ from ..verdict.blame import blame_onset, limit_without_loss
 from ..verdict.evidence import find_evidence, find_rechecks
 from ..verdict.knee import find_knee, slow_share
 from ..verdict.model import Caveat, DirectionResult, Limit, Verdict
-from ..verdict.path import find_path
-from ..verdict.settle import FAR_MORE
+from ..verdict.path import FEWEST_FRAMES, find_path
+from ..verdict.settle import FAR_MORE, settle
 from ..verdict.zoom import find_zoom, join_spans
 from .analysis import analyse
 from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
@@ -311,8 +311,13 @@ class Ramp(Strategy):
         verdict = self.conclude(measured, direction)
         if verdict.saturated_at_s is None or not all(w.is_bad(self.loss_threshold) for w in tail):
             return False
+        if sum(w.lost for w in tail) < FEWEST_FRAMES:  # they do not show yet whether the loss depends on the rate
+            return False
+        if verdict.last_good_pps:
+            return True
         far_pps = FAR_MORE * (verdict.first_bad_pps or 0.0)
-        return bool(verdict.last_good_pps) or all(far_pps < w.sent_pps and not is_blank(w) for w in tail)
+        far = all(far_pps < w.sent_pps and not is_blank(w) for w in tail)
+        return far and settle(measured, direction, verdict, ()).limit is not Limit.UNKNOWN
 
     def _unsaturated(self, windows: Sequence[Window], path_loss: float, changed: bool) -> Verdict:
         """The verdict without sustained loss, besides what the path loses at every rate.
