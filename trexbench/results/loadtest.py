@@ -92,7 +92,8 @@ def run_from_loadtest(document: Any, dut: str, line_rate_bps: float, written: st
         if not is_name(called):
             raise StoreError(f"{what} cannot be {shown(called)}", f"it takes {REMEDY}")
     return RunResult(
-        id=f"{started}-{dut}-{stem}-imported",
+        # runs of one mode, one way and both ways, may begin within one second
+        id=f"{started}-{dut}-{stem}{'-bidir' if plan.bidir else ''}-imported",
         started=started,
         finished=None,
         status=Status.COMPLETE if whole else Status.INCOMPLETE,
