@@ -46,6 +46,7 @@ OPTIONS = {
     "engine_fidelity": "",
     "engine_speed": "",
     "harness_cpu": "--seconds 8",
+    "laws": "--runs 8",
     "netgate6100": "",
     "report": "",
     "search": "--only search MLRsearch",

@@ -1,6 +1,6 @@
 """Find what fixes each tuned number of verdicts, histories and searches: tests that fail with its half or its double.
 
-    python benchmarks/numbers.py [--only path.py] [--workers 2]
+    python benchmarks/tuned_numbers.py [--only path.py] [--workers 2]
 
 Every number in a module's constants is changed in a copy of the project, and the rooms' tests run until one fails. A
 number that none of them fixes has no experiment: it can go, or be any other. An hour on two cores.
