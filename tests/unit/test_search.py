@@ -253,14 +253,14 @@ def test_plans_of_a_search_differ_by_their_goals() -> None:
     assert make_plan(kind="search", loss_threshold=0.02).goals == (0.02,)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_search_that_used_its_looks_up_is_no_answer(seed: int) -> None:
+@pytest.mark.parametrize("number", range(3))
+def test_a_search_that_used_its_looks_up_is_no_answer(number: int) -> None:
     """Where the rate varies from second to second by ten times the width."""
     plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0)
-    result = make_result(plan, World(7e5, noise=0.05, seed=seed))
+    result = make_result(plan, World(7e5, noise=0.05, seed=number))
     assert "not-finished" in {one.code for one in result.analysis.caveats}
     assert result.analysis.unanswered.startswith("0->1: 36 looks did not find the rate at a loss of 0.1 % to 0.5 %")
     assert "NO ANSWER: 0->1: 36 looks" in answer_words(result) and answer_words(result, brief=True).endswith(
         "NO ANSWER"
     )
-    assert make_result(plan, World(7e5, seed=seed)).analysis.unanswered == ""
+    assert make_result(plan, World(7e5, seed=number)).analysis.unanswered == ""
