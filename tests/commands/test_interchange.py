@@ -67,7 +67,7 @@ def test_every_reader_takes_what_was_imported(tmp_path: Path) -> None:
 
 
 def test_nights_of_imported_runs_are_judged(tmp_path: Path) -> None:
-    """What they sent again; their rates are only what the router carries at least."""
+    """Segments sent again; their rates are only what the router carries at least."""
     for night in range(1, 16):
         document = json.loads((FIXTURES / "forward.json").read_text())
         document["start"]["timestamp"]["timesecs"] += 86400 * night

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TypeVar
 
 from hypothesis import settings
@@ -25,3 +26,30 @@ def scaled(nightly: Count, otherwise: Count) -> Count:
 def examples(count: int) -> settings:
     """Settings of a property test with this many examples at night; otherwise ``MOST_EXAMPLES`` at most."""
     return settings(max_examples=scaled(count, min(count, MOST_EXAMPLES)))
+
+
+LEAST_HELD = 0.95
+"""Share of random worlds in which a law of noisy figures must hold: a false alarm by chance breaks it, too."""
+
+
+def lawful(first: int, count: int) -> Callable[[Callable[[int], None]], Callable[[], None]]:
+    """Make one test of a law that takes a seed: it holds for LEAST_HELD of so many seeds from the first on.
+
+    The law itself is the test's ``law``, for benchmarks/laws.py.
+    """
+
+    def test_of(law: Callable[[int], None]) -> Callable[[], None]:
+        def test() -> None:
+            broken = {}
+            for seed in range(first, first + count):
+                try:
+                    law(seed)
+                except (AssertionError, ValueError) as error:  # ValueError: of an unpacking, which asserts a number
+                    broken[seed] = error
+            assert len(broken) <= (1 - LEAST_HELD) * count, broken
+
+        test.__doc__ = law.__doc__
+        test.law = law  # type: ignore[attr-defined]
+        return test
+
+    return test_of

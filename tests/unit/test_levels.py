@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from statistics import stdev
 
 import pytest
-from effort import examples, scaled
-from hypothesis import given
+from effort import examples, lawful, scaled
+from hypothesis import example, given
 from hypothesis import strategies as st
 from nights import date, make_row, make_rows, noisy
 
@@ -70,7 +70,7 @@ def near(night: str | None, number: int, within: int = 1) -> bool:
 WORLDS = scaled(60, 6)
 
 
-@pytest.mark.parametrize("seed", range(100, 100 + WORLDS))
+@lawful(100, WORLDS)
 def test_a_loss_upon_a_loss_is_an_event_of_its_own(seed: int) -> None:
     world = draw_world(seed, 0.92, 0.84)
     second, first = sorted(judged(world.nights()).regressions, key=lambda one: one.since or "", reverse=True)
@@ -79,7 +79,7 @@ def test_a_loss_upon_a_loss_is_an_event_of_its_own(seed: int) -> None:
     assert second.before == first.after
 
 
-@pytest.mark.parametrize("seed", range(300, 300 + WORLDS))
+@lawful(300, WORLDS)
 def test_a_recovery_is_an_event_and_its_level_is_the_one_before_the_loss(seed: int) -> None:
     world = draw_world(seed, 0.9, 1.0)
     values, back = world.nights(), world.starts[2]
@@ -94,7 +94,7 @@ def test_a_recovery_is_an_event_and_its_level_is_the_one_before_the_loss(seed: i
     assert kinds([*values[: back + 4], *noisy(RECOVERY_NIGHTS, world.levels[0][1], world.noise)]) == []
 
 
-@pytest.mark.parametrize("seed", range(500, 500 + WORLDS))
+@lawful(500, WORLDS)
 def test_a_relapse_is_told_with_the_nights_that_it_repeats(seed: int) -> None:
     world = draw_world(seed, 0.9, 1.0, 0.9)
     values, again = world.nights(), world.starts[3]
@@ -103,7 +103,7 @@ def test_a_relapse_is_told_with_the_nights_that_it_repeats(seed: int) -> None:
     assert near(found.loss.first, world.starts[1])
 
 
-@pytest.mark.parametrize("seed", range(700, 700 + WORLDS))
+@lawful(700, WORLDS)
 def test_the_blamed_night_lies_between_the_stated_ones(seed: int) -> None:
     world = draw_world(seed, 0.97)
     (found,) = judged(world.nights()).regressions or (None,)
@@ -114,7 +114,7 @@ def test_the_blamed_night_lies_between_the_stated_ones(seed: int) -> None:
     assert found.between[0] <= date(world.starts[1]) <= found.between[1]
 
 
-@pytest.mark.parametrize("seed", range(900, 900 + WORLDS))
+@lawful(900, WORLDS)
 def test_a_single_night_is_a_suspicion_that_so_many_like_it_confirm(seed: int) -> None:
     world = draw_world(seed)
     values = world.nights()
@@ -192,7 +192,7 @@ def test_noise_is_the_scatter_of_nights_within_the_level() -> None:
     assert found.noise == usual.noise
 
 
-@pytest.mark.parametrize("seed", range(1100, 1100 + WORLDS))
+@lawful(1100, WORLDS)
 def test_a_drift_is_compared_with_the_nights_that_it_began_with(seed: int) -> None:
     rng = random.Random(seed)
     count, whole = rng.randint(40, 200), rng.uniform(0.03, 0.2)
@@ -205,6 +205,7 @@ def test_a_drift_is_compared_with_the_nights_that_it_began_with(seed: int) -> No
 
 @examples(60)
 @given(st.lists(st.floats(0, 1e12), min_size=NEEDED_NIGHTS, max_size=80), st.integers(0, 3))
+@example([0.0, 5e10, 6.5e-78, 4e11, 3e11, 0.0, 1.5e11, *[0.0] * 7, 1e12, 3e11, 4e11, 0.0], 1)  # a drift from a step on
 def test_whatever_the_nights_there_is_a_usual_level(values: list[float], repeated: int) -> None:
     judgement = judged([one for value in values for one in [value] * (repeated + 1)])
     for usual in judgement.usual.values():

@@ -114,11 +114,11 @@ def test_pause_resume_stop() -> None:
 @pytest.mark.parametrize(
     ("streams", "packets"),
     [
-        ([stream(pps=1000.0, mode="single_burst", total_pkts=2, next_stream_id=1, action_count=4)], 8),
+        ([stream(pps=1000.0, mode="single_burst", total_pkts=2, count=1, next_stream_id=1, action_count=4)], 8),
         (
             [
-                stream(pps=1000.0, mode="single_burst", total_pkts=2, next_stream_id=2, action_count=3),
-                stream(pps=1000.0, mode="single_burst", total_pkts=1, next_stream_id=1, self_start=False),
+                stream(pps=1000.0, mode="single_burst", total_pkts=2, count=1, next_stream_id=2, action_count=3),
+                stream(pps=1000.0, mode="single_burst", total_pkts=1, count=1, next_stream_id=1, self_start=False),
             ],
             8,
         ),

@@ -141,7 +141,7 @@ def nights_of_change(values: Sequence[float], at: int, before: float, after: flo
     """
     if noise <= 0:
         return at, at
-    far = [np.minimum(((np.asarray(values) - level) / noise) ** 2, REACH**2) for level in (before, after)]
+    far = [(np.minimum(np.abs(np.asarray(values) - level), REACH * noise) / noise) ** 2 for level in (before, after)]
     cost = np.concatenate([[0.0], np.cumsum(far[0] - far[1])])[1:-1]  # of a step at index 1, 2, ...
     weight = np.exp(-(cost - cost.min()) / 2)
     likely = np.argsort(-weight, kind="stable")

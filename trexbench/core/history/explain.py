@@ -70,7 +70,7 @@ def _share_of_all(before: Sequence[Point], after: Sequence[Point], whole: float)
     """The share by which all nodes of weight became dearer or cheaper; None where they differ, or are not the whole."""
     was, now = (_median_nodes(part) for part in (before, after))
     heavy = [name for name, cost in was.items() if cost >= WEIGHT * sum(was.values())]
-    if len(heavy) < FEWEST_NODES:
+    if len(heavy) < FEWEST_NODES or not all(was[name] for name in heavy):
         return None
     shares = [now.get(name, 0.0) / was[name] - 1 for name in heavy]
     added, base = sum(now.get(name, 0.0) - was[name] for name in heavy), sum(was[name] for name in heavy)

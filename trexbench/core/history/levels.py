@@ -101,7 +101,7 @@ def follow(series: Series, known: Sequence[Known] = ()) -> Course:
     steps = not changes or changes[0].shape is Shape.STEP
     walk.usual = list(range((places[0] if changes else len(points)) if steps else places[0] + FIRST_NIGHTS))
     for change, begin, end in zip(changes, [0, *places], [*places[1:], len(points)], strict=False):
-        walk.take(change, begin, end)
+        walk.take(change, begin, max(end, change.at + 1))  # a drift's first night may be that of the step before
     left = points[walk.standing[0].start].night if walk.standing else None
     nights = [points[at] for at in walk.usual if at < len(points) - 1 or walk.usual == [at]][-BASELINE:]
     usual = Usual(tuple(point.night for point in nights), tuple(point.value for point in nights), left)
