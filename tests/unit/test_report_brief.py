@@ -27,7 +27,7 @@ def test_what_was_measured_each_direction_with_its_limit_doubts_and_the_document
     assert lines[0].startswith(f"lab-linux var2-64b bidir: {(first + second) / 1e6:.3f} Mpps in total, ")
     assert lines[1].startswith(f"0->1       {first / 1e3:.1f} kpps (") and ": the DUT saturated; loss of " in lines[1]
     assert lines[2].startswith(f"1->0       {second / 1e3:.1f} kpps (") and ": the DUT saturated; loss of " in lines[2]
-    assert [line[:46] for line in lines[3:5]] == [f"doubt      no sample was taken, number {n}, very" for n in (0, 1)]
+    assert [line[:46] for line in lines[3:5]] == [f"warning    no sample was taken, number {n}, very" for n in (0, 1)]
     assert lines[5:] == ["result     results/x.json"]
 
 
@@ -41,8 +41,8 @@ def test_it_has_ten_lines_at_most_and_counts_what_it_leaves_out(
     assert len(lines) <= LINES and all(len(line) <= width for line in lines[2:])
     assert lines[0] == "*** SIMULATED ***" and lines[-1] == "result     results/x.json"
     assert ("and 5 more directions" in text) is (len(ports) == 8)
-    told = sum("doubt      no sample" in line for line in lines)
-    assert doubts == told or f"doubt      {doubts - told} more: trexbench show" in lines
+    told = sum("warning    no sample" in line for line in lines)
+    assert doubts == told or f"warning    {doubts - told} more: trexbench show" in lines
 
 
 def test_a_searchs_other_goals_are_told() -> None:

@@ -117,8 +117,8 @@ def test_what_must_not_be_overlooked_stands_above_the_answer(changes: dict[str, 
 def test_doubts_of_run_and_analysis_are_both_told() -> None:
     result = make_result(world=World(foreign_pps=1e5), caveats=(Caveat("not-attested", "nobody looked at the DUT"),))
     lines = format_summary(result).splitlines()
-    assert "doubt      nobody looked at the DUT" in lines
-    assert any(line.startswith("doubt      0->1: more frames came back") for line in lines)
+    assert "warning    nobody looked at the DUT" in lines
+    assert any(line.startswith("warning    0->1: more frames came back") for line in lines)
 
 
 def test_many_directions_are_laid_out_in_several_tables() -> None:

@@ -173,7 +173,7 @@ TUNABLES_OPTION = click.option(
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
 BRIEF = click.option(
-    "--brief", is_flag=True, help="Ten lines at most: rates, limits, cost, doubts, and where the result is."
+    "--brief", is_flag=True, help="Ten lines at most: rates, limits, cost, warnings, and where the result is."
 )
 
 

@@ -68,9 +68,9 @@ def _joined(lines: Sequence[str], doubts: Sequence[str], end: Sequence[str], wid
 
 
 def _doubts(told: Sequence[str], more: int, width: int) -> Iterator[str]:
-    yield from (_cut("doubt", text, width) for text in told)
+    yield from (_cut("warning", text, width) for text in told)
     if more:
-        yield _cut("doubt", f"{more}{' more' if told else ''}: trexbench show", width)
+        yield _cut("warning", f"{more}{' more' if told else ''}: trexbench show", width)
 
 
 def _cut(label: str, text: str, width: int) -> str:

@@ -66,7 +66,7 @@ def _block(cost: Cost) -> Iterator[str]:
         packets = f", {format_share(one.packet_busy)} on packets" if one.packet_busy is not None else ""
         yield f"  cpu{one.cpu:<4} {format_share(one.busy)} busy{clock}{packets}"
     yield f"  {cost_words(cost, cpus=False)}"
-    yield from (f"  doubt: {caveat.text}" for caveat in cost.caveats)
+    yield from (f"  warning: {caveat.text}" for caveat in cost.caveats)
 
 
 def _nodes(worker: WorkerEfficiency) -> Iterator[str]:

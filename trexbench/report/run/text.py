@@ -55,7 +55,7 @@ def _lines(summary: Summary, width: int) -> Iterator[Line]:
         [[(f"{name}: ", "bold"), (answer, "bold green")]],
         *(_table(rows) for rows in summary.tables(width)),
         _pairs(summary.verdicts, "bold", width),
-        _pairs([("doubt", text) for text in summary.doubts], "bold yellow", width),
+        _pairs([("warning", text) for text in summary.doubts], "bold yellow", width),
         _pairs(summary.facts, "dim", width),
     ]
     for number, block in enumerate(filter(None, blocks)):

@@ -53,7 +53,7 @@ def format_tcp(result: TcpResult) -> str:
         f"{name_of_flow(one)}: {LIMIT_WORDS[one.verdict.limit]}: {'; '.join(one.verdict.reasons)}"
         for one in result.flows
     ]
-    doubts = [f"doubt   {clean(one.text)}" for one in (*result.caveats, *result.analysis_caveats)]
+    doubts = [f"warning {clean(one.text)}" for one in (*result.caveats, *result.analysis_caveats)]
     return _printable([*lines, "", *map(clean, reasons), *doubts, "", *_facts(result)])
 
 
