@@ -214,7 +214,7 @@ def find_spans(
 def _build_windows(
     samples: Sequence[Sample], direction: Direction, spans: Iterable[tuple[int, int]], skew_s: float = 0.0
 ) -> list[Window]:
-    latency_s = _latency_s(samples, direction)
+    latency_s = find_latency_s(samples, direction)
     return [build_window(direction, samples[first : last + 1], latency_s, skew_s) for first, last in spans]
 
 
@@ -276,6 +276,10 @@ class Measured:
         """Skew of a direction's two ports (find_skew_s)."""
         return self.once("skew", direction, lambda: find_skew_s(self.plan, self.samples, direction))
 
+    def latency_s(self, direction: Direction) -> float:
+        """Latency of the path (find_latency_s)."""
+        return self.once("latency", direction, lambda: find_latency_s(self.samples, direction))
+
     def once(self, what: str, direction: Direction, make: Callable[[], T]) -> T:
         """Return what ``make`` finds of this direction, made at the first call: a lab's sender waits while it runs."""
         if (what, direction) not in self._built:
@@ -325,7 +329,7 @@ def find_gaps(plan: Plan, samples: Sequence[Sample]) -> list[tuple[float, float]
     ]
 
 
-def _latency_s(samples: Sequence[Sample], direction: Direction) -> float:
+def find_latency_s(samples: Sequence[Sample], direction: Direction) -> float:
     """The latency of the path, from the warm-up: frames missing in its first half, beyond the loss of its second half.
 
     Under a rising load ever more frames are on their way: 10 ms of latency look like 1 % of loss in the first second of

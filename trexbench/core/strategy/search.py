@@ -165,7 +165,9 @@ class Search(Strategy):
         rates: dict[Direction, float] = {}
         for direction, one in found.items():
             rates |= self._rates(one.next_share, (direction,))
-        length_s = self.look_s if rates == last.asked_pps else self.settle_s
+        # Frames of the former rate must have come back before a look at another one begins.
+        settle_s = self.settle_s + max(measured.latency_s(direction) for direction in self.directions)
+        length_s = self.look_s if rates == last.asked_pps else settle_s
         return LoadStep(Phase.SEARCH, rates, last.t_s + length_s, trial)
 
     def conclude(self, history: Measured, direction: Direction) -> Verdict:
