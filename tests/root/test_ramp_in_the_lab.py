@@ -177,8 +177,8 @@ def test_a_cable_pulled_in_the_ramp_ends_it(tmp_path: Path, up: Path) -> None:
     run = begin(tmp_path, *LONG)
     started(run)
     subprocess.run(["ip", "-n", f"{PREFIX}-dut", "link", "set", "d1", "down"], check=True)
-    run.communicate(timeout=60)
-    assert run.returncode == 5
+    _, printed = run.communicate(timeout=60)
+    assert run.returncode == 5, printed
     found = document(tmp_path)
     assert found["status"] == "incomplete" and "link of port 1" in str(found["reason"])
 

@@ -249,14 +249,27 @@ def test_counters_that_go_backwards_end_the_run_and_never_become_a_number(counte
     assert [c.code for c in after.caveats] == ["counters-back"]
 
 
-def test_a_warm_up_that_took_one_long_sample_still_has_to_prove_the_path() -> None:
-    class Slow(HeldClock):
-        def sleep_until(self, t_s: float) -> None:
-            super().sleep_until(t_s + (9.0 if self.now_s < 5 else 0.0))
+class Slow(HeldClock):
+    """Makes one long sample of the whole warm-up."""
 
+    def sleep_until(self, t_s: float) -> None:
+        super().sleep_until(t_s + (9.0 if self.now_s < 5 else 0.0))
+
+
+def test_a_warm_up_that_took_one_long_sample_still_has_to_prove_the_path() -> None:
     plan, clock = make_plan(), Slow()
     outcome = run(plan, SimulatedGenerator(plan, World(dead_ports=[0]), clock), clock, Silent())
     assert isinstance(outcome.error, DutError)
+
+
+@pytest.mark.parametrize("pulled_s", [10.5, 11.0, 11.5, 12.0, 15.5])
+@pytest.mark.parametrize("unseen_s", [1.0, 1.5, 2.0, 4.0])
+def test_a_cable_pulled_after_such_a_warm_up_is_no_path_that_loses_every_frame(pulled_s: float, unseen_s: float) -> None:
+    plan, clock = make_plan(), Slow()
+    world = World(blips=[(pulled_s, 1e9)], link_down_at_s=pulled_s + unseen_s)
+    outcome = run(plan, SimulatedGenerator(plan, world, clock), clock, Silent())
+    (result,) = analyse(plan, outcome.samples).directions
+    assert result.limit is Limit.LINK
 
 
 @pytest.mark.parametrize("warmup_s", [2.0, 2.4, 2.5, 2.6, 3.0, 7.25])

@@ -17,12 +17,13 @@ TX_LAG_SHARE = 0.001
 CPU_LIMIT_PERCENT = 85.0
 RX_BLAME_SHARE = 0.01
 """Share of the loss from which on the receiving port's own errors explain it: the generator's receiver is to blame."""
+LINK_DOWN = (Limit.LINK, ("a link went down",))
 
 
 def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
     """Who caused the loss in these windows, and the evidence."""
     if not all(w.link_up for w in windows):
-        return Limit.LINK, ("a link went down",)
+        return LINK_DOWN
     ierrors, lost = sum(w.ierrors for w in windows), sum(w.lost for w in windows)
     if ierrors and ierrors >= RX_BLAME_SHARE * lost:
         return Limit.GENERATOR_RX, (f"the tester's receiving port lost {ierrors} of {lost} frames itself (ierrors)",)
@@ -38,6 +39,9 @@ def blame_onset(plan: Plan, onset: Sequence[Window], windows: Sequence[Window]) 
     The offered load is what was sent: a generator that sends more later, and is at no limit of its own then, was not
     the limit before, however much was asked.
     """
+    after_first = windows[windows.index(onset[0]) + 1 :]
+    if not windows[-1].link_up and not any(w.received for w in after_first):  # it is seen down later than it is
+        return LINK_DOWN
     limit, reasons = blame(plan, onset)
     if limit is not Limit.GENERATOR_TX:
         return limit, reasons
@@ -98,6 +102,6 @@ def misses(asked_pps: float, sent_pps: float, share: float = TX_MISS_SHARE) -> b
 def limit_without_loss(plan: Plan, windows: Sequence[Window], tail: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
     """Find the limit of the load where no loss lasted; tail: the windows in which the sender is judged."""
     if not all(w.link_up for w in windows):
-        return Limit.LINK, ("a link went down",)
+        return LINK_DOWN
     shortfall = generator_short(plan, tail)
     return (Limit.GENERATOR_TX, shortfall) if shortfall else (Limit.NONE, ())

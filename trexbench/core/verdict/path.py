@@ -158,6 +158,8 @@ def _constant_share(windows: Sequence[Window], warm: Window | None, fewest: floa
 
 def _same(rows: Sequence[_Row], warm: Window | None, fewest: float) -> float | None:
     middle = median_low(row.share for row in rows)
+    if middle >= 1:  # a cable was pulled
+        return None
     agreeing = [row for row in rows if row.is_like(middle)]
     whole = _add(agreeing)
     if len(agreeing) < max(2, len(rows) - 2) or abs(whole.missing) < fewest:
