@@ -61,7 +61,7 @@ class Saturate(Strategy):
         between: tuple[float | None, float | None] = (None, None)
         if len(received) > 1:
             spread = mean_uncertainty(received) or student(len(received) - 1) * stdev(received) / len(received) ** 0.5
-            between = (mean - spread, mean + spread)
+            between = (max(0.0, mean - spread), mean + spread)
         bad = find_loss(self, windows)
         if bad:
             limit, reasons = blame(self, windows)

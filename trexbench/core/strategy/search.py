@@ -296,5 +296,5 @@ def _goal(knee: Knee, looks: Sequence[Look], direction: Direction, target_pps: f
     low, high = (None if share is None else share * target_pps for share in (knee.low, knee.high))
     if low is not None:  # a look is lossy beyond the ports' skew, which may have hidden as much again
         hidden = max(look.windows[direction].skew / look.windows[direction].sent for look in looks)
-        low *= 1 - 2 * hidden - doubtful
+        low *= max(0.0, 1 - 2 * hidden - doubtful)
     return Goal(knee.goal, knee.estimate * target_pps, low, high, knee.sure, median(at_low) if at_low else None)

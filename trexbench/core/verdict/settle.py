@@ -48,7 +48,7 @@ def settle(measured: Measured, direction: Direction, verdict: Verdict, trials: S
     if hold and not confirmed:
         came = min(came, median(hold) / carried)
     maximum = max(confirmed, min(verdict.maximum_pps, came))
-    low = confirmed or came * (1 - measured.plan.loss_threshold)
+    low = confirmed or maximum * (1 - measured.plan.loss_threshold)
     goals = tuple(replace(one, maximum_pps=maximum, low_pps=low) for one in verdict.goals[:1])
     return replace(
         verdict, maximum_pps=maximum, low_pps=low, last_good_pps=confirmed or None, goals=(*goals, *verdict.goals[1:])
