@@ -1,4 +1,4 @@
-"""Any history of samples has a verdict and a report: worlds at random, a loop that wakes at any time, a cut anywhere."""
+"""Any history of samples has a verdict and a report: random worlds, a loop that wakes at any time, a cut anywhere."""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ def test_a_warm_up_that_took_one_long_sample_still_has_to_prove_the_path() -> No
 
 @pytest.mark.parametrize("pulled_s", [10.5, 11.0, 11.5, 12.0, 15.5])
 @pytest.mark.parametrize("unseen_s", [1.0, 1.5, 2.0, 4.0])
-def test_a_cable_pulled_after_such_a_warm_up_is_no_path_that_loses_every_frame(pulled_s: float, unseen_s: float) -> None:
+def test_a_cable_pulled_after_such_a_warm_up_is_a_link_that_failed(pulled_s: float, unseen_s: float) -> None:
     plan, clock = make_plan(), Slow()
     world = World(blips=[(pulled_s, 1e9)], link_down_at_s=pulled_s + unseen_s)
     outcome = run(plan, SimulatedGenerator(plan, world, clock), clock, Silent())

@@ -42,6 +42,7 @@ def searched(world: World, **changes: Any) -> tuple[DirectionResult, ...]:
     st.booleans(),
 )
 @example(1248597.0, 0.3, (0.0, 0.005), False)
+@example(696917.0, 0.9, (0.001,), False)
 def test_a_steady_knee_lies_within_its_interval_which_is_as_narrow_as_asked(
     capacity: float, collapse: float, goals: tuple[float, ...], bidir: bool
 ) -> None:

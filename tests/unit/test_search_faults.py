@@ -127,3 +127,30 @@ def test_a_receiver_that_loses_silently_is_found_by_the_counters_of_the_dut() ->
     cable = make_result(plan, World(CAPACITY, back_loss=0.0004), observed=True)
     assert is_the_knee(cable.analysis.directions[0])
     assert max(s.trial for s in own.samples if s.phase is Phase.CONFIRM) == 1
+
+
+@pytest.mark.parametrize("share", [0.002, 0.017, 0.3])
+@pytest.mark.parametrize("limits", [{"rx_limit_pps": 8e3}, {"tx_limit_pps": 5e3}, {"rx_limit_pps": 50e3}])
+def test_where_even_the_lowest_rate_loses_no_rate_is_the_duts(share: float, limits: dict[str, float]) -> None:
+    """The ramp begins beyond what the tester receives: it does not show that the path loses at every rate."""
+    plan = make_plan(kind="search", hold_s=0.0)
+    (result,) = analyse(plan, simulate(plan, World(back_loss=share, **limits)).samples).directions
+    assert result.limit is not Limit.DUT
+    assert result.limit is not Limit.UNKNOWN or "lost even at 1.000 kpps" in result.reasons[0]
+
+
+@pytest.mark.parametrize("share", [0.002, 0.02, 0.3])
+def test_a_target_offered_at_once_that_loses_no_more_than_the_warm_up_is_no_limit(share: float) -> None:
+    plan = make_plan(kind="saturate")
+    outcome = simulate(plan, World(back_loss=share))
+    (result,) = analyse(plan, outcome.samples).directions
+    assert result.limit is Limit.UNKNOWN and "in the warm-up, and no more now" in result.reasons[1]
+    assert result.maximum_pps == pytest.approx((1 - share) * plan.offers[0].target_pps, rel=0.01)
+    (limited,) = analyse(plan, simulate(plan, World(back_loss=share, capacity_pps=700e3)).samples).directions
+    assert limited.limit is Limit.DUT
+
+
+def test_frames_lost_once_in_the_warm_up_excuse_no_limit() -> None:
+    plan = make_plan(kind="saturate")
+    (result,) = analyse(plan, simulate(plan, World(capacity_pps=1.42e6, blips=[(3.0, 3.2)])).samples).directions
+    assert result.limit is Limit.DUT

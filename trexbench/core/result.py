@@ -35,7 +35,7 @@ from .verdict.streams import StreamLoss, find_stream_caveats, find_stream_losses
 
 SCHEMA = "trexbench/run"
 VERSION = 2
-ANALYSIS_VERSION = 5
+ANALYSIS_VERSION = 6
 """Version of the analysis: raise it whenever a figure changes, so that stored figures are derived again."""
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import fmean, stdev
+from statistics import fmean, median_low, stdev
 from typing import ClassVar
 
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample
-from ..load.windows import Measured
+from ..load.windows import Measured, Window, measured_windows
 from ..means import mean_uncertainty, student
-from ..units import format_duration, format_pps
+from ..units import format_duration, format_pps, format_share
 from ..verdict.blame import blame, limit_without_loss
 from ..verdict.knee import find_loss
 from ..verdict.model import Limit, Verdict
+from ..verdict.path import AGREE
 from .base import LoadStep, Stage, Strategy
 
 
@@ -65,8 +66,21 @@ class Saturate(Strategy):
         bad = find_loss(self, windows)
         if bad:
             limit, reasons = blame(self, windows)
+            if limit is Limit.DUT and (same := self._lost_in_warmup(history, direction, windows)):
+                limit, reasons = Limit.UNKNOWN, (same,)
             reasons = (f"offered {format_pps(offered)}, {format_pps(mean)} emerged", *reasons)
             return Verdict(limit, reasons, mean, *between, None, windows[bad[0]].sent_pps, windows[bad[0]].begin_s)
         limit, reasons = limit_without_loss(self, windows, windows)
         without_loss = (f"no sustained loss of {format_pps(offered)} offered",)
         return Verdict(limit, reasons or without_loss, mean, *between)
+
+    def _lost_in_warmup(self, history: Measured, direction: Direction, windows: Sequence[Window]) -> str:
+        """The reason why the loss shows no limit: most of the warm-up lost as large a share. Empty: it may be one."""
+        warm = [w for w in measured_windows(self, history.samples, direction, (Phase.WARMUP,)) if w.sent]
+        share = median_low([w.lost / w.sent for w in warm]) if warm else 0.0
+        if share <= 0 or sum(w.lost for w in windows) > share * (1 + AGREE) * sum(w.sent for w in windows):
+            return ""
+        return (
+            f"{format_share(share)} of the frames were lost at {format_pps(warm[-1].sent_pps)} in the warm-up, and no "
+            "more now: that is no DUT at its limit; look for what loses frames on the path"
+        )

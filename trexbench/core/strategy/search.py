@@ -190,7 +190,11 @@ class Search(Strategy):
         limit, reasons = blame(self, self._deciding(looks, knees[0], direction))
         if limit is not Limit.DUT:
             return Verdict(limit, reasons, carried, None, None, carried, lossy_from, since_s, goals)
-        first = goals[0]
+        first, least = goals[0], [w for w in bad if w.asked_pps <= MIN_OFFERED_PPS]
+        if first.low_pps is None and least:
+            share, pps = sum(w.lost for w in least) / sum(w.sent for w in least), format_pps(MIN_OFFERED_PPS)
+            reason = f"{format_share(share)} of the frames were lost even at {pps}, the lowest rate that is offered"
+            return Verdict(Limit.UNKNOWN, (f"{reason}: look for what loses frames on the path",), 0.0)
         ends = first.low_pps, first.high_pps
         return Verdict(limit, reasons, first.maximum_pps, *ends, first.low_pps, ends[1] or lossy_from, since_s, goals)
 

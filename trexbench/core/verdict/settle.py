@@ -49,7 +49,8 @@ def settle(measured: Measured, direction: Direction, verdict: Verdict, trials: S
         came = min(came, median(hold) / carried)
     maximum = max(confirmed, min(verdict.maximum_pps, came))
     low = confirmed or maximum * (1 - measured.plan.loss_threshold)
-    goals = tuple(replace(one, maximum_pps=maximum, low_pps=low) for one in verdict.goals[:1])
+    came_low = next((t.received / t.sent * t.offered_pps for t in trials if t.offered_pps == confirmed), None)
+    goals = tuple(replace(one, maximum_pps=maximum, low_pps=low, received_pps=came_low) for one in verdict.goals[:1])
     return replace(
         verdict, maximum_pps=maximum, low_pps=low, last_good_pps=confirmed or None, goals=(*goals, *verdict.goals[1:])
     )
