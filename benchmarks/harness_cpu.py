@@ -25,7 +25,7 @@ from _ratios import note, yardstick_s
 from trexbench.core.load.plan import Offer, pair_directions
 from trexbench.core.result import RunResult, Status
 from trexbench.core.strategy.ramp import Ramp
-from trexbench.generator.trex.connect import Endpoint, connect
+from trexbench.generator.trex.connect import ServerAddress, connect
 from trexbench.report.run.text import open_live
 from trexbench.results.store import RunWriter
 from trexbench.session.measure import SinkGroup
@@ -55,7 +55,7 @@ def measure(port_count: int, sample_s: float, seconds: float) -> float:
         found = re.findall(r":(\d+)", server.stdout.readline())
         rpc, pub = int(found[0]), int(found[1])
         ports, clock = tuple(range(port_count)), RunClock()
-        with connect(Endpoint("127.0.0.1", rpc, pub), ports, clock) as generator:
+        with connect(ServerAddress("127.0.0.1", rpc, pub), ports, clock) as generator:
             directions = pair_directions(ports, bidir=True)
             profile = generator.load(_BENCH, {"size": "64", "vm": "var2"}, ports)[0]
             line = profile.line_rate_pps(10e9)

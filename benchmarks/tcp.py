@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from _ratios import note, skip
 
 from trexbench.core.tcp.model import HostReading, Leg, TcpPlan, Way
-from trexbench.endpoint import Embedded, EndpointHost, Engine, Iperf3, agent, run_leg
+from trexbench.endpoint import Embedded, EndpointHost, Iperf3, TcpEngine, agent, run_leg
 from trexbench.transport import LocalTransport
 
 PORT = 5299
@@ -34,7 +34,7 @@ def gbit_per_s(readings: Sequence[HostReading]) -> float:
     return got * 8e-9 / (last.at_s - first.at_s)
 
 
-def carried(engine: Engine, leg: Leg, plan: TcpPlan) -> float:
+def carried(engine: TcpEngine, leg: Leg, plan: TcpPlan) -> float:
     client, server = (EndpointHost(name, LocalTransport(), ADDRESSES) for name in ("client", "server"))
     found = run_leg(plan, leg, client, server, PORT, engines=(engine, engine))
     if found.error:
@@ -46,7 +46,7 @@ def reading_cost_s(streams: int, times: int = 300) -> float:
     """CPU time of one reading on the host, as the agent makes it."""
     with socket.create_server(("127.0.0.1", 0)) as listener, contextlib.ExitStack() as stack:
         clients = [stack.enter_context(socket.create_connection(listener.getsockname())) for _ in range(streams)]
-        ends = [agent.Stream(number, True, sock) for number, sock in enumerate(clients, 1)]
+        ends = [agent.PayloadStream(number, True, sock) for number, sock in enumerate(clients, 1)]
         begun = time.process_time()
         for _ in range(times):
             json.dumps(agent.reading(ends, os.getpid(), begun))
@@ -73,7 +73,7 @@ def main() -> None:
     asked = parser.parse_args()
     if shutil.which(asked.iperf3) is None:
         skip(f"{asked.iperf3} is missing; install it: apt-get install iperf3")
-    engines: Mapping[str, Engine] = {"iperf3": Iperf3(asked.iperf3), "embedded": Embedded()}
+    engines: Mapping[str, TcpEngine] = {"iperf3": Iperf3(asked.iperf3), "embedded": Embedded()}
     cost_s = reading_cost_s(4)
     print(f"one reading of 4 streams: {cost_s * 1e3:.2f} ms of CPU, at 1 Hz {cost_s:.2%} of a core")
     print(f"{'Gbit/s':36}{'iperf3':>9}{'embedded':>10}{'ratio':>8}   each run")

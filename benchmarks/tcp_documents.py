@@ -22,7 +22,7 @@ from _ratios import SEEDED, note
 from trexbench.config.schema import read_dut
 from trexbench.core.dut.telemetry import Moment
 from trexbench.core.result import Status
-from trexbench.core.tcp.model import Leg, Setup, TcpPlan, Way
+from trexbench.core.tcp.model import Leg, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.session.tcp.request import TcpRequest, TcpSetup
 from trexbench.session.tcp.simulate import SimulatedBench
@@ -103,7 +103,7 @@ def test(name: str, plan: TcpPlan, variant: str | None, seed: int) -> TcpResult:
     pings = [bench.ping(plan.legs[0], plan.pings, False, threading.Event())] if plan.pings else []
     idle = [bench.look(moment) for moment in (Moment.BEGIN, Moment.END)]
     legs = [bench.flow(leg, plan, lambda host, reading: None, True) for leg in plan.legs]
-    empty = TcpResult("", "", Status.COMPLETE, {}, plan, Setup(dut.speed_bps), {}, {}, {}, simulated=True)
+    empty = TcpResult("", "", Status.COMPLETE, {}, plan, TcpEnvironment(dut.speed_bps), {}, {}, {}, simulated=True)
     return replace(empty, legs=tuple(legs), pings=tuple(pings), idle=tuple(idle))
 
 

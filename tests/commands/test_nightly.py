@@ -12,7 +12,7 @@ from tools import ROOT, folder_with, trexbench
 
 from suites import TWO, chat, without_twin
 from trexbench.core.errors import ConfigError
-from trexbench.core.history.night import State
+from trexbench.core.history.night import CellState
 from trexbench.results.nights import load_nights
 from trexbench.session.keep import Output
 from trexbench.session.request import Setup
@@ -93,7 +93,7 @@ def test_an_unfinished_night_is_gone_on_with(tmp_path: Path) -> None:
     done = trexbench(tmp_path, "nightly", "tiny", "--sim")
     assert done.returncode == 0 and "cell 2 of 2" in done.stderr and "cell 1 of 2" not in done.stderr
     (resumed,) = load_nights(tmp_path / "results", pytest.fail)
-    assert [cell.state for cell in resumed.cells] == [State.DONE] * 2 and resumed.started == night["started"]
+    assert [cell.state for cell in resumed.cells] == [CellState.DONE] * 2 and resumed.started == night["started"]
     again = trexbench(tmp_path, "nightly", "tiny", "--sim")
     assert again.returncode == 0 and "cell 1 of 2" in again.stderr
     assert len(load_nights(tmp_path / "results", pytest.fail)) == 2

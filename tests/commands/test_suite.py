@@ -18,7 +18,7 @@ from effort import scaled
 from tools import ROOT, await_line, begin, fake_server, folder_with, trexbench
 
 from suites import PLAN, TINY, TWO, without_twin
-from trexbench.core.history.night import State
+from trexbench.core.history.night import CellState
 from trexbench.results.index import open_index
 from trexbench.results.nights import load_nights
 from trexbench.results.store import load_run
@@ -117,7 +117,7 @@ def test_a_cell_that_fails_stops_no_other(tmp_path: Path) -> None:
     assert done.returncode == 2, done.stderr
     assert "failed   bare var2-64b uni 4q: " in done.stderr and "describes no twin" in done.stderr
     (night,) = load_nights(tmp_path / "results", pytest.fail)
-    assert [cell.state for cell in night.cells] == [State.FAILED, State.FAILED, State.DONE, State.DONE]
+    assert [cell.state for cell in night.cells] == [CellState.FAILED, CellState.FAILED, CellState.DONE, CellState.DONE]
     assert night.cells[0].attempts[0].code == 2 and night.finished is not None
 
 
@@ -191,7 +191,7 @@ def test_cells_of_one_session_share_the_tester(tmp_path: Path) -> None:
         done = trexbench(tmp_path, "suite", "run", "two", *server.options)
     assert done.returncode == 0, done.stderr
     (night,) = load_nights(tmp_path / "results", pytest.fail)
-    assert [cell.state for cell in night.cells] == [State.DONE] * 2 and night.simulated is False
+    assert [cell.state for cell in night.cells] == [CellState.DONE] * 2 and night.simulated is False
     with fake_server() as server:
         gone = server.options
     away = trexbench(tmp_path, "suite", "run", "two", *gone, "--retry-after", "100ms")
@@ -243,7 +243,7 @@ def test_killed_at_any_moment_a_night_goes_on_and_no_document_is_torn(tmp_path: 
     done = trexbench(tmp_path, "suite", "run", "five", "--sim", "--resume")
     assert done.returncode == (2 if "is unfinished" in done.stderr else 0), done.stderr
     nights = load_nights(results, pytest.fail)
-    assert all(cell.state is State.DONE for night in nights for cell in night.cells)
+    assert all(cell.state is CellState.DONE for night in nights for cell in night.cells)
     paths = [cell.path for night in nights for cell in night.cells]
     with open_index(results, pytest.fail) as index:
         assert sorted(row.path for row in index.rows() if row.complete) == sorted(map(str, paths))
@@ -255,5 +255,5 @@ def look_at(results: Path) -> None:
     documents = {path.relative_to(results).as_posix(): load_run(path) for path in results.glob("*/*/*.json")}
     for night in load_nights(results, pytest.fail):
         for cell in night.cells:
-            if cell.state is State.DONE:
+            if cell.state is CellState.DONE:
                 assert documents[str(cell.path)].status.value == "complete"

@@ -21,7 +21,7 @@ from endpoints import payload, run
 from trexbench.core.errors import DutError
 from trexbench.core.tcp.model import HostReading, Way
 from trexbench.endpoint import Embedded, Engine, Iperf3
-from trexbench.endpoint.engines import READY_S, Part
+from trexbench.endpoint.engines import READY_S, LegPart
 from trexbench.endpoint.hosts import Agent
 
 INSTALLED = shutil.which("iperf3")
@@ -35,7 +35,7 @@ class Watched(Iperf3):
 
     printed: list[dict[str, Any]] = field(default_factory=list)
 
-    def readings(self, agent: Agent, part: Part) -> tuple[HostReading, ...]:
+    def readings(self, agent: Agent, part: LegPart) -> tuple[HostReading, ...]:
         if agent.output is not None:
             self.printed.append(msgspec.json.decode(agent.output["stdout"]))
         return super().readings(agent, part)
@@ -150,7 +150,7 @@ def test_as_many_streams_as_iperf3_has_at_once(embedded_first: bool) -> None:
 class AsksForPassword(Iperf3):
     folder: Path = Path()
 
-    def options(self, part: Part) -> Mapping[str, Any]:
+    def options(self, part: LegPart) -> Mapping[str, Any]:
         told = super().options(part)
         own = ["--rsa-private-key-path", f"{self.folder}/key", "--authorized-users-path", f"{self.folder}/users"]
         return {**told, "argv": [*told["argv"], *own]}

@@ -8,14 +8,14 @@ from typing import Any
 
 from tcp_runs import Path, make_leg, make_tcp_result
 
-from trexbench.core.tcp.model import Leg, LegReadings, Ping, Setup, TcpPlan, Way
+from trexbench.core.tcp.model import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.tcp.wan import Wan
 
 F = Way.FORWARD
 MB = 1_000_000
 LONG = Wan(0.02, 1e9)
-BEHIND = Setup(wan=LONG, wan_by="netem")
+BEHIND = TcpEnvironment(wan=LONG, wan_by="netem")
 FOUND, SET = Leg(F), Leg(F, buffer_bytes=5 * MB)
 
 
@@ -33,7 +33,7 @@ SLOW = Path(bps=300e6, rtt_s=0.02, min_rtt_s=0.02, in_flight=750_000, cwnd=3 * M
 FULL = Path(bps=0.94e9, rtt_s=0.022, min_rtt_s=0.02, in_flight=2_500_000, cwnd=4 * MB, peer_window=2_500_000)
 
 
-def run(*legs: LegReadings, setup: Setup = BEHIND, **changes: Any) -> TcpResult:
+def run(*legs: LegReadings, setup: TcpEnvironment = BEHIND, **changes: Any) -> TcpResult:
     plan = TcpPlan(tuple(one.leg for one in legs), time_s=10.0, streams=changes.pop("streams", 1))
     pings = (Ping(plan.legs[0], False, 5, (0.0408, 0.0200, 0.0201, 0.0199, 0.0200)),)
     result = make_tcp_result(plan=plan, setup=setup, **{"pings": pings, **changes})
@@ -43,7 +43,7 @@ def run(*legs: LegReadings, setup: Setup = BEHIND, **changes: Any) -> TcpResult:
 SIZES = (1 * MB, 5 * MB)
 
 
-def swept(setup: Setup = BEHIND, **changes: Any) -> TcpResult:
+def swept(setup: TcpEnvironment = BEHIND, **changes: Any) -> TcpResult:
     """A run whose buffers of 1 MB bound the first leg, and of 5 MB the second no more."""
     return run(
         *(leg_of(Leg(F, buffer_bytes=size), path, told(size)) for size, path in zip(SIZES, (SLOW, FULL), strict=True)),

@@ -15,17 +15,17 @@ import click
 
 from trexbench.stlserver import __main__ as server
 from trexbench.stlserver.engine import (
+    EngineCounters,
     EngineError,
     EngineLoad,
     EnginePort,
     FlowTotals,
     LatencyTotals,
-    PortCounters,
     PortLoad,
     StreamSpec,
     bucket_us,
 )
-from trexbench.stlserver.traffic import Tally, Traffic, frame_bytes
+from trexbench.stlserver.traffic import PortTraffic, Tally, frame_bytes
 from trexbench.stlserver.wiring import Pairs, simulated_ports
 
 
@@ -49,7 +49,7 @@ class FakeEngine:
         dst_macs = None if resolved else [None] * port_count
         self._ports = simulated_ports("fake", port_count, speed_bps, pairs, dst_macs)
         self._latency_s = latency_s
-        self._runs: dict[int, Traffic] = {}
+        self._runs: dict[int, PortTraffic] = {}
         self._groups: dict[int, dict[int, Tally]] = {}
         self._sent = [Tally() for _ in self._ports]
         self._marked: list[dict[int, Tally]] = [{} for _ in self._ports]
@@ -69,7 +69,7 @@ class FakeEngine:
     def start(self, port: int, streams: Sequence[StreamSpec], factor: float, duration_s: float | None) -> None:
         self._advance()
         self._groups[port] = {spec.pg_id: Tally() for spec in streams if spec.pg_id is not None}
-        self._runs[port] = Traffic.begin(streams, factor, self._at_s, duration_s)
+        self._runs[port] = PortTraffic.begin(streams, factor, self._at_s, duration_s)
 
     def update(self, port: int, factor: float) -> None:
         self._advance()
@@ -92,12 +92,12 @@ class FakeEngine:
         ended, self._ended = self._ended, []
         return ended
 
-    def counters(self, port: int) -> PortCounters:
+    def counters(self, port: int) -> EngineCounters:
         self._advance()
         sent = self._sent[port]
         partner = self._ports[port].partner
         arrived = Tally() if partner is None else self._sent[partner]
-        return PortCounters(sent.packets, sent.bytes, arrived.packets, arrived.bytes)
+        return EngineCounters(sent.packets, sent.bytes, arrived.packets, arrived.bytes)
 
     def latency(self, port: int) -> Mapping[int, LatencyTotals]:
         self._advance()

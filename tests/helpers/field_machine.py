@@ -12,9 +12,9 @@ from trexbench.stlserver.kernel.field_program import (
     Checksum,
     FieldProgram,
     FlowVar,
+    PlacedWrite,
     RandLimit,
     TupleVar,
-    Write,
     WriteMask,
     fold,
     step_down,
@@ -101,7 +101,7 @@ class FieldMachine:
             if words[at + 2] > item.limit:
                 words[at : at + 3] = [item.ip_min, item.port_min, 1]
 
-    def _write(self, packet: bytearray, item: Write) -> None:
+    def _write(self, packet: bytearray, item: PlacedWrite) -> None:
         size = item.variable.size
         value = self.words[item.variable.word] + item.add & (1 << 8 * size) - 1
         packet[item.offset : item.offset + size] = value.to_bytes(size, "big" if item.big_endian else "little")
@@ -139,7 +139,7 @@ class FieldMachine:
                 at += self._rand_limit(item)
             elif isinstance(item, TupleVar):
                 self._tuple(item)
-            elif isinstance(item, Write):
+            elif isinstance(item, PlacedWrite):
                 self._write(packet, item)
             elif isinstance(item, WriteMask):
                 self._write_mask(packet, item)

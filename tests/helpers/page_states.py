@@ -27,7 +27,7 @@ from trexbench.core.dut.telemetry import DutReading, Moment, Observation
 from trexbench.core.history.rows import Cell, row_of
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
-from trexbench.core.tcp.model import Leg, Setup, Way
+from trexbench.core.tcp.model import Leg, TcpEnvironment, Way
 from trexbench.report.page.html import render
 from trexbench.results.nights import NightWriter
 from trexbench.results.store import RunWriter
@@ -200,7 +200,7 @@ def wans(place: Path) -> Path:
         make_tcp_result(
             TcpPath(bps=412e6, cores={"dut": (0.99, 0.25)}, retransmits=30, power_w=4.5),
             [Leg(Way.FORWARD), Leg(Way.REVERSE), Leg(Way.BIDIR, 6)],
-            setup=Setup(1e9, tunnel="6in4", tunnel_by="sit"),
+            setup=TcpEnvironment(1e9, tunnel="6in4", tunnel_by="sit"),
             id="tcp-2",
             started=f"{LATEST}T13:03:01Z",
         ),

@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 
 from trexbench.core.errors import DutError
-from trexbench.dut.recording import Answer, Recording, without_secrets
+from trexbench.dut.recording import RecordedAnswer, Recording, without_secrets
 from trexbench.transport import Completed, Running
 from trexbench.transport.words import shown
 
@@ -16,7 +16,7 @@ class Replay:
 
     def __init__(self, recording: Recording) -> None:
         self.place = "a recording"
-        self._answers: dict[tuple[tuple[str, ...], str | None], deque[Answer]] = defaultdict(deque)
+        self._answers: dict[tuple[tuple[str, ...], str | None], deque[RecordedAnswer]] = defaultdict(deque)
         for one in recording.answers:
             self._answers[one.argv, one.input].append(one)
 

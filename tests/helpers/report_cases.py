@@ -11,7 +11,7 @@ from typing import Any
 from runs import World, make_plan, make_result
 
 from trexbench.core.dut.cycles import Cost
-from trexbench.core.history.night import Attempt, CellRecord, Night, State
+from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
 from trexbench.core.history.rows import Cell, RunRow
 from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.load.sample import Phase
@@ -50,10 +50,10 @@ def make_row(dut: str = "vpp", mode: str = "64b", at: str = "2026-11-20", **chan
     return replace(row, **changes)
 
 
-def make_record(row: RunRow, error: str | None = None, state: State | None = None) -> CellRecord:
+def make_record(row: RunRow, error: str | None = None, state: CellState | None = None) -> CellRecord:
     cell = row.cell
-    attempts = () if state is State.WAITING else (Attempt(row.started, None if error else row.path, error),)
-    state = state or (State.FAILED if error else State.DONE)
+    attempts = () if state is CellState.WAITING else (Attempt(row.started, None if error else row.path, error),)
+    state = state or (CellState.FAILED if error else CellState.DONE)
     return CellRecord(cell.dut, cell.mode, cell.bidir, cell.rx_queues, state, attempts)
 
 

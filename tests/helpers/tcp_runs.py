@@ -14,8 +14,8 @@ from trexbench.core.tcp.model import (
     Ping,
     Processes,
     ProcessTime,
-    Setup,
     StreamCount,
+    TcpEnvironment,
     TcpPlan,
     ThreadTime,
     Way,
@@ -151,7 +151,7 @@ def make_tcp_result(
     path: Path = Path(),
     legs: Sequence[Leg] = (Leg(Way.FORWARD), Leg(Way.REVERSE)),
     ceiling: Path | None = None,
-    setup: Setup | None = None,
+    setup: TcpEnvironment | None = None,
     **changes: Any,
 ) -> TcpResult:
     """A complete run of these legs, ten seconds each, all of one path; changes: of the result's own fields."""
@@ -172,7 +172,7 @@ def make_tcp_result(
     }
     return TcpResult(
         plan=plan,
-        setup=setup or Setup(),
+        setup=setup or TcpEnvironment(),
         legs=tuple(make_leg(plan, leg, path) for leg in plan.legs),
         ceilings=tuple(make_leg(plan, leg, ceiling) for leg in plan.legs) if ceiling else (),
         **(values | changes),
@@ -186,7 +186,7 @@ def through_a_tunnel() -> TcpResult:
         ProcessTime(8, "iperf", 0.5, 1.5, 0.0, (0,), role="endpoint"),
     )
     result = make_tcp_result(legs=[Leg(Way.FORWARD)])
-    setup = Setup(tunnel="openvpn", tunnel_between="client-server", tunnel_by="OpenVPN 2.6", tunnel_mtu=1400)
+    setup = TcpEnvironment(tunnel="openvpn", tunnel_between="client-server", tunnel_by="OpenVPN 2.6", tunnel_mtu=1400)
     legs: tuple[LegReadings, ...] = tuple(
         replace(leg, processes={host: Processes(10.0, times) for host in ("client", "server")}) for leg in result.legs
     )

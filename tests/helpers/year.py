@@ -12,11 +12,11 @@ from pathlib import Path
 from copies import copy_run
 from runs import World, make_plan, make_result
 
-from trexbench.core.history.night import Attempt, CellRecord, Night, State
+from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
 from trexbench.core.history.rows import Cell, RunRow, row_of
 from trexbench.report.page.older import choose_older
 from trexbench.report.page.report import Report
-from trexbench.report.page.trends import Change
+from trexbench.report.page.trends import TrendChange
 from trexbench.results.store import RunWriter
 from trexbench.review.report import load_older, load_runs
 
@@ -88,22 +88,22 @@ def make_nights(rows: list[RunRow], rng: random.Random) -> list[Night]:
         for row in chosen:
             failed = down or rng.random() < 0.003
             attempt = Attempt(row.started, None if failed else row.path, "the DUT did not answer" if failed else None)
-            state = State.FAILED if failed else State.DONE
+            state = CellState.FAILED if failed else CellState.DONE
             cells.append(CellRecord(row.cell.dut, row.cell.mode, row.cell.bidir, row.cell.rx_queues, state, (attempt,)))
         nights.append(Night(SUITE, night, f"{night}T02:00:00Z", False, tuple(cells)))
     return nights
 
 
-def find_steps(rows: list[RunRow]) -> list[Change]:
+def find_steps(rows: list[RunRow]) -> list[TrendChange]:
     """Stands for the search for changes: one for the first cell."""
     cell = rows[0].cell
     runs = [row for row in rows if row.cell == cell]
     at = runs[2 * len(runs) // 3]
     text = f"{cell}: maximum rate 1.2 % lower since {at.night}"
-    return [Change(cell, "maximum rate", at.started, text, True, runs[0].total_pps, at.total_pps)]
+    return [TrendChange(cell, "maximum rate", at.started, text, True, runs[0].total_pps, at.total_pps)]
 
 
-def write_older(results: Path, rows: list[RunRow], latest: list[RunRow], changes: list[Change]) -> list[RunRow]:
+def write_older(results: Path, rows: list[RunRow], latest: list[RunRow], changes: list[TrendChange]) -> list[RunRow]:
     """Give older nights that the report will ask for documents, copies of their cell's latest; return all rows."""
     written = {}
     for row in latest:

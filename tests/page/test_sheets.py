@@ -16,7 +16,7 @@ from tcp_runs import through_a_tunnel
 from tools import trexbench
 
 from trexbench.core.history.causes import groups_of
-from trexbench.core.history.night import CellRecord, State
+from trexbench.core.history.night import CellRecord, CellState
 from trexbench.core.history.regression import judge_rows
 from trexbench.core.history.rows import Cell
 from trexbench.core.history.rows_tcp import rows_of_tcp
@@ -24,8 +24,8 @@ from trexbench.report.page.markdown import SHEETS, to_markdown
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheet import Sheet, to_csv
 from trexbench.report.page.sheets import sheets_of
-from trexbench.report.tcp.table import Line
-from trexbench.report.tcp.table import Processes as Took
+from trexbench.report.tcp.table import ProcessShares as Took
+from trexbench.report.tcp.table import PublishedCell
 from trexbench.report.words import typeset
 from trexbench.review.report import make_page
 
@@ -33,9 +33,11 @@ from trexbench.review.report import make_page
 def with_tcp() -> Report:
     """WANs, a tunnel with its processes, and a published figure beside it."""
     through = through_a_tunnel()
-    record = CellRecord("lab-linux", "forward-ipv4", False, None, State.DONE, kind="tcp")
-    line = Line(record, 950.0, rows_of_tcp(through, "x")[0], 1.0, {"client_tunnel": 0.68}, Took({"client_tunnel": 0.7}))
-    return report_of(swept(), through, published=[line, Line(record, None, None)])
+    record = CellRecord("lab-linux", "forward-ipv4", False, None, CellState.DONE, kind="tcp")
+    line = PublishedCell(
+        record, 950.0, rows_of_tcp(through, "x")[0], 1.0, {"client_tunnel": 0.68}, Took({"client_tunnel": 0.7})
+    )
+    return report_of(swept(), through, published=[line, PublishedCell(record, None, None)])
 
 
 def with_sizes() -> Report:

@@ -16,12 +16,12 @@ from report_cases import make_night, make_record, make_row, make_run
 from saved_tables import check_page
 
 from trexbench.core.history.levels import Usual
-from trexbench.core.history.night import State
+from trexbench.core.history.night import CellState
 from trexbench.core.history.rows import EFFICIENCY, Cell
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheet import harmless, to_csv
 from trexbench.report.page.sheets import sheets_of
-from trexbench.report.page.trends import Change
+from trexbench.report.page.trends import TrendChange
 from trexbench.review.report import make_page
 
 LONG = "a-router-with-a-name-that-is-far-too-long-for-a-phone"
@@ -45,13 +45,13 @@ def make_report() -> Report:
             rows.append(replace(row, at_least=at == 3, warnings=2 * (at == 1 and night == 7), hold_loss=0.0))
     table = [make_record(row) for row in rows[-len(cells) :]]
     table[4] = make_record(rows[-6], f"{LONG} did not answer")
-    table[5] = make_record(rows[-5], state=State.WAITING)
+    table[5] = make_record(rows[-5], state=CellState.WAITING)
     night = make_night(*table, at="2026-11-07", error="power cut")
     runs = {
         row.cell: make_run(row.cell, started=row.started, ramp_s=15.0, latency_s=3.0) for row in rows[-len(cells) :][:3]
     }
     held = make_row("linux", "64b", "2026-11-07", kind=f"{EFFICIENCY}1mpps", cycles_per_packet=584.1, night=None)
-    change = Change(cells[2], "maximum rate", "2026-11-07T02:00:00Z", "linux slower", True, 4e6, 3.68e6)
+    change = TrendChange(cells[2], "maximum rate", "2026-11-07T02:00:00Z", "linux slower", True, 4e6, 3.68e6)
     nights = tuple(f"2026-11-{day:02}" for day in range(1, 7))
     usual = {(cells[2], "maximum rate"): Usual(nights, (4e6,) * 6, left="2026-11-07")}
     return Report([*rows, held], [night], night, runs, changes=[change], usual=usual, made="2026-11-07")

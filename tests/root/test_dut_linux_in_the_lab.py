@@ -26,7 +26,7 @@ from trexbench.dut import Wanted
 from trexbench.dut.apply import apply, revert
 from trexbench.dut.journal import FileJournal
 from trexbench.dut.linux.driver import LinuxDut
-from trexbench.generator.trex.connect import Endpoint, connect
+from trexbench.generator.trex.connect import ServerAddress, connect
 from trexbench.lab import Lab, LabSpec, RunningLab, down
 from trexbench.transport import open_transport
 
@@ -173,7 +173,7 @@ def test_every_lost_frame_is_in_one_counter(config: DutConfig, steer: str, threa
 
         def flood() -> None:
             mode = resolve_mode("var2-64b")
-            with connect(Endpoint(), (0, 1), SystemClock()) as generator:
+            with connect(ServerAddress(), (0, 1), SystemClock()) as generator:
                 generator.load(find_profile(mode.profile), dict(mode.tunables), (0, 1))
                 first, seen = generator.read(), dut.observe(clear=True)
                 generator.start({0: 1.4e6, 1: 1.4e6}, 10)

@@ -17,7 +17,7 @@ from trexbench.core.errors import ConfigError
 from trexbench.core.tcp.bdp import BdpRow, bdp_part, find_product, find_rows, tells_bdp
 from trexbench.core.tcp.laws import loss_bound, share_of_scale, window_rule
 from trexbench.core.tcp.limit import TcpLimit
-from trexbench.core.tcp.model import LegReadings, Setup, TcpPlan, Way
+from trexbench.core.tcp.model import LegReadings, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import from_document, to_document
 from trexbench.core.tcp.wan import Wan
 from trexbench.core.units import tcp_payload_bps
@@ -90,7 +90,7 @@ def test_without_pings_the_flows_own_shortest_round_trip_counts() -> None:
 
 
 def test_losses_bound_cubic_and_not_bbr() -> None:
-    lossy = Setup(wan=replace(LONG, loss=1e-4))
+    lossy = TcpEnvironment(wan=replace(LONG, loss=1e-4))
     path = replace(SLOW, bps=68e6, in_flight=170_000, cwnd=180_000, peer_window=3 * MB)
     cubic, bbr = rows(
         leg_of(replace(SET, congestion="cubic"), path, told(5 * MB)),
@@ -144,21 +144,23 @@ def test_the_product_is_the_lines_or_follows_from_ping() -> None:
     leg = leg_of(FOUND, SLOW, told(MB))
     wan = find_product(run(leg))
     assert wan is not None and (wan.size_bytes, wan.by, wan.scale) == (2.5 * MB, "the WAN", 1.0)
-    scaled = find_product(run(leg, setup=Setup(wan=LONG, wan_asked=replace(LONG, rate_bps=1e10))))
+    scaled = find_product(run(leg, setup=TcpEnvironment(wan=LONG, wan_asked=replace(LONG, rate_bps=1e10))))
     assert scaled is not None and scaled.scale == 0.1
-    only_delay = find_product(run(leg, setup=Setup(1e8, wan=Wan(0.02))))
+    only_delay = find_product(run(leg, setup=TcpEnvironment(1e8, wan=Wan(0.02))))
     assert only_delay is not None and (only_delay.size_bytes, only_delay.by) == (250_000, "the line, the WAN")
-    plain = find_product(run(leg, setup=Setup(1e8)))
+    plain = find_product(run(leg, setup=TcpEnvironment(1e8)))
     assert plain is not None and plain.size_bytes == pytest.approx(250_000) and plain.by == "the line, ping"
-    assert find_product(run(leg, setup=Setup())) is None
+    assert find_product(run(leg, setup=TcpEnvironment())) is None
 
 
 def test_a_run_is_about_buffers_where_they_differ_or_a_wan_is_there() -> None:
     legs = leg_of(FOUND, SLOW, told(MB)), leg_of(SET, FULL, told(5 * MB))
     assert (
-        tells_bdp(run(*legs, setup=Setup())) and tells_bdp(run(legs[0])) and not tells_bdp(run(legs[0], setup=Setup()))
+        tells_bdp(run(*legs, setup=TcpEnvironment()))
+        and tells_bdp(run(legs[0]))
+        and not tells_bdp(run(legs[0], setup=TcpEnvironment()))
     )
-    assert bdp_part(run(legs[0], setup=Setup())) == {}
+    assert bdp_part(run(legs[0], setup=TcpEnvironment())) == {}
 
 
 def test_the_document_has_the_rows_and_reads_none_of_them() -> None:
@@ -199,7 +201,7 @@ def test_no_prediction_exceeds_line_or_window(window: int, trip_s: float, rate_b
     wan = Wan(trip_s, rate_bps)
     least_bps = min(tcp_payload_bps(rate_bps, framing=0), 8 * window / trip_s)
     path = Path(share * least_bps, trip_s, trip_s, int(share * window), 2 * window, 10 * window, window)
-    (row,) = rows(leg_of(SET, path, told(2 * window)), setup=Setup(wan=wan), pings=())
+    (row,) = rows(leg_of(SET, path, told(2 * window)), setup=TcpEnvironment(wan=wan), pings=())
     assert row.predicted_bps is not None and row.round_trip_s == pytest.approx(trip_s, abs=1e-6)
     assert row.predicted_bps == pytest.approx(least_bps, rel=2e-3)
     assert row.ratio == pytest.approx(share, rel=5e-3) and row.words

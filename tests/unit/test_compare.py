@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from runs import World, make_plan, make_result
 
-from trexbench.core.history.compare import Verdict, differing_facts, find_differences, find_unlike
+from trexbench.core.history.compare import Comparison, differing_facts, find_differences, find_unlike
 from trexbench.core.load.plan import Direction
 from trexbench.core.result import ANALYSIS_VERSION, RunResult, Status
 from trexbench.report.compare import comparison_values, format_comparison
@@ -28,19 +28,19 @@ def run(capacity_pps: float = inf, **world: float) -> RunResult:
 @pytest.mark.parametrize(
     ("first", "second", "verdict"),
     [
-        pytest.param(run(6e5), run(6e5), Verdict.SAME, id="the same router twice"),
-        pytest.param(run(6e5), run(6.05e5), Verdict.SAME, id="a difference within the step of the ramp"),
-        pytest.param(run(6e5), run(9e5), Verdict.FASTER, id="half as fast again"),
-        pytest.param(run(9e5), run(6e5), Verdict.SLOWER, id="a third slower"),
-        pytest.param(run(6e5), run(tx_limit_pps=9e5), Verdict.FASTER, id="at least 0.9 is more than 0.6"),
-        pytest.param(run(9e5), run(tx_limit_pps=6e5), Verdict.UNKNOWN, id="at least 0.6 may be anything"),
-        pytest.param(run(tx_limit_pps=9e5), run(6e5), Verdict.SLOWER, id="0.6 is less than at least 0.9"),
-        pytest.param(run(tx_limit_pps=6e5), run(9e5), Verdict.UNKNOWN, id="0.9 may be less than at least 0.6"),
-        pytest.param(run(tx_limit_pps=6e5), run(tx_limit_pps=9e5), Verdict.UNKNOWN, id="two bounds"),
+        pytest.param(run(6e5), run(6e5), Comparison.SAME, id="the same router twice"),
+        pytest.param(run(6e5), run(6.05e5), Comparison.SAME, id="a difference within the step of the ramp"),
+        pytest.param(run(6e5), run(9e5), Comparison.FASTER, id="half as fast again"),
+        pytest.param(run(9e5), run(6e5), Comparison.SLOWER, id="a third slower"),
+        pytest.param(run(6e5), run(tx_limit_pps=9e5), Comparison.FASTER, id="at least 0.9 is more than 0.6"),
+        pytest.param(run(9e5), run(tx_limit_pps=6e5), Comparison.UNKNOWN, id="at least 0.6 may be anything"),
+        pytest.param(run(tx_limit_pps=9e5), run(6e5), Comparison.SLOWER, id="0.6 is less than at least 0.9"),
+        pytest.param(run(tx_limit_pps=6e5), run(9e5), Comparison.UNKNOWN, id="0.9 may be less than at least 0.6"),
+        pytest.param(run(tx_limit_pps=6e5), run(tx_limit_pps=9e5), Comparison.UNKNOWN, id="two bounds"),
     ],
 )
 def test_a_difference_counts_beyond_the_noise_and_bounds_only_where_they_decide(
-    first: RunResult, second: RunResult, verdict: Verdict
+    first: RunResult, second: RunResult, verdict: Comparison
 ) -> None:
     ((_, difference),) = find_differences(first, second)
     (one,), (other,) = first.analysis.directions, second.analysis.directions

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from runs import make_result
 
-from trexbench.core.history.compare import Verdict, compare_sets, is_bound, noise_of
+from trexbench.core.history.compare import Comparison, compare_sets, is_bound, noise_of
 from trexbench.core.history.rows import Cell, RunRow, row_of, told_apart
 from trexbench.report.compare import format_set_comparison, set_comparison_values
 
@@ -29,19 +29,19 @@ HIGH_BOUND = [row(0.9e6), row(0.9e6), row(0.901e6, at_least=True)]
 @pytest.mark.parametrize(
     ("first", "second", "verdict"),
     [
-        pytest.param([row()], [row()], Verdict.SAME, id="one run each, alike"),
-        pytest.param([row(noise=1e4)], [row(1.02e6, 1e4)], Verdict.FASTER, id="beyond both uncertainties"),
-        pytest.param([row(noise=2e4)], [row(1.02e6, 1e4)], Verdict.SAME, id="within both"),
-        pytest.param([row(x) for x in (1e6, 1.001e6, 0.999e6)], [row(0.95e6)], Verdict.SLOWER, id="beyond the spread"),
-        pytest.param([row(x) for x in (1e6, 1.1e6, 0.9e6)], [row(0.95e6)], Verdict.SAME, id="within the spread"),
-        pytest.param([row(x) for x in (1e6, 1.001e6)], [row(0.997e6)], Verdict.SAME, id="two runs prove little"),
-        pytest.param([row()], [row(1.1e6, at_least=True)], Verdict.FASTER, id="at least 1.1 is more than 1"),
-        pytest.param([row()], [row(0.9e6, at_least=True)], Verdict.UNKNOWN, id="at least 0.9 may be anything"),
-        pytest.param([row()], HIGH_BOUND, Verdict.SLOWER, id="a bound above the median moves no median"),
+        pytest.param([row()], [row()], Comparison.SAME, id="one run each, alike"),
+        pytest.param([row(noise=1e4)], [row(1.02e6, 1e4)], Comparison.FASTER, id="beyond both uncertainties"),
+        pytest.param([row(noise=2e4)], [row(1.02e6, 1e4)], Comparison.SAME, id="within both"),
+        pytest.param([row(x) for x in (1e6, 1.001e6, 0.999e6)], [row(0.95e6)], Comparison.SLOWER, id="beyond it"),
+        pytest.param([row(x) for x in (1e6, 1.1e6, 0.9e6)], [row(0.95e6)], Comparison.SAME, id="within the spread"),
+        pytest.param([row(x) for x in (1e6, 1.001e6)], [row(0.997e6)], Comparison.SAME, id="two runs prove little"),
+        pytest.param([row()], [row(1.1e6, at_least=True)], Comparison.FASTER, id="at least 1.1 is more than 1"),
+        pytest.param([row()], [row(0.9e6, at_least=True)], Comparison.UNKNOWN, id="at least 0.9 may be anything"),
+        pytest.param([row()], HIGH_BOUND, Comparison.SLOWER, id="a bound above the median moves no median"),
     ],
 )  # fmt: skip
 def test_a_difference_counts_beyond_what_runs_leave_open_and_lie_apart(
-    first: list[RunRow], second: list[RunRow], verdict: Verdict
+    first: list[RunRow], second: list[RunRow], verdict: Comparison
 ) -> None:
     (pair,) = compare_sets(first, second).pairs
     assert pair.verdict is verdict and pair.difference_pps == pair.rates[1] - pair.rates[0]
@@ -91,7 +91,7 @@ def test_a_dut_with_one_number_of_queues_stands_beside_all_of_another() -> None:
 def test_a_wan_is_put_beside_the_same_one_where_there_is_one() -> None:
     near, far = row(), row(0.5e6, traffic=f"{ROW.traffic}, {FAR}")
     found = compare_sets([near, far], [far, near])
-    assert [(pair.unlike, pair.verdict) for pair in found.pairs] == [((), Verdict.SAME)] * 2
+    assert [(pair.unlike, pair.verdict) for pair in found.pairs] == [((), Comparison.SAME)] * 2
     found = compare_sets([near, far], [far])
     assert not found.pairs[0].unlike and found.only_first == (near.cell,) and "over" not in str(near.cell)
     (unlike,) = compare_sets([near], [far]).pairs

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nights import noisy
 
-from trexbench.core.history.detect import FIRST_NIGHTS, Change, Shape, Smallest, find_changes
+from trexbench.core.history.detect import FIRST_NIGHTS, LevelChange, Shape, Smallest, find_changes
 
 ONE_PERCENT = Smallest(0.01)
 
 
-def find(values: Sequence[float], smallest: Smallest = ONE_PERCENT) -> list[Change]:
+def find(values: Sequence[float], smallest: Smallest = ONE_PERCENT) -> list[LevelChange]:
     return find_changes(values, smallest)
 
 

@@ -14,7 +14,7 @@ from trexbench.config.model import PlanDefaults
 from trexbench.core.history.rows import row_of
 from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import Phase
-from trexbench.core.load.windows import Measured
+from trexbench.core.load.windows import RunWindows
 from trexbench.core.result import from_document, to_document
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.base import Strategy
@@ -118,7 +118,7 @@ def test_a_gap_in_the_samples_is_in_no_window(stalls_at_s: float, where: str) ->
     samples = run(plan, SimulatedGenerator(plan, world, clock), clock, Silent()).samples
     gap = (stalls_at_s, stalls_at_s + 21.0)
     (direction,) = plan.directions
-    windows = Measured(plan, samples).judged(direction)
+    windows = RunWindows(plan, samples).judged(direction)
     assert windows and all(w.end_s <= gap[0] or w.begin_s >= gap[1] for w in windows), where
     analysis = analyse(plan, samples)
     (text,) = [c.text for c in analysis.caveats if c.code == "gap"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from trexbench.config.draft import UNKNOWN, Draft
 from trexbench.config.model import DRIVERS
 from trexbench.core.errors import BenchError, ConfigError
-from trexbench.dut.listing import LISTINGS, Found
+from trexbench.dut.listing import LISTINGS, ListedInterface
 from trexbench.session.draft import filled
 
 FILE = Path("mine.yaml")
@@ -87,7 +87,7 @@ def test_linux_interfaces_are_those_of_hardware() -> None:
     listed = """[{"ifname": "lo", "address": "00:00:00:00:00:00"}, {"ifname": "eno1", "address": "02:00:00:00:00:01",
     "addr_info": [{"family": "inet", "local": "192.0.2.7", "prefixlen": 24}]}, {"ifname": "eno2", "address":
     "02:00:00:00:00:03"}, {"ifname": "br0", "address": "02:00:00:00:00:02", "linkinfo": {"info_kind": "bridge"}}]"""
-    assert LISTINGS["linux"].read(listed) == [Found("eno1", in_use=True), Found("eno2")]
+    assert LISTINGS["linux"].read(listed) == [ListedInterface("eno1", in_use=True), ListedInterface("eno2")]
 
 
 def test_vpp_tells_how_many_queues_a_device_can_have() -> None:

@@ -14,13 +14,13 @@ from replayed import Replay
 
 from trexbench.core.errors import DutError, StoreError
 from trexbench.dut import Wanted, open_dut
-from trexbench.dut.recording import Recorder, record, recording_from_dict, recording_to_dict, without_secrets
+from trexbench.dut.recording import RecordingTransport, record, recording_from_dict, recording_to_dict, without_secrets
 from trexbench.transport import Completed
 
 
 def test_a_recording_answers_as_the_dut_did() -> None:
     box = BoxTransport(PfsenseBox())
-    recorder = Recorder(box)
+    recorder = RecordingTransport(box)
     made = record(open_dut(Wanted(CONFIG), recorder), recorder, CONFIG)
     assert not made.failures and made.driver == "pfsense" and made.answers and "\nports:" in made.config
     played = recording_from_dict(json.loads(json.dumps(recording_to_dict(made))))
@@ -37,7 +37,7 @@ def test_a_dut_that_is_not_there_is_recorded_as_far_as_it_goes() -> None:
         def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
             raise DutError("the connection to dut was lost", "password=geheim")
 
-    recorder = Recorder(Gone(PfsenseBox()))
+    recorder = RecordingTransport(Gone(PfsenseBox()))
     made = record(open_dut(Wanted(CONFIG), recorder), recorder, CONFIG)
     assert set(made.failures) == {"identity", "plan", "verify", "observe"} and not made.answers
     assert "geheim" not in json.dumps(recording_to_dict(made))

@@ -28,7 +28,7 @@ from trexbench.core.dut.telemetry import CpuTime
 from trexbench.core.errors import DutError
 from trexbench.endpoint import agent as spoken
 from trexbench.endpoint import watched_processes
-from trexbench.endpoint.agent import Failure
+from trexbench.endpoint.agent import AgentFailure
 from trexbench.host.linux import parse_stat
 
 SOURCE = Path(spoken.__file__).read_text(encoding="utf-8")
@@ -77,7 +77,7 @@ def test_damaged_json_is_a_failure(data: bytes, sized: bool) -> None:
     with told(struct.pack("!I", len(data)) + data if sized else data) as sock:
         try:
             found = spoken.receive_json(sock, 150)
-        except Failure as failure:
+        except AgentFailure as failure:
             assert failure.what.isprintable()
         else:
             assert isinstance(found, dict)
@@ -96,7 +96,7 @@ def test_damaged_json_is_a_failure(data: bytes, sized: bool) -> None:
     ],
 )
 def test_why_json_is_refused(data: bytes, words: str) -> None:
-    with told(data) as sock, pytest.raises(Failure, match=words):
+    with told(data) as sock, pytest.raises(AgentFailure, match=words):
         spoken.receive_json(sock, 8192)
 
 
@@ -114,13 +114,13 @@ def test_why_json_is_refused(data: bytes, words: str) -> None:
     ],
 )
 def test_what_a_server_says_instead_of_going_on(data: bytes, words: str) -> None:
-    with told(data) as sock, pytest.raises(Failure, match=words):
+    with told(data) as sock, pytest.raises(AgentFailure, match=words):
         spoken.expect(sock, spoken.PARAM_EXCHANGE)
 
 
 def test_a_silent_end_is_given_up() -> None:
     ours, theirs = socket.socketpair()
-    with ours, theirs, pytest.raises(Failure, match=r"did not answer within 0\.05 s"):
+    with ours, theirs, pytest.raises(AgentFailure, match=r"did not answer within 0\.05 s"):
         spoken.receive(ours, 1, 0.05)
 
 
@@ -136,7 +136,7 @@ def test_an_end_that_drips_is_given_up_as_well() -> None:
     dripping = threading.Thread(target=drip)
     with ours, theirs:
         dripping.start()
-        with pytest.raises(Failure, match=r"did not answer within 0\.2 s"):
+        with pytest.raises(AgentFailure, match=r"did not answer within 0\.2 s"):
             spoken.receive(ours, 10**6, 0.2)
         over.set()
         dripping.join()
@@ -147,7 +147,7 @@ def test_an_end_that_drips_is_given_up_as_well() -> None:
 def test_parameters_are_within_limits_or_refused(asked: dict[str, Any], tcp: bool) -> None:
     try:
         found = spoken.asked_of({**asked, "tcp": True} if tcp else asked)
-    except Failure:
+    except AgentFailure:
         return
     assert 1 <= found["streams"] <= spoken.MOST_STREAMS and found["way"] in ("forward", "reverse", "bidir")
     assert 0 <= found["omit_s"] <= 86400 and 0 <= found["window"] <= 1 << 30
@@ -163,7 +163,7 @@ def test_parameters_are_within_limits_or_refused(asked: dict[str, Any], tcp: boo
     ],
 )
 def test_what_this_server_cannot_do_is_refused(asked: dict[str, Any], words: str) -> None:
-    with pytest.raises(Failure, match=words):
+    with pytest.raises(AgentFailure, match=words):
         spoken.asked_of(asked)
 
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.endpoint import pppoe
-from trexbench.endpoint.pppoe import DISCOVERY, LCP, SESSION, End, control, packed
+from trexbench.endpoint.pppoe import DISCOVERY, LCP, SESSION, PppoeEnd, control, packed
 
 SOURCE = Path(pppoe.__file__).read_text(encoding="utf-8")
 SERVER_MAC, CLIENT_MAC = b"\x02\0\0\0\0\x0a", b"\x02\0\0\0\0\x0b"
@@ -35,8 +35,8 @@ class Wire:
         client: dict[str, Any] | None = None,
         spoil: Callable[[Frame], Frame | None] = lambda frame: frame,
     ) -> None:
-        self.server = End({**SERVER, **(server or {})}, True, SERVER_MAC)
-        self.client = End({**CLIENT, **(client or {})}, False, CLIENT_MAC)
+        self.server = PppoeEnd({**SERVER, **(server or {})}, True, SERVER_MAC)
+        self.client = PppoeEnd({**CLIENT, **(client or {})}, False, CLIENT_MAC)
         self.now, self.spoil, self.seen = 100.0, spoil, list[Frame]()
 
     def carry(self) -> None:
@@ -182,7 +182,7 @@ def test_a_router_that_was_restarted_gets_a_new_session_at_once() -> None:
     wire = Wire()
     wire.run(2, lambda: wire.up)
     first = wire.server.session
-    wire.client = End(CLIENT, False, CLIENT_MAC)
+    wire.client = PppoeEnd(CLIENT, False, CLIENT_MAC)
     wire.run(0.5)
     assert links(wire)[0].why == "the peer dials anew" if wire.client.link else True
     assert wire.server.link is not None and wire.server.link.over
@@ -221,7 +221,7 @@ def test_only_the_mac_that_was_told_is_served() -> None:
 
 def test_the_offer_is_bound_to_who_asked() -> None:
     """PADO repeats Host-Uniq and Relay-Session-Id, and its cookie is of no use to another."""
-    server = End(SERVER, True, SERVER_MAC)
+    server = PppoeEnd(SERVER, True, SERVER_MAC)
     asked = [(pppoe.SERVICE_NAME, b"any"), (pppoe.HOST_UNIQ, b"\0\1"), (pppoe.RELAY, b"r")]
     server.heard_discovery(CLIENT_MAC, pppoe.discovery(pppoe.PADI, 0, asked), 0)
     ((_, mac, data),) = server.out
@@ -238,7 +238,7 @@ def lcp(session: int, packet: bytes, protocol: int = LCP) -> bytes:
     return struct.pack("!BBHHH", 0x11, 0, session, 2 + len(packet), protocol) + packet
 
 
-def answers(end: End, packet: bytes, protocol: int = LCP) -> list[tuple[int, int, bytes]]:
+def answers(end: PppoeEnd, packet: bytes, protocol: int = LCP) -> list[tuple[int, int, bytes]]:
     """Code, identifier and body of what an end says to this packet."""
     end.out.clear()
     end.heard_session(CLIENT_MAC if end.serves else SERVER_MAC, lcp(end.session, packet, protocol), 100.0)

@@ -15,7 +15,7 @@ from endpoints import host
 
 from trexbench.config.schema import read_dut
 from trexbench.core.errors import BenchError, DutError, StoreError
-from trexbench.core.tcp.model import Leg, LegReadings, Ping, Setup, TcpPlan, Way
+from trexbench.core.tcp.model import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.typed import Status
 from trexbench.core.verdict.model import Caveat
@@ -69,7 +69,7 @@ def test_a_program_ends_when_it_is_over() -> None:
 class Breaking:
     """A bench whose legs break off at once, beside echo requests of a day."""
 
-    goes_around, setup, caveats = False, Setup(), (Caveat("lab", "its host is busy"),)
+    goes_around, setup, caveats = False, TcpEnvironment(), (Caveat("lab", "its host is busy"),)
 
     def __init__(self, raises: bool) -> None:
         self.facts: Any = {"client": {}, "server": {}, "dut": {}}

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from trexbench.stlserver.rpc.faults import OTHER_USER, Fault, FaultError, parse_fault
 from trexbench.stlserver.rpc.server import StlServer
-from trexbench.stlserver.state.events import Event
+from trexbench.stlserver.state.events import EventCode
 
 STREAM = {
     "enabled": True,
@@ -269,7 +269,7 @@ def test_a_link_that_flaps_is_in_attributes_and_events_and_nothing_crosses_it() 
         assert it.counted(0) == (5000, 2000)
         heard = it.ask("get_async_events", session_id=1)["data"]
         flaps = [(one["data"]["port_id"], one["data"]["attr"]["link"]["up"]) for one in heard
-                 if one["type"] == Event.PORT_ATTR_CHANGED]  # fmt: skip
+                 if one["type"] == EventCode.PORT_ATTR_CHANGED]  # fmt: skip
         assert flaps == [(1, False), (1, True)]
         it.clock.time_s += 1
         assert it.counted(0) == (6000, 3000) and it.counted(1) == (3000, 3000)
@@ -290,7 +290,7 @@ def test_a_stolen_port_runs_on_and_belongs_to_somebody_else() -> None:
         it.clock.time_s += 2
         assert [it.ask("get_port_status", port_id=port)["owner"] for port in (0, 1)] == [OTHER_USER, "me"]
         heard = it.ask("get_async_events", session_id=1)["data"]
-        taken = [one["data"] for one in heard if one["type"] == Event.PORT_ACQUIRED]
+        taken = [one["data"] for one in heard if one["type"] == EventCode.PORT_ACQUIRED]
         assert [(one["port_id"], one["who"], one["force"]) for one in taken] == [(0, OTHER_USER, True)]
         it.clock.time_s += 1
         assert it.counted(0) == (3000, 3000)

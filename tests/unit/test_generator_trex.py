@@ -19,7 +19,7 @@ from engine_fake import FakeEngine
 
 from trexbench.core.errors import BenchError, ConfigError, GeneratorError, GeneratorLost, PortOwned
 from trexbench.generator.trex.client import load_client
-from trexbench.generator.trex.connect import Endpoint, connect, reach
+from trexbench.generator.trex.connect import ServerAddress, connect, reach
 from trexbench.generator.trex.ports import TrexGenerator
 from trexbench.generator.trex.rpc import Answer, Call, Channel, Refusal
 from trexbench.stlserver.rpc.faults import parse_fault
@@ -54,8 +54,8 @@ class Bench:
         self.server = StlServer(self.engine, clock=self.clock)
 
     @property
-    def endpoint(self) -> Endpoint:
-        return Endpoint("127.0.0.1", self.server.rpc_port, self.server.pub_port, timeout_s=1.0)
+    def endpoint(self) -> ServerAddress:
+        return ServerAddress("127.0.0.1", self.server.rpc_port, self.server.pub_port, timeout_s=1.0)
 
     def connect(self, ports: tuple[int, ...] = (0, 1), **options: Any) -> Any:
         return connect(self.endpoint, ports, self.clock, guarded=False, **options)
@@ -333,7 +333,7 @@ def test_an_unresolved_destination_is_said_before_anything_is_sent() -> None:
 def test_nobody_listens() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        endpoint = Endpoint("127.0.0.1", unused.getsockname()[1], 1, 1.0)
+        endpoint = ServerAddress("127.0.0.1", unused.getsockname()[1], 1, 1.0)
     with (
         pytest.raises(GeneratorError, match=r"no TRex server at 127.0.0.1:.*refused.*--server"),
         connect(endpoint, (0,), HandClock()),
@@ -341,7 +341,7 @@ def test_nobody_listens() -> None:
         pytest.fail("connected")
 
 
-def answering(reply: bytes) -> tuple[Endpoint, threading.Thread, zmq.Context[Any]]:
+def answering(reply: bytes) -> tuple[ServerAddress, threading.Thread, zmq.Context[Any]]:
     """Something at a TRex server's address that always says the same."""
     context: zmq.Context[Any] = zmq.Context()
     rpc, events = context.socket(zmq.REP), context.socket(zmq.PUB)
@@ -357,7 +357,7 @@ def answering(reply: bytes) -> tuple[Endpoint, threading.Thread, zmq.Context[Any
 
     thread = threading.Thread(target=serve)
     thread.start()
-    return Endpoint("127.0.0.1", ports[0], ports[1], 1.0), thread, context
+    return ServerAddress("127.0.0.1", ports[0], ports[1], 1.0), thread, context
 
 
 @pytest.mark.parametrize(
@@ -435,7 +435,7 @@ def test_a_start_that_is_refused_is_told_even_if_the_stop_after_it_is_refused_to
 @pytest.mark.parametrize("name", ["a..b", "x" * 70])
 def test_a_name_that_can_be_no_host_is_refused_in_one_line(name: str) -> None:
     with pytest.raises(GeneratorError, match=f"no TRex server at {name}:4501"):
-        reach(Endpoint(name))
+        reach(ServerAddress(name))
 
 
 def test_a_block_that_fails_after_its_server_ended_waits_for_no_answer(bench: Bench) -> None:

@@ -10,7 +10,7 @@ from nights import VPP, make_row, make_rows
 from runs import World, make_plan, make_result
 
 from trexbench.core.dut.cycles import Cost
-from trexbench.core.history.compare import Verdict, compare_sets, find_differences, find_unlike
+from trexbench.core.history.compare import Comparison, compare_sets, find_differences, find_unlike
 from trexbench.core.history.known import Known
 from trexbench.core.history.regression import judge_rows
 from trexbench.core.history.rows import EFFICIENCY, by_given_rate, kind_of
@@ -74,13 +74,13 @@ def test_the_list_has_a_cost_and_no_maximum() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "verdict", "words"),
     [
-        (584.0, 586.0, Verdict.SAME, "the same"),
-        (584.0, 640.0, Verdict.DEARER, "dearer"),
-        (640.0, 584.0, Verdict.CHEAPER, "cheaper"),
+        (584.0, 586.0, Comparison.SAME, "the same"),
+        (584.0, 640.0, Comparison.DEARER, "dearer"),
+        (640.0, 584.0, Comparison.CHEAPER, "cheaper"),
     ],
 )
 def test_costs_are_compared_where_there_is_no_maximum(
-    before: float, after: float, verdict: Verdict, words: str
+    before: float, after: float, verdict: Comparison, words: str
 ) -> None:
     ((direction, one),) = find_differences(held(before), held(after))
     assert (direction, one.verdict, one.rates) == (None, verdict, (before, after))

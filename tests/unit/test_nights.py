@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.core.errors import StoreError
-from trexbench.core.history.night import Attempt, CellRecord, Night, State, night_to_dict
+from trexbench.core.history.night import Attempt, CellRecord, CellState, Night, night_to_dict
 from trexbench.results.nights import MAX_BYTES, NightWriter, find_nights, load_nights, read_night
 
 pytestmark = pytest.mark.portable
@@ -24,11 +24,11 @@ CELLS = (
         "var2-64b",
         True,
         3,
-        State.DONE,
+        CellState.DONE,
         (Attempt("2026-11-21T00:01:00Z", "2026-11-21/netgate-vpp/a.json"),),
     ),
     CellRecord(
-        "lab-linux", "var2-imix", False, None, State.FAILED, (Attempt("2026-11-21T00:02:00Z", None, "gone", 6),)
+        "lab-linux", "var2-imix", False, None, CellState.FAILED, (Attempt("2026-11-21T00:02:00Z", None, "gone", 6),)
     ),
     CellRecord("lab-linux", "var2-64b", False, None),
 )

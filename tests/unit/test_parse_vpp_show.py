@@ -52,7 +52,7 @@ def test_addresses_neighbours_and_placement() -> None:
         "local0": [],
     }
     neighbours = show.parse_neighbours(text(f"{GOOD}/show-ip-neighbors"))
-    assert neighbours["100.65.1.2%host-d0"] == show.Neighbour(MAC0, static=True)
+    assert neighbours["100.65.1.2%host-d0"] == show.VppNeighbour(MAC0, static=True)
     assert show.parse_neighbours("") == {}
     placed = show.parse_placement(text(f"{GOOD}/show-interface-rx-placement"))
     assert placed[0] == show.Placed("host-d1", 0, "vpp_wk_0", "polling")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.core.errors import DutError
-from trexbench.host.ping import Answer, PingSeries, parse_ping, ping
+from trexbench.host.ping import EchoReply, PingSeries, parse_ping, ping
 from trexbench.session.path import judge
 from trexbench.transport import Completed
 
@@ -113,7 +113,7 @@ def test_ping_that_cannot_run_says_so() -> None:
 
 
 def seen(*ttls: int, **more: object) -> PingSeries:
-    answers = tuple(Answer(at, ttl, 0.001) for at, ttl in enumerate(ttls))
+    answers = tuple(EchoReply(at, ttl, 0.001) for at, ttl in enumerate(ttls))
     return PingSeries(3, answers, **more)  # type: ignore[arg-type]
 
 

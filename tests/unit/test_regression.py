@@ -17,7 +17,7 @@ from nights import LINUX, VPP, date, make_row, make_rows, noisy
 from trexbench.core.history.explain import part_words
 from trexbench.core.history.known import Known
 from trexbench.core.history.levels import Kind
-from trexbench.core.history.night import Attempt, CellRecord, Night, State
+from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
 from trexbench.core.history.regression import NEEDED_NIGHTS, Finding, Judgement, judge_rows
 from trexbench.core.history.rows import Cell, RunRow, told_apart
 from trexbench.core.history.series import Point
@@ -294,8 +294,8 @@ def test_a_cell_left_out_for_long_is_not_judged() -> None:
 
 def test_cells_that_failed_in_the_last_night_are_told() -> None:
     attempt = Attempt("2026-11-20T01:00:00Z", None, "tester 10.0.0.1 is not there", 5)
-    failed = CellRecord("netgate-vpp", "var2-64b", False, 1, State.FAILED, (attempt,))
-    done = CellRecord("netgate-linux", "var2-64b", False, None, State.DONE)
+    failed = CellRecord("netgate-vpp", "var2-64b", False, 1, CellState.FAILED, (attempt,))
+    done = CellRecord("netgate-linux", "var2-64b", False, None, CellState.DONE)
     night = Night("nightly", "2026-11-20", "2026-11-20T01:00:00Z", False, (failed, done), finished="x")
     (missing,) = judged(make_rows(noisy(30)), nights=[night]).missing
     assert (missing.cell, missing.night) == ("netgate-vpp var2-64b uni 1q", "2026-11-20")

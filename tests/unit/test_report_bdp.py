@@ -8,14 +8,14 @@ from bdp_runs import FOUND, FULL, LONG, MB, SET, SLOW, leg_of, run, told
 from matplotlib.figure import Figure
 from tcp_runs import make_tcp_result
 
-from trexbench.core.history.night import Attempt, CellRecord, Night, State
+from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
 from trexbench.core.history.rows_tcp import rows_of_tcp
-from trexbench.core.tcp.model import Setup, Way
+from trexbench.core.tcp.model import TcpEnvironment, Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.report.tcp.bdp import bdp_lines
 from trexbench.report.tcp.picture import draw_tcp
 from trexbench.report.tcp.picture_bdp import compose_bdp
-from trexbench.report.tcp.table import Line, format_table
+from trexbench.report.tcp.table import PublishedCell, format_table
 from trexbench.report.tcp.text import format_tcp
 
 ASKED = replace(LONG, rate_bps=1e10)
@@ -60,7 +60,7 @@ def test_it_fits_whatever_is_in_it() -> None:
         for size in (4096, 2**31 - 1)
     ]
     lossy = replace(LONG, loss=0.0001, jitter_s=0.001, rate_bps=100e9)
-    lines = list(bdp_lines(run(*legs, setup=Setup(wan=lossy, wan_asked=ASKED, wan_by="netem"))))
+    lines = list(bdp_lines(run(*legs, setup=TcpEnvironment(wan=lossy, wan_asked=ASKED, wan_by="netem"))))
     table = [line for line in lines if " MB  " in line or line.startswith("buffers")]
     assert len(table) > 16 and max(map(len, table)) <= WIDTH
     assert any(line == "bidir IPv6, server sends, bbr, in Mbit/s" for line in lines)
@@ -68,13 +68,13 @@ def test_it_fits_whatever_is_in_it() -> None:
 
 
 def test_a_line_that_was_scaled_down_is_said() -> None:
-    result = run(*PAIR, setup=Setup(wan=LONG, wan_asked=ASKED, wan_by="the cable"))
+    result = run(*PAIR, setup=TcpEnvironment(wan=LONG, wan_asked=ASKED, wan_by="the cable"))
     assert "scaled  20.0 ms, 10.00 Gbit/s was asked for: rate and buffers are 10.0 % of that" in format_tcp(result)
 
 
 def test_a_congestion_control_without_a_bound_at_a_loss_is_told() -> None:
     legs = [leg_of(replace(SET, congestion=n), SLOW, told(5 * MB, congestion=n)) for n in ("cubic", "bbr")]
-    text = "\n".join(bdp_lines(run(*legs, setup=Setup(wan=replace(LONG, loss=1e-4)))))
+    text = "\n".join(bdp_lines(run(*legs, setup=TcpEnvironment(wan=replace(LONG, loss=1e-4)))))
     assert "loss    cubic: about 70.94 Mbit/s in the long run, by Mathis" in text
     assert "loss    bbr: no such bound: its rate does not follow from the loss" in text
 
@@ -95,7 +95,7 @@ def test_the_picture_has_a_series_for_each_congestion_control_and_every_bound() 
         for name in names
         for leg, path, size in zip(PAIR, (SLOW, FULL), (1_600_000, 5 * MB), strict=True)
     ]
-    result = run(*legs, setup=Setup(wan=replace(LONG, loss=1e-4)), simulated=True)
+    result = run(*legs, setup=TcpEnvironment(wan=replace(LONG, loss=1e-4)), simulated=True)
     figure = compose_bdp(result)
     assert figure is not None
     assert series(figure) == [
@@ -120,9 +120,9 @@ def test_runs_of_one_size_have_the_usual_picture() -> None:
 def night_of(result: TcpResult, scale: float) -> str:
     (row,) = rows_of_tcp(result, "a.json")
     tried = (Attempt(result.started, "a.json"),)
-    cell = CellRecord("lab-linux", row.cell.mode, False, None, State.DONE, tried, "tcp")
+    cell = CellRecord("lab-linux", row.cell.mode, False, None, CellState.DONE, tried, "tcp")
     night = Night("bdp-lab8", "2026-11-20", "2026-11-20T12:00:00Z", False, (cell,))
-    return format_table(night, [Line(cell, 3160.0, row, scale)])
+    return format_table(night, [PublishedCell(cell, 3160.0, row, scale)])
 
 
 def test_a_published_figure_is_scaled_as_the_line_was() -> None:

@@ -6,7 +6,7 @@ import pytest
 from report_cases import make_night, make_record, make_row, make_run
 
 from trexbench.core.history.levels import Usual
-from trexbench.core.history.night import State
+from trexbench.core.history.night import CellState
 from trexbench.core.history.rows import EFFICIENCY, Cell, RunRow, held_pps, row_of, told_apart
 from trexbench.report.page.figures import GridCell
 from trexbench.report.page.grid import build_cost_grid, build_grid
@@ -106,7 +106,7 @@ def test_a_night_shows_what_failed_and_what_was_not_reached() -> None:
     night = make_night(
         make_record(rows[0]),
         make_record(rows[1], "ssh: no route to host"),
-        make_record(rows[2], state=State.WAITING),
+        make_record(rows[2], state=CellState.WAITING),
         make_record(rows[3]),
         error="power cut",
     )

@@ -12,7 +12,7 @@ from runs import World, make_plan, make_result, simulate
 from trexbench.core.load.plan import Plan
 from trexbench.core.load.sample import Phase
 from trexbench.core.strategy.base import LoadStep
-from trexbench.report.run.live import LINE_S, Follower, Live, Progress, format_progress
+from trexbench.report.run.live import LINE_S, Follower, Live, LiveProgress, format_progress
 from trexbench.report.run.plans import plan_words
 from trexbench.report.run.text import open_live
 
@@ -174,7 +174,7 @@ def test_a_narrow_terminal_shows_the_loss(columns: int, monkeypatch: pytest.Monk
 
 
 class Drawn(Live):
-    def draw(self, progress: Progress) -> None:
+    def draw(self, progress: LiveProgress) -> None:
         self.seen = [*getattr(self, "seen", []), progress]
 
 

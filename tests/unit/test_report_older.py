@@ -19,7 +19,7 @@ from trexbench.core.history.rows import METRICS, Cell, RunRow, row_of
 from trexbench.core.result import RunResult, from_document, to_document
 from trexbench.report.page.older import MOST_POINTS, REASONS, Older, choose_older, with_figures
 from trexbench.report.page.overlay import Curve, find_curves
-from trexbench.report.page.trends import Change
+from trexbench.report.page.trends import TrendChange
 from trexbench.results.store import RunWriter, load_run
 from trexbench.review.report import changes_of, collect
 
@@ -27,11 +27,11 @@ CELL = Cell("vpp", "64b", True, None)
 YEAR = [f"{year}-{month:02}-{day:02}" for year, month in ((2025, 11), (2026, 10), (2026, 11)) for day in range(1, 21)]
 
 
-def make_change(at: str, cell: Cell = CELL) -> Change:
-    return Change(cell, "maximum rate", at, "slower", True)
+def make_change(at: str, cell: Cell = CELL) -> TrendChange:
+    return TrendChange(cell, "maximum rate", at, "slower", True)
 
 
-def chosen_of(rows: list[RunRow], *changes: Change) -> list[tuple[str, str]]:
+def chosen_of(rows: list[RunRow], *changes: TrendChange) -> list[tuple[str, str]]:
     return [(one.night, " ".join(one.why)) for one in choose_older(rows[-1], rows, changes)]
 
 

@@ -6,14 +6,14 @@ import pytest
 from report_cases import make_night, make_record, make_row, make_run
 from runs import World, make_plan, make_result
 
-from trexbench.core.history.night import State
+from trexbench.core.history.night import CellState
 from trexbench.core.history.rows import METRICS, Cell
 from trexbench.core.load.sample import Phase
 from trexbench.core.load.windows import measured_windows
 from trexbench.report.page.overlay import AROUND_KNEE, MOST_POINTS, find_curves, reduce_windows
 from trexbench.report.page.picture_trend import has_course
 from trexbench.report.page.report import Report
-from trexbench.report.page.trends import Change, find_trends, instant_of
+from trexbench.report.page.trends import TrendChange, find_trends, instant_of
 
 CELL = Cell("vpp", "64b", True, None)
 
@@ -74,9 +74,9 @@ def test_a_trend_has_every_run_and_every_night_without_one() -> None:
     cut = make_row(at="2026-11-21", status="incomplete")
     nights = [
         make_night(make_record(lost, "no route to host"), at="2026-11-19"),
-        make_night(make_record(cut, state=State.WAITING), at="2026-11-22", error="the tester was off"),
+        make_night(make_record(cut, state=CellState.WAITING), at="2026-11-22", error="the tester was off"),
     ]
-    change = Change(rows[0].cell, "maximum rate", rows[1].started, "better", bad=False)
+    change = TrendChange(rows[0].cell, "maximum rate", rows[1].started, "better", bad=False)
     (trend,) = find_trends([*rows, cut], nights, [change])
     assert [row.night for row in trend.runs] == ["2026-11-17", "2026-11-18", "2026-11-20"]
     assert [(at[:10], why) for at, why in trend.failed] == [

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from report_cases import HOSTILE, figures, make_night, make_record, make_row, make_run, unpacked
 
 from trexbench.core.dut.cycles import Cost
-from trexbench.core.history.causes import Group, groups_of
+from trexbench.core.history.causes import FindingGroup, groups_of
 from trexbench.core.history.differences import Difference
 from trexbench.core.history.levels import Kind
 from trexbench.core.history.regression import Finding, Judgement
@@ -34,7 +34,7 @@ from trexbench.report.page.older import Older
 from trexbench.report.page.overlay import find_curves
 from trexbench.report.page.picture_report import draw_pictures
 from trexbench.report.page.report import Report
-from trexbench.report.page.trends import Change
+from trexbench.report.page.trends import TrendChange
 
 LIBRARY = "window.Plotly = {};"
 
@@ -58,7 +58,9 @@ def make_report(name: str = "vpp", mode: str = "64b", **changes: Any) -> Report:
         "older": {
             first: (Older(rows[0], ("night", "change"), otherwise=True, curves=find_curves(first, make_run(first))),)
         },
-        "changes": [Change(first, "maximum rate", rows[2].started, f"{name} slower", True, 6e6, 5e6, reasons=(name,))],
+        "changes": [
+            TrendChange(first, "maximum rate", rows[2].started, f"{name} slower", True, 6e6, 5e6, reasons=(name,))
+        ],
         "groups": make_groups(first, name),
         "problems": [(name, f"{name}: not JSON")],
         "title": name,
@@ -69,7 +71,7 @@ def make_report(name: str = "vpp", mode: str = "64b", **changes: Any) -> Report:
     return Report(**(values | changes))
 
 
-def make_groups(cell: Cell, name: str = "vpp") -> tuple[Group, ...]:
+def make_groups(cell: Cell, name: str = "vpp") -> tuple[FindingGroup, ...]:
     """A regression of two figures, and a known change, each explained; what differs at the first."""
     of = {"told": "2026-11-20", "noise": 1e4, "explanation": (f"{name} +31 of +48 cycles/packet",)}
     rate = Finding(cell, METRICS[0], Kind.REGRESSION, 2, "2026-11-19", before=6e6, after=5e6, **of)

@@ -13,7 +13,7 @@ from nights import VPP
 
 from trexbench.core.history.differences import Difference
 from trexbench.core.history.levels import Kind
-from trexbench.core.history.regression import Finding, Judgement, Missing
+from trexbench.core.history.regression import Finding, Judgement, MissingCell
 from trexbench.core.history.rows import METRICS
 from trexbench.report.clean import escape_markdown
 from trexbench.report.regress.forms import format_junit, judgement_values
@@ -35,14 +35,14 @@ SLOWER = Finding(
 FASTER = replace(SLOWER, kind=Kind.IMPROVEMENT, after=5.3e6, explanation=())
 KNOWN = replace(SLOWER, kind=Kind.KNOWN, metric=METRICS[1], before=438.0, after=460.0, noise=1.0, note="NIC firmware")
 FEW = Finding(VPP, METRICS[3], Kind.INSUFFICIENT, 3)
-MISSING = Missing("netgate-vpp imix uni", "nightly", "2026-11-20", "the tester was not there")
+MISSING = MissingCell("netgate-vpp imix uni", "nightly", "2026-11-20", "the tester was not there")
 ALL = Judgement((SLOWER, FASTER, KNOWN, FEW), 3, (MISSING,), ("a remark",), None, ((VPP, "steady"),))
 NOTHING = Judgement((), 4)
 HOSTILE = "<script>alert(1)</script>\x1b[2J\x00]]>&*_[x](y)\r\n::error::%0A|@all\ud800"
 BAD = replace(
     ALL,
     findings=(replace(SLOWER, cell=replace(VPP, dut=HOSTILE, mode=HOSTILE), explanation=(HOSTILE,)),),
-    missing=(Missing(HOSTILE, HOSTILE, "2026-11-20", HOSTILE),),
+    missing=(MissingCell(HOSTILE, HOSTILE, "2026-11-20", HOSTILE),),
     remarks=(HOSTILE,),
 )
 BAD = replace(BAD, differences={(BAD.findings[0].cell, "2026-11-19"): (Difference((HOSTILE,), HOSTILE, None),)})

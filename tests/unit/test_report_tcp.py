@@ -16,11 +16,11 @@ from test_report_page import LIBRARY, Elements
 
 from trexbench.core.history.causes import groups_of
 from trexbench.core.history.levels import Kind
-from trexbench.core.history.night import State
+from trexbench.core.history.night import CellState
 from trexbench.core.history.regression import Finding, Judgement
 from trexbench.core.history.rows import METRICS, Cell
 from trexbench.core.history.rows_tcp import rows_of_tcp
-from trexbench.core.tcp.model import Leg, Setup, Way
+from trexbench.core.tcp.model import Leg, TcpEnvironment, Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.units import tcp_payload_bps
 from trexbench.report.page.grid import build_grid
@@ -30,9 +30,9 @@ from trexbench.report.page.picture_report import draw_pictures
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
 from trexbench.report.page.tcp import mode_words, points_of
-from trexbench.report.page.trends import Change
+from trexbench.report.page.trends import TrendChange
 
-LINE = Setup(line_bps=1e9, cpus={"dut": (0, 1)})
+LINE = TcpEnvironment(line_bps=1e9, cpus={"dut": (0, 1)})
 BUSY = Path(bps=400e6, cores={"dut": (0.99, 0.25)}, retransmits=30, power_w=4.5)
 
 
@@ -150,7 +150,7 @@ def test_a_rate_through_no_line_stands_in_the_first_table() -> None:
 
 def test_a_failed_cell_of_tcp_is_one_with_its_history() -> None:
     (row,) = rows_of_tcp(make_tcp_result(legs=[Leg(Way.FORWARD)]), "x.json")
-    lost = replace(make_record(row, "no route", State.FAILED), kind=row.cell.kind)
+    lost = replace(make_record(row, "no route", CellState.FAILED), kind=row.cell.kind)
     report = Report([row], nights=[make_night(lost)], table=make_night(lost))
     assert [trend.cell for trend in report.trends] == [row.cell] and report.trends[0].failed[0][1] == "no route"
     assert [block.name for block in report.grid.blocks] == ["TCP"]
@@ -201,7 +201,7 @@ def test_pictures_of_simulations_are_marked() -> None:
 def test_a_change_of_tcp_chooses_its_way_and_figure_and_leaves_packets_alone() -> None:
     result = make_tcp_result(BUSY, [Leg(Way.FORWARD), Leg(Way.REVERSE)], setup=LINE)
     report = make_tcp_report(result)
-    slower = Change(report.rows[1].cell, "TCP rate", report.rows[1].started, "slower", True, 5e8, 4e8)
+    slower = TrendChange(report.rows[1].cell, "TCP rate", report.rows[1].started, "slower", True, 5e8, 4e8)
     found = Finding(
         slower.cell,
         next(one for one in METRICS if one.name == "TCP rate"),

@@ -22,7 +22,7 @@ from trexbench.report.page.picture_trend import MOST_PANELS, draw_trend, has_cou
 from trexbench.report.page.report import Report
 from trexbench.report.page.sparks import HEIGHT, sparks
 from trexbench.report.page.trend_data import ranges
-from trexbench.report.page.trends import Change, Trend, find_trends
+from trexbench.report.page.trends import Trend, TrendChange, find_trends
 
 RATE, POWER = METRICS[0], next(one for one in METRICS if one.name == "power")
 
@@ -39,11 +39,11 @@ def make_rows(values: Sequence[float], dut: str = "vpp", **changes: Any) -> list
     ]
 
 
-def make_change(row: RunRow, before: float, after: float) -> Change:
-    return Change(row.cell, RATE.name, row.started, "slower", after < before, before, after)
+def make_change(row: RunRow, before: float, after: float) -> TrendChange:
+    return TrendChange(row.cell, RATE.name, row.started, "slower", after < before, before, after)
 
 
-def trend_of(rows: Sequence[RunRow], *changes: Change, usual: Usual | None = None) -> Trend:
+def trend_of(rows: Sequence[RunRow], *changes: TrendChange, usual: Usual | None = None) -> Trend:
     (trend,) = find_trends(rows, [], changes, {(rows[0].cell, RATE.name): usual} if usual else {})
     return trend
 

@@ -13,18 +13,18 @@ from runs import sized
 from tcp_runs import make_tcp_result, through_a_tunnel
 from test_report_page import LIBRARY, Elements
 
-from trexbench.core.history.night import CellRecord, State
+from trexbench.core.history.night import CellRecord, CellState
 from trexbench.core.history.paths import short_path, split_traffic
 from trexbench.core.history.rows import Cell, told_apart
 from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.bdp import find_rows
-from trexbench.core.tcp.model import Setup
+from trexbench.core.tcp.model import TcpEnvironment
 from trexbench.core.tcp.wan import Wan, parse_wan
 from trexbench.report.page.html import render
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets_packets import search_sheet
-from trexbench.report.tcp.table import Line
-from trexbench.report.tcp.table import Processes as Took
+from trexbench.report.tcp.table import ProcessShares as Took
+from trexbench.report.tcp.table import PublishedCell
 
 
 def data_of(report: Report) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def test_different_wans_and_tunnels_are_cells_of_their_own_and_never_one_history
     other = swept(replace(BEHIND, wan=Wan(0.05, 1e8)), started="2026-11-21T12:00:00Z")
     plain = make_tcp_result()
     through = replace(
-        plain, setup=Setup(tunnel="relay", tunnel_between="client-server", tunnel_by="relay", tunnel_mtu=1400)
+        plain, setup=TcpEnvironment(tunnel="relay", tunnel_between="client-server", tunnel_by="relay", tunnel_mtu=1400)
     )
     report = report_of(swept(), other, plain, through)
     assert {cell.variant for cell in report.tcp} == {None}
@@ -151,8 +151,8 @@ def test_a_tunnel_has_its_kind_mtu_and_the_processes_of_every_host() -> None:
 def test_published_figures_stand_beside_the_measured() -> None:
     result = through_a_tunnel()
     (row,) = rows_of_tcp(result, "x.json")
-    record = CellRecord("lab-linux", "forward-ipv4", False, None, State.DONE, kind="tcp")
-    line = Line(record, 950.0, row, 1.0, {"client_tunnel": 0.68}, Took({"client_tunnel": 0.7}))
+    record = CellRecord("lab-linux", "forward-ipv4", False, None, CellState.DONE, kind="tcp")
+    line = PublishedCell(record, 950.0, row, 1.0, {"client_tunnel": 0.68}, Took({"client_tunnel": 0.7}))
     text = text_of(report_of(result, published=[line]))
     assert "lab-linux forward-ipv4" in text and "950" in text and f"{line.ratio:.2f}" in text
     assert "68.0 %" in text and "70.0 %" in text and "Beside published figures" in text

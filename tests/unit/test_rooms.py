@@ -315,3 +315,13 @@ def test_core_neither_prints_nor_opens() -> None:
         if node.func.id in ("print", "open", "input", "exit", "exec", "eval", "__import__")
     ]
     assert not calls
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    places: dict[str, list[str]] = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(file.relative_to(PACKAGE)))
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
+    assert len(places) > 500

@@ -18,7 +18,7 @@ from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import CONFIRM_PHASES, Phase, Sample
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.search import MOST_LOOKS
-from trexbench.core.verdict.belief import Bracket, Look, believe
+from trexbench.core.verdict.belief import Bracket, LookResult, believe
 from trexbench.core.verdict.model import DirectionResult, Limit
 from trexbench.report.run.summary import answer_words
 from trexbench.session.run import run
@@ -238,13 +238,13 @@ def test_belief_follows_the_looks() -> None:
     bracket = Bracket(0.4, 0.6, 0.5)
     before = believe(bracket, [], 0.005)
     assert before.weights.sum() == pytest.approx(1) and before.median == pytest.approx(0.5, rel=0.01)
-    good, lossy = Look(0.51, False), Look(0.51, True)
+    good, lossy = LookResult(0.51, False), LookResult(0.51, True)
     assert (
         believe(bracket, [good], 0.005).below(0.51) < before.below(0.51) < believe(bracket, [lossy], 0.005).below(0.51)
     )
     below = [believe(bracket, looks, 0.005).below(0.51) for looks in ([good], [lossy], [lossy] * 2)]
     assert below[0] < before.below(0.51) < below[1] < below[2]
-    outside = [Look(0.7, False)] * 3
+    outside = [LookResult(0.7, False)] * 3
     assert believe(bracket, outside, 0.005).median > 0.69, "a bracket can be wrong: the ramp may have met a stall"
 
 

@@ -13,7 +13,7 @@ from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simula
 
 from trexbench.core.load.plan import Plan
 from trexbench.core.load.sample import PortCounters, Reading, Sample, StreamCounters
-from trexbench.core.load.windows import Measured, find_skew_s
+from trexbench.core.load.windows import RunWindows, find_skew_s
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.verdict.knee import find_loss, find_sustained
 from trexbench.core.verdict.model import Analysis, Limit
@@ -152,7 +152,7 @@ def test_without_skew_each_single_window_counts() -> None:
     plan = make_plan(ramp_s=60.0)
     samples = simulate(plan, World(7e5, noise=0.01)).samples
     (direction,) = plan.directions
-    windows = Measured(plan, samples).sending(direction)
+    windows = RunWindows(plan, samples).sending(direction)
     flags = [w.is_bad(plan.loss_threshold) for w in windows]
     assert find_skew_s(plan, samples, direction) == 0
     assert find_loss(plan, windows)[0] == find_sustained(flags, plan.windows)

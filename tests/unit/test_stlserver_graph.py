@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from trexbench.stlserver.params import Params
 from trexbench.stlserver.state import graph
 from trexbench.stlserver.state.graph import Multiplier
-from trexbench.stlserver.state.stream import Stream, parse_stream
+from trexbench.stlserver.state.stream import ServerStream, parse_stream
 from trexbench.stlserver.wire import RpcError
 
 TEN_GIGABIT = 10e9
 
 
-def stream(stream_id: int = 1, length: int = 60, kind: str = "pps", value: float = 1.0, **changes: Any) -> Stream:
+def stream(stream_id: int = 1, length: int = 60, kind: str = "pps", value: float = 1.0, **changes: Any) -> ServerStream:
     """A stream of ``length`` bytes without FCS."""
     packet = {"binary": "A" * 4 * -(-length // 3), "meta": ""}
     raw = {
@@ -36,12 +36,12 @@ def stream(stream_id: int = 1, length: int = 60, kind: str = "pps", value: float
     return parse_stream(Params(raw), stream_id, core_count=1)
 
 
-def burst(stream_id: int, pkts: int, **changes: Any) -> Stream:
+def burst(stream_id: int, pkts: int, **changes: Any) -> ServerStream:
     mode = {"type": "single_burst", "total_pkts": pkts, "rate": {"type": "pps", "value": 1000}}
     return stream(stream_id, mode=mode, **changes)
 
 
-def built(*streams: Stream) -> graph.Graph:
+def built(*streams: ServerStream) -> graph.Graph:
     return graph.build({one.stream_id: one for one in streams}, TEN_GIGABIT)
 
 
@@ -139,7 +139,7 @@ def test_short_bursts_count_as_the_least_rate() -> None:
         ("a stream that nothing starts", [burst(1, 5), burst(2, 5, self_start=False)], "stream 2 is unreachable"),
     ],
 )
-def test_links_that_make_no_program(about: str, streams: list[Stream], text: str) -> None:
+def test_links_that_make_no_program(about: str, streams: list[ServerStream], text: str) -> None:
     with pytest.raises(RpcError, match=text):
         graph.check_links({one.stream_id: one for one in streams})
 

@@ -15,7 +15,7 @@ from trexbench.stlserver.engine import BUCKETS_US, LatencyTotals, bucket_us
 from trexbench.stlserver.rpc.faults import FaultyEngine
 from trexbench.stlserver.state.graph import Graph, Multiplier, factor_for
 from trexbench.stlserver.state.groups import GroupMeter, merged
-from trexbench.stlserver.state.stream import Rate
+from trexbench.stlserver.state.stream import StreamRate
 
 ETHERNET = bytes(12)
 UDP_FRAME = bytes.fromhex("0200000000010200000000020800") + bytes.fromhex(
@@ -171,7 +171,7 @@ def test_a_full_line_has_room_for_both() -> None:
 
 def test_a_line_that_is_full_of_fixed_rates_leaves_no_factor_below_zero() -> None:
     """They may exceed it by a ten-thousandth, which the others must not pay with a negative rate."""
-    others, fixed = Rate(1.0, 672.0, 512.0), Rate(14_881.5, 10_000_500.0, 7_619_328.0)
+    others, fixed = StreamRate(1.0, 672.0, 512.0), StreamRate(14_881.5, 10_000_500.0, 7_619_328.0)
     assert factor_for(Graph(others, -1, (), fixed), Multiplier("raw", "abs", 1e-6), 1.0, 1e7, False) == 1e-6
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from engine_fake import FakeEngine
 
-from trexbench.stlserver.engine import EngineError, PortCounters, StreamSpec
+from trexbench.stlserver.engine import EngineCounters, EngineError, StreamSpec
 from trexbench.stlserver.rpc import dispatch
 from trexbench.stlserver.rpc.cmd_port import attributes
 from trexbench.stlserver.rpc.context import Context
-from trexbench.stlserver.state.events import STALLED_AFTER_S, Event, EventQueues
+from trexbench.stlserver.state.events import STALLED_AFTER_S, EventCode, EventQueues
 from trexbench.stlserver.state.stats import RateMeter
 
 STREAM: dict[str, Any] = {
@@ -36,7 +36,7 @@ class CountingEngine(FakeEngine):
     readings = 0
     refusal: str | None = None
 
-    def counters(self, port: int) -> PortCounters:
+    def counters(self, port: int) -> EngineCounters:
         self.readings += 1
         return super().counters(port)
 
@@ -101,11 +101,11 @@ def bench() -> Bench:
 def test_a_bounded_run_ends_by_itself(bench: Bench) -> None:
     bench.call("add_stream", stream_id=1, stream=STREAM)
     bench.start(duration=2)
-    assert (bench.state(), bench.events()) == ("TX", [Event.PROFILE_STARTED, Event.PORT_STARTED])
+    assert (bench.state(), bench.events()) == ("TX", [EventCode.PROFILE_STARTED, EventCode.PORT_STARTED])
     bench.wait(1.9)
     assert bench.state() == "TX"
     bench.wait(0.2)
-    assert (bench.state(), bench.events()) == ("STREAMS", [Event.PROFILE_FINISHED_TX, Event.PORT_FINISHED_TX])
+    assert (bench.state(), bench.events()) == ("STREAMS", [EventCode.PROFILE_FINISHED_TX, EventCode.PORT_FINISHED_TX])
     assert bench.call("get_port_stats")["opackets"] == 200
     assert bench.call("get_port_stats", port_id=1)["ipackets"] == 200
 
@@ -138,7 +138,7 @@ def test_a_delayed_start_that_fails_is_told(bench: Bench) -> None:
     bench.events()
     bench.engine.refusal = "out of breath"
     bench.wait(1)
-    assert bench.events() == [Event.PROFILE_ERROR, Event.PROFILE_FINISHED_TX, Event.PORT_FINISHED_TX]
+    assert bench.events() == [EventCode.PROFILE_ERROR, EventCode.PROFILE_FINISHED_TX, EventCode.PORT_FINISHED_TX]
 
 
 def test_the_engine_has_a_veto_when_a_stream_is_added(bench: Bench) -> None:
@@ -255,10 +255,10 @@ def test_rates_are_smoothed_once_a_second() -> None:
 
 def test_a_session_hears_events_from_its_first_question_on() -> None:
     events = EventQueues()
-    events.post(Event.PORT_STARTED, {}, 0.0)
+    events.post(EventCode.PORT_STARTED, {}, 0.0)
     assert events.fetch(7, 0.0) == []
-    events.post(Event.PORT_STARTED, {}, 0.0)
-    events.post(Event.PORT_STOPPED, {}, 0.0)
+    events.post(EventCode.PORT_STARTED, {}, 0.0)
+    events.post(EventCode.PORT_STOPPED, {}, 0.0)
     assert [(e["seq"], e["type"]) for e in events.fetch(7, 1.0)] == [(0, 0), (1, 1)]
     assert events.fetch(7, 1.0) == []
 
@@ -269,9 +269,9 @@ def test_a_silent_reader_is_forgotten_and_a_silent_owner_kept() -> None:
     events.listen(2, 0.0)
     late = STALLED_AFTER_S + 1
     for at in (0.0, late, late):
-        events.post(Event.PORT_STARTED, {}, at, owners={2})
+        events.post(EventCode.PORT_STARTED, {}, at, owners={2})
     assert len(events.fetch(2, late)) == 1
     assert events.fetch(1, late) == []  # as a new session
-    events.post(Event.PORT_STARTED, {}, late)
-    events.post(Event.PORT_STARTED, {}, 3 * late)
+    events.post(EventCode.PORT_STARTED, {}, late)
+    events.post(EventCode.PORT_STARTED, {}, 3 * late)
     assert events.fetch(2, 3 * late) == []

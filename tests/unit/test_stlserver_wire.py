@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mutate import places
 
 from trexbench.stlserver import wire
-from trexbench.stlserver.wire import BadRequest, Request
+from trexbench.stlserver.wire import BadRequest, RpcRequest
 
 JSON = st.recursive(
     st.none()
@@ -58,12 +58,12 @@ def test_bad_frames(about: str, frame: bytes, code: int, message: str) -> None:
 
 def test_what_follows_the_first_value_is_ignored() -> None:
     (call,) = wire.decode(b' {"jsonrpc": "2.0", "id": 1, "method": "ping"} and so on').calls
-    assert isinstance(call, Request)
+    assert isinstance(call, RpcRequest)
 
 
 def test_a_batch_keeps_order_and_faults() -> None:
     calls = wire.decode(b'[{"jsonrpc":"2.0","id":1,"method":"a"}, 5, {"jsonrpc":"2.0","id":2,"method":"b"}]').calls
-    assert [type(call) for call in calls] == [Request, BadRequest, Request]
+    assert [type(call) for call in calls] == [RpcRequest, BadRequest, RpcRequest]
 
 
 def test_too_large_plain_and_compressed() -> None:
@@ -108,14 +108,14 @@ def test_what_is_encoded_decodes(value: Any, zipped: bool) -> None:
     message = wire.decode(frame)
     assert message.zipped == zipped
     (call,) = message.calls
-    assert isinstance(call, Request)
+    assert isinstance(call, RpcRequest)
     assert call.params == value
 
 
 @given(frame=st.binary(max_size=200))
 def test_any_bytes_decode(frame: bytes) -> None:
     for text in (frame, struct.pack(">II", wire.MAGIC, len(frame)) + frame):
-        assert all(isinstance(call, (Request, BadRequest)) for call in wire.decode(text).calls)
+        assert all(isinstance(call, (RpcRequest, BadRequest)) for call in wire.decode(text).calls)
 
 
 @given(value=JSON, indent=st.sampled_from([None, 1]), ascii_only=st.booleans())

@@ -23,7 +23,7 @@ from trexbench.core.load.sample import (
     sample_from_dict,
     sample_to_dict,
 )
-from trexbench.core.load.windows import Measured, build_window, count_streams, find_unmarked
+from trexbench.core.load.windows import RunWindows, build_window, count_streams, find_unmarked
 from trexbench.core.result import RunResult, from_document, to_document
 from trexbench.core.verdict.model import Limit
 from trexbench.core.verdict.streams import find_stream_losses, lost_first, stream_names
@@ -193,7 +193,7 @@ def test_streams_that_the_profile_does_not_have_are_told_by_nobody() -> None:
 def test_windows_that_do_not_count_do_not_count_for_streams_either() -> None:
     """A loss that set in where the conditions of a lab became worse says nothing of the rates before."""
     result = run(lambda _, pps: 0.0)
-    (verdict,), measured = result.analysis.directions, Measured(result.plan, result.samples)
+    (verdict,), measured = result.analysis.directions, RunWindows(result.plan, result.samples)
     every = measured.judged(D)
     measured._built["windows", D] = (every[:-3], every[-3:])
     found = find_stream_losses(measured, verdict, SIZES)

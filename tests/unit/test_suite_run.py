@@ -14,12 +14,12 @@ from runs import make_plan, make_result
 from trexbench.config.lookup import SUITES, read_suite
 from trexbench.core import errors
 from trexbench.core.errors import BenchError, ConfigError, DutChanged, DutError, DutLost, GeneratorLost, LabError
-from trexbench.core.history.night import Night, State
+from trexbench.core.history.night import CellState, Night
 from trexbench.core.result import Status
 from trexbench.results.nights import load_nights, read_night
 from trexbench.results.store import load_run
 from trexbench.session.keep import Output
-from trexbench.session.measure import Recorder, Session
+from trexbench.session.measure import RunRecorder, Session
 from trexbench.session.request import Request, Setup, expected_s
 from trexbench.session.run import Interrupted, Outcome
 from trexbench.suite.jobs import Job, begin_night, labelled, make_jobs, resumed, sessions
@@ -57,7 +57,7 @@ class Script:
         yield cast(Session, self)
         self._play(self.closings)
 
-    def measure(self, recorder: Recorder, request: Request) -> tuple[Any, Outcome]:
+    def measure(self, recorder: RunRecorder, request: Request) -> tuple[Any, Outcome]:
         self.calls.append(f"run {request.mode} {request.direction_name}")
         begun = replace(
             RESULT,
@@ -216,7 +216,7 @@ def test_a_cell_in_flight_counts_if_its_document_was_finished(
     (night,) = load_nights(tmp_path, pytest.fail)
     path = tmp_path / "nights" / "2026-11-21-lab.json"
     killed = replace(
-        night.cells[1], state=State.RUNNING, attempts=(replace(night.cells[1].attempts[0], error=None, code=0),)
+        night.cells[1], state=CellState.RUNNING, attempts=(replace(night.cells[1].attempts[0], error=None, code=0),)
     )
     again = resumed(tmp_path, path, night.with_cell(1, killed), jobs).night
     assert again.left == left

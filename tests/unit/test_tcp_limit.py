@@ -12,14 +12,14 @@ from tcp_runs import Path, make_tcp_result
 from trexbench.core.dut.runtime import ThreadRuntime
 from trexbench.core.dut.telemetry import QDISC_DROPS
 from trexbench.core.tcp.limit import TcpLimit, TcpVerdict
-from trexbench.core.tcp.model import Leg, Setup, Way
+from trexbench.core.tcp.model import Leg, TcpEnvironment, Way
 from trexbench.core.tcp.wan import parse_wan
 from trexbench.core.units import tcp_payload_bps
 
 FORWARD = (Leg(Way.FORWARD),)
-APART = Setup(one_kernel=True, cpus={"client": (0,), "server": (0,), "dut": (1,)})
-SHARED = Setup(one_kernel=True)
-GIGABIT = Setup(line_bps=1e9)
+APART = TcpEnvironment(one_kernel=True, cpus={"client": (0,), "server": (0,), "dut": (1,)})
+SHARED = TcpEnvironment(one_kernel=True)
+GIGABIT = TcpEnvironment(line_bps=1e9)
 
 
 def verdict(path: Path, **more: Any) -> TcpVerdict:
@@ -71,11 +71,17 @@ def test_run_delay_is_the_endpoints_limit_and_a_doubt() -> None:
     [
         (APART, "cores-shared", "the server may run on the same core"),
         (SHARED, "cores-shared", "the server and the dut may run on the same core"),
-        (Setup(one_kernel=True, cpus={"client": (0,), "server": (1,), "dut": (2,)}), "foreign-load", "other work"),
-        (Setup(), "foreign-load", "other work"),
+        (
+            TcpEnvironment(one_kernel=True, cpus={"client": (0,), "server": (1,), "dut": (2,)}),
+            "foreign-load",
+            "other work",
+        ),
+        (TcpEnvironment(), "foreign-load", "other work"),
     ],
 )
-def test_run_delay_on_a_core_that_hosts_share_is_laid_to_no_other_work(setup: Setup, code: str, words: str) -> None:
+def test_run_delay_on_a_core_that_hosts_share_is_laid_to_no_other_work(
+    setup: TcpEnvironment, code: str, words: str
+) -> None:
     found = verdict(Path(threads={"client": (0.1, 0.3, 0.12)}), setup=setup)
     (said,) = [one for one in found.caveats if "waited for a CPU" in one.text]
     assert said.code == code and words in said.text
@@ -173,11 +179,11 @@ def test_one_full_core_of_the_dut_is_the_duts_limit() -> None:
         (APART, 80e6, 0.0011, TcpLimit.UNKNOWN),  # no queue
         (GIGABIT, 80e6, 0.004, TcpLimit.DUT),
         (GIGABIT, 900e6, 0.004, TcpLimit.UNKNOWN),  # it may be the line's
-        (Setup(), 80e6, 0.004, TcpLimit.UNKNOWN),  # who knows what line there is
+        (TcpEnvironment(), 80e6, 0.004, TcpLimit.UNKNOWN),  # who knows what line there is
     ],
 )
 def test_a_core_with_little_time_left_and_a_queue_before_it(
-    setup: Setup, bps: float, rtt_s: float, limit: TcpLimit
+    setup: TcpEnvironment, bps: float, rtt_s: float, limit: TcpLimit
 ) -> None:
     cores = dict.fromkeys(("client", "server", "dut"), (0.2, 0.9))
     found = verdict(Path(bps=bps, rtt_s=rtt_s, cores=cores, in_flight=1000), setup=setup)
@@ -200,7 +206,7 @@ def test_drops_of_the_dut_that_explain_the_retransmits() -> None:
 
 
 def test_what_a_wan_drops_is_not_the_duts() -> None:
-    queue, line = Path(retransmits=100, drops=80, drop_name=QDISC_DROPS), Setup(wan=parse_wan("20ms,10gbit"))
+    queue, line = Path(retransmits=100, drops=80, drop_name=QDISC_DROPS), TcpEnvironment(wan=parse_wan("20ms,10gbit"))
     assert verdict(queue).limit is TcpLimit.DUT
     assert verdict(queue, setup=line).limit is TcpLimit.UNKNOWN
     assert verdict(Path(retransmits=100, drops=80), setup=line).limit is TcpLimit.DUT
@@ -261,7 +267,7 @@ def test_without_evidence_against_it_the_dut_is_never_blamed(
     busy: float, bps: float, ceiling: float, waiting: float
 ) -> None:
     path = Path(bps=bps, cores={"dut": (busy,)}, threads={"client": (0.1, 0.3, waiting)})
-    for setup in (Setup(), SHARED, APART, GIGABIT):
+    for setup in (TcpEnvironment(), SHARED, APART, GIGABIT):
         assert verdict(path, setup=setup, ceiling=Path(bps=ceiling)).limit is not TcpLimit.DUT
 
 
@@ -291,7 +297,7 @@ def test_a_routers_full_core_without_packets_is_a_doubt() -> None:
 def test_a_program_that_mostly_sleeps_waits_for_nothing_that_holds_the_flow_back() -> None:
     late = Path(bps=957e6, threads={"server": (0.01, 0.04, 0.15)})
     assert verdict(late).limit is TcpLimit.ENDPOINT_CPU
-    line = Setup(wan=parse_wan("20ms,1gbit"), wan_by="cable")
+    line = TcpEnvironment(wan=parse_wan("20ms,1gbit"), wan_by="cable")
     assert verdict(late, setup=line).limit is TcpLimit.LINK
     hard = replace(late, threads={"server": (0.1, 0.5, 0.15)})
     assert verdict(hard, setup=line).limit is TcpLimit.ENDPOINT_CPU

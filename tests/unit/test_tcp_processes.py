@@ -11,13 +11,13 @@ from tcp_runs import Path, make_tcp_result
 
 from trexbench.core.tcp.cpu import bits_per_cpu_second, columns, mean_columns, process_shares, told_processes
 from trexbench.core.tcp.limit import TcpLimit, TcpVerdict
-from trexbench.core.tcp.model import Leg, Processes, ProcessTime, Setup, Way
+from trexbench.core.tcp.model import Leg, Processes, ProcessTime, TcpEnvironment, Way
 from trexbench.core.tcp.result import FlowResult, TcpResult, from_document, to_document
 from trexbench.report.tcp.text import format_tcp
 
 LEG_S = 10.0
 BUILT = Path()
-APART = Setup(one_kernel=True, cpus={"client": (0,), "server": (0,), "dut": (1,)})
+APART = TcpEnvironment(one_kernel=True, cpus={"client": (0,), "server": (0,), "dut": (1,)})
 
 
 def process(number: int, user: float, system: float, role: str = "", waiting: float | None = 0.0, **more: Any) -> Any:
@@ -31,7 +31,7 @@ _TIMES = ("user_s", "system_s", "waiting_s")
 
 
 def run(
-    took: dict[str, list[ProcessTime]], path: Path = BUILT, over_s: float = LEG_S, setup: Setup | None = None
+    took: dict[str, list[ProcessTime]], path: Path = BUILT, over_s: float = LEG_S, setup: TcpEnvironment | None = None
 ) -> TcpResult:
     result = make_tcp_result(path, [Leg(Way.FORWARD)], setup=setup)
     found = {host: Processes(over_s, tuple(ones)) for host, ones in took.items()}
@@ -50,7 +50,7 @@ def verdict(*args: Any, **kwargs: Any) -> TcpVerdict:
 @pytest.mark.parametrize("host", ["client", "server"])
 def test_a_full_tunnel_of_an_endpoint_is_the_limit_before_all_else(host: str) -> None:
     full = [process(123, 0.066, 0.933, "tunnel")]
-    found = verdict({host: full}, Path(bps=577e6, cores={"dut": (0.99,)}), setup=Setup(line_bps=2e9))
+    found = verdict({host: full}, Path(bps=577e6, cores={"dut": (0.99,)}), setup=TcpEnvironment(line_bps=2e9))
     assert (found.limit, found.at_least) == (TcpLimit.ENDPOINT_CPU, True)
     assert found.reasons[0] == f"the {host}'s tunnel (openvpn, process 123) took 99.9 % of a core"
 
@@ -103,7 +103,7 @@ def test_programs_that_forward_are_no_other_work_of_the_dut(role: str, doubted: 
 
 
 def test_on_shared_cores_a_tunnels_time_is_not_told_from_the_routers() -> None:
-    shared = verdict({"client": [process(1, 0.1, 0.89, "tunnel")]}, setup=Setup(one_kernel=True))
+    shared = verdict({"client": [process(1, 0.1, 0.89, "tunnel")]}, setup=TcpEnvironment(one_kernel=True))
     assert not any("tunnel" in reason for reason in shared.reasons)
 
 

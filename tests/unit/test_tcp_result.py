@@ -14,7 +14,16 @@ from trexbench.core.dut.telemetry import CpuTime, DutReading, Moment, Observatio
 from trexbench.core.errors import StoreError
 from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.limit import TcpLimit
-from trexbench.core.tcp.model import HostReading, Leg, Processes, ProcessTime, Setup, TcpPlan, Way, around_plan
+from trexbench.core.tcp.model import (
+    HostReading,
+    Leg,
+    Processes,
+    ProcessTime,
+    TcpEnvironment,
+    TcpPlan,
+    Way,
+    around_plan,
+)
 from trexbench.core.tcp.result import TcpResult, from_document, to_document
 from trexbench.core.typed import Status
 from trexbench.core.verdict.model import Caveat
@@ -84,7 +93,7 @@ def test_cores_and_processes_are_told_by_host() -> None:
         return HostReading(t_s, cpus=cpus)
 
     took = Processes(2.0, (ProcessTime(7, "ksoftirqd/0", 0.0, 0.6), ProcessTime(8, "odd\x1b[31m", 0.001, 0.001)))
-    result = make_tcp_result(Path(bps=80e6), legs=[Leg(Way.FORWARD)], setup=Setup())
+    result = make_tcp_result(Path(bps=80e6), legs=[Leg(Way.FORWARD)], setup=TcpEnvironment())
     leg = result.legs[0]
     client = tuple(replace(one, cpus=at(one.at_s).cpus) for one in leg.client)
     (flow,) = replace(result, legs=(replace(leg, client=client, processes={"client": took}),)).flows
@@ -126,7 +135,7 @@ def test_rows_are_a_way_each() -> None:
     assert (forward.rate, forward.rate_unit, forward.packet_rate) == (pytest.approx(80.13e6), "bit/s", None)
     assert (forward.limit, forward.at_least, forward.suite, forward.complete) == ("dut", False, "pi", True)
     assert (forward.line_share, forward.path) == (0.0, "x.json")
-    (linked,) = rows_of_tcp(make_tcp_result(Path(bps=940e6), legs[:1], setup=Setup(line_bps=1e9)), "")
+    (linked,) = rows_of_tcp(make_tcp_result(Path(bps=940e6), legs[:1], setup=TcpEnvironment(line_bps=1e9)), "")
     assert linked.line_share == pytest.approx(0.998, abs=0.001)
 
 
@@ -231,7 +240,7 @@ def test_a_ceiling_is_what_the_endpoints_carry_once_their_windows_are_open() -> 
 
 
 def test_pppoe_is_kept_and_told() -> None:
-    found = make_tcp_result(SLOW_DUT, setup=Setup(mtu=1492, pppoe=True))
+    found = make_tcp_result(SLOW_DUT, setup=TcpEnvironment(mtu=1492, pppoe=True))
     assert read(found).setup.pppoe and "PPPoE   between DUT and server, MTU 1492" in format_tcp(found)
     assert "PPPoE" not in format_tcp(make_tcp_result(SLOW_DUT))
 
@@ -239,13 +248,13 @@ def test_pppoe_is_kept_and_told() -> None:
 def test_a_run_is_named_by_its_dut_variant_and_tunnel() -> None:
     plain, six = make_tcp_result(), make_tcp_result(legs=[Leg(Way.FORWARD, 6)])
     assert where_words(plain) == "lab-linux"
-    tunnel = Setup(tunnel="6in4", tunnel_by="sit")
+    tunnel = TcpEnvironment(tunnel="6in4", tunnel_by="sit")
     assert where_words(replace(six, command={**six.command, "variant": "nat"}, setup=tunnel)) == "lab-linux (nat, 6in4)"
     assert where_words(replace(plain, setup=tunnel)) == "lab-linux", "6in4 carries IPv6"
-    assert where_words(replace(six, setup=Setup(without_tunnel="no kernel has it"))) == "lab-linux"
+    assert where_words(replace(six, setup=TcpEnvironment(without_tunnel="no kernel has it"))) == "lab-linux"
 
 
 def test_rates_inside_pppoe_are_not_compared_with_others() -> None:
     (plain,) = rows_of_tcp(make_tcp_result(legs=[Leg(Way.FORWARD)]), "")
-    (inside,) = rows_of_tcp(make_tcp_result(legs=[Leg(Way.FORWARD)], setup=Setup(pppoe=True)), "")
+    (inside,) = rows_of_tcp(make_tcp_result(legs=[Leg(Way.FORWARD)], setup=TcpEnvironment(pppoe=True)), "")
     assert inside.traffic == f"{plain.traffic}, PPPoE"

@@ -18,7 +18,7 @@ from trexbench import api
 from trexbench.cli.main import main
 from trexbench.core.errors import StoreError
 from trexbench.core.history.night import Night
-from trexbench.core.tcp.model import Leg, Setup, Way
+from trexbench.core.tcp.model import Leg, TcpEnvironment, Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.typed import Status
 from trexbench.results.document import read_sealed
@@ -189,7 +189,7 @@ def test_two_runs_of_tcp_are_compared_way_by_way(tmp_path: File) -> None:
 
 
 def test_a_bound_decides_nothing(tmp_path: File) -> None:
-    first = store(tmp_path, make_tcp_result(Path(bps=940e6), setup=Setup(line_bps=1e9)))
+    first = store(tmp_path, make_tcp_result(Path(bps=940e6), setup=TcpEnvironment(line_bps=1e9)))
     second = store(tmp_path, make_tcp_result(Path(bps=930e6)))
     assert run("compare", first, second, "--anyway", "--results", tmp_path).output.count("unknown") == 2
 

@@ -20,12 +20,12 @@ from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.load.profile import MODES
 from trexbench.core.strategy.table import STRATEGIES
 from trexbench.core.tcp.limit import TcpLimit
-from trexbench.core.tcp.model import Leg, Setup, TcpPlan, Way
+from trexbench.core.tcp.model import Leg, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import from_document, to_document
 from trexbench.core.units import tcp_payload_bps
 from trexbench.report.tcp.text import format_tcp
 from trexbench.session.request import Case, make_request
-from trexbench.session.request import Setup as PacketSetup
+from trexbench.session.request import TcpEnvironment as PacketSetup
 from trexbench.session.tcp.request import TcpRequest, TcpSetup, TcpWish, make_tcp_request
 from trexbench.session.tcp.simulate import SimulatedBench
 from trexbench.session.tunnel import TunnelUse, find_tunnel
@@ -33,7 +33,7 @@ from trexbench.suite.jobs import TcpJob, make_jobs
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "dut_configs"
-IN_SIX = Setup(line_bps=1e9, tunnel="6in4", tunnel_by="sit")
+IN_SIX = TcpEnvironment(line_bps=1e9, tunnel="6in4", tunnel_by="sit")
 BOTH = (Leg(Way.FORWARD, 4), Leg(Way.FORWARD, 6))
 
 
@@ -48,7 +48,7 @@ def test_a_line_carries_the_outer_header_as_well() -> None:
 
 def test_only_ipv6_is_other_traffic_by_another_way() -> None:
     def told(**setup: str) -> list[str | None]:
-        return [row.traffic for row in rows_of_tcp(make_tcp_result(legs=BOTH, setup=Setup(**setup)), "x.json")]
+        return [row.traffic for row in rows_of_tcp(make_tcp_result(legs=BOTH, setup=TcpEnvironment(**setup)), "x.json")]
 
     plain, sit, programs = told(), told(tunnel="6in4", tunnel_by="sit"), told(tunnel="6in4", tunnel_by="tc-bpf")
     assert plain[0] == sit[0] == programs[0] and len({plain[1], sit[1], programs[1]}) == 3
@@ -58,7 +58,7 @@ def test_the_document_says_what_ipv6_went_through() -> None:
     result = make_tcp_result(legs=BOTH, setup=IN_SIX)
     assert from_document(to_document(result)).setup == IN_SIX
     assert "tunnel  6in4 between DUT and server, by sit: all of IPv6" in format_tcp(result)
-    lacking = Setup(without_tunnel="the server has no device for 6in4")
+    lacking = TcpEnvironment(without_tunnel="the server has no device for 6in4")
     native = make_tcp_result(legs=BOTH, setup=lacking)
     (doubt,) = (one for one in native.analysis_caveats if one.code == "no-tunnel")
     assert doubt.text == "IPv6 went without the tunnel: the server has no device for 6in4"

@@ -20,12 +20,12 @@ from trexbench.config.suite import Instead
 from trexbench.core.errors import ConfigError, DutError
 from trexbench.core.history.rows_tcp import rows_of_tcp
 from trexbench.core.tcp.limit import TcpLimit
-from trexbench.core.tcp.model import Leg, Setup, TcpPlan, Way
+from trexbench.core.tcp.model import Leg, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import from_document, to_document
 from trexbench.core.tcp.tunnel import KINDS, Tunnel, parse_tunnel
 from trexbench.endpoint import TunnelEnd
 from trexbench.report.tcp.text import format_tcp, headline
-from trexbench.session.request import Setup as PacketSetup
+from trexbench.session.request import TcpEnvironment as PacketSetup
 from trexbench.session.tcp.request import TcpRequest, TcpSetup, TcpWish, make_tcp_request
 from trexbench.session.tcp.simulate import SimulatedBench
 from trexbench.session.tunnels import CLIENT, FAR, _ends, make_keys
@@ -35,7 +35,7 @@ from trexbench.transport import LocalTransport
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "dut_configs"
 LAB = (CONFIGS / "lab-linux.yaml").read_text()
-RELAYED = Setup(
+RELAYED = TcpEnvironment(
     line_bps=1e9, tunnel="relay", tunnel_by="trexbench's relay", tunnel_between="client-server", tunnel_mtu=1464
 )
 
@@ -76,7 +76,9 @@ def test_what_is_no_tunnel_is_refused(text: str, said: str) -> None:
 ])  # fmt: skip
 def test_a_line_of_1500_bytes_leaves_so_much(kind: str, mtu: int) -> None:
     assert parse_tunnel(kind).inner_mtu(1500) == mtu
-    assert Setup(tunnel=kind).header_bytes(4) == 1500 - mtu and Setup(tunnel=kind).header_bytes(6) == 0
+    assert (
+        TcpEnvironment(tunnel=kind).header_bytes(4) == 1500 - mtu and TcpEnvironment(tunnel=kind).header_bytes(6) == 0
+    )
     assert parse_tunnel(f"{kind},mtu=1000").inner_mtu(1500) == 1000
     with pytest.raises(ConfigError, match=f"MTU of {mtu + 1}: a line of 1500 leaves {mtu}"):
         parse_tunnel(f"{kind},mtu={mtu + 1}").inner_mtu(1500)
@@ -175,7 +177,8 @@ def test_the_document_says_what_it_went_through() -> None:
     assert "relay between client and DUT" in format_tcp(other)
     shorter = replace(result, setup=replace(RELAYED, tunnel_mtu=1400))
     traffic = {
-        rows_of_tcp(one, "x.json")[0].traffic for one in (result, other, shorter, replace(result, setup=Setup()))
+        rows_of_tcp(one, "x.json")[0].traffic
+        for one in (result, other, shorter, replace(result, setup=TcpEnvironment()))
     }
     assert len(traffic) == 4, "runs through other tunnels are other traffic"
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from twins import IMIX, PerfectRouter, QueueRouter, stream
 
 from trexbench.config import twin as spec
-from trexbench.stlserver.engine import EngineError, PortCounters, StreamSpec
+from trexbench.stlserver.engine import EngineCounters, EngineError, StreamSpec
 from trexbench.stlserver.params import Params
 from trexbench.stlserver.rpc import dispatch
 from trexbench.stlserver.rpc.context import Context
@@ -49,8 +49,8 @@ def test_what_is_sent_comes_back_at_the_neighbour_with_its_fcs() -> None:
     engine = bench.engine()
     engine.start(0, [stream(60, 1000.0)], 1.5, None)
     bench.now_s = 2.0
-    assert engine.counters(0) == PortCounters(opackets=3000, obytes=3000 * 60)
-    assert engine.counters(1) == PortCounters(ipackets=3000, ibytes=3000 * 60)
+    assert engine.counters(0) == EngineCounters(opackets=3000, obytes=3000 * 60)
+    assert engine.counters(1) == EngineCounters(ipackets=3000, ibytes=3000 * 60)
     assert [port.driver for port in engine.ports] == ["net_simulated"] * 2
 
 
@@ -208,7 +208,7 @@ def test_looking_changes_nothing(looks: list[float], tx_limit: float | None) -> 
         acts = [(0.003, lambda: engine.start(0, list(IMIX), 4000.0, 4.0)),
                 (0.5, lambda: engine.start(1, [stream(flows=99)], 7e5, None)),
                 (2.2222, lambda: engine.update(0, 6000.0))]  # fmt: skip
-        before = [PortCounters(), PortCounters()]
+        before = [EngineCounters(), EngineCounters()]
         for at_s, act in sorted([*acts, *((at_s, None) for at_s in looks)], key=lambda one: one[0]):
             bench.now_s = at_s
             if act is not None:

@@ -21,7 +21,7 @@ from trexbench.config.twin import TwinSpec
 from trexbench.stlserver.engine import LatencyTotals, StreamSpec, bucket_us
 from trexbench.twin.delay import Delay, Ring, service, standing
 from trexbench.twin.engine import SimEngine
-from trexbench.twin.latency import Group
+from trexbench.twin.latency import LatencyGroup
 from trexbench.twin.model import Costs, Demand, pace
 from trexbench.twin.ports import Arrival, Router
 from trexbench.twin.router import TwinRouter
@@ -84,7 +84,7 @@ PARTS = st.lists(st.tuples(st.floats(0.01, 50), st.floats(1e-6, 1e-3), st.floats
 def test_every_whole_frame_has_a_time_within_the_ranges(
     steps: Sequence[tuple[float, Sequence[tuple[float, float, float]]]], phase: float
 ) -> None:
-    group, before = Group(phase), LatencyTotals(1)
+    group, before = LatencyGroup(phase), LatencyTotals(1)
     group.sent.add(64, 1e6)
     for frames, parts in steps:
         delays = [Delay(share, least_s, least_s + width_s) for share, least_s, width_s in parts]
@@ -101,7 +101,7 @@ def test_every_whole_frame_has_a_time_within_the_ranges(
 
 @pytest.mark.parametrize("frames", [0.7, 3.0, 50.0, 5000.0])
 def test_few_frames_a_step_come_to_the_distribution_of_many(frames: float) -> None:
-    group, delays = Group(0.3), (Delay(3.0, 20e-6, 40e-6), Delay(1.0, 100e-6, 200e-6))
+    group, delays = LatencyGroup(0.3), (Delay(3.0, 20e-6, 40e-6), Delay(1.0, 100e-6, 200e-6))
     for _ in range(400):
         group.receive(64, frames, delays)
     found = group.totals(1, 0.0)
@@ -340,7 +340,7 @@ def test_the_factor_is_not_for_latency_streams() -> None:
 
 
 def test_the_jitter_is_that_of_frames_that_know_nothing_of_one_another() -> None:
-    group = Group(0.1)
+    group = LatencyGroup(0.1)
     for _ in range(100):
         group.receive(64, 20.0, [Delay(1.0, 0.0, 90e-6)])
     # two even draws from 0 to 1 are a third apart

@@ -15,14 +15,14 @@ from tcp_runs import Path, make_leg, make_tcp_result
 from trexbench.core.errors import DutError
 from trexbench.core.tcp.calibration import EXACT, FILLED, HEADROOM, STEPS, fitting_scale, payload_bps, wrong_delay
 from trexbench.core.tcp.limit import TcpLimit
-from trexbench.core.tcp.model import Leg, LegReadings, Ping, Setup, TcpPlan, Way
+from trexbench.core.tcp.model import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import from_document, to_document
 from trexbench.core.tcp.wan import Wan, parse_wan
 from trexbench.results.tcp import encode_tcp
 from trexbench.session.tcp.calibrate import calibrate
 
 LINE = parse_wan("20ms,1gbit,loss=0.1%")
-PAYLOAD_BPS = payload_bps(Setup(), LINE, 4)
+PAYLOAD_BPS = payload_bps(TcpEnvironment(), LINE, 4)
 PLAN = TcpPlan((Leg(Way.FORWARD, buffer_bytes=5_000_000), Leg(Way.FORWARD, buffer_bytes=1_000_000)))
 
 
@@ -48,11 +48,13 @@ class Line:
 
     def flow(self, leg: Leg, plan: TcpPlan, seen: Any, watched: bool) -> LegReadings:
         assert self.wan is not None and not self.wan.loss, "losses would hold it back"
-        return make_leg(plan, leg, Path(bps=min(self.carries_bps, self.error * payload_bps(Setup(), self.wan, 4))))
+        return make_leg(
+            plan, leg, Path(bps=min(self.carries_bps, self.error * payload_bps(TcpEnvironment(), self.wan, 4)))
+        )
 
 
 def test_a_line_that_carries_what_it_should_stays_as_it_was_asked_for() -> None:
-    bench, setup = Line(), Setup(wan=LINE, wan_by="cable")
+    bench, setup = Line(), TcpEnvironment(wan=LINE, wan_by="cable")
     found = calibrate(bench, PLAN, setup, scale=False)
     assert (found.setup, found.caveats) == (setup, ())
     tried, own = found.calibration.trials
@@ -62,7 +64,7 @@ def test_a_line_that_carries_what_it_should_stays_as_it_was_asked_for() -> None:
 
 
 def test_a_line_that_is_not_carried_is_refused_or_scaled_with_the_buffers() -> None:
-    setup = Setup(wan=LINE, wan_by="cable")
+    setup = TcpEnvironment(wan=LINE, wan_by="cable")
     with pytest.raises(DutError, match=r"1\.3 times its rate .*--scale"):
         calibrate(Line(carries_bps=0.7 * PAYLOAD_BPS), PLAN, setup, scale=False)
     bench = Line(carries_bps=0.7 * PAYLOAD_BPS)
@@ -76,20 +78,20 @@ def test_a_line_that_is_not_carried_is_refused_or_scaled_with_the_buffers() -> N
 
 
 def test_netem_that_is_not_seen_to_carry_enough_is_a_doubt_since_the_dut_may_be_the_limit() -> None:
-    found = calibrate(Line(carries_bps=0.95 * PAYLOAD_BPS), PLAN, Setup(wan=LINE, wan_by="netem"), scale=False)
+    found = calibrate(Line(carries_bps=0.95 * PAYLOAD_BPS), PLAN, TcpEnvironment(wan=LINE, wan_by="netem"), scale=False)
     assert (found.setup.wan, [one.code for one in found.caveats]) == (LINE, ["wan-headroom"])
 
 
 def test_a_line_with_another_rate_is_a_doubt() -> None:
     for error in (FILLED - 0.01, EXACT + 0.01):
-        found = calibrate(Line(error=error), PLAN, Setup(wan=LINE, wan_by="netem"), scale=False)
+        found = calibrate(Line(error=error), PLAN, TcpEnvironment(wan=LINE, wan_by="netem"), scale=False)
         assert "wan-rate" in [one.code for one in found.caveats]
 
 
 @pytest.mark.parametrize("trip_s", [0.0003, 0.0195 - 0.0001, 0.0241])
 def test_a_line_with_another_delay_is_refused(trip_s: float) -> None:
     with pytest.raises(DutError, match=r"round trips are .* with a delay of 20\.0 ms"):
-        calibrate(Line(trip_s=trip_s), PLAN, Setup(wan=LINE, wan_by="netem"), scale=True)
+        calibrate(Line(trip_s=trip_s), PLAN, TcpEnvironment(wan=LINE, wan_by="netem"), scale=True)
 
 
 def test_jitter_belongs_to_the_delay() -> None:
@@ -108,7 +110,7 @@ def test_what_fits_is_carried_with_headroom(wanted_bps: float, carried: float) -
 
 
 def test_the_calibration_is_in_the_document_and_the_line_is_the_limit_in_spite_of_a_slow_start() -> None:
-    found = calibrate(Line(), PLAN, Setup(wan=LINE, wan_by="netem"), scale=False)
+    found = calibrate(Line(), PLAN, TcpEnvironment(wan=LINE, wan_by="netem"), scale=False)
     slow = Path(bps=[0.2 * PAYLOAD_BPS] * 3 + [0.985 * PAYLOAD_BPS] * 7, rtt_s=0.03, min_rtt_s=0.02)
     legs = (Leg(Way.FORWARD, buffer_bytes=5_000_000),)
     result = make_tcp_result(slow, legs, setup=found.setup, calibration=found.calibration)

@@ -13,7 +13,7 @@ from runs import HeldClock, Silent, SimulatedGenerator, World, make_plan, simula
 
 from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import Phase, PortCounters, Reading, Sample, find_setback
-from trexbench.core.load.windows import Measured, build_window, last_windows, measured_windows
+from trexbench.core.load.windows import RunWindows, build_window, last_windows, measured_windows
 from trexbench.session.run import run
 
 D = Direction(0, 1)
@@ -103,7 +103,7 @@ def test_the_last_windows_are_there_while_the_ramp_runs(sample_s: float) -> None
 def test_a_filled_line_gets_a_window_to_settle() -> None:
     plan = make_plan(kind="saturate", hold_s=10.0)
     samples = simulate(plan, World()).samples
-    assert Measured(plan, samples).judged(D) == measured_windows(plan, samples, D)[1:]
+    assert RunWindows(plan, samples).judged(D) == measured_windows(plan, samples, D)[1:]
 
 
 @pytest.mark.parametrize("sample_s", [0.1, 1.0])

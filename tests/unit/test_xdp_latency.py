@@ -20,7 +20,7 @@ from trexbench.stlserver.engine import BUCKETS_US, EngineError, LatencyTotals, S
 from trexbench.stlserver.kernel.field_program import fold, sum_words
 from trexbench.stlserver.kernel.timing import Timing, totals
 from trexbench.stlserver.kernel.xdp_count import map_bytes as flows_bytes
-from trexbench.stlserver.kernel.xdp_latency import LONGEST_NS, MAGIC, SLOTS, Line, Mark, lines_of, map_bytes
+from trexbench.stlserver.kernel.xdp_latency import LONGEST_NS, MAGIC, SLOTS, LatencyWord, Mark, lines_of, map_bytes
 from trexbench.stlserver.kernel.xdp_layout import Gate, ReceivedWord
 from trexbench.stlserver.kernel.xdp_plan import plan_port
 from trexbench.stlserver.kernel.xdp_receive import receiver
@@ -338,5 +338,5 @@ def test_slots_are_handed_out_once_and_anew() -> None:
 
 
 def test_lines_fill_their_map() -> None:
-    assert Line.BUCKETS + len(BUCKETS_US) == Line.WORDS
+    assert LatencyWord.BUCKETS + len(BUCKETS_US) == LatencyWord.WORDS
     assert lines_of(SLOTS - 1, 4).stop * 8 == map_bytes(4)

@@ -63,7 +63,7 @@ class Messages(io.FileIO):
                     data = data[os.write(STDERR, data) :]
 
 
-class Output(io.FileIO):
+class StandardOutput(io.FileIO):
     """Standard output: a write may wait, but does not fail. error: the first failure; what comes after it is lost."""
 
     def __init__(self, messages: Messages, error: OSError | None) -> None:
@@ -91,14 +91,14 @@ class Output(io.FileIO):
 
 
 @contextmanager
-def safe_streams() -> Iterator[Output | None]:
+def safe_streams() -> Iterator[StandardOutput | None]:
     """Make both streams safe until the end of the block; None where they were replaced, as in a test."""
     if sys.stdout is not sys.__stdout__ or sys.stderr is not sys.__stderr__:
         yield None
         return
     former, closed = (sys.stdout, sys.stderr), _open_closed()
     messages = Messages()
-    output = Output(messages, OSError(errno.EBADF, "it is closed") if STDOUT in closed else None)
+    output = StandardOutput(messages, OSError(errno.EBADF, "it is closed") if STDOUT in closed else None)
     sys.stdout, sys.stderr = _text(output, former[0], output.isatty()), _text(messages, former[1], True)
     try:
         yield output

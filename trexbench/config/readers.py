@@ -22,7 +22,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from ..core.errors import ConfigError
 from ..core.units import Rate, parse_duration, parse_rate, parse_share, parse_speed
-from .yamltree import Gathering, Value
+from .yamltree import GatheredErrors, Value
 
 T = TypeVar("T")
 Address = IPv4Address | IPv6Address
@@ -48,7 +48,7 @@ def section(
         keys = _keys_of(cls)
         known = tuple(dict.fromkeys(key for key, _, _ in keys.values()))
         nodes = value.mapping(what, known)
-        gathering = Gathering(value.unknown((*known, *also)))
+        gathering = GatheredErrors(value.unknown((*known, *also)))
         missing = [key for key, _, needed in keys.values() if (needed or key in required) and key not in nodes]
         if missing:
             gathering.errors.append(value.missing(missing, what))
@@ -163,7 +163,7 @@ def list_of(
 
 def each_of(items: Sequence[Value], reader: Callable[[Value], T]) -> tuple[T, ...]:
     """Read each item with the reader; ConfigError with all that is wrong with them."""
-    gathering, found = Gathering(), list[T]()
+    gathering, found = GatheredErrors(), list[T]()
     for item in items:
         with gathering.part():
             found.append(item.read(reader))
@@ -181,7 +181,7 @@ def repeated(items: Sequence[Value], names: Sequence[str], what: str, *key: str)
 
 def require_different(items: Sequence[Value], names: Sequence[str], what: str) -> None:
     """ConfigError where an item repeats an earlier name."""
-    Gathering(repeated(items, names, what)).raise_any()
+    GatheredErrors(repeated(items, names, what)).raise_any()
 
 
 def pairs(what: str, name: str, example: str, reader: Callable[[Value], T]) -> Callable[[Value], Any]:
@@ -189,7 +189,7 @@ def pairs(what: str, name: str, example: str, reader: Callable[[Value], T]) -> C
 
     def read(value: Value) -> tuple[tuple[str, T], ...]:
         nodes = value.mapping(f"{what}s")
-        gathering, found = Gathering(), list[tuple[str, T]]()
+        gathering, found = GatheredErrors(), list[tuple[str, T]]()
         for key, node in nodes.items():
             with gathering.part():
                 if not re.fullmatch(name, key):

@@ -14,7 +14,7 @@ from .firewall import NONE, Firewall, firewall
 from .settings import OFFLOADS, SYSCTLS
 from .tunnel import tunnel
 from .wan import wan
-from .yamltree import Gathering, Value
+from .yamltree import GatheredErrors, Value
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ def _by_name(what: str, reader: Callable[[Value], object]) -> Callable[[Value], 
 
 
 def _sysctls(value: Value) -> tuple[tuple[str, str], ...]:
-    gathering, found = Gathering(), SYSCTLS(value)
+    gathering, found = GatheredErrors(), SYSCTLS(value)
     for key, text in found:
         with gathering.part():
             if _OF_THE_DRIVER.search(key):

@@ -115,7 +115,7 @@ def as_one(errors: Sequence[ConfigError], where: str = "") -> ConfigError:
     return errors[0] if len(errors) == 1 else ConfigErrors(errors, where)
 
 
-class Gathering:
+class GatheredErrors:
     """Goes on after what is wrong, so that all of it is told at once: ``raise_any`` at the end."""
 
     def __init__(self, errors: Iterable[ConfigError] = ()) -> None:

@@ -23,7 +23,7 @@ from .errors import ConfigError, NoAnswer, StoreError
 from .load.conditions import round_trip_ns
 from .load.plan import Direction
 from .load.sample import Phase, Sample, find_setback, sample_from_dict, sample_to_dict
-from .load.windows import Measured
+from .load.windows import RunWindows
 from .strategy.analysis import analyse, until_setback
 from .strategy.base import Strategy
 from .strategy.table import plan_from_dict, plan_to_dict
@@ -108,11 +108,11 @@ class RunResult:
         return {direction: found for direction, found in losses.items() if found}
 
     @cached_property
-    def _counted(self) -> Measured | None:
+    def _counted(self) -> RunWindows | None:
         """The samples that count; None where no stream was counted in any."""
         if not any(sample.reading.streams for sample in self.samples):
             return None
-        return Measured(self.plan, until_setback(self.plan, self.samples)[0])
+        return RunWindows(self.plan, until_setback(self.plan, self.samples)[0])
 
     def _frame_sizes(self, direction: Direction) -> list[int]:
         """Frame sizes of the direction's streams; [] where the document does not have them as it should."""
@@ -139,7 +139,7 @@ class RunResult:
         """Frames that came twice, as far as that is certain; see core.dut.witness."""
         if self._seen is None:
             return {}
-        measured = Measured(self.plan, self.samples)
+        measured = RunWindows(self.plan, self.samples)
         gone = {d: passed(*self._seen, d.rx, "tx_packets") for d in self.plan.directions}
         return {d: find_twice(measured, d, gone[d], self._total(d.rx, "ipackets")) for d in gone}
 

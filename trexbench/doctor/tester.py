@@ -11,7 +11,7 @@ from ..core.calibration import Calibration
 from ..core.checks import Area, Check, State, failed
 from ..core.errors import BenchError
 from ..core.units import format_bits, format_pps
-from ..generator.trex.connect import Endpoint, ServerFacts, describe
+from ..generator.trex.connect import ServerAddress, ServerFacts, describe
 from ..generator.trex.ports import SIMULATED, lack_of_destination, link_up
 
 OLD_DAYS = 90
@@ -20,7 +20,7 @@ _IDLE = ("IDLE", "STREAMS")
 
 
 def check_tester(
-    endpoint: Endpoint, ports: Sequence[int], speed_bps: float | None, trex_dir: Path | None
+    endpoint: ServerAddress, ports: Sequence[int], speed_bps: float | None, trex_dir: Path | None
 ) -> Iterator[Check]:
     """ports: that a run will use; all where empty. speed_bps: the line rate that the DUT's config states."""
     try:

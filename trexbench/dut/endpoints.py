@@ -10,7 +10,7 @@ from ..config.endpoints import End, EndpointsConfig
 from ..config.model import DutConfig, Neighbour, Port, Route
 from ..config.readers import Address, Interface
 from ..core.errors import ConfigError
-from .model import Tunnel, Wanted
+from .model import SixInFourEnd, Wanted
 
 TUNNEL_NAME = "tb6in4"
 """Name of the tunnel's interface, on both hosts."""
@@ -51,14 +51,14 @@ def router_wanted(
     return Wanted(router, host_facts=host_facts or {}, tcp=True, tunnel=tunnel)
 
 
-def _into(way: TunnelWay, side: End, others: Iterable[Interface]) -> tuple[End, Tunnel]:
+def _into(way: TunnelWay, side: End, others: Iterable[Interface]) -> tuple[End, SixInFourEnd]:
     """Return what stays on this side's own interface, and its end of the tunnel to the host with these addresses."""
     local, remote = (next(own.ip for own in all_of if own.version == 4) for all_of in (side.addresses, others))
     if way.load:
-        return side, Tunnel(side.interface, local, remote, load=way.load)
+        return side, SixInFourEnd(side.interface, local, remote, load=way.load)
     inner = tuple(own for own in side.addresses if own.version == 6)
     outer = tuple(own for own in side.addresses if own.version == 4)
-    return End(side.interface, outer), Tunnel(side.interface, local, remote, inner, TUNNEL_NAME)
+    return End(side.interface, outer), SixInFourEnd(side.interface, local, remote, inner, TUNNEL_NAME)
 
 
 def endpoint_wanted(

@@ -12,7 +12,7 @@ from .vpp.parse_show import parse_hardware
 
 
 @dataclass(frozen=True)
-class Found:
+class ListedInterface:
     """An interface. in_use: it has an address, as the one has by which the DUT is reached. queues: it can have."""
 
     name: str
@@ -20,11 +20,11 @@ class Found:
     queues: int | None = None
 
 
-def _linux(text: str) -> list[Found]:
+def _linux(text: str) -> list[ListedInterface]:
     """Interfaces of hardware, or of a virtual machine's: no loopback, bridge, tunnel or tag."""
     addresses = parse_addresses(text)
     links = ((name, one) for name, one in parse_links(text).items() if name != "lo" and one["mac"])
-    return [Found(name, bool(addresses[name])) for name, one in links if one["kind"] is None]
+    return [ListedInterface(name, bool(addresses[name])) for name, one in links if one["kind"] is None]
 
 
 def _linux_queues(text: str) -> int | None:
@@ -32,14 +32,14 @@ def _linux_queues(text: str) -> int | None:
     return most.get("combined") or most.get("rx")
 
 
-def _pfsense(text: str) -> list[Found]:
-    return [Found(name, bool(one["addresses"])) for name, one in parse_ifconfig(text).items() if one["mac"]]
+def _pfsense(text: str) -> list[ListedInterface]:
+    return [ListedInterface(name, bool(one["addresses"])) for name, one in parse_ifconfig(text).items() if one["mac"]]
 
 
-def _vpp(text: str) -> list[Found]:
+def _vpp(text: str) -> list[ListedInterface]:
     """Return the interfaces that VPP has taken over: they are there to forward, with or without an address."""
     devices = {name: one for name, one in parse_hardware(text).items() if not name.startswith(("local", "loop"))}
-    return [Found(name, queues=one.max_queues) for name, one in devices.items() if one.mac]
+    return [ListedInterface(name, queues=one.max_queues) for name, one in devices.items() if one.mac]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Listing:
     """argv: lists interfaces; read: what it prints. queues: tells of one, named behind it, how many it can have."""
 
     argv: tuple[str, ...]
-    read: Callable[[str], list[Found]]
+    read: Callable[[str], list[ListedInterface]]
     queues: tuple[tuple[str, ...], Callable[[str], int | None]] | None = None
 
 

@@ -64,7 +64,7 @@ NO_DEVICE = "Unknown device type"
 
 
 @dataclass(frozen=True)
-class Tunnel:
+class SixInFourEnd:
     """A host's end of a 6in4 tunnel, which leaves by ``parent`` from local to remote.
 
     name: its interface; empty where the kernel has no such device, and the command ``load`` has it put programs on the
@@ -104,7 +104,7 @@ class Wanted:
     host_facts: Mapping[str, Any] = field(default_factory=dict)
     forwards: bool = True
     tcp: bool = False
-    tunnel: Tunnel | None = None
+    tunnel: SixInFourEnd | None = None
 
     @property
     def variant(self) -> str | None:

@@ -29,7 +29,7 @@ _SECRETS = (
 
 
 @dataclass(frozen=True)
-class Answer:
+class RecordedAnswer:
     """A command, its input, and how it ended."""
 
     argv: tuple[str, ...]
@@ -45,16 +45,16 @@ class Recording:
 
     driver: str
     config: str
-    answers: tuple[Answer, ...]
+    answers: tuple[RecordedAnswer, ...]
     failures: Mapping[str, str] = field(default_factory=dict)
 
 
-class Recorder:
+class RecordingTransport:
     """A transport that keeps every answer, secrets masked."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self.answers: list[Answer] = []
+        self.answers: list[RecordedAnswer] = []
 
     @property
     def place(self) -> str:
@@ -64,7 +64,7 @@ class Recorder:
         done = self._transport.run(argv, timeout_s, input)
         fed = None if input is None else without_secrets(input)
         texts = without_secrets(done.stdout), without_secrets(done.stderr)
-        self.answers.append(Answer(tuple(argv), fed, int(done.returncode), *texts))
+        self.answers.append(RecordedAnswer(tuple(argv), fed, int(done.returncode), *texts))
         return done
 
     def start(self, argv: Sequence[str]) -> Running:
@@ -81,7 +81,7 @@ def without_secrets(text: str) -> str:
     return text
 
 
-def record(dut: Dut, recorder: Recorder, config: DutConfig) -> Recording:
+def record(dut: Dut, recorder: RecordingTransport, config: DutConfig) -> Recording:
     """Run every command of the driver that only reads; a reading that fails is part of the recording."""
     failures = dict(
         _failures({"identity": dut.identity, "plan": dut.plan, "verify": dut.verify, "observe": dut.observe})

@@ -1,6 +1,6 @@
 """The two hosts of a TCP test: what sends and receives on them, and what they read of themselves."""
 
-from .engines import ENGINES, Embedded, Engine, Iperf3
+from .engines import ENGINES, Embedded, Iperf3, TcpEngine
 from .held import PppEnd, TunnelEnd
 from .hosts import EndpointHost
 from .program import run_program
@@ -12,9 +12,9 @@ __all__ = [
     "PORT",
     "Embedded",
     "EndpointHost",
-    "Engine",
     "Iperf3",
     "PppEnd",
+    "TcpEngine",
     "TunnelEnd",
     "run_leg",
     "run_program",

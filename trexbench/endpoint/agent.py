@@ -85,7 +85,7 @@ TCP_INFO_FIELDS = (
 BEGAN = time.monotonic()
 
 
-class Failure(Exception):
+class AgentFailure(Exception):
     """Error that says what is wrong, and what helps."""
 
     def __init__(self, what: str, remedy: str = "") -> None:
@@ -282,7 +282,7 @@ def role_of(name: str, kernel: bool) -> str:
     return "tunnel" if name in TUNNELS else "pppoe" if name in SESSIONS else ""
 
 
-class Processes:
+class ProcessWatch:
     """Which processes took CPU time, from now on. program: the one that sends or receives; tunnels: what carries it."""
 
     def __init__(self, program: int = 0, tunnels: Any = ()) -> None:
@@ -368,7 +368,7 @@ def info_of(sock: socket.socket) -> dict[str, int]:
         return {}
 
 
-def reading(streams: list[Stream], pid: int, began: float) -> dict[str, Any]:
+def reading(streams: list[PayloadStream], pid: int, began: float) -> dict[str, Any]:
     payload, at_s = [one.bytes for one in streams], time.monotonic() - began
     counts = []
     for one in streams:
@@ -389,11 +389,11 @@ def receive(sock: socket.socket, size: int, within_s: float = ANSWER_S) -> bytes
         try:
             chunk = sock.recv(min(size - len(found), 65536))
         except socket.timeout:  # noqa: UP041, before 3.10 they are two
-            raise Failure(f"the other end did not answer within {within_s:g} s", "see whether it hangs") from None
+            raise AgentFailure(f"the other end did not answer within {within_s:g} s", "see whether it hangs") from None
         except OSError as error:
-            raise Failure(f"the other end closed the connection ({error.strerror})") from None
+            raise AgentFailure(f"the other end closed the connection ({error.strerror})") from None
         if not chunk:
-            raise Failure("the other end closed the connection", "see what it says")
+            raise AgentFailure("the other end closed the connection", "see what it says")
         found += chunk
     return found
 
@@ -403,7 +403,7 @@ def send(sock: socket.socket, data: bytes) -> None:
     try:
         sock.sendall(data)
     except OSError as error:
-        raise Failure(f"the other end closed the connection ({error})") from None
+        raise AgentFailure(f"the other end closed the connection ({error})") from None
 
 
 def send_state(sock: socket.socket, state: int) -> None:
@@ -414,24 +414,24 @@ def receive_state(sock: socket.socket) -> int:
     return int(struct.unpack("b", receive(sock, 1))[0])
 
 
-def refusal(state: int, sock: socket.socket) -> Failure:
+def refusal(state: int, sock: socket.socket) -> AgentFailure:
     """Return the failure that an unexpected state stands for."""
     if state == ACCESS_DENIED:
-        return Failure("the server is busy with another test", "wait for its end, or use another port")
+        return AgentFailure("the server is busy with another test", "wait for its end, or use another port")
     if state == SERVER_TERMINATE:
-        return Failure("the server was ended")
+        return AgentFailure("the server was ended")
     if state == CLIENT_TERMINATE:
-        return Failure("the client was ended")
+        return AgentFailure("the client was ended")
     if state == SERVER_ERROR:
         (number,) = struct.unpack("!i", receive(sock, 4))
         try:
             (reason,) = struct.unpack("!i", receive(sock, 4))
-        except Failure:  # as iperf3 3.12 does that refuses a client without a password
+        except AgentFailure:  # as iperf3 3.12 does that refuses a client without a password
             reason = 0
         why = os.strerror(reason) if 0 < reason < 4096 else "no reason told"
         otherwise = (f"the server gave up with iperf3's error {number} ({why})", "see what it says")
-        return Failure(*REFUSALS.get(number, otherwise))
-    return Failure(f"the other end sent {state}, which is no state of iperf3's here", "see what listens there")
+        return AgentFailure(*REFUSALS.get(number, otherwise))
+    return AgentFailure(f"the other end sent {state}, which is no state of iperf3's here", "see what listens there")
 
 
 def expect(sock: socket.socket, wanted: int) -> None:
@@ -448,7 +448,7 @@ def send_json(sock: socket.socket, value: Any) -> None:
 def receive_json(sock: socket.socket, limit: int) -> dict[str, Any]:
     (size,) = struct.unpack("!I", receive(sock, 4))
     if not 0 < size <= limit:
-        raise Failure(f"the other end announced {size} bytes of JSON", f"at most {limit} are read")
+        raise AgentFailure(f"the other end announced {size} bytes of JSON", f"at most {limit} are read")
     return parse_json(receive(sock, size))
 
 
@@ -458,14 +458,14 @@ def parse_json(data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise Failure("the other end sent what is no JSON object", "see what listens there")
+        raise AgentFailure("the other end sent what is no JSON object", "see what listens there")
     return found
 
 
 # Streams
 
 
-class Stream:
+class PayloadStream:
     """One connection that carries payload, and the thread that sends or receives on it."""
 
     def __init__(self, number: int, sends: bool, sock: socket.socket) -> None:
@@ -486,10 +486,10 @@ class Stream:
 class Carrier:
     """Sends and receives on all streams until it is stopped; a thread each, which waits without the GIL."""
 
-    def __init__(self, streams: list[Stream], zerocopy: bool, tunnels: Any = ()) -> None:
+    def __init__(self, streams: list[PayloadStream], zerocopy: bool, tunnels: Any = ()) -> None:
         self.streams, self.zerocopy, self.stopping = streams, zerocopy, False
         self.wake, self._waker = os.pipe()
-        self.processes = Processes(
+        self.processes = ProcessWatch(
             os.getpid(), tunnels
         )  # all of /proc: not while payload flows, and told when it does no more
         self.began = time.monotonic()
@@ -502,7 +502,7 @@ class Carrier:
         for thread in self.threads:
             thread.start()
 
-    def _run(self, stream: Stream) -> None:
+    def _run(self, stream: PayloadStream) -> None:
         move = self._receive if not stream.sends else self._send_file if self.zerocopy else self._send
         while not self.stopping:
             try:
@@ -517,12 +517,12 @@ class Carrier:
         if stream.error and not self.stopping:
             os.write(self._waker, b"!")
 
-    def _send(self, stream: Stream) -> None:
+    def _send(self, stream: PayloadStream) -> None:
         block, send = memoryview(os.urandom(BLOCK_BYTES)), stream.sock.send
         while not self.stopping:
             stream.bytes += send(block)
 
-    def _send_file(self, stream: Stream) -> None:
+    def _send_file(self, stream: PayloadStream) -> None:
         """By sendfile, as iperf3 -Z: the kernel takes the pages of a file that has no name."""
         with tempfile.TemporaryFile() as file:
             file.write(os.urandom(BLOCK_BYTES))
@@ -531,7 +531,7 @@ class Carrier:
             while not self.stopping:
                 stream.bytes += os.sendfile(out, source, 0, BLOCK_BYTES)
 
-    def _receive(self, stream: Stream) -> None:
+    def _receive(self, stream: PayloadStream) -> None:
         block, receive_into = bytearray(BLOCK_BYTES), stream.sock.recv_into
         while not self.stopping:
             got = receive_into(block)
@@ -554,7 +554,7 @@ class Carrier:
                 break
             if self.wake in ready:
                 broken = next(one for one in self.streams if one.error)
-                raise Failure(f"stream {broken.number} broke off ({broken.error})", "see what the other end says")
+                raise AgentFailure(f"stream {broken.number} broke off ({broken.error})", "see what the other end says")
             if omitting and elapsed >= omit_s:
                 omitting = False
                 for one in self.streams:
@@ -605,7 +605,7 @@ class Carrier:
             one.sock.close()
 
 
-def congestion_of(streams: list[Stream]) -> str:
+def congestion_of(streams: list[PayloadStream]) -> str:
     """Congestion control that the kernel uses on these streams, by their first."""
     name = streams[0].sock.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, 16)
     return name.partition(b"\0")[0].decode(errors="replace")
@@ -619,14 +619,14 @@ def tune(sock: socket.socket, options: Options) -> None:
             for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
                 sock.setsockopt(socket.SOL_SOCKET, option, int(window))
         except OSError as error:
-            raise Failure(f"buffers of {window} bytes: the kernel does not take them ({error.strerror})") from None
+            raise AgentFailure(f"buffers of {window} bytes: the kernel does not take them ({error.strerror})") from None
     name = options.get("congestion")
     if name:
         try:
             sock.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, name.encode())
         except OSError:
             there = text_of("/proc/sys/net/ipv4/tcp_available_congestion_control")
-            raise Failure(
+            raise AgentFailure(
                 f"congestion control {name} is not there", f"use one of: {there}; or load its module"
             ) from None
 
@@ -639,7 +639,7 @@ def opened(address: str, port: int) -> tuple[socket.socket, Any]:
         )[0]
         return socket.socket(family, kind, protocol), where
     except OSError as error:
-        raise Failure(f"{address} cannot be used ({error})") from None
+        raise AgentFailure(f"{address} cannot be used ({error})") from None
 
 
 # The client
@@ -656,13 +656,13 @@ def connected(options: Options, tuned: bool) -> socket.socket:
             sock.bind(opened_at(options["address"]))
         sock.connect(where)
     except socket.timeout:  # noqa: UP041, before 3.10 they are two
-        raise Failure(
+        raise AgentFailure(
             f"{address} port {port} does not answer", "see whether a route leads there, or a firewall drops it"
         ) from None
     except OSError as error:
         if error.errno == errno.ECONNREFUSED:
-            raise Failure(f"{address} port {port} refuses connections", "start a server there") from None
-        raise Failure(f"{address} port {port} cannot be reached ({error.strerror})") from None
+            raise AgentFailure(f"{address} port {port} refuses connections", "start a server there") from None
+        raise AgentFailure(f"{address} port {port} cannot be reached ({error.strerror})") from None
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0 if tuned else 1)
     send(sock, cookie_bytes(options["cookie"]))
     return sock
@@ -700,10 +700,10 @@ def client(options: Options) -> None:
     expect(control, PARAM_EXCHANGE)
     send_json(control, parameters(options))
     expect(control, CREATE_STREAMS)
-    streams: list[Stream] = []
+    streams: list[PayloadStream] = []
     for sends in directions("client", options["way"]):
         for _ in range(options["streams"]):
-            streams.append(Stream(len(streams) + 1, sends, connected(options, tuned=True)))
+            streams.append(PayloadStream(len(streams) + 1, sends, connected(options, tuned=True)))
     expect(control, TEST_START)
     expect(control, TEST_RUNNING)
     carrier = Carrier(streams, bool(options.get("zerocopy")), options.get("tunnels") or ())
@@ -738,12 +738,12 @@ def listening(options: Options) -> socket.socket:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise port_in_use(options["port"]) from None
-        raise Failure(f"{where[0]} port {where[1]} cannot be listened on ({error.strerror})") from None
+        raise AgentFailure(f"{where[0]} port {where[1]} cannot be listened on ({error.strerror})") from None
     return sock
 
 
-def port_in_use(port: int) -> Failure:
-    return Failure(f"port {port} is in use", "end what listens there, or use another port")
+def port_in_use(port: int) -> AgentFailure:
+    return AgentFailure(f"port {port} is in use", "end what listens there, or use another port")
 
 
 def gather(listener: socket.socket, cookie: bytes, count: int, within_s: float) -> tuple[list[socket.socket], bytes]:
@@ -758,7 +758,7 @@ def gather(listener: socket.socket, cookie: bytes, count: int, within_s: float) 
         while len(found) < count:
             now = time.monotonic()
             if now > deadline:
-                raise Failure(f"{len(found)} of {count} connections came within {within_s:g} s")
+                raise AgentFailure(f"{len(found)} of {count} connections came within {within_s:g} s")
             for slow in [one for one, (_, _, until) in pending.items() if now > until]:
                 drop(pending, slow)
             for sock in select.select([listener, *pending], [], [], 0.2)[0]:
@@ -808,22 +808,22 @@ def drop(pending: dict[Any, list[Any]], sock: socket.socket) -> None:
 
 
 def asked_of(told: dict[str, Any]) -> Options:
-    """A client's parameters, checked; Failure for what this end cannot do."""
+    """A client's parameters, checked; AgentFailure for what this end cannot do."""
 
     def number(name: str, most: int, otherwise: int = 0) -> int:
         value = told.get(name, otherwise)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
-            raise Failure(f"the client asks for {name} {str(value)[:40]!r}", f"at most {most}")
+            raise AgentFailure(f"the client asks for {name} {str(value)[:40]!r}", f"at most {most}")
         return int(value)
 
     if told.get("tcp") is not True:
-        raise Failure("the client asks for another protocol than TCP", "leave out -u and --sctp")
+        raise AgentFailure("the client asks for another protocol than TCP", "leave out -u and --sctp")
     sends = told.get("reverse") is True or told.get("bidirectional") is True
     if sends and (number("bandwidth", 1 << 60) or number("fqrate", 1 << 60)):
-        raise Failure("the client asks this server to limit its rate", "leave out -b and --fq-rate")
+        raise AgentFailure("the client asks this server to limit its rate", "leave out -b and --fq-rate")
     congestion = told.get("congestion")
     if congestion is not None and not (isinstance(congestion, str) and 0 < len(congestion) < 16):
-        raise Failure("the client asks for a congestion control that has no name")
+        raise AgentFailure("the client asks for a congestion control that has no name")
     return {
         "way": "bidir"
         if told.get("bidirectional") is True
@@ -844,8 +844,8 @@ def negotiated(control: socket.socket, listener: socket.socket) -> Options:
     try:
         asked = asked_of(receive_json(control, PARAMETERS_LIMIT))
         tune(listener, asked)
-    except Failure:
-        with contextlib.suppress(Failure):
+    except AgentFailure:
+        with contextlib.suppress(AgentFailure):
             send_state(control, SERVER_ERROR)
             send(control, struct.pack("!ii", NOT_IMPLEMENTED, 0))
         raise
@@ -863,14 +863,14 @@ def server(options: Options) -> None:
         try:
             asked = negotiated(control, listener)
             break
-        except Failure:
+        except AgentFailure:
             control.close()
             if token:
                 raise
     ways = directions("server", asked["way"])
     found, _ = gather(listener, cookie, asked["streams"] * len(ways), ANSWER_S)
     listener.close()
-    streams = [Stream(at + 1, ways[at // asked["streams"]], sock) for at, sock in enumerate(found)]
+    streams = [PayloadStream(at + 1, ways[at // asked["streams"]], sock) for at, sock in enumerate(found)]
     send_state(control, TEST_START)
     send_state(control, TEST_RUNNING)
     carrier = Carrier(streams, asked["zerocopy"], options.get("tunnels") or ())
@@ -884,7 +884,7 @@ def server(options: Options) -> None:
     receive_json(control, RESULTS_LIMIT)
     send_json(control, results)
     send_state(control, DISPLAY_RESULTS)
-    with contextlib.suppress(Failure):
+    with contextlib.suppress(AgentFailure):
         expect(control, IPERF_DONE)
     control.close()
 
@@ -932,14 +932,14 @@ def program(options: Options) -> None:
             )
         except OSError as error:
             remedy = "install it, or use the embedded engine" if "port" in options else "install it"
-            raise Failure(f"{argv[0]} cannot be started ({error.strerror})", remedy) from None
+            raise AgentFailure(f"{argv[0]} cannot be started ({error.strerror})", remedy) from None
         CHILDREN.append(child)
         while serves and child.poll() is None and not listens(options["port"]):
             time.sleep(0.02)
     if child is None or child.poll() is None:
         say("ready", {})
     own = child.pid if child is not None else os.getpid()
-    began, number, processes = time.monotonic(), 0, Processes(own, options.get("tunnels") or ())
+    began, number, processes = time.monotonic(), 0, ProcessWatch(own, options.get("tunnels") or ())
     while child is None or child.poll() is None:
         say("reading", reading([], own, BEGAN))
         processes.note()
@@ -965,7 +965,7 @@ def program(options: Options) -> None:
 
 def watcher(options: Options) -> None:
     """Tell the processes between the begin and the moment at which anything comes on stdin."""
-    processes = Processes(0, options.get("tunnels") or ())
+    processes = ProcessWatch(0, options.get("tunnels") or ())
     say("ready", {})
     ASKED.wait()
     processes.say()
@@ -979,11 +979,11 @@ def main() -> None:
             try:
                 os.sched_setaffinity(0, [options["cpu"]])
             except OSError as error:
-                raise Failure("CPU {} cannot be used ({})".format(options["cpu"], error.strerror)) from None
+                raise AgentFailure("CPU {} cannot be used ({})".format(options["cpu"], error.strerror)) from None
         say("facts", facts())
         {"client": client, "server": server, "program": program, "watcher": watcher}[options["role"]](options)
         say("done", {})
-    except Failure as failure:
+    except AgentFailure as failure:
         say("error", {"what": failure.what, "remedy": failure.remedy})
         end(1)
     except Exception as error:

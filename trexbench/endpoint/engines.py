@@ -19,7 +19,7 @@ GRACE_S = 20.0
 
 
 @dataclass(frozen=True)
-class Part:
+class LegPart:
     """One host's part in a leg. peer: the other host's address. token: both ends know it; None where one is genuine."""
 
     plan: TcpPlan
@@ -42,15 +42,15 @@ class Part:
         return waits_s + self.plan.omit_s + self.plan.time_s + GRACE_S
 
 
-class Engine(Protocol):
+class TcpEngine(Protocol):
     name: str
     takes_token: bool
     """True if its client sends the cookie that it is given."""
 
-    def options(self, part: Part) -> Mapping[str, Any]:
+    def options(self, part: LegPart) -> Mapping[str, Any]:
         """Options for the host's agent."""
 
-    def readings(self, agent: Agent, part: Part) -> tuple[HostReading, ...]:
+    def readings(self, agent: Agent, part: LegPart) -> tuple[HostReading, ...]:
         """All of a host's readings, once its agent has ended; DutError where its program told of a failure."""
 
     def about(self, agent: Agent) -> Mapping[str, str]:
@@ -60,7 +60,7 @@ class Engine(Protocol):
 class Embedded:
     name, takes_token = "embedded", True
 
-    def options(self, part: Part) -> Mapping[str, Any]:
+    def options(self, part: LegPart) -> Mapping[str, Any]:
         plan = part.plan
         return {
             "role": part.role,
@@ -81,7 +81,7 @@ class Embedded:
             "deadline_s": part.limit_s,
         }
 
-    def readings(self, agent: Agent, part: Part) -> tuple[HostReading, ...]:
+    def readings(self, agent: Agent, part: LegPart) -> tuple[HostReading, ...]:
         return tuple(agent.readings)
 
     def about(self, agent: Agent) -> Mapping[str, str]:
@@ -96,7 +96,7 @@ class Iperf3:
     name = "iperf3"
     takes_token = False
 
-    def options(self, part: Part) -> Mapping[str, Any]:
+    def options(self, part: LegPart) -> Mapping[str, Any]:
         return {
             "role": "program",
             "argv": [self.program, *(self._client(part) if part.role == "client" else self._server(part))],
@@ -109,10 +109,10 @@ class Iperf3:
             "deadline_s": part.limit_s,
         }
 
-    def _server(self, part: Part) -> list[str]:
+    def _server(self, part: LegPart) -> list[str]:
         return ["-s", "-1", "-J", "-p", str(part.port), "-B", part.address, "-i", f"{part.plan.interval_s:g}"]
 
-    def _client(self, part: Part) -> list[str]:
+    def _client(self, part: LegPart) -> list[str]:
         plan = part.plan
         argv = ["-c", part.peer, "-B", part.address, f"-{part.leg.version}", "-J", "-p", str(part.port)]
         argv += ["-t", str(math.ceil(plan.time_s)), "-O", str(math.ceil(plan.omit_s)), "-P", str(plan.streams)]
@@ -122,7 +122,7 @@ class Iperf3:
         argv += ["-w", str(plan.window_bytes)] if plan.window_bytes else []
         return [*argv, "-Z"] if plan.zerocopy else argv
 
-    def readings(self, agent: Agent, part: Part) -> tuple[HostReading, ...]:
+    def readings(self, agent: Agent, part: LegPart) -> tuple[HostReading, ...]:
         if agent.output is None:
             return tuple(agent.readings)
         told = told_by(agent.output)
@@ -146,4 +146,4 @@ _REMEDIES = {
     "busy": "wait for the end of the other test, or use another port",
 }
 """By a word of what the genuine iperf3 says."""
-ENGINES: Mapping[str, Callable[[], Engine]] = {"embedded": Embedded, "iperf3": Iperf3}
+ENGINES: Mapping[str, Callable[[], TcpEngine]] = {"embedded": Embedded, "iperf3": Iperf3}

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ..core.tcp.iperf3 import Output, Told, told_in
+from ..core.tcp.iperf3 import Iperf3Output, Told, told_in
 from ..core.tcp.model import HostReading
 
 
@@ -16,7 +16,7 @@ def told_by(output: Mapping[str, Any]) -> Told:
     """output: as the agent sends it (stdout, stderr, code); an error where it is nothing that iperf3 prints."""
     text = str(output.get("stdout", ""))
     try:
-        return told_in(msgspec.json.decode(text, type=Output))
+        return told_in(msgspec.json.decode(text, type=Iperf3Output))
     except (ValueError, RecursionError):
         said = " ".join(str(output.get("stderr") or text or f"exit code {output.get('code')}").split())[:200]
         return Told([], 0.0, {}, f"no result, but: {said}")

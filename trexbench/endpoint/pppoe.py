@@ -66,7 +66,7 @@ BURST = 64
 """Frames one way before the other way has its turn."""
 
 
-class Failure(Exception):
+class PppoeFailure(Exception):
     """Error that says what is wrong, and what helps."""
 
     def __init__(self, what: str, remedy: str = "") -> None:
@@ -139,7 +139,7 @@ def chap_digest(number: int, secret: str, challenge: bytes) -> bytes:
     try:
         return hashlib.md5(bytes((number,)) + secret.encode() + challenge).digest()
     except ValueError:
-        raise Failure("this host's python has no MD5", "authenticate by pap") from None
+        raise PppoeFailure("this host's python has no MD5", "authenticate by pap") from None
 
 
 # What both ends of a session say to each other. No clock and no socket: frames and times go in, frames come out.
@@ -525,7 +525,7 @@ class Link:
             self.end("the server refuses user '{}'{}".format(self.options.get("user", ""), said))
 
 
-class End:
+class PppoeEnd:
     """One end of PPPoE, discovery and session. No clock and no socket either.
 
     out: (Ethernet type, MAC, packet) to be sent. link: the session there is, or None. peer, session: whose and which.
@@ -699,9 +699,9 @@ def packets(interface: str, kind: int, program: list[tuple[int, int, int, int]])
     try:
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     except PermissionError:
-        raise Failure("frames need CAP_NET_RAW", "run as root") from None
+        raise PppoeFailure("frames need CAP_NET_RAW", "run as root") from None
     except (OSError, AttributeError) as error:
-        raise Failure(f"this host gives no frames ({error})", "it has to be Linux with AF_PACKET") from None
+        raise PppoeFailure(f"this host gives no frames ({error})", "it has to be Linux with AF_PACKET") from None
     code = array.array("B", b"".join(struct.pack("=HBBI", *one) for one in program))
     attached = struct.pack("@HP", len(program), code.buffer_info()[0])
     try:
@@ -709,7 +709,7 @@ def packets(interface: str, kind: int, program: list[tuple[int, int, int, int]])
         sock.bind((interface, kind))
     except OSError as error:
         sock.close()
-        raise Failure(f"interface {interface} cannot be used ({error.strerror})", "see ip link") from None
+        raise PppoeFailure(f"interface {interface} cannot be used ({error.strerror})", "see ip link") from None
     sock.setblocking(False)
     with contextlib.suppress(OSError):
         sock.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE
@@ -722,12 +722,12 @@ def tunnel(name: str) -> tuple[int, str]:
     try:
         tun = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise Failure(f"/dev/net/tun cannot be opened ({error.strerror})", "as root: modprobe tun") from None
+        raise PppoeFailure(f"/dev/net/tun cannot be opened ({error.strerror})", "as root: modprobe tun") from None
     try:
         made = fcntl.ioctl(tun, set_interface, struct.pack("16sH22x", name.encode(), 0x1001))  # TUN, without PI
     except OSError as error:
         os.close(tun)
-        raise Failure(
+        raise PppoeFailure(
             f"interface {name} cannot be made ({error.strerror})", "see whether it is there already"
         ) from None
     return tun, made[:16].rstrip(b"\0").decode()
@@ -739,9 +739,11 @@ def ip(*words: str) -> None:
             ["ip", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
     except OSError as error:
-        raise Failure(f"ip cannot be started ({error.strerror})", "install iproute2") from None
+        raise PppoeFailure(f"ip cannot be started ({error.strerror})", "install iproute2") from None
     if done.returncode:
-        raise Failure("ip {}: {}".format(" ".join(words), readable(done.stdout.strip())), "see ip addr and ip route")
+        raise PppoeFailure(
+            "ip {}: {}".format(" ".join(words), readable(done.stdout.strip())), "see ip addr and ip route"
+        )
 
 
 def set_up(name: str, mtu: int, link: Link, options: Options) -> None:
@@ -761,7 +763,7 @@ def set_up(name: str, mtu: int, link: Link, options: Options) -> None:
             ip("-6" if ":" in route else "-4", "route", "replace", route, "dev", name)
 
 
-class Mover:
+class FrameMover:
     """Moves frames between a TUN interface and the line, both ways, in a thread of its own, until it is closed.
 
     counts: packets and bytes of IP to the line and from it, and those that found no room (lost) or were none (bad).
@@ -856,7 +858,7 @@ class Mover:
             yield
 
 
-class Line:
+class PppoeLine:
     """The interface of one end, with all that is open on it."""
 
     def __init__(self, options: Options, serves: bool) -> None:
@@ -865,8 +867,8 @@ class Line:
         self.finding = packets(interface, DISCOVERY, EVERY)
         self.talking = packets(interface, SESSION, NO_IP)
         self.mac = self.finding.getsockname()[4]
-        self.end = End(options, serves, self.mac)
-        self.mover: Mover | None = None
+        self.end = PppoeEnd(options, serves, self.mac)
+        self.mover: FrameMover | None = None
         self.tun, self.name, self.data = -1, "", self.talking
         self.moved = 0
         self.unsent = self.ended = 0
@@ -883,11 +885,11 @@ class Line:
                 self._hear(sock)
         now = time.monotonic()
         if now > until:
-            raise Failure("did not end within {:.0f} s".format(self.options["deadline_s"]), "see what holds it")
+            raise PppoeFailure("did not end within {:.0f} s".format(self.options["deadline_s"]), "see what holds it")
         if self.end.link is not None:
             self.used_s = now
         elif now > self.used_s + self.idle_s:
-            raise Failure(f"nobody has dialled in for {self.idle_s:g} s", "see what the router says")
+            raise PppoeFailure(f"nobody has dialled in for {self.idle_s:g} s", "see what the router says")
         if self.mover is not None and self.end.link is not None:
             moved = self.mover.counts["from_line"]
             if moved != self.moved:
@@ -936,7 +938,7 @@ class Line:
         program = session_program(self.mac, self.end.peer, self.end.session)
         self.data = packets(self.options["interface"], SESSION, program)
         set_up(self.name, link.mtu, link, self.options)
-        self.mover, self.moved = Mover(self.tun, self.data, self.mac, self.end.peer, self.end.session), 0
+        self.mover, self.moved = FrameMover(self.tun, self.data, self.mac, self.end.peer, self.end.session), 0
         own, other = link.addresses
         told = {"interface": self.name, "own": own, "peer": other, "mtu": link.mtu, "session": self.end.session}
         told.update(auth=link.authenticated, mac=":".join(f"{one:02x}" for one in self.end.peer))
@@ -995,7 +997,7 @@ def run(options: Options) -> None:
     if options.get("cpu") is not None:
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, [options["cpu"]])
-    line = Line(options, serves)
+    line = PppoeLine(options, serves)
     until = time.monotonic() + options["deadline_s"]
     for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(one, stop)
@@ -1006,7 +1008,7 @@ def run(options: Options) -> None:
     finally:
         line.close("its end was asked for")
     if line.failed:
-        raise Failure(line.failed, "see what the other end says")
+        raise PppoeFailure(line.failed, "see what the other end says")
 
 
 def main() -> None:
@@ -1014,7 +1016,7 @@ def main() -> None:
     try:
         run(options)
         say("done", {})
-    except Failure as failure:
+    except PppoeFailure as failure:
         say("error", {"what": failure.what, "remedy": failure.remedy})
         sys.exit(1)
     except Exception as error:

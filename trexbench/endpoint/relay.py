@@ -42,7 +42,7 @@ REQID = "7761"
 """ID of the IPsec states and policies that are made here, and the number of their interface."""
 
 
-class Failure(Exception):
+class RelayFailure(Exception):
     """Error that says what is wrong, and what helps."""
 
     def __init__(self, what: str, remedy: str = "") -> None:
@@ -50,7 +50,7 @@ class Failure(Exception):
         self.what, self.remedy = what, remedy
 
 
-class NoDevice(Failure):
+class NoDevice(RelayFailure):
     """The kernel has none of this kind."""
 
 
@@ -70,9 +70,9 @@ def call(argv: list[str], told: str = "", may_fail: bool = False) -> str:
     except OSError as error:
         if may_fail:
             return ""
-        raise Failure(f"{argv[0]} cannot be started ({error.strerror})", f"install {argv[0]}") from None
+        raise RelayFailure(f"{argv[0]} cannot be started ({error.strerror})", f"install {argv[0]}") from None
     if done.returncode and not may_fail:
-        raise Failure("{}: {}".format(" ".join(argv), readable(done.stdout)), "see what it says")
+        raise RelayFailure("{}: {}".format(" ".join(argv), readable(done.stdout)), "see what it says")
     return done.stdout.decode("utf-8", "replace")
 
 
@@ -84,7 +84,7 @@ def device(options: Options, kind: str, *words: str) -> None:
     """An interface of the kernel's own; NoDevice where it has none of the kind."""
     try:
         ip("link", "add", "name", options["name"], "type", kind, *words)
-    except Failure as failure:
+    except RelayFailure as failure:
         if any(one in failure.what for one in NO_DEVICE):
             lacks = f"the kernel has no device of type {kind} ({failure.what.rpartition(': ')[2]})"
             raise NoDevice(lacks, f"modprobe {kind}, or take another tunnel") from None
@@ -114,7 +114,7 @@ def child(argv: list[str], told: str = "", **environment: str) -> Iterator[subpr
             preexec_fn=with_me,
         )
     except OSError as error:
-        raise Failure(f"{argv[0]} cannot be started ({error.strerror})", f"install {argv[0]}") from None
+        raise RelayFailure(f"{argv[0]} cannot be started ({error.strerror})", f"install {argv[0]}") from None
     assert running.stdin is not None
     try:
         with contextlib.suppress(BrokenPipeError):
@@ -131,7 +131,7 @@ def child(argv: list[str], told: str = "", **environment: str) -> Iterator[subpr
 
 
 def wait_for(running: subprocess.Popen[bytes], what: str, path: str = "", word: bytes = b"") -> None:
-    """Until the path is there, and the program has said the word; Failure if it ends, or not in time."""
+    """Until the path is there, and the program has said the word; RelayFailure if it ends, or not in time."""
     until, said = time.monotonic() + UP_S, b""
     assert running.stdout is not None
     while not (os.path.exists(path) if path else word in said):
@@ -139,11 +139,11 @@ def wait_for(running: subprocess.Popen[bytes], what: str, path: str = "", word: 
             part = os.read(running.stdout.fileno(), 65536)
             said = (said + part)[-65536:]
             if not part and running.poll() is not None:
-                raise Failure(f"{what} has ended ({readable(said)})", "see what it says there")
+                raise RelayFailure(f"{what} has ended ({readable(said)})", "see what it says there")
         if select.select([0], [], [], 0)[0] and not os.read(0, 4096):
             raise SystemExit(0)
         if time.monotonic() > until:
-            raise Failure(f"{what} was not up within {UP_S:g} s ({readable(said)})", "see what the other end says")
+            raise RelayFailure(f"{what} was not up within {UP_S:g} s ({readable(said)})", "see what the other end says")
 
 
 def set_up(options: Options) -> None:
@@ -178,11 +178,11 @@ def masquerade(options: Options) -> Iterator[None]:
     try:
         call(["nft", "-f", "-"], f"{whole}table ip {TABLE} {{\nchain out {{\n{body}\n}}\n}}\n")
         undo = ["nft", "delete", "table", "ip", TABLE]
-    except Failure as failure:
+    except RelayFailure as failure:
         call(["iptables", "-w", "-t", "nat", "-D", *rule], may_fail=True)  # what a killed program has left
         try:
             call(["iptables", "-w", "-t", "nat", "-A", *rule])
-        except Failure:
+        except RelayFailure:
             raise failure from None
         undo = ["iptables", "-w", "-t", "nat", "-D", *rule]
     try:
@@ -195,7 +195,7 @@ def masquerade(options: Options) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def relay(options: Options) -> Iterator[Held]:
+def relay(options: Options) -> Iterator[HeldTunnel]:
     sock = udp(options)
     try:
         tun = tunnel(options["name"])
@@ -208,7 +208,7 @@ def relay(options: Options) -> Iterator[Held]:
 
 
 @contextlib.contextmanager
-def openvpn(options: Options) -> Iterator[Held]:
+def openvpn(options: Options) -> Iterator[HeldTunnel]:
     keys = options["keys"]
     lines = [
         f"dev {options['name']}",
@@ -234,11 +234,11 @@ def openvpn(options: Options) -> Iterator[Held]:
     with child(["openvpn", "--config", "stdin"], "\n".join(lines) + "\n") as running:
         wait_for(running, "OpenVPN", path=f"/sys/class/net/{options['name']}")
         told = version[version.index("OpenVPN") + 1] if "OpenVPN" in version[:-1] else ""
-        yield Held(f"OpenVPN {told}".strip(), running, b"Initialization Sequence Completed")
+        yield HeldTunnel(f"OpenVPN {told}".strip(), running, b"Initialization Sequence Completed")
 
 
 @contextlib.contextmanager
-def wireguard(options: Options) -> Iterator[Held]:
+def wireguard(options: Options) -> Iterator[HeldTunnel]:
     keys, name = options["keys"], options["name"]
     text = (
         f"[Interface]\nPrivateKey = {keys['key']}\nListenPort = {options['port']}\n"
@@ -254,7 +254,7 @@ def wireguard(options: Options) -> Iterator[Held]:
             try:
                 wait_for(running, "wireguard-go", path=control)
                 call(set_keys, text)
-                yield Held("wireguard-go", running)
+                yield HeldTunnel("wireguard-go", running)
             finally:
                 running.terminate()
                 with contextlib.suppress(OSError):
@@ -262,32 +262,32 @@ def wireguard(options: Options) -> Iterator[Held]:
         return
     try:
         call(set_keys, text)
-        yield Held("the kernel")
+        yield HeldTunnel("the kernel")
     finally:
         delete(name)
 
 
 @contextlib.contextmanager
-def gre(options: Options) -> Iterator[Held]:
+def gre(options: Options) -> Iterator[HeldTunnel]:
     device(options, "gre", "local", options["local"], "remote", options["remote"], "ttl", "64")
     try:
-        yield Held("the kernel")
+        yield HeldTunnel("the kernel")
     finally:
         delete(options["name"])
 
 
 @contextlib.contextmanager
-def vxlan(options: Options) -> Iterator[Held]:
+def vxlan(options: Options) -> Iterator[HeldTunnel]:
     ends = ["local", options["local"], "remote", options["remote"], "dstport", str(options["port"])]
     device(options, "vxlan", "id", "7761", *ends, "df", "set")
     try:
-        yield Held("the kernel")
+        yield HeldTunnel("the kernel")
     finally:
         delete(options["name"])
 
 
 @contextlib.contextmanager
-def ipsec(options: Options) -> Iterator[Held]:
+def ipsec(options: Options) -> Iterator[HeldTunnel]:
     """ESP in tunnel mode, with keys that were agreed on elsewhere, by the policies of an interface of its own."""
     number, local, remote = REQID, options["local"], options["remote"]
     device(options, "xfrm", "dev", options["parent"], "if_id", number)
@@ -310,7 +310,7 @@ def ipsec(options: Options) -> Iterator[Held]:
     try:
         for line in make:
             call(["ip", "-batch", "-"], line + "\n")
-        yield Held("the kernel")
+        yield HeldTunnel("the kernel")
     finally:
         for line in undo:
             call(["ip", "-batch", "-"], line + "\n", may_fail=True)
@@ -327,7 +327,7 @@ KINDS = {
 }
 
 
-class Held:
+class HeldTunnel:
     """by: what makes the tunnel. running: a program that does; None: the kernel. word: what it says once it is up."""
 
     def __init__(self, by: str, running: subprocess.Popen[bytes] | None = None, word: bytes = b"") -> None:
@@ -341,21 +341,21 @@ class Held:
             wait_for(self.running, self.by, word=self.word)
 
     def hold(self) -> None:
-        """Until stdin has its end; Failure if the program ends before."""
+        """Until stdin has its end; RelayFailure if the program ends before."""
         out = self.running.stdout.fileno() if self.running is not None and self.running.stdout is not None else None
         while True:
             ready = select.select([0] if out is None else [0, out], [], [])[0]
             if 0 in ready and not os.read(0, 4096):
                 return
             if out in ready and out is not None and not os.read(out, 65536):
-                raise Failure(f"{self.by} has ended", "see what it says there")
+                raise RelayFailure(f"{self.by} has ended", "see what it says there")
 
 
-class Mover(Held):
+class Mover(HeldTunnel):
     """The relay between a TUN interface and a UDP socket. counts: packets to the line and from it, and refused ones."""
 
     def __init__(self, options: Options, tun: int, sock: socket.socket) -> None:
-        Held.__init__(self, "trexbench's relay")
+        HeldTunnel.__init__(self, "trexbench's relay")
         self.pid = os.getpid()
         self.tun, self.sock, self.token = tun, sock, bytes.fromhex(options["keys"]["token"])
         self.counts = dict.fromkeys(("to_line", "from_line", "lost", "strangers"), 0)
@@ -408,7 +408,7 @@ def udp(options: Options) -> socket.socket:
     except OSError as error:
         sock.close()
         where = f"{options['local']}, port {options['port']}"
-        raise Failure(f"UDP from {where} cannot be used ({error.strerror})", "see ip addr and ss -un") from None
+        raise RelayFailure(f"UDP from {where} cannot be used ({error.strerror})", "see ip addr and ss -un") from None
     sock.setblocking(False)
     return sock
 
@@ -419,12 +419,12 @@ def tunnel(name: str) -> int:
     try:
         tun = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise Failure(f"/dev/net/tun cannot be opened ({error.strerror})", "as root: modprobe tun") from None
+        raise RelayFailure(f"/dev/net/tun cannot be opened ({error.strerror})", "as root: modprobe tun") from None
     try:
         fcntl.ioctl(tun, set_interface, struct.pack("16sH22x", name.encode(), 0x1001))  # TUN, without PI
     except OSError as error:
         os.close(tun)
-        raise Failure(f"interface {name} cannot be made ({error.strerror})", "run as root") from None
+        raise RelayFailure(f"interface {name} cannot be made ({error.strerror})", "run as root") from None
     return tun
 
 
@@ -453,7 +453,7 @@ def stop(*_: Any) -> None:
 
 
 def overdue(*_: Any) -> None:
-    raise Failure("did not end in time", "see what holds it")
+    raise RelayFailure("did not end in time", "see what holds it")
 
 
 def run(options: Options) -> None:
@@ -481,7 +481,7 @@ def main() -> None:
     try:
         run(options)
         say("done", {})
-    except Failure as failure:
+    except RelayFailure as failure:
         say("error", {"what": failure.what, "remedy": failure.remedy})
         sys.exit(1)
     except Exception as error:

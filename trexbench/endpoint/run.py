@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ..core.errors import BenchError, ConfigError, DutError
 from ..core.tcp.model import HostReading, Leg, LegReadings, TcpPlan
-from .engines import ENGINES, GRACE_S, READY_S, Engine, Part
+from .engines import ENGINES, GRACE_S, READY_S, LegPart, TcpEngine
 from .hosts import Agent, EndpointHost
 
 PORT = 5201
@@ -27,7 +27,7 @@ def run_leg(
     port: int = PORT,
     seen: Callable[[str, HostReading], None] = lambda name, reading: None,
     clock: Callable[[], float] = time.monotonic,
-    engines: tuple[Engine, Engine] | None = None,
+    engines: tuple[TcpEngine, TcpEngine] | None = None,
 ) -> LegReadings:
     """Run one leg; what the router did meanwhile is left empty.
 
@@ -39,8 +39,8 @@ def run_leg(
     addresses = [_address(host, leg.version) for host in (client, server)]
     token = secrets.token_hex(18) if of_client.takes_token and of_server.takes_token else None
     parts = {
-        "client": Part(plan, leg, "client", client, addresses[0], addresses[1], port, token),
-        "server": Part(plan, leg, "server", server, addresses[1], addresses[0], port, token),
+        "client": LegPart(plan, leg, "client", client, addresses[0], addresses[1], port, token),
+        "server": LegPart(plan, leg, "server", server, addresses[1], addresses[0], port, token),
     }
     with ExitStack() as stack:
         agents: dict[str, Agent] = {}
@@ -81,7 +81,7 @@ def run_leg(
     )
 
 
-def _engine(plan: TcpPlan) -> Engine:
+def _engine(plan: TcpPlan) -> TcpEngine:
     if plan.engine not in ENGINES:
         raise ConfigError(f"engine {plan.engine!r} is not known", f"use one of {', '.join(ENGINES)}")
     return ENGINES[plan.engine]()
@@ -93,11 +93,11 @@ def _address(host: EndpointHost, version: int) -> str:
     return host.addresses[version]
 
 
-def _programs(agents: Mapping[str, Agent], client: Engine, server: Engine) -> dict[str, Mapping[str, str]]:
+def _programs(agents: Mapping[str, Agent], client: TcpEngine, server: TcpEngine) -> dict[str, Mapping[str, str]]:
     return {role: dict(engine.about(agents[role])) for role, engine in (("client", client), ("server", server))}
 
 
-def _wait_ready(agent: Agent, engine: Engine, part: Part) -> None:
+def _wait_ready(agent: Agent, engine: TcpEngine, part: LegPart) -> None:
     deadline = time.monotonic() + READY_S
     while not agent.ready:
         left_s = deadline - time.monotonic()

@@ -27,7 +27,7 @@ _WAIT_S = 10.0
 
 
 @dataclass(frozen=True)
-class Answer:
+class EchoReply:
     """sequence: of its request. ttl: time to live, or hop limit, with which it arrived. time_s: None where not told."""
 
     sequence: int
@@ -44,7 +44,7 @@ class PingSeries:
     """
 
     sent: int
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[EchoReply, ...] = ()
     duplicates: int = 0
     errors: int = 0
     told: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class PingSeries:
 
 def parse_ping(text: str) -> PingSeries | None:
     """None where it is not what ping prints: without the line of its totals."""
-    answers: dict[int, Answer] = {}
+    answers: dict[int, EchoReply] = {}
     duplicates, told = 0, list[str]()
     for line in text.splitlines():
         if match := _ANSWER.match(line.strip()):
@@ -83,7 +83,7 @@ def parse_ping(text: str) -> PingSeries | None:
                 duplicates += 1
                 continue
             time_s = float(match["time"]) / 1000 if match["time"] else None
-            answers[sequence] = Answer(sequence, int(match["ttl"]), time_s)
+            answers[sequence] = EchoReply(sequence, int(match["ttl"]), time_s)
         elif match := _TOLD.match(line.strip()):
             told.append(match["what"].strip())
     totals = _SENT.search(text)

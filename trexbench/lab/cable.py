@@ -70,7 +70,7 @@ class Lateness:
         return found
 
 
-class Direction:
+class CableDirection:
     """From one TAP to the other."""
 
     def __init__(self, source: int, sink: int, wan: Wan) -> None:
@@ -165,10 +165,10 @@ class Cables:
 
     def __init__(self, ends: list[list[str]], napi: frozenset[str], wan: Wan, listener: socket.socket) -> None:
         self._devices: list[NetDevice] = []
-        self._ways: dict[int, Direction] = {}
+        self._ways: dict[int, CableDirection] = {}
         for pair in ends:
             here, there = (self._attach(end, end in napi) for end in pair)
-            self._ways |= {here: Direction(here, there, wan), there: Direction(there, here, wan)}
+            self._ways |= {here: CableDirection(here, there, wan), there: CableDirection(there, here, wan)}
         self._wan, self._listener = wan, listener
         self._clients: dict[int, tuple[socket.socket, bytearray]] = {}
 

@@ -26,7 +26,7 @@ _LONGEST_ANSWER = 1 << 16
 
 
 @dataclass(frozen=True)
-class Cable:
+class WanCable:
     """to: ``server``, or ``tester``: its last port. dut, far: namespace, interface and MAC (empty: any) of each end."""
 
     to: str
@@ -34,21 +34,21 @@ class Cable:
     far: tuple[str, str, str]
 
 
-def cables_of(spec: LabSpec) -> tuple[Cable, ...]:
+def cables_of(spec: LabSpec) -> tuple[WanCable, ...]:
     """Cables of a lab's line, which replace veth pairs; none where it has no line."""
     return tuple(_cables(spec)) if spec.wan is not None else ()
 
 
-def _cables(spec: LabSpec) -> Iterator[Cable]:
+def _cables(spec: LabSpec) -> Iterator[WanCable]:
     for one in spec.endpoints:
         if one.role == "server":
-            yield Cable(
+            yield WanCable(
                 "server", (spec.dut, one.dut, ""), (endpoint_namespace(spec.prefix, "server"), one.interface, "")
             )
     if spec.dut_interfaces:
         port, name = len(spec.dut_interfaces) - 1, spec.dut_interfaces[-1]
         far = (spec.tester, spec.tester_interfaces[port], spec.tester_macs[port])
-        yield Cable("tester", (spec.dut, name, spec.dut_macs[port]), far)
+        yield WanCable("tester", (spec.dut, name, spec.dut_macs[port]), far)
 
 
 def make_taps(spec: LabSpec) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from ..core.history.compare import CellPair, Difference, SetComparison, Verdict, find_differences
+from ..core.history.compare import CellPair, Comparison, RateDifference, SetComparison, find_differences
 from ..core.load.plan import Direction
 from ..core.result import RunResult
 from ..core.units import format_scaled, format_share
@@ -17,12 +17,12 @@ from .fit import TableColumn, format_fitting, wrapped
 from .words import format_cycles, name_of
 
 WORDS = {
-    Verdict.SAME: "the same, as far as can be told",
-    Verdict.FASTER: "faster",
-    Verdict.SLOWER: "slower",
-    Verdict.CHEAPER: "cheaper",
-    Verdict.DEARER: "dearer",
-    Verdict.UNKNOWN: "unknown: the DUT was not the limit",
+    Comparison.SAME: "the same, as far as can be told",
+    Comparison.FASTER: "faster",
+    Comparison.SLOWER: "slower",
+    Comparison.CHEAPER: "cheaper",
+    Comparison.DEARER: "dearer",
+    Comparison.UNKNOWN: "unknown: the DUT was not the limit",
 }
 HEAD = ("direction", "first", "second", "difference", "noise", "second is")
 
@@ -55,7 +55,7 @@ def _cost(cycles: float) -> str:
     return f"{format_cycles(cycles)} cycles/packet"
 
 
-def _figures(pair: Difference) -> dict[str, Any]:
+def _figures(pair: RateDifference) -> dict[str, Any]:
     unit = {"pps": "pps", "bit/s": "bps", "cycles": "cycles_per_packet"}[pair.unit]
     return {
         f"first_{unit}": pair.rates[0],
@@ -136,7 +136,7 @@ def _set_row(pair: CellPair, mark: str) -> tuple[str, ...]:
     return name, runs, *figures, f"{verdict} {mark}".rstrip()
 
 
-def _figure_words(pair: Difference) -> tuple[str, ...]:
+def _figure_words(pair: RateDifference) -> tuple[str, ...]:
     """Both figures, the difference, the noise and the verdict."""
     form: Callable[[float], str] = _cost if pair.unit == "cycles" else partial(format_scaled, unit=pair.unit)
     rates = (f"{'>= ' * bound}{form(rate)}" for rate, bound in zip(pair.rates, pair.bounds, strict=True))

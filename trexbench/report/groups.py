@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ..core.history.causes import Group, Section
+from ..core.history.causes import FindingGroup, Section
 from ..core.history.detect import SURE, Shape
 from ..core.history.differences import Difference
 from ..core.history.explain import day_range
@@ -23,7 +23,7 @@ def too_few(*nights: int) -> str:
     return f"needs {NEEDED_NIGHTS} nights, has {f'{least} to ' if least < most else ''}{most}"
 
 
-def headline(group: Group) -> str:
+def headline(group: FindingGroup) -> str:
     """``netgate-vpp 8.1 to 13.8 % slower since 17 November (8 cells)``"""
     cell, first, leading = group.first.cell, group.first, group.leading
     dut = f"{cell.dut_words}{' (simulated)' if cell.simulated else ''}"
@@ -44,7 +44,7 @@ def headline(group: Group) -> str:
     return f"{dut} {figures_words(leading, f'{words} since {about}{group.day}{_apart(first, group.now)}{again}')}"
 
 
-def group_kind(group: Group) -> str:
+def group_kind(group: FindingGroup) -> str:
     """``worse``, ``better``, ``recovered``, ``suspicion: worse``."""
     if group.section is Section.RECOVERY:
         return "recovered"
@@ -82,27 +82,27 @@ def figures_words(findings: Sequence[Finding], since: str = "") -> str:
     return f"{'' if metric.bounded else f'{metric.name} '}{bound}{size} {way}{since} ({count})"
 
 
-def explanation_lines(group: Group) -> Iterator[str]:
+def explanation_lines(group: FindingGroup) -> Iterator[str]:
     """Yield what explains the first finding, with its cell where the headline is about several."""
     several = len({one.cell for one in group.leading}) > 1
     for sentence in group.explanation:
         yield f"{group.first.cell}: {sentence}" if several else sentence
 
 
-def own_explanation(group: Group, finding: Finding) -> str:
+def own_explanation(group: FindingGroup, finding: Finding) -> str:
     """Explanation of this finding, as far as neither the group nor the cell's first finding has given it."""
     first = next(one for one in group.findings if one.cell == finding.cell)
     said = {*group.explanation, *(first.explanation if first is not finding else ())}
     return "; ".join(sentence for sentence in finding.explanation if sentence not in said)
 
 
-def also_line(group: Group) -> str:
+def also_line(group: FindingGroup) -> str:
     """The other metrics of the group in a line; empty where there are none."""
     others = [found for found in group.by_metric().values() if found[0] not in group.leading]
     return f"also {', '.join(map(figures_words, others))}" if others else ""
 
 
-def difference_lines(group: Group) -> Iterator[str]:
+def difference_lines(group: FindingGroup) -> Iterator[str]:
     """``DUT / kernel: 6.1 -> 6.8``; nothing where no documents were compared."""
     found = group.differences or ()
     yield from map(_difference_words, found[:MOST_DIFFERENCES])

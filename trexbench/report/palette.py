@@ -42,7 +42,7 @@ STRIDE = 17
 
 
 @dataclass(frozen=True)
-class Look:
+class LineStyle:
     """Look of a line. colour: on a light ground. marker, dash: keys of MARKERS, DASHES. size: of markers, in pixels."""
 
     colour: str
@@ -57,7 +57,7 @@ class Look:
         return style | {"color": self.colour, "markersize": 0.6 * self.size}
 
 
-def find_look(column: int, place: int = 0) -> Look:
+def find_look(column: int, place: int = 0) -> LineStyle:
     """Find the look of a DUT's line. column: the DUT's place among the columns; place: the line's among the DUT's.
 
     page.js has the same rule. No two of the first 17 lines of the first 16 DUTs look alike. Where lines coincide, the
@@ -66,7 +66,7 @@ def find_look(column: int, place: int = 0) -> Look:
     hue, number = column % len(LIGHT), place + STRIDE * (column // len(LIGHT))
     marker = [*MARKERS][(hue + number) % len(MARKERS)]
     dash = [*DASHES][(hue + number % len(MARKERS) + number // len(MARKERS)) % len(DASHES)]
-    return Look(LIGHT[hue], marker, dash, 11 - 2 * ((place + column) % 4))
+    return LineStyle(LIGHT[hue], marker, dash, 11 - 2 * ((place + column) % 4))
 
 
 def page_palette() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from ..core.errors import StoreError
 from ..core.history.rows import RunRow
 from ..core.names import REMEDY, is_name, shown
-from ..core.tcp.model import LegReadings, Setup, TcpPlan
+from ..core.tcp.model import LegReadings, TcpEnvironment, TcpPlan
 from ..core.tcp.result import TcpResult
 from ..core.typed import Status
 from ..core.verdict.model import Caveat
@@ -62,7 +62,7 @@ def imported_run(
             "label": given.label,
         },
         plan=plan,
-        setup=Setup(line_bps=given.line_bps),
+        setup=TcpEnvironment(line_bps=given.line_bps),
         dut={"name": given.dut, "description": f"{given.dut}, imported from a file of {tool}"},
         endpoints=endpoints or {},
         host={},

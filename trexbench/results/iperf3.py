@@ -18,7 +18,7 @@ import msgspec
 
 from ..core.errors import StoreError
 from ..core.tcp.intervals import REGULAR
-from ..core.tcp.iperf3 import Asked, Output, Told, Whole, told_in
+from ..core.tcp.iperf3 import Asked, Iperf3Output, Told, Whole, told_in
 from ..core.tcp.model import HostReading, Leg, LegReadings, StreamCount, TcpPlan, Way
 from ..core.tcp.result import TcpResult
 from ..core.units import format_bits, format_share
@@ -31,7 +31,7 @@ _NO_RETRANSMITS = 1 << 48
 _EVENTS = ("start", "interval", "end", "error", "server_output_json")
 
 
-class End(msgspec.Struct, frozen=True):
+class StreamTotals(msgspec.Struct, frozen=True):
     """The totals of one stream at one end."""
 
     socket: int = -1
@@ -40,7 +40,7 @@ class End(msgspec.Struct, frozen=True):
 
 
 class EndOfStream(msgspec.Struct, frozen=True):
-    sender: End = End()
+    sender: StreamTotals = StreamTotals()
 
 
 class Sum(msgspec.Struct, frozen=True):
@@ -70,9 +70,9 @@ def joined_stream(lines: Sequence[Any]) -> dict[str, Any]:
 def run_from_iperf3(document: Mapping[str, Any], given: Given) -> TcpResult:
     """The run of such a file; StoreError for UDP, for one in which nothing was measured, and for damage."""
     try:
-        output = msgspec.convert(document, Output)
+        output = msgspec.convert(document, Iperf3Output)
         end = msgspec.convert(output.end, Ends)
-        other = msgspec.convert(document.get("server_output_json") or {}, Output)
+        other = msgspec.convert(document.get("server_output_json") or {}, Iperf3Output)
         told, theirs = told_in(output), told_in(other)
     except (msgspec.ValidationError, OverflowError) as error:
         raise StoreError(f"not what iperf3 -J prints, or damaged: {error}") from None
@@ -127,7 +127,7 @@ def _interval_s(told: Told) -> float:
     return round(median([b - a for a, b in pairwise(ends) if a >= told.omit_s] or [1.0]), 2)
 
 
-def _plan(told: Told, asked: Asked, way: Way, output: Output, interval_s: float) -> TcpPlan:
+def _plan(told: Told, asked: Asked, way: Way, output: Iperf3Output, interval_s: float) -> TcpPlan:
     addresses = [one.remote_host for one in output.start.connected]
     six = any(":" in one and not one.startswith("::ffff:") for one in addresses)
     streams = len(told.totals[-1][1])
@@ -167,7 +167,7 @@ def _peer_of(told: Told, end: Ends) -> list[HostReading]:
     return found
 
 
-def _at_end(stream: int, total: End | None, omitted: Mapping[int, int]) -> StreamCount:
+def _at_end(stream: int, total: StreamTotals | None, omitted: Mapping[int, int]) -> StreamCount:
     """Count at the end. Payload not reported was not sent: the reading shows no more than the one before it."""
     payload, info = omitted.get(stream, 0) + max(0, int(total.bytes if total else 0)), {}
     if total is not None and total.retransmits is not None and 0 <= total.retransmits < _NO_RETRANSMITS:
@@ -205,7 +205,7 @@ def _doubts(told: Told, end: Ends, role: str, alone: bool) -> Iterator[Caveat]:
         )
 
 
-def _endpoints(output: Output, other: Output, end: Ends, role: str) -> dict[str, Any]:
+def _endpoints(output: Iperf3Output, other: Iperf3Output, end: Ends, role: str) -> dict[str, Any]:
     found: dict[str, Any] = {role: {"system": output.start.system_info[:200]}}
     found[_peer(role)] = {"system": other.start.system_info[:200]} if other.start.system_info else {}
     for host, side in ((role, "host"), (_peer(role), "remote")):
@@ -219,11 +219,11 @@ def _peer(role: str) -> str:
     return "server" if role == "client" else "client"
 
 
-def _tool(output: Output) -> str:
+def _tool(output: Iperf3Output) -> str:
     return f"iperf3 {_line(output.start.version.removeprefix('iperf '))[:40]}".strip()
 
 
-def _started(output: Output) -> str | None:
+def _started(output: Iperf3Output) -> str | None:
     at_s = output.start.timestamp.get("timesecs")
     if not isinstance(at_s, int | float) or not 1e8 < at_s < 4e9:
         return None

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..config.yamltree import Value, parse
 from ..core.errors import ConfigError, StoreError
-from ..core.history.causes import Group, groups_of
+from ..core.history.causes import FindingGroup, groups_of
 from ..core.history.detect import Shape
 from ..core.history.differences import Difference, compare_documents
 from ..core.history.regression import Judgement
@@ -39,7 +39,7 @@ def with_differences(judgement: Judgement, rows: Sequence[RunRow], results: Path
     return replace(judgement, differences=found)
 
 
-def _runs_around(group: Group, cells: Mapping[Cell, Sequence[RunRow]]) -> tuple[RunRow, RunRow] | None:
+def _runs_around(group: FindingGroup, cells: Mapping[Cell, Sequence[RunRow]]) -> tuple[RunRow, RunRow] | None:
     """The last run before and the first since; None for a drift, which has no such night."""
     every = cells.get(group.first.cell, ())
     rows = like_the_last([row for row in every if row.night] or list(every)) if every else []

@@ -22,7 +22,7 @@ from ..report.page.older import Older, choose_older, with_figures
 from ..report.page.report import Report
 from ..report.page.tcp import is_tcp
 from ..report.page.templates import read_static
-from ..report.page.trends import Change
+from ..report.page.trends import TrendChange
 from ..report.regress.text import finding_line, summary_line
 from ..results.document import naming
 from ..results.nights import load_known, load_nights
@@ -86,7 +86,7 @@ def collect(
     )
 
 
-def changes_of(finding: Finding, rows: Sequence[RunRow]) -> list[Change]:
+def changes_of(finding: Finding, rows: Sequence[RunRow]) -> list[TrendChange]:
     """In the terms of the report, each at the first complete run of its first night; a recovery with what it ended.
 
     A single night is none yet.
@@ -97,7 +97,7 @@ def changes_of(finding: Finding, rows: Sequence[RunRow]) -> list[Change]:
 
     if finding.kind is Kind.SUSPICION:
         return []
-    change = Change(
+    change = TrendChange(
         cell=finding.cell,
         metric=finding.metric.name,
         at=start(finding.since or ""),
@@ -186,7 +186,7 @@ def load_older(
     results: Path,
     rows: Sequence[RunRow],
     runs: Mapping[Cell, RunResult],
-    changes: Sequence[Change],
+    changes: Sequence[TrendChange],
     problems: list[tuple[str, str]],
     warn: Warn,
 ) -> dict[Cell, tuple[Older, ...]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..config.draft import UNKNOWN, Draft
 from ..core.errors import BenchError, DutError
 from ..dut.listing import LISTINGS, Listing
-from ..generator.trex.connect import Endpoint, describe
+from ..generator.trex.connect import ServerAddress, describe
 from ..lock import run_dir
 from ..transport import Transport, open_transport
 from ..transport.words import shown
@@ -47,7 +47,7 @@ def _queues(listing: Listing, interface: str, transport: Transport, timeout_s: f
         return None
 
 
-def ask_tester(draft: Draft, endpoint: Endpoint, ports: Sequence[int], trex_dir: Path | None) -> Draft:
+def ask_tester(draft: Draft, endpoint: ServerAddress, ports: Sequence[int], trex_dir: Path | None) -> Draft:
     """With the MACs of the tester's ports, and the speed of the slowest."""
     facts = describe(endpoint, trex_dir)
     chosen = [facts.ports[port] for port in ports if port in facts.ports]

@@ -18,8 +18,8 @@ from ..core.tcp.tunnel import DUT_SERVER
 from ..dut import Dut, Wanted, open_dut
 from ..dut.endpoints import TunnelWay, router_wanted
 from ..dut.journal import FileJournal, Journal, NoJournal, state_dir
-from ..dut.recording import Recorder, Recording, record
-from ..generator.trex.connect import Endpoint, read_macs
+from ..dut.recording import Recording, RecordingTransport, record
+from ..generator.trex.connect import ServerAddress, read_macs
 from ..lab.lab import facts_of
 from ..lab.spec import LabSpec
 from ..lock import locked, run_dir
@@ -27,7 +27,7 @@ from ..transport import CliLogin, Transport, open_transport
 from .request import Target, choose_queues
 from .watch import Observed, WithMeter
 
-ReadMacs = Callable[[DutConfig, Endpoint, Path | None], Mapping[int, str]]
+ReadMacs = Callable[[DutConfig, ServerAddress, Path | None], Mapping[int, str]]
 
 
 @dataclass(frozen=True)
@@ -110,10 +110,10 @@ def connect_target(
 
 def record_dut(target: Target, macs_of: ReadMacs) -> Recording:
     """All that the DUT answers to its driver's commands that only read; DutError where it answers none."""
-    recorders: list[Recorder] = []
+    recorders: list[RecordingTransport] = []
 
     def through(transport: Transport) -> Transport:
-        recorders.append(Recorder(transport))
+        recorders.append(RecordingTransport(transport))
         return recorders[0]
 
     with connect_target(target, "dut record", macs_of, through) as found:
@@ -142,12 +142,12 @@ def _require_counters(seen: Observation) -> None:
 
 def endpoint_of(
     there: GeneratorConfig, server: str | None, rpc_port: int | None, pub_port: int | None = None
-) -> Endpoint:
+) -> ServerAddress:
     """Where a DUT's tester listens: None is as its config says."""
-    return Endpoint(server or there.server, rpc_port or there.rpc_port, pub_port or there.pub_port)
+    return ServerAddress(server or there.server, rpc_port or there.rpc_port, pub_port or there.pub_port)
 
 
-def known_macs(config: DutConfig, endpoint: Endpoint, trex_dir: Path | None = None) -> Mapping[int, str]:
+def known_macs(config: DutConfig, endpoint: ServerAddress, trex_dir: Path | None = None) -> Mapping[int, str]:
     """MACs of the tester's ports where the config does not name them: a lab's are known, others are asked for."""
     if not config.asks_for_macs:
         return {}
@@ -159,7 +159,7 @@ def known_macs(config: DutConfig, endpoint: Endpoint, trex_dir: Path | None = No
 def macs_or_names(say: Callable[[str], None]) -> ReadMacs:
     """Make a known_macs that returns ``mac-of-port-0`` for the MACs of a tester that cannot be asked, and says so."""
 
-    def read(config: DutConfig, endpoint: Endpoint, trex_dir: Path | None) -> Mapping[int, str]:
+    def read(config: DutConfig, endpoint: ServerAddress, trex_dir: Path | None) -> Mapping[int, str]:
         try:
             return known_macs(config, endpoint, trex_dir)
         except GeneratorError as error:

@@ -24,7 +24,7 @@ from .netem import wan_host_wanted
 from .pppoe import Pppoe, dialled
 from .tunnel import TunnelUse, find_tunnel
 from .tunnels import OpenTunnel, tunnelled
-from .wan import CABLE, Line, find_wan
+from .wan import CABLE, StandingWan, find_wan
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Endpoints:
     opened: OpenTunnel | None = None
     outside: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     wan: Wan | None = None
-    line: Line | None = None
+    line: StandingWan | None = None
 
     @property
     def beneath(self) -> Endpoints:

@@ -10,13 +10,13 @@ from ..lab import RunningLab
 from .cableline import CableLine
 from .dut import ConnectedDut
 from .netem import netem_line
-from .wan import CABLE, Line, WanUse
+from .wan import CABLE, StandingWan, WanUse
 
 
 @contextmanager
 def open_line(
     config: DutConfig, use: WanUse, dut: ConnectedDut, lab: RunningLab | None, doing: str, packets: bool = False
-) -> Iterator[Line | None]:
+) -> Iterator[StandingWan | None]:
     """None where there is none. lab: was brought up with the line, where its cable makes it. packets: see find_wan."""
     if use.wan is None:
         yield None

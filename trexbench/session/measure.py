@@ -26,7 +26,7 @@ from ..signals import uninterrupted
 from .process import host_facts, utc_now
 from .request import Request, build_plan
 from .run import Interrupted, Outcome, Watch, as_error, run
-from .wan import Line
+from .wan import StandingWan
 from .watch import Observed, Watcher
 
 NO_LATENCY = Caveat("no-latency", "no latency was measured: the generator's ports cannot time frames")
@@ -71,7 +71,7 @@ class SinkGroup:
             raise failure
 
 
-class Recorder(Protocol):
+class RunRecorder(Protocol):
     """Keeps and shows a run while it goes on."""
 
     def begin(self, result: RunResult) -> Sink:
@@ -98,10 +98,10 @@ class Session:
     say: Callable[[str], None]
     watch: Watch = lambda: None
     calibration: Calibration | None = None
-    line: Line | None = None
+    line: StandingWan | None = None
     read_back: Callable[[], Attestation] | None = None
 
-    def measure(self, recorder: Recorder, request: Request | None = None) -> tuple[RunResult, Outcome]:
+    def measure(self, recorder: RunRecorder, request: Request | None = None) -> tuple[RunResult, Outcome]:
         """One run of the session's request, or of another one for the same DUT, ports and queues."""
         request = request or self.request
         profiles, plan = _plan(request, self.generator)
@@ -247,7 +247,7 @@ def _begin(request: Request, there: Session, profiles: Mapping[int, Profile], pl
     )
 
 
-def _line_doubts(line: Line, before: int) -> Iterator[Caveat]:
+def _line_doubts(line: StandingWan, before: int) -> Iterator[Caveat]:
     with contextlib.suppress(BenchError):  # that it has ended is told elsewhere
         if failed := line.not_carried() - before:
             yield Caveat(

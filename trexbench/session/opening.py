@@ -28,7 +28,7 @@ from .process import signals_as_exceptions
 from .request import Request, expected_s
 from .run import Watch
 from .testers import load, name_of_tester
-from .wan import CABLE, Line, WanUse, find_wan
+from .wan import CABLE, StandingWan, WanUse, find_wan
 from .watch import Observed
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _configure(
     wan: WanUse,
     stack: ExitStack,
     say: Callable[[str], None],
-) -> tuple[Attestation, ConnectedDut | None, Line | None]:
+) -> tuple[Attestation, ConnectedDut | None, StandingWan | None]:
     """The DUT configured and read back, the way to it where there is one, and the WAN behind it."""
     asked = request.dut.tester_ports if request.dut.asks_for_macs else ()
     macs = {port: mac for port in asked if (mac := generator.mac(port)) is not None}

@@ -18,7 +18,7 @@ from ..core.dut.telemetry import CpuTime, DropCount, Observation, PortCount, Que
 from ..core.errors import ConfigError
 from ..core.load.plan import pair_directions
 from ..dut.vpp.parse import parse_runtime
-from ..generator.trex.connect import Endpoint
+from ..generator.trex.connect import ServerAddress
 from ..signals import uninterrupted
 from ..stlserver.rpc.server import StlServer
 from ..twin.engine import SimEngine
@@ -60,7 +60,7 @@ class Simulation:
     """A server that answers at ``endpoint`` until the end of ``simulated``'s block."""
 
     clock: HeldClock
-    endpoint: Endpoint
+    endpoint: ServerAddress
     dut: TwinDut
 
 
@@ -143,7 +143,7 @@ def simulated(request: Request, say: Callable[[str], None]) -> Iterator[Simulati
         with uninterrupted():  # so that the server's thread takes no signal
             server = StlServer(cast(SimEngine, locked), clock=clock.now)
             server.start()
-        there = Endpoint(server.host, server.rpc_port, server.pub_port, timeout_s=PATIENCE_S, tries=TRIES)
+        there = ServerAddress(server.host, server.rpc_port, server.pub_port, timeout_s=PATIENCE_S, tries=TRIES)
         yield Simulation(clock, there, TwinDut(request.dut, router, locked))
     finally:
         with uninterrupted():  # else the thread would go on while the interpreter ends

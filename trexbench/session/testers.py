@@ -13,7 +13,7 @@ from ..dut.journal import state_dir
 from ..files import replace_file
 
 
-class Asked(Protocol):
+class TesterOptions(Protocol):
     """Options that a user gives for the tester."""
 
     @property
@@ -22,7 +22,7 @@ class Asked(Protocol):
     def rpc_port(self) -> int | None: ...
 
 
-def name_of_tester(config: DutConfig | None, asked: Asked) -> str:
+def name_of_tester(config: DutConfig | None, asked: TesterOptions) -> str:
     """By which a tester is locked and its calibration is kept: its server's address, or its lab's prefix."""
     if config is not None and config.lab is not None and asked.server is None:
         return f"lab-{config.lab.prefix}"

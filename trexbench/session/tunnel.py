@@ -13,7 +13,7 @@ from ..core.errors import DutError
 from ..core.tcp.model import TUNNELS
 from ..core.tcp.tunnel import DUT_SERVER
 from ..dut.endpoints import TUNNEL_NAME, TunnelWay, endpoints_of
-from ..dut.model import NO_DEVICE, Tunnel
+from ..dut.model import NO_DEVICE, SixInFourEnd
 from ..lab.server import python_path
 from ..lab.sixinfour import TRY
 from ..lock import run_dir
@@ -26,7 +26,7 @@ _HERE = ("netns", "local")
 
 @dataclass(frozen=True)
 class TunnelUse:
-    """The tunnel of a run, in the words of core.tcp.model.Setup. way: how it is made; None: it is not to be made."""
+    """The tunnel of a run, in TcpEnvironment's words. way: how it is made; None: it is not to be made."""
 
     tunnel: str = TUNNELS[0]
     by: str = ""
@@ -63,7 +63,7 @@ def find_tunnel(config: DutConfig, apply_it: bool) -> TunnelUse:
 
 def _lacks_device(hosts: dict[str, TransportConfig]) -> Iterator[tuple[str, str]]:
     """Yield each host whose kernel lacks it, and what it said when tried in a network of its own, gone afterwards."""
-    some = Tunnel("", IPv4Address("192.0.2.1"), IPv4Address("192.0.2.2"), name=TUNNEL_NAME)
+    some = SixInFourEnd("", IPv4Address("192.0.2.1"), IPv4Address("192.0.2.2"), name=TUNNEL_NAME)
     make = ("unshare", "--net", *some.device)
     for who, to in hosts.items():
         said = _fails(to, make)

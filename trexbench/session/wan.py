@@ -20,7 +20,7 @@ _TRY = ("unshare", "--net", "sh", "-c", "tc -batch - && tc -j -s qdisc show dev 
 _MTU = 1500
 
 
-class Line(Protocol):
+class StandingWan(Protocol):
     """A WAN that is there."""
 
     @property
@@ -43,7 +43,7 @@ class WanUse:
 
 
 @dataclass(frozen=True)
-class Carrier:
+class WanCarrier:
     """The Linux host whose interfaces make the WAN: what it is, and those that the test's traffic leaves by."""
 
     what: str
@@ -51,7 +51,7 @@ class Carrier:
     interfaces: tuple[str, ...]
 
 
-def carrier_of(config: DutConfig, packets: bool = False) -> Carrier | None:
+def carrier_of(config: DutConfig, packets: bool = False) -> WanCarrier | None:
     """The WAN host, else the DUT with its interfaces towards both endpoints; None: no Linux is in the path.
 
     packets: its ports towards the tester, in place of the endpoints. One interface to both ends is there once: all that
@@ -59,14 +59,14 @@ def carrier_of(config: DutConfig, packets: bool = False) -> Carrier | None:
     ways together, as that of a one-armed router's cable is.
     """
     if config.wan_host is not None:
-        return Carrier("the WAN host", config.wan_host.transport, config.wan_host.interfaces)
+        return WanCarrier("the WAN host", config.wan_host.transport, config.wan_host.interfaces)
     if config.driver != "linux":
         return None
     if packets or config.endpoints is None:
         names = tuple(port.interface for port in config.ports)
     else:
         names = tuple(side.interface for side in config.endpoints.sides)
-    return Carrier("the DUT", config.transport, names) if names else None
+    return WanCarrier("the DUT", config.transport, names) if names else None
 
 
 def find_wan(config: DutConfig, packets: bool = False) -> WanUse:
@@ -87,7 +87,7 @@ def find_wan(config: DutConfig, packets: bool = False) -> WanUse:
     raise lack
 
 
-def _lack(carrier: Carrier, wan: Wan) -> DutError | None:
+def _lack(carrier: WanCarrier, wan: Wan) -> DutError | None:
     """Return what keeps the host from making this line; None: nothing, as reading it back shows."""
     asked = parts(wan, _MTU)
     to = carrier.transport

@@ -77,7 +77,7 @@ class StreamSpec:
 
 
 @dataclass(frozen=True)
-class PortCounters:
+class EngineCounters:
     """Raw totals since the engine started. Bytes include the FCS."""
 
     opackets: int = 0
@@ -181,7 +181,7 @@ class Engine(Protocol):
     def poll(self) -> Sequence[int]:
         """Ports whose traffic ended by itself (duration over, bursts sent, engine failure) since the last call."""
 
-    def counters(self, port: int) -> PortCounters: ...
+    def counters(self, port: int) -> EngineCounters: ...
 
     def latency(self, port: int) -> Mapping[int, LatencyTotals]:
         """By pg_id, of the latency streams that this port sends or sent last; they begin at zero with every start."""

@@ -47,7 +47,7 @@ class Cursor:
 
 
 @dataclass
-class Traffic:
+class PortTraffic:
     """Traffic of one port since its start. ends_s: on the clock of whoever calls; None lasts until stopped.
 
     ended: how often each stream has handed over to the next one.
@@ -61,7 +61,7 @@ class Traffic:
     paused: bool = False
 
     @classmethod
-    def begin(cls, streams: Sequence[StreamSpec], factor: float, now_s: float, duration_s: float | None) -> Traffic:
+    def begin(cls, streams: Sequence[StreamSpec], factor: float, now_s: float, duration_s: float | None) -> PortTraffic:
         ends_s = None if duration_s is None else now_s + duration_s
         cursors = [Cursor.at_start(spec) for spec in streams if spec.self_start]
         return cls({spec.stream_id: spec for spec in streams}, factor, ends_s, cursors)
@@ -81,7 +81,7 @@ class Traffic:
         """Test whether all is sent, or the time is up."""
         return not self.cursors or (self.ends_s is not None and now_s >= self.ends_s)
 
-    def copy(self) -> Traffic:
+    def copy(self) -> PortTraffic:
         """Return a copy of the traffic, to be followed on its own."""
         cursors = [replace(cursor) for cursor in self.cursors]
         return replace(self, cursors=cursors, ended=Counter(self.ended))

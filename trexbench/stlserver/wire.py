@@ -56,7 +56,7 @@ def json_misfit(text: str) -> RpcError:
 
 
 @dataclass(frozen=True)
-class Request:
+class RpcRequest:
     """One well-formed call. ``text`` and ``path`` locate its params, for the offsets in error texts."""
 
     id: Json
@@ -78,7 +78,7 @@ class BadRequest:
 class Message:
     """Calls that one frame held, in order; the answer is compressed exactly when the question was."""
 
-    calls: tuple[Request | BadRequest, ...]
+    calls: tuple[RpcRequest | BadRequest, ...]
     zipped: bool
 
 
@@ -167,7 +167,7 @@ def _whole(text: str) -> int | float:
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole)
 
 
-def _parse(data: bytes) -> tuple[Request | BadRequest, ...]:
+def _parse(data: bytes) -> tuple[RpcRequest | BadRequest, ...]:
     text = data.decode("utf-8", "replace")
     start = _skip_space(text, 0)
     try:
@@ -180,7 +180,7 @@ def _parse(data: bytes) -> tuple[Request | BadRequest, ...]:
     return (_parse_call(value, text, ()),)
 
 
-def _parse_call(call: Json, text: str, path: Path) -> Request | BadRequest:
+def _parse_call(call: Json, text: str, path: Path) -> RpcRequest | BadRequest:
     if not isinstance(call, dict):
         return BadRequest(None, RpcError(INVALID_REQUEST, "Missing 'id' field"))
     call_id = call.get("id")
@@ -194,7 +194,7 @@ def _parse_call(call: Json, text: str, path: Path) -> Request | BadRequest:
         return BadRequest(call_id, RpcError(INVALID_REQUEST, text_))
     if method is None or method == "":
         return BadRequest(call_id, RpcError(INVALID_REQUEST, "Missing Method Name"))
-    return Request(call_id, as_text(method), call.get("params"), text, (*path, "params"))
+    return RpcRequest(call_id, as_text(method), call.get("params"), text, (*path, "params"))
 
 
 def _can_be_written(value: Json) -> bool:

@@ -15,7 +15,7 @@ from ..config.model import PlanDefaults
 from ..config.suite import Suite, TcpWishes
 from ..config.suite import sessions as sessions_of
 from ..core.errors import BenchError, ConfigError, StoreError
-from ..core.history.night import CellRecord, Night, State
+from ..core.history.night import CellRecord, CellState, Night
 from ..core.history.rows import TCP_KIND, Cell
 from ..core.result import RunResult
 from ..core.tcp.model import TcpMode
@@ -231,14 +231,14 @@ def resumed(results: Path, path: Path, night: Night, jobs: Sequence[Job]) -> Nig
 
 def _resumed_cell(results: Path, cell: CellRecord) -> CellRecord:
     """A cell in flight is measured again, unless its document was complete before the kill."""
-    if cell.state is not State.RUNNING:
+    if cell.state is not CellState.RUNNING:
         return cell
     if cell.path is not None and _complete(results / cell.path):
-        return replace(cell, state=State.DONE)
+        return replace(cell, state=CellState.DONE)
     attempts = cell.attempts
     if attempts and attempts[-1].error is None:
         attempts = (*attempts[:-1], replace(attempts[-1], error="its runner was killed", code=137))
-    return replace(cell, state=State.WAITING, attempts=attempts)
+    return replace(cell, state=CellState.WAITING, attempts=attempts)
 
 
 def _complete(path: Path) -> bool:

@@ -14,7 +14,7 @@ from ..config.lookup import SUITES, read_suite
 from ..config.suite import AS_IT_IS, Instead, Suite
 from ..config.twin import TWIN_REMEDY
 from ..core.errors import ConfigError
-from ..core.history.night import State
+from ..core.history.night import CellState
 from ..lock import locked
 from ..results.nights import NightWriter
 from ..session.keep import Output
@@ -96,7 +96,7 @@ def measure_night(suite: str, jobs: Sequence[Job], writer: NightWriter, options:
     runs = labelled(jobs, suite, writer)
     night = NightRun(runs, writer, output, options.say, options.retry_after_s).go()
     for at, cell in enumerate(night.cells):
-        if cell.state is State.FAILED:
+        if cell.state is CellState.FAILED:
             output.warn(f"failed   {jobs[at].cell}: {cell.attempts[-1].error}")
     options.say(f"night    {len(night.cells) - len(night.failed)} of {len(night.cells)} cells measured")
 

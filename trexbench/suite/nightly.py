@@ -12,7 +12,7 @@ from ..config.suite import Suite
 from ..core.errors import BenchError, ConfigError, StoreError, as_bench_error
 from ..core.history.causes import Section, groups_of
 from ..core.history.levels import Kind
-from ..core.history.night import Night, State
+from ..core.history.night import CellState, Night
 from ..core.history.regression import Judgement
 from ..core.history.rows import RunRow
 from ..core.names import is_name
@@ -162,7 +162,7 @@ class Nightly:
         """The rows of the night's complete runs."""
         found: list[RunRow] = []
         for cell in self.night.cells:
-            if cell.state is State.DONE and cell.path is not None:
+            if cell.state is CellState.DONE and cell.path is not None:
                 try:
                     found += load_rows(self.options.results / cell.path, cell.path)
                 except StoreError as error:

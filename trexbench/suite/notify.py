@@ -16,7 +16,7 @@ import requests
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from ..core.errors import BenchError, ConfigError, StoreError
-from ..core.history.night import Night, State
+from ..core.history.night import CellState, Night
 from ..core.history.rows import TCP_KIND, Cell, RunRow
 from ..core.tcp.model import TcpMode
 from ..files import replace_file
@@ -84,7 +84,7 @@ def _for_chat(text: str) -> str:
 
 def summary(night: Night, findings: Sequence[str]) -> str:
     """The night in a few lines: what was measured, what failed, what was found."""
-    done = sum(cell.state is State.DONE for cell in night.cells)
+    done = sum(cell.state is CellState.DONE for cell in night.cells)
     simulated = " (simulated)" if night.simulated else ""
     count = f"{done} of {len(night.cells)} cells" if done or not night.cells else f"none of {len(night.cells)} cells"
     lines = [f"{night.suite}, night of {night.night}{simulated}: {count} measured"]
@@ -116,7 +116,9 @@ def textfile(night: Night, rows: Iterable[RunRow], code: int) -> str:
     """The night in Prometheus' text format. rows: of its complete runs; code: what the night exits with."""
     registry, cells, suite = CollectorRegistry(), list(rows), {"suite": _plain(night.suite)}
     of_suite = {**suite, "simulated": str(night.simulated).lower()}
-    counts = [({**suite, "state": state.value}, sum(cell.state is state for cell in night.cells)) for state in State]
+    counts = [
+        ({**suite, "state": state.value}, sum(cell.state is state for cell in night.cells)) for state in CellState
+    ]
     varied = any(row.cell.variant is not None for row in cells)
     for name, about, value_of in _GAUGES:
         _gauge(registry, name, about, [({**suite, **_labels(row.cell, varied)}, value_of(row)) for row in cells])

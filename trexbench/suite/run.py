@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import DutChanged, DutLost, GeneratorError, LabError, StoreError, TesterBusy, as_bench_error
-from ..core.history.night import Attempt, Night, State
+from ..core.history.night import Attempt, CellState, Night
 from ..core.units import format_duration
 from ..results.nights import NightWriter
 from ..session.keep import Output
@@ -94,7 +94,7 @@ class NightRun:
     def _measure_cell(self, session: Any, at: int) -> BaseException | None:
         """Measure one cell; the error if that failed. The night is written before, during and after it."""
         job, begun = self.jobs[at], time.monotonic()
-        self._write_cell(at, State.RUNNING, (*self._attempts(at), Attempt(utc_now())))
+        self._write_cell(at, CellState.RUNNING, (*self._attempts(at), Attempt(utc_now())))
         try:
             done = job.measure(session, self.output, lambda path: self._note_path(at, path))
         except (Exception, Interrupted, KeyboardInterrupt) as error:
@@ -105,7 +105,7 @@ class NightRun:
             return StoreError(f"{self.output.results} could not be written", f"the result is in {done.path}")
         self._expected_s += job.expected_s
         self._took_s += time.monotonic() - begun
-        self._write_cell(at, State.DONE, self._attempts(at))
+        self._write_cell(at, CellState.DONE, self._attempts(at))
         self.say(f"  {done.figure}  {done.path}")
         return None
 
@@ -117,10 +117,10 @@ class NightRun:
         error, ended = as_error(failure), isinstance(failure, (Interrupted, KeyboardInterrupt))
         again = ended or (isinstance(error, RETRIED) and waiting[0] not in self._tried)
         self._tried.add(waiting[0])
-        night, state = self.writer.night, State.WAITING if again else State.FAILED
+        night, state = self.writer.night, CellState.WAITING if again else CellState.FAILED
         for at in list(waiting)[:count]:
             cell = night.cells[at]
-            *before, last = cell.attempts if cell.state is State.RUNNING else (*cell.attempts, Attempt(utc_now()))
+            *before, last = cell.attempts if cell.state is CellState.RUNNING else (*cell.attempts, Attempt(utc_now()))
             attempts = (*before, replace(last, error=str(error), code=error.exit_code))
             night = night.with_cell(at, replace(cell, state=state, attempts=attempts))
             if not again:
@@ -134,7 +134,7 @@ class NightRun:
     def _note_path(self, at: int, path: Path) -> None:
         if (place := self._below_results(path)) is not None:
             *before, last = self._attempts(at)
-            self._write_cell(at, State.RUNNING, (*before, replace(last, path=place)))
+            self._write_cell(at, CellState.RUNNING, (*before, replace(last, path=place)))
 
     def _below_results(self, path: Path | None) -> str | None:
         """The path below the results, where documents are looked for; None for one elsewhere."""
@@ -146,7 +146,7 @@ class NightRun:
     def _attempts(self, at: int) -> tuple[Attempt, ...]:
         return self.writer.night.cells[at].attempts
 
-    def _write_cell(self, at: int, state: State, attempts: tuple[Attempt, ...]) -> None:
+    def _write_cell(self, at: int, state: CellState, attempts: tuple[Attempt, ...]) -> None:
         night = self.writer.night
         self.writer.write(night.with_cell(at, replace(night.cells[at], state=state, attempts=attempts)))
 

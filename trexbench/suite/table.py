@@ -12,14 +12,14 @@ from ..core.errors import BenchError, StoreError
 from ..core.history.night import CellRecord, Night
 from ..core.history.rows import RunRow
 from ..core.tcp.cpu import mean_columns
-from ..report.tcp.table import Line, Processes
+from ..report.tcp.table import ProcessShares, PublishedCell
 from ..results.nights import find_nights
 from ..results.store import load_rows, load_tcp
 
 
 def published_table(
     name: str, results: Path, configs_dir: Path | None, date: str | None, warn: Callable[[str], None]
-) -> tuple[Night, list[Line]]:
+) -> tuple[Night, list[PublishedCell]]:
     """The night and a line for each of its cells. date: of the night; None: the latest. StoreError without one."""
     suite = read_suite(SUITES.find(name), configs_dir)
     nights = [one for _, one in find_nights(results, warn) if one.suite == suite.name and date in (None, one.night)]
@@ -29,7 +29,7 @@ def published_table(
     return nights[-1], _lines(nights[-1], suite, results, warn)
 
 
-def published_lines(night: Night | None, results: Path, warn: Callable[[str], None]) -> list[Line]:
+def published_lines(night: Night | None, results: Path, warn: Callable[[str], None]) -> list[PublishedCell]:
     """The cells of a night of which others have published figures; none where its suite is not known any more."""
     try:
         suite = read_suite(SUITES.find(night.suite), None) if night is not None else None
@@ -40,7 +40,7 @@ def published_lines(night: Night | None, results: Path, warn: Callable[[str], No
     return [one for one in _lines(night, suite, results, warn) if one.published is not None]
 
 
-def _lines(night: Night, suite: Suite, results: Path, warn: Callable[[str], None]) -> list[Line]:
+def _lines(night: Night, suite: Suite, results: Path, warn: Callable[[str], None]) -> list[PublishedCell]:
     published = dict(suite.published)
     rows = [next(_rows(results, cell.path, warn), None) for cell in night.cells]
     return [
@@ -51,8 +51,12 @@ def _lines(night: Night, suite: Suite, results: Path, warn: Callable[[str], None
 
 def _line(
     results: Path, cell: CellRecord, published: Published | None, row: RunRow | None, warn: Callable[[str], None]
-) -> Line:
-    line = Line(cell, None, row) if published is None else Line(cell, published.mbps, row, 1.0, published.cpu)
+) -> PublishedCell:
+    line = (
+        PublishedCell(cell, None, row)
+        if published is None
+        else PublishedCell(cell, published.mbps, row, 1.0, published.cpu)
+    )
     if row is None or cell.path is None:
         return line
     try:
@@ -61,7 +65,7 @@ def _line(
         warn(str(error))
         return line
     bits = run.flows[0].bits_per_cpu_second if run.flows else None
-    processes = Processes(mean_columns([one.shares for one in run.flows]), bits)
+    processes = ProcessShares(mean_columns([one.shares for one in run.flows]), bits)
     return replace(line, scale=run.setup.scale, processes=processes)
 
 

@@ -13,15 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from math import floor
 
 from ..config.twin import TesterSpec
-from ..stlserver.engine import EngineLoad, EnginePort, FlowTotals, LatencyTotals, PortCounters, PortLoad, StreamSpec
-from ..stlserver.traffic import Tally, Traffic, frame_bytes
+from ..stlserver.engine import EngineCounters, EngineLoad, EnginePort, FlowTotals, LatencyTotals, PortLoad, StreamSpec
+from ..stlserver.traffic import PortTraffic, Tally, frame_bytes
 from ..stlserver.wiring import Pairs, partners, simulated_ports
 from .headers import check_program, headers_of
-from .latency import Group
+from .latency import LatencyGroup
 from .noise import mixed
 from .ports import Router
 from .tester import between, skew_of
-from .world import Flow, TesterPort, World
+from .world import FrameClass, TesterPort, World
 
 STEP_S = 0.05
 """Distance of the grid's lines."""
@@ -57,7 +57,7 @@ class SimEngine:
         )
         self._view: tuple[float, World] | None = None
         self._past: deque[tuple[float, list[tuple[Tally, ...]]]] = deque()
-        self._shown = [PortCounters() for _ in self._ports]
+        self._shown = [EngineCounters() for _ in self._ports]
         self._shown_flows: list[dict[int, FlowTotals]] = [{} for _ in self._ports]
         self._queue_full = dict.fromkeys(range(ports), 0)
         self._starts = 0
@@ -80,10 +80,10 @@ class SimEngine:
             world.tags.setdefault(flow, len(world.tags))
         state.flows = flows
         state.groups = {
-            flow.mark: Group(mixed(self._seed, port, *flow.mark) / 2**64) for flow in flows.values() if flow.mark
+            flow.mark: LatencyGroup(mixed(self._seed, port, *flow.mark) / 2**64) for flow in flows.values() if flow.mark
         }
         self._starts += 1
-        state.tx.traffic = Traffic.begin(streams, factor, world.at_s, duration_s)
+        state.tx.traffic = PortTraffic.begin(streams, factor, world.at_s, duration_s)
         state.tx.owed_s = 0.0
         self._told.discard(port)
 
@@ -118,14 +118,14 @@ class SimEngine:
         ended, self._ended = self._ended, []
         return ended
 
-    def counters(self, port: int) -> PortCounters:
+    def counters(self, port: int) -> EngineCounters:
         now_s = self._settle()
         sent, received, errors = self._tallies(port, now_s)
         found = {"opackets": sent.packets, "obytes": sent.bytes, "ierrors": errors.packets}
         found |= {"ipackets": received.packets, "ibytes": received.bytes}
         # the copy may have rounded a frame up that the original does not count yet: counters never go back
         before = self._shown[port]
-        self._shown[port] = PortCounters(**{name: max(getattr(before, name), now) for name, now in found.items()})
+        self._shown[port] = EngineCounters(**{name: max(getattr(before, name), now) for name, now in found.items()})
         return self._shown[port]
 
     def latency(self, port: int) -> Mapping[int, LatencyTotals]:
@@ -166,11 +166,11 @@ class SimEngine:
         """Advance the router to the last line of the grid; call it before reading the router's own counters."""
         self._settle()
 
-    def _flow(self, port: int, spec: StreamSpec) -> Flow:
+    def _flow(self, port: int, spec: StreamSpec) -> FrameClass:
         check_program(spec)
         spread = tuple(self._world.router.spread(port, headers_of(spec)))
         mark = None if spec.pg_id is None else (spec.pg_id, self._starts)
-        return Flow(port, frame_bytes(spec), spread, mark, spec.mark)
+        return FrameClass(port, frame_bytes(spec), spread, mark, spec.mark)
 
     def _settle(self, split: bool = False) -> float:
         """Advance the world to the grid's last line, or with ``split`` to this moment; returns this moment."""

@@ -16,7 +16,7 @@ _GOLDEN = 0.6180339887498949
 
 
 @dataclass
-class Group:
+class LatencyGroup:
     """Counters of one start of a latency stream. phase: from 0 to 1, where in its range the next frame is taken."""
 
     phase: float = 0.0
@@ -29,7 +29,7 @@ class Group:
     jitter_s: float = 0.0
     last_s: float = 0.0
 
-    def copy(self) -> Group:
+    def copy(self) -> LatencyGroup:
         return replace(self, sent=self.sent.copy(), received=self.received.copy(), histogram=dict(self.histogram))
 
     def receive(self, length: int, frames: float, delays: Sequence[Delay]) -> None:

@@ -16,7 +16,7 @@ from .model import Pace
 from .noise import normal
 from .ports import Arrival
 from .rss import Rss
-from .shared import Feedback, Load, Solved, settle
+from .shared import Feedback, QueueLoad, Solved, settle
 
 NOISE_S = 0.1
 """Time for which a worker keeps the speed that was drawn for it."""
@@ -154,13 +154,13 @@ class TwinRouter:
             self._solved = Solved(tuple(loads), speeds, tuple(paces))
         return self._solved
 
-    def _load(self, queue: Queue, held: Mapping[Key, float], span_s: float) -> Load:
+    def _load(self, queue: Queue, held: Mapping[Key, float], span_s: float) -> QueueLoad:
         frames = sum(held.values())
         if frames <= 0:
-            return Load(queue.port, 0.0, 0.0, 0.0)
+            return QueueLoad(queue.port, 0.0, 0.0, 0.0)
         size = sum(self._sizes[key] * count for key, count in held.items()) / frames
         kept = self.spec.ring if self._room(queue) <= _FULL else frames
-        return Load(queue.port, frames / span_s, size, kept / span_s)
+        return QueueLoad(queue.port, frames / span_s, size, kept / span_s)
 
     def _room(self, queue: Queue) -> float:
         return self.spec.ring - queue.kept

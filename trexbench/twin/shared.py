@@ -23,7 +23,7 @@ _LEAST_CLOCK = 0.05
 
 
 @dataclass(frozen=True)
-class Load:
+class QueueLoad:
     """Frames waiting in a queue of this port, per second of the span, and their mean size with FCS.
 
     kept_pps: the part of them that is not dropped if it is not fetched.
@@ -58,16 +58,16 @@ class Feedback(NamedTuple):
 class Solved:
     """Pace of the workers under these loads, at these speeds."""
 
-    loads: tuple[Load, ...]
+    loads: tuple[QueueLoad, ...]
     speeds: tuple[float, ...]
     paces: tuple[Pace, ...]
 
-    def fits(self, loads: Sequence[Load], speeds: Sequence[float]) -> bool:
+    def fits(self, loads: Sequence[QueueLoad], speeds: Sequence[float]) -> bool:
         """Nothing has changed since, but for the last digits of sums."""
         return speeds == self.speeds and all(_alike(one, other) for one, other in zip(self.loads, loads, strict=True))
 
 
-def _alike(one: Load, other: Load) -> bool:
+def _alike(one: QueueLoad, other: QueueLoad) -> bool:
     return (
         abs(one.rate_pps - other.rate_pps) <= _SAME * one.rate_pps
         and abs(one.kept_pps - other.kept_pps) <= _SAME * one.kept_pps
@@ -77,7 +77,7 @@ def _alike(one: Load, other: Load) -> bool:
 
 def settle(
     spec: TwinSpec,
-    loads: Sequence[Load],
+    loads: Sequence[QueueLoad],
     queues_of: Sequence[Sequence[int]],
     speeds: Sequence[float],
     partners: Mapping[int, int],
@@ -105,7 +105,7 @@ def settle(
 
 
 def _worker(
-    spec: TwinSpec, loads: Sequence[Load], stalls: Sequence[float], speed: float, state: Feedback, number: int
+    spec: TwinSpec, loads: Sequence[QueueLoad], stalls: Sequence[float], speed: float, state: Feedback, number: int
 ) -> Pace:
     others = sum(state.busy) - state.busy[number]
     dearer = (1 + spec.contention * others) / speed
@@ -131,7 +131,7 @@ def _worker(
     return _discard(dropping, loads) if spec.drop_cycles else pace(costs, demands)
 
 
-def _discard(dropping: Callable[[float], Pace], loads: Sequence[Load]) -> Pace:
+def _discard(dropping: Callable[[float], Pace], loads: Sequence[QueueLoad]) -> Pace:
     """Find the pace of a worker that has to discard what it does not fetch and the rings cannot keep.
 
     dropping: its pace while it discards this many frames per second. Each of them takes time in which others would be
@@ -152,7 +152,7 @@ def _discard(dropping: Callable[[float], Pace], loads: Sequence[Load]) -> Pace:
     return found
 
 
-def _dropped_pps(found: Pace, loads: Sequence[Load]) -> float:
+def _dropped_pps(found: Pace, loads: Sequence[QueueLoad]) -> float:
     return sum(
         max(0.0, load.rate_pps - rate_pps - load.kept_pps)
         for load, rate_pps in zip(loads, found.rates_pps, strict=True)
@@ -160,7 +160,7 @@ def _dropped_pps(found: Pace, loads: Sequence[Load]) -> float:
 
 
 def _feedback(
-    spec: TwinSpec, loads: Sequence[Load], queues_of: Sequence[Sequence[int]], paces: Sequence[Pace], ports: int
+    spec: TwinSpec, loads: Sequence[QueueLoad], queues_of: Sequence[Sequence[int]], paces: Sequence[Pace], ports: int
 ) -> Feedback:
     fetched = [0.0] * ports
     for queues, found in zip(queues_of, paces, strict=True):

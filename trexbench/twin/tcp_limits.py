@@ -42,7 +42,7 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Bound:
+class CapacityBound:
     """Payload of each way, times its cost, is at most the capacity in sum."""
 
     name: str
@@ -168,37 +168,37 @@ class TcpModel:
         """Each direction of the leg when nothing changes any more."""
         return share([*self._of_router(leg, streams), *self.of_endpoints(leg, streams)], ways_of(leg))
 
-    def of_endpoints(self, leg: Leg, streams: int, round_trip_s: float | None = None) -> Iterator[Bound]:
+    def of_endpoints(self, leg: Leg, streams: int, round_trip_s: float | None = None) -> Iterator[CapacityBound]:
         """Limits that are there without the router, too. round_trip_s: None: the idle path's."""
         window = self.window_bytes(leg)
         for way in ways_of(leg):
             for host in ("client", "server"):
-                yield Bound(ENDPOINT, {way: self.program_cost(host, way, leg.version).total_s}, 1.0)
+                yield CapacityBound(ENDPOINT, {way: self.program_cost(host, way, leg.version).total_s}, 1.0)
             if window is not None:
-                yield Bound(WINDOW, {way: 1.0}, 8 * streams * window / (round_trip_s or self.round_trip_s))
+                yield CapacityBound(WINDOW, {way: 1.0}, 8 * streams * window / (round_trip_s or self.round_trip_s))
 
-    def _of_router(self, leg: Leg, streams: int) -> Iterator[Bound]:
+    def _of_router(self, leg: Leg, streams: int) -> Iterator[CapacityBound]:
         tcp, ways, sizes, acks = self.tcp, ways_of(leg), self.sizes(leg.version), self.acks_per_packet
         if tcp.one_armed:
-            yield Bound(LINE, dict.fromkeys(ways, sizes.on_line(acks) / sizes.mss), self.line_bps)
+            yield CapacityBound(LINE, dict.fromkeys(ways, sizes.on_line(acks) / sizes.mss), self.line_bps)
         else:
             for way in ways:
                 there = {way: sizes.on_line(0) / sizes.mss}
                 back = {other: sizes.acks_on_line(acks) / sizes.mss for other in ways if other != way}
-                yield Bound(LINE, {**there, **back}, self.line_bps)
+                yield CapacityBound(LINE, {**there, **back}, self.line_bps)
         yield from self._of_wan(leg, streams)
         if tcp.bus_bps is not None:
             crossing = 2 * (sizes.frame + acks * sizes.ack) / sizes.mss  # each comes in and goes out
-            yield Bound(BUS, dict.fromkeys(ways, crossing), tcp.bus_bps)
+            yield CapacityBound(BUS, dict.fromkeys(ways, crossing), tcp.bus_bps)
         core_s = {way: self.core_seconds(way, leg.version, 1 / 8) for way in ways}
-        yield Bound(ROUTER, core_s, self.cores_used(streams))
+        yield CapacityBound(ROUTER, core_s, self.cores_used(streams))
         for cost in (self.tunnel_cost(host, leg.version) for host in ("client", "server", "dut")):
             if cost is not None:
-                yield Bound(TUNNEL, dict.fromkeys(ways, cost.total_s), 1.0)
+                yield CapacityBound(TUNNEL, dict.fromkeys(ways, cost.total_s), 1.0)
         if tcp.path_bps is not None:
-            yield from (Bound(PATH, {way: 1.0}, of_way(tcp.path_bps, way)) for way in ways)
+            yield from (CapacityBound(PATH, {way: 1.0}, of_way(tcp.path_bps, way)) for way in ways)
 
-    def _of_wan(self, leg: Leg, streams: int) -> Iterator[Bound]:
+    def _of_wan(self, leg: Leg, streams: int) -> Iterator[CapacityBound]:
         """Its rate counts frames without FCS; losses, what TCP makes of them."""
         if self.wan is None:
             return
@@ -207,9 +207,9 @@ class TcpModel:
         for way in ways:
             if self.wan.rate_bps is not None:
                 back = {other: (sizes.ack - _FCS) * self.acks_per_packet / sizes.mss for other in ways if other != way}
-                yield Bound(WAN, {way: (sizes.frame - _FCS) / sizes.mss, **back}, self.wan.rate_bps)
+                yield CapacityBound(WAN, {way: (sizes.frame - _FCS) / sizes.mss, **back}, self.wan.rate_bps)
             if lossy is not None:
-                yield Bound(LOSS, {way: 1.0}, streams * lossy[0])
+                yield CapacityBound(LOSS, {way: 1.0}, streams * lossy[0])
 
 
 def ways_of(leg: Leg) -> tuple[Way, ...]:
@@ -221,7 +221,7 @@ def of_way(quantity: PerWay, way: Way) -> float:
     return quantity.forward if way is Way.FORWARD else quantity.reverse
 
 
-def share(bounds: Sequence[Bound], ways: Sequence[Way]) -> Mapping[Way, Carried]:
+def share(bounds: Sequence[CapacityBound], ways: Sequence[Way]) -> Mapping[Way, Carried]:
     """Max-min fair: all ways grow alike until one meets a bound and stays there, then the others go on."""
     found: dict[Way, Carried] = {}
     while free := [way for way in ways if way not in found]:
@@ -233,6 +233,6 @@ def share(bounds: Sequence[Bound], ways: Sequence[Way]) -> Mapping[Way, Carried]
     return found
 
 
-def _level(bound: Bound, found: Mapping[Way, Carried], free: Sequence[Way]) -> float:
+def _level(bound: CapacityBound, found: Mapping[Way, Carried], free: Sequence[Way]) -> float:
     taken = sum(bound.cost.get(way, 0.0) * one.bps for way, one in found.items())
     return max(0.0, bound.capacity - taken) / sum(bound.cost.get(way, 0.0) for way in free)

@@ -10,7 +10,7 @@ from math import exp, inf
 from ..config.twin import TesterSpec
 from ..core.units import l1_bits
 from ..stlserver.engine import StreamSpec
-from ..stlserver.traffic import Tally, Traffic, frame_bytes, rate_at
+from ..stlserver.traffic import PortTraffic, Tally, frame_bytes, rate_at
 
 Sent = list[tuple[StreamSpec, float]]
 """Frames, with their fraction, by stream."""
@@ -35,7 +35,7 @@ class TxPort:
     speed_bps: float
     limit_pps: float | None
     stretches: bool
-    traffic: Traffic | None = None
+    traffic: PortTraffic | None = None
     owed_s: float = 0.0
     queue_full: Tally = field(default_factory=Tally)
     cpu_percent: float = 0.0
@@ -75,7 +75,7 @@ class TxPort:
         bits = sum(frames * l1_bits(frame_bytes(spec)) for spec, frames in sent)
         return max(bits / self.speed_bps, sum(frames for _, frames in sent) / self._stretch_pps)
 
-    def _kept_s(self, traffic: Traffic, begin_s: float, end_s: float) -> float:
+    def _kept_s(self, traffic: PortTraffic, begin_s: float, end_s: float) -> float:
         """Part of the span that passes for the traffic: all of it unless time must be stretched."""
         span_s = end_s - begin_s
         most = [(spec, rate_at(spec, traffic.factor)) for spec in traffic.specs.values()]

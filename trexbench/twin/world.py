@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..config.twin import TesterSpec
 from ..stlserver.traffic import Tally
-from .latency import Group
+from .latency import LatencyGroup
 from .ports import Arrival, Router
 from .tester import TxPort, received_share
 
@@ -20,7 +20,7 @@ Mark = tuple[int, int]
 """A packet group of one start: its pg_id and the start's number."""
 
 
-class Flow(NamedTuple):
+class FrameClass(NamedTuple):
     """Frames that are all treated alike: port, length with FCS, spread over the receive queues, whether timed, and the
     mark by which they are counted.
     """
@@ -43,8 +43,8 @@ class TesterPort:
     tx: TxPort
     rx_limit_pps: float | None = None
     rx_silent: bool = False
-    flows: dict[int, Flow] = field(default_factory=dict)
-    groups: dict[Mark, Group] = field(default_factory=dict)
+    flows: dict[int, FrameClass] = field(default_factory=dict)
+    groups: dict[Mark, LatencyGroup] = field(default_factory=dict)
     sent: Tally = field(default_factory=Tally)
     received: Tally = field(default_factory=Tally)
     errors: Tally = field(default_factory=Tally)
@@ -82,8 +82,8 @@ class World:
     ports: list[TesterPort]
     partners: Mapping[int, int]
     at_s: float = 0.0
-    tags: dict[Flow, int] = field(default_factory=dict)
-    active_s: dict[Flow, float] = field(default_factory=dict)
+    tags: dict[FrameClass, int] = field(default_factory=dict)
+    active_s: dict[FrameClass, float] = field(default_factory=dict)
 
     def fork(self) -> World:
         """An independent copy."""
@@ -116,9 +116,9 @@ class World:
         flows = {flow for flow in self.ports[port].flows.values() if flow.mark == mark}
         return sum(self.router.kept(port, self.tags[flow]) for flow in flows)
 
-    def _send(self, end_s: float) -> dict[Flow, float]:
+    def _send(self, end_s: float) -> dict[FrameClass, float]:
         """Return the frames that leave the tester towards the router."""
-        frames: dict[Flow, float] = {}
+        frames: dict[FrameClass, float] = {}
         for port in self.ports:
             for spec, count in port.tx.send(self.at_s, end_s):
                 flow = port.flows[spec.stream_id]
@@ -130,7 +130,7 @@ class World:
                 frames[flow] = frames.get(flow, 0.0) + count
         return frames
 
-    def _receive(self, span_s: float, gone: Sequence[tuple[Flow, float]]) -> None:
+    def _receive(self, span_s: float, gone: Sequence[tuple[FrameClass, float]]) -> None:
         for number, port in enumerate(self.ports):
             arrived = [(flow, count) for flow, count in gone if self.partners.get(flow.port) == number and count]
             if not arrived:

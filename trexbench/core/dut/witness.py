@@ -9,7 +9,7 @@ from statistics import median
 
 from ..load.plan import Direction, Plan
 from ..load.sample import Sample
-from ..load.windows import Measured
+from ..load.windows import RunWindows
 from ..units import format_share
 from ..verdict.blame import RX_BLAME_SHARE
 from ..verdict.evidence import find_evidence
@@ -19,7 +19,7 @@ from ..verdict.path import DRIFT, SIGMAS, find_path
 from .losses import AFTER, FEW, LossReport
 
 
-def find_twice(measured: Measured, direction: Direction, gone: int | None, received: int) -> int:
+def find_twice(measured: RunWindows, direction: Direction, gone: int | None, received: int) -> int:
     """Lower bound of the frames that came twice in the whole run, and hide as many lost ones; 0 where it is not known.
 
     gone: frames that the DUT says it sent, None where it does not. A DUT that doubles frames itself counts both:
@@ -82,6 +82,6 @@ def _hear(
 
 def _usual_loss(plan: Plan, samples: Sequence[Sample], result: DirectionResult) -> float:
     """The share lost in a typical window before the loss that counts, or on its way: not all of it is known apart."""
-    evidence, end_s = find_evidence(Measured(plan, samples), result.direction), result.saturated_at_s
+    evidence, end_s = find_evidence(RunWindows(plan, samples), result.direction), result.saturated_at_s
     shares = [w.lost / w.sent for w in evidence.sending if end_s is not None and w.end_s <= end_s]
     return evidence.path.lost + (max(0.0, median(shares)) if shares else 0.0)

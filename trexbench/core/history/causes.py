@@ -41,7 +41,7 @@ class Section(str, Enum):
 
 
 @dataclass(frozen=True)
-class Group:
+class FindingGroup:
     """Findings of one DUT, variant and WAN, of one kind and direction, that began in one night or in one beside it.
 
     findings: the most telling metric first, then the largest change. since: the night in which most of them, of rates
@@ -90,7 +90,7 @@ class Group:
         return found
 
 
-def groups_of(judgement: Judgement) -> tuple[Group, ...]:
+def groups_of(judgement: Judgement) -> tuple[FindingGroup, ...]:
     """All groups of a judgement: what alarms first, then by metric and by the size of the change."""
     sections = (
         (Section.REGRESSION, judgement.regressions),
@@ -103,7 +103,7 @@ def groups_of(judgement: Judgement) -> tuple[Group, ...]:
     return tuple(group for section, findings in sections for group in _groups(section, findings, judgement))
 
 
-def _groups(section: Section, findings: Iterable[Finding], judgement: Judgement) -> list[Group]:
+def _groups(section: Section, findings: Iterable[Finding], judgement: Judgement) -> list[FindingGroup]:
     alike: dict[tuple[object, ...], list[Finding]] = {}
     for one in findings:
         cell = one.cell
@@ -117,11 +117,11 @@ def _groups(section: Section, findings: Iterable[Finding], judgement: Judgement)
     return sorted(found, key=lambda one: (*_size(one.first), one.since, str(one.first.cell)))
 
 
-def _group(section: Section, night: str, findings: Iterable[Finding], judgement: Judgement) -> Group:
+def _group(section: Section, night: str, findings: Iterable[Finding], judgement: Judgement) -> FindingGroup:
     ordered = tuple(sorted(findings, key=lambda one: (*_size(one), ORDER.index(one.metric.name), str(one.cell))))
     first = ordered[0]
     now = judgement.nights[-1] if judgement.nights else first.told or night
-    return Group(section, ordered, night, now, judgement.differences.get((first.cell, night)))
+    return FindingGroup(section, ordered, night, now, judgement.differences.get((first.cell, night)))
 
 
 def _by_night(findings: Sequence[Finding], nights: Sequence[str]) -> Iterator[tuple[str, list[Finding]]]:

@@ -22,7 +22,7 @@ from .rows import Cell, RunRow, are_apart, cells_of, held_pps, kind_of, kind_wor
 Differing = Callable[[RunRow, RunRow], str | None]
 
 
-class Verdict(str, Enum):
+class Comparison(str, Enum):
     """The second run's direction compared with the first's. UNKNOWN: one was not limited by its DUT."""
 
     SAME = "same"
@@ -34,7 +34,7 @@ class Verdict(str, Enum):
 
 
 @dataclass(frozen=True)
-class Difference:
+class RateDifference:
     """Two rates in frames per second, of TCP in bit/s of payload, or two costs in cycles per packet: see unit.
 
     bounds: which are only lower bounds. noise_pps: their uncertainty together, in the same unit.
@@ -59,24 +59,24 @@ class Difference:
         return self.difference_pps / self.rates[0] if self.rates[0] else None
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Comparison:
         """A bound decides only where it is beyond the other value: at least 5 is faster than 4.
 
         A cost has no uncertainty: what is too small to report as a change of its history is no difference.
         """
         if self.unit == COST.unit:
             if abs(self.difference_pps) <= max(self.noise_pps, COST.minimum * self.rates[0]):
-                return Verdict.SAME
-            return Verdict.CHEAPER if self.difference_pps < 0 else Verdict.DEARER
+                return Comparison.SAME
+            return Comparison.CHEAPER if self.difference_pps < 0 else Comparison.DEARER
         first_bound, second_bound = self.bounds
         if self.difference_pps > self.noise_pps and not first_bound:
-            return Verdict.FASTER
+            return Comparison.FASTER
         if self.difference_pps < -self.noise_pps and not second_bound:
-            return Verdict.SLOWER
-        return Verdict.UNKNOWN if first_bound or second_bound else Verdict.SAME
+            return Comparison.SLOWER
+        return Comparison.UNKNOWN if first_bound or second_bound else Comparison.SAME
 
 
-def find_differences(first: RunResult, second: RunResult) -> Iterator[tuple[Direction | None, Difference]]:
+def find_differences(first: RunResult, second: RunResult) -> Iterator[tuple[Direction | None, RateDifference]]:
     """The directions that both runs have, in the order of the first; None: of all, the cost at a given rate."""
     if any(held_pps(kind_of(run)) is not None for run in (first, second)):
         costs = [cost.cycles_per_packet for run in (first, second) if (cost := run.held_cost) is not None]
@@ -88,7 +88,7 @@ def find_differences(first: RunResult, second: RunResult) -> Iterator[tuple[Dire
         if (other := others.get(one.direction)) is not None:
             noise = hypot(one.uncertainty_pps, other.uncertainty_pps)
             bounds = one.at_least, other.at_least
-            yield one.direction, Difference((one.maximum_pps, other.maximum_pps), bounds, noise)
+            yield one.direction, RateDifference((one.maximum_pps, other.maximum_pps), bounds, noise)
 
 
 def find_unlike(first: RunResult, second: RunResult) -> Iterator[str]:
@@ -157,7 +157,7 @@ def differing_facts(one: object, other: object) -> str | None:
 
 
 @dataclass(frozen=True)
-class CostDifference(Difference):
+class CostDifference(RateDifference):
     """Cost of a packet in two runs at one given rate, all directions together."""
 
     @property
@@ -166,7 +166,7 @@ class CostDifference(Difference):
 
 
 @dataclass(frozen=True)
-class CellPair(Difference):
+class CellPair(RateDifference):
     """One cell in both sets, complete runs only. unlike: see find_unlike.
 
     Rates are of all directions together, and the median of several runs.

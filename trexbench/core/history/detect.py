@@ -64,7 +64,7 @@ class Shape(str, Enum):
 
 
 @dataclass(frozen=True)
-class Change:
+class LevelChange:
     """A change of level at the night of index ``at``, found after ``told`` nights. noise: of one night (a standard
     deviation); score: the difference in standard errors. A drift begins at ``at`` without a sharp edge.
     """
@@ -99,12 +99,12 @@ class _Baselines:
     weight: Values
 
 
-def find_changes(values: Sequence[float], smallest: Smallest) -> list[Change]:
+def find_changes(values: Sequence[float], smallest: Smallest) -> list[LevelChange]:
     """Every change of a history, oldest first; independent of the values' unit."""
     unit = 2.0 ** int(np.frexp(np.max(np.abs(values), initial=0.0))[1])
     history = np.asarray(values, dtype=np.float64) / unit  # so that squares do not overflow
     inside = Smallest(smallest.share, smallest.absolute / unit)
-    changes: list[Change] = []
+    changes: list[LevelChange] = []
     start, known = 0, None
     levels = np.full(len(history), np.nan)  # of the nights before ``start``
     with np.errstate(over="ignore"):
@@ -152,7 +152,7 @@ def nights_of_change(values: Sequence[float], at: int, before: float, after: flo
 
 def _first_change(
     history: Values, start: int, known: float | None, smallest: Smallest, levels: Values
-) -> Change | None:
+) -> LevelChange | None:
     """The first change of the level that began at ``start``."""
     least = FIRST_NIGHTS if known is None else 2
     size = len(history) - start
@@ -173,7 +173,7 @@ def _first_change(
         if end in drifts:
             after = float(np.median(history[start + end - LATELY : start + end]))
             level, noise = float(base.level[BASELINE]), float(base.noise[BASELINE])
-            return Change(start, start + end, level, after, noise, drifts[end], Shape.DRIFT)
+            return LevelChange(start, start + end, level, after, noise, drifts[end], Shape.DRIFT)
     return None
 
 
@@ -286,7 +286,7 @@ def _chance_of_return(there: NDArray[np.bool_], nights: int, again: int) -> floa
     return comb(nights, again) * prod((seen + one) / (count + one) for one in range(again))
 
 
-def _as_step_or_drift(history: Values, start: int, end: int, place: int, base: _Baselines, score: float) -> Change:
+def _as_step_or_drift(history: Values, start: int, end: int, place: int, base: _Baselines, score: float) -> LevelChange:
     """The change as a step or a drift, whichever fits the nights around it better."""
     begin = max(0, place - BASELINE)
     shown = history[start + begin : start + end]
@@ -299,7 +299,7 @@ def _as_step_or_drift(history: Values, start: int, end: int, place: int, base: _
     drifts |= _was_drifting(history[start + max(0, place - LONG) : start + place], len(shown) - edge, after - level)
     shape = Shape.DRIFT if drifts else Shape.STEP
     at = start + (begin if drifts else place)
-    return Change(at, start + end, level, after, float(base.noise[place]), score, shape)
+    return LevelChange(at, start + end, level, after, float(base.noise[place]), score, shape)
 
 
 def _was_drifting(before: Values, nights: int, effect: float) -> bool:

@@ -9,7 +9,7 @@ from statistics import median
 from .detect import FIRST_NIGHTS, Shape
 from .known import is_date
 from .levels import Event
-from .series import Point, Series, median_of
+from .series import FigureSeries, Point, median_of
 
 NIGHTS = 10
 """Nights compared: before a change, and after it."""
@@ -21,7 +21,7 @@ FEWEST_NODES, WEIGHT, ALIKE = 3, 0.05, 1 / 3
 """All nodes changed alike if so many have this share of the cycles, and none's change differs by more of the whole."""
 
 
-def explain(series: Series, event: Event) -> Iterator[str]:
+def explain(series: FigureSeries, event: Event) -> Iterator[str]:
     """Sentences on a change of a figure: what the nights after it show, and what the latest do, if that is else.
 
     Cycles are named only where they changed in the direction that explains the figure; parts of them only where they

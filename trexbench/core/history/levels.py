@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from statistics import median
 
-from .detect import BASELINE, FIRST_NIGHTS, MEDIAN_ERROR, Change, Shape, find_changes, is_far, noise_of
+from .detect import BASELINE, FIRST_NIGHTS, MEDIAN_ERROR, LevelChange, Shape, find_changes, is_far, noise_of
 from .known import Known, find_note
-from .series import Series
+from .series import FigureSeries
 
 MOST_MORE = 3
 """A night is suspicious if at most so many more like it make it a change."""
@@ -70,7 +70,7 @@ class Event:
     """
 
     kind: Kind
-    change: Change
+    change: LevelChange
     before: float
     after: float
     begin: int
@@ -90,7 +90,7 @@ class Course:
     usual: Usual
 
 
-def follow(series: Series, known: Sequence[Known] = ()) -> Course:
+def follow(series: FigureSeries, known: Sequence[Known] = ()) -> Course:
     """The course of a figure that has nights enough to be judged."""
     points = series.points
     values = [point.value for point in points]
@@ -116,7 +116,7 @@ class _Walk:
     usual: indexes of the nights at the reference level.
     """
 
-    def __init__(self, series: Series, places: list[int], known: Sequence[Known], reference: float) -> None:
+    def __init__(self, series: FigureSeries, places: list[int], known: Sequence[Known], reference: float) -> None:
         self.series, self.places, self.reference = series, places, reference
         self.known = [one for one in known if one.is_about(series.cell, series.metric.name)]
         self.events: list[Event] = []
@@ -127,7 +127,7 @@ class _Walk:
     def gain(self, now: float, before: float) -> float:
         return now - before if self.series.metric.better == "higher" else before - now
 
-    def take(self, change: Change, begin: int, end: int) -> None:
+    def take(self, change: LevelChange, begin: int, end: int) -> None:
         """Say what this change, and the level that it leads to, are. begin: of the level before; end: of this one."""
         series, points = self.series, self.series.points
         first = change.at if change.shape is Shape.STEP else max(change.at, change.told - FIRST_NIGHTS)
@@ -181,7 +181,7 @@ class _Walk:
             self.events.append(replace(event, kind=Kind.RECOVERY, before=first.after, loss=first))
 
 
-def _suspect(series: Series, changes: Sequence[Change], walk: _Walk) -> Event | None:
+def _suspect(series: FigureSeries, changes: Sequence[LevelChange], walk: _Walk) -> Event | None:
     """The last night, if it is far from its level and a few more like it would be a change."""
     points = series.points
     values, last = [point.value for point in points], len(points) - 1

@@ -18,7 +18,7 @@ from .rows import Cell
 SCHEMA, VERSION = "trexbench/night", 1
 
 
-class State(str, Enum):
+class CellState(str, Enum):
     """The state of a cell. RUNNING: or its runner was killed."""
 
     WAITING = "waiting"
@@ -48,7 +48,7 @@ class CellRecord:
     mode: str
     bidir: bool
     rx_queues: int | None
-    state: State = State.WAITING
+    state: CellState = CellState.WAITING
     attempts: tuple[Attempt, ...] = ()
     kind: str = "ramp"
     variant: str | None = None
@@ -81,12 +81,12 @@ class Night:
 
     @property
     def failed(self) -> tuple[CellRecord, ...]:
-        return tuple(cell for cell in self.cells if cell.state is State.FAILED)
+        return tuple(cell for cell in self.cells if cell.state is CellState.FAILED)
 
     @property
     def left(self) -> tuple[int, ...]:
         """Indexes of the cells that are still to be measured."""
-        return tuple(at for at, cell in enumerate(self.cells) if cell.state in (State.WAITING, State.RUNNING))
+        return tuple(at for at, cell in enumerate(self.cells) if cell.state in (CellState.WAITING, CellState.RUNNING))
 
     def with_cell(self, at: int, cell: CellRecord) -> Night:
         return replace(self, cells=(*self.cells[:at], cell, *self.cells[at + 1 :]))

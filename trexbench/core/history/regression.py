@@ -10,9 +10,9 @@ from .differences import Difference
 from .explain import explain
 from .known import Known
 from .levels import Event, Kind, Usual, follow
-from .night import Night, State
+from .night import CellState, Night
 from .rows import METRICS, TCP_KIND, Cell, Metric, RunRow, cells_of
-from .series import Series, night_of, series_of
+from .series import FigureSeries, night_of, series_of
 
 NEEDED_NIGHTS = FIRST_NIGHTS + 2
 """With fewer, no change can be found: FIRST_NIGHTS show the usual level and its noise, two more that it changed."""
@@ -85,7 +85,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingCell:
     """A cell that the last night of its suite did not measure, and why. of: the cells of that night."""
 
     cell: str
@@ -107,7 +107,7 @@ class Judgement:
 
     findings: tuple[Finding, ...]
     judged: int
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[MissingCell, ...] = ()
     remarks: tuple[str, ...] = ()
     since: str | None = None
     steady: tuple[tuple[Cell, str], ...] = ()
@@ -178,7 +178,7 @@ def judge_rows(
     return Judgement(*told, usual=usual)
 
 
-def judge_series(series: Series, known: Sequence[Known] = ()) -> tuple[list[Finding], Usual | None]:
+def judge_series(series: FigureSeries, known: Sequence[Known] = ()) -> tuple[list[Finding], Usual | None]:
     """A finding for each event that stands or is recent, and the usual level; with too few nights only that finding."""
     points = series.points
     if len(points) < NEEDED_NIGHTS:
@@ -196,7 +196,7 @@ def judge_series(series: Series, known: Sequence[Known] = ()) -> tuple[list[Find
     return [_finding(series, event, course.usual.noise) for event in shown], course.usual
 
 
-def _finding(series: Series, event: Event, noise: float | None) -> Finding:
+def _finding(series: FigureSeries, event: Event, noise: float | None) -> Finding:
     """noise: of the usual level."""
     points, change, nights = series.points, event.change, series.points[event.start :]
     return Finding(
@@ -220,7 +220,7 @@ def _finding(series: Series, event: Event, noise: float | None) -> Finding:
     )
 
 
-def _between(series: Series, event: Event) -> tuple[str, str] | None:
+def _between(series: FigureSeries, event: Event) -> tuple[str, str] | None:
     """The nights in which a step may have begun; None of a drift, and of a single night."""
     change, points = event.change, series.points
     if change.shape is Shape.DRIFT or event.kind is Kind.SUSPICION:
@@ -230,14 +230,14 @@ def _between(series: Series, event: Event) -> tuple[str, str] | None:
     return points[event.begin + first].night, points[event.begin + last].night
 
 
-def _loss(series: Series, event: Event | None) -> Loss | None:
+def _loss(series: FigureSeries, event: Event | None) -> Loss | None:
     if event is None:
         return None
     nights = [point.night for point in series.points[event.start : event.end]]
     return Loss(nights[0], nights[-1], len(nights), event.before, event.after)
 
 
-def find_missing(nights: Sequence[Night], wanted: Callable[[str, str], bool]) -> Iterable[Missing]:
+def find_missing(nights: Sequence[Night], wanted: Callable[[str, str], bool]) -> Iterable[MissingCell]:
     """Cells without a result in the last night of each suite."""
     last = {(night.suite, night.simulated): night for night in nights}
     for night in last.values():
@@ -245,14 +245,14 @@ def find_missing(nights: Sequence[Night], wanted: Callable[[str, str], bool]) ->
             continue  # still running, or to be resumed
         cells = [cell for cell in night.cells if wanted(cell.dut, cell.mode)]
         for cell in cells:
-            if cell.state is State.DONE:
+            if cell.state is CellState.DONE:
                 continue
             errors = [attempt.error for attempt in cell.attempts if attempt.error]
             reason = errors[-1] if errors else night.error or "the night ended before it was measured"
-            yield Missing(str(cell), night.suite, night.night, reason, len(cells))
+            yield MissingCell(str(cell), night.suite, night.night, reason, len(cells))
 
 
-def _remarks(found: Sequence[Series]) -> Iterable[str]:
+def _remarks(found: Sequence[FigureSeries]) -> Iterable[str]:
     """Report one cell's changed conditions, and figures that the generator limits."""
     for series in found[:1]:
         if series.since and sum(point.night >= series.since for point in series.points) <= RECENT_NIGHTS:

@@ -7,7 +7,7 @@ from typing import Any
 from ..result import Status
 from ..tcp.limit import TcpLimit
 from ..tcp.model import Leg, TcpMode, Way
-from ..tcp.result import Summary, TcpResult
+from ..tcp.result import LegSummary, TcpResult
 from .paths import MARKS, WAN
 from .rows import TCP_KIND, Cell, RunRow, text_of, told_apart
 
@@ -19,7 +19,7 @@ def rows_of_tcp(result: TcpResult, path: str) -> tuple[RunRow, ...]:
     return tuple(_row_of_tcp(result, path, kind, found.get(kind)) for kind in kinds)
 
 
-def _row_of_tcp(result: TcpResult, path: str, kind: Leg, found: Summary | None) -> RunRow:
+def _row_of_tcp(result: TcpResult, path: str, kind: Leg, found: LegSummary | None) -> RunRow:
     command = result.command
     figures: dict[str, Any] = {name: getattr(found, name, None) for name in _TCP_FIGURES}
     link_bps = (found and found.link_bps) or 0.0

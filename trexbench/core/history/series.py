@@ -31,7 +31,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Series:
+class FigureSeries:
     """The history of one figure of one cell. silent: nights with a bound below earlier values, which say nothing about
     the DUT. since, changed: the night from which conditions differ, and how; None: they never changed.
     """
@@ -60,7 +60,7 @@ def night_of(row: RunRow) -> str:
     return row.night or row.started[:10]
 
 
-def series_of(cell: Cell, rows: Sequence[RunRow], metrics: Iterable[Metric]) -> list[Series]:
+def series_of(cell: Cell, rows: Sequence[RunRow], metrics: Iterable[Metric]) -> list[FigureSeries]:
     """Every figure's history, from a cell's complete runs in the order of time.
 
     If any run belongs to a suite's night, runs made by hand are left out; only runs like the last one count.
@@ -76,7 +76,7 @@ def series_of(cell: Cell, rows: Sequence[RunRow], metrics: Iterable[Metric]) -> 
     for metric in metrics:
         points = [point for night in sorted(by_night) if (point := _point(night, by_night[night], metric)) is not None]
         counted, silent = _split_bounds(points, metric)
-        found.append(Series(cell, metric, tuple(counted), tuple(silent), since, changed))
+        found.append(FigureSeries(cell, metric, tuple(counted), tuple(silent), since, changed))
     return found
 
 

@@ -23,7 +23,7 @@ Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
-class Change:
+class ConditionChange:
     """A lasting change between two readings. what: ROUND_TRIP, or the role of the core whose clock changed."""
 
     what: str
@@ -37,7 +37,7 @@ class Change:
         return (self.after > self.before) == (self.what == ROUND_TRIP)
 
 
-def find_changes(samples: Sequence[Sample]) -> list[Change]:
+def find_changes(samples: Sequence[Sample]) -> list[ConditionChange]:
     """Every lasting change of a run, in the order of time."""
     read = [(sample.t_s, sample.conditions) for sample in samples if sample.conditions is not None]
     roles = dict.fromkeys(role for _, conditions in read for role in conditions.cores)
@@ -64,7 +64,7 @@ def _round_trips(read: Sequence[tuple[float, Conditions]]) -> Points:
     return [(t_s, one.round_trip_ns) for t_s, one in read if one.round_trip_ns is not None]
 
 
-def _changes(what: str, points: Points, factor: float, lasts: int) -> Iterator[Change]:
+def _changes(what: str, points: Points, factor: float, lasts: int) -> Iterator[ConditionChange]:
     values = [value for _, value in points]
     level, towards = median(values[:SETTLED]) if values else 0.0, 0
     for i, value in enumerate(values):
@@ -73,4 +73,4 @@ def _changes(what: str, points: Points, factor: float, lasts: int) -> Iterator[C
         if abs(towards) == lasts <= i:
             first, before = i - lasts + 1, level
             level, towards = median(values[first : i + 1]), 0
-            yield Change(what, points[first - 1][0], points[first][0], before, level)
+            yield ConditionChange(what, points[first - 1][0], points[first][0], before, level)

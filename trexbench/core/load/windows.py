@@ -11,7 +11,7 @@ from math import inf
 from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
 
-from .conditions import Change, find_changes
+from .conditions import ConditionChange, find_changes
 from .plan import Direction, Plan
 from .sample import Phase, Sample, find_setback
 
@@ -245,7 +245,7 @@ def _changing(samples: Sequence[Sample]) -> set[int]:
 
 
 @dataclass(frozen=True)
-class Measured:
+class RunWindows:
     """The samples of a run up to the first counter that goes backwards, and each direction's windows, built once."""
 
     plan: Plan
@@ -253,7 +253,7 @@ class Measured:
     _built: dict[tuple[str, Direction], Any] = field(default_factory=dict, repr=False)
 
     @cached_property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[ConditionChange]:
         """Changes of a lab's conditions."""
         return find_changes(self.samples)
 
@@ -299,7 +299,7 @@ class Measured:
         return next(parts), next(parts)
 
 
-def _find_onsets(windows: list[Window], bad: list[bool], changes: Sequence[Change], count: int) -> set[int]:
+def _find_onsets(windows: list[Window], bad: list[bool], changes: Sequence[ConditionChange], count: int) -> set[int]:
     """Indexes of the bad windows from a change for the worse on, until ``count`` in a row are good.
 
     None where the loss had lasted for ``count`` windows before.

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample, find_setback
-from ..load.windows import Measured, measured_windows
+from ..load.windows import RunWindows, measured_windows
 from ..verdict.caveats import find_caveats
 from ..verdict.model import Analysis, Caveat, DirectionResult, Limit
 from ..verdict.path import find_path
@@ -22,14 +22,14 @@ def analyse(plan: Strategy, samples: Sequence[Sample]) -> Analysis:
     Samples after a counter went backwards are left out, and a caveat says so.
     """
     sound, setback = until_setback(plan, samples)
-    measured = Measured(plan, sound)
+    measured = RunWindows(plan, sound)
     results = tuple(_judge(plan, measured, direction) for direction in plan.directions)
     stalls = tuple(stall for direction in plan.directions for stall in plan.find_stalls(measured, direction))
     caveats = (*find_caveats(measured, results, stalls), *plan.doubts(measured, results))
     return Analysis(results, caveats if setback is None else (setback, *caveats), stalls)
 
 
-def _judge(plan: Strategy, measured: Measured, direction: Direction) -> DirectionResult:
+def _judge(plan: Strategy, measured: RunWindows, direction: Direction) -> DirectionResult:
     """One direction's verdict, with its totals and trials."""
     samples, windows = measured.samples, measured.sending(direction)
     seen = windows or [w for w in measured_windows(plan, samples, direction, plan.curve_phases) if w.sent]

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from ..load.plan import Direction, Plan
 from ..load.sample import CONFIRM_PHASES, LATENCY_PHASES, ZOOM_PHASES, Phase, Sample
-from ..load.windows import Measured, Window, measured_windows
+from ..load.windows import RunWindows, Window, measured_windows
 from ..verdict.evidence import find_evidence
 from ..verdict.model import Caveat, DirectionResult, Stall, Verdict
 
@@ -64,14 +64,14 @@ class Strategy(Plan, ABC):
         """The step after these samples; None when the run is complete."""
 
     @abstractmethod
-    def conclude(self, history: Measured, direction: Direction) -> Verdict:
+    def conclude(self, history: RunWindows, direction: Direction) -> Verdict:
         """Find the limit of this direction, and its rate; the samples may end anywhere in the run."""
 
-    def find_stalls(self, measured: Measured, direction: Direction) -> tuple[Stall, ...]:
+    def find_stalls(self, measured: RunWindows, direction: Direction) -> tuple[Stall, ...]:
         """Loss that lasted, and yet makes no verdict, since its rate was carried later."""
         return find_evidence(measured, direction).stalls
 
-    def doubts(self, history: Measured, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
+    def doubts(self, history: RunWindows, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
         """Yield the doubts that only this strategy has."""
         return iter(())
 

@@ -9,12 +9,12 @@ from math import ceil, exp, log
 from statistics import fmean, linear_regression
 from typing import NamedTuple
 
-from ..load.conditions import Change
+from ..load.conditions import ConditionChange
 from ..load.plan import Direction, Plan
 from ..load.sample import Phase, Sample
-from ..load.windows import Measured, Window, build_window, measured_windows
+from ..load.windows import RunWindows, Window, build_window, measured_windows
 from ..verdict.belief import Belief, Bracket, believe
-from ..verdict.belief import Look as Tried
+from ..verdict.belief import LookResult as Tried
 from ..verdict.blame import misses
 from ..verdict.knee import NOTHING_SHARE, find_sustained
 from ..verdict.path import find_path
@@ -42,7 +42,7 @@ HALF = 4
 
 
 @dataclass(frozen=True)
-class Group:
+class DirectionGroup:
     """Directions whose knees lie so near to one another that they are searched at one share of their targets.
 
     low, high: shares between which the ramp saw the knee, if bracketed. line: slope and offset of the received over the
@@ -55,7 +55,7 @@ class Group:
     line: tuple[float, float]
     bracketed: bool
 
-    def since(self, looks: Sequence[Look], changes: Sequence[Change]) -> Group:
+    def since(self, looks: Sequence[Look], changes: Sequence[ConditionChange]) -> DirectionGroup:
         """Widen the bracket where a lab's conditions changed before these looks."""
         if not looks or not any(change.end_s <= looks[0].begin_s for change in changes):
             return self
@@ -106,7 +106,7 @@ class Look(NamedTuple):
         return any(is_lossy(w, goal) or misses(w.asked_pps, w.sent_pps) for w in self.windows.values())
 
 
-class Knee(NamedTuple):
+class GoalKnee(NamedTuple):
     """One goal's knee as shares of the target. low, high: ends that stood, None as long as none did."""
 
     goal: float
@@ -117,10 +117,10 @@ class Knee(NamedTuple):
     next_share: float | None
 
 
-class Found(NamedTuple):
+class GroupKnees(NamedTuple):
     """A group's knees by goal; next_share: to look at next."""
 
-    knees: tuple[Knee, ...]
+    knees: tuple[GoalKnee, ...]
     next_share: float
     done: bool
 
@@ -129,7 +129,7 @@ def is_lossy(window: Window, goal: float) -> bool:
     return window.lost > goal * window.sent + IN_FLIGHT_S * window.sent_pps + window.skew
 
 
-def look_goes_on(look_s: float, width: float, measured: Measured) -> bool:
+def look_goes_on(look_s: float, width: float, measured: RunWindows) -> bool:
     """Test whether the look of the last sample has not yet lasted as long as it must (_length_s)."""
     history = measured.samples
     last = history[-1]
@@ -148,7 +148,7 @@ def _length_s(look_s: float, width: float, skew_s: float) -> float:
     return look_s * min(MOST_PARTS, max(1, ceil(skew_s / (width / 2 * look_s))))
 
 
-def _skew_s(measured: Measured) -> float:
+def _skew_s(measured: RunWindows) -> float:
     """The greatest of the directions' skews: of warm-up and ramp, so that it is the same for every look."""
     return max(measured.skew_s(direction) for direction in measured.plan.directions)
 
@@ -158,21 +158,21 @@ def is_blank(window: Window) -> bool:
     return bool(window.sent) and window.lost > NOTHING_SHARE * window.sent
 
 
-def find_groups(plan: Plan, strictest: float, measured: Measured) -> tuple[Group, ...]:
+def find_groups(plan: Plan, strictest: float, measured: RunWindows) -> tuple[DirectionGroup, ...]:
     """The directions by where the ramp bracketed their knees. strictest: of the goals."""
-    groups: list[Group] = []
+    groups: list[DirectionGroup] = []
     for one in sorted((_alone(plan, strictest, measured, d) for d in plan.directions), key=lambda group: group.low):
         if groups and one.bracketed == groups[-1].bracketed and one.low < groups[-1].high:
             last = groups.pop()
             line = min(last.line, one.line, key=lambda line: line[1] + line[0] * last.high)
             both = (*last.directions, *one.directions)
-            groups.append(Group(both, last.low, max(last.high, one.high), line, one.bracketed))
+            groups.append(DirectionGroup(both, last.low, max(last.high, one.high), line, one.bracketed))
         else:
             groups.append(one)
     return tuple(groups)
 
 
-def _alone(plan: Plan, strictest: float, measured: Measured, direction: Direction) -> Group:
+def _alone(plan: Plan, strictest: float, measured: RunWindows, direction: Direction) -> DirectionGroup:
     """One direction, and where the ramp saw its knee."""
     target = plan.offer(direction).target_pps
     skew_s, path = measured.skew_s(direction), find_path(measured, direction)
@@ -188,14 +188,14 @@ def _alone(plan: Plan, strictest: float, measured: Measured, direction: Directio
     )
     if first is None:
         low = max((w.sent_pps for w in windows if not w.is_bad(floor)), default=0.0) / target
-        return Group((direction,), max(low * 0.9, 1e-4), 1.0, (0.0, 1.0), False)
+        return DirectionGroup((direction,), max(low * 0.9, 1e-4), 1.0, (0.0, 1.0), False)
     past = windows[first + 1 : first + RAMP_WINDOWS]
     high = past[0].sent_pps / target
     low = windows[first - 1].sent_pps / target if first else high / 16
     sent, received = [w.sent_pps / target for w in past], [w.received_pps / target for w in past]
     rises = sent[-1] > sent[0] * 1.001  # it does not where the generator cannot send more
     line = linear_regression(sent, received) if rises else (0.0, fmean(received))
-    return Group((direction,), min(low, high * 0.99), high, (line[0], line[1]), True)
+    return DirectionGroup((direction,), min(low, high * 0.99), high, (line[0], line[1]), True)
 
 
 def standing_windows(ramp: Sequence[Window]) -> list[Window]:
@@ -204,7 +204,7 @@ def standing_windows(ramp: Sequence[Window]) -> list[Window]:
     return [window for at, window in enumerate(ramp) if nothing[at] and not all(nothing[at:])]
 
 
-def looks_of(plan: Plan, look_s: float, width: float, group: Group, measured: Measured) -> tuple[Look, ...]:
+def looks_of(plan: Plan, look_s: float, width: float, group: DirectionGroup, measured: RunWindows) -> tuple[Look, ...]:
     """The looks of the search so far that count, as on a sound path.
 
     Those cut short, with a gap, or without a frame sent are left out, and those on the other side of a change of a
@@ -237,7 +237,7 @@ def find_standing(looks: Sequence[Look]) -> list[Look]:
     ]
 
 
-def _under_like_conditions(looks: Sequence[Look], changes: Sequence[Change]) -> tuple[Look, ...]:
+def _under_like_conditions(looks: Sequence[Look], changes: Sequence[ConditionChange]) -> tuple[Look, ...]:
     """The last looks between two changes that can make an interval; the most where none can."""
     across = (one for one in looks if not any(c.begin_s < one.end_s and one.begin_s < c.end_s for c in changes))
     ends = [change.end_s for change in changes]
@@ -246,25 +246,25 @@ def _under_like_conditions(looks: Sequence[Look], changes: Sequence[Change]) -> 
     return enough[-1] if enough else max(stretches, key=len, default=())
 
 
-def seek(goals: Sequence[float], width: float, group: Group, looks: Sequence[Look]) -> Found:
+def seek(goals: Sequence[float], width: float, group: DirectionGroup, looks: Sequence[Look]) -> GroupKnees:
     """Each goal's knee from these looks, and the share to look at next."""
     knees = tuple(_knee(group.bracket(goal), goal, looks, width) for goal in goals)
     open_ends = [one.next_share for one in knees if one.next_share is not None]
     rest = min((one.low for one in knees if one.low is not None), default=group.low)
-    return Found(knees, open_ends[len(looks) % len(open_ends)] if open_ends else rest, not open_ends)
+    return GroupKnees(knees, open_ends[len(looks) % len(open_ends)] if open_ends else rest, not open_ends)
 
 
-def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) -> Knee:
+def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) -> GoalKnee:
     tried = [Tried(look.share, look.lossy(goal)) for look in looks]
     belief = believe(bracket, tried, width)
     middle = belief.median
     low, high = _ends(tried, belief, width)
     if low is not None and low >= 1.0:
-        return Knee(goal, 1.0, low, None, 1 - belief.below(1.0), None)
+        return GoalKnee(goal, 1.0, low, None, 1 - belief.below(1.0), None)
     sure = belief.between(low, high) if low and high else 0.0
     if low and high and high / low - 1 <= width * 1.001 and sure >= SURE:
-        return Knee(goal, middle, low, high, sure, None)
-    return Knee(goal, middle, low, high, sure, _next_share(belief, tried, width))
+        return GoalKnee(goal, middle, low, high, sure, None)
+    return GoalKnee(goal, middle, low, high, sure, _next_share(belief, tried, width))
 
 
 def _ends(tried: Sequence[Tried], belief: Belief, width: float) -> tuple[float | None, float | None]:

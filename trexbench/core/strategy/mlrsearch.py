@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from ..load.plan import MIN_OFFERED_PPS, Direction, require
 from ..load.sample import Phase, Sample
-from ..load.windows import Measured, Window, build_window
+from ..load.windows import RunWindows, Window, build_window
 from ..units import format_duration, format_pps, format_share
 from ..verdict.blame import blame, limit_without_loss, misses
 from ..verdict.model import Goal, Limit, Verdict
@@ -21,7 +21,7 @@ TAIL = 3
 """Trials without loss that show whether the sender kept up."""
 
 
-class Trial(NamedTuple):
+class MlrTrial(NamedTuple):
     """One trial: every direction's totals from the silence before it to the silence after it.
 
     load_pps: of the first direction. The windows' rates are those of the sending part.
@@ -59,7 +59,7 @@ class Bounds(NamedTuple):
     throughput: float | None
 
 
-class Outcome(NamedTuple):
+class MlrOutcome(NamedTuple):
     """The load that the library wants to try next, None when its search is over; and its goals so far."""
 
     next_load: float | None
@@ -139,14 +139,14 @@ class MlrSearch(Strategy):
         rates = {one.direction: share * one.target_pps for one in self.offers}
         return LoadStep(Phase.SEARCH, rates, self._until(last.t_s, self.trial_s, last.t_s), last.trial + 1)
 
-    def _replay(self, trials: Sequence[Trial]) -> Outcome:
+    def _replay(self, trials: Sequence[MlrTrial]) -> MlrOutcome:
         """Run the library's search over these trials."""
         most = self.offers[0].target_pps
         least = min(most / 2, MIN_OFFERED_PPS * max(most / one.target_pps for one in self.offers))
         goals = tuple((goal, self.width, self.trial_s, self.sum_s, self.exceed) for goal in self.goals)
         return replay(goals, least, most, tuple(trial.counts for trial in trials))
 
-    def conclude(self, history: Measured, direction: Direction) -> Verdict:
+    def conclude(self, history: RunWindows, direction: Direction) -> Verdict:
         """The first goal's conditional throughput; where the DUT is not what lost the frames, the rate carried."""
         trials = trials_of(self, history.samples)
         if not trials:
@@ -182,7 +182,7 @@ class MlrSearch(Strategy):
         return Verdict(limit, reasons, first.maximum_pps, *ends, first.low_pps, ends[1] or lossy_from, since_s, goals)
 
 
-def trials_of(plan: MlrSearch, history: Sequence[Sample]) -> tuple[Trial, ...]:
+def trials_of(plan: MlrSearch, history: Sequence[Sample]) -> tuple[MlrTrial, ...]:
     """The trials that were sent and drained, in order; MLRsearch's load is the first direction's rate."""
     places: dict[int, list[int]] = {}
     for i, sample in enumerate(history):
@@ -193,7 +193,7 @@ def trials_of(plan: MlrSearch, history: Sequence[Sample]) -> tuple[Trial, ...]:
         samples = history[indexes[0] - 1 : indexes[-1] + 1]
         if indexes[0] and len(samples) > 2 and not samples[-1].asked_pps:
             windows = {d: _window(d, samples) for d in plan.directions}
-            found.append(Trial(samples[1].asked_pps[plan.directions[0]], windows))
+            found.append(MlrTrial(samples[1].asked_pps[plan.directions[0]], windows))
     return tuple(found)
 
 
@@ -250,8 +250,8 @@ def replay(
     least_pps: float,
     most_pps: float,
     counts: tuple[tuple[int, int, int], ...],
-) -> Outcome:
-    """The library's search, its trials answered from these counts (Trial.counts).
+) -> MlrOutcome:
+    """The library's search, its trials answered from these counts (MlrTrial.counts).
 
     goals: each its loss, width, length of a trial, sum of the trials' lengths, and exceed ratio.
     """
@@ -278,7 +278,7 @@ def replay(
         next_load = asked.load
     targets = [search.scaling.goal_to_final_target[goal] for goal in wanted]
     results = [GoalResult.from_bounds(search.database.get_relevant_bounds(target)) for target in targets]
-    return Outcome(next_load, tuple(_bounds(one) for one in results))
+    return MlrOutcome(next_load, tuple(_bounds(one) for one in results))
 
 
 def _bounds(result: Any) -> Bounds:

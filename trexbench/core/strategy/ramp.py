@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from ..load.plan import LATENCY_LOADS, MIN_OFFERED_PPS, Direction, require
 from ..load.sample import LATENCY_PHASES, ZOOM_PHASES, Phase, Sample
-from ..load.windows import Measured, Window, last_windows
+from ..load.windows import RunWindows, Window, last_windows
 from ..units import format_duration, format_pps, format_rate, format_share
 from ..verdict.blame import blame_onset, limit_without_loss
 from ..verdict.evidence import find_evidence, find_rechecks
@@ -116,7 +116,7 @@ class Ramp(Strategy):
         again = again or self._next_zoom(history) or next_trial(self, history, TRIALS_LOWER)
         return again or self._next_load(history, 1)
 
-    def conclude(self, history: Measured, direction: Direction) -> Verdict:
+    def conclude(self, history: RunWindows, direction: Direction) -> Verdict:
         """The knee; without one, the rate carried without loss, and what limited it."""
         evidence = find_evidence(history, direction)
         windows = evidence.sending
@@ -135,7 +135,7 @@ class Ramp(Strategy):
         high += knee.maximum_pps
         return Verdict(limit, reasons, knee.maximum_pps, low, high, knee.last_good_pps, knee.first_bad_pps, since_s)
 
-    def doubts(self, history: Measured, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
+    def doubts(self, history: RunWindows, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
         """Zooms that say otherwise than the ramp."""
         for result in results:
             if result.limit is not Limit.DUT or not result.maximum_pps:
@@ -210,7 +210,7 @@ class Ramp(Strategy):
         """
         if self.confirm_s == 0 or number >= MAX_RECHECKS:
             return None
-        measured = Measured(self, history)
+        measured = RunWindows(self, history)
         doubtful = [w for w in (self._unchecked(measured, d) for d in self.directions) if w is not None]
         if not doubtful:
             return None
@@ -218,7 +218,7 @@ class Ramp(Strategy):
         at_s = max(w.end_s for w in doubtful if w.end_s <= first_s + near_s)
         return self.begin(Phase.RECHECK, history, _asked_at(history, at_s), number)
 
-    def _unchecked(self, measured: Measured, direction: Direction) -> Window | None:
+    def _unchecked(self, measured: RunWindows, direction: Direction) -> Window | None:
         """The first window of the DUT's sustained loss, unless its rate has been held again since."""
         verdict = self.conclude(measured, direction)
         if verdict.limit is not Limit.DUT:
@@ -234,7 +234,7 @@ class Ramp(Strategy):
 
         One that has stopped early goes on, too, if it turns out that not every direction was saturated.
         """
-        measured = Measured(self, history)
+        measured = RunWindows(self, history)
         found = [
             one.end_s for one in (find_evidence(measured, d).cut_short for d in self.directions) if one is not None
         ]
@@ -269,7 +269,7 @@ class Ramp(Strategy):
 
     def _zoom_span(self, history: Sequence[Sample], number: int) -> tuple[float, float] | None:
         """From where to where the zoom of this number goes, as shares of the target; None where no such zoom is due."""
-        ramp = Measured(self, [s for s in history if s.phase not in ZOOM_PHASES])
+        ramp = RunWindows(self, [s for s in history if s.phase not in ZOOM_PHASES])
         found = [(self.conclude(ramp, one), self.offer(one).target_pps) for one in self.directions]
         spans = join_spans(
             (v.low_pps / target, v.high_pps / target)
@@ -299,10 +299,10 @@ class Ramp(Strategy):
             return False
         # These windows move with the samples, and contain what is lost at every rate. The verdict's lie on a grid, and
         # may need another sample.
-        measured = Measured(self, history)
+        measured = RunWindows(self, history)
         return all(self._is_saturated(measured, direction) for direction in self.directions)
 
-    def _is_saturated(self, measured: Measured, direction: Direction) -> bool:
+    def _is_saturated(self, measured: RunWindows, direction: Direction) -> bool:
         """Test whether the verdict has a knee, and its last windows are lossy: an older loss may have been a stall.
 
         Loss from the first window on may be the path's: whether it grows is seen at far higher rates.

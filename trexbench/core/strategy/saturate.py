@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample
-from ..load.windows import Measured, Window, measured_windows
+from ..load.windows import RunWindows, Window, measured_windows
 from ..means import mean_uncertainty, student
 from ..units import format_duration, format_pps, format_share
 from ..verdict.blame import blame, limit_without_loss
@@ -52,7 +52,7 @@ class Saturate(Strategy):
     def words(self, target: str) -> Iterator[str]:
         yield f"{target} at once for {format_duration(self.hold_s)}"
 
-    def conclude(self, history: Measured, direction: Direction) -> Verdict:
+    def conclude(self, history: RunWindows, direction: Direction) -> Verdict:
         """The mean rate received, and the interval that holds the DUT's in 95 of 100 cases: by means of batches."""
         windows = history.sending(direction)
         if not windows:
@@ -74,7 +74,7 @@ class Saturate(Strategy):
         without_loss = (f"no sustained loss of {format_pps(offered)} offered",)
         return Verdict(limit, reasons or without_loss, mean, *between)
 
-    def _lost_in_warmup(self, history: Measured, direction: Direction, windows: Sequence[Window]) -> str:
+    def _lost_in_warmup(self, history: RunWindows, direction: Direction, windows: Sequence[Window]) -> str:
         """The reason why the loss shows no limit: most of the warm-up lost as large a share. Empty: it may be one."""
         warm = [w for w in measured_windows(self, history.samples, direction, (Phase.WARMUP,)) if w.sent]
         share = median_low([w.lost / w.sent for w in warm]) if warm else 0.0

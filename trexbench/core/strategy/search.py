@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from ..load.plan import MIN_OFFERED_PPS, Direction, require
 from ..load.sample import Phase, Sample
-from ..load.windows import Measured, Window, last_windows
+from ..load.windows import RunWindows, Window, last_windows
 from ..units import format_duration, format_pps, format_share
 from ..verdict.blame import blame, limit_without_loss, misses
 from ..verdict.model import NOT_FINISHED, Caveat, DirectionResult, Goal, Limit, Stall, Verdict
@@ -23,9 +23,9 @@ from .looks import (
     LOST_IN_RAMP,
     MOST_PARTS,
     STOOD,
-    Found,
-    Group,
-    Knee,
+    DirectionGroup,
+    GoalKnee,
+    GroupKnees,
     Look,
     find_groups,
     find_standing,
@@ -130,10 +130,12 @@ class Search(Strategy):
             at_target = last.t_s - begun_s >= self.bracket_s - 1e-6
             # Where nothing comes through the DUT may stand still for a while: rates above tell.
             stands = any(is_blank(w) for d in self.directions for w in last_windows(self, history, d, 1))
-            over = at_target or (not stands and all(group.bracketed for group in self._groups(Measured(self, history))))
+            over = at_target or (
+                not stands and all(group.bracketed for group in self._groups(RunWindows(self, history)))
+            )
             return self._next_look(history) if over else self._rise(history, begun_s)
         if last.phase is Phase.SEARCH:
-            if look_goes_on(self.look_s, self.width, Measured(self, history)):
+            if look_goes_on(self.look_s, self.width, RunWindows(self, history)):
                 return LoadStep(Phase.SEARCH, last.asked_pps, last.t_s + self.look_s, last.trial)
             return self._next_look(history)
         if last.phase is Phase.CONFIRM:
@@ -155,7 +157,7 @@ class Search(Strategy):
     def _next_look(self, history: Sequence[Sample]) -> LoadStep:
         """Look at the next rates; stop sending when every group has found its knees."""
         last, trial = history[-1], history[-1].trial + 1
-        measured = Measured(self, history)
+        measured = RunWindows(self, history)
         groups = self._groups(measured)
         found = {direction: one for group in groups for direction, one in self._found(measured, group).items()}
         if all(one.done for one in found.values()) or trial > self._most_looks(measured):
@@ -170,7 +172,7 @@ class Search(Strategy):
         length_s = self.look_s if rates == last.asked_pps else settle_s
         return LoadStep(Phase.SEARCH, rates, last.t_s + length_s, trial)
 
-    def conclude(self, history: Measured, direction: Direction) -> Verdict:
+    def conclude(self, history: RunWindows, direction: Direction) -> Verdict:
         """The first goal's knee; where the DUT is not what lost the frames, the rate carried."""
         group = next(group for group in self._groups(history) if direction in group.directions)
         looks = [look.of(direction) for look in self._looks(history, group)]
@@ -198,7 +200,7 @@ class Search(Strategy):
         ends = first.low_pps, first.high_pps
         return Verdict(limit, reasons, first.maximum_pps, *ends, first.low_pps, ends[1] or lossy_from, since_s, goals)
 
-    def doubts(self, history: Measured, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
+    def doubts(self, history: RunWindows, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
         """Intervals that are still wider than asked for, after as many looks as there are."""
         looked = max((sample.trial for sample in history.samples if sample.phase is Phase.SEARCH), default=0)
         if looked < self._most_looks(history):
@@ -215,7 +217,7 @@ class Search(Strategy):
                 text += f"{100 * self.width:g} %: it varies by more than that; take a wider --width"
                 yield Caveat(NOT_FINISHED, text)
 
-    def _deciding(self, looks: Sequence[Look], knee: Knee, direction: Direction) -> list[Window]:
+    def _deciding(self, looks: Sequence[Look], knee: GoalKnee, direction: Direction) -> list[Window]:
         """The lossy windows at the interval's upper end; only those in which all was sent, if they are enough."""
         top = knee.high * (1 + self.width) if knee.high is not None else 1.0
         lossy = [look for look in looks if look.lossy(knee.goal)]
@@ -223,7 +225,7 @@ class Search(Strategy):
         sent = [w for w in bad if is_lossy(w, knee.goal) and not misses(w.asked_pps, w.sent_pps)]
         return sent if len(sent) >= LOOKS else bad
 
-    def find_stalls(self, measured: Measured, direction: Direction) -> tuple[Stall, ...]:
+    def find_stalls(self, measured: RunWindows, direction: Direction) -> tuple[Stall, ...]:
         """Windows of the ramp and looks in which the DUT stood still; those that follow on one another are one."""
         group = next(group for group in self._groups(measured) if direction in group.directions)
         standing, found = find_standing(looks_of(self, self.look_s, self.width, group, measured)), list[list[Window]]()
@@ -235,13 +237,13 @@ class Search(Strategy):
                 found.append([window])
         return tuple(_stall(direction, windows) for windows in found)
 
-    def _looks(self, measured: Measured, group: Group) -> list[Look]:
+    def _looks(self, measured: RunWindows, group: DirectionGroup) -> list[Look]:
         """Looks in which the DUT did not stand still."""
         looks = looks_of(self, self.look_s, self.width, group, measured)
         standing = find_standing(looks)
         return [look for look in looks if look not in standing]
 
-    def _found(self, measured: Measured, group: Group) -> Mapping[Direction, Found]:
+    def _found(self, measured: RunWindows, group: DirectionGroup) -> Mapping[Direction, GroupKnees]:
         """Each direction's knees: those of all while they are searched together, then those of its own loss.
 
         One whose own are found by then keeps them: at higher rates of the others it may lose more.
@@ -261,21 +263,21 @@ class Search(Strategy):
             )
         return found
 
-    def _most_looks(self, measured: Measured) -> int:
+    def _most_looks(self, measured: RunWindows) -> int:
         """Looks after which the search ends: twice as many where directions are searched one by one at last."""
         one_by_one = any(not look.together for group in self._groups(measured) for look in self._looks(measured, group))
         return MOST_LOOKS * (2 if one_by_one else 1)
 
-    def _stands(self, measured: Measured, group: Group) -> bool:
+    def _stands(self, measured: RunWindows, group: DirectionGroup) -> bool:
         """Test whether the DUT may just stand still: nothing came through in a late look, little in others."""
         last = looks_of(self, self.look_s, self.width, group, measured)[-MOST_BLANK:]
         row = list(takewhile(lambda look: look.loss > STOOD, reversed(last)))
         return len(row) < MOST_BLANK and any(is_blank(w) for look in row for w in look.windows.values())
 
-    def _groups(self, measured: Measured) -> tuple[Group, ...]:
+    def _groups(self, measured: RunWindows) -> tuple[DirectionGroup, ...]:
         return find_groups(self, min(self.goals), measured)
 
-    def _loss_begun(self, history: Measured, direction: Direction, first: Look, first_bad: Window) -> float:
+    def _loss_begun(self, history: RunWindows, direction: Direction, first: Look, first_bad: Window) -> float:
         """When frames were lost first: in the ramp, where that saw it, and a lab's conditions were those of the looks.
 
         first: of the looks.
@@ -294,7 +296,7 @@ def _stall(direction: Direction, windows: Sequence[Window]) -> Stall:
     return Stall(direction, begin_s, down_s, sent, lost, any(map(is_blank, windows)))
 
 
-def _goal(knee: Knee, looks: Sequence[Look], direction: Direction, target_pps: float, doubtful: float) -> Goal:
+def _goal(knee: GoalKnee, looks: Sequence[Look], direction: Direction, target_pps: float, doubtful: float) -> Goal:
     """A group's knee as one direction's rates. doubtful: the share of frames that may hide as large a loss."""
     at_low = [look.windows[direction].received_pps for look in looks if look.share == knee.low]
     low, high = (None if share is None else share * target_pps for share in (knee.low, knee.high))

@@ -8,7 +8,7 @@ from statistics import median
 
 from ..units import format_bits, format_time, tcp_payload_bps
 from .intervals import find_flows
-from .model import Leg, LegReadings, Ping, Setup, TcpPlan
+from .model import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan
 from .wan import Wan
 
 HEADROOM = 1.3
@@ -28,7 +28,7 @@ LATE, LATE_S, EARLY = 0.1, 0.002, 0.02
 
 
 @dataclass(frozen=True)
-class Trial:
+class LineTrial:
     """One flow, while the line was set like this."""
 
     wan: Wan
@@ -36,11 +36,11 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class LineCalibration:
     """Observations of the line before the legs. trials: with HEADROOM times its rate, the last one with its own."""
 
     pings: tuple[Ping, ...] = ()
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[LineTrial, ...] = ()
 
 
 def trial_plan(plan: TcpPlan, wan: Wan) -> TcpPlan:
@@ -54,13 +54,13 @@ def trial_buffer(wan: Wan) -> int:
     return max(LEAST_BUFFER, round(WINDOWS * (wan.bdp_bytes or 0)))
 
 
-def payload_bps(setup: Setup, wan: Wan, version: int) -> float:
+def payload_bps(setup: TcpEnvironment, wan: Wan, version: int) -> float:
     """TCP payload that fills the line; 0 without a rate."""
     tunnel = setup.header_bytes(version)
     return tcp_payload_bps(wan.rate_bps or 0.0, setup.mtu, version, True, setup.tags, tunnel, framing=0)
 
 
-def carried_bps(plan: TcpPlan, trial: Trial) -> float:
+def carried_bps(plan: TcpPlan, trial: LineTrial) -> float:
     """Payload that the trial has carried: the median interval's, of the slower direction; 0 where there is none."""
     flows = find_flows(trial_plan(plan, trial.wan), trial.readings)
     rates = [[one.received_bps for one in flow.regular] for flow in flows]

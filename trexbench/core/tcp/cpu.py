@@ -8,7 +8,7 @@ from statistics import fmean
 
 from ..dut.cycles import CpuShare
 from ..dut.telemetry import CpuTime, DutReading
-from .model import HostReading, LegReadings, Processes, Setup, ThreadTime
+from .model import HostReading, LegReadings, Processes, TcpEnvironment, ThreadTime
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class HostShare:
 
 
 def share_of_host(
-    host: str, readings: Sequence[HostReading], setup: Setup, took: tuple[ProcessShare, ...] = ()
+    host: str, readings: Sequence[HostReading], setup: TcpEnvironment, took: tuple[ProcessShare, ...] = ()
 ) -> HostShare:
     """Between the first and the last of these readings; where hosts share a kernel, of the cores named for this one."""
     if len(readings) < 2:
@@ -117,7 +117,9 @@ def share_of_host(
     return HostShare(host, _own(host, _cpus(first.cpus, last.cpus), setup), threads, took)
 
 
-def share_of_dut(readings: Sequence[DutReading], setup: Setup, took: tuple[ProcessShare, ...] = ()) -> HostShare:
+def share_of_dut(
+    readings: Sequence[DutReading], setup: TcpEnvironment, took: tuple[ProcessShare, ...] = ()
+) -> HostShare:
     if len(readings) < 2:
         return HostShare("dut", processes=took)
     first, last = readings[0].observation, readings[-1].observation
@@ -188,7 +190,7 @@ def _processes(found: Processes, flowed_s: float) -> Iterator[ProcessShare]:
         yield ProcessShare(one.process, one.name, *times, one.cpus, thread, one.role, one.whose)
 
 
-def _own(host: str, cpus: Iterator[CoreShare], setup: Setup) -> tuple[CoreShare, ...]:
+def _own(host: str, cpus: Iterator[CoreShare], setup: TcpEnvironment) -> tuple[CoreShare, ...]:
     named = setup.cpus.get(host) if setup.one_kernel else None
     return tuple(one for one in cpus if not named or one.cpu in named)
 

@@ -13,7 +13,7 @@ from .model import StreamCount
 Whole = Annotated[float, msgspec.Meta(ge=-1, le=1e20)]
 
 
-class Interval(msgspec.Struct, frozen=True):
+class Iperf3Interval(msgspec.Struct, frozen=True):
     """One stream in one interval. end: since what is omitted was over. Sizes in bytes, rtt in us; what only a sender
     knows is None for a receiver."""
 
@@ -32,7 +32,7 @@ class Interval(msgspec.Struct, frozen=True):
 
 
 class Intervals(msgspec.Struct, frozen=True):
-    streams: list[Interval] = []
+    streams: list[Iperf3Interval] = []
 
 
 class Connected(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class Start(msgspec.Struct, frozen=True):
     tcp_mss_default: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
-class Output(msgspec.Struct, frozen=True):
+class Iperf3Output(msgspec.Struct, frozen=True):
     start: Start = Start()
     intervals: list[Intervals] = []
     end: dict[str, Any] = {}
@@ -84,7 +84,7 @@ class Told:
     omit_s: float = 0.0
 
 
-def told_in(found: Output) -> Told:
+def told_in(found: Iperf3Output) -> Told:
     """The run that this output tells of."""
     about = {"version": found.start.version.removeprefix("iperf ")}
     for side in ("sender", "receiver"):
@@ -95,7 +95,7 @@ def told_in(found: Output) -> Told:
     return Told(_rateable(totals), totals[-1][0] if totals else 0.0, about, found.error, omit_s)
 
 
-def _totals(found: Output) -> tuple[Totals, float]:
+def _totals(found: Iperf3Output) -> tuple[Totals, float]:
     """And when what is omitted was over."""
     order = [one.socket for one in found.start.connected]
     so_far: dict[int, StreamCount] = {}
@@ -133,7 +133,7 @@ def _rateable(totals: Totals) -> Totals:
     return totals[:-1] if short else totals
 
 
-def _info(one: Interval, before: StreamCount, start: Start) -> Mapping[str, int]:
+def _info(one: Iperf3Interval, before: StreamCount, start: Start) -> Mapping[str, int]:
     """By TCP_INFO's names. iperf3 tells retransmits by interval and the window in bytes; -1 and 2**64 - 1 are none."""
     info = {}
     for name in ("rtt", "rttvar", "pmtu", "snd_wnd"):

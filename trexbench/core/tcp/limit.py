@@ -16,8 +16,8 @@ from ..units import format_bits, format_share, format_time, tcp_payload_bps
 from ..verdict.model import Caveat
 from .cpu import CoreShare, HostShare, ProcessShare
 from .intervals import HOSTS, Flow
-from .model import Leg, Setup
-from .window import Window, find_window
+from .model import Leg, TcpEnvironment
+from .window import TcpWindow, find_window
 
 BUSY = 0.95
 """A thread or core with so much to do has no time left."""
@@ -55,7 +55,7 @@ class TcpVerdict:
 
     limit: TcpLimit
     reasons: tuple[str, ...]
-    window: Window | None = None
+    window: TcpWindow | None = None
     link_bps: float | None = None
     caveats: tuple[Caveat, ...] = ()
 
@@ -65,13 +65,13 @@ class TcpVerdict:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class TcpEvidence:
     """Known facts about one direction. shares: by host, ``dut`` included. ceiling_bps: of the endpoints alone, for the
     same way and version; ping_s: the idle path's shortest round trip; dut: the readings of the leg."""
 
     leg: Leg
     flow: Flow
-    setup: Setup
+    setup: TcpEnvironment
     shares: Mapping[str, HostShare]
     ceiling_bps: float | None = None
     ping_s: float | None = None
@@ -184,7 +184,7 @@ class Evidence:
         return core.packet_busy
 
 
-def find_limit(evidence: Evidence) -> TcpVerdict:
+def find_limit(evidence: TcpEvidence) -> TcpVerdict:
     """The first that the evidence names; doubts go with it."""
     link_bps, window = evidence.link_bps, find_window(evidence.flow, evidence.ping_s)
     own_cpu, own_drops = list(_dut_cpu(evidence)), list(_drops(evidence))
@@ -212,7 +212,7 @@ def find_limit(evidence: Evidence) -> TcpVerdict:
     )
 
 
-def _endpoints(evidence: Evidence) -> Iterator[str]:
+def _endpoints(evidence: TcpEvidence) -> Iterator[str]:
     yield from _over_the_ceiling(evidence)
     if not evidence.cores_apart and not _endpoints_own_the_work(evidence):
         return
@@ -229,7 +229,7 @@ def _endpoints(evidence: Evidence) -> Iterator[str]:
     yield from _waiting(evidence, asleep=False)
 
 
-def _waiting(evidence: Evidence, asleep: bool) -> Iterator[str]:
+def _waiting(evidence: TcpEvidence, asleep: bool) -> Iterator[str]:
     """Programs that were kept from sending or receiving: those that had to work most of the time, or those that slept.
 
     The latter keep up where a window, a line or the DUT holds the flow back, or packets queue for it.
@@ -260,7 +260,7 @@ def _waits(process: ProcessShare) -> bool:
     return (process.waiting or 0.0) > RUN_DELAY
 
 
-def _over_the_ceiling(evidence: Evidence) -> Iterator[str]:
+def _over_the_ceiling(evidence: TcpEvidence) -> Iterator[str]:
     ceiling_bps, link_bps = evidence.ceiling_bps, evidence.link_bps
     if not ceiling_bps or evidence.rate_bps <= OF_CEILING * ceiling_bps:
         return
@@ -269,7 +269,7 @@ def _over_the_ceiling(evidence: Evidence) -> Iterator[str]:
     yield f"the endpoints carry no more than {format_bits(ceiling_bps)} without the router"
 
 
-def _endpoints_own_the_work(evidence: Evidence) -> bool:
+def _endpoints_own_the_work(evidence: TcpEvidence) -> bool:
     """On shared cores: whether at least half of the work is that of the endpoints, as their ceiling tells."""
     return evidence.ceiling_bps is not None and evidence.rate_bps >= TWICE * evidence.ceiling_bps
 
@@ -279,7 +279,7 @@ def _slept(share: HostShare) -> bool:
     return max(one.busy + (one.waiting or 0.0) for one in share.threads) <= 1 - ASLEEP
 
 
-def _link(evidence: Evidence, link_bps: float | None) -> Iterator[str]:
+def _link(evidence: TcpEvidence, link_bps: float | None) -> Iterator[str]:
     setup, rate_bps = evidence.setup, evidence.rate_bps
     if setup.wan is not None:  # over a long line the windows of a short test open slowly
         rate_bps = max(rate_bps, median([one.received_bps for one in evidence.flow.regular] or [0.0]))
@@ -292,12 +292,12 @@ def _link(evidence: Evidence, link_bps: float | None) -> Iterator[str]:
         yield f"{share} of the {format_bits(link_bps)} of payload that {where}"
 
 
-def _inside(evidence: Evidence) -> str:
+def _inside(evidence: TcpEvidence) -> str:
     setup = evidence.setup
     return " in PPPoE" if setup.pppoe else f" in {setup.tunnel}" if setup.header_bytes(evidence.leg.version) else ""
 
 
-def _dut_cpu(evidence: Evidence) -> Iterator[str]:
+def _dut_cpu(evidence: TcpEvidence) -> Iterator[str]:
     if evidence.cores_apart:
         yield from _tunnels(evidence.shares.get("dut", HostShare("dut")))
         for cpu, busy in evidence.dut_busy:
@@ -310,7 +310,7 @@ def _dut_cpu(evidence: Evidence) -> Iterator[str]:
             yield f"CPU {cpu} was {format_share(busy)} busy, and {alone}"
 
 
-def _full_cores(evidence: Evidence) -> Iterator[str]:
+def _full_cores(evidence: TcpEvidence) -> Iterator[str]:
     """Shared cores without time left, of which nothing says whose work fills them."""
     if not evidence.cores_apart:
         full = dict(one for host in evidence.shares for one in evidence.busy_cores(host))
@@ -319,7 +319,7 @@ def _full_cores(evidence: Evidence) -> Iterator[str]:
             yield f"CPU {cpu} was {format_share(busy)} busy; {whose}"
 
 
-def _drops(evidence: Evidence) -> Iterator[str]:
+def _drops(evidence: TcpEvidence) -> Iterator[str]:
     again, drops = evidence.flow.retransmits, _drop_count(evidence.dut, evidence.setup.wan is not None)
     if again is not None and again >= FEWEST_RETRANSMITS and drops >= OWNED * again:
         yield f"the DUT dropped {drops} frames, and {again} segments were sent again"
@@ -342,7 +342,7 @@ def _roles(flow: Flow) -> tuple[tuple[str, str], tuple[str, str]]:
     return (flow.sender, "sends"), (flow.receiver, "receives")
 
 
-def _doubts(evidence: Evidence, limit: TcpLimit) -> Iterator[Caveat]:
+def _doubts(evidence: TcpEvidence, limit: TcpLimit) -> Iterator[Caveat]:
     for host, _ in _roles(evidence.flow):
         waiting = evidence.shares.get(host, HostShare(host)).waiting
         if waiting is not None and waiting > RUN_DELAY:

@@ -142,7 +142,7 @@ def around_plan(plan: TcpPlan) -> TcpPlan:
 
 
 @dataclass(frozen=True)
-class Setup:
+class TcpEnvironment:
     """Environment between and around the hosts, as far as it is known; the verdict needs it.
 
     line_bps: L1 speed of the slowest line on the way, None: there is none (veth), or it is not known. vlans: tags on

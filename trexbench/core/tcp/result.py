@@ -19,11 +19,11 @@ from ..dut.telemetry import DutReading
 from ..errors import StoreError
 from ..typed import Status, read_stored
 from ..verdict.model import Caveat
-from .calibration import Calibration
+from .calibration import LineCalibration
 from .cpu import HostShare, bits_per_cpu_second, process_shares, share_of_dut, share_of_host
 from .intervals import HOSTS, NOT_COUNTED, Flow, find_flows
-from .limit import Evidence, TcpLimit, TcpVerdict, find_limit
-from .model import Leg, LegReadings, Ping, Setup, TcpPlan, Way, around_plan
+from .limit import TcpEvidence, TcpLimit, TcpVerdict, find_limit
+from .model import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way, around_plan
 from .statistics import PingStatistics, Statistics, combine, describe, describe_ping
 
 SCHEMA = "trexbench/tcp"
@@ -93,7 +93,7 @@ class PingResult:
 
 
 @dataclass(frozen=True)
-class Summary:
+class LegSummary:
     """All repetitions of one leg; kind: Leg.kind. rate_bps: the mean, of both directions together where there are two.
 
     uncertainty_bps: half of its 95 % interval. limit: that of the flow that says least about the DUT. cores_per_gbps:
@@ -145,7 +145,7 @@ class TcpResult:
     status: Status
     command: Mapping[str, Any]
     plan: TcpPlan
-    setup: Setup
+    setup: TcpEnvironment
     dut: Mapping[str, Any]
     endpoints: Mapping[str, Any]
     host: Mapping[str, Any]
@@ -156,7 +156,7 @@ class TcpResult:
     finished: str | None = None
     reason: str | None = None
     simulated: bool = False
-    calibration: Calibration | None = None
+    calibration: LineCalibration | None = None
     caveats: tuple[Caveat, ...] = field(default_factory=tuple)
 
     @cached_property
@@ -174,7 +174,7 @@ class TcpResult:
         return mean_power(self.idle)
 
     @cached_property
-    def summaries(self) -> tuple[Summary, ...]:
+    def summaries(self) -> tuple[LegSummary, ...]:
         """One for each kind of leg that has a figure, in the plan's order."""
         kinds = dict.fromkeys(leg.kind for leg in (*self.plan.legs, *(one.leg for one in self.legs)))
         return tuple(found for kind in kinds if (found := self._summary(kind)) is not None)
@@ -209,7 +209,7 @@ class TcpResult:
             ends = dict(zip((flow.sender, flow.receiver), (flow.sending, flow.receiving), strict=True))
             shares = {host: share_of_host(host, ends[host], self.setup, took[host]) for host in HOSTS} | {"dut": dut}
             ceiling_bps = self._ceilings.get((leg.leg.way, version, flow.sender))
-            evidence = Evidence(leg.leg, flow, self.setup, shares, ceiling_bps, min(idle, default=None), leg.dut)
+            evidence = TcpEvidence(leg.leg, flow, self.setup, shares, ceiling_bps, min(idle, default=None), leg.dut)
             yield FlowResult(
                 leg=leg.leg,
                 flow=flow,
@@ -229,7 +229,7 @@ class TcpResult:
             for time_s in one.times_s
         ]
 
-    def _summary(self, kind: Leg) -> Summary | None:
+    def _summary(self, kind: Leg) -> LegSummary | None:
         flows = [one for one in self.flows if one.leg.kind == kind and one.statistics]
         directions: dict[str, list[FlowResult]] = {}
         for one in flows:
@@ -242,7 +242,7 @@ class TcpResult:
         links = [one.verdict.link_bps for one in flows if one.verdict.link_bps is not None]
         cores = [one.shares["dut"].cores_busy for one in flows if one.shares["dut"].cpus]
         idle, loaded = (self._ping_times(kind.version, *which) for which in ((False,), (True, kind)))
-        return Summary(
+        return LegSummary(
             kind=kind,
             repetitions=max(len(ones) for ones in directions.values()),
             rate_bps=rate_bps,

@@ -22,7 +22,7 @@ RECEIVE_USABLE = 0.76
 
 
 @dataclass(frozen=True)
-class Window:
+class TcpWindow:
     """kind: a key of FULL. in_flight_bytes, size_bytes: of the median stream. predicted_bps: of all such streams
     together, what is in flight over the shortest round trip."""
 
@@ -41,12 +41,12 @@ class Window:
         )
 
 
-def find_window(flow: Flow, ping_s: float | None = None) -> Window | None:
+def find_window(flow: Flow, ping_s: float | None = None) -> TcpWindow | None:
     """The window that limits most of the flow's traffic; None if none does, or it is not known.
 
     ping_s: the shortest round trip of the idle path.
     """
-    found: dict[str, list[Window]] = {}
+    found: dict[str, list[TcpWindow]] = {}
     total_bps = flow.received_bps or 0.0
     for stream in sorted({one.stream for reading in flow.sending for one in reading.streams}):
         if (window := _of_stream(flow, stream, ping_s)) is not None:
@@ -54,7 +54,7 @@ def find_window(flow: Flow, ping_s: float | None = None) -> Window | None:
     for kind, windows in found.items():
         rate_bps = sum(one.rate_bps for one in windows)
         if 2 * rate_bps > total_bps:
-            return Window(
+            return TcpWindow(
                 kind=kind,
                 in_flight_bytes=median(one.in_flight_bytes for one in windows),
                 size_bytes=median(one.size_bytes for one in windows),
@@ -65,7 +65,7 @@ def find_window(flow: Flow, ping_s: float | None = None) -> Window | None:
     return None
 
 
-def _of_stream(flow: Flow, stream: int, ping_s: float | None) -> Window | None:
+def _of_stream(flow: Flow, stream: int, ping_s: float | None) -> TcpWindow | None:
     rate_bps = _rate(flow, stream)
     counts = [one for reading in flow.sending[1:] for one in reading.streams if one.stream == stream]
     # Without them nobody knows whether the smoothed ones are those of an empty path or of a full queue.
@@ -81,7 +81,7 @@ def _of_stream(flow: Flow, stream: int, ping_s: float | None) -> Window | None:
     for kind, size in _sizes(flow, counts, stream).items():
         lossy = kind == "congestion window" and _loss(flow, stream) > MOST_LOSS
         if size is not None and in_flight >= FULL[kind] * size and not lossy:
-            return Window(kind, in_flight, size, base_s, 8 * in_flight / base_s, rate_bps)
+            return TcpWindow(kind, in_flight, size, base_s, 8 * in_flight / base_s, rate_bps)
     return None
 
 

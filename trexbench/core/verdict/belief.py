@@ -25,7 +25,7 @@ REACH = 64.0
 """Factor by which the knee may lie below or above the bracket."""
 
 
-class Look(NamedTuple):
+class LookResult(NamedTuple):
     """One look at a rate (a share of the target): did it lose too much?"""
 
     share: float
@@ -60,7 +60,7 @@ class Belief:
         return float(self.weights[(self.shares >= low) & (self.shares <= high)].sum())
 
 
-def believe(bracket: Bracket, looks: Sequence[Look], width: float) -> Belief:
+def believe(bracket: Bracket, looks: Sequence[LookResult], width: float) -> Belief:
     """Bayes' rule on a grid: a rate is lossy with a probability that rises, over some band, from LAPSE to 1 - LAPSE."""
     places, prior = _prior(bracket, looks, width)
     likelihood = np.zeros((len(SPREADS), len(places)))
@@ -76,7 +76,7 @@ def believe(bracket: Bracket, looks: Sequence[Look], width: float) -> Belief:
     return Belief(np.exp(places), weights / weights.sum())
 
 
-def _prior(bracket: Bracket, looks: Sequence[Look], width: float) -> tuple[np.ndarray, np.ndarray]:
+def _prior(bracket: Bracket, looks: Sequence[LookResult], width: float) -> tuple[np.ndarray, np.ndarray]:
     """The grid (logarithms of shares), fine where the knee may be, and what is believed before any look."""
     low, high = log(bracket.low), log(bracket.high)
     tried = [log(look.share) for look in looks]

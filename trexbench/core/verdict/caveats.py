@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ..load.plan import Plan
 from ..load.sample import Phase, Sample
-from ..load.windows import Measured, Window, find_gaps, find_spans
+from ..load.windows import RunWindows, Window, find_gaps, find_spans
 from ..units import format_pps, format_share
 from .blame import misses
 from .conditions import find_condition_caveats
@@ -19,7 +19,9 @@ FOREIGN_SHARE = 0.01
 SEEN_PHASES = (Phase.WARMUP, Phase.RAMP, Phase.HOLD)
 
 
-def find_caveats(measured: Measured, results: Sequence[DirectionResult], stalls: Sequence[Stall]) -> tuple[Caveat, ...]:
+def find_caveats(
+    measured: RunWindows, results: Sequence[DirectionResult], stalls: Sequence[Stall]
+) -> tuple[Caveat, ...]:
     """All doubts, in the order of the directions."""
     found: list[Caveat] = []
     plan, samples, ports = measured.plan, measured.samples, measured.plan.tx_ports
@@ -98,7 +100,7 @@ def _of_windows(plan: Plan, windows: Sequence[Window], result: DirectionResult) 
         yield Caveat("generator-gaps", text)
 
 
-def _of_foreign_frames(measured: Measured, result: DirectionResult, known: bool) -> Iterator[Caveat]:
+def _of_foreign_frames(measured: RunWindows, result: DirectionResult, known: bool) -> Iterator[Caveat]:
     """More received than sent. One window proves nothing: an emptying queue, or two clocks, look the same."""
     plan, samples, (tx, rx) = measured.plan, measured.samples, result.direction
     sent, received = [s.reading.ports[tx].opackets for s in samples], [s.reading.ports[rx].ipackets for s in samples]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from ..load.conditions import ROUND_TRIP, Change
+from ..load.conditions import ROUND_TRIP, ConditionChange
 from ..load.plan import Plan
 from ..load.sample import CoreState, Phase, Sample
-from ..load.windows import Measured
+from ..load.windows import RunWindows
 from ..units import format_scaled, format_share
 from .model import Caveat, DirectionResult
 
@@ -16,7 +16,7 @@ STOLEN_SHARE, FOREIGN_SHARE = 0.03, 0.05
 """Shares of a core's time in the deciding windows from which on others may have made the verdict."""
 
 
-def find_condition_caveats(measured: Measured, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
+def find_condition_caveats(measured: RunWindows, results: Sequence[DirectionResult]) -> Iterator[Caveat]:
     """Report changes within the run, and core time lost to others where it decided the verdict."""
     for _, changes in groupby(sorted(measured.changes, key=lambda one: one.what), key=lambda one: one.what):
         yield Caveat("conditions-changed", _change_words(list(changes)))
@@ -27,7 +27,7 @@ def find_condition_caveats(measured: Measured, results: Sequence[DirectionResult
         yield from _lost_time(measured, result)
 
 
-def _change_words(changes: Sequence[Change]) -> str:
+def _change_words(changes: Sequence[ConditionChange]) -> str:
     first, *later = changes
     if first.what == ROUND_TRIP:
         became = "slower" if first.for_worse else "faster"
@@ -41,7 +41,7 @@ def _change_words(changes: Sequence[Change]) -> str:
     return f"at {first.end_s:.0f} s {text}{more}"
 
 
-def _lost_time(measured: Measured, result: DirectionResult) -> Iterator[Caveat]:
+def _lost_time(measured: RunWindows, result: DirectionResult) -> Iterator[Caveat]:
     span = _deciding_span(measured.plan, measured.samples, result)
     if span is None:
         return

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from ..load.plan import Direction, Plan
 from ..load.sample import Phase, Sample
-from ..load.windows import MEASURED_PHASES, Measured, Window, build_window, measured_windows
+from ..load.windows import MEASURED_PHASES, RunWindows, Window, build_window, measured_windows
 from .blame import misses
 from .knee import NOTHING_SHARE, find_loss
 from .model import Stall
@@ -51,12 +51,12 @@ class Evidence:
         return [w for w in self.windows if w.sent]
 
 
-def find_evidence(measured: Measured, direction: Direction) -> Evidence:
+def find_evidence(measured: RunWindows, direction: Direction) -> Evidence:
     """The windows that count, after every stall is set aside."""
     return measured.once("evidence", direction, lambda: _find_evidence(measured, direction))
 
 
-def _find_evidence(measured: Measured, direction: Direction) -> Evidence:
+def _find_evidence(measured: RunWindows, direction: Direction) -> Evidence:
     plan, path, stalls = measured.plan, find_path(measured, direction), []
     windows = [path.correct(window) for window in measured.sending(direction)]
     end_s, cut_short = windows[-1].end_s if windows else 0.0, None

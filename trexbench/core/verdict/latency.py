@@ -15,7 +15,7 @@ from typing import Any
 
 from ..load.plan import LATENCY_LOADS, Direction, Plan
 from ..load.sample import LATENCY_PHASES, LatencyCounters, Phase, Sample
-from ..load.windows import Measured
+from ..load.windows import RunWindows
 from ..units import format_pps, format_share
 from .blame import misses
 from .model import Caveat
@@ -80,7 +80,7 @@ def tagged_pps(offered_pps: float) -> float:
 def find_latencies(plan: Plan, samples: Sequence[Sample]) -> tuple[Latency, ...]:
     """Every direction at every load that was measured to its end, loads ascending."""
     ended = sorted({sample.trial for sample in samples if sample.phase is Phase.LATENCY_DRAIN})
-    paths = {direction: find_path(Measured(plan, samples), direction) for direction in plan.directions if ended}
+    paths = {direction: find_path(RunWindows(plan, samples), direction) for direction in plan.directions if ended}
     return tuple(_latency(plan, samples, trial, d, path) for trial in ended for d, path in paths.items())
 
 

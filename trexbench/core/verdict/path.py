@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample
-from ..load.windows import Measured, Window, build_window, measured_windows
+from ..load.windows import RunWindows, Window, build_window, measured_windows
 
 ROWS = 6
 """Rows of windows whose shares must agree, but for two neighbours: something else may have happened there."""
@@ -65,14 +65,14 @@ class FramePath:
 SOUND = FramePath()
 
 
-def find_path(measured: Measured, direction: Direction) -> FramePath:
+def find_path(measured: RunWindows, direction: Direction) -> FramePath:
     """Judge the path by the warm-up and the lowest rates, of the ramp and of a search; a router's own limit shows in no
     constant share.
     """
     return measured.once("path", direction, lambda: _find_path(measured, direction))
 
 
-def _find_path(measured: Measured, direction: Direction) -> FramePath:
+def _find_path(measured: RunWindows, direction: Direction) -> FramePath:
     plan, samples = measured.plan, measured.samples
     ramp = [w for w in measured.sending(direction) if w.phase is Phase.RAMP and w.sent > 0]
     if not plan.seeks_knee or len(ramp) < plan.windows:

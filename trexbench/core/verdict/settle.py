@@ -8,7 +8,7 @@ from statistics import median
 
 from ..load.plan import Direction
 from ..load.sample import CONFIRM_PHASES, Phase
-from ..load.windows import Measured, build_window
+from ..load.windows import RunWindows, build_window
 from ..units import format_pps, format_share
 from .blame import RX_BLAME_SHARE
 from .evidence import find_evidence
@@ -24,7 +24,7 @@ FAR_MORE = 2.0
 """A DUT that loses no larger share at so many times a rate is not saturated at that rate."""
 
 
-def settle(measured: Measured, direction: Direction, verdict: Verdict, trials: Sequence[Trial]) -> Verdict:
+def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials: Sequence[Trial]) -> Verdict:
     """The verdict, or what is left of one that the drain or the trials contradict."""
     if verdict.limit is not Limit.DUT or not measured.plan.seeks_knee:
         return verdict
@@ -56,19 +56,19 @@ def settle(measured: Measured, direction: Direction, verdict: Verdict, trials: S
     )
 
 
-def _slower_since(measured: Measured) -> bool:
+def _slower_since(measured: RunWindows) -> bool:
     """Test for a lab that became slower after the knee was found: what is held then says nothing of it."""
     found_s = max((sample.t_s for sample in measured.samples if sample.phase not in CONFIRM_PHASES), default=0.0)
     return any(change.for_worse and change.end_s > found_s for change in measured.changes)
 
 
-def _receiver_lost(measured: Measured, direction: Direction, trial: Trial) -> bool:
+def _receiver_lost(measured: RunWindows, direction: Direction, trial: Trial) -> bool:
     """Test for a trial whose loss is that of the tester's receiving port: it says nothing of the DUT."""
     window = find_held(measured.samples, direction, CONFIRM_PHASES, trial.number).window
     return bool(window.ierrors) and window.ierrors >= RX_BLAME_SHARE * window.lost
 
 
-def _came_late(measured: Measured, direction: Direction, verdict: Verdict) -> str:
+def _came_late(measured: RunWindows, direction: Direction, verdict: Verdict) -> str:
     """The reason why the windows' loss is none: frames had come back when the traffic had stopped. Empty: it is one."""
     samples, evidence = measured.samples, find_evidence(measured, direction)
     drained = next((sample for sample in reversed(samples) if sample.phase is Phase.DRAIN), None)
@@ -87,7 +87,7 @@ def _came_late(measured: Measured, direction: Direction, verdict: Verdict) -> st
     )
 
 
-def _none_without_loss(measured: Measured, failed: Sequence[Trial]) -> str:
+def _none_without_loss(measured: RunWindows, failed: Sequence[Trial]) -> str:
     """The reason why there is no rate without any loss; empty where a share may be lost, which one trial can show."""
     if measured.plan.loss_threshold > 0 or not failed:
         return ""
@@ -98,7 +98,7 @@ def _none_without_loss(measured: Measured, failed: Sequence[Trial]) -> str:
     )
 
 
-def _lost_less(measured: Measured, direction: Direction, verdict: Verdict, failed: Sequence[Trial]) -> str:
+def _lost_less(measured: RunWindows, direction: Direction, verdict: Verdict, failed: Sequence[Trial]) -> str:
     """The reason why this is no saturated DUT: at far higher rates it lost no larger share. Empty where it may be.
 
     failed: trials; without any, the loss of a ramp that has found no good rate counts.

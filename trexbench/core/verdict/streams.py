@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..load.plan import Direction
-from ..load.windows import MEASURED_PHASES, Measured, Window, count_streams, find_spans, find_unmarked
+from ..load.windows import MEASURED_PHASES, RunWindows, Window, count_streams, find_spans, find_unmarked
 from .knee import find_sustained
 from .model import Caveat, DirectionResult
 
@@ -46,7 +46,7 @@ class _Part(NamedTuple):
         return self.sent - self.received - self.window.pending * self.sent / self.window.sent
 
 
-def find_stream_losses(measured: Measured, result: DirectionResult, sizes: Sequence[int]) -> tuple[StreamLoss, ...]:
+def find_stream_losses(measured: RunWindows, result: DirectionResult, sizes: Sequence[int]) -> tuple[StreamLoss, ...]:
     """Every stream of the direction, in the profile's order; () where they were not counted in every window.
 
     sizes: of the streams' frames.
@@ -104,7 +104,7 @@ def lost_first(streams: Sequence[StreamLoss]) -> tuple[StreamLoss, ...]:
     return tuple(one for one in streams if one.lossy_from_pps == min(rates)) if rates else ()
 
 
-def find_stream_caveats(measured: Measured, directions: Sequence[Direction]) -> tuple[Caveat, ...]:
+def find_stream_caveats(measured: RunWindows, directions: Sequence[Direction]) -> tuple[Caveat, ...]:
     """Directions whose frames came back, but not with the marks by which their streams are known."""
     found = []
     for direction in directions:

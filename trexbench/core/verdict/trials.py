@@ -13,7 +13,7 @@ from .model import Trial
 from .path import SOUND, FramePath
 
 
-class Held(NamedTuple):
+class HeldRate(NamedTuple):
     """One direction at one rate. samples: while sending; last: after the drain; window: from begin to drained."""
 
     samples: Sequence[Sample]
@@ -23,13 +23,13 @@ class Held(NamedTuple):
     sent_pps: float
 
 
-def find_held(samples: Sequence[Sample], direction: Direction, phases: tuple[Phase, Phase], number: int) -> Held:
+def find_held(samples: Sequence[Sample], direction: Direction, phases: tuple[Phase, Phase], number: int) -> HeldRate:
     """The trial of this number, which must have been drained; phases: of sending, and of the drain after it."""
     inside = [i for i, s in enumerate(samples) if s.phase in phases and s.trial == number]
     held = [i for i in inside if samples[i].phase is phases[0]]
     # The first sample contains the time that a start takes: the sent rate is that of the others, if there are any.
     first = held[0] if len(held) > 1 else held[0] - 1
-    return Held(
+    return HeldRate(
         samples=samples[held[0] : held[-1] + 1],
         last=samples[inside[-1]],
         window=build_window(direction, samples[inside[0] - 1 : inside[-1] + 1]),

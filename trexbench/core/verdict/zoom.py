@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample
-from ..load.windows import Measured, Window, measured_windows
+from ..load.windows import RunWindows, Window, measured_windows
 from ..units import format_pps
 from .blame import blame
 from .knee import NOTHING_SHARE, Knee, find_sustained, locate
@@ -47,7 +47,7 @@ def join_spans(intervals: Iterable[tuple[float, float]]) -> list[tuple[float, fl
     return spans
 
 
-def find_zoom(measured: Measured, direction: Direction, path: FramePath, about_pps: float) -> Zoom:
+def find_zoom(measured: RunWindows, direction: Direction, path: FramePath, about_pps: float) -> Zoom:
     """The direction's knee in the zoom across about_pps, the one that the ramp found: loss sets in, and lasts.
 
     A zoom across another direction's knee says nothing: loss in it is of something else.

@@ -22,7 +22,7 @@ Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Family:
+class FreebsdFamily:
     """Differences between IPv4 and IPv6. forward: its sysctl. word: of ifconfig and netstat. route: its option.
 
     pin, unpin, show: commands that set, delete and show a neighbour, up to its address. published: the word for an
@@ -40,8 +40,10 @@ class Family:
 
 FAMILIES = {
     # arp -S replaces an entry, where -s would fail; ndp -s replaces
-    4: Family("net.inet.ip.forwarding", "inet", (), ("arp", "-S"), ("arp", "-d"), ("arp", "-n"), "pub"),
-    6: Family("net.inet6.ip6.forwarding", "inet6", ("-6",), ("ndp", "-s"), ("ndp", "-d"), ("ndp", "-n"), "proxy"),
+    4: FreebsdFamily("net.inet.ip.forwarding", "inet", (), ("arp", "-S"), ("arp", "-d"), ("arp", "-n"), "pub"),
+    6: FreebsdFamily(
+        "net.inet6.ip6.forwarding", "inet6", ("-6",), ("ndp", "-s"), ("ndp", "-d"), ("ndp", "-n"), "proxy"
+    ),
 }
 FORWARD = FAMILIES[4].forward
 _GONE = ("does not exist",)

@@ -34,7 +34,7 @@ Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Family:
+class LinuxFamily:
     """Differences between IPv4 and IPv6. words: ip's options. forward: the fact that it forwards; file: its file.
 
     conf: settings by interface. metric: of a route for which none was named. pins: options of a test's address.
@@ -49,9 +49,9 @@ class Family:
 
 
 FAMILIES = {
-    4: Family((), "ip_forward", "/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv4/conf", 0),
+    4: LinuxFamily((), "ip_forward", "/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv4/conf", 0),
     # nodad: a duplicate could not answer, and until it is known that none does the address cannot be used
-    6: Family(
+    6: LinuxFamily(
         ("-6",), "ipv6_forward", "/proc/sys/net/ipv6/conf/all/forwarding", "/proc/sys/net/ipv6/conf", 1024, ("nodad",)
     ),
 }

@@ -19,7 +19,7 @@ from ...transport import TIMEOUT_S, Transport, run_checked
 from ..model import LINK_WAIT_S, Attestation, Change, Wanted, attest, await_links
 from . import parse
 from .changes import FAMILIES, FORWARD, compare, forwarding_of, plan, probes
-from .firewall import Load, loads, parse_saved, save, sysctl_file
+from .firewall import RuleLoad, loads, parse_saved, save, sysctl_file
 from .observe import observed
 from .queues import find_spreading
 from .tcp import TCP_OFFLOADS, TCP_SETTINGS, redirect_files
@@ -335,7 +335,7 @@ class LinuxDut:
             found |= {f"IPv{version} {place}": count for place, count in parse_saved(text or "").items()}
         return found
 
-    def _working(self, wished: Sequence[Load]) -> Load | None:
+    def _working(self, wished: Sequence[RuleLoad]) -> RuleLoad | None:
         """The first of these that the DUT's programs and its kernel can load; DutError where none can be."""
         said = []
         for load in wished:

@@ -33,7 +33,7 @@ _SAVED = re.compile(r"-A (?P<chain>\S+)(?P<rest>.*)")
 
 
 @dataclass(frozen=True)
-class Load:
+class RuleLoad:
     """Rules for one tool to load. texts: input by command. rules: what is to be read back afterwards."""
 
     tool: str
@@ -47,7 +47,7 @@ class Load:
             yield (*argv[:1], "--check" if self.tool == NFT else "--test", *argv[1:]), text
 
 
-def loads(wanted: Wanted) -> list[Load]:
+def loads(wanted: Wanted) -> list[RuleLoad]:
     """The variant's rules for each tool that takes their form, in the order in which they are tried; may be empty."""
     if not wanted.config.chosen.filters:
         return []
@@ -70,7 +70,7 @@ def _file(wanted: Wanted, form: str) -> RulesFile | None:
     return next((one for one in files if getattr(one, form) is not None), None)
 
 
-def _nft(wanted: Wanted) -> Load | None:
+def _nft(wanted: Wanted) -> RuleLoad | None:
     """None where the rules are a file of iptables."""
     variant = wanted.config.chosen
     parts, rules = list[str](), dict[str, int]()
@@ -103,7 +103,7 @@ def _nft(wanted: Wanted) -> Load | None:
     made = f"made_{_digest(body)}"
     # added, so that there is one to be deleted: what is there is replaced in one step
     text = f"table inet {TABLE}\ndelete table inet {TABLE}\ntable inet {TABLE} {{\n{body}\n  chain {made} {{ }}\n}}\n"
-    return Load(NFT, {(NFT, "-f", "-"): text}, {f"inet {name}": n for name, n in {**rules, made: 0}.items()})
+    return RuleLoad(NFT, {(NFT, "-f", "-"): text}, {f"inet {name}": n for name, n in {**rules, made: 0}.items()})
 
 
 def _nft_chain(name: str, hook: str, lines: list[str]) -> str:
@@ -119,7 +119,7 @@ def _flowtable(devices: list[str]) -> str:
     return f"{table}\n{_nft_chain(f'{TABLE}_offload', 'filter hook forward priority 0', [line])}"
 
 
-def _iptables(wanted: Wanted, tool: str) -> Load | None:
+def _iptables(wanted: Wanted, tool: str) -> RuleLoad | None:
     """None where the rules are a file of nft, or offload flows, which only nft can set."""
     if wanted.config.chosen.flow_offload:
         return None
@@ -142,7 +142,7 @@ def _iptables(wanted: Wanted, tool: str) -> Load | None:
         text, placed = _saved(tables)
         texts[restore(tool, version), "--noflush"] = text
         rules |= {f"IPv{version} {place}": count for place, count in placed.items()}
-    return Load(tool, {(argv[0], argv[1]): text for argv, text in texts.items()}, rules)
+    return RuleLoad(tool, {(argv[0], argv[1]): text for argv, text in texts.items()}, rules)
 
 
 def _append(tables: dict[str, dict[str, Chain]], table: str, name: str, rule: str) -> None:

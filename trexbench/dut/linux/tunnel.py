@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.tcp.model import HEADER_BYTES
 from ...host.linux import parse_json
-from ..model import NO_DEVICE, Change, Command, Tunnel, Wanted
+from ..model import NO_DEVICE, Change, Command, SixInFourEnd, Wanted
 from .tuning import write
 
 MTU_FILE = "/proc/sys/net/ipv6/conf/{}/mtu"
@@ -28,7 +28,7 @@ def tunnel_changes(wanted: Wanted, facts: Mapping[str, Any]) -> list[Change]:
 
 
 def _device(
-    wanted: Wanted, tunnel: Tunnel, found: Mapping[str, Any], mtu: int, parent: Mapping[str, Any]
+    wanted: Wanted, tunnel: SixInFourEnd, found: Mapping[str, Any], mtu: int, parent: Mapping[str, Any]
 ) -> list[Change]:
     name, why = tunnel.name, f"IPv6 goes through {tunnel.kind}"
     there = _shown(tunnel.kind, found) if found else "none"
@@ -71,7 +71,7 @@ def _shown(kind: str, of: Mapping[str, Any]) -> str:
     return f"{kind} from {of['local']} to {of['remote']}, TTL {of['ttl']}, MTU {of['mtu']}{state}"
 
 
-def _programs(wanted: Wanted, tunnel: Tunnel, found: Mapping[str, Any], mtu: int) -> list[Change]:
+def _programs(wanted: Wanted, tunnel: SixInFourEnd, found: Mapping[str, Any], mtu: int) -> list[Change]:
     name, why = f"{tunnel.kind}:{tunnel.local}>{tunnel.remote}", f"IPv6 goes through {tunnel.kind}"
     changes = []
     if found.get("egress") != [name] or found.get("ingress") != [name]:

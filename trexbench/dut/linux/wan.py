@@ -35,7 +35,7 @@ _TICK_S = 2.2e-6
 
 
 @dataclass(frozen=True)
-class Part:
+class QdiscSpec:
     """A queueing discipline as it is set. parent: ``root``, or the class above it. words: its own, after its kind."""
 
     kind: str
@@ -70,13 +70,13 @@ class Qdisc:
     drops: float | None = None
 
 
-def parts(wan: Wan, mtu: int) -> tuple[Part, ...]:
+def parts(wan: Wan, mtu: int) -> tuple[QdiscSpec, ...]:
     """Qdiscs for one direction of the line on an interface of this MTU. DutError for what netem or tbf cannot do."""
-    found = list[Part]()
+    found = list[QdiscSpec]()
     for kind, words in ((NETEM, _netem(wan)), (TBF, _tbf(wan, mtu))):
         if words:
             above = HANDLES[len(found) - 1]
-            found.append(Part(kind, ("parent", f"{above}1") if found else ("root",), HANDLES[len(found)], words))
+            found.append(QdiscSpec(kind, ("parent", f"{above}1") if found else ("root",), HANDLES[len(found)], words))
     return tuple(found)
 
 

@@ -19,7 +19,7 @@ from .commands import AF_PACKET
 from .conf import pci_of, with_queues, with_workers
 from .facts import VppFacts, uses
 from .parse import via
-from .parse_show import Neighbour
+from .parse_show import VppNeighbour
 
 READY_S = 60.0
 """VPP with DPDK answers some 10 s after its start."""
@@ -258,7 +258,7 @@ def _neighbour(wanted: Wanted, port: Port, other: Address, facts: VppFacts) -> l
     """The tester's MAC as a static neighbour: the tester answers neither ARP nor neighbour solicitations."""
     name, hop, mac = wanted.routed(port), str(other), wanted.mac(port)
     before = facts.neighbours.get(f"{hop}%{name}")
-    if before == Neighbour(mac, static=True):
+    if before == VppNeighbour(mac, static=True):
         return []
     unpin = vppctl.cli(
         wanted, "no longer pinned", "set", "ip", "neighbor", "del", name, hop, mac, fine_if=("specify interface",)
@@ -267,7 +267,7 @@ def _neighbour(wanted: Wanted, port: Port, other: Address, facts: VppFacts) -> l
     was = None
     if name in facts.interfaces:
         was = f"{before.mac} {'static' if before.static else 'learnt'}" if before else "none"
-    do = (vppctl.pin(wanted, name, hop, Neighbour(mac, True)),)
+    do = (vppctl.pin(wanted, name, hop, VppNeighbour(mac, True)),)
     return [Change(f"neighbour {hop} on {name}", was, f"{mac} static", do, (unpin, *back))]
 
 
@@ -277,7 +277,7 @@ def _route(wanted: Wanted, route: Route, facts: VppFacts) -> list[Change]:
     name = wanted.routed(port)
     prefix, hop = str(route.to), f"{route.via} {name}"
     entry = facts.entry(route)
-    pinned = facts.neighbours.get(f"{route.via}%{name}") == Neighbour(wanted.mac(port), static=True)
+    pinned = facts.neighbours.get(f"{route.via}%{name}") == VppNeighbour(wanted.mac(port), static=True)
     alone = entry is not None and [(path.hop, path.resolved) for path in entry.paths] == [(hop, True)]
     forwards = (via(str(route.via), name, wanted.mac(port)),)
     # without its neighbour its forwarding entry cannot be complete yet

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 from ...config.model import Port
 from ..model import Command, Wanted, resolver
-from .parse_show import Neighbour
+from .parse_show import VppNeighbour
 
 AF_PACKET = "host-"
 """VPP's name of an af_packet interface is this and the name of the Linux interface."""
@@ -72,7 +72,7 @@ def del_address(wanted: Wanted, name: str, address: str) -> Command:
     return cli(wanted, "its address no longer", *words, fine_if=("not found for interface",))
 
 
-def pin(wanted: Wanted, name: str, address: str, neighbour: Neighbour) -> Command:
+def pin(wanted: Wanted, name: str, address: str, neighbour: VppNeighbour) -> Command:
     kind = ("static",) if neighbour.static else ()
     why = f"the tester answers no {resolver(ip_address(address))}"
     return cli(wanted, why, "set", "ip", "neighbor", name, address, neighbour.mac, *kind)

@@ -47,7 +47,7 @@ class VppFacts:
     interfaces: Mapping[str, show.Interface] = field(default_factory=dict)
     hardware: Mapping[str, show.Hardware] = field(default_factory=dict)
     addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    neighbours: Mapping[str, show.Neighbour] = field(default_factory=dict)
+    neighbours: Mapping[str, show.VppNeighbour] = field(default_factory=dict)
     placement: tuple[show.Placed, ...] = ()
     routes: Mapping[str, FibEntry] = field(default_factory=dict)
     macs: Mapping[str, str] = field(default_factory=dict)

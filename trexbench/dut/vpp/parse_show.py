@@ -60,7 +60,7 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Neighbour:
+class VppNeighbour:
     mac: str
     static: bool
 
@@ -150,7 +150,7 @@ def parse_addresses(text: str) -> dict[str, list[str]]:
     return found
 
 
-def parse_neighbours(text: str) -> dict[str, Neighbour]:
+def parse_neighbours(text: str) -> dict[str, VppNeighbour]:
     """``show ip neighbors``: of both families, by ``address%interface``; nothing is printed where there are none."""
     found = {}
     lines = [line for line in text.splitlines() if line.strip()]
@@ -158,7 +158,7 @@ def parse_neighbours(text: str) -> dict[str, Neighbour]:
         raise wrong("show ip neighbors", text, "has no heading")
     for line in lines:
         if row := _NEIGHBOUR.fullmatch(line):
-            found[f"{row[1]}%{row[4]}"] = Neighbour(row[3].lower(), "S" in (row[2] or ""))
+            found[f"{row[1]}%{row[4]}"] = VppNeighbour(row[3].lower(), "S" in (row[2] or ""))
     return found
 
 

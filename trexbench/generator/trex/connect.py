@@ -25,7 +25,7 @@ RPC_PORT, EVENT_PORT = 4501, 4500
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class ServerAddress:
     """Where a TRex server listens. timeout_s: for each exchange with it; ``tries`` times that for an answer."""
 
     server: str = "127.0.0.1"
@@ -40,7 +40,7 @@ class Endpoint:
 
 @contextmanager
 def connect(
-    endpoint: Endpoint,
+    endpoint: ServerAddress,
     ports: Sequence[int],
     clock: Clock,
     *,
@@ -87,7 +87,7 @@ class ServerFacts:
     ports: Mapping[int, Mapping[str, Any]]
 
 
-def describe(endpoint: Endpoint, trex_dir: str | os.PathLike[str] | None = None) -> ServerFacts:
+def describe(endpoint: ServerAddress, trex_dir: str | os.PathLike[str] | None = None) -> ServerFacts:
     """Ask a server about itself and all of its ports."""
     reach(endpoint)
     client = load_client(trex_dir)
@@ -99,7 +99,7 @@ def describe(endpoint: Endpoint, trex_dir: str | os.PathLike[str] | None = None)
 
 
 def read_macs(
-    endpoint: Endpoint, ports: Sequence[int], trex_dir: str | os.PathLike[str] | None = None
+    endpoint: ServerAddress, ports: Sequence[int], trex_dir: str | os.PathLike[str] | None = None
 ) -> dict[int, str]:
     """The MAC of each of these ports that the server names, without taking any."""
     reach(endpoint)
@@ -109,7 +109,7 @@ def read_macs(
     return {port: str(mac) for port, mac in macs.items() if mac}
 
 
-def _read_status(channel: Channel, endpoint: Endpoint, ports: Sequence[int]) -> dict[int, Mapping[str, Any]]:
+def _read_status(channel: Channel, endpoint: ServerAddress, ports: Sequence[int]) -> dict[int, Mapping[str, Any]]:
     answers = channel.batch([("get_port_status", status_of(port)) for port in ports]).results
     for port, status in zip(ports, answers, strict=True):
         if isinstance(status, Refusal):
@@ -117,7 +117,7 @@ def _read_status(channel: Channel, endpoint: Endpoint, ports: Sequence[int]) -> 
     return dict(zip(ports, answers, strict=True))
 
 
-def reach(endpoint: Endpoint) -> None:
+def reach(endpoint: ServerAddress) -> None:
     """GeneratorError unless somebody listens there; ZeroMQ itself would only wait."""
     for port, what in ((endpoint.rpc_port, "TRex server"), (endpoint.event_port, "TRex server's events")):
         try:
@@ -131,7 +131,7 @@ def reach(endpoint: Endpoint) -> None:
 
 
 @contextmanager
-def _session(client: Client, endpoint: Endpoint) -> Iterator[Any]:
+def _session(client: Client, endpoint: ServerAddress) -> Iterator[Any]:
     """A connected STLClient; disconnected at the end of the block, and when a signal waited for the connection."""
     stl = None
     try:
@@ -185,7 +185,7 @@ def _close_before_the_end(connection: Any) -> None:
     connection.__del__ = connection.disconnect
 
 
-def _no_session(client: Client, endpoint: Endpoint, text: str) -> GeneratorError:
+def _no_session(client: Client, endpoint: ServerAddress, text: str) -> GeneratorError:
     meaning = meaning_of(text)
     if meaning is Meaning.OTHER_MODE:
         return GeneratorError(f"TRex server {endpoint} is not in stateless mode ({text})", "start it with --stl")

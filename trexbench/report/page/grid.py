@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ...core.history.baseline import find_delta, metric_of
 from ...core.history.levels import Usual
-from ...core.history.night import CellRecord, Night, State
+from ...core.history.night import CellRecord, CellState, Night
 from ...core.history.paths import split_traffic
 from ...core.history.rows import TCP_KIND, Cell, RunRow, cells_of, held_pps
 from ...core.strategy.saturate import Saturate
@@ -171,7 +171,7 @@ def cell_of(record: CellRecord, night: Night) -> Cell:
 
 def reason_of(record: CellRecord, night: Night) -> str:
     """Why a cell of a night has no figure."""
-    if record.state is State.FAILED:
+    if record.state is CellState.FAILED:
         return (record.attempts[-1].error if record.attempts else night.error) or NO_REASON
     return f"not measured: {night.error or 'the night did not end'}"
 
@@ -206,8 +206,8 @@ def _of_night(rows: Iterable[RunRow], night: Night) -> Mapping[Cell, GridCell]:
     found: dict[Cell, GridCell] = {}
     for record in night.cells:
         cell, row = cell_of(record, night), by_path.get(record.path or "")
-        if record.state is not State.DONE:
-            state = "failed" if record.state is State.FAILED else "missing"
+        if record.state is not CellState.DONE:
+            state = "failed" if record.state is CellState.FAILED else "missing"
             found[cell] = GridCell(state, reason_of(record, night))
         elif row is None:
             found[cell] = GridCell("failed", f"its document {record.path or ''} cannot be read")

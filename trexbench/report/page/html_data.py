@@ -21,7 +21,7 @@ from .report import Report, night_of_run
 from .searches import SizedDut, series_by_loss
 from .tcp import TcpCell, is_tcp, mode_words, points_of
 from .trend_data import trends_data
-from .trends import Change
+from .trends import TrendChange
 from .wans import MARGIN, WanRun
 
 SCALE: Mapping[str, tuple[float, str]] = {
@@ -81,7 +81,7 @@ def page_data(report: Report) -> dict[str, Any]:
     }
 
 
-def default_choice(curves: Sequence[Curve], alarming: Change | None) -> tuple[str, bool] | None:
+def default_choice(curves: Sequence[Curve], alarming: TrendChange | None) -> tuple[str, bool] | None:
     """The mode, as the data name it, and the direction that are shown first: those of the alarming change.
 
     Without one, those in which the DUTs differ most, in shares of line rate.
@@ -98,7 +98,7 @@ def default_choice(curves: Sequence[Curve], alarming: Change | None) -> tuple[st
     return max(groups, key=lambda key: max(groups[key]) - min(groups[key]), default=None)
 
 
-def default_tcp_mode(cells: Sequence[TcpCell], alarming: Change | None) -> str | None:
+def default_tcp_mode(cells: Sequence[TcpCell], alarming: TrendChange | None) -> str | None:
     """The mode of TCP, as the data name it, that is shown first: that of the alarming change, else of most DUTs."""
     if alarming is not None and is_tcp(alarming.cell):
         return clean(alarming.cell.mode)

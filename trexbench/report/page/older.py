@@ -17,7 +17,7 @@ from ...core.units import format_bits, format_share
 from ..run.costs import known_costs
 from .latency import LatencyRow, find_latency_table
 from .overlay import Curve, find_curves
-from .trends import Change
+from .trends import TrendChange
 
 MOST_POINTS = 64
 """Points of an older curve; a third of them lie around its knee."""
@@ -56,7 +56,7 @@ class Older:
         return ", ".join(REASONS[key] for key in self.why)
 
 
-def choose_older(latest: RunRow, runs: Sequence[RunRow], changes: Sequence[Change]) -> tuple[Older, ...]:
+def choose_older(latest: RunRow, runs: Sequence[RunRow], changes: Sequence[TrendChange]) -> tuple[Older, ...]:
     """The nights to draw beside the latest, newest first and without their curves.
 
     runs: complete ones of the same cell, oldest first; changes: of this cell. Of several runs in a night the last
@@ -78,7 +78,7 @@ def choose_older(latest: RunRow, runs: Sequence[RunRow], changes: Sequence[Chang
     )
 
 
-def _night_of_change(runs: Sequence[RunRow], changes: Sequence[Change]) -> str | None:
+def _night_of_change(runs: Sequence[RunRow], changes: Sequence[TrendChange]) -> str | None:
     """The first night of the newest change."""
     at = max((change.at for change in changes), default=None)
     return None if at is None else next((night_of(row) for row in runs if row.started == at), at[:10])

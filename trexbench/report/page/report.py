@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ...core.dut.cycles import Cost
-from ...core.history.causes import Group
+from ...core.history.causes import FindingGroup
 from ...core.history.levels import Usual
 from ...core.history.night import Night
 from ...core.history.rows import METRICS, Cell, Metric, RunRow, by_given_rate, held_pps
@@ -15,8 +15,8 @@ from ...core.history.series import night_of
 from ...core.result import RunResult
 from ...core.tcp.result import TcpResult
 from ..run.costs import known_costs
-from ..run.summary import Summary, summarise
-from ..tcp.table import Line
+from ..run.summary import RunSummary, summarise
+from ..tcp.table import PublishedCell
 from ..words import format_count
 from .columns import Column, column_of, order_columns
 from .grid import Grid, build_cost_grid, build_grid
@@ -25,7 +25,7 @@ from .older import Older
 from .overlay import Curve, find_curves
 from .searches import SearchRow, SizedDut, find_searches, find_sized
 from .tcp import TcpCell, find_tcp_cells, is_tcp, mode_order, mode_words
-from .trends import Change, Trend, find_trends
+from .trends import Trend, TrendChange, find_trends
 from .wans import TunnelCell, WanRun, find_tunnel_cells, find_wan_runs
 
 
@@ -45,8 +45,8 @@ class Report:
     table: Night | None = None
     runs: Mapping[Cell, RunResult] = field(default_factory=dict)
     older: Mapping[Cell, Sequence[Older]] = field(default_factory=dict)
-    changes: Sequence[Change] = ()
-    groups: Sequence[Group] = ()
+    changes: Sequence[TrendChange] = ()
+    groups: Sequence[FindingGroup] = ()
     usual: Mapping[tuple[Cell, str], Usual] = field(default_factory=dict)
     problems: Sequence[tuple[str, str]] = ()
     title: str = "trexbench"
@@ -54,7 +54,7 @@ class Report:
     judged: str | None = None
     remarks: Sequence[str] = ()
     tcp: Mapping[Cell, TcpResult] = field(default_factory=dict)
-    published: Sequence[Line] = ()
+    published: Sequence[PublishedCell] = ()
 
     @cached_property
     def grid(self) -> Grid:
@@ -171,11 +171,11 @@ class Report:
         return tuple((run, tuple(one.text for one in (*run.caveats, *run.analysis_caveats))) for run in found)
 
     @cached_property
-    def summaries(self) -> Mapping[Cell, Summary]:
+    def summaries(self) -> Mapping[Cell, RunSummary]:
         return {cell: summarise(run) for cell, run in self.runs.items()}
 
     @property
-    def alarming(self) -> Change | None:
+    def alarming(self) -> TrendChange | None:
         """The first change for the worse that is not acknowledged."""
         return next((one for one in self.changes if one.bad and one.note is None and not one.ended), None)
 

@@ -41,7 +41,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Line:
+class SheetRow:
     """One row. cell: whose choice among the plots it follows, None: none; metric: its name, where the row tells of one.
 
     block: what the row stands below, with those beside it.
@@ -62,11 +62,11 @@ class Sheet:
     name: str
     caption: str
     heads: tuple[Head, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[SheetRow, ...]
     blocks: str = ""
 
     @property
-    def parts(self) -> list[tuple[str, list[Line]]]:
+    def parts(self) -> list[tuple[str, list[SheetRow]]]:
         """The rows below each block, in their order."""
         return [(block, list(lines)) for block, lines in groupby(self.lines, key=lambda line: line.block)]
 

@@ -10,7 +10,7 @@ from .facts import facts_of
 from .figures import GridCell
 from .grid import Grid
 from .report import Report
-from .sheet import Head, Item, Line, Sheet, heads_of, of_text, raw_of
+from .sheet import Head, Item, Sheet, SheetRow, heads_of, of_text, raw_of
 from .sheets_nights import change_sheet, trend_sheet
 from .sheets_packets import cost_sheet, curve_sheet, latency_sheet, older_sheet, search_sheet, size_sheet
 from .sheets_tcp import leg_sheet, ping_sheet, process_sheet, published_sheet, tcp_sheet, tunnel_sheet, wan_sheet
@@ -36,7 +36,7 @@ def _dated(sheet: Sheet, report: Report) -> Sheet:
     return replace(sheet, lines=tuple(lines))
 
 
-def _with_night(line: Line, night: str | None) -> Line:
+def _with_night(line: SheetRow, night: str | None) -> SheetRow:
     if night is None:
         return line
     run = line.items[0]
@@ -57,7 +57,7 @@ def grid_sheet(name: str, caption: str, grid: Grid, rates: bool) -> Sheet:
             for cell in row.cells:
                 items.append(grid_item(cell, rates))
                 items += [_change(cell)] if grid.has_deltas else []
-            lines.append(Line(tuple(items), block=clean(block.name)))
+            lines.append(SheetRow(tuple(items), block=clean(block.name)))
     return Sheet(name, caption, tuple(heads), tuple(lines), "Direction")
 
 
@@ -76,7 +76,7 @@ def _change(cell: GridCell) -> Item:
 def fact_sheet(report: Report) -> Sheet:
     """Table of what the latest run read back from each DUT."""
     every = [(column, fact) for column, run in report.latest.items() for fact in facts_of(run.dut.get("facts"))]
-    lines = tuple(Line((of_text(column), *map(of_text, fact))) for column, fact in every)
+    lines = tuple(SheetRow((of_text(column), *map(of_text, fact))) for column, fact in every)
     return Sheet("facts", "Attested facts", heads_of(":DUT; :Fact; :Value"), lines)
 
 

@@ -15,7 +15,7 @@ from ..groups import format_noise, group_kind, headline, too_few
 from ..words import NONE, format_figure
 from .figures import change_text
 from .report import Report
-from .sheet import Item, Line, Sheet, figure, heads_of, of_change, of_count, of_text, raw_of
+from .sheet import Item, Sheet, SheetRow, figure, heads_of, of_change, of_count, of_text, raw_of
 
 _UNITS = {"us": "\u00b5s"}
 
@@ -39,7 +39,7 @@ def change_sheet(report: Report) -> Sheet:
                 of_count(finding.nights),
                 of_text(finding.since or NONE),
             )
-            lines.append(Line(items, block=headline(group)))
+            lines.append(SheetRow(items, block=headline(group)))
     return Sheet("changes", "What changed", heads, tuple(lines), "Change")
 
 
@@ -67,9 +67,9 @@ def trend_sheet(report: Report) -> Sheet:
                 Item(NONE, "") if bound else _noise(delta, histories[trend.cell], metric),
                 *counts,
             )
-            lines.append(Line(items, trend.cell, metric.name))
+            lines.append(SheetRow(items, trend.cell, metric.name))
         if not trend.metrics:
-            lines.append(Line((of_text(trend.cell), *[of_text("")] * 5, *counts), trend.cell))
+            lines.append(SheetRow((of_text(trend.cell), *[of_text("")] * 5, *counts), trend.cell))
     return Sheet("trends", "Every figure of every cell", heads, tuple(lines))
 
 

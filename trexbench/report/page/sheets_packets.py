@@ -12,8 +12,8 @@ from .overlay import Curve
 from .report import Report
 from .sheet import (
     Item,
-    Line,
     Sheet,
+    SheetRow,
     figure,
     heads_of,
     of_bits,
@@ -33,7 +33,7 @@ def curve_sheet(report: Report) -> Sheet:
         ":Run; :Direction; Rate [pps]; 95 % interval [pps]; First bad [pps]; Confirmed [pps]; "
         "Max received [pps]; Loss in the hold [share]; :Limit"
     )
-    lines = tuple(Line((*_curve(curve), of_text(curve.limit_words)), curve.cell) for curve in report.curves)
+    lines = tuple(SheetRow((*_curve(curve), of_text(curve.limit_words)), curve.cell) for curve in report.curves)
     return Sheet("ramps", "The latest ramp of each cell", heads, lines)
 
 
@@ -67,10 +67,10 @@ def older_sheet(report: Report) -> Sheet:
                 since = of_change(_against(latest.get((cell, curve.direction)), curve))
                 rate = of_pps(of.maximum_pps, of.at_least)
                 loss = of_share(of.hold_loss)
-                lines.append(Line((*about, way, rate, interval, since, *figures, loss, note), cell))
+                lines.append(SheetRow((*about, way, rate, interval, since, *figures, loss, note), cell))
             if not one.curves and (one.unlike or not (one.costs or one.latencies)):
                 why = of_text(f"not drawn over the latest: {one.unlike or 'no ramp was measured'}")
-                lines.append(Line((*about, *[Item(NONE, "")] * 7, why), cell))
+                lines.append(SheetRow((*about, *[Item(NONE, "")] * 7, why), cell))
     return Sheet("older-nights", "Older nights beside the latest", heads, tuple(lines))
 
 
@@ -100,7 +100,7 @@ def cost_sheet(report: Report) -> Sheet:
             phase = f"{cost.phase.value} {cost.trial}" if cost.trial > 1 else cost.phase.value
             cycles = (figure(value, format_cycles) for value in (cost.cycles_per_packet, cost.with_polling))
             more = (figure(value) for value in (cost.vectors_per_call, cost.uj_per_packet))
-            lines.append(Line((of_text(name), of_text(phase), of_pps(cost.forwarded_pps), *cycles, *more), cell))
+            lines.append(SheetRow((of_text(name), of_text(phase), of_pps(cost.forwarded_pps), *cycles, *more), cell))
     return Sheet("cycles", "Cycles per packet", heads, tuple(lines))
 
 
@@ -124,7 +124,7 @@ def latency_sheet(report: Report) -> Sheet:
                 Item(f"{loss.text} (full queues)", loss.raw, "bad") if one.lossy else loss,
                 *map(of_count, (one.sent, one.received)),
             )
-            lines.append(Line(items, row.cell))
+            lines.append(SheetRow(items, row.cell))
     return Sheet("latency", "Latency at shares of the throughput", heads, tuple(lines))
 
 
@@ -148,7 +148,7 @@ def search_sheet(report: Report) -> Sheet:
             figure(one.length_s, format_time),
             of_text(LIMIT_WORDS[one.verdict.limit]),
         )
-        lines.append(Line(items, one.cell))
+        lines.append(SheetRow(items, one.cell))
     return Sheet("searches", "Searches", heads, tuple(lines))
 
 
@@ -157,7 +157,7 @@ def size_sheet(report: Report) -> Sheet:
         ":Run; Frame [B]; Line rate per direction [pps]; Loss allowed [%]; Throughput [pps]; L2 [bit/s]; "
         "Of line rate [%]; :Limit"
     )
-    lines = (Line((of_text(dut.name), *_size(one))) for dut in report.sized for one in dut.rows)
+    lines = (SheetRow((of_text(dut.name), *_size(one))) for dut in report.sized for one in dut.rows)
     return Sheet("frame-sizes", "Throughput by frame size", heads, tuple(lines))
 
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from ...core.tcp.bdp import BdpRow
 from ...core.tcp.wan import format_size
 from ...core.units import format_bits, format_share
-from ..tcp.table import Line as Published
+from ..tcp.table import PublishedCell as Published
 from ..tcp.text import LIMIT_WORDS, name_of_flow
 from ..words import NONE
 from .report import Report
 from .sheet import (
     Item,
-    Line,
     Sheet,
+    SheetRow,
     figure,
     heads_of,
     named,
@@ -38,7 +38,7 @@ def tcp_sheet(report: Report) -> Sheet:
         "Ping idle [\u00b5s]; Ping loaded [\u00b5s]; Router CPU, of its cores [share]; "
         "Hottest core [share]; Mbit/s per % of a core; Power [W]"
     )
-    lines = tuple(Line((_run(one), *_rates(one))) for one in report.tcp_cells)
+    lines = tuple(SheetRow((_run(one), *_rates(one))) for one in report.tcp_cells)
     return Sheet("tcp", "TCP through the router", heads, lines)
 
 
@@ -75,7 +75,7 @@ def leg_sheet(report: Report) -> Sheet:
                 least = flow.verdict.at_least
                 figures = (of_bits(of.min), of_bits(of.max), of_bits(of.mean, least), of_bits(of.median))
                 about = (of_bits(of.sstdev), of_share(flow.retransmitted))
-                lines.append(Line((of_text(name_of_flow(flow)), *figures, *about), block=_run(one).text))
+                lines.append(SheetRow((of_text(name_of_flow(flow)), *figures, *about), block=_run(one).text))
     return Sheet("tcp-legs", "Every leg of TCP", heads, tuple(lines), "Run")
 
 
@@ -87,7 +87,7 @@ def ping_sheet(report: Report) -> Sheet:
             of = ping.statistics
             times = map(of_time, (of.min_s, of.avg_s, of.max_s, of.mdev_s))
             items = (of_text("loaded" if ping.loaded else "idle"), *times, of_share(of.loss))
-            lines.append(Line(items, block=_run(one).text))
+            lines.append(SheetRow(items, block=_run(one).text))
     return Sheet("tcp-pings", "Every ping", heads, tuple(lines), "Run")
 
 
@@ -97,7 +97,7 @@ def wan_sheet(report: Report) -> Sheet:
         ":Run; Buffers [B]; Window, predicted [B]; Window, seen [B]; Predicted [bit/s]; :By; Measured [bit/s]; "
         "95 % interval [\u00b1 bit/s]; Measured / predicted; Sent again; :Verdict"
     )
-    lines = (Line(tuple(_bdp(run, row)), block=_wan_words(run)) for run in report.wans for row in run.rows)
+    lines = (SheetRow(tuple(_bdp(run, row)), block=_wan_words(run)) for run in report.wans for row in run.rows)
     return Sheet("wans", "TCP over WANs: buffers and bandwidth-delay product", heads, tuple(lines), "WAN")
 
 
@@ -122,7 +122,7 @@ def _bdp(run: WanRun, row: BdpRow) -> Iterator[Item]:
 def tunnel_sheet(report: Report) -> Sheet:
     cpus = "; ".join(f"CPU of the {head} [share of a core]" for head in CPU_HEADS.values())
     heads = heads_of(f":Run; :Tunnel; MTU; Mean rate [bit/s]; {cpus}; Payload per CPU second [bit]; :Limit")
-    lines = tuple(Line(tuple(_tunnel(one))) for one in report.tunnels)
+    lines = tuple(SheetRow(tuple(_tunnel(one))) for one in report.tunnels)
     return Sheet("tunnels", "Tunnels, and the CPU that they take", heads, lines)
 
 
@@ -148,7 +148,7 @@ def process_sheet(report: Report) -> Sheet:
             shares = of_share(process.user), of_share(process.system)
             cores = of_text(", ".join(map(str, process.cpus)) or "-")
             items = (*map(of_text, names), *shares, cores, of_share(process.waiting))
-            lines.append(Line(items, block=_run(one.of).text))
+            lines.append(SheetRow(items, block=_run(one.of).text))
     return Sheet("tunnel-processes", "Processes of every host", heads, tuple(lines), "Run")
 
 
@@ -163,7 +163,7 @@ def published_sheet(report: Report) -> Sheet:
         for whose in ("published", "measured")
     )
     heads = heads_of(f":Cell; Published [Mbit/s]; Measured [Mbit/s]; Ratio; {cpus}:Limit")
-    lines = tuple(Line(tuple(_published(one, tuple(columns)))) for one in report.published)
+    lines = tuple(SheetRow(tuple(_published(one, tuple(columns)))) for one in report.published)
     return Sheet("published", "Beside published figures", heads, lines)
 
 

@@ -11,14 +11,14 @@ from ...core.dut.cycles import CpuShare
 from ...core.history.rows import TCP_KIND, Cell
 from ...core.tcp.intervals import Interval
 from ...core.tcp.model import TcpMode, Way
-from ...core.tcp.result import FlowResult, PingResult, Summary, TcpResult
+from ...core.tcp.result import FlowResult, LegSummary, PingResult, TcpResult
 
 MOST_POINTS = 240
 """Most points of a series; neighbouring intervals of a longer one are pooled."""
 
 
 @dataclass(frozen=True)
-class Point:
+class PlotPoint:
     """One or more intervals. at_s: their middle since the leg began; retransmitted_ps: segments per second."""
 
     at_s: float
@@ -34,7 +34,7 @@ class TcpCell:
 
     cell: Cell
     result: TcpResult
-    summary: Summary
+    summary: LegSummary
 
     @cached_property
     def flows(self) -> tuple[FlowResult, ...]:
@@ -129,18 +129,18 @@ def mode_words(cell: Cell) -> str:
     return f"{mode.leg}{streams}{marks}"
 
 
-def points_of(flow: FlowResult, most: int = MOST_POINTS) -> tuple[Point, ...]:
+def points_of(flow: FlowResult, most: int = MOST_POINTS) -> tuple[PlotPoint, ...]:
     """The flow's intervals, neighbours pooled so that they are at most so many; no interval is left out."""
     intervals = flow.flow.intervals
     size = -(-len(intervals) // most) or 1
     return tuple(_pooled(intervals[at : at + size]) for at in range(0, len(intervals), size))
 
 
-def _pooled(some: tuple[Interval, ...]) -> Point:
+def _pooled(some: tuple[Interval, ...]) -> PlotPoint:
     length_s = sum(one.length_s for one in some)
     again = [one.retransmits for one in some if one.retransmits is not None]
     rtts = [one.rtt_s for one in some if one.rtt_s is not None]
-    return Point(
+    return PlotPoint(
         at_s=(some[0].begin_s + some[-1].end_s) / 2,
         length_s=length_s,
         received_bps=sum(one.received_bps * one.length_s for one in some) / length_s,

@@ -8,7 +8,7 @@ from datetime import date
 from statistics import median
 
 from ...core.history.levels import Usual
-from ...core.history.night import Night, State
+from ...core.history.night import CellState, Night
 from ...core.history.rows import METRICS, Cell, Metric, RunRow, by_given_rate, cells_of
 from ...core.history.series import like_the_last
 from ..words import status_words
@@ -16,7 +16,7 @@ from .grid import cell_of, reason_of
 
 
 @dataclass(frozen=True)
-class Change:
+class TrendChange:
     """A change that was found in a cell's history. at: the first run after it (``started``), or its night.
 
     before, after: levels, in the metric's unit. bad: for the worse; ended: it has recovered since. text: the finding in
@@ -58,7 +58,7 @@ class Trend:
     cell: Cell
     runs: tuple[RunRow, ...]
     failed: tuple[tuple[str, str], ...]
-    changes: tuple[Change, ...]
+    changes: tuple[TrendChange, ...]
     levels: Mapping[tuple[Cell, str], Usual] = field(default_factory=dict)
 
     @property
@@ -73,14 +73,14 @@ class Trend:
         """The runs' places on the time axis."""
         return [place_of(row) for row in self.runs]
 
-    def instant_of_change(self, change: Change) -> str:
+    def instant_of_change(self, change: TrendChange) -> str:
         return max((place_of(row) for row in self.runs if row.started == change.at), default=change.at)
 
     def middle(self, metric: Metric) -> float | None:
         known = [value for _, value in self.values(metric)]
         return median(known) if known else None
 
-    def changes_of(self, metric: Metric) -> tuple[Change, ...]:
+    def changes_of(self, metric: Metric) -> tuple[TrendChange, ...]:
         """The metric's changes, oldest first."""
         return tuple(
             sorted((change for change in self.changes if change.metric == metric.name), key=self.instant_of_change)
@@ -97,7 +97,7 @@ class Trend:
 def find_trends(
     rows: Sequence[RunRow],
     nights: Iterable[Night],
-    changes: Sequence[Change],
+    changes: Sequence[TrendChange],
     levels: Mapping[tuple[Cell, str], Usual] | None = None,
 ) -> tuple[Trend, ...]:
     """In the order in which cells first appeared, given rates ascending; one that only ever failed has no runs.
@@ -113,7 +113,7 @@ def find_trends(
             for cell in {row.cell for row in rows if row.suite == night.suite}:
                 failed.setdefault(cell, {})[instant_of(night.started, night.night)] = night.error or "not run"
         for record in night.cells:
-            if record.state is not State.DONE:
+            if record.state is not CellState.DONE:
                 at = record.attempts[-1].started if record.attempts else night.started
                 failed.setdefault(cell_of(record, night), {})[instant_of(at, night.night)] = reason_of(record, night)
     for row in rows:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree
 
-from ...core.history.causes import Group, Section, groups_of
+from ...core.history.causes import FindingGroup, Section, groups_of
 from ...core.history.levels import Kind
 from ...core.history.regression import Finding, Judgement
 from ..clean import clean
@@ -62,7 +62,7 @@ def _values(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _group_values(group: Group) -> dict[str, Any]:
+def _group_values(group: FindingGroup) -> dict[str, Any]:
     first = group.first
     return {
         "kind": group.section.value,

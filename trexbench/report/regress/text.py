@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from ...core.history.causes import Group, Section, groups_of
+from ...core.history.causes import FindingGroup, Section, groups_of
 from ...core.history.detect import Shape
 from ...core.history.levels import Kind
-from ...core.history.regression import Finding, Judgement, Missing
+from ...core.history.regression import Finding, Judgement, MissingCell
 from ..clean import clean, escape_markdown
 from ..groups import (
     DIFFERS,
@@ -70,7 +70,7 @@ def _sections(judgement: Judgement, width: int) -> Iterator[str]:
         yield ""
 
 
-def _group(group: Group, width: int) -> Iterator[str]:
+def _group(group: FindingGroup, width: int) -> Iterator[str]:
     yield from _wrap(headline(group), width, 2)
     for sentence in (*explanation_lines(group), *_note(group)):
         yield from _wrap(sentence, width, 4)
@@ -114,7 +114,7 @@ def _wrap(text: str, width: int, indent: int = 0) -> list[str]:
     )
 
 
-def group_lines(group: Group) -> Iterator[str]:
+def group_lines(group: FindingGroup) -> Iterator[str]:
     """Yield what a message says below the headline: explanation, the worst figure, other metrics, what differs."""
     yield from explanation_lines(group)
     yield from _note(group)
@@ -126,7 +126,7 @@ def group_lines(group: Group) -> Iterator[str]:
     yield from (f"differs: {line}" for line in difference_lines(group))
 
 
-def _note(group: Group) -> tuple[str, ...]:
+def _note(group: FindingGroup) -> tuple[str, ...]:
     return () if group.note is None else (f"known: {group.note}",)
 
 
@@ -164,11 +164,11 @@ def finding_line(finding: Finding) -> str:
     )
 
 
-def missing_line(missing: Missing) -> str:
+def missing_line(missing: MissingCell) -> str:
     return f"{missing.cell} not measured on {missing.night}: {missing.reason}"
 
 
-def missing_lines(missing: Sequence[Missing]) -> Iterator[str]:
+def missing_lines(missing: Sequence[MissingCell]) -> Iterator[str]:
     """A line for each reason: ``all 16 cells of nightly not measured on 2026-11-20: no TRex server``."""
     reasons = dict.fromkeys((one.suite, one.night, one.reason) for one in missing)
     for suite, night, reason in reasons:

@@ -35,7 +35,7 @@ WORDS = {
 
 
 @dataclass(frozen=True)
-class Progress:
+class LiveProgress:
     """Where a run is now. windows: one per direction, of about the last second; elapsed_s, left_s: of the whole run.
 
     speedup: simulated seconds per real second.
@@ -86,13 +86,15 @@ class Follower:
             self._begun_index = len(samples) - 1 if self.settling else before
         return (changed or settled) and not self.settling
 
-    def progress(self, samples: Sequence[Sample]) -> Progress:
+    def progress(self, samples: Sequence[Sample]) -> LiveProgress:
         """The progress after these samples, which ``follow`` has noted."""
         last = samples[-1]
         recent = samples[max(self._begun_index, len(samples) - 1 - self._window) :]
         windows = [build_window(d, recent) for d in self._plan.directions] if len(recent) > 1 else []
         left = self._plan.time_left(last.phase, last.trial, last.t_s - self._begun_s)
-        return Progress(last.phase, last.trial, last.asked_pps, last.t_s - samples[0].t_s, left, windows, self._speedup)
+        return LiveProgress(
+            last.phase, last.trial, last.asked_pps, last.t_s - samples[0].t_s, left, windows, self._speedup
+        )
 
 
 class Live:
@@ -127,7 +129,7 @@ class Live:
         """After the last one."""
         self.stream.flush()
 
-    def draw(self, progress: Progress) -> None:
+    def draw(self, progress: LiveProgress) -> None:
         self.stream.write(format_progress(self.result.plan, progress) + "\n")
         self.stream.flush()
 
@@ -148,7 +150,7 @@ class Live:
                 self.stream.write(f"no more progress is shown: {type(error).__name__}: {error}\n")
 
 
-def format_progress(plan: Plan, progress: Progress) -> str:
+def format_progress(plan: Plan, progress: LiveProgress) -> str:
     """One line: ``32 s  ramp  asked 649.6 kpps  0->1 sent ... received ... loss ...  45 s left``."""
     parts = [format_duration(progress.elapsed_s), progress.phase_words, asked_words(plan, progress)]
     for direction, window in zip(plan.directions, progress.windows, strict=False):
@@ -158,7 +160,7 @@ def format_progress(plan: Plan, progress: Progress) -> str:
     return "  ".join(parts)
 
 
-def asked_words(plan: Plan, progress: Progress) -> str:
+def asked_words(plan: Plan, progress: LiveProgress) -> str:
     """The asked rate of each direction and its share of line rate; only once where all directions have the same."""
     words = {
         direction: (format_pps(pps), f"({format_share(plan.offer(direction).line_share(pps))} of line rate)")

@@ -35,7 +35,7 @@ LIMIT_WORDS = {
 
 
 @dataclass(frozen=True)
-class Summary:
+class RunSummary:
     """banners: what must not be overlooked. rows: label, then one cell per direction. facts: label and text."""
 
     banners: tuple[str, ...]
@@ -56,9 +56,9 @@ class Summary:
             yield [("", *self.directions[chosen]), *((row[0], *row[1:][chosen]) for row in self.rows)]
 
 
-def summarise(result: RunResult) -> Summary:
+def summarise(result: RunResult) -> RunSummary:
     found = result.analysis.directions
-    return Summary(
+    return RunSummary(
         banners=_banners(result),
         headline=f"{name_of(result)}: {answer_words(result)}",
         directions=tuple(str(one.direction) for one in found),

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ...core.units import format_duration, format_pps, format_share
 from ..words import name_of, or_dash
-from .live import Live, Progress, asked_words
+from .live import Live, LiveProgress, asked_words
 
 NARROW = 50
 """On a terminal with fewer columns the rate sent is left out: what was asked stands above it."""
@@ -35,7 +35,7 @@ class TerminalLive(Live):
     def stop(self) -> None:
         self._screen.stop()
 
-    def draw(self, progress: Progress) -> None:
+    def draw(self, progress: LiveProgress) -> None:
         plan, bar = self.result.plan, Table.grid(padding=(0, 1), expand=False)
         phase, width = f"{progress.phase_words:<11}", self._screen.console.width
         times = f"{format_duration(progress.elapsed_s)}, {progress.left_words}"

@@ -12,7 +12,7 @@ from ...core.result import RunResult
 from ..clean import clean
 from ..words import lay_out
 from .live import Live
-from .summary import Summary, summarise
+from .summary import RunSummary, summarise
 
 WIDTH = 100
 Line = Sequence[tuple[str, str]]
@@ -48,7 +48,7 @@ def format_summary(result: RunResult) -> str:
     return "".join("".join(text for text, _ in line) + "\n" for line in _lines(summarise(result), WIDTH))
 
 
-def _lines(summary: Summary, width: int) -> Iterator[Line]:
+def _lines(summary: RunSummary, width: int) -> Iterator[Line]:
     name, _, answer = clean(summary.headline).partition(": ")
     blocks: list[list[Line]] = [
         [[(f"*** {clean(banner)} ***", "bold white on red")] for banner in summary.banners],

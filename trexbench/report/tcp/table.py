@@ -19,7 +19,7 @@ NEAR = 0.05
 
 
 @dataclass(frozen=True)
-class Processes:
+class ProcessShares:
     """cpu: shares of one core by core.tcp.cpu.COLUMNS, those that were read."""
 
     cpu: Mapping[str, float] = field(default_factory=dict)
@@ -27,11 +27,11 @@ class Processes:
 
 
 @dataclass(frozen=True)
-class Line:
+class PublishedCell:
     """A cell. published: in Mbit/s, None where nobody did. row: None where it was not measured. scale: of the line and
     the buffers that it was measured with, below 1 where those that were asked for could not be had.
 
-    published_cpu: shares of one core, as of Processes.
+    published_cpu: shares of one core, as of ProcessShares.
     """
 
     cell: CellRecord
@@ -39,7 +39,7 @@ class Line:
     row: RunRow | None
     scale: float = 1.0
     published_cpu: Mapping[str, float] = field(default_factory=dict)
-    processes: Processes = Processes()
+    processes: ProcessShares = ProcessShares()
 
     @property
     def ratio(self) -> float | None:
@@ -67,7 +67,7 @@ class Line:
         return {name: own[name] / share if name in own else None for name, share in self.published_cpu.items() if share}
 
 
-def format_table(night: Night, lines: Sequence[Line]) -> str:
+def format_table(night: Night, lines: Sequence[PublishedCell]) -> str:
     """All cells in their order, Mbit/s; ping in ms."""
     simulated = ["*** SIMULATED: no real packet was sent; the numbers are a model's ***", ""] if night.simulated else []
     ratios = [one.ratio for one in lines if one.ratio is not None]
@@ -85,7 +85,7 @@ def format_table(night: Night, lines: Sequence[Line]) -> str:
     return "\n".join([*simulated, title, "", *table, "", *last, *_processes(lines)]).rstrip() + "\n"
 
 
-def _processes(lines: Sequence[Line]) -> Iterator[str]:
+def _processes(lines: Sequence[PublishedCell]) -> Iterator[str]:
     """The second table, where the tests are about processes: of a tunnel, or of which figures were published."""
     if not any(one.published_cpu or "client_tunnel" in one.processes.cpu for one in lines):
         return
@@ -97,7 +97,7 @@ def _processes(lines: Sequence[Line]) -> Iterator[str]:
         yield from ("", f"{near} of {format_count(len(ratios), 'published CPU figure')} within {100 * NEAR:g} %")
 
 
-def _cpu_row(line: Line) -> tuple[str, ...]:
+def _cpu_row(line: PublishedCell) -> tuple[str, ...]:
     own = line.processes
     cells = [
         " ".join(or_dash(one.get(name), lambda share: f"{100 * share:.2f}") for one in (own.cpu, line.published_cpu))
@@ -107,7 +107,7 @@ def _cpu_row(line: Line) -> tuple[str, ...]:
     return (line.cell.known_by, *cells, bits)
 
 
-def _row(line: Line) -> tuple[str, ...]:
+def _row(line: PublishedCell) -> tuple[str, ...]:
     row = line.row
     published, ratio = or_dash(line.published, lambda mbps: f"{mbps:g}"), or_dash(line.ratio, lambda one: f"{one:.3f}")
     if row is None:

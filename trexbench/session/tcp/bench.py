@@ -11,7 +11,7 @@ from typing import Any
 from ...core.dut.telemetry import DutReading, Missing, Moment
 from ...core.errors import BenchError
 from ...core.protocols import Clock
-from ...core.tcp.model import HEADER_BYTES, Leg, LegReadings, Ping, Setup, TcpPlan
+from ...core.tcp.model import HEADER_BYTES, Leg, LegReadings, Ping, TcpEnvironment, TcpPlan
 from ...core.tcp.tunnel import CLIENT_DUT
 from ...core.tcp.wan import Wan
 from ...core.verdict.model import Caveat
@@ -68,9 +68,9 @@ class HostsBench:
         return found
 
     @property
-    def setup(self) -> Setup:
+    def setup(self) -> TcpEnvironment:
         lab, tunnel, pppoe = self.found.lab, self.found.tunnel, self.found.pppoe
-        found = Setup(_slowest(self.found, self.speed_bps), _mtu(self.found), pppoe=pppoe is not None)
+        found = TcpEnvironment(_slowest(self.found, self.speed_bps), _mtu(self.found), pppoe=pppoe is not None)
         found = replace(found, tunnel=tunnel.tunnel, tunnel_by=tunnel.by, without_tunnel=tunnel.without)
         if self.found.line is not None:
             found = replace(found, wan=self.found.wan, wan_by=self.found.line.by)

@@ -11,8 +11,8 @@ from ...core.errors import DutError
 from ...core.tcp.calibration import (
     HEADROOM,
     PINGS,
-    Calibration,
-    Trial,
+    LineCalibration,
+    LineTrial,
     carried_bps,
     first_leg,
     fitting_scale,
@@ -22,7 +22,7 @@ from ...core.tcp.calibration import (
     wrong_delay,
     wrong_rate,
 )
-from ...core.tcp.model import HostReading, Leg, LegReadings, Ping, Setup, TcpPlan
+from ...core.tcp.model import HostReading, Leg, LegReadings, Ping, TcpEnvironment, TcpPlan
 from ...core.tcp.wan import Wan
 from ...core.units import format_bits
 from ...core.verdict.model import Caveat
@@ -50,12 +50,12 @@ class Tried(Protocol):
 class Calibrated:
     """setup: with the line as it is now, which may be slower than what was asked for."""
 
-    setup: Setup
-    calibration: Calibration
+    setup: TcpEnvironment
+    calibration: LineCalibration
     caveats: tuple[Caveat, ...] = ()
 
 
-def calibrate(bench: Tried, plan: TcpPlan, setup: Setup, scale: bool) -> Calibrated:
+def calibrate(bench: Tried, plan: TcpPlan, setup: TcpEnvironment, scale: bool) -> Calibrated:
     """Find out whether the line of this setup is what it is said to be. DutError where it is not.
 
     scale: a line that cannot be carried here becomes slower.
@@ -63,7 +63,7 @@ def calibrate(bench: Tried, plan: TcpPlan, setup: Setup, scale: bool) -> Calibra
     assert setup.wan is not None
     wan, leg, caveats = setup.wan, first_leg(plan), list[Caveat]()
     lossless = replace(wan, loss=0.0)  # which would hold the flow back
-    found = Calibration()
+    found = LineCalibration()
     if wan.delay_s:
         bench.set_wan(lossless)
         ping = bench.ping(leg, PINGS, False, threading.Event())
@@ -88,16 +88,18 @@ def calibrate(bench: Tried, plan: TcpPlan, setup: Setup, scale: bool) -> Calibra
     return Calibrated(setup, found, tuple(caveats))
 
 
-def _try(bench: Tried, plan: TcpPlan, leg: Leg, wan: Wan) -> Trial:
+def _try(bench: Tried, plan: TcpPlan, leg: Leg, wan: Wan) -> LineTrial:
     bench.set_wan(wan)
     bench.set_buffers(trial_buffer(wan))
     readings = bench.flow(leg, trial_plan(plan, wan), lambda host, reading: None, False)
     if readings.error is not None:
         raise DutError(f"the WAN's calibration, {leg}: {readings.error}")
-    return Trial(wan, readings)
+    return LineTrial(wan, readings)
 
 
-def _fitted(setup: Setup, factor: float | None, carried: float, scale: bool) -> tuple[Setup, list[Caveat]]:
+def _fitted(
+    setup: TcpEnvironment, factor: float | None, carried: float, scale: bool
+) -> tuple[TcpEnvironment, list[Caveat]]:
     """The setup with a line that is carried with headroom, and what is to be said of that."""
     wan = setup.wan
     assert wan is not None

@@ -21,7 +21,7 @@ from .run import Bench, run_tcp
 Say = Callable[[str], None]
 
 
-class Shown(Protocol):
+class TcpDisplay(Protocol):
     """Display of a test while it goes on; it handles its own failures."""
 
     def begun(self, leg: Leg) -> None: ...
@@ -40,7 +40,7 @@ class TcpOutput:
     results: Path | None = None
     say: Say = lambda _: None
     warn: Say = lambda _: None
-    show: Callable[[TcpResult], Shown] | None = None
+    show: Callable[[TcpResult], TcpDisplay] | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class _Keeper:
     def __init__(self, output: TcpOutput, begun: Callable[[Path], None]) -> None:
         self._output, self._begun = output, begun
         self._writer = TcpWriter(output.results, output.warn) if output.results is not None else None
-        self._shown: Shown | None = None
+        self._shown: TcpDisplay | None = None
 
     @property
     def path(self) -> Path | None:

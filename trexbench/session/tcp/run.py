@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from ...core.dut.telemetry import DutReading, Moment
 from ...core.errors import BenchError, DutError
-from ...core.tcp.model import HostReading, Leg, LegReadings, Ping, Setup, TcpPlan, around_plan
+from ...core.tcp.model import HostReading, Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, around_plan
 from ...core.tcp.result import TcpResult
 from ...core.tcp.wan import Wan
 from ...core.typed import Status
@@ -37,7 +37,7 @@ class Bench(Protocol):
         """Facts about ``client``, ``server`` and ``dut``: what was set and read back."""
 
     @property
-    def setup(self) -> Setup:
+    def setup(self) -> TcpEnvironment:
         """Everything that lies between and around the hosts."""
 
     @property
@@ -75,7 +75,7 @@ class Bench(Protocol):
         """TCP between the endpoints, around the DUT."""
 
 
-class Recorder(Protocol):
+class TcpRecorder(Protocol):
     """Keeps and shows a test while it goes on."""
 
     def begin(self, result: TcpResult) -> None: ...
@@ -94,7 +94,7 @@ class Recorder(Protocol):
 class _Test:
     result: TcpResult
     bench: Bench
-    recorder: Recorder
+    recorder: TcpRecorder
 
     def add(self, **parts: Any) -> None:
         """Join these to what was measured before, and have it kept."""
@@ -104,7 +104,9 @@ class _Test:
             self.recorder.ended(self.result)
 
 
-def run_tcp(request: TcpRequest, bench: Bench, recorder: Recorder) -> tuple[TcpResult, BenchError | Interrupted | None]:
+def run_tcp(
+    request: TcpRequest, bench: Bench, recorder: TcpRecorder
+) -> tuple[TcpResult, BenchError | Interrupted | None]:
     """Carry the request out. Whatever ends it, what was measured is in the result.
 
     BenchError where the way is not proved: nothing was measured then.

@@ -10,7 +10,7 @@ from typing import Any
 from ...config.twin import TWIN_REMEDY
 from ...core.dut.telemetry import DutReading, Moment
 from ...core.errors import ConfigError
-from ...core.tcp.model import HEADER_BYTES, TUNNELS, Leg, LegReadings, Ping, Setup, TcpPlan
+from ...core.tcp.model import HEADER_BYTES, TUNNELS, Leg, LegReadings, Ping, TcpEnvironment, TcpPlan
 from ...core.tcp.tunnel import parse_tunnel
 from ...core.tcp.wan import Wan
 from ...core.verdict.model import Caveat
@@ -54,13 +54,15 @@ class SimulatedBench:
         self._twin, self._variant = TcpTwin(model, self._seed), setup.variant
 
     @property
-    def setup(self) -> Setup:
+    def setup(self) -> TcpEnvironment:
         tcp, inside = self._model.tcp, self._model.tcp.encapsulation.ipv6
         inside = self._model.chosen.tunnel.kind if self._model.chosen.tunnel is not None else inside
         through = (inside, "the twin") if inside not in (TUNNELS[0], "pppoe") else (TUNNELS[0], "")
         dials = tcp.encapsulation.ipv4 == "pppoe"
         mtu = tcp.mtu - HEADER_BYTES["pppoe"][4] if dials else tcp.mtu
-        found = Setup(self._model.line_bps, mtu, tcp.vlans, tunnel=through[0], tunnel_by=through[1], pppoe=dials)
+        found = TcpEnvironment(
+            self._model.line_bps, mtu, tcp.vlans, tunnel=through[0], tunnel_by=through[1], pppoe=dials
+        )
         if (opened := self._model.chosen.tunnel) is not None:
             found = replace(found, tunnel_between=opened.between)
         wan = self._model.wan

@@ -18,12 +18,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..engine import (
+    EngineCounters,
     EngineError,
     EngineLoad,
     EnginePort,
     FlowTotals,
     LatencyTotals,
-    PortCounters,
     PortLoad,
     StreamSpec,
 )
@@ -207,7 +207,7 @@ class KernelEngine:
             self._rest_if_idle()
         return ended
 
-    def counters(self, port: int) -> PortCounters:
+    def counters(self, port: int) -> EngineCounters:
         """Ports asked for one after the other get counts of one instant: loss is a difference of two ports."""
         if port not in self._snapshot or time.monotonic() > self._snapshot_until:
             self._snapshot_until = time.monotonic() + _SNAPSHOT_LASTS_S

@@ -18,10 +18,10 @@ from .field_program import (
     FieldProgram,
     FlowVar,
     Instruction,
+    PlacedWrite,
     RandLimit,
     TupleVar,
-    Variable,
-    Write,
+    VariablePlace,
     WriteMask,
     step_down,
     step_up,
@@ -39,7 +39,7 @@ class _Builder:
         self.instructions = instructions
         self.trimming = [one["name"] for one in instructions if one["type"] == "trim_pkt_size"]
         self.words: list[int] = []
-        self.variables: dict[str, Variable] = {}
+        self.variables: dict[str, VariablePlace] = {}
         self.seed_word = self.size_word = -1
         self.at = 0
 
@@ -63,13 +63,13 @@ class _Builder:
                 f"packet write with packet_offset   {offset + size}   bigger than packet size   {len(self.packet)}"
             )
 
-    def new_variable(self, size: int, *words: int) -> Variable:
+    def new_variable(self, size: int, *words: int) -> VariablePlace:
         """The variable of the current instruction, with the initial values of its words."""
-        variable = self.variables[self.one["name"]] = Variable(len(self.words), size)
+        variable = self.variables[self.one["name"]] = VariablePlace(len(self.words), size)
         self.words.extend(words)
         return variable
 
-    def variable(self) -> Variable:
+    def variable(self) -> VariablePlace:
         """The variable that the current instruction names."""
         if self.one["name"] not in self.variables:
             raise self.refuse(f"flow variable '{self.one['name']}' comes after its use")
@@ -131,14 +131,14 @@ class _Builder:
         word = len(self.words)
         self.words += [ip_max, port_max, 0]
         for part, offset, size in (("ip", 0, 4), ("port", 1, 2), ("flow_limit", 2, 4)):
-            self.variables[f"{one['name']}.{part}"] = Variable(word + offset, size)
+            self.variables[f"{one['name']}.{part}"] = VariablePlace(word + offset, size)
         ip_step, port_step = int(not one_ip), int(one_ip and port_max > port_min)
         unlimited = bool(one["flags"] & 1)
         return TupleVar(word, ip_min, ip_max, port_min, port_max, ip_step, port_step, one["limit_flows"], unlimited)
 
-    def write(self) -> Write:
+    def write(self) -> PlacedWrite:
         one = self.one
-        return Write(self.variable(), one["pkt_offset"], one["add_value"], one["is_big_endian"])
+        return PlacedWrite(self.variable(), one["pkt_offset"], one["add_value"], one["is_big_endian"])
 
     def write_mask(self) -> WriteMask:
         one, variable, big = self.one, self.variable(), self.one["is_big_endian"]
@@ -237,7 +237,7 @@ class _Builder:
         """The bytes that may change; a program is refused that changes how much a checksum covers."""
         touched: set[int] = set()
         for item in program:
-            if isinstance(item, Write):
+            if isinstance(item, PlacedWrite):
                 touched |= set(range(item.offset, item.offset + item.variable.size))
             elif isinstance(item, WriteMask):
                 touched |= set(range(item.offset, item.offset + item.size))

@@ -14,9 +14,9 @@ from .field_program import (
     FieldProgram,
     FlowVar,
     Instruction,
+    PlacedWrite,
     RandLimit,
     TupleVar,
-    Write,
     WriteMask,
     fold,
     sum_words,
@@ -92,7 +92,7 @@ class FieldCode:
             self._rand_limit(item, skip)
         elif isinstance(item, TupleVar):
             self._unlimited(item) if item.unlimited else self._tuple(item)
-        elif isinstance(item, Write):
+        elif isinstance(item, PlacedWrite):
             self._write(item)
         elif isinstance(item, WriteMask):
             self._write_mask(item)
@@ -256,7 +256,7 @@ class FieldCode:
             asm.mov(R1, item.ip_min)
         self._put(word, R1)
 
-    def _write(self, item: Write) -> None:
+    def _write(self, item: PlacedWrite) -> None:
         self._get(R1, item.variable.word)
         if item.add:
             self.asm.alu("add", R1, item.add)

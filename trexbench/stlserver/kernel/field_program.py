@@ -15,7 +15,7 @@ UNLIMITED_FIRST_PORT = 1025
 
 
 @dataclass(frozen=True)
-class Variable:
+class VariablePlace:
     """Where a value lives: word number in the stream's state, and its width in bytes."""
 
     word: int
@@ -29,7 +29,7 @@ class FlowVar:
     skip: how many instructions after this one run only when it wraps (its ``next_var`` chain).
     """
 
-    variable: Variable
+    variable: VariablePlace
     op: str
     minimum: int
     maximum: int
@@ -47,7 +47,7 @@ class FlowVar:
 class RandLimit:
     """A random sequence that repeats after ``limit`` packets; words: value, count, seed."""
 
-    variable: Variable
+    variable: VariablePlace
     minimum: int
     maximum: int
     limit: int
@@ -71,8 +71,8 @@ class TupleVar:
 
 
 @dataclass(frozen=True)
-class Write:
-    variable: Variable
+class PlacedWrite:
+    variable: VariablePlace
     offset: int
     add: int
     big_endian: bool
@@ -82,7 +82,7 @@ class Write:
 class WriteMask:
     """``size`` bytes at ``offset`` take the bits of ``mask`` from the shifted variable; ``high``: its upper half."""
 
-    variable: Variable
+    variable: VariablePlace
     offset: int
     size: int
     mask: int
@@ -105,7 +105,7 @@ class Checksum:
     zero_as_ones: bool = False
 
 
-Instruction = FlowVar | RandLimit | TupleVar | Write | WriteMask | Checksum
+Instruction = FlowVar | RandLimit | TupleVar | PlacedWrite | WriteMask | Checksum
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import errno
 import os
 from dataclasses import dataclass, field
 
-from ..engine import EngineError, PortCounters
+from ..engine import EngineCounters, EngineError
 from . import bpf, xdp_count, xdp_latency
 from .field_program import FlowVar
 from .netdev import LinkCounters, NetDevice
@@ -203,10 +203,10 @@ class KernelPort:
             sum(words[at + ReceivedWord.BYTES] for at in lines),
         )
 
-    def counters(self, moved: Moved) -> PortCounters:
+    def counters(self, moved: Moved) -> EngineCounters:
         now = self.device.counters()
         sent = moved.packets - moved.refused
-        return PortCounters(
+        return EngineCounters(
             opackets=sent,
             obytes=moved.octets,
             ipackets=moved.received_packets,

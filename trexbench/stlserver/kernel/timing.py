@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..engine import EngineError, LatencyTotals, StreamSpec
 from .port import KernelPort
-from .xdp_latency import SLOTS, Line, Mark, buckets, lines_of
+from .xdp_latency import SLOTS, LatencyWord, Mark, buckets, lines_of
 from .xdp_layout import FCS_BYTES, Gate, StreamWord
 from .xdp_plan import PortPlan, StreamPlan
 
@@ -53,7 +53,9 @@ class Timing:
             state.timed.words[mark.slot] = 0
         for mark, state in fresh:  # a receiver that was booking a late frame has finished by now
             lines = lines_of(mark.slot, state.cpus)
-            state.timed.words[lines.start : lines.stop] = memoryview(bytes(8 * len(lines) * Line.WORDS)).cast("Q")
+            state.timed.words[lines.start : lines.stop] = memoryview(bytes(8 * len(lines) * LatencyWord.WORDS)).cast(
+                "Q"
+            )
             state.timed.words[mark.slot] = mark.control
 
 
@@ -82,14 +84,14 @@ def _arrived(sent: LatencyTotals, mark: Mark, ports: Sequence[KernelPort]) -> La
         if state.timed.words[mark.slot] != mark.control:
             continue
         for first in lines_of(mark.slot, state.cpus):
-            line = state.timed.words[first : first + Line.WORDS].tolist()
-            if line[Line.RECEIVED]:
+            line = state.timed.words[first : first + LatencyWord.WORDS].tolist()
+            if line[LatencyWord.RECEIVED]:
                 lines.append(line)
-                by_port[number] += line[Line.RECEIVED]
+                by_port[number] += line[LatencyWord.RECEIVED]
     if not lines:
         return sent
     received = sum(by_port.values())
-    twice = sum(line[Line.BEHIND_OR_TWICE] >> 32 for line in lines)
+    twice = sum(line[LatencyWord.BEHIND_OR_TWICE] >> 32 for line in lines)
     histogram: Counter[int] = Counter()
     for line in lines:
         histogram.update(dict(buckets(line)))
@@ -97,13 +99,13 @@ def _arrived(sent: LatencyTotals, mark: Mark, ports: Sequence[KernelPort]) -> La
         sent,
         rx_port=by_port.most_common(1)[0][0],
         received=received,
-        received_bytes=sum(line[Line.BYTES] for line in lines),
-        sum_s=sum(line[Line.SUM] for line in lines) / 1e9,
-        min_s=min(_ALL_ONES - line[Line.LEAST_INVERTED] for line in lines) / 1e9,
-        max_s=max(line[Line.MOST] for line in lines) / 1e9,
+        received_bytes=sum(line[LatencyWord.BYTES] for line in lines),
+        sum_s=sum(line[LatencyWord.SUM] for line in lines) / 1e9,
+        min_s=min(_ALL_ONES - line[LatencyWord.LEAST_INVERTED] for line in lines) / 1e9,
+        max_s=max(line[LatencyWord.MOST] for line in lines) / 1e9,
         histogram=dict(histogram),
-        out_of_order=sum(line[Line.BEHIND_OR_TWICE] & 0xFFFFFFFF for line in lines),
-        missing=max(0, max(line[Line.HIGHEST] for line in lines) - (received - twice)),
-        jitter_s=sum(line[Line.JITTER_16] * line[Line.RECEIVED] for line in lines) / 16e9 / received,
+        out_of_order=sum(line[LatencyWord.BEHIND_OR_TWICE] & 0xFFFFFFFF for line in lines),
+        missing=max(0, max(line[LatencyWord.HIGHEST] for line in lines) - (received - twice)),
+        jitter_s=sum(line[LatencyWord.JITTER_16] * line[LatencyWord.RECEIVED] for line in lines) / 16e9 / received,
         duplicate=twice,
     )

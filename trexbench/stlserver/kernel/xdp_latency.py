@@ -27,7 +27,7 @@ _LINE_SHIFT = 9
 _LOWEST_NS = 10_000
 
 
-class Line(IntEnum):
+class LatencyWord(IntEnum):
     """Words of one slot's and one CPU's line in the map of a receiving port; the buckets follow."""
 
     RECEIVED = 0
@@ -63,13 +63,13 @@ class Mark:
 
 def map_bytes(cpus: int) -> int:
     """Size of a receiving port's map: control words, then lines by slot and CPU."""
-    return 8 * (SLOTS + SLOTS * cpus * Line.WORDS)
+    return 8 * (SLOTS + SLOTS * cpus * LatencyWord.WORDS)
 
 
 def lines_of(slot: int, cpus: int) -> range:
     """First words of a slot's lines."""
-    first = SLOTS + slot * cpus * Line.WORDS
-    return range(first, first + cpus * Line.WORDS, Line.WORDS)
+    first = SLOTS + slot * cpus * LatencyWord.WORDS
+    return range(first, first + cpus * LatencyWord.WORDS, LatencyWord.WORDS)
 
 
 def timed_packet(spec: StreamSpec) -> bytes:
@@ -178,36 +178,36 @@ def _find_line(asm: Assembler, timed_fd: int, cpus: int) -> None:
 
 def _book(asm: Assembler) -> None:
     """Add a frame that took R8 to the line at R9. It is counted last, so that a reader finds all of a counted frame."""
-    asm.load(8, R5, R9, 8 * Line.RECEIVED)
+    asm.load(8, R5, R9, 8 * LatencyWord.RECEIVED)
     asm.jump_if("eq", R5, 0, "first")
     _jitter(asm)
     asm.label("first")
-    asm.store(8, R9, 8 * Line.LAST, R8)
-    _add(asm, Line.BYTES, R6)
-    _add(asm, Line.SUM, R8)
+    asm.store(8, R9, 8 * LatencyWord.LAST, R8)
+    _add(asm, LatencyWord.BYTES, R6)
+    _add(asm, LatencyWord.SUM, R8)
     asm.calc(R2, -1, "sub", R8)
-    _raise_to(asm, Line.LEAST_INVERTED, R2)
-    _raise_to(asm, Line.MOST, R8)
+    _raise_to(asm, LatencyWord.LEAST_INVERTED, R2)
+    _raise_to(asm, LatencyWord.MOST, R8)
     asm.load(8, R2, R10, -8)
-    asm.load(8, R1, R9, 8 * Line.HIGHEST)
+    asm.load(8, R1, R9, 8 * LatencyWord.HIGHEST)
     asm.jump_if("gt", R2, R1, "in_order")
     asm.mov(R3, 1)
     asm.jump_if("ne", R2, R1, "behind")
     asm.alu("lsh", R3, 32)
     asm.label("behind")
-    _add(asm, Line.BEHIND_OR_TWICE, R3)
+    _add(asm, LatencyWord.BEHIND_OR_TWICE, R3)
     asm.mov(R2, 0)
     asm.label("in_order")
-    _raise_to(asm, Line.HIGHEST, R2)
+    _raise_to(asm, LatencyWord.HIGHEST, R2)
     _bucket(asm)
-    _add(asm, Line.RECEIVED, 1)
+    _add(asm, LatencyWord.RECEIVED, 1)
 
 
-def _add(asm: Assembler, word: Line, step: Reg | int) -> None:
+def _add(asm: Assembler, word: LatencyWord, step: Reg | int) -> None:
     asm.change("add", R9, 8 * word, step)
 
 
-def _raise_to(asm: Assembler, word: Line, reg: Reg) -> None:
+def _raise_to(asm: Assembler, word: LatencyWord, reg: Reg) -> None:
     """The word becomes the register's value where that is greater."""
     asm.load(8, R1, R9, 8 * word)
     with asm.unless("le", reg, R1):
@@ -216,16 +216,16 @@ def _raise_to(asm: Assembler, word: Line, reg: Reg) -> None:
 
 def _jitter(asm: Assembler) -> None:
     """16 J += |D| - J, as in RFC 3550, A.8."""
-    asm.load(8, R1, R9, 8 * Line.LAST)
+    asm.load(8, R1, R9, 8 * LatencyWord.LAST)
     asm.calc(R2, R8, "sub", R1)
     with asm.unless("ge", R8, R1):
         asm.alu("sub", R1, R8)
         asm.mov(R2, R1)
-    asm.load(8, R1, R9, 8 * Line.JITTER_16)
+    asm.load(8, R1, R9, 8 * LatencyWord.JITTER_16)
     asm.alu("add", R2, R1)
     asm.alu("rsh", R1, 4)
     asm.alu("sub", R2, R1)
-    asm.store(8, R9, 8 * Line.JITTER_16, R2)
+    asm.store(8, R9, 8 * LatencyWord.JITTER_16, R2)
 
 
 def _bucket(asm: Assembler) -> None:
@@ -241,13 +241,13 @@ def _bucket(asm: Assembler) -> None:
     asm.mov(R2, 9)
     asm.label("digit")
     asm.alu("add", R2, R3)
-    asm.alu("and", R2, Line.WORDS - 1)
+    asm.alu("and", R2, LatencyWord.WORDS - 1)
     asm.alu("lsh", R2, 3)
     asm.calc(R1, R9, "add", R2)
-    asm.change("add", R1, 8 * Line.BUCKETS, 1, R2)
+    asm.change("add", R1, 8 * LatencyWord.BUCKETS, 1, R2)
 
 
 def buckets(words: list[int]) -> Iterator[tuple[int, int]]:
     """Bounds in microseconds and counts of a line's words, of buckets that hold any."""
-    counts = words[Line.BUCKETS : Line.BUCKETS + len(BUCKETS_US)]
+    counts = words[LatencyWord.BUCKETS : LatencyWord.BUCKETS + len(BUCKETS_US)]
     return ((bound, count) for bound, count in zip(BUCKETS_US, counts, strict=True) if count)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..engine import MARKS
 from ..params import Params
-from ..state.port import ServerPort, State, core_of
+from ..state.port import PortState, ServerPort, core_of
 from ..wire import NO_RESULTS, Json, RpcError, bad_params, cannot_execute
 from .context import API_MAJOR, API_MINOR, API_NAME, Context, Method, Table
 
@@ -114,7 +114,7 @@ def get_utilization(ctx: Context, p: Params) -> Json:
     threads = []
     for core, history in ctx.stats.cpu_history.items():
         ports = [port for port in ctx.state.ports.values() if core_of(port.index) == core]
-        pair: list[int] = [port.index if port.state in State.ACTIVE else -1 for port in ports]
+        pair: list[int] = [port.index if port.state in PortState.ACTIVE else -1 for port in ports]
         threads.append({"history": list(history), "ports": [*pair, -1, -1][:2]})
     return {"cpu": threads, "mbuf_stats": {"cpu-socket-0": {}}}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 
 from ..params import Params
-from ..state.port import UNOWNED, ServerPort, State, mac_bytes
+from ..state.port import UNOWNED, PortState, ServerPort, mac_bytes
 from ..state.server_state import engine_refusals
 from ..wire import Json, bad_params, cannot_execute
 from .context import Context, Method, Table, of_port, owned, refused
@@ -107,7 +107,7 @@ def _ipv4(text: str, which: str) -> str:
 
 def set_l2(ctx: Context, port: ServerPort, p: Params) -> None:
     mac = _mac(p.string("dst_mac"))
-    port.require("set_l2_mode", State.IDLE, State.STREAMS)
+    port.require("set_l2_mode", PortState.IDLE, PortState.STREAMS)
     port.dst_mac, port.resolved = mac, True
     port.src_ipv4 = port.dst_ipv4 = None
 
@@ -117,7 +117,7 @@ def set_l3(ctx: Context, port: ServerPort, p: Params) -> None:
     source, destination = p.string("src_addr"), p.string("dst_addr")
     source, destination = _ipv4(source, "source"), _ipv4(destination, "destination")
     mac = None if p.get("resolved_mac") is None else _mac(p.string("resolved_mac"))
-    port.require("set_l3_mode", State.IDLE, State.STREAMS)
+    port.require("set_l3_mode", PortState.IDLE, PortState.STREAMS)
     port.src_ipv4, port.dst_ipv4 = source, destination
     port.dst_mac, port.resolved = mac or port.dst_mac, mac is not None
 
@@ -131,20 +131,20 @@ def set_vlan(ctx: Context, port: ServerPort, p: Params) -> None:
     for vlan in vlans:
         if not 0 < vlan <= 4095:
             raise bad_params(f"invalid VLAN tag: '{vlan}'")
-    port.require("set_vlan_cfg", State.IDLE, State.STREAMS)
+    port.require("set_vlan_cfg", PortState.IDLE, PortState.STREAMS)
     port.vlans = vlans
 
 
 def conf_ipv6(ctx: Context, port: ServerPort, p: Params) -> None:
     enabled, source = p.boolean("enabled"), p.string("src_ipv6")
-    port.require("conf_ipv6", State.IDLE, State.STREAMS)
+    port.require("conf_ipv6", PortState.IDLE, PortState.STREAMS)
     if enabled:
         raise cannot_execute(f"Could not configure IPv6: {NO_STACK} ({source or 'link local'})")
 
 
 def conf_ns_batch(ctx: Context, port: ServerPort, p: Params) -> Json:
     p.string("batch")
-    port.require("conf_ns_batch", State.IDLE, State.STREAMS)
+    port.require("conf_ns_batch", PortState.IDLE, PortState.STREAMS)
     raise cannot_execute(f"no name spaces: {NO_STACK}")
 
 
@@ -178,7 +178,7 @@ def get_rx_queue_pkts(ctx: Context, port: ServerPort, p: Params) -> Json:
 
 def push_remote(ctx: Context, port: ServerPort, p: Params) -> Json:
     name = p.string("pcap_filename")
-    port.require("push_remote", State.IDLE, State.STREAMS)
+    port.require("push_remote", PortState.IDLE, PortState.STREAMS)
     raise cannot_execute(f"this server sends streams only, no capture files ({name})")
 
 

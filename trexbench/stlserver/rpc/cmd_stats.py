@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..params import Params
-from ..state.port import ServerPort, State
+from ..state.port import PortState, ServerPort
 from ..wire import Json, cannot_execute
 from .context import Context, Method, Table, of_port, refused
 
@@ -14,7 +14,7 @@ TPG_DISABLED = "Tagged Packet Group is not enabled."
 
 def get_port_stats(ctx: Context, port: ServerPort, p: Params) -> Json:
     """TRex's own figures, and the port's part of ``m_total_queue_full``, which TRex tells for all ports only."""
-    answer = ctx.stats.port_json(ctx.now_s, port.index, port.state == State.TX)
+    answer = ctx.stats.port_json(ctx.now_s, port.index, port.state == PortState.TX)
     return {**answer, "queue_full": ctx.stats.read(ctx.now_s).load.ports[port.index].queue_full}
 
 

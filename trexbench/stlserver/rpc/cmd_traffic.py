@@ -7,9 +7,9 @@ from collections.abc import Callable
 from ..params import Params
 from ..state import graph
 from ..state.graph import Multiplier, RateEvent
-from ..state.port import Profile, ServerPort, State
+from ..state.port import PortProfile, PortState, ServerPort
 from ..state.server_state import ServerState
-from ..state.stream import Rate, parse_stream
+from ..state.stream import StreamRate, parse_stream
 from ..wire import Json, RpcError, bad_params, cannot_execute
 from .context import Context, Method, Table, of_port, owned
 
@@ -59,7 +59,7 @@ def get_stream_list(ctx: Context, port: ServerPort, p: Params) -> Json:
     return list(port.profile(name).streams)
 
 
-def _streams(profile: Profile) -> Json:
+def _streams(profile: PortProfile) -> Json:
     return {str(stream_id): dict(stream.raw) for stream_id, stream in profile.streams.items()}
 
 
@@ -115,7 +115,7 @@ def update_traffic(ctx: Context, port: ServerPort, p: Params) -> Json:
     return {"multiplier": profile.factor}
 
 
-def _on_profile(act: Callable[[ServerState, ServerPort, Profile], None]) -> Method:
+def _on_profile(act: Callable[[ServerState, ServerPort, PortProfile], None]) -> Method:
     """A method that does this to the port's profile."""
     return owned(lambda ctx, port, p: act(ctx.state, port, port.profile(p.profile())))
 
@@ -130,7 +130,7 @@ def _refuse_streams(port: ServerPort, p: Params, verb: str, mul: Multiplier | No
             raise cannot_execute(f"{verb}_streams: stream {stream_id} does not exists in profile_id({name})")
     if not stream_ids.value:
         raise bad_params(f"please specify streams to {verb}")
-    port.profile(name).require(verb, *State.ACTIVE)
+    port.profile(name).require(verb, *PortState.ACTIVE)
     if mul is not None and mul.op != "abs":
         raise cannot_execute("Must use absolute multiplier for updating stream")
     raise cannot_execute(f"this server can {verb} whole profiles only, no single streams")
@@ -154,7 +154,7 @@ def validate(ctx: Context, port: ServerPort, p: Params) -> Json:
     return {"rate": rate, "graph": {**duration, "events": events}}
 
 
-def _rate_json(which: str, rate: Rate, port: ServerPort) -> dict[str, Json]:
+def _rate_json(which: str, rate: StreamRate, port: ServerPort) -> dict[str, Json]:
     # 100.01 is TRex's own factor
     utilisation = rate.bps_l1 / port.info.speed_bps * 100.01
     values = {"pps": rate.pps, "bps_l1": rate.bps_l1, "bps_l2": rate.bps_l2, "line_util": utilisation}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..engine import Engine
 from ..params import Params
-from ..state.port import ServerPort, State, core_count
+from ..state.port import PortState, ServerPort, core_count
 from ..state.server_state import ServerState
 from ..state.stats import Stats
 from ..wire import Json, cannot_execute
@@ -50,7 +50,7 @@ class Context:
 
     def announce(self, baseline: bool) -> None:
         """Put a ``trex-global`` event into the outbox."""
-        sending = {port.index: port.state == State.TX for port in self.state.ports.values()}
+        sending = {port.index: port.state == PortState.TX for port in self.state.ports.values()}
         self.outbox.append(self.stats.event_json(self.now_s, sending, baseline))
 
 

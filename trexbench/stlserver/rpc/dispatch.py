@@ -7,7 +7,7 @@ import traceback
 
 from .. import wire
 from ..params import Params
-from ..wire import BadRequest, Json, Request, RpcError, cannot_execute
+from ..wire import BadRequest, Json, RpcError, RpcRequest, cannot_execute
 from . import cmd_general, cmd_port, cmd_stats, cmd_traffic
 from .context import Context, Method, Table
 
@@ -29,7 +29,7 @@ def handle(ctx: Context, frame: bytes, now_s: float) -> bytes:
     return wire.encode([_reply(ctx, call) for call in message.calls], message.zipped)
 
 
-def _reply(ctx: Context, call: Request | BadRequest) -> Json:
+def _reply(ctx: Context, call: RpcRequest | BadRequest) -> Json:
     if isinstance(call, BadRequest):
         return wire.reply(call.id, call.error)
     try:
@@ -45,7 +45,7 @@ def _reply(ctx: Context, call: Request | BadRequest) -> Json:
     return wire.reply(call.id, value)
 
 
-def _run(ctx: Context, call: Request) -> Json:
+def _run(ctx: Context, call: RpcRequest) -> Json:
     method = METHODS.get(call.method)
     if method is None:
         raise RpcError(wire.METHOD_NOT_FOUND, f"Method {call.method} not registered")

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
 
-from ..engine import Engine, EngineLoad, EnginePort, FlowTotals, PortCounters
+from ..engine import Engine, EngineCounters, EngineLoad, EnginePort, FlowTotals
 from ..state.server_state import ServerState
 from ..state.stats import Stats
 
@@ -228,9 +228,9 @@ class FaultyEngine:
         self._count()
         return {port: dict(flows) for port, flows in self._flows.items()}
 
-    def counters(self, port: int) -> PortCounters:
+    def counters(self, port: int) -> EngineCounters:
         self._count()
-        return PortCounters(**self._shown[port])
+        return EngineCounters(**self._shown[port])
 
     def load(self) -> EngineLoad:
         load = self._engine.load()

@@ -13,7 +13,7 @@ import zmq
 
 from .. import wire
 from ..engine import Engine
-from ..state.events import Event
+from ..state.events import EventCode
 from . import dispatch
 from .cmd_port import attributes
 from .context import Context
@@ -184,7 +184,7 @@ class StlServer:
                     return
                 self._ctx.state.now_s = self._now()
                 self._ctx.state.silence()
-                self._ctx.state.post(Event.SERVER_STOPPED, {"cause": "server was asked to stop"})
+                self._ctx.state.post(EventCode.SERVER_STOPPED, {"cause": "server was asked to stop"})
                 self._publish()
             finally:
                 self._engine.close()

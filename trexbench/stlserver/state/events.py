@@ -11,7 +11,7 @@ from ..wire import Json
 STALLED_AFTER_S = 10.0
 
 
-class Event(IntEnum):
+class EventCode(IntEnum):
     """The numbers on the wire."""
 
     PORT_STARTED = 0
@@ -49,7 +49,7 @@ class EventQueues:
         self._sessions: dict[int, _Session] = {}
         self.outbox: list[Json] = []
 
-    def post(self, event: Event, data: Json, now_s: float, owners: Container[int] = ()) -> None:
+    def post(self, event: EventCode, data: Json, now_s: float, owners: Container[int] = ()) -> None:
         """Queue one event for every session that still fetches.
 
         A session that has not fetched for too long gets no more events, and is forgotten unless it is one of

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..wire import cannot_execute
-from .stream import Rate, Stream
+from .stream import ServerStream, StreamRate
 
 MIN_BURST_PKTS = 1000  # shorter bursts count as the least bandwidth there is
-NO_RATE = Rate(0.0, 0.0, 0.0)
-LEAST_RATE = Rate(pps=1.0, bps_l1=272.0, bps_l2=112.0)
+NO_RATE = StreamRate(0.0, 0.0, 0.0)
+LEAST_RATE = StreamRate(pps=1.0, bps_l1=272.0, bps_l2=112.0)
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class RateEvent:
     """At ``time_us`` the sum changes by ``change``."""
 
     time_us: float
-    change: Rate
+    change: StreamRate
     stream_id: int
 
 
@@ -32,12 +32,12 @@ class Graph:
     """peak: the largest sum at factor 1 of the streams that the factor concerns. fixed: the sum of those that keep
     their rate (latency streams); as in TRex they are no events. duration_us: -1 when it never ends."""
 
-    peak: Rate
+    peak: StreamRate
     duration_us: int
     events: Sequence[RateEvent] = field(default_factory=tuple)
-    fixed: Rate = NO_RATE
+    fixed: StreamRate = NO_RATE
 
-    def at(self, factor: float) -> Rate:
+    def at(self, factor: float) -> StreamRate:
         """The largest sum of all streams."""
         return self.peak.scaled(factor).plus(self.fixed)
 
@@ -45,11 +45,11 @@ class Graph:
 NO_GRAPH = Graph(NO_RATE, 0)
 
 
-def build(streams: Mapping[int, Stream], speed_bps: float) -> Graph:
+def build(streams: Mapping[int, ServerStream], speed_bps: float) -> Graph:
     """The graph of all enabled streams, walked from each that starts by itself along its ``next`` links."""
     enabled = {stream_id: s for stream_id, s in streams.items() if s.enabled}
     events: list[RateEvent] = []
-    fixed: list[Rate] = []
+    fixed: list[StreamRate] = []
     endless = False
     # TRex comes to the newest first; where steps fall on one moment, the peak depends on it
     for root in reversed(enabled.values()):
@@ -57,11 +57,15 @@ def build(streams: Mapping[int, Stream], speed_bps: float) -> Graph:
             endless |= _walk(root, enabled, speed_bps, events, fixed)
     events.sort(key=lambda event: event.time_us)
     duration_us = -1 if endless else int(events[-1].time_us) if events else 0
-    return Graph(_peak(events), duration_us, tuple(events), functools.reduce(Rate.plus, fixed, NO_RATE))
+    return Graph(_peak(events), duration_us, tuple(events), functools.reduce(StreamRate.plus, fixed, NO_RATE))
 
 
 def _walk(
-    root: Stream, enabled: Mapping[int, Stream], speed_bps: float, events: list[RateEvent], fixed: list[Rate]
+    root: ServerStream,
+    enabled: Mapping[int, ServerStream],
+    speed_bps: float,
+    events: list[RateEvent],
+    fixed: list[StreamRate],
 ) -> bool:
     """Append the steps and the fixed rates of one chain; True when it never ends (a continuous stream, or a loop)."""
     stream, offset_us, seen = root, 0.0, set()
@@ -91,15 +95,15 @@ def _walk(
         stream = following
 
 
-def _peak(events: Sequence[RateEvent]) -> Rate:
+def _peak(events: Sequence[RateEvent]) -> StreamRate:
     total = peak = NO_RATE
     for event in events:
         total = total.plus(event.change)
-        peak = Rate(max(peak.pps, total.pps), max(peak.bps_l1, total.bps_l1), max(peak.bps_l2, total.bps_l2))
+        peak = StreamRate(max(peak.pps, total.pps), max(peak.bps_l1, total.bps_l1), max(peak.bps_l2, total.bps_l2))
     return peak
 
 
-def check_links(streams: Mapping[int, Stream]) -> None:
+def check_links(streams: Mapping[int, ServerStream]) -> None:
     """Refuse, with TRex's texts, streams whose ``next`` links make no program."""
     enabled = {stream_id: s for stream_id, s in streams.items() if s.enabled}
     for stream in enabled.values():
@@ -114,7 +118,7 @@ def check_links(streams: Mapping[int, Stream]) -> None:
     _check_reachable(enabled)
 
 
-def _check_reachable(enabled: Mapping[int, Stream]) -> None:
+def _check_reachable(enabled: Mapping[int, ServerStream]) -> None:
     ahead = [s.stream_id for s in enabled.values() if s.self_start]
     reached: set[int] = set()
     while ahead:

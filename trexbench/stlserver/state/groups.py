@@ -16,14 +16,14 @@ from ..engine import MARKS, EnginePort, FlowTotals, LatencyTotals
 from ..wire import Json, cannot_execute
 from .field_checks import packet_len_range
 from .meters import FlowRates, GroupMeter, merged
-from .stream import SHORTEST_FRAME_BYTES, Stream
+from .stream import SHORTEST_FRAME_BYTES, ServerStream
 
 MAX_LATENCY_GROUPS = 128
 MAX_GROUPS_ASKED = 1024 + 128
 HEADER_BYTES = 16  # what a latency frame carries at its end
 
 
-class Reading(Protocol):
+class CountSource(Protocol):
     """Where counts are read: an engine, or what shares its readings."""
 
     def latency(self, port: int, /) -> Mapping[int, LatencyTotals]: ...
@@ -34,11 +34,11 @@ class Reading(Protocol):
 class OneReading:
     """One reading for several groups."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: CountSource) -> None:
         self.latency, self.flows = cache(reading.latency), cache(reading.flows)
 
 
-def check_timed(stream: Stream) -> None:
+def check_timed(stream: ServerStream) -> None:
     """Refuse a latency stream whose frames have no room for the time of their sending."""
     packet = stream.packet
     parts = packet_parts.find(packet)
@@ -58,7 +58,7 @@ def check_timed(stream: Stream) -> None:
         )
 
 
-def check_counted(stream: Stream) -> int | None:
+def check_counted(stream: ServerStream) -> int | None:
     """The protocol above IP of a stream with statistics; refused where there is no IP header to mark."""
     parts = packet_parts.find(stream.packet)
     if parts.ipv4 is None and parts.ipv6 is None:
@@ -67,7 +67,7 @@ def check_counted(stream: Stream) -> int | None:
 
 
 @dataclass
-class Group(ABC):
+class PacketGroup(ABC):
     """One packet group. version: no two ever have the same. streams: that are in it, by their objects' ids; active: of
     those, the ones whose filters are set: from their start until these are removed.
     """
@@ -79,16 +79,16 @@ class Group(ABC):
     rates: FlowRates = field(default_factory=FlowRates)
 
     @abstractmethod
-    def flows(self, reading: Reading) -> Mapping[int, FlowTotals]:
+    def flows(self, reading: CountSource) -> Mapping[int, FlowTotals]:
         """Totals of its frames since it was first started, by port."""
 
     @abstractmethod
-    def settle(self, reading: Reading) -> None:
+    def settle(self, reading: CountSource) -> None:
         """A period of the latencies ends."""
 
 
 @dataclass
-class CountedGroup(Group):
+class CountedGroup(PacketGroup):
     """Group of streams with statistics alone, on any ports. protocol: what is above IP in their packets. mark: in their
     frames, from the first start until no stream of it is active any more and one is removed; before: what had been
     counted of that mark until then.
@@ -98,12 +98,12 @@ class CountedGroup(Group):
     mark: int | None = None
     before: Mapping[int, Mapping[int, FlowTotals]] = field(default_factory=dict)
 
-    def flows(self, reading: Reading) -> Mapping[int, FlowTotals]:
+    def flows(self, reading: CountSource) -> Mapping[int, FlowTotals]:
         if self.mark is None:
             return {}
         return {port: _since(self.before, port, self.mark, now) for port, now in reading.flows().items()}
 
-    def settle(self, reading: Reading) -> None:
+    def settle(self, reading: CountSource) -> None:
         """It has none."""
 
 
@@ -115,7 +115,7 @@ def _since(
 
 
 @dataclass
-class TimedGroup(Group):
+class TimedGroup(PacketGroup):
     """Group of one latency stream on ``port``, whose frames are expected at ``partner``.
 
     started: it has been sent, hence holds one of TRex's counters until it is removed. past: totals of the starts before
@@ -128,19 +128,19 @@ class TimedGroup(Group):
     past: LatencyTotals | None = None
     meter: GroupMeter = field(default_factory=GroupMeter)
 
-    def totals(self, reading: Reading) -> LatencyTotals:
+    def totals(self, reading: CountSource) -> LatencyTotals:
         """Totals of its frames since it was first started."""
         now = reading.latency(self.port).get(self.pg_id) if self.started else None
         return merged(self.past, now or LatencyTotals(rx_port=self.partner))
 
-    def flows(self, reading: Reading) -> Mapping[int, FlowTotals]:
+    def flows(self, reading: CountSource) -> Mapping[int, FlowTotals]:
         totals = self.totals(reading)
         sent, received = (totals.sent, totals.sent_bytes), (totals.received, totals.received_bytes)
         if totals.rx_port == self.port:
             return {self.port: FlowTotals(*sent, *received)}
         return {self.port: FlowTotals(*sent), totals.rx_port: FlowTotals(0, 0, *received)}
 
-    def settle(self, reading: Reading) -> None:
+    def settle(self, reading: CountSource) -> None:
         self.meter.add(self.totals(reading))
 
 
@@ -149,10 +149,10 @@ class Groups:
 
     def __init__(self, ports: Iterable[EnginePort]) -> None:
         self._partners = {port.index: port.index if port.partner is None else port.partner for port in ports}
-        self._groups: dict[int, Group] = {}
+        self._groups: dict[int, PacketGroup] = {}
         self._versions = 0
 
-    def add(self, port: int, stream: Stream) -> None:
+    def add(self, port: int, stream: ServerStream) -> None:
         """Take the stream into its group; refused as TRex refuses it, with nothing changed."""
         if stream.group_id is None:
             return
@@ -169,9 +169,9 @@ class Groups:
             group = self._new(port, stream, protocol)
         group.streams.add(id(stream))
 
-    def _new(self, port: int, stream: Stream, protocol: int | None) -> Group:
+    def _new(self, port: int, stream: ServerStream, protocol: int | None) -> PacketGroup:
         version, self._versions = self._versions, self._versions + 1
-        group: Group
+        group: PacketGroup
         if stream.stats_id is not None:
             group = CountedGroup(stream.stats_id, version, protocol=protocol)
         else:
@@ -179,7 +179,7 @@ class Groups:
         self._groups[group.pg_id] = group
         return group
 
-    def remove(self, streams: Iterable[Stream]) -> None:
+    def remove(self, streams: Iterable[ServerStream]) -> None:
         for stream, group in self._of(streams):
             group.streams.discard(id(stream))
             group.active.discard(id(stream))
@@ -188,10 +188,10 @@ class Groups:
             elif isinstance(group, CountedGroup) and not group.active:
                 group.mark = None
 
-    def _of(self, streams: Iterable[Stream]) -> list[tuple[Stream, Group]]:
+    def _of(self, streams: Iterable[ServerStream]) -> list[tuple[ServerStream, PacketGroup]]:
         return [(one, self._groups[one.group_id]) for one in streams if one.group_id is not None]
 
-    def prepare(self, streams: Iterable[Stream], reading: Reading) -> None:
+    def prepare(self, streams: Iterable[ServerStream], reading: CountSource) -> None:
         """Give these streams' groups their counters, before a start; refused where TRex has no more of them."""
         groups = [group for _, group in self._of(streams)]
         timed = {one.pg_id for one in self._groups.values() if isinstance(one, TimedGroup) and one.started}
@@ -206,19 +206,21 @@ class Groups:
                 if group.mark is None:
                     raise _no_counter()
 
-    def mark_of(self, stream: Stream) -> int | None:
+    def mark_of(self, stream: ServerStream) -> int | None:
         """Mark that is written into the stream's frames: any before there is one; None where nothing is."""
         group = None if stream.group_id is None else self._groups.get(stream.group_id)
         return (group.mark or 0) if isinstance(group, CountedGroup) else None
 
-    def counted(self, streams: Iterable[Stream], reading: Reading) -> list[tuple[Stream, LatencyTotals | None]]:
+    def counted(
+        self, streams: Iterable[ServerStream], reading: CountSource
+    ) -> list[tuple[ServerStream, LatencyTotals | None]]:
         """Return what the engine has timed of each so far, before a start that lets it begin at zero again."""
         return [
             (stream, group.totals(reading) if isinstance(group, TimedGroup) and group.started else None)
             for stream, group in self._of(streams)
         ]
 
-    def started(self, counted: Sequence[tuple[Stream, LatencyTotals | None]], now_s: float) -> None:
+    def started(self, counted: Sequence[tuple[ServerStream, LatencyTotals | None]], now_s: float) -> None:
         """The start was not refused: what was counted before it is kept beside what comes."""
         groups = self._of(stream for stream, _ in counted)
         for (stream, past), (_, group) in zip(counted, groups, strict=True):
@@ -228,7 +230,7 @@ class Groups:
                 group.rates.begin(now_s)
             group.active.add(id(stream))
 
-    def filters_removed(self, streams: Iterable[Stream], reading: Reading, now_s: float) -> None:
+    def filters_removed(self, streams: Iterable[ServerStream], reading: CountSource, now_s: float) -> None:
         """Nobody counts them any more: rates are zero from here on."""
         reading = OneReading(reading)
         for stream, group in self._of(streams):
@@ -238,7 +240,7 @@ class Groups:
                     group.rates.end(now_s, group.flows(reading))
                     group.settle(reading)
 
-    def advance(self, reading: Reading, now_s: float) -> None:
+    def advance(self, reading: CountSource, now_s: float) -> None:
         """Renew the averages and rates that are due."""
         reading = OneReading(reading)
         for group in self._groups.values():
@@ -259,7 +261,7 @@ class Groups:
             "latency": [pg_id for pg_id in timed if timed[pg_id]],
         }
 
-    def to_json(self, pg_ids: list[int], reading: Reading) -> Json:
+    def to_json(self, pg_ids: list[int], reading: CountSource) -> Json:
         """The answer to ``get_pgid_stats``: of these groups, or of all when none is named."""
         if len(pg_ids) > MAX_GROUPS_ASKED:
             raise cannot_execute(f"Asking information for too many packet group IDs. Max allowed is {MAX_GROUPS_ASKED}")

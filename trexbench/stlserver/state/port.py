@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from ..engine import EnginePort, StreamSpec
 from ..wire import cannot_execute
 from .graph import NO_GRAPH, Graph
-from .stream import Stream
+from .stream import ServerStream
 
 DEFAULT_PROFILE = "_"
 UNOWNED = "<FREE>"
 NO_MAC = bytes(6)
 
 
-class State:
+class PortState:
     """State of a profile or a port, in TRex's words."""
 
     IDLE, STREAMS, TX, PAUSE = "IDLE", "STREAMS", "TX", "PAUSE"
@@ -41,7 +41,7 @@ def mac_bytes(text: str) -> bytes:
 
 
 @dataclass(frozen=True)
-class Launch:
+class PendingStart:
     """A start still to come, at ``at_s`` of the server's clock."""
 
     at_s: float
@@ -51,7 +51,7 @@ class Launch:
 
 
 @dataclass
-class Profile:
+class PortProfile:
     """A named set of streams on one port.
 
     factor: of the last start or update. duration_s: of the last start, 0 or less is for ever. graph: of the streams as
@@ -59,12 +59,12 @@ class Profile:
     """
 
     name: str
-    state: str = State.IDLE
-    streams: dict[int, Stream] = field(default_factory=dict)
+    state: str = PortState.IDLE
+    streams: dict[int, ServerStream] = field(default_factory=dict)
     factor: float = 1.0
     duration_s: float = -1.0
     graph: Graph = NO_GRAPH
-    launch: Launch | None = None
+    launch: PendingStart | None = None
 
     def require(self, command: str, *states: str) -> None:
         """Refuse a command that does not suit the profile's state."""
@@ -96,8 +96,8 @@ class ServerPort:
     src_ipv4: str | None
     dst_ipv4: str | None
     owner: Owner | None = None
-    state: str = State.IDLE
-    profiles: dict[str, Profile] = field(default_factory=lambda: {DEFAULT_PROFILE: Profile(DEFAULT_PROFILE)})
+    state: str = PortState.IDLE
+    profiles: dict[str, PortProfile] = field(default_factory=lambda: {DEFAULT_PROFILE: PortProfile(DEFAULT_PROFILE)})
     service: bool = False
     service_filtered: bool = False
     promiscuous: bool = False
@@ -114,7 +114,7 @@ class ServerPort:
     def index(self) -> int:
         return self.info.index
 
-    def profile(self, name: str) -> Profile:
+    def profile(self, name: str) -> PortProfile:
         """The profile of that name; an unknown one is refused."""
         if name not in self.profiles:
             raise cannot_execute(f"profile_id {name} does not exists")

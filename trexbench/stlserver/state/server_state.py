@@ -14,11 +14,11 @@ from dataclasses import replace
 from ..engine import Engine, EngineError, StreamSpec
 from ..wire import Json, RpcError, cannot_execute
 from . import field_checks, graph
-from .events import Event, EventQueues
+from .events import EventCode, EventQueues
 from .graph import Multiplier
 from .groups import Groups
-from .port import UNOWNED, Launch, Owner, Profile, ServerPort, State
-from .stream import Stream
+from .port import UNOWNED, Owner, PendingStart, PortProfile, PortState, ServerPort
+from .stream import ServerStream
 
 MAX_STREAMS = 20_000
 
@@ -56,7 +56,7 @@ class ServerState:
         elif owner.session_id != session_id:
             raise cannot_execute(f"port is already owned by another session of '{user}'")
         data = {"port_id": port.index, "who": user, "session_id": session_id, "force": used_force}
-        self.post(Event.PORT_ACQUIRED, data)
+        self.post(EventCode.PORT_ACQUIRED, data)
         self.events.listen(session_id, self.now_s)
         port.owner = owner
         return owner.handler
@@ -64,15 +64,15 @@ class ServerState:
     def release(self, port: ServerPort) -> None:
         """Give the port back; its traffic, if any, runs on."""
         owner = port.owner or Owner(UNOWNED, 0, "")
-        self.post(Event.PORT_RELEASED, {"port_id": port.index, "who": owner.name, "session_id": owner.session_id})
+        self.post(EventCode.PORT_RELEASED, {"port_id": port.index, "who": owner.name, "session_id": owner.session_id})
         port.owner = None
 
     # streams
 
-    def add_stream(self, port: ServerPort, profile_name: str, stream: Stream) -> None:
+    def add_stream(self, port: ServerPort, profile_name: str, stream: ServerStream) -> None:
         """Keep a stream that both TRex's rules and the engine accept."""
-        profile = port.profiles.get(profile_name) or Profile(profile_name)
-        profile.require("add_stream", State.IDLE, State.STREAMS)
+        profile = port.profiles.get(profile_name) or PortProfile(profile_name)
+        profile.require("add_stream", PortState.IDLE, PortState.STREAMS)
         if len(profile.streams) >= MAX_STREAMS:
             raise cannot_execute(f"Reached limit of {MAX_STREAMS} streams at the port.")
         self.groups.add(port.index, stream)
@@ -85,7 +85,7 @@ class ServerState:
         profile.streams[stream.stream_id] = stream
         self._streams_changed(port, profile)
 
-    def _ask_engine(self, port: ServerPort, stream: Stream) -> None:
+    def _ask_engine(self, port: ServerPort, stream: ServerStream) -> None:
         """The engine's veto, now rather than at start. A program that TRex's compiler refuses is refused at start."""
         try:
             field_checks.check_program(stream.instructions, len(stream.packet))
@@ -94,22 +94,22 @@ class ServerState:
         with engine_refusals():
             self.engine.check(port.index, self._spec(port, stream))
 
-    def remove_stream(self, port: ServerPort, profile: Profile, stream_id: int) -> None:
-        profile.require("remove_stream", State.STREAMS)
+    def remove_stream(self, port: ServerPort, profile: PortProfile, stream_id: int) -> None:
+        profile.require("remove_stream", PortState.STREAMS)
         self.groups.remove([profile.streams.pop(stream_id)])
         self._streams_changed(port, profile)
 
-    def remove_all_streams(self, port: ServerPort, profile: Profile) -> None:
-        profile.require("remove_and_delete_all_streams", State.IDLE, State.STREAMS)
+    def remove_all_streams(self, port: ServerPort, profile: PortProfile) -> None:
+        profile.require("remove_and_delete_all_streams", PortState.IDLE, PortState.STREAMS)
         self.groups.remove(profile.streams.values())
         profile.streams.clear()
         self._streams_changed(port, profile)
 
-    def _streams_changed(self, port: ServerPort, profile: Profile) -> None:
-        profile.state = State.STREAMS if profile.streams else State.IDLE
+    def _streams_changed(self, port: ServerPort, profile: PortProfile) -> None:
+        profile.state = PortState.STREAMS if profile.streams else PortState.IDLE
         self._settle(port)
 
-    def check_profile(self, profile: Profile) -> None:
+    def check_profile(self, profile: PortProfile) -> None:
         """Refuse what TRex's compiler refuses: broken links first, then field engine programs."""
         graph.check_links(profile.streams)
         for stream in profile.streams.values():
@@ -119,10 +119,10 @@ class ServerState:
     # traffic
 
     def start(
-        self, port: ServerPort, profile: Profile, mul: Multiplier, duration_s: float, force: bool, at_s: float
+        self, port: ServerPort, profile: PortProfile, mul: Multiplier, duration_s: float, force: bool, at_s: float
     ) -> None:
         """Begin sending. at_s: 0 for now, else a moment of the server's clock at least 0.1 s ahead."""
-        profile.require("start", State.STREAMS)
+        profile.require("start", PortState.STREAMS)
         if not force:
             self._check_layer2(port, profile)
         speed_bps = port.info.speed_bps
@@ -134,31 +134,31 @@ class ServerState:
         self.check_profile(profile)
         if at_s and at_s < self.now_s + 0.1:
             raise cannot_execute("start_at_ts, if defined, should be at least 100ms from now_sec()")
-        busy = next((p.name for p in port.profiles.values() if p.state in State.ACTIVE), None)
+        busy = next((p.name for p in port.profiles.values() if p.state in PortState.ACTIVE), None)
         if busy is not None:
             text = f"port {port.index} is sending profile {busy}: this server sends one profile a port; stop it first"
             raise cannot_execute(text)
         specs = tuple(self._spec(port, stream) for stream in profile.streams.values() if stream.enabled)
-        launch = Launch(at_s, specs, factor, duration_s if duration_s > 0 else None)
+        launch = PendingStart(at_s, specs, factor, duration_s if duration_s > 0 else None)
         if not at_s:
             self._launch(port, profile, launch)
         profile.launch = launch if at_s else None
         profile.factor, profile.duration_s = factor, duration_s
         if self.first_start_s is None:
             self.first_start_s = self.now_s
-        self._enter(port, profile, State.TX, Event.PROFILE_STARTED)
+        self._enter(port, profile, PortState.TX, EventCode.PROFILE_STARTED)
 
-    def stop(self, port: ServerPort, profile: Profile) -> None:
+    def stop(self, port: ServerPort, profile: PortProfile) -> None:
         """Silence the profile; nothing happens when it is not sending."""
-        if profile.state not in State.ACTIVE:
+        if profile.state not in PortState.ACTIVE:
             return
         if profile.launch is None:
             self.engine.stop(port.index)
         profile.launch = None
-        self._enter(port, profile, State.STREAMS, Event.PROFILE_STOPPED)
+        self._enter(port, profile, PortState.STREAMS, EventCode.PROFILE_STOPPED)
 
-    def pause(self, port: ServerPort, profile: Profile) -> None:
-        profile.require("pause", State.TX)
+    def pause(self, port: ServerPort, profile: PortProfile) -> None:
+        profile.require("pause", PortState.TX)
         if any(stream.mode != "continuous" for stream in profile.streams.values()):
             raise cannot_execute(" pause is supported when all streams are in continues mode ")
         if profile.duration_s > 0:
@@ -167,17 +167,17 @@ class ServerState:
             raise cannot_execute("the traffic to pause has not begun: its start_at_ts lies ahead")
         with engine_refusals():
             self.engine.pause(port.index)
-        self._enter(port, profile, State.PAUSE, Event.PROFILE_PAUSED)
+        self._enter(port, profile, PortState.PAUSE, EventCode.PROFILE_PAUSED)
 
-    def resume(self, port: ServerPort, profile: Profile) -> None:
-        profile.require("resume", State.PAUSE)
+    def resume(self, port: ServerPort, profile: PortProfile) -> None:
+        profile.require("resume", PortState.PAUSE)
         with engine_refusals():
             self.engine.resume(port.index)
-        self._enter(port, profile, State.TX, Event.PROFILE_RESUMED)
+        self._enter(port, profile, PortState.TX, EventCode.PROFILE_RESUMED)
 
-    def update(self, port: ServerPort, profile: Profile, mul: Multiplier, force: bool) -> None:
+    def update(self, port: ServerPort, profile: PortProfile, mul: Multiplier, force: bool) -> None:
         """Change the running factor: to, by or down by what ``mul`` says."""
-        profile.require("update", State.TX, State.PAUSE)
+        profile.require("update", PortState.TX, PortState.PAUSE)
         current = profile.factor
         change = graph.factor_for(profile.graph, mul, current, port.info.speed_bps, force)
         factor = {"abs": change, "add": current + change, "sub": current - change}[mul.op]
@@ -201,8 +201,8 @@ class ServerState:
                     self._launch_late(port, profile, launch)
         for port in (self.ports[index] for index in self.engine.poll()):
             for profile in port.profiles.values():
-                if profile.state in State.ACTIVE and profile.launch is None:
-                    self._enter(port, profile, State.STREAMS, Event.PROFILE_FINISHED_TX)
+                if profile.state in PortState.ACTIVE and profile.launch is None:
+                    self._enter(port, profile, PortState.STREAMS, EventCode.PROFILE_FINISHED_TX)
         self.groups.advance(self.engine, self.now_s)
 
     def next_launch_s(self) -> float | None:
@@ -216,7 +216,7 @@ class ServerState:
             up = self.engine.link_up(port.index)
             if up != port.link_up:
                 port.link_up = up
-                self.post(Event.PORT_ATTR_CHANGED, {"port_id": port.index, "attr": attributes(port)})
+                self.post(EventCode.PORT_ATTR_CHANGED, {"port_id": port.index, "attr": attributes(port)})
 
     def silence(self) -> None:
         """Stop all traffic on all ports."""
@@ -226,28 +226,28 @@ class ServerState:
 
     def sending(self) -> bool:
         """Test whether any port sends, pauses or waits to."""
-        return any(port.state in State.ACTIVE for port in self.ports.values())
+        return any(port.state in PortState.ACTIVE for port in self.ports.values())
 
-    def remove_rx_filters(self, port: ServerPort, profile: Profile) -> None:
+    def remove_rx_filters(self, port: ServerPort, profile: PortProfile) -> None:
         """Frames of the profile's packet groups that arrive from now on are not counted."""
-        profile.require("remove_rx_filters", State.STREAMS)
+        profile.require("remove_rx_filters", PortState.STREAMS)
         self.groups.filters_removed(profile.streams.values(), self.engine, self.now_s)
 
-    def _launch(self, port: ServerPort, profile: Profile, launch: Launch) -> None:
+    def _launch(self, port: ServerPort, profile: PortProfile, launch: PendingStart) -> None:
         counted = self.groups.counted(profile.streams.values(), self.engine)
         with engine_refusals():
             self.engine.start(port.index, launch.specs, launch.factor, launch.duration_s)
         self.groups.started(counted, self.now_s)
 
-    def _launch_late(self, port: ServerPort, profile: Profile, launch: Launch) -> None:
+    def _launch_late(self, port: ServerPort, profile: PortProfile, launch: PendingStart) -> None:
         try:
             self._launch(port, profile, launch)
         except RpcError as err:
             data = {"port_id": port.index, "profile_id": profile.name, "thread_id": 0, "what": str(err)}
-            self.post(Event.PROFILE_ERROR, data)
-            self._enter(port, profile, State.STREAMS, Event.PROFILE_FINISHED_TX)
+            self.post(EventCode.PROFILE_ERROR, data)
+            self._enter(port, profile, PortState.STREAMS, EventCode.PROFILE_FINISHED_TX)
 
-    def _check_layer2(self, port: ServerPort, profile: Profile) -> None:
+    def _check_layer2(self, port: ServerPort, profile: PortProfile) -> None:
         if not self.engine.link_up(port.index):
             raise cannot_execute("Link state is DOWN.")
         if not port.resolved and any(not stream.explicit_dst_mac for stream in profile.streams.values()):
@@ -255,32 +255,32 @@ class ServerState:
                 f"Port {port.index} dest MAC is invalid and there are streams without explicit dest MAC."
             )
 
-    def _spec(self, port: ServerPort, stream: Stream) -> StreamSpec:
+    def _spec(self, port: ServerPort, stream: ServerStream) -> StreamSpec:
         return stream.spec(port.info.speed_bps, port.src_mac, port.dst_mac, self.groups.mark_of(stream))
 
-    def _enter(self, port: ServerPort, profile: Profile, state: str, event: Event) -> None:
+    def _enter(self, port: ServerPort, profile: PortProfile, state: str, event: EventCode) -> None:
         profile.state = state
         self.post(event, {"port_id": port.index, "profile_id": profile.name})
-        self._settle(port, finished=event is Event.PROFILE_FINISHED_TX)
+        self._settle(port, finished=event is EventCode.PROFILE_FINISHED_TX)
 
     def _settle(self, port: ServerPort, finished: bool = False) -> None:
         """Derive the port's state from its profiles', and tell when it changed."""
         former = port.state
         held = {profile.state for profile in port.profiles.values()}
-        port.state = next(state for state in State.BY_ACTIVITY if state in held)
+        port.state = next(state for state in PortState.BY_ACTIVITY if state in held)
         if former == port.state:
             return
-        stopped = Event.PORT_FINISHED_TX if finished else Event.PORT_STOPPED
+        stopped = EventCode.PORT_FINISHED_TX if finished else EventCode.PORT_STOPPED
         event = {
-            (State.STREAMS, State.TX): Event.PORT_STARTED,
-            (State.PAUSE, State.TX): Event.PORT_RESUMED,
-            (State.TX, State.PAUSE): Event.PORT_PAUSED,
-            (State.TX, State.STREAMS): stopped,
-            (State.PAUSE, State.STREAMS): stopped,
+            (PortState.STREAMS, PortState.TX): EventCode.PORT_STARTED,
+            (PortState.PAUSE, PortState.TX): EventCode.PORT_RESUMED,
+            (PortState.TX, PortState.PAUSE): EventCode.PORT_PAUSED,
+            (PortState.TX, PortState.STREAMS): stopped,
+            (PortState.PAUSE, PortState.STREAMS): stopped,
         }.get((former, port.state))
         if event is not None:
             self.post(event, {"port_id": port.index})
 
-    def post(self, event: Event, data: Json) -> None:
+    def post(self, event: EventCode, data: Json) -> None:
         owners = {port.owner.session_id for port in self.ports.values() if port.owner}
         self.events.post(event, data, self.now_s, owners)

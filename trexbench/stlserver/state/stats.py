@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass
 
-from ..engine import Engine, EngineLoad, FlowTotals, LatencyTotals, PortCounters
+from ..engine import Engine, EngineCounters, EngineLoad, FlowTotals, LatencyTotals
 from ..wire import Json
 from .port import core_count, core_of
 
@@ -37,7 +37,7 @@ class RateMeter:
 class Snapshot:
     """All ports' counters read one after the other without a pause, and as of then the rates of those in _METERED."""
 
-    counters: Mapping[int, PortCounters]
+    counters: Mapping[int, EngineCounters]
     rates: Mapping[int, Mapping[str, float]]
     load: EngineLoad
 

@@ -27,22 +27,22 @@ FLAG_DUMMY = 8
 
 
 @dataclass(frozen=True)
-class Rate:
+class StreamRate:
     """One rate in its three units: packets/s, bit/s with and without the 20 bytes of L1 overhead a frame."""
 
     pps: float
     bps_l1: float
     bps_l2: float
 
-    def plus(self, other: Rate) -> Rate:
-        return Rate(self.pps + other.pps, self.bps_l1 + other.bps_l1, self.bps_l2 + other.bps_l2)
+    def plus(self, other: StreamRate) -> StreamRate:
+        return StreamRate(self.pps + other.pps, self.bps_l1 + other.bps_l1, self.bps_l2 + other.bps_l2)
 
-    def scaled(self, factor: float) -> Rate:
-        return Rate(self.pps * factor, self.bps_l1 * factor, self.bps_l2 * factor)
+    def scaled(self, factor: float) -> StreamRate:
+        return StreamRate(self.pps * factor, self.bps_l1 * factor, self.bps_l2 * factor)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stream(StreamSpec):
+class ServerStream(StreamSpec):
     """One stream as the client described it, with the packet's own MACs; ``raw`` is returned to whoever asks for it.
 
     packet: padded to 60 bytes, without FCS. mean_len_bytes: of the frame without FCS, where the field engine changes
@@ -68,7 +68,7 @@ class Stream(StreamSpec):
         """The destination MAC is the packet's own, not the port's."""
         return (self.flags >> DST_MAC_MODE_SHIFT) & 3 == DST_MAC_MODE_PKT
 
-    def rate(self, speed_bps: float) -> Rate:
+    def rate(self, speed_bps: float) -> StreamRate:
         """The stream's rate at factor 1 on a port of that L1 speed."""
         l2_bits = (self.mean_len_bytes + FCS_BYTES) * 8
         l1_bits = l2_bits + L1_OVERHEAD_BYTES * 8
@@ -78,7 +78,7 @@ class Stream(StreamSpec):
             "bps_L2": self.rate_value / l2_bits,
             "percentage": self.rate_value / 100.0 * speed_bps / l1_bits,
         }[self.rate_kind]
-        return Rate(pps, pps * l1_bits, pps * l2_bits)
+        return StreamRate(pps, pps * l1_bits, pps * l2_bits)
 
     def spec(self, speed_bps: float, src_mac: bytes, dst_mac: bytes, mark: int | None = None) -> StreamSpec:
         """Spec of what the engine is to send, the port's MACs filled in where the stream does not bring its own."""
@@ -87,7 +87,7 @@ class Stream(StreamSpec):
         return replace(self, packet=dst + src + self.packet[12:], rate_pps=self.rate(speed_bps).pps, mark=mark)
 
 
-def parse_stream(p: Params, stream_id: int, core_count: int) -> Stream:
+def parse_stream(p: Params, stream_id: int, core_count: int) -> ServerStream:
     """Check the ``stream`` object of ``add_stream``, in TRex's order; what cannot be sent here is refused."""
     mode = p.object("mode")
     kind = mode.string("type")
@@ -118,7 +118,7 @@ def parse_stream(p: Params, stream_id: int, core_count: int) -> Stream:
         raise cannot_execute(f"stream {stream_id} is a dummy stream, which this server cannot schedule")
     if start_paused:
         raise cannot_execute(f"stream {stream_id} starts paused, and this server can only pause whole ports")
-    return Stream(
+    return ServerStream(
         stream_id=stream_id,
         rate_pps=math.nan,
         raw=p.value,
