@@ -20,14 +20,14 @@ from sshd import WHY_NOT, Sshd, eventually, running_sshd
 
 from trexbench.core.errors import ConfigError, DutError
 from trexbench.core.tcp.model import HostReading, Way
-from trexbench.endpoint import Embedded, Engine, Iperf3
+from trexbench.endpoint import Embedded, Iperf3, TcpEngine
 from trexbench.transport import SshTransport
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDS_IPERF3 = pytest.mark.skipif(not shutil.which("iperf3"), reason="needs iperf3: it is not installed")
 NEEDS_SSHD = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "runs")
 BOTH = [pytest.param("embedded"), pytest.param("iperf3", marks=NEEDS_IPERF3)]
-ENGINE: dict[str, Engine] = {"embedded": Embedded(), "iperf3": Iperf3()}
+ENGINE: dict[str, TcpEngine] = {"embedded": Embedded(), "iperf3": Iperf3()}
 
 
 def agents() -> list[int]:

@@ -20,7 +20,7 @@ from endpoints import payload, run
 
 from trexbench.core.errors import DutError
 from trexbench.core.tcp.model import HostReading, Way
-from trexbench.endpoint import Embedded, Engine, Iperf3
+from trexbench.endpoint import Embedded, Iperf3, TcpEngine
 from trexbench.endpoint.engines import READY_S, LegPart
 from trexbench.endpoint.hosts import Agent
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(not PROGRAMS, reason="needs iperf3: it is not in
 
 @dataclass(frozen=True)
 class Watched(Iperf3):
-    """Engine that keeps what iperf3 printed."""
+    """TcpEngine that keeps what iperf3 printed."""
 
     printed: list[dict[str, Any]] = field(default_factory=list)
 
@@ -73,7 +73,7 @@ BY_DAY = ("bidir", "4 streams, reverse, IPv6")
 @pytest.mark.parametrize(("client", "server"), pairings())
 def test_every_pair_carries_payload(client: str | None, server: str | None, shape: str) -> None:
     asked = SHAPES[shape]
-    engines: tuple[Engine, Engine] = tuple(Watched(one) if one else Embedded() for one in (client, server))  # type: ignore[assignment]
+    engines: tuple[TcpEngine, TcpEngine] = tuple(Watched(one) if one else Embedded() for one in (client, server))  # type: ignore[assignment]
     found = run(engines, **asked)
     assert found.error is None and set(found.processes) == {"client", "server"}
     way, streams = asked["way"], asked.get("streams", 1)
@@ -96,7 +96,7 @@ def test_every_pair_carries_payload(client: str | None, server: str | None, shap
 
 @pytest.mark.parametrize(("client", "server"), pairings())
 def test_every_pair_takes_the_buffers_that_are_asked_for(client: str | None, server: str | None) -> None:
-    engines: tuple[Engine, Engine] = tuple(Iperf3(one) if one else Embedded() for one in (client, server))  # type: ignore[assignment]
+    engines: tuple[TcpEngine, TcpEngine] = tuple(Iperf3(one) if one else Embedded() for one in (client, server))  # type: ignore[assignment]
     found = run(engines, window_bytes=65536, time_s=0.5)
     assert found.error is None
     for readings, engine in ((found.client, engines[0]), (found.server, engines[1])):
@@ -117,7 +117,7 @@ def assert_satisfied(printed: Mapping[str, Any], streams: int) -> None:
 @pytest.mark.parametrize("embedded_first", [True, False])
 def test_what_is_omitted_is_told_to_neither(embedded_first: bool) -> None:
     genuine = Watched()
-    engines: tuple[Engine, Engine] = (Embedded(), genuine) if embedded_first else (genuine, Embedded())
+    engines: tuple[TcpEngine, TcpEngine] = (Embedded(), genuine) if embedded_first else (genuine, Embedded())
     found = run(engines, omit_s=1.0)
     ours = found.client if embedded_first else found.server
     assert ours[-1].at_s - ours[0].at_s == pytest.approx(2.0, abs=0.3)
@@ -129,7 +129,7 @@ def test_what_is_omitted_is_told_to_neither(embedded_first: bool) -> None:
 
 @pytest.mark.parametrize("embedded_first", [True, False])
 def test_congestion_control_and_zerocopy_are_agreed(embedded_first: bool) -> None:
-    engines: tuple[Engine, Engine] = (Embedded(), Iperf3()) if embedded_first else (Iperf3(), Embedded())
+    engines: tuple[TcpEngine, TcpEngine] = (Embedded(), Iperf3()) if embedded_first else (Iperf3(), Embedded())
     found = run(engines, Way.REVERSE, congestion="reno", zerocopy=True)
     role = "client" if embedded_first else "server"
     assert found.program[role]["congestion"] == "reno"
@@ -158,7 +158,7 @@ class AsksForPassword(Iperf3):
 
 @pytest.mark.skipif(not shutil.which("openssl"), reason="needs openssl, for a server's key")
 @pytest.mark.parametrize("client", [Embedded(), Iperf3()], ids=lambda one: one.name)
-def test_a_server_that_asks_for_a_password_is_named_at_once(client: Engine, tmp_path: Path) -> None:
+def test_a_server_that_asks_for_a_password_is_named_at_once(client: TcpEngine, tmp_path: Path) -> None:
     subprocess.run(("openssl", "genrsa", "-out", tmp_path / "key", "2048"), check=True, capture_output=True)
     (tmp_path / "users").write_text(f"somebody,{'0' * 64}\n")
     begun = time.monotonic()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trexbench.core.tcp.model import HostReading, Leg, LegReadings, TcpPlan, Way
-from trexbench.endpoint import EndpointHost, Engine, run_leg
+from trexbench.endpoint import EndpointHost, TcpEngine, run_leg
 from trexbench.endpoint.hosts import Agent
 from trexbench.transport import LocalTransport, Transport
 
@@ -34,7 +34,7 @@ def free_port(version: int = 4) -> int:
 
 
 def run(
-    engines: tuple[Engine, Engine] | None = None,
+    engines: tuple[TcpEngine, TcpEngine] | None = None,
     way: Way = Way.FORWARD,
     version: int = 4,
     client: EndpointHost | None = None,

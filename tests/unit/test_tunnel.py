@@ -25,7 +25,7 @@ from trexbench.core.tcp.result import from_document, to_document
 from trexbench.core.units import tcp_payload_bps
 from trexbench.report.tcp.text import format_tcp
 from trexbench.session.request import Case, make_request
-from trexbench.session.request import TcpEnvironment as PacketSetup
+from trexbench.session.request import Setup as PacketSetup
 from trexbench.session.tcp.request import TcpRequest, TcpSetup, TcpWish, make_tcp_request
 from trexbench.session.tcp.simulate import SimulatedBench
 from trexbench.session.tunnel import TunnelUse, find_tunnel

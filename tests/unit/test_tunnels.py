@@ -25,7 +25,7 @@ from trexbench.core.tcp.result import from_document, to_document
 from trexbench.core.tcp.tunnel import KINDS, Tunnel, parse_tunnel
 from trexbench.endpoint import TunnelEnd
 from trexbench.report.tcp.text import format_tcp, headline
-from trexbench.session.request import TcpEnvironment as PacketSetup
+from trexbench.session.request import Setup as PacketSetup
 from trexbench.session.tcp.request import TcpRequest, TcpSetup, TcpWish, make_tcp_request
 from trexbench.session.tcp.simulate import SimulatedBench
 from trexbench.session.tunnels import CLIENT, FAR, _ends, make_keys

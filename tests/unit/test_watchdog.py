@@ -149,13 +149,13 @@ def test_a_server_that_is_gone_ends_it_too(monkeypatch: pytest.MonkeyPatch) -> N
 HARNESS = """
 import sys, time
 from pathlib import Path
-from trexbench.generator.trex.connect import Endpoint, connect
+from trexbench.generator.trex.connect import ServerAddress, connect
 
 class Clock:
     now = staticmethod(time.monotonic)
     sleep_until = None
 
-with connect(Endpoint("127.0.0.1", int(sys.argv[1]), int(sys.argv[2])), (0, 1), Clock()) as generator:
+with connect(ServerAddress("127.0.0.1", int(sys.argv[1]), int(sys.argv[2])), (0, 1), Clock()) as generator:
     generator.load(Path("stl_profiles/bench.py"), {"size": "64", "vm": "var2"}, (0, 1))
     generator.start({0: 1000.0, 1: 1000.0}, 3600)
     print("sending", flush=True)
